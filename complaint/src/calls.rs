@@ -1,6 +1,9 @@
 //! System calls that a command's output says were refused.
 
-use super::{Complaint, NOT_THERE};
+use libc::{ENOSYS, EPERM};
+
+use self::When::{Always, AsIfAbsent, Sometimes};
+use super::Complaint;
 
 /// A call that confined programs are denied whatever their rights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,111 +28,50 @@ pub enum When {
     Sometimes,
 }
 
-const fn call(name: &'static str, capability: u8) -> DeniedCall {
-    DeniedCall { name, capability: Some(capability), when: When::Always }
-}
-
-const fn open_to_all(name: &'static str) -> DeniedCall {
-    DeniedCall { name, capability: None, when: When::Always }
-}
-
-const fn absent(name: &'static str, capability: Option<u8>) -> DeniedCall {
-    DeniedCall { name, capability, when: When::AsIfAbsent }
-}
-
-const fn sometimes(name: &'static str, capability: Option<u8>) -> DeniedCall {
-    DeniedCall { name, capability, when: When::Sometimes }
-}
-
-// linux/capability.h
-const DAC_READ_SEARCH: u8 = 2;
-const NET_RAW: u8 = 13;
-const SYS_MODULE: u8 = 16;
-const SYS_CHROOT: u8 = 18;
-const SYS_PTRACE: u8 = 19;
-const SYS_PACCT: u8 = 20;
-const SYS_ADMIN: u8 = 21;
-const SYS_BOOT: u8 = 22;
-const SYS_NICE: u8 = 23;
-const SYS_TIME: u8 = 25;
-const SYS_TTY_CONFIG: u8 = 26;
-const SYSLOG: u8 = 34;
-const PERFMON: u8 = 38;
-const BPF: u8 = 39;
-
-/// All of them.
-pub const DENIED_CALLS: [DeniedCall; 54] = [
-    sometimes("clone", Some(SYS_ADMIN)),
-    absent("clone3", None),
-    absent("fsconfig", Some(SYS_ADMIN)),
-    absent("fsmount", Some(SYS_ADMIN)),
-    absent("fsopen", Some(SYS_ADMIN)),
-    absent("fspick", Some(SYS_ADMIN)),
-    absent("io_uring_enter", None),
-    absent("io_uring_register", None),
-    absent("io_uring_setup", None),
-    absent("mount_setattr", Some(SYS_ADMIN)),
-    absent("move_mount", Some(SYS_ADMIN)),
-    absent("open_tree", Some(SYS_ADMIN)),
-    sometimes("personality", None),
-    sometimes("socket", Some(NET_RAW)),
-    call("acct", SYS_PACCT),
-    open_to_all("add_key"),
-    call("adjtimex", SYS_TIME),
-    call("bpf", BPF),
-    call("chroot", SYS_CHROOT),
-    call("clock_adjtime", SYS_TIME),
-    call("clock_settime", SYS_TIME),
-    call("delete_module", SYS_MODULE),
-    call("fanotify_init", SYS_ADMIN),
-    call("finit_module", SYS_MODULE),
-    call("init_module", SYS_MODULE),
-    call("kcmp", SYS_PTRACE),
-    call("kexec_file_load", SYS_BOOT),
-    call("kexec_load", SYS_BOOT),
-    open_to_all("keyctl"),
-    call("migrate_pages", SYS_NICE),
-    call("mount", SYS_ADMIN),
-    call("move_pages", SYS_NICE),
-    call("open_by_handle_at", DAC_READ_SEARCH),
-    call("perf_event_open", PERFMON),
-    call("pidfd_getfd", SYS_PTRACE),
-    call("pivot_root", SYS_ADMIN),
-    call("process_madvise", SYS_NICE),
-    call("process_vm_readv", SYS_PTRACE),
-    call("process_vm_writev", SYS_PTRACE),
-    call("quotactl", SYS_ADMIN),
-    call("quotactl_fd", SYS_ADMIN),
-    call("reboot", SYS_BOOT),
-    open_to_all("request_key"),
-    call("setdomainname", SYS_ADMIN),
-    call("sethostname", SYS_ADMIN),
-    call("setns", SYS_ADMIN),
-    call("settimeofday", SYS_TIME),
-    call("swapoff", SYS_ADMIN),
-    call("swapon", SYS_ADMIN),
-    call("syslog", SYSLOG),
-    call("umount2", SYS_ADMIN),
-    call("unshare", SYS_ADMIN),
-    call("userfaultfd", SYS_PTRACE),
-    call("vhangup", SYS_TTY_CONFIG),
+/// The calls, by when they are denied and by their capability, as linux/capability.h numbers it.
+const DENIED: &[(When, Option<u8>, &str)] = &[
+    (Sometimes, None, "personality"),
+    (Sometimes, Some(13 /* NET_RAW */), "socket"),
+    (Sometimes, Some(21 /* SYS_ADMIN */), "clone"),
+    (AsIfAbsent, None, "clone3 io_uring_enter io_uring_register io_uring_setup"),
+    (AsIfAbsent, Some(21 /* SYS_ADMIN */), "fsconfig fsmount fsopen fspick"),
+    (AsIfAbsent, Some(21 /* SYS_ADMIN */), "mount_setattr move_mount open_tree"),
+    (Always, None, "add_key keyctl request_key"),
+    (Always, Some(2 /* DAC_READ_SEARCH */), "open_by_handle_at"),
+    (Always, Some(16 /* SYS_MODULE */), "delete_module finit_module init_module"),
+    (Always, Some(18 /* SYS_CHROOT */), "chroot"),
+    (Always, Some(19 /* SYS_PTRACE */), "kcmp pidfd_getfd process_vm_readv process_vm_writev userfaultfd"),
+    (Always, Some(20 /* SYS_PACCT */), "acct"),
+    (Always, Some(21 /* SYS_ADMIN */), "fanotify_init mount pivot_root quotactl quotactl_fd"),
+    (Always, Some(21 /* SYS_ADMIN */), "setdomainname sethostname setns swapoff swapon umount2 unshare"),
+    (Always, Some(22 /* SYS_BOOT */), "kexec_file_load kexec_load reboot"),
+    (Always, Some(23 /* SYS_NICE */), "migrate_pages move_pages process_madvise"),
+    (Always, Some(25 /* SYS_TIME */), "adjtimex clock_adjtime clock_settime settimeofday"),
+    (Always, Some(26 /* SYS_TTY_CONFIG */), "vhangup"),
+    (Always, Some(34 /* SYSLOG */), "syslog"),
+    (Always, Some(38 /* PERFMON */), "perf_event_open"),
+    (Always, Some(39 /* BPF */), "bpf"),
 ];
+
+/// The words of a program about a call, in lower case, with the error number that they stand for.
+const PHRASES: [(&str, i32); 2] = [("operation not permitted", EPERM), ("function not implemented", ENOSYS)];
+
+/// Every call that is denied.
+pub fn denied_calls() -> impl Iterator<Item = DeniedCall> {
+    DENIED.iter().flat_map(|&(when, capability, names)| {
+        names.split(' ').map(move |name| DeniedCall { name, capability, when })
+    })
+}
 
 /// The call that a line says was refused: `unshare: unshare failed: …`, `bpf: …`, `perf_event_open(…) returned with 1 (…)`.
 pub fn denied_call(line: &str) -> Option<DeniedCall> {
-    let complaint = Complaint::of_a_call(line)?;
+    let complaint = Complaint::of(line, &PHRASES)?;
     let before = complaint.before().trim_end_matches([' ', ':', '(']);
     let said = before.rsplit_once(": ").map_or(before, |(_, said)| said);
-    let is_it = |call: &DeniedCall| {
-        let is_absent = complaint.phrase() == NOT_THERE;
-        said.strip_prefix(call.name).is_some_and(is_no_more) && (call.when == When::AsIfAbsent) == is_absent
-    };
-    DENIED_CALLS.into_iter().find(is_it)
-}
-
-/// Whether no more than a call's arguments, or that it failed, follow on its name.
-fn is_no_more(rest: &str) -> bool {
-    rest.is_empty() || rest.starts_with('(') || rest.starts_with(" failed")
+    let is_absent = complaint.errno == ENOSYS;
+    let is_no_more = |rest: &str| rest.is_empty() || rest.starts_with('(') || rest.starts_with(" failed");
+    let is_said = |name: &str| said.strip_prefix(name).is_some_and(is_no_more);
+    denied_calls().find(|call| is_said(call.name) && (call.when == AsIfAbsent) == is_absent)
 }
 
 #[cfg(test)]

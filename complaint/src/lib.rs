@@ -11,24 +11,28 @@ mod lines;
 mod names;
 mod places;
 
-pub use calls::{DENIED_CALLS, DeniedCall, When, denied_call};
+pub use calls::{DeniedCall, When, denied_call, denied_calls};
 pub use lines::{Line, lines};
-pub use places::{complains, find, named_in, processes_in, resolved, start_of};
+pub use places::{find, named_in, processes_in, resolved};
 
 use std::ffi::OsStr;
+use std::ops::Range;
 use std::path::Path;
 
-use names::{is_quoted_at, quoted};
+use libc::{EACCES, EBUSY, EPERM, EROFS, EXDEV};
+use names::quoted;
 
-/// What a program prints when the kernel refused it a path, in lower case.
-pub const REFUSALS: [&str; 4] =
-    ["permission denied", "read-only file system", "operation not permitted", "accessdeniedexception"];
-
-/// What a program prints where it would have moved or removed a place that is mounted, in lower case.
-const HELD: &str = "device or resource busy";
-
-/// What a program prints where it would have moved or linked across places that are held apart, in lower case.
-const APART: [&str; 2] = ["invalid cross-device link", "cross-device link not permitted"];
+/// What a program prints when the kernel refused it a path, in lower case, and the error number that it stands for. The last three
+/// are of a place that is mounted and was to be moved, and of a move or a link across such places.
+pub const REFUSALS: [(&str, i32); 7] = [
+    ("permission denied", EACCES),
+    ("read-only file system", EROFS),
+    ("operation not permitted", EPERM),
+    ("accessdeniedexception", EACCES),
+    ("device or resource busy", EBUSY),
+    ("invalid cross-device link", EXDEV),
+    ("cross-device link not permitted", EXDEV),
+];
 
 /// Programs, and calls, that signal a process by its number.
 const SIGNALLERS: [&str; 7] = ["kill", "killpg", "pkill", "sigqueue", "tgkill", "tkill", "pidfd_send_signal"];
@@ -39,66 +43,37 @@ const MEMORY: &str = "/dev/shm";
 /// Words of a line that names a call for POSIX shared memory or semaphores, in lower case.
 const OF_MEMORY: [&str; 3] = ["shm_open", "sem_open", "could not open shared memory segment"];
 
-/// Begins each name that Python's `multiprocessing.shared_memory` makes up.
-const PYTHONS_SEGMENT: &str = "/psm_";
-
-/// What a program prints where the kernel does not have a call, in lower case.
-const NOT_THERE: &str = "function not implemented";
-
 /// One line that complains of a path.
 #[derive(Clone, Debug)]
 pub struct Complaint<'a> {
     line: &'a str,
     lower: String,
-    phrase: &'static str,
-    at: usize,
+    /// The error number of the refusal.
+    pub errno: i32,
+    /// Where the words of the refusal begin and end.
+    at: Range<usize>,
     /// Whether a trace above it ends in a call for shared memory.
     in_memory: bool,
 }
 
 impl<'a> Complaint<'a> {
     /// The line as a complaint, if it is one.
-    pub fn new(line: impl Into<Line<'a>>) -> Option<Self> {
-        let line = line.into();
-        let complaint = Self::of(line.text, REFUSALS.into_iter().chain([HELD]).chain(APART))?;
-        Some(Self { in_memory: line.in_memory, ..complaint })
+    pub fn new(line: Line<'a>) -> Option<Self> {
+        Some(Self { in_memory: line.in_memory, ..Self::of(line.text, &REFUSALS)? })
     }
 
-    /// The line as a complaint of a system call, if it is one.
-    fn of_a_call(line: &'a str) -> Option<Self> {
-        Self::of(line, ["operation not permitted", NOT_THERE].into_iter())
-    }
-
-    fn of(line: &'a str, mut phrases: impl Iterator<Item = &'static str>) -> Option<Self> {
+    /// The line as a complaint in one of these phrases, each with its error number.
+    fn of(line: &'a str, phrases: &[(&str, i32)]) -> Option<Self> {
         let lower = line.to_ascii_lowercase();
-        let (phrase, at) = phrases.find_map(|phrase| Some((phrase, lower.find(phrase)?)))?;
-        let complaint = Self { line, lower, phrase, at, in_memory: false };
+        let found = |(phrase, errno): &(&str, i32)| Some((lower.find(phrase)?, phrase.len(), *errno));
+        let (at, length, errno) = phrases.iter().find_map(found)?;
+        let complaint = Self { line, lower, errno, at: at..at + length, in_memory: false };
         (!complaint.is_quotation()).then_some(complaint)
     }
 
-    /// The whole line in lower case.
-    pub fn lower(&self) -> &str {
-        &self.lower
-    }
-
-    /// The words of the refusal, in lower case.
-    pub fn phrase(&self) -> &'static str {
-        self.phrase
-    }
-
     /// What stands before the words of the refusal.
-    pub fn before(&self) -> &'a str {
-        self.line.get(..self.at).unwrap_or_default()
-    }
-
-    /// Whether the kernel said that the place cannot be moved or removed while something is mounted there.
-    pub fn is_held(&self) -> bool {
-        self.phrase == HELD
-    }
-
-    /// Whether the kernel said that what is moved or linked would leave its place.
-    pub fn is_apart(&self) -> bool {
-        APART.contains(&self.phrase)
+    fn before(&self) -> &'a str {
+        self.line.get(..self.at.start).unwrap_or_default()
     }
 
     /// The program that complains.
@@ -128,9 +103,10 @@ impl<'a> Complaint<'a> {
 
     /// Whether it is about POSIX shared memory or semaphores, whose names are no paths.
     fn is_of_memory(&self) -> bool {
-        let names_segment = || quoted(self.line).iter().any(|name| name.starts_with(PYTHONS_SEGMENT));
+        // Python's `multiprocessing.shared_memory` makes up such names.
+        let names_segment = || quoted(self.line).iter().any(|name| name.starts_with("/psm_"));
         let says_so = || OF_MEMORY.iter().any(|words| self.lower.contains(words));
-        self.phrase == "permission denied" && (self.in_memory || says_so() || names_segment())
+        self.errno == EACCES && (self.in_memory || says_so() || names_segment())
     }
 
     /// The paths that the line names: quoted ones, then those between colons.
@@ -143,12 +119,13 @@ impl<'a> Complaint<'a> {
             return usable(vec![path]);
         }
         let mut paths = quoted(self.line);
-        for segment in before.split(": ").skip(usize::from(has_speaker(before))) {
-            paths.extend(names::path_in(segment));
-        }
-        paths.extend(last_segment(before));
-        if paths.is_empty() && !self.is_of_a_shell() {
-            paths.extend(names::path_in(before.split(": ").next().unwrap_or_default()));
+        let mut segments = before.split(": ").filter(|segment| !segment.trim().is_empty());
+        // Mostly the program's own name, which may be a path: `/usr/bin/bash: line 1: x: Permission denied`.
+        let (first, rest) = (segments.next().unwrap_or_default(), segments.collect::<Vec<_>>());
+        paths.extend(rest.iter().filter_map(|segment| names::path_in(segment)));
+        paths.extend(rest.last().and_then(|last| names::name_in(last)));
+        if paths.is_empty() && (rest.is_empty() || !self.is_of_a_shell()) {
+            paths.extend(names::path_in(first));
         }
         if let Some(path) = self.after().filter(|path| !paths.contains(path)) {
             paths.push(path);
@@ -158,7 +135,7 @@ impl<'a> Complaint<'a> {
 
     /// `AccessDeniedException: /etc/x`, `Permission denied @ rb_sysopen - /etc/x (Errno::EACCES)`.
     fn after(&self) -> Option<&'a str> {
-        let rest = self.line.get(self.at + self.phrase.len()..)?;
+        let rest = self.line.get(self.at.end..)?;
         let end = |c: char| c.is_whitespace() || ",;()".contains(c);
         rest.split(end).map(|word| word.trim_matches([':', '.'])).find(|word| word.starts_with('/'))
     }
@@ -169,48 +146,22 @@ impl<'a> Complaint<'a> {
         let first = self.line.split(char::is_whitespace).next().unwrap_or_default();
         let is_match = first.split_once(':').is_some_and(|(name, rest)| {
             !name.is_empty() && !rest.is_empty() && !rest.starts_with(['/', ':'])
-        }) || is_numbered(first);
+        });
         let is_test = first == "test" && (self.lower.contains(" ... ") || self.lower.ends_with("..."));
-        let rest = self.lower.get(self.at + self.phrase.len()..).unwrap_or_default();
+        let rest = self.lower.get(self.at.end..).unwrap_or_default();
+        let phrase = self.lower.get(self.at.clone()).unwrap_or_default();
+        let is_quoted = !names::without_quoted(self.line, &self.lower).contains(phrase);
         // Another machine's refusal, as ssh passes it on.
         let is_remote = rest.starts_with(" (publickey") || rest.starts_with(" (password");
-        is_match || is_test || is_remote || self.lower.contains("assert") || is_quoted_at(self.line, self.at)
+        is_match || is_test || is_remote || self.lower.contains("assert") || is_quoted
     }
 }
 
-/// Those that can be paths of files.
+/// Those that can be paths of files; not `/dev/tcp/HOST/PORT`, which bash connects to.
 fn usable(mut paths: Vec<&str>) -> Vec<&str> {
+    let is_a_shells_own = |path: &str| path.starts_with("/dev/tcp/") || path.starts_with("/dev/udp/");
     paths.retain(|path| !path.is_empty() && path.len() <= 4096 && !is_a_shells_own(path));
     paths
-}
-
-/// `/dev/tcp/HOST/PORT`, which bash connects to and nobody has as a file.
-fn is_a_shells_own(path: &str) -> bool {
-    path.starts_with("/dev/tcp/") || path.starts_with("/dev/udp/")
-}
-
-/// `name:12:`, as searches and compilers begin a line that quotes or concerns a file.
-fn is_numbered(first: &str) -> bool {
-    let mut parts = first.split(':').skip(1);
-    parts.next().is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
-}
-
-/// Whether the line begins with the program's own path, `/usr/bin/bash: line 1: x: Permission denied`, as far as one can
-/// tell: something else stands between it and the phrase.
-fn has_speaker(before: &str) -> bool {
-    before.split(": ").filter(|segment| !segment.trim().is_empty()).count() > 1
-}
-
-/// `tool: name: Permission denied`: a relative name without spaces just before the phrase.
-fn last_segment(before: &str) -> Option<&str> {
-    let segments: Vec<_> = before.trim_end().trim_end_matches(':').split(": ").collect();
-    let [_, .., last] = segments.as_slice() else {
-        return None;
-    };
-    let is_name = !last.contains([' ', '[', '(']) && !last.is_empty();
-    // `Error: EACCES: permission denied`: the error's own name.
-    let is_code = last.starts_with('E') && last.bytes().all(|byte| byte.is_ascii_uppercase());
-    (is_name && !is_code).then_some(*last)
 }
 
 #[cfg(test)]

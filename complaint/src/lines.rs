@@ -15,13 +15,6 @@ pub struct Line<'a> {
     pub in_memory: bool,
 }
 
-impl<'a> From<&'a str> for Line<'a> {
-    /// A line by itself.
-    fn from(text: &'a str) -> Self {
-        Self { text, in_memory: false }
-    }
-}
-
 /// The lines of an output, the first so many.
 pub fn lines(texts: [&str; 2]) -> impl Iterator<Item = Line<'_>> {
     let mut in_memory = false;

@@ -27,15 +27,6 @@ fn opened(text: &str, open: char) -> Option<(&str, &str)> {
     Some((&text[..at], &text[at + quote.len()..]))
 }
 
-/// Whether the byte at this place stands between quotes.
-pub(super) fn is_quoted_at(line: &str, at: usize) -> bool {
-    let start = line.as_ptr() as usize;
-    quoted(line).iter().any(|inner| {
-        let begin = inner.as_ptr() as usize - start;
-        (begin..begin + inner.len()).contains(&at)
-    })
-}
-
 /// The line in lower case without what it quotes. With its quotes: a name of one letter stands in every word.
 pub(super) fn without_quoted(line: &str, lower: &str) -> String {
     let mut words = lower.to_owned();
@@ -56,6 +47,14 @@ pub(super) fn path_in(segment: &str) -> Option<&str> {
         .into_iter()
         .flatten()
         .find(|path| ["/", "./", "../"].iter().any(|start| path.starts_with(start)))
+}
+
+/// The relative name just before the words of a refusal: `tool: name: Permission denied`; not an error's own, as in
+/// `Error: EACCES: permission denied`.
+pub(super) fn name_in(segment: &str) -> Option<&str> {
+    let name = segment.trim_end().trim_end_matches(':');
+    let is_code = name.starts_with('E') && name.bytes().all(|byte| byte.is_ascii_uppercase());
+    (!name.contains([' ', '[', '(']) && !is_code).then_some(name)
 }
 
 /// The path of a redirection that dash was refused, blanks included: `sh: 1: cannot create /srv/a b`. After a number, so that

@@ -42,11 +42,6 @@ pub fn resolved(path: &Path) -> PathBuf {
     })
 }
 
-/// True if a line of an output complains.
-pub fn complains(texts: [&str; 2]) -> bool {
-    lines(texts).any(|line| Complaint::new(line).is_some())
-}
-
 /// The names in the lines of an output that complain, each once, in their order.
 pub fn named_in(texts: [&str; 2]) -> Vec<&str> {
     let mut seen = BTreeSet::new();
@@ -59,15 +54,4 @@ pub fn processes_in(texts: [&str; 2]) -> Vec<String> {
     let numbers = lines(texts).filter_map(|line| Complaint::new(line)?.process());
     let seen: BTreeSet<_> = numbers.take(MAX_PLACES).collect();
     seen.into_iter().map(|number| format!("/proc/{number}")).collect()
-}
-
-/// The directory that a command changes to before anything else: `cd DIR && …`, where the word is as plain as it is mostly.
-pub fn start_of(command: &str) -> Option<&str> {
-    let rest = command.trim_start().strip_prefix("cd ")?;
-    let (word, _) = rest.split_once("&&").or_else(|| rest.split_once(';'))?;
-    let word = word.trim();
-    let inner = ['\'', '"'].iter().find_map(|quote| word.strip_prefix(*quote)?.strip_suffix(*quote));
-    let is_plain = |c: char| c.is_alphanumeric() || "/._-+:@%,=".contains(c);
-    let word = inner.unwrap_or(word);
-    (!word.is_empty() && word.chars().all(|c| is_plain(c) || (inner.is_some() && c == ' '))).then_some(word)
 }

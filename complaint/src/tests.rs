@@ -2,8 +2,13 @@ use ipc::named::process_of;
 
 use super::*;
 
+/// A line by itself.
+fn complaint(text: &str) -> Option<Complaint<'_>> {
+    Complaint::new(Line { text, in_memory: false })
+}
+
 fn paths(line: &str) -> Vec<&str> {
-    Complaint::new(line).map(|complaint| complaint.paths()).unwrap_or_default()
+    complaint(line).map(|complaint| complaint.paths()).unwrap_or_default()
 }
 
 /// Line, the first path that it names.
@@ -84,7 +89,7 @@ fn what_quotes_a_complaint_is_none() {
         "touch: cannot touch '/etc/x': No such file or directory",
     ];
     for line in table {
-        assert!(Complaint::new(line).is_none(), "{line}");
+        assert!(complaint(line).is_none(), "{line}");
     }
 }
 
@@ -137,7 +142,7 @@ fn names_come_once_and_not_without_end() {
 
 #[test]
 fn a_process_is_told_by_who_signals() {
-    let process = |line: &str| Complaint::new(line).and_then(|complaint| complaint.process());
+    let process = |line: &str| complaint(line).and_then(|complaint| complaint.process());
     for line in [
         "kill: 12: Operation not permitted",
         "/usr/bin/kill: 12: Operation not permitted",
@@ -157,13 +162,4 @@ fn a_process_is_told_by_who_signals() {
     assert_eq!(processes_in([said, ""]), ["/proc/12"]);
     assert_eq!(process_of(Path::new("/proc/12/fd/3")), Some(12));
     assert_eq!(process_of(Path::new("/proc/self/fd")), None);
-}
-
-#[test]
-fn a_plain_change_of_directory_is_where_names_begin() {
-    assert_eq!(start_of("cd /srv && touch x"), Some("/srv"));
-    assert_eq!(start_of("  cd '../a b' ; touch x"), Some("../a b"));
-    for unknown in ["touch x", "cd $HOME && x", "cd /a", "cd a b && x", "cd && x", "cd \"$(x)\" && y"] {
-        assert_eq!(start_of(unknown), None, "{unknown}");
-    }
 }

@@ -97,6 +97,12 @@ pub enum UserActionKind {
         /// The mode.
         mode: ApprovalMode,
     },
+    /// Has another model of the same provider answer: at rest alone. Answered by the event `model_changed`, or by a notice that
+    /// says why not.
+    SetModel {
+        /// The model's name.
+        model: String,
+    },
     /// Takes back what was approved for the session.
     RevokeGrant {
         /// Which.
@@ -108,6 +114,8 @@ pub enum UserActionKind {
     Interrupt,
     /// Ends the session.
     Quit,
+    /// Ends the session because the process is interrupted.
+    InterruptSession,
     /// Ends the session because the process is told to end.
     Terminate,
     /// Ends the session because its terminal is gone.
@@ -159,6 +167,8 @@ macro_rules! op {
             Interrupt,
             /// Ends the session.
             Shutdown,
+            /// Ends the session because the process is interrupted.
+            InterruptSession,
             /// Ends the session because the process is told to end.
             Terminate,
             /// Ends the session because its terminal is gone.

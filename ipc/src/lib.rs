@@ -6,7 +6,7 @@
 //! * [`rights`]: what an agent may do, as a lattice.
 //! * [`name`]: what a look-up may find. [`place`]: what an internet address is to this machine. [`probe`]: an act that is tried inside a confinement.
 //! * [`tool`] and [`effect`]: calls that the model made, and the exact change that a call would make.
-//! * [`image`]: pictures that a model is shown.
+//! * [`image`]: pictures that a model is shown, which nothing here looks into.
 //! * [`message`] and [`phase`]: the two directions of the worker boundary, and which message may come when.
 //! * [`frame`], [`codec`] and [`pipe`]: how a message becomes bytes on a pipe.
 //! * [`confinement`]: what `sandbox-exec` is told, and what its broker reports. [`refusal`]: a call that

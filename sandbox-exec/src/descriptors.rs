@@ -1,6 +1,6 @@
 //! Inherited descriptors: nothing that the caller left open reaches the program.
-//!
-//! Unsafe: descriptors are owned, closed and marked by number.
+
+#![expect(unsafe_code, reason = "descriptors are owned, closed and marked by number")]
 
 use std::collections::BTreeSet;
 use std::fs;

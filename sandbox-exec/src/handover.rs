@@ -3,8 +3,11 @@
 //! The filter traps the very calls that pass descriptors over sockets, so none is used: the program begins with the broker's
 //! own table of descriptors, attaches the filter, and leaves the table, in which the listener then remains. The broker
 //! closes none of these descriptors until it was told the number.
-//!
-//! Unsafe: the listener's number is told by the child that put it into this process's table.
+
+#![expect(
+    unsafe_code,
+    reason = "the listener's number is told by the child that put it into this process's table"
+)]
 
 use std::io;
 use std::os::fd::{AsFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};

@@ -16,6 +16,8 @@
 //! * [`terminal`]: the one that was made for a program.
 //! * [`stage`]: the order of a start, and the exit code of each step.
 
+#![deny(unsafe_code)]
+
 pub mod attempt;
 mod broker;
 mod cgroup;

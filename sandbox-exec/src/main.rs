@@ -65,6 +65,8 @@
 //! the floor tier those that change modes, owners, times, attributes and flags of files in the write roots. In the floor tier
 //! these are not protected: names, sizes and link targets of hidden files. Ports are the host's there: CMD reaches those that it bound.
 
+#![forbid(unsafe_code)]
+
 use std::env;
 use std::ffi::OsString;
 use std::fs::File;

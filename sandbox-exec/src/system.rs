@@ -1,7 +1,10 @@
 //! The system calls that neither nix nor the layer crates have, each behind a function that is safe to call.
-//!
-//! Unsafe: they take integers, C strings and structures of this process that outlive them; descriptors that the kernel has just
-//! made get their owner here.
+
+#![expect(
+    unsafe_code,
+    reason = "they take integers, C strings and structures of this process that outlive them; \
+              descriptors that the kernel has just made get their owner here"
+)]
 
 pub mod file;
 pub(crate) mod forbidden;

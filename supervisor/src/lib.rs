@@ -47,7 +47,6 @@ mod serve;
 pub mod session;
 mod shell_word;
 mod signals;
-#[expect(unsafe_code, reason = "it exists for system calls")]
 mod system;
 mod terminal_ui;
 pub mod tools;

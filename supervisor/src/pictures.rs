@@ -1,11 +1,14 @@
-//! Pictures that the user names, on the command line or in the terminal UI: read here, with the user's own rights.
+//! Pictures from the user: named on the command line or in the terminal UI, and read with the user's own rights; or attached
+//! by a front end.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use ipc::image::{Image, ImageError, MAX_IMAGE_BYTES};
+use ipc::image::{Image, MAX_IMAGE_BYTES, TooManyBytes};
+use ipc::rpc::Attachment;
+use picture::ImageError;
 
 /// Why there is no picture.
 #[derive(Debug, thiserror::Error)]
@@ -43,17 +46,46 @@ pub(crate) fn read(path: &Path) -> Result<Image, PictureError> {
     }
     let no_picture = |error| PictureError::NoPicture { path: path.to_owned(), error };
     if metadata.len() > MAX_IMAGE_BYTES as u64 {
-        return Err(no_picture(ImageError::TooManyBytes(metadata.len())));
+        return Err(no_picture(TooManyBytes(metadata.len()).into()));
     }
     let mut bytes = Vec::new();
     // It may grow while it is read.
     file.take(MAX_IMAGE_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    Image::read(bytes).map_err(no_picture)
+    picture::read(bytes).map_err(no_picture)
+}
+
+/// Reads a picture that a front end attached: what it says of it has to hold.
+pub(crate) fn attached(attachment: Attachment) -> Result<Image, ImageError> {
+    let Attachment { media_type, width, height, data } = attachment;
+    picture::check_claims(&data, media_type, (width, height))?;
+    picture::read(data)
 }
 
 #[cfg(test)]
 mod tests {
+    use ipc::image::MediaType;
+
     use super::*;
+
+    #[test]
+    fn an_attachment_is_what_it_is_said_to_be() {
+        let png = &include_bytes!("../../fixtures/images/shapes.png")[..];
+        let read = |media_type, width, data: &[u8]| {
+            attached(Attachment { media_type, width, height: None, data: data.into() })
+        };
+        for width in [None, Some(48)] {
+            assert_eq!(read(MediaType::Png, width, png).unwrap().size(), (48, 32));
+        }
+        for (media_type, width, data, cause) in [
+            (MediaType::Png, None, &png[..60], "is a damaged png picture"),
+            (MediaType::Gif, None, png, "is said to be image/gif, and is image/png"),
+            (MediaType::Png, Some(49), png, "is 48×32, and not as said"),
+            (MediaType::Png, None, b"<svg/>", "is no PNG"),
+        ] {
+            let error = read(media_type, width, data).unwrap_err().to_string();
+            assert!(error.contains(cause), "{error}");
+        }
+    }
 
     #[test]
     fn only_regular_files_that_are_pictures_are_taken() {

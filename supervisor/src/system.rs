@@ -1,7 +1,10 @@
 //! System calls that neither the standard library nor nix offers, each behind a function that is safe to call.
-//!
-//! Unsafe: the calls below take integers, C strings and structures of this process, which outlive them; descriptors that the
-//! kernel has just made get their owner here.
+
+#![expect(
+    unsafe_code,
+    reason = "the calls below take integers, C strings and structures of this process, which outlive \
+              them; descriptors that the kernel has just made get their owner here"
+)]
 
 use std::ffi::{CStr, c_int, c_long};
 use std::io;

@@ -12,7 +12,6 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use ipc::event::TokenUsage;
-use ipc::image::Image;
 use secrecy::SecretString;
 use serde_json::value::RawValue;
 use supervisor::provider::anthropic::ApiVersion;
@@ -99,7 +98,7 @@ async fn thinking_and_a_tool_call_go_back_as_they_came_and_the_prompt_is_cached(
 #[tokio::test]
 async fn r10_a_picture_is_seen() {
     let Some((provider, model)) = anthropic() else { return };
-    let image = Image::read(&include_bytes!("../../fixtures/images/shapes.png")[..]).expect("a picture");
+    let image = picture::read(&include_bytes!("../../fixtures/images/shapes.png")[..]).expect("a picture");
     let question = says("What colour is the round shape? One word.");
     let reply = reply(&provider, &request(model, "", vec![UserBlock::Image(image), question])).await;
     assert!(format!("{:?}", reply.blocks).to_lowercase().contains("red"), "{:?}", reply.blocks);

@@ -238,7 +238,7 @@ impl Common<'_> {
             agent: agent(&id, standing, &self.session, beginning.approvals.clone(), tools).starting(),
             provider: (beginning.model)(Arc::clone(&provider)),
             worker: SessionWorker::new(Arc::clone(&self.boundary), id.clone(), confinement),
-            live: watch::Sender::new(None),
+            live: watch::Sender::default(),
             modes: ModePlaces { watch: (!beginning.files.is_empty()).then(|| watch(world)), environments },
             surroundings: surroundings(),
             turns: beginning.turns,
@@ -432,6 +432,7 @@ fn logged(kind: &EventKind) -> String {
         EventKind::GrantAdded(grant) => format!("grant {}: {}", grant.id, grant.covers),
         EventKind::GrantRevoked { id } => format!("grant {id} revoked"),
         EventKind::ModeChanged { mode } => format!("mode {mode}"),
+        EventKind::ModelChanged(changed) => format!("model {}", changed.to),
         EventKind::TurnFinished(turn) => format!("turn {}", turn.reason),
         EventKind::Result(result) => format!("result {} {}", result.exit_code, result.reason),
         EventKind::Denied { call: Some(call), denial, .. } => {

@@ -46,7 +46,12 @@ async fn an_interrupt_ends_a_command_and_the_turn() {
     front.prompt("wait").await;
     front.until("output").await;
     front.act(UserActionKind::Interrupt).await;
-    insta::assert_snapshot!(front.end().await, @r#"
+    let (seen, world) = front.end_in_world().await;
+    let call = world.log().into_iter().find(|event| event["type"] == "tool_call_finished").unwrap();
+    let told = call["data"]["content"].as_str().unwrap();
+    assert!(told.starts_with("interrupted by the user after ") && told.ends_with("\nready\n"), "{told}");
+    assert!(call["data"]["duration_ms"].as_u64().unwrap() > 0);
+    insta::assert_snapshot!(seen, @r#"
     1 worker 1 started
     2 context from environment
     3 user "wait"

@@ -152,6 +152,28 @@ fn a_violation_kills_the_worker_is_logged_and_the_run_goes_on() {
     }
 }
 
+/// The provider would refuse the whole conversation for such a picture, then and in every later request.
+#[test]
+fn a_false_picture_is_a_violation_and_reaches_neither_model_nor_log() {
+    for (fake, violation) in [
+        ("cut", "a picture that is a damaged png picture"),
+        ("other", "a picture that is said to be image/gif, and is image/png"),
+        ("stretched", "a picture that is 48×32, and not as said"),
+        ("no", "a picture that is no PNG, JPEG, GIF or WebP picture"),
+    ] {
+        let world = World::new(User::Myself);
+        let server = model(&[("read_file", json!({"path": "shot.png"}))]);
+        let done = Finished::of(&mut exec(&world, &server, &format!("call-{fake}-picture"), &[]));
+        assert_eq!(done.code, 0, "{fake}: {}\n{}", done.stdout, done.stderr);
+        let violations = done.events_of("protocol_violation");
+        assert!(violations[0].to_string().contains(violation), "{fake}: {violations:?}");
+        let result = &tool_results(&server, 1)[0];
+        assert_eq!(result["is_error"], Value::Bool(true), "{fake}: {result}");
+        assert!(!result.to_string().contains("base64"), "{fake}: {result}");
+        assert!(done.events_of("tool_call_finished")[0].get("images").is_none(), "{fake}: {}", done.stdout);
+    }
+}
+
 /// The second outcome of a call comes when the call is closed and answered: the violation is the worker's next news.
 #[test]
 fn a_second_outcome_is_a_violation() {

@@ -134,7 +134,7 @@ fn a_run_that_differs_is_stopped_where_it_does_and_the_difference_is_shown() {
 }
 
 #[test]
-fn requests_that_are_missing_or_more_are_said_and_torn_recordings_are_named() {
+fn requests_that_are_missing_or_more_are_said_and_damaged_recordings_are_named() {
     let user = User::Myself;
     let first = World::new(user);
     let recording = record(&first);
@@ -153,6 +153,14 @@ fn requests_that_are_missing_or_more_are_said_and_torn_recordings_are_named() {
         "{}",
         more.stderr
     );
+    let run = fs::read_to_string(recording.join("run.json")).unwrap();
+    let cut = r#""images": [{"media_type":"image/png","width":48,"height":32,"data":"iVBORw0KGgo="}]"#;
+    let with_cut = run.replacen("\"prompt\"", &format!("{cut},\n    \"prompt\""), 1);
+    fs::write(recording.join("run.json"), with_cut).unwrap();
+    let picture = replay(&fresh(), &recording);
+    assert_eq!(picture.code, 2, "{}", picture.stderr);
+    assert!(picture.stderr.contains("run.json: the picture is a damaged png picture"), "{}", picture.stderr);
+    fs::write(recording.join("run.json"), run).unwrap();
     let last = fs::read(recording.join("0005.response.sse")).unwrap();
     fs::write(recording.join("0005.response.sse"), &last[..last.len() / 2]).unwrap();
     let torn = replay(&fresh(), &recording);

@@ -90,3 +90,25 @@ fn a_front_end_that_goes_in_mid_approval_has_denied() {
 fn an_abort_ends_the_turn_and_not_the_conversation() {
     play("abort", &[write_call("touch made"), done()], |_, _| {});
 }
+
+/// The client of the documentation, as it stands there.
+#[test]
+fn the_documented_client_carries_a_task_out() {
+    let world = World::new(User::Myself);
+    let model = model_of([write_call("echo made > new.txt"), done()]);
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/client.py");
+    let answers = world.root().join("answers");
+    std::fs::write(&answers, "y\n").unwrap();
+    let mut python = world.command("python3");
+    python.arg(source).arg(world.project()).arg("make it").arg(format!("base_url={}", model.base_url()));
+    python.env("ANTHROPIC_API_KEY", KEY).env("BAILIWICK", Programs::get().path("bailiwick"));
+    let run = Finished::of(python.stdin(std::fs::File::open(answers).unwrap()));
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.stdout.contains("Done."), "{}", run.stdout);
+    assert!(
+        run.stderr.contains("execCommandApproval") && run.stderr.contains("done after 2 steps"),
+        "{}",
+        run.stderr
+    );
+    assert_eq!(world.read("new.txt"), "made\n");
+}

@@ -180,9 +180,7 @@ fn a_server_ends_with_its_code_and_its_conversation_with_a_result() {
         let shot_text = format!("{shot:?}");
         assert_eq!(ended.code, shot.code(), "{shot_text}: {} {}", ended.stdout, ended.stderr);
         nothing_is_left(&world, &groups, &shot_text);
-        // A conversation is ended by its server, which was interrupted.
-        let code = if shot.signal == Signal::SIGINT { 143 } else { shot.code() };
-        result_is_logged(&world, code, &shot_text)
+        result_is_logged(&world, shot.code(), &shot_text)
     });
 }
 

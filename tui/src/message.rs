@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crossterm::event::KeyEvent;
 use ipc::frontend::{UiEvent, UserActionKind};
+use ipc::id::AgentId;
 use ipc::image::Image;
 
 use crate::view::Shown;
@@ -42,8 +43,8 @@ pub enum Msg {
 /// Something to be done outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Tell the core.
-    User(UserActionKind),
+    /// Tell the core something about an agent.
+    User(AgentId, UserActionKind),
     /// Read this picture of the user's; [`Msg::Attached`] brings it.
     Attach(PathBuf),
     /// What is shown has changed: draw when convenient, at most 60 times a second.

@@ -39,11 +39,21 @@ impl ReviewDecision {
     /// The word for it, as in JSON.
     pub const fn as_str(&self) -> &'static str {
         match self {
-            Self::Approved => "approved",
-            Self::ApprovedForSession { .. } => "approved_for_session",
-            Self::Denied { .. } => "denied",
-            Self::Abort => "abort",
+            Self::Approved => Word::Approved,
+            Self::ApprovedForSession { .. } => Word::ApprovedForSession,
+            Self::Denied { .. } => Word::Denied,
+            Self::Abort => Word::Abort,
         }
+        .as_str()
+    }
+
+    /// The word for the decision in a result, whatever else the result says.
+    pub(crate) fn word_in(result: &str) -> Option<&'static str> {
+        #[derive(Deserialize)]
+        struct Decided {
+            decision: Word,
+        }
+        serde_json::from_str(result).ok().map(|Decided { decision }| decision.as_str())
     }
 }
 
@@ -55,6 +65,17 @@ enum Word {
     ApprovedForSession,
     Denied,
     Abort,
+}
+
+impl Word {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Approved => "approved",
+            Self::ApprovedForSession => "approved_for_session",
+            Self::Denied => "denied",
+            Self::Abort => "abort",
+        }
+    }
 }
 
 /// The JSON form of a decision, and of the response that carries it.
@@ -178,6 +199,14 @@ macro_rules! answers {
         }
 
         impl ApprovalAnswer {
+            /// The decision, where it is an answer.
+            pub const fn decision(&self) -> Option<&ReviewDecision> {
+                match self {
+                    $(Self::$kind(response) => Some(&response.decision),)*
+                    Self::Failed { .. } => None,
+                }
+            }
+
             /// The operation that it is on the request `id`; the error says why it is no answer.
             pub fn into_op(self, id: ApprovalId) -> Result<Op, String> {
                 match self {

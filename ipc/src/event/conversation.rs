@@ -28,6 +28,19 @@ pub struct SessionStarted {
     pub rights: String,
 }
 
+/// Another model answers from now on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ModelChanged {
+    /// The model until now.
+    pub from: String,
+    /// The model of the next requests.
+    pub to: String,
+    /// True if a new context goes on with what was said, called and answered: thinking, signatures and blocks of the
+    /// provider's own tools stay behind.
+    pub new_context: bool,
+}
+
 /// A complete reply of the model.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -7,8 +7,8 @@ use serde_json::value::RawValue;
 
 use super::{
     ApprovalAnswered, AssistantMessage, ChangedFile, CompactionStarted, ContextCompacted, FailureKind,
-    NoticeCode, Recorded, RestoredPlace, RightsChanged, RunResult, SessionStarted, SubAgentResult,
-    SubAgentSpawned, TurnFinished, WorkerEnd, WorkerStarted, WriteTurnAwaited,
+    ModelChanged, NoticeCode, Recorded, RestoredPlace, RightsChanged, RunResult, SessionStarted,
+    SubAgentResult, SubAgentSpawned, TurnFinished, WorkerEnd, WorkerStarted, WriteTurnAwaited,
 };
 use crate::approval::{ApprovalMode, ServerRequest, SessionGrant};
 use crate::denial::Denial;
@@ -124,6 +124,8 @@ pub enum EventKind {
         /// The new mode.
         mode: ApprovalMode,
     },
+    /// Another model answers from now on.
+    ModelChanged(ModelChanged),
     /// A worker is ready, and verified from outside.
     WorkerStarted(WorkerStarted),
     /// The rights changed: the worker before is gone to its last descendant, and this one serves.

@@ -29,7 +29,7 @@ pub use agent::{SubAgentResult, SubAgentSpawned, SubAgentStatus, WriteTurnAwaite
 pub use approval::{ApprovalAnswered, DecidedBy};
 pub use change::{ChangedFile, FileChange, PlaceChange, RestoredPlace};
 pub use context::{CompactionCause, CompactionStarted, ContextCompacted, SummaryFrom};
-pub use conversation::{AssistantMessage, RunResult, SessionStarted, TokenUsage, TurnFinished};
+pub use conversation::{AssistantMessage, ModelChanged, RunResult, SessionStarted, TokenUsage, TurnFinished};
 pub use end::{EndReason, WorkerEnd};
 pub use failure::FailureKind;
 pub use kind::{EventKind, ToolCallStatus};

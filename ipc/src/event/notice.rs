@@ -27,6 +27,12 @@ words! {
         MessageTooLong = "message_too_long",
         /// More denials than are logged.
         MoreDenied = "more_denied",
+        /// The conversation goes on with another model.
+        ModelChanged = "model_changed",
+        /// The model may not be another one now.
+        ModelRefused = "model_refused",
+        /// The model is that already.
+        ModelUnchanged = "model_unchanged",
         /// A message names an agent that is not at work.
         NoAgent = "no_agent",
         /// The project's instructions were not read.

@@ -56,7 +56,9 @@ mod tests {
     proptest! {
         #[test]
         fn no_two_paths_are_the_same_word_and_none_is_an_item(left in path(), right in path()) {
-            prop_assert_eq!(left == right, word(&left) == word(&right));
+            // Paths compare by their components, and `/.` is another word than `/`.
+            let is_same = left.as_path().as_os_str() == right.as_path().as_os_str();
+            prop_assert_eq!(is_same, word(&left) == word(&right));
             prop_assert!(!word(&left).contains(SEPARATOR) && !word(&left).contains(char::is_control));
             let is_bare = !word(&left).starts_with('"');
             prop_assert!(!(is_bare && word(&left).contains(char::is_whitespace)));

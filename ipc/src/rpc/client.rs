@@ -6,14 +6,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::response::decode;
-use super::{ErrorObject, ErrorWord, NotificationForm};
+use super::{Attachment, ErrorObject, ErrorWord, NotificationForm};
 use crate::approval::ApprovalMode;
 use crate::confinement::TierChoice;
 use crate::cost::Usd;
-use crate::id::{ConversationId, GrantId};
-use crate::image::Image;
+use crate::id::{AgentId, ConversationId, EventId, GrantId};
 use crate::path::WirePath;
-use crate::rights::{Network, Reach};
+use crate::rights::{Network, Reach, RightsChange};
 
 /// The one table of requests: each method's string, its parameters and its result.
 macro_rules! requests {
@@ -85,10 +84,16 @@ requests! {
     SetNet(SetNetParams) -> Accepted, SET_NET_METHOD = "setNet";
     /// Changes what becomes of calls that the standing rights do not cover.
     SetMode(SetModeParams) -> Accepted, SET_MODE_METHOD = "setMode";
+    /// Has another model of the same provider answer: at rest alone.
+    SetModel(SetModelParams) -> Accepted, SET_MODEL_METHOD = "setModel";
+    /// Gives the agent one more right for the rest of the conversation: a new worker, in the middle of a turn too.
+    Grant(GrantParams) -> Accepted, GRANT_METHOD = "grant";
     /// Takes back what was approved for the session.
     RevokeGrant(RevokeGrantParams) -> Accepted, REVOKE_GRANT_METHOD = "revokeGrant";
     /// Has the conversation summarised and goes on with the summary: at rest at once, else before the next request.
     Compact(ConversationParams) -> Accepted, COMPACT_METHOD = "compact";
+    /// Reads the logged events of an open conversation again, in pages.
+    History(HistoryParams) -> HistoryResponse, HISTORY_METHOD = "history";
     /// Ends a conversation.
     CloseConversation(ConversationParams) -> Accepted, CLOSE_CONVERSATION_METHOD = "closeConversation";
     /// Ends every conversation, and the server; answered when they are over.
@@ -226,7 +231,7 @@ pub struct SendUserMessageParams {
     pub text: String,
     /// The pictures that go before it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub images: Vec<Image>,
+    pub images: Vec<Attachment>,
 }
 
 /// Parameters of what concerns a conversation as a whole.
@@ -263,6 +268,64 @@ pub struct SetModeParams {
     pub mode: ApprovalMode,
 }
 
+/// Parameters of [`SET_MODEL_METHOD`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SetModelParams {
+    /// The conversation.
+    pub conversation_id: ConversationId,
+    /// The agent; the conversation's first if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentId>,
+    /// The model's name.
+    pub model: String,
+}
+
+/// Parameters of [`GRANT_METHOD`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct GrantParams {
+    /// The conversation.
+    pub conversation_id: ConversationId,
+    /// The agent; the conversation's first if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentId>,
+    /// The right.
+    pub right: GrantedRight,
+}
+
+/// A right that a person gives without being asked for it. In JSON `{"write": PATH}` or `{"network": {}}`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum GrantedRight {
+    /// A file or tree that may be written; a relative path is the project's.
+    Write(WirePath),
+    /// The network.
+    Network(GrantedNetwork),
+}
+
+/// The network as a person gives it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct GrantedNetwork {
+    /// Its reach; the one that the conversation was opened with, where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reach: Option<Reach>,
+}
+
+impl From<GrantedRight> for RightsChange {
+    fn from(right: GrantedRight) -> Self {
+        match right {
+            GrantedRight::Write(path) => Self::AddWrite { path },
+            GrantedRight::Network(GrantedNetwork { reach }) => Self::Network { net: Network::On, reach },
+        }
+    }
+}
+
 /// Parameters of [`REVOKE_GRANT_METHOD`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -272,6 +335,45 @@ pub struct RevokeGrantParams {
     pub conversation_id: ConversationId,
     /// Which grant.
     pub grant_id: GrantId,
+}
+
+/// Parameters of [`HISTORY_METHOD`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HistoryParams {
+    /// The conversation.
+    pub conversation_id: ConversationId,
+    /// The agent whose events are wanted; those of all agents if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentId>,
+    /// The event behind which the page begins; the first event begins it if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<EventId>,
+    /// The most events of the page, at most 1000; 200 if absent. A page may have fewer and yet not be the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+}
+
+/// Result of [`HISTORY_METHOD`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HistoryResponse {
+    /// The events in the order of the log, each as the parameters of the generic notification.
+    #[cfg_attr(feature = "schema", schemars(schema_with = "generic_events"))]
+    pub events: Vec<Box<RawValue>>,
+    /// The `after` of the next page; absent if the log had no more events.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<EventId>,
+}
+
+#[cfg(feature = "schema")]
+fn generic_events(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({
+        "type": "array",
+        "items": {"$ref": "#/methods/generic_notification/sessionEvent/params"},
+    })
 }
 
 /// Parameters of [`SHUTDOWN_METHOD`]: none.

@@ -7,11 +7,18 @@ use serde::ser::{Error as _, Serializer};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::id::{AgentId, ApprovalId, ConversationId};
+
 /// A number or a string, kept as it was written: it is echoed exactly.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(String);
 
 impl RequestId {
+    /// The id of the request for an approval: `CONVERSATION:AGENT:N`, since approvals are numbered within an agent.
+    pub fn of_approval(conversation: &ConversationId, agent: &AgentId, id: ApprovalId) -> Self {
+        Self::from(format!("{conversation}:{agent}:{id}").as_str())
+    }
+
     /// As it stands in the JSON.
     pub fn as_json(&self) -> &str {
         &self.0

@@ -5,6 +5,7 @@
 //! method's string stands once, as a constant. Nothing untyped passes: what does not parse is answered with the
 //! [`ErrorObject`] that fits, and an approval that is answered by anything but its own response is denied.
 
+mod attachment;
 mod client;
 mod error;
 mod id;
@@ -18,6 +19,7 @@ mod schema;
 #[cfg(test)]
 mod tests;
 
+pub use attachment::Attachment;
 pub use client::*;
 pub use error::{ErrorObject, ErrorWord};
 pub use id::RequestId;
@@ -25,13 +27,13 @@ pub use incoming::{Incoming, Outcome, Refused};
 pub use lines::{Line, Lines, MAX_LINE};
 pub use notification::*;
 pub use outgoing::{failure, notification, request, success};
-pub use response::answer;
 pub(crate) use response::decode;
+pub use response::{answer, unawaited};
 #[cfg(feature = "schema")]
 pub use schema::schema;
 
 /// The version of this protocol; it changes whenever a message does in a way that a front end could notice.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// What `jsonrpc` has to be.
 const JSONRPC: &str = "2.0";

@@ -62,6 +62,7 @@ notifications! {
     L(E::GrantAdded(_)) => GRANT_ADDED_METHOD = "event/grantAdded";
     L(E::GrantRevoked { .. }) => GRANT_REVOKED_METHOD = "event/grantRevoked";
     L(E::ModeChanged { .. }) => MODE_CHANGED_METHOD = "event/modeChanged";
+    L(E::ModelChanged(_)) => MODEL_CHANGED_METHOD = "event/modelChanged";
     L(E::WorkerStarted(_)) => WORKER_STARTED_METHOD = "event/workerStarted";
     L(E::RightsChanged(_)) => RIGHTS_CHANGED_METHOD = "event/rightsChanged";
     L(E::WorkerEnded { .. }) => WORKER_ENDED_METHOD = "event/workerEnded";
@@ -103,16 +104,22 @@ pub enum Notification {
 pub enum Passing {
     /// The model's reply goes on. Void if `model_failed` follows before `assistant_message`.
     TextDelta {
+        /// The agent.
+        agent: AgentId,
         /// The piece.
         text: String,
     },
     /// The model's visible thinking goes on.
     ThinkingDelta {
+        /// The agent.
+        agent: AgentId,
         /// The piece.
         text: String,
     },
     /// A command printed something: a worker's claim, not sanitised.
     OutputDelta {
+        /// The agent.
+        agent: AgentId,
         /// The call.
         call: CallId,
         /// The piece, made valid UTF-8.
@@ -120,12 +127,16 @@ pub enum Passing {
     },
     /// The front end reads so slowly that pieces of replies and outputs were left out; whole ones are in the events.
     DeltasSkipped {
+        /// The agent.
+        agent: AgentId,
         /// How many bytes of text.
         bytes: u64,
     },
     /// An approval is no longer waited for, whoever answered it.
     ApprovalClosed {
-        /// Which.
+        /// The agent that asked.
+        agent: AgentId,
+        /// Which of its approvals.
         id: ApprovalId,
         /// The id of the request that asked for it.
         #[cfg_attr(feature = "schema", schemars(with = "String"))]
@@ -200,15 +211,18 @@ struct Tagged {
 
 impl Notification {
     /// What a front end is told of an event; `None` for what it is asked.
-    pub fn of(event: UiEvent, request_id: impl FnOnce(ApprovalId) -> RequestId) -> Option<Self> {
-        let UiEvent { conversation_id, kind, .. } = event;
+    pub fn of(event: UiEvent) -> Option<Self> {
+        let UiEvent { conversation_id, agent, kind } = event;
         let kind = match kind {
             UiEventKind::Logged(event) => return Some(Self::Logged(event)),
             UiEventKind::ApprovalRequested { .. } => return None,
-            UiEventKind::TextDelta { text } => Passing::TextDelta { text },
-            UiEventKind::ThinkingDelta { text } => Passing::ThinkingDelta { text },
-            UiEventKind::OutputDelta { call, text } => Passing::OutputDelta { call, text },
-            UiEventKind::ApprovalClosed { id } => Passing::ApprovalClosed { id, request_id: request_id(id) },
+            UiEventKind::TextDelta { text } => Passing::TextDelta { agent, text },
+            UiEventKind::ThinkingDelta { text } => Passing::ThinkingDelta { agent, text },
+            UiEventKind::OutputDelta { call, text } => Passing::OutputDelta { agent, call, text },
+            UiEventKind::ApprovalClosed { id } => {
+                let request_id = RequestId::of_approval(&conversation_id, &agent, id);
+                Passing::ApprovalClosed { agent, id, request_id }
+            }
         };
         Some(Self::Passing { conversation_id, kind })
     }

@@ -2,8 +2,8 @@
 
 use serde::de::DeserializeOwned;
 
-use super::Outcome;
-use crate::approval::{ApprovalAnswer, ServerRequest};
+use super::{Outcome, RequestId};
+use crate::approval::{ApprovalAnswer, ReviewDecision, ServerRequest};
 
 /// The longest piece of a front end's own words in a cause.
 const LONGEST: usize = 200;
@@ -26,6 +26,16 @@ pub fn answer(request: &ServerRequest, outcome: &Outcome) -> ApprovalAnswer {
         let cause = format!("the response to {} cannot be understood: {error}", request.method());
         ApprovalAnswer::Failed { cause }
     })
+}
+
+/// The sentence on a response to a request that is not waited for, with its decision where it has one.
+pub fn unawaited(id: &RequestId, outcome: &Outcome) -> String {
+    let decided = match outcome {
+        Outcome::Result(result) => ReviewDecision::word_in(result.get()),
+        Outcome::Error(_) => None,
+    };
+    let decided = decided.map(|word| format!(": {word}")).unwrap_or_default();
+    format!("ignored a response to {id}, which is not waited for{decided}")
 }
 
 /// Reads one value, and says where it is not what it should be.

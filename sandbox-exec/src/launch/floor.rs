@@ -1,8 +1,8 @@
 //! The floor tier: the broker is the process that was started. It enters a domain of its own that only bounds signals, so that
 //! at the end it can kill exactly what is beneath it. The program's domain is nested in that one, so that the mediator may still
 //! look at the program's memory and duplicate its sockets.
-//!
-//! Unsafe: the program shares the table of descriptors until its filter is attached.
+
+#![expect(unsafe_code, reason = "the program shares the table of descriptors until its filter is attached")]
 
 use std::fs::File;
 use std::io;

@@ -1,7 +1,7 @@
 //! The full tier: the process that was started stays in the host's namespaces as the stub, and its child is the init of new
 //! ones.
-//!
-//! Unsafe: init is a clone of the stub.
+
+#![expect(unsafe_code, reason = "init is a clone of the stub")]
 
 use std::ffi::OsString;
 use std::fs::File;

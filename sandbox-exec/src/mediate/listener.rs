@@ -1,6 +1,6 @@
 //! The listener: calls that wait for an answer (`seccomp_unotify(2)`).
-//!
-//! Unsafe: the kernel fills in and reads the structures of linux/seccomp.h.
+
+#![expect(unsafe_code, reason = "the kernel fills in and reads the structures of linux/seccomp.h")]
 
 use std::io;
 use std::mem;

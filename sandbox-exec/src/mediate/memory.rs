@@ -1,6 +1,6 @@
 //! A caller's memory. Whatever is there may change at any time: each value is read once, and used as it was read.
-//!
-//! Unsafe: the kernel copies between this process's memory and another's.
+
+#![expect(unsafe_code, reason = "the kernel copies between this process's memory and another's")]
 
 use std::ffi::CString;
 use std::fs::OpenOptions;

@@ -9,8 +9,8 @@
 //!
 //! What a program can notice: the creator is the broker, the key of an object is told as 0, and one that was removed cannot be
 //! attached again although somebody still uses it. Objects of others cannot be listed.
-//!
-//! Unsafe: System V calls take structures by address, and unions.
+
+#![expect(unsafe_code, reason = "System V calls take structures by address, and unions")]
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

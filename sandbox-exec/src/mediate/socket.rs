@@ -1,6 +1,10 @@
 //! Calls on sockets, with addresses as bytes.
-//!
-//! Unsafe: socket calls take addresses, options and messages by address; new descriptors get their owner here.
+
+#![expect(
+    unsafe_code,
+    reason = "socket calls take addresses, options and messages by address; new descriptors get their \
+              owner here"
+)]
 
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};

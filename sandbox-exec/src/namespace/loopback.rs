@@ -1,6 +1,6 @@
 //! The loopback device of a new network namespace.
-//!
-//! Unsafe: an ioctl takes a union.
+
+#![expect(unsafe_code, reason = "an ioctl takes a union")]
 
 use std::io;
 use std::os::fd::AsRawFd;

@@ -1,6 +1,10 @@
 //! The mount interface of Linux 5.2 to 5.12, by descriptor. neither nix nor libc have functions for it.
-//!
-//! Unsafe: the mount calls take C strings and structures by address; new descriptors get their owner here.
+
+#![expect(
+    unsafe_code,
+    reason = "the mount calls take C strings and structures by address; new descriptors get their \
+              owner here"
+)]
 
 use std::ffi::CStr;
 use std::io;

@@ -1,7 +1,7 @@
 //! The built programs are run here by a small interpreter of classic BPF, for both architectures, and compared with what
 //! the rules say.
 
-use complaint::{DENIED_CALLS, When};
+use complaint::{When, denied_calls};
 use nix::libc;
 use proptest::prelude::*;
 
@@ -397,7 +397,7 @@ fn a_call_with_two_answers_is_no_program() {
 fn what_is_told_to_be_denied_is_denied_in_every_case() {
     for case in Case::all() {
         let denials = denials(Kind::Standing, case);
-        for named in DENIED_CALLS {
+        for named in denied_calls() {
             let answer = if named.when == When::AsIfAbsent { Answer::NoSuchCall } else { Answer::Forbidden };
             let holds = |denial: &Denial| {
                 let always = denial.when.is_empty() || named.when == When::Sometimes;

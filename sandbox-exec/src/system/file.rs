@@ -1,6 +1,6 @@
 //! Calls on files that nix has for glibc alone, or not at all.
-//!
-//! Unsafe: these calls take C strings and a structure that the kernel fills in.
+
+#![expect(unsafe_code, reason = "these calls take C strings and a structure that the kernel fills in")]
 
 use std::ffi::{CStr, CString};
 use std::io;

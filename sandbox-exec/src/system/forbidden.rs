@@ -1,6 +1,10 @@
 //! Acts that a confined process is denied, tried to show that it is. Each is harmless where nobody denies it.
-//!
-//! Unsafe: integers, C strings and null pointers, some of which the kernel refuses after it has permitted the call.
+
+#![expect(
+    unsafe_code,
+    reason = "integers, C strings and null pointers, some of which the kernel refuses after it has \
+              permitted the call"
+)]
 
 use std::ffi::CStr;
 use std::io;

@@ -1,7 +1,10 @@
 //! Processes: made, signalled, waited for.
-//!
-//! Unsafe: after fork(2) and clone(2) two processes have one image, and may share a table of descriptors; the other calls take
-//! integers, and structures of this process that the kernel reads or fills in.
+
+#![expect(
+    unsafe_code,
+    reason = "after fork(2) and clone(2) two processes have one image, and may share a table of \
+              descriptors; the other calls take integers, and structures of this process that the kernel reads or fills in"
+)]
 
 use std::io;
 use std::mem;

@@ -147,12 +147,14 @@ impl Agent {
     pub fn handle(&mut self, input: Input) -> Vec<Effect> {
         match input {
             Input::Op(op) => self.on_op(op),
+            Input::Model(choice) => self.on_model(*choice),
             Input::Context(items) => self.on_context(items),
             Input::Stream { request, event } => self.on_stream(request, event),
             Input::StreamFailed { request, error } => self.on_stream_failed(request, &error),
             Input::CallFinished { call, outcome, duration_ms } => {
                 self.on_call_finished(call, outcome, duration_ms);
             }
+            Input::Progress { call, progress } => self.calls.note_progress(call, progress),
             Input::Remark { call, text } => self.on_remark(call, text),
             Input::Refused(refused) => self.on_refused(&refused),
             Input::CallLost { call, reason } => self.on_call_lost(call, &reason),
@@ -204,6 +206,11 @@ impl Agent {
         self.turn_waits || !matches!(self.state, State::Resting | State::Closed)
     }
 
+    /// True if no turn will follow.
+    pub const fn is_closed(&self) -> bool {
+        matches!(self.state, State::Closed)
+    }
+
     fn on_op(&mut self, op: Op) {
         match op {
             Op::UserTurn { text, images } => self.on_user_turn(Said { text, images }),
@@ -211,6 +218,7 @@ impl Agent {
             Op::Compact => self.on_compact(),
             Op::Interrupt => self.stop(EndReason::Interrupted, None),
             Op::Shutdown => self.close(EndReason::Closed, None),
+            Op::InterruptSession => self.close(EndReason::Interrupted, None),
             Op::Terminate => self.close(EndReason::Terminated, None),
             Op::HangUp => self.close(EndReason::HungUp, None),
             Op::PatchApproval { id, decision, digest } => {

@@ -131,7 +131,7 @@ impl Agent {
     /// An answer of the user. What is not waited for counts for nothing.
     pub(super) fn on_answer(&mut self, id: ApprovalId, answer: Answer) {
         let Some((call, asking)) = self.calls.asking(id) else {
-            return self.ignore(id);
+            return self.ignore(id, &answer.decision);
         };
         let Asking { ask, subject, .. } = asking.clone();
         let decision = answer.decision.clone();
@@ -217,8 +217,9 @@ impl Agent {
         self.close_at_once(call, CallResult::denied(text));
     }
 
-    fn ignore(&mut self, id: ApprovalId) {
-        let message = format!("request {id} is not waited for: the answer counts for nothing");
+    fn ignore(&mut self, id: ApprovalId, decision: &ReviewDecision) {
+        let decision = decision.as_str();
+        let message = format!("request {id} is not waited for: the answer counts for nothing ({decision})");
         self.notice(NoticeCode::ApprovalIgnored, &message);
     }
 
@@ -260,6 +261,7 @@ impl Agent {
             }
             Err(reason) => (CallResult::not_done(ToolCallStatus::Failed, reason), Observer::Supervisor),
         };
+        let result = self.with_partial_output(call, result);
         self.finish_call(call, result, (duration_ms, observer));
         let Some(change) = after else { return self.go_on() };
         // The new rights come before the calls that follow: those are judged by them, and wait for their worker.

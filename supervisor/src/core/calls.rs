@@ -9,6 +9,7 @@ use ipc::image::Image;
 use ipc::rights::{Grant, RightsChange};
 use ipc::tool::ToolCall;
 
+use super::CallProgress;
 use super::reply::ToolUse;
 use crate::approval::Subject;
 use crate::gate::Ask;
@@ -26,6 +27,8 @@ struct Slot {
     call: CallId,
     tool_use: ToolUse,
     state: State,
+    /// How far it has come, if that was told.
+    progress: Option<CallProgress>,
     /// What its result ends with.
     remark: Option<String>,
 }
@@ -89,6 +92,15 @@ pub(super) struct CallResult {
 }
 
 impl Open {
+    /// True if it runs a command, whose output comes in pieces.
+    pub(super) fn prints(&self) -> bool {
+        match self {
+            Self::Serving(tool) => matches!(tool, ToolCall::ShellExec(_)),
+            Self::Committing(committing) => matches!(committing.tool, ToolCall::ShellExec(_)),
+            Self::Preparing(_) | Self::Served(_) | Self::Delegated => false,
+        }
+    }
+
     /// True if it was approved, or is about to be: no other call begins beside it.
     const fn is_alone(&self) -> bool {
         matches!(self, Self::Preparing(_) | Self::Committing(_) | Self::Served(ServedCall::External(_)))
@@ -98,7 +110,7 @@ impl Open {
 impl Calls {
     /// Adds a call that has not begun.
     pub(super) fn push(&mut self, call: CallId, tool_use: ToolUse) {
-        self.slots.push(Slot { call, tool_use, state: State::Waiting, remark: None });
+        self.slots.push(Slot { call, tool_use, state: State::Waiting, progress: None, remark: None });
     }
 
     /// The call that begins next. None begins while one is with a person, or is carried out as approved.
@@ -137,6 +149,18 @@ impl Calls {
         if let Some(slot) = self.slots.iter_mut().find(unclosed) {
             slot.state = state;
         }
+    }
+
+    /// Keeps how far an open call has come.
+    pub(super) fn note_progress(&mut self, call: CallId, progress: CallProgress) {
+        if let Some(slot) = self.slots.iter_mut().find(|slot| slot.call == call) {
+            slot.progress = Some(progress);
+        }
+    }
+
+    /// How far a call had come when that was told last.
+    pub(super) fn take_progress(&mut self, call: CallId) -> Option<CallProgress> {
+        self.slots.iter_mut().find(|slot| slot.call == call)?.progress.take()
     }
 
     /// Keeps what the result of an open call has to end with.

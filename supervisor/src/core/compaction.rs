@@ -57,16 +57,11 @@ impl Agent {
     pub(super) fn on_compact(&mut self) {
         match self.state {
             State::Closed => {}
-            State::Resting if self.history.has_replies() => {
+            State::Resting if self.history.has_replies() && self.summary_is_shorter() => {
                 self.run = super::agent::Run::default();
                 self.compact(CompactionCause::Request, Then::End);
             }
-            State::Resting => {
-                self.notice(
-                    NoticeCode::NothingToCompact,
-                    "there is no conversation yet that could be summarised",
-                );
-            }
+            State::Resting => self.nothing_to_compact(),
             _ if self.compacting.is_some() => {
                 self.notice(NoticeCode::CompactionQueued, "the conversation is being summarised already");
             }
@@ -88,8 +83,10 @@ impl Agent {
         if !self.history.has_replies() {
             return if next <= budget.prompt() { Next::Step } else { Next::Full(self.full(next)) };
         }
-        if wanted {
+        if wanted && self.summary_is_shorter() {
             return Next::Compact(CompactionCause::Request);
+        } else if wanted {
+            self.nothing_to_compact();
         }
         if next <= budget.compact_at() {
             return Next::Step;
@@ -110,7 +107,32 @@ impl Agent {
 
     /// Whether the user has asked for a summary that could be made.
     pub(super) fn takes_wish(&mut self) -> bool {
-        std::mem::take(&mut self.compaction_wanted) && self.history.has_replies()
+        if !std::mem::take(&mut self.compaction_wanted) || !self.history.has_replies() {
+            return false;
+        }
+        let wins = self.summary_is_shorter();
+        if !wins {
+            self.nothing_to_compact();
+        }
+        wins
+    }
+
+    /// True if the new context would be shorter than this one: even without a word of the model's it repeats what the user
+    /// said and the last messages.
+    fn summary_is_shorter(&self) -> bool {
+        let entries = self.history.said();
+        let known = Known { ledger: &self.ledger, summary: None, entries: &entries };
+        let least = in_block(tokens(&known.first_message(self.budget.first_message())));
+        self.history.said_tokens() > least
+    }
+
+    fn nothing_to_compact(&mut self) {
+        let message = if self.history.has_replies() {
+            "the conversation is not summarised: it is shorter than its summary would be"
+        } else {
+            "there is no conversation yet that could be summarised"
+        };
+        self.notice(NoticeCode::NothingToCompact, message);
     }
 
     /// Asks for a summary at the end of the conversation.

@@ -1,4 +1,4 @@
-//! What an agent is made with, fixed for its life.
+//! What an agent is made with: fixed for its life, but for the model and what follows from it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,6 +50,23 @@ pub struct AgentConfig {
     pub id: AgentId,
     /// What it is there for.
     pub activity: Activity,
+}
+
+/// A model that may take the place of an agent's own, and what is known of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelChoice {
+    /// Its name.
+    pub name: String,
+    /// The most tokens of one reply.
+    pub max_tokens: u32,
+    /// What else each request asks for.
+    pub options: RequestOptions,
+    /// Whether it sees pictures.
+    pub sees_images: bool,
+    /// What it costs, where that is known.
+    pub prices: Option<Prices>,
+    /// How much its context holds.
+    pub window: Window,
 }
 
 /// Bounds on one run, from a user's message to the agent's rest. The wall clock is the driver's.

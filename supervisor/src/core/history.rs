@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::images::Images;
 use super::record::{Entry, entries};
 use super::window::tokens;
-use crate::provider::{Message, UserBlock};
+use crate::provider::{Message, UserBlock, plain_block};
 
 /// What the API adds around a block.
 const BLOCK: u64 = 8;
@@ -101,6 +101,15 @@ impl History {
         entries
     }
 
+    /// About how many tokens it has without its opening.
+    pub(super) fn said_tokens(&self) -> u64 {
+        let of_message = |message: &Arc<Message>| match &**message {
+            Message::User(blocks) => blocks.iter().map(of_block).collect::<Vec<_>>(),
+            Message::Assistant(blocks) => blocks.iter().map(|block| in_block(tokens(block.get()))).collect(),
+        };
+        self.messages.iter().flat_map(of_message).skip(self.opening).fold(0, u64::saturating_add)
+    }
+
     /// Whether nothing is in it.
     pub(super) fn is_empty(&self) -> bool {
         self.messages.is_empty()
@@ -146,11 +155,7 @@ impl History {
         } else {
             self.size = Size { known: usage.total(), added: 0 };
         }
-        match self.messages.last_mut().map(Arc::make_mut) {
-            _ if blocks.is_empty() => {}
-            Some(Message::Assistant(last)) => last.extend(blocks),
-            _ => self.messages.push(Arc::new(Message::Assistant(blocks))),
-        }
+        self.append_reply(blocks);
     }
 
     /// Appends what was kept of a reply that was interrupted.
@@ -186,6 +191,51 @@ impl History {
             self.messages.remove(message);
         }
         true
+    }
+
+    /// The same conversation as a model takes it that has said nothing in it: no thinking, no signature, no block of a
+    /// provider's own tools. A model that sees no pictures is told where there were some.
+    pub(super) fn for_another_model(&self, fixed: u64, sees_images: bool) -> Self {
+        let Self { opening, summarised, began_with, replies, .. } = *self;
+        let mut history = Self { opening, summarised, began_with, replies, ..Self::new(fixed, sees_images) };
+        for message in &self.messages {
+            match &**message {
+                Message::User(blocks) => {
+                    let blocks = blocks.iter().map(|block| history.admitted(block)).collect();
+                    history.push_user(blocks);
+                }
+                Message::Assistant(blocks) => {
+                    let plain: Vec<_> = blocks.iter().filter_map(|block| plain_block(block)).collect();
+                    history.add(plain.iter().map(|block| in_block(tokens(block.get()))).sum());
+                    history.append_reply(plain);
+                }
+            }
+        }
+        history
+    }
+
+    /// A block of the user's, whose pictures have been counted in.
+    fn admitted(&mut self, block: &UserBlock) -> UserBlock {
+        match block {
+            UserBlock::Image(image) => match self.images.admit(image) {
+                Ok(()) => block.clone(),
+                Err(full) => UserBlock::Text(format!("({image} was left out: {full})")),
+            },
+            UserBlock::ToolResult { tool_use, content, is_error, images } => {
+                let (images, _) = self.admit(images.clone());
+                let (tool_use, content, is_error) = (tool_use.clone(), content.clone(), *is_error);
+                UserBlock::ToolResult { tool_use, content, is_error, images }
+            }
+            UserBlock::Text(_) => block.clone(),
+        }
+    }
+
+    fn append_reply(&mut self, blocks: Vec<Box<RawValue>>) {
+        match self.messages.last_mut().map(Arc::make_mut) {
+            _ if blocks.is_empty() => {}
+            Some(Message::Assistant(last)) => last.extend(blocks),
+            _ => self.messages.push(Arc::new(Message::Assistant(blocks))),
+        }
     }
 
     const fn add(&mut self, tokens: u64) {

@@ -87,7 +87,7 @@ mod tests {
         let mut png = PNG.to_vec();
         png[16..20].copy_from_slice(&width.to_be_bytes());
         png.resize(bytes.max(PNG.len()), 0);
-        Image::read(png).expect("a picture")
+        picture::read(png).expect("a picture")
     }
 
     #[test]

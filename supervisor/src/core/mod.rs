@@ -25,6 +25,7 @@ mod images;
 mod interrupt;
 mod ledger;
 mod message;
+mod model;
 mod outcome;
 mod protocol;
 mod record;
@@ -38,10 +39,11 @@ mod turn;
 mod window;
 
 pub use agent::Agent;
-pub use config::{AgentConfig, Backoff, RunLimits, TreeLimits};
+pub use config::{AgentConfig, Backoff, ModelChoice, RunLimits, TreeLimits};
 pub use end::{EndReason, RunEnd};
 pub use protocol::{
-    ContextItem, Effect, Estimate, Input, NewAgent, ReadyWorker, RequestId, ServedOutcome, TimerId,
+    CallProgress, ContextItem, Effect, Estimate, Input, NewAgent, ReadyWorker, RequestId, ServedOutcome,
+    TimerId,
 };
 pub use window::Window;
 

@@ -14,7 +14,7 @@ use ipc::refusal::Refusal;
 use ipc::rights::{Grant, Rights};
 use ipc::tool::ToolCall;
 
-use super::{EndReason, RunEnd};
+use super::{EndReason, ModelChoice, RunEnd};
 use crate::approval::Proposal;
 use crate::provider::{ModelRequest, ProviderError, StreamEvent};
 use crate::tools::{ServedCall, SpawnAgent};
@@ -64,6 +64,15 @@ pub enum ServedOutcome {
     Late(Duration),
 }
 
+/// How far a call has come that has no result yet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CallProgress {
+    /// The output so far; a note in the middle says how much of it is left out.
+    pub output: String,
+    /// Milliseconds since the call began.
+    pub duration_ms: u64,
+}
+
 /// A sub-agent to be, as far as its parent decides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewAgent {
@@ -89,6 +98,8 @@ pub struct Estimate {
 pub enum Input {
     /// The user wants something.
     Op(Op),
+    /// Another model of the same provider is to answer from now on.
+    Model(Box<ModelChoice>),
     /// Something that the model has to know; it joins the next user message.
     Context(Vec<ContextItem>),
     /// A reply goes on.
@@ -113,6 +124,13 @@ pub enum Input {
         outcome: Outcome,
         /// How long it took, in milliseconds.
         duration_ms: u64,
+    },
+    /// The progress of an open call. It precedes every input that may end the call before it is done.
+    Progress {
+        /// The call.
+        call: CallId,
+        /// How far it has come.
+        progress: CallProgress,
     },
     /// Something that the result of an open call has to end with.
     Remark {

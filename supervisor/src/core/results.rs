@@ -7,6 +7,7 @@ use ipc::message::Outcome;
 use super::Agent;
 use super::agent::State;
 use super::calls::{CallResult, Open};
+use super::interrupt::{after, with_output};
 use crate::provider::UserBlock;
 
 impl Agent {
@@ -17,18 +18,30 @@ impl Agent {
         };
         let standing = self.seen.clone();
         let result = self.result_of(call, &tool, outcome, &standing);
+        let result = self.with_partial_output(call, result);
         self.close_call(call, result, (duration_ms, Observer::Worker));
     }
 
     pub(super) fn on_call_lost(&mut self, call: CallId, reason: &str) {
-        if self.calls.open(call).is_none() {
-            return;
-        }
+        let Some(prints) = self.calls.open(call).map(Open::prints) else { return };
+        let progress = self.calls.take_progress(call);
         let text = format!(
-            "the call was lost: {reason}. It may have been carried out in part: look before you repeat it"
+            "the call was lost{}: {reason}. It may have been carried out in part: look before you repeat it",
+            after(progress.as_ref())
         );
+        let text = with_output(text, progress.as_ref(), prints);
+        let duration_ms = progress.map_or(0, |progress| progress.duration_ms);
         let result = CallResult::not_done(ToolCallStatus::Interrupted, text);
-        self.close_call(call, result, (0, Observer::Supervisor));
+        self.close_call(call, result, (duration_ms, Observer::Supervisor));
+    }
+
+    /// A result without the output of its command, and that output as far as it came: its end is nobody's to tell.
+    pub(super) fn with_partial_output(&mut self, call: CallId, mut result: CallResult) -> CallResult {
+        let prints = self.calls.open(call).is_some_and(Open::prints);
+        if let Some(progress) = self.calls.take_progress(call).filter(|it| !it.output.is_empty()) {
+            result.content = with_output(result.content, Some(&progress), prints);
+        }
+        result
     }
 
     /// What the supervisor saw after a call goes with its result.
@@ -49,8 +62,13 @@ impl Agent {
 
     /// Gives a call its result without the word of whoever serves it.
     pub(super) fn close_at_once(&mut self, call: CallId, result: CallResult) {
+        self.close_after(call, result, 0);
+    }
+
+    /// The same of a call that was served for so many milliseconds.
+    pub(super) fn close_after(&mut self, call: CallId, result: CallResult, duration_ms: u64) {
         let result = self.fitted(result);
-        self.close_as(call, result, (0, Observer::Supervisor));
+        self.close_as(call, result, (duration_ms, Observer::Supervisor));
     }
 
     fn close_as(&mut self, call: CallId, result: CallResult, seen: (u64, Observer)) {

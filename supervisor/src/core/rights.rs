@@ -12,23 +12,26 @@ use ipc::rights::{Network, Rights, RightsChange};
 
 use super::agent::State;
 use super::calls::Open;
+use super::interrupt::Interruption;
 use super::{Agent, ContextItem, Effect, ReadyWorker};
 use crate::gate::{Change, Unchanged};
 use crate::prompt::{mode_context, rights_context};
 use crate::tools::ServedCall;
 
 /// What a call is told that ran when the rights changed.
-pub(super) const INTERRUPTED: &str =
-    "interrupted: policy changed; the call was ended with everything that it had started";
+const INTERRUPTED: Interruption =
+    Interruption::because(": policy changed; the call was ended with everything that it had started");
 
 /// What a call is told that somebody was asked about when the mode changed.
 const MODE_CHANGED: &str = "interrupted: the approval mode changed";
 
 /// What a call is told that was approved, and ran when nothing was to be approved any more.
-const NOTHING_APPROVED: &str = "interrupted: the approval mode is deny now; the call was ended";
+const NOTHING_APPROVED: Interruption =
+    Interruption::because(": the approval mode is deny now; the call was ended");
 
 /// What a call is told that was approved with the network, when the user turned that off.
-const NETWORK_OFF: &str = "interrupted: the user turned the network off; the call was ended";
+const NETWORK_OFF: Interruption =
+    Interruption::because(": the user turned the network off; the call was ended");
 
 /// What goes on with the worker.
 #[derive(Debug, Default)]
@@ -96,8 +99,8 @@ impl Agent {
         for id in revoked {
             self.log(EventKind::GrantRevoked { id });
         }
-        let text = if nothing { NOTHING_APPROVED } else { NETWORK_OFF };
-        withdrawn |= self.end_open(text, |open| match open {
+        let why = if nothing { NOTHING_APPROVED } else { NETWORK_OFF };
+        withdrawn |= self.end_open(why, |open| match open {
             Open::Committing(committing) => nothing || committing.grant.net == Network::On,
             Open::Served(ServedCall::External(_)) => nothing,
             Open::Serving(_)

@@ -5,7 +5,7 @@ use std::io;
 use std::time::Instant;
 
 use ipc::approval::{ApprovalAnswer, ReviewDecision, ServerRequest};
-use ipc::frontend::{UiEventKind, UserActionKind};
+use ipc::frontend::{UiEventKind, UserAction, UserActionKind};
 
 use super::ink::Ink;
 use super::next_steps;
@@ -58,7 +58,8 @@ async fn follow<W: io::Write>(printer: &mut Printer<W>, handle: &Handle, events:
     while let Some(event) = events.recv().await {
         let _ = printer.print(&event.kind);
         if let UiEventKind::ApprovalRequested { id, request } = event.kind {
-            handle.act(UserActionKind::Answer { id, answer: answer(&request) }).await;
+            let action = handle.action(UserActionKind::Answer { id, answer: answer(&request) });
+            handle.act_on(UserAction { agent: Some(event.agent), ..action }).await;
         }
     }
 }

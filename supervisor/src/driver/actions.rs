@@ -14,6 +14,9 @@ use crate::policy::write_root;
 impl AgentRun {
     /// Every action becomes one input of the core, but one that names no path.
     pub(super) fn act(&mut self, shared: &mut Shared, kind: UserActionKind) -> Result<(), SessionError> {
+        if let UserActionKind::SetModel { model } = kind {
+            return self.change_model(shared, &model);
+        }
         match resolved(self.worker.confinement().project.as_path(), kind) {
             Ok(op) => {
                 if matches!(op, Op::UserTurn { .. } | Op::Compact) && !self.agent.is_busy() {
@@ -29,10 +32,24 @@ impl AgentRun {
     }
 }
 
+impl AgentRun {
+    /// Has another model answer, if the session can have it.
+    fn change_model(&mut self, shared: &mut Shared, name: &str) -> Result<(), SessionError> {
+        let models = self.models.as_ref().ok_or_else(|| "this session has one model".to_owned());
+        match models.and_then(|models| models.choose(name)) {
+            Ok(choice) => self.feed(shared, Input::Model(Box::new(choice))),
+            Err(why) => {
+                self.notice(shared, NoticeCode::ModelRefused, &format!("cannot change the model: {why}"))
+            }
+        }
+    }
+}
+
 /// What ends the session, and is for every agent therefore.
 pub(super) const fn for_all(kind: &UserActionKind) -> Option<Op> {
     match kind {
         UserActionKind::Quit => Some(Op::Shutdown),
+        UserActionKind::InterruptSession => Some(Op::InterruptSession),
         UserActionKind::Terminate => Some(Op::Terminate),
         UserActionKind::HangUp => Some(Op::HangUp),
         _ => None,
@@ -54,6 +71,7 @@ fn resolved(project: &Path, kind: UserActionKind) -> Result<Op, String> {
             Op::SetRights { change: RightsChange::RemoveWrite { path } }
         }
         UserActionKind::SetRights { change } => Op::SetRights { change },
+        UserActionKind::SetModel { model } => return Err(format!("the model {model} is no right")),
         // Answers have a way of their own.
         UserActionKind::Answer { id, .. } => {
             return Err(format!("an answer to request {id} changes no right"));
@@ -63,6 +81,7 @@ fn resolved(project: &Path, kind: UserActionKind) -> Result<Op, String> {
         UserActionKind::Compact => Op::Compact,
         UserActionKind::Interrupt => Op::Interrupt,
         UserActionKind::Quit => Op::Shutdown,
+        UserActionKind::InterruptSession => Op::InterruptSession,
         UserActionKind::Terminate => Op::Terminate,
         UserActionKind::HangUp => Op::HangUp,
     })

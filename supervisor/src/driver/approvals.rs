@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use ipc::approval::{ApprovalAnswer, ServerRequest};
+use ipc::approval::{ApprovalAnswer, ReviewDecision, ServerRequest};
 use ipc::event::{DecidedBy, EventKind, NoticeCode, Observer as Witness};
-use ipc::frontend::{UiEvent, UiEventKind};
-use ipc::id::ApprovalId;
+use ipc::frontend::{UiEvent, UiEventKind, UserActionKind};
+use ipc::id::{AgentId, ApprovalId};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
@@ -40,14 +40,14 @@ impl Approvals {
 
     /// Takes an answer to its request; the error says why it counts for nothing.
     fn answer(&mut self, id: ApprovalId, answer: ApprovalAnswer, for_us: bool) -> Result<(), String> {
-        let not_waited_for = || format!("request {id} is not waited for: the answer counts for nothing");
-        let settle = self.pending.remove(&id).ok_or_else(not_waited_for)?;
+        let decision = decision(&answer);
+        let settle = self.pending.remove(&id).ok_or_else(|| not_waited_for(id, decision))?;
         let input = if for_us {
             input(id, answer)
         } else {
             lapsed(id, DecidedBy::BadAnswer, "the answer is one of another conversation".to_owned())
         };
-        settle.send(input).map_err(|_| format!("request {id}: the answer came too late"))
+        settle.send(input).map_err(|_| format!("request {id}: the answer came too late ({decision})"))
     }
 
     /// Waits for one no longer; true if somebody was asked.
@@ -106,8 +106,37 @@ const fn lapsed(id: ApprovalId, by: DecidedBy, cause: String) -> Input {
     Input::Lapsed { id, by, cause }
 }
 
+fn not_waited_for(id: ApprovalId, decision: &str) -> String {
+    format!("request {id} is not waited for: the answer counts for nothing ({decision})")
+}
+
+/// The word for what an answer says.
+fn decision(answer: &ApprovalAnswer) -> &'static str {
+    answer.decision().map_or("no decision", ReviewDecision::as_str)
+}
+
+/// The line for the log on an action that its session takes no more; none for what has no meaning then.
+pub(super) fn too_late(agent: &AgentId, kind: &UserActionKind) -> Option<(NoticeCode, String)> {
+    match kind {
+        UserActionKind::Answer { id, answer } => Some((
+            NoticeCode::ApprovalIgnored,
+            format!("agent {agent}: {}", not_waited_for(*id, decision(answer))),
+        )),
+        UserActionKind::Prompt { .. } => {
+            Some((NoticeCode::NoAgent, format!("no agent {agent} is at work: a message to it was not read")))
+        }
+        _ => None,
+    }
+}
+
 fn bounded(cause: &str) -> String {
     cause.chars().take(MAX_CAUSE).collect()
+}
+
+/// What cannot be serialised can be neither logged nor shown: it is denied.
+fn unshowable(id: ApprovalId, error: Option<serde_json::Error>) -> Option<Input> {
+    let cause = format!("the request cannot be serialised: {}", error?);
+    Some(lapsed(id, DecidedBy::BadAnswer, cause))
 }
 
 impl AgentRun {
@@ -119,9 +148,8 @@ impl AgentRun {
         id: ApprovalId,
         request: Box<ServerRequest>,
     ) -> Result<Option<Input>, SessionError> {
-        if let Err(error) = request.params() {
-            let cause = format!("the request has no JSON: {error}");
-            return Ok(Some(Input::Lapsed { id, by: DecidedBy::BadAnswer, cause }));
+        if let Some(lapsed) = unshowable(id, request.params().err()) {
+            return Ok(Some(lapsed));
         }
         let event = EventKind::ApprovalRequested { id, request: request.clone() };
         self.record(shared, event, Witness::Supervisor)?;
@@ -157,5 +185,21 @@ impl AgentRun {
             Ok(()) => Ok(()),
             Err(why) => self.notice(shared, NoticeCode::ApprovalIgnored, &why),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::ser::Error as _;
+
+    use super::*;
+
+    #[test]
+    fn a_request_that_cannot_be_serialised_is_denied() {
+        assert!(unshowable(ApprovalId(3), None).is_none());
+        let error = serde_json::Error::custom("a key is no text");
+        let Some(Input::Lapsed { id, by, cause }) = unshowable(ApprovalId(3), Some(error)) else { panic!() };
+        assert_eq!((id, by), (ApprovalId(3), DecidedBy::BadAnswer));
+        assert_eq!(cause, "the request cannot be serialised: a key is no text");
     }
 }

@@ -10,7 +10,6 @@ use ipc::message::{Outcome, Work};
 use ipc::path::WirePath;
 use ipc::rights::Grant;
 use ipc::tool::{EditFile, ToolCall, WriteFile};
-use tokio::time::Instant;
 use tracing::info_span;
 
 use super::budget::Admission;
@@ -104,6 +103,7 @@ impl AgentRun {
 
     /// Has a sub-agent started: one that was approved when that is on the disk.
     fn spawn(&mut self, shared: &mut Shared, call: CallId, agent: Box<NewAgent>) {
+        self.begins(call);
         if agent.grant.is_empty() {
             let parent = self.id.clone();
             shared.orders.push_back(TreeOrder::Start { parent, call, agent });
@@ -182,7 +182,7 @@ impl AgentRun {
 
     /// A worker that prepares changes nothing, and waits for nothing.
     fn prepare(&mut self, call: CallId, tool: ToolCall) {
-        self.calls.insert(call, Instant::now());
+        self.begins(call);
         self.preparations.begin(call, tool.clone());
         self.worker.call(call, Work::Prepare(tool));
     }
@@ -190,7 +190,7 @@ impl AgentRun {
     fn send(&mut self, shared: &mut Shared, call: CallId, tool: ToolCall) {
         let _span = info_span!("call", id = %call, generation = %self.worker.generation()).entered();
         tracing::debug!(tool = tool.name(), "dispatched");
-        self.calls.insert(call, Instant::now());
+        self.begins(call);
         shared.sent(&self.id, call, &tool);
         if let ToolCall::WriteFile(WriteFile { path, .. }) | ToolCall::EditFile(EditFile { path, .. }) = &tool
         {
@@ -217,6 +217,7 @@ impl AgentRun {
 
     fn cancel(&mut self, shared: &mut Shared, call: CallId, inputs: &mut VecDeque<Input>) {
         self.preparations.forget(call);
+        self.progress.end(call);
         if self.one_shots.cancel(call) || self.served.cancel(call) || self.unspawned.remove(&call).is_some() {
             return;
         }

@@ -18,7 +18,7 @@ impl AgentRun {
         if self.id.is_top_level() {
             add_below(&mut end, shared);
         }
-        if self.turns == Turns::One || ends_run(end.reason) {
+        if self.turns == Turns::One || self.agent.is_closed() {
             self.end = Some(end);
             return Ok(());
         }
@@ -125,6 +125,7 @@ impl Session {
 
     /// Logs the result.
     pub(super) fn log_result(&mut self, end: RunEnd, began: Instant) -> Result<RunEnd, SessionError> {
+        self.close_actions()?;
         let Some(first) = self.runs.first_mut() else { return Err(SessionError::NoEnd) };
         let result = RunResult {
             exit_code: end.reason.exit_code(),
@@ -192,16 +193,4 @@ fn add_below(end: &mut RunEnd, shared: &mut Shared) {
     let below = shared.budget.take_below();
     end.usage += below.usage;
     end.cost = with_below(end.cost, below);
-}
-
-/// True if there is nothing to go on with after such an end.
-const fn ends_run(reason: EndReason) -> bool {
-    matches!(
-        reason,
-        EndReason::Closed
-            | EndReason::Terminated
-            | EndReason::HungUp
-            | EndReason::NoSandbox
-            | EndReason::Internal
-    )
 }

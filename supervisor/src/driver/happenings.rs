@@ -1,7 +1,6 @@
 //! What comes from a worker, as inputs of the core.
 
 use ipc::event::{EventKind, NoticeCode, Observer as Witness};
-use ipc::frontend::UiEventKind;
 use ipc::id::{CallId, Generation};
 use ipc::message::{Chunk, Outcome};
 use tracing::info_span;
@@ -9,7 +8,7 @@ use tracing::info_span;
 use super::start::Startup;
 use super::tripwire::{Look, events, remark};
 use super::workers::Happening;
-use super::{AgentRun, SessionError, Shared, millis};
+use super::{AgentRun, SessionError, Shared};
 use crate::core::Input;
 use crate::monitor::WorkerEvent;
 
@@ -50,8 +49,7 @@ impl AgentRun {
     ) -> Result<Option<Input>, SessionError> {
         match event {
             WorkerEvent::Output { call, chunk: Chunk::Text(bytes) } => {
-                let text = String::from_utf8_lossy(&bytes).into_owned();
-                self.show(shared, UiEventKind::OutputDelta { call, text });
+                self.on_output(shared, call, &bytes);
                 Ok(None)
             }
             WorkerEvent::Outcome { call, outcome } => {
@@ -86,14 +84,12 @@ impl AgentRun {
     fn finished(&mut self, shared: &mut Shared, call: CallId, outcome: Outcome) -> Option<Input> {
         let _span = info_span!("call", id = %call).entered();
         tracing::debug!("answered");
-        let began = self.calls.remove(&call);
-        let duration_ms = began.map_or(0, |began| millis(began.elapsed()));
+        let duration_ms = self.progress.duration_ms(call);
         self.when_looked(shared, call, Input::CallFinished { call, outcome, duration_ms })
     }
 
     fn lose(&mut self, shared: &mut Shared, calls: Vec<CallId>, reason: &str) -> Result<(), SessionError> {
         for call in calls {
-            self.calls.remove(&call);
             self.preparations.forget(call);
             let lost = Input::CallLost { call, reason: reason.to_owned() };
             if let Some(input) = self.when_looked(shared, call, lost) {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use ipc::effect::{Effect, FileEffect};
 use ipc::event::{EventKind, Observer as Witness};
-use ipc::frontend::UiEventKind;
 use ipc::id::CallId;
 use ipc::message::Outcome;
 use ipc::rights::Grant;
@@ -145,6 +144,7 @@ impl AgentRun {
             call,
             effect,
         };
+        self.begins(call);
         let boundary = self.worker.boundary();
         let files = files(&shot.effect);
         let shots = &mut self.one_shots;
@@ -173,8 +173,7 @@ impl AgentRun {
                 Ok(None)
             }
             Told::Output { call, bytes } => {
-                let text = String::from_utf8_lossy(&bytes).into_owned();
-                self.show(shared, UiEventKind::OutputDelta { call, text });
+                self.on_output(shared, call, &bytes);
                 Ok(None)
             }
             Told::Remark { call, text } => Ok(Some(Input::Remark { call, text })),

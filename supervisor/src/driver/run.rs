@@ -22,11 +22,12 @@ use super::flushes::{After, Flushes};
 use super::one_shots::{OneShots, Told};
 use super::passing::Passing;
 use super::preparations::Preparations;
+use super::progress::Progress;
 use super::served::ServedCalls;
 use super::start::Startup;
 use super::timers::Timers;
 use super::workers::Happening;
-use super::{Lives, ModePlaces, SessionError, SessionWorker, Shared, Turns};
+use super::{Lives, ModePlaces, Models, SessionError, SessionWorker, Shared, Turns};
 use crate::core::{Agent, Estimate, Input, NewAgent, RequestId, RunEnd, TimerId};
 use crate::prompt::Surroundings;
 use crate::provider::{EventStream, ModelProvider, ModelRequest};
@@ -59,11 +60,14 @@ pub struct AgentRun {
     pub(super) live: watch::Sender<Lives>,
     pub(super) modes: ModePlaces,
     pub(super) surroundings: Surroundings,
+    /// The models that it may change to; none if absent.
+    pub(super) models: Option<Arc<dyn Models>>,
     pub(super) turns: Turns,
     pub(super) startup: Startup,
     pub(super) stream: Option<(RequestId, EventStream)>,
     pub(super) timers: Timers,
-    pub(super) calls: HashMap<CallId, Instant>,
+    /// How far the calls have come that are served.
+    pub(super) progress: Progress,
     /// Calls that may write, and what came after them, until the base is taken and the tripwire set.
     pub(super) held: VecDeque<(CallId, Held)>,
     /// What came of calls, until the tripwire was looked at.
@@ -153,11 +157,12 @@ impl AgentRun {
             live,
             modes,
             surroundings,
+            models: None,
             turns,
             startup: Startup::default(),
             stream: None,
             timers: Timers::default(),
-            calls: HashMap::new(),
+            progress: Progress::default(),
             held: VecDeque::new(),
             unlooked: HashMap::new(),
             preparations: Preparations::default(),
@@ -192,6 +197,12 @@ impl AgentRun {
         if let Some(place) = self.place.take() {
             drop(tokio::task::spawn_blocking(move || drop(place)));
         }
+    }
+
+    /// The same run, which may change its model to one of these.
+    #[must_use]
+    pub fn choosing_from(self, models: Arc<dyn Models>) -> Self {
+        Self { models: Some(models), ..self }
     }
 
     /// The agent.
@@ -252,12 +263,29 @@ impl AgentRun {
     pub(super) fn feed(&mut self, shared: &mut Shared, input: Input) -> Result<(), SessionError> {
         let mut inputs = VecDeque::from([input]);
         while let Some(input) = inputs.pop_front() {
+            for (call, progress) in self.progress.before(&input) {
+                self.agent.handle(Input::Progress { call, progress });
+            }
             self.note(shared, &input);
             for effect in self.agent.handle(input) {
                 self.execute(shared, effect, &mut inputs)?;
             }
         }
         Ok(())
+    }
+
+    /// Notes that a call begins.
+    pub(super) fn begins(&mut self, call: CallId) {
+        let output_bytes = self.agent.standing().rights.limits.output_bytes;
+        self.progress.begin(call, output_bytes);
+    }
+
+    /// Shows what a command printed, and keeps it for the case that the command is ended.
+    pub(super) fn on_output(&mut self, shared: &Shared, call: CallId, bytes: &[u8]) {
+        if self.progress.printed(call, bytes) {
+            let text = String::from_utf8_lossy(bytes).into_owned();
+            self.show(shared, UiEventKind::OutputDelta { call, text });
+        }
     }
 
     /// Takes down the end of a call: of its turn at writing, and of what it changed.

@@ -48,11 +48,10 @@ impl ServedCalls {
         waits
     }
 
-    /// Begins a call that waited for the disk, unless it was ended meanwhile.
-    fn release(&mut self, agent: &AgentId, call: CallId) {
-        if let Some((wanted, longest)) = self.unwritten.remove(&call) {
-            self.begin(agent, call, wanted, longest);
-        }
+    /// Begins a call that waited for the disk, unless it was ended meanwhile; true if it begins.
+    fn release(&mut self, agent: &AgentId, call: CallId) -> bool {
+        let waited = self.unwritten.remove(&call);
+        waited.map(|(wanted, longest)| self.begin(agent, call, wanted, longest)).is_some()
     }
 
     fn begin(&mut self, agent: &AgentId, call: CallId, wanted: ServedCall, longest: Duration) {
@@ -124,12 +123,16 @@ impl AgentRun {
     pub(super) fn serve(&mut self, shared: &mut Shared, call: CallId, wanted: ServedCall, longest: Duration) {
         if self.served.take(&self.id, call, wanted, longest) {
             self.flushes.push(shared.flush(), After::Serve(call));
+        } else {
+            self.begins(call);
         }
     }
 
     /// The log is on the disk: an approved call begins.
     pub(super) fn serve_approved(&mut self, call: CallId) {
-        self.served.release(&self.id, call);
+        if self.served.release(&self.id, call) {
+            self.begins(call);
+        }
     }
 }
 

@@ -15,6 +15,7 @@ use tokio::time::{Instant, sleep_until};
 use tracing::{Instrument, info_span};
 
 use super::actions::for_all;
+use super::approvals::too_late;
 use super::observer::ObserverError;
 use super::run::Occurrence;
 use super::tree::{Closed, Tree};
@@ -178,11 +179,7 @@ impl Session {
                 match (for_all(&kind), run.filter(|run| !self.runs[*run].is_over())) {
                     (Some(op), _) => self.for_each(|run, shared| run.feed(shared, Input::Op(op.clone()))),
                     (None, Some(run)) => self.guarded(run, |run, shared| run.act(shared, kind)),
-                    (None, None) => {
-                        let agent = agent.unwrap_or_else(AgentId::root);
-                        let message = format!("no agent {agent} is at work: nothing was done");
-                        self.notice(NoticeCode::NoAgent, &message)
-                    }
+                    (None, None) => self.log_untaken(agent, &kind),
                 }
             }
         }
@@ -236,6 +233,26 @@ impl Session {
         let shared = &mut self.shared;
         let mut open = self.runs.iter_mut().filter(|run| !run.is_over());
         open.try_for_each(|run| run.break_off(shared, &error))
+    }
+
+    /// Takes no more actions, and logs those that came too late. The session has no line after its result.
+    pub(super) fn close_actions(&mut self) -> Result<(), SessionError> {
+        let Some(mut actions) = self.actions.take() else { return Ok(()) };
+        actions.close();
+        while let Ok(UserAction { agent, kind, .. }) = actions.try_recv() {
+            let agent = agent.unwrap_or_else(AgentId::root);
+            if let Some((code, message)) = too_late(&agent, &kind) {
+                self.notice(code, &message)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn log_untaken(&mut self, agent: Option<AgentId>, kind: &UserActionKind) -> Result<(), SessionError> {
+        let agent = agent.unwrap_or_else(AgentId::root);
+        let nothing = || (NoticeCode::NoAgent, format!("no agent {agent} is at work: nothing was done"));
+        let (code, message) = too_late(&agent, kind).unwrap_or_else(nothing);
+        self.notice(code, &message)
     }
 
     /// Logs what concerns no agent more than another, as an event of the first.

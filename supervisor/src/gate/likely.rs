@@ -11,13 +11,13 @@ use ipc::named::NamedPlace;
 use ipc::path::WirePath;
 use ipc::rights::Network;
 use ipc::tool::{Access, CommandExit, CommandResult, ShellExec};
-use libc::{EACCES, EPERM, EROFS};
+use libc::{EACCES, EBUSY, EPERM, EROFS, EXDEV};
 
 use super::Standing;
 use super::message::Message;
 use super::standing::{is_kernel_tree, no_set_id};
 use super::succeeded::despite_success;
-use super::unreached::{UNREACHED, unreached};
+use super::unreached::{UNREACHED, UNREACHED_HOST, unreached};
 
 /// The most denials of one command that are told.
 pub(super) const MAX_DENIALS: usize = 4;
@@ -38,8 +38,7 @@ impl Standing {
             if succeeded {
                 return named();
             }
-            let line = line.text;
-            self.refused_call(line).or_else(|| self.refused_process(line, &result.named)).or_else(named)
+            self.refused_call(line.text).or_else(|| self.refused_process(line, &result.named)).or_else(named)
         });
         // The network is off for every command that reads, whatever the rights: no right is missing. A command that succeeded
         // needed none.
@@ -67,7 +66,7 @@ impl Standing {
         let named = message.complaint().paths();
         let places: Vec<_> =
             named.iter().filter_map(|name| places().find(|place| place.named == **name)).collect();
-        if message.complaint().is_apart() && !on_one_device(&places) {
+        if message.errno() == EXDEV && !on_one_device(&places) {
             return None;
         }
         places.into_iter().find_map(|place| {
@@ -85,7 +84,7 @@ impl Standing {
     fn graded(&self, message: &Message<'_>, place: &NamedPlace, denial: Denial) -> Option<Denial> {
         match message.answer(place, denial.operation) {
             Some(0) => None,
-            Some(errno) if message.errno() == Some(errno) && self.refuses_opening(errno) => {
+            Some(errno) if message.errno() == errno && self.refuses_opening(errno) => {
                 Some(Denial { grade: Grade::Proved, errno: Some(errno), ..denial })
             }
             // The kernel has reasons of its own there; but a device that its mode opens is closed by rules alone.
@@ -95,7 +94,7 @@ impl Standing {
     }
 
     fn closes_device(&self, message: &Message<'_>, path: &WirePath) -> bool {
-        self.tier != Tier::Full && message.errno() == Some(EACCES) && path.is_within(&"/dev".into())
+        self.tier != Tier::Full && message.errno() == EACCES && path.is_within(&"/dev".into())
     }
 
     /// Whether a layer of ours answers so to who opens a file: Landlock and masks, or the mounts.
@@ -108,12 +107,12 @@ impl Standing {
         if !self.allows_read(path) {
             return self.missing_of_hidden(message, place);
         }
-        if message.complaint().is_held() {
+        if message.errno() == EBUSY {
             return self.holds(path).then(|| self.immovable(path, Grade::Likely));
         }
         if self.allows_write(path) {
             // Who owns a file changes its mode as he likes: only the set-id bits are out of reach.
-            let set_id = message.tells_of_mode() && message.errno() == Some(EPERM) && place.permits.own;
+            let set_id = message.tells_of_mode() && message.errno() == EPERM && place.permits.own;
             return set_id.then(|| no_set_id(path, Grade::Likely));
         }
         let is_ours = !self.machine_refuses(path, message.errno())
@@ -139,7 +138,7 @@ impl Standing {
     /// What is to be granted is a place that exists, and for a name that was to go the directory that it is in.
     fn of_place(&self, message: &Message<'_>, place: &NamedPlace) -> Denial {
         let path = &place.path;
-        let denial = Denial { errno: None, ..self.unwritable(path, Grade::Likely, message.errno()) };
+        let denial = Denial { errno: None, ..self.unwritable(path, Grade::Likely, Some(message.errno())) };
         let nearest = place.nearest.as_ref().filter(|nearest| path.is_within(nearest));
         let grant = denial.grant.as_ref().and_then(|_| self.write_grant(nearest.unwrap_or(path)));
         let denial = Denial { grant, ..denial };
@@ -147,8 +146,8 @@ impl Standing {
     }
 
     /// Whether the machine refuses it by itself. Landlock never answers as a read-only file system does.
-    fn machine_refuses(&self, path: &WirePath, errno: Option<i32>) -> bool {
-        let not_ours = errno == Some(EROFS) && self.tier != Tier::Full;
+    fn machine_refuses(&self, path: &WirePath, errno: i32) -> bool {
+        let not_ours = errno == EROFS && self.tier != Tier::Full;
         not_ours || self.machine.is_read_only(path)
     }
 
@@ -171,9 +170,9 @@ impl Standing {
             seen |= line.contains("socket");
             let lower = line.to_ascii_lowercase();
             // With a broker those of the network can be made, and it is using them that is refused.
-            let phrases =
-                if self.tier == Tier::FloorUnmediated { &REFUSALS[..] } else { &["permission denied"] };
-            seen && phrases.iter().any(|phrase| lower.trim_end().ends_with(phrase))
+            let is_ours = |errno| errno == EACCES || (errno == EPERM && self.tier == Tier::FloorUnmediated);
+            let ends_so = |(phrase, errno): &(&str, _)| is_ours(*errno) && lower.trim_end().ends_with(phrase);
+            seen && REFUSALS.iter().any(ends_so)
         });
         refused.then(|| self.unreachable("the network", Grade::Likely))
     }
@@ -183,7 +182,8 @@ impl Standing {
 pub fn declared_too_little(call: &ShellExec, result: &CommandResult) -> bool {
     let complains = |text: &str| {
         let lower = text.to_ascii_lowercase();
-        REFUSALS.iter().chain(&UNREACHED).any(|phrase| lower.contains(phrase))
+        let phrases = REFUSALS.iter().map(|(phrase, _)| phrase).chain(&UNREACHED).chain(&UNREACHED_HOST);
+        phrases.into_iter().any(|phrase| lower.contains(phrase))
     };
     call.access == Access::Read
         && result.exit != CommandExit::Code(0)

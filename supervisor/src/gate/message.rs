@@ -58,17 +58,6 @@ const REMOVALS: [&str; 5] = ["remov", "delet", "unlink", "renam", "cannot move"]
 const ATTRIBUTES: [&str; 6] =
     ["permissions of", "ownership of", "group of", "times of", "attribute", "chmod"];
 
-/// The error number that a complaint's words stand for.
-pub(super) fn errno_of(complaint: &Complaint<'_>) -> Option<i32> {
-    match complaint.phrase() {
-        "read-only file system" => Some(libc::EROFS),
-        "permission denied" | "accessdeniedexception" => Some(libc::EACCES),
-        "operation not permitted" => Some(libc::EPERM),
-        _ if complaint.is_apart() => Some(libc::EXDEV),
-        _ => None,
-    }
-}
-
 /// A complaint, and the call that it came from.
 pub(super) struct Message<'a> {
     call: &'a ShellExec,
@@ -90,8 +79,8 @@ impl<'a> Message<'a> {
     }
 
     /// The error number that the words stand for.
-    pub(super) fn errno(&self) -> Option<i32> {
-        errno_of(&self.complaint)
+    pub(super) const fn errno(&self) -> i32 {
+        self.complaint.errno
     }
 
     /// Whether the refusal is one of changing the path, as far as the words tell.
@@ -111,7 +100,7 @@ impl<'a> Message<'a> {
             // The command declared to write nothing: the missing right would not have helped.
             return false;
         }
-        matches!(self.errno(), Some(libc::EROFS | libc::EXDEV))
+        matches!(self.errno(), libc::EROFS | libc::EXDEV)
             || self.has(&WRITES)
             // The shell says the same of `> PATH` and of a PATH that may not be executed or read.
             || (self.complaint.is_of_a_shell() && self.redirects_to(named))
@@ -153,7 +142,7 @@ impl<'a> Message<'a> {
         let Asked { read, write, remove } = place.asked;
         match operation {
             Operation::Read => read,
-            Operation::Write if self.complaint.is_held() || self.complaint.is_apart() => None,
+            Operation::Write if matches!(self.errno(), libc::EBUSY | libc::EXDEV) => None,
             // A read-only mount refuses to change a mode as it refuses to write; a rule that keeps a file from being written says
             // nothing of its mode.
             Operation::Write if self.has(&ATTRIBUTES) => write.filter(|errno| *errno == libc::EROFS),

@@ -3,20 +3,19 @@
 //! In the full tier there is none to be seen. In the floor the rules' scope closes them, and nobody but the user's own are claimed:
 //! another user's are closed by the kernel itself.
 
-use complaint::Complaint;
+use complaint::{Complaint, Line};
 use ipc::confinement::Tier;
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::named::NamedPlace;
 use libc::{EACCES, EPERM};
 
 use super::Standing;
-use super::message::errno_of;
 
 impl Standing {
     /// The denial that a line complains of, where it names a process.
-    pub(super) fn refused_process(&self, line: &str, places: &[NamedPlace]) -> Option<Denial> {
+    pub(super) fn refused_process(&self, line: Line<'_>, places: &[NamedPlace]) -> Option<Denial> {
         let complaint = Complaint::new(line).filter(|_| self.tier != Tier::Full)?;
-        let errno = errno_of(&complaint).filter(|errno| [EACCES, EPERM].contains(errno))?;
+        let errno = Some(complaint.errno).filter(|errno| [EACCES, EPERM].contains(errno))?;
         let (place, operation, answer) = if let Some(number) = complaint.process() {
             let place = places.iter().find(|place| place.named == format!("/proc/{number}"))?;
             (place, Operation::Signal, place.asked.write)

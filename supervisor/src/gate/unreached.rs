@@ -3,53 +3,43 @@
 use core::net::IpAddr;
 
 /// What a program prints when it reached nobody, in lower case.
-pub(super) const UNREACHED: [&str; 19] = [
-    "could not resolve host",
-    "couldn't resolve host",
-    "could not resolve hostname",
+pub(super) const UNREACHED: [&str; 9] = [
     "temporary failure in name resolution",
     "name or service not known",
     "network is unreachable",
     "failed to lookup address",
-    "getaddrinfo eai_again",
-    "getaddrinfo enotfound",
-    "enetunreach",
     "dns error",
     "socket: operation not permitted",
     "socket: permission denied",
     "connect: permission denied",
-    "connect fail for",
+    "failed to establish a new connection",
+];
+
+/// The same, right before the name of the host.
+pub(super) const UNREACHED_HOST: [&str; 10] = [
+    "could not resolve hostname",
+    "could not resolve host",
+    "couldn't resolve host",
     "unable to resolve host address",
+    "getaddrinfo eai_again",
+    "getaddrinfo enotfound",
+    "enetunreach",
     "unknownhostexception",
     "dial tcp: lookup",
-    "failed to establish a new connection",
+    "connect fail for",
 ];
 
 /// What curl prints when it could not connect, for whatever reason, in lower case.
 const NOT_CONNECTED: [&str; 2] = ["couldn't connect to server", "could not connect to server"];
 
-/// What stands right before the name of a host, in lower case.
-const BEFORE: [&str; 13] = [
-    "could not resolve hostname",
-    "could not resolve host",
-    "couldn't resolve host",
-    "unable to resolve host address",
-    "getaddrinfo eai_again",
-    "getaddrinfo enotfound",
-    "enetunreach",
-    "unknownhostexception",
-    "dial tcp: lookup",
-    "dial tcp",
-    "connect to host",
-    "connect fail for",
-    "failed to connect to",
-];
+/// What stands right before the name of a host, whatever happened, in lower case.
+const HOST: [&str; 3] = ["dial tcp", "connect to host", "failed to connect to"];
 
 /// What a line says was not reached: a host, an address, or the network as a whole.
 pub(super) fn unreached(line: &str) -> Option<String> {
     let lower = line.to_ascii_lowercase();
-    let named = || BEFORE.iter().find_map(|before| after(line, &lower, before));
-    if !UNREACHED.iter().any(|phrase| says(&lower, phrase)) {
+    let named = || UNREACHED_HOST.iter().chain(&HOST).find_map(|before| after(line, &lower, before));
+    if !UNREACHED.iter().chain(&UNREACHED_HOST).any(|phrase| says(&lower, phrase)) {
         // curl says the same whatever the reason was: only an address tells that it was not one of this machine.
         let is_silent = NOT_CONNECTED.iter().any(|phrase| lower.contains(phrase));
         return named().filter(|named| is_silent && is_elsewhere(named)).map(str::to_owned);

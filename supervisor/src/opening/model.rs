@@ -1,7 +1,7 @@
 //! The model of a session: how it is asked, and what is known of it.
 
 use crate::config::Effective;
-use crate::core::RunLimits;
+use crate::core::{ModelChoice, RunLimits, Window};
 use crate::provider::anthropic::ApiVersion;
 use crate::provider::catalogue::{Facts, ThinkingKind};
 use crate::provider::{
@@ -116,6 +116,18 @@ impl ModelOptions {
             // Half of the reply is left for the answer.
             (ThinkingKind::Budget, Some(true)) => Thinking::Budget { tokens: self.reply_tokens() / 2 },
             (ThinkingKind::Budget | ThinkingKind::None, _) => Thinking::ByModel,
+        }
+    }
+
+    /// The model as an agent has it, with a context that the settings may bound.
+    pub(crate) fn choice(&self, window: Window) -> ModelChoice {
+        ModelChoice {
+            name: self.name.clone(),
+            max_tokens: self.reply_tokens(),
+            options: self.request_options(),
+            sees_images: self.facts.images,
+            prices: self.facts.prices,
+            window: window.within(self.facts.context),
         }
     }
 

@@ -14,9 +14,10 @@ use tokio::sync::{mpsc, watch};
 use super::model::ModelError;
 use super::options::SessionOptions;
 use super::sub_agents::SubAgents;
+use super::unheard::unheard;
 use crate::activity::Activity;
 use crate::changes::{PatchFile, PatchFileError};
-use crate::core::{Agent, AgentConfig, Backoff, RunEnd};
+use crate::core::{Agent, AgentConfig, Backoff, ModelChoice, RunEnd};
 use crate::directories::Directories;
 use crate::driver::{
     self, AgentParts, AgentRun, Boundary, ChangeTracker, Guard, Lives, Observer, Processes, SessionError,
@@ -188,6 +189,10 @@ pub(crate) fn open(
         surroundings: surroundings.clone(),
         turns: options.turns,
     });
+    let run = match options.models.clone() {
+        Some(models) => run.choosing_from(models),
+        None => run,
+    };
     let standing = run.agent().standing().clone();
     let places = places(conversation.clone(), &standing, &surroundings);
     let shared = Shared::new(conversation.clone(), log, ui, changes, tripwire).within(options.limits);
@@ -230,9 +235,14 @@ impl Session {
     }
 }
 
-/// A session has more to do than it takes in.
+/// Why a session does not take an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Busy;
+pub(crate) enum NotTaken {
+    /// It has more to do than it takes in.
+    Busy,
+    /// It is over.
+    Over,
+}
 
 impl Handle {
     /// The end of a channel whose other end is a session's.
@@ -245,20 +255,31 @@ impl Handle {
         self.actions.is_closed()
     }
 
-    /// Acts as the user without waiting. A session that is over takes no action, and misses none.
-    pub(crate) fn try_act(&self, kind: UserActionKind) -> Result<(), Busy> {
-        match self.actions.try_send(self.action(kind)) {
-            Err(mpsc::error::TrySendError::Full(_)) => Err(Busy),
-            Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => Ok(()),
+    /// Acts as the user without waiting.
+    pub(crate) fn try_act(&self, action: UserAction) -> Result<(), NotTaken> {
+        self.actions.try_send(action).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => NotTaken::Busy,
+            mpsc::error::TrySendError::Closed(_) => NotTaken::Over,
+        })
+    }
+
+    /// Acts as the user, on the session's first agent. An answer or a message that comes after the session's end is told of.
+    pub(crate) async fn act(&self, kind: UserActionKind) {
+        self.act_on(self.action(kind)).await;
+    }
+
+    /// Acts as the user, on the agent that the action names. An answer or a message that comes after the session's end is
+    /// told of.
+    pub(crate) async fn act_on(&self, action: UserAction) {
+        if let Err(mpsc::error::SendError(action)) = self.actions.send(action).await
+            && let Some(unheard) = unheard(&action)
+        {
+            say(&unheard);
         }
     }
 
-    /// Acts as the user. A session that is over takes no action, and misses none.
-    pub(crate) async fn act(&self, kind: UserActionKind) {
-        let _ = self.actions.send(self.action(kind)).await;
-    }
-
-    fn action(&self, kind: UserActionKind) -> UserAction {
+    /// An action on the session's first agent.
+    pub(crate) fn action(&self, kind: UserActionKind) -> UserAction {
         UserAction { conversation_id: self.conversation.clone(), agent: None, kind }
     }
 
@@ -327,15 +348,17 @@ pub(super) fn agent_config(
     surroundings: &prompt::Surroundings,
 ) -> AgentConfig {
     let kit = Kit { writes: true, delegates: options.agents.depth > 0 };
+    let ModelChoice { name, max_tokens, options: asked, sees_images, prices, window } =
+        options.model.choice(options.window);
     AgentConfig {
-        model: options.model.name.clone(),
+        model: name,
         system: prompt::for_first_agent(kit.delegates),
         tools: Arc::new(Registry::for_kit(ACTIVITY, kit)),
-        options: options.model.request_options(),
-        max_tokens: options.model.reply_tokens(),
-        window: options.window.within(options.model.facts.context),
-        sees_images: options.model.facts.images,
-        prices: options.model.facts.prices,
+        options: asked,
+        max_tokens,
+        window,
+        sees_images,
+        prices,
         surroundings: surroundings.clone(),
         limits: options.limits,
         fails_when_denied: options.fails_when_denied,

@@ -1,9 +1,11 @@
 //! The options of a session, and the one place where settings become options.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::model::ModelOptions;
+use super::models::SettingsModels;
 use super::record::Record;
 use crate::approval::ApprovalSettings;
 use crate::config::Effective;
@@ -26,6 +28,8 @@ pub(crate) struct SessionOptions {
     pub wanted: Wanted,
     /// The model.
     pub model: ModelOptions,
+    /// The models that it may change to; none if absent.
+    pub models: Option<Arc<SettingsModels>>,
     /// Who the model is asked of.
     pub provider: ProviderKind,
     /// The address of the provider, if it is another than its own.
@@ -62,6 +66,7 @@ impl SessionOptions {
             approvals: effective.approvals(true),
             wanted,
             model: ModelOptions::new(effective, turns == Turns::Many),
+            models: None,
             provider: effective.provider(),
             base_url: effective.base_url().map(str::to_owned),
             window: effective.window(),

@@ -31,6 +31,7 @@ mod open;
 mod opening;
 mod options;
 mod peer;
+mod plain;
 pub(crate) mod probe;
 pub(crate) mod proxy;
 mod replay;
@@ -52,6 +53,7 @@ pub use interrupted::{Interrupted, echo_of_interrupted};
 pub use key::InvalidKey;
 pub use open::{Opened, ProviderKind, open};
 pub use options::{CacheLifetime, Effort, RequestOptions, Temperature, Thinking, ThinkingDisplay};
+pub use plain::plain_block;
 pub use replay::ReplayProvider;
 pub use retry::{GiveUp, RetryPolicy, Tried};
 

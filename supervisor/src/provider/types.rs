@@ -24,7 +24,7 @@ pub struct ModelRequest {
     pub messages: Vec<Arc<Message>>,
     /// The most tokens of the reply.
     pub max_tokens: u32,
-    /// What else is asked for: fixed for an agent's life.
+    /// What else is asked for: fixed as long as the model is the same.
     pub options: RequestOptions,
 }
 

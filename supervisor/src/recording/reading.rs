@@ -63,6 +63,8 @@ impl Recording {
             let fault = format!("format {}, and this version reads format {FORMAT}", run.format);
             return Err(RecordingError::Content { path: directory.join("run.json"), fault });
         }
+        check_pictures(&run)
+            .map_err(|fault| RecordingError::Content { path: directory.join("run.json"), fault })?;
         let numbers = numbers(directory)?;
         let exchanges = numbers.into_iter().map(|number| Recorded::open(directory, number));
         Ok(Self { run, exchanges: exchanges.collect::<Result<_, _>>()? })
@@ -73,6 +75,12 @@ impl Recording {
         let path = self.exchanges.first().map(|exchange| &exchange.meta.request);
         path.and_then(|request| request.path.strip_suffix(&request.endpoint)).unwrap_or_default()
     }
+}
+
+/// Checks the pictures of the task: they go to the model as they are.
+fn check_pictures(run: &Run) -> Result<(), String> {
+    let mut images = run.task.iter().flat_map(|task| &task.images);
+    images.try_for_each(picture::check).map_err(|error| format!("the picture {error}"))
 }
 
 /// The numbers of the exchanges that any file belongs to, and all before them: none may be missing.

@@ -1,6 +1,9 @@
 //! What the supervisor does to itself before anything else, while it is still single-threaded.
-//!
-//! Unsafe: the environment has no lock, and a key is overwritten where the kernel put it.
+
+#![expect(
+    unsafe_code,
+    reason = "the environment has no lock, and a key is overwritten where the kernel put it"
+)]
 
 use std::ffi::{CStr, CString};
 use std::io;

@@ -1,6 +1,5 @@
 //! The API key: taken out of the environment or a file, kept in memory that is wiped, and given to nobody.
 
-#[expect(unsafe_code, reason = "it overwrites the environment")]
 mod harden;
 mod redact;
 

@@ -2,15 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use ipc::frontend::{UiEvent, UserActionKind};
-use ipc::id::ConversationId;
+use ipc::frontend::{UiEvent, UserAction, UserActionKind};
+use ipc::id::{AgentId, ConversationId};
 use ipc::rpc::{ErrorObject, NewConversationParams};
 use tokio::task::JoinSet;
 
-use crate::opening::{Busy, Events, Handle};
+use crate::driver::Models;
+use crate::messages::say;
+use crate::opening::{Events, Handle, NotTaken, unheard};
 
 /// Opens conversations.
 pub(super) trait Open: Send + Sync + 'static {
@@ -24,6 +28,10 @@ pub(super) struct Opened {
     pub(super) handle: Handle,
     /// For what there is to show.
     pub(super) events: Events,
+    /// Where it is logged.
+    pub(super) log: PathBuf,
+    /// The models that it may change to, if it may.
+    pub(super) models: Option<Arc<dyn Models>>,
     /// The conversation itself; its error says what it ended by without a result.
     pub(super) run: Pin<Box<dyn Future<Output = Result<(), String>> + Send>>,
 }
@@ -43,10 +51,18 @@ pub(super) enum Next {
     Ended(Ended),
 }
 
+/// One that is open.
+struct Conversation {
+    handle: Handle,
+    events: Events,
+    log: PathBuf,
+    models: Option<Arc<dyn Models>>,
+}
+
 /// The conversations that are open.
 #[derive(Default)]
 pub(super) struct Conversations {
-    open: BTreeMap<ConversationId, (Handle, Events)>,
+    open: BTreeMap<ConversationId, Conversation>,
     runs: JoinSet<(ConversationId, Result<(), String>)>,
     /// Actions that wait because their conversation has much to do.
     late: JoinSet<()>,
@@ -57,11 +73,11 @@ pub(super) struct Conversations {
 impl Conversations {
     /// Starts a conversation.
     pub(super) fn start(&mut self, opened: Opened) -> ConversationId {
-        let Opened { handle, events, run } = opened;
+        let Opened { handle, events, log, models, run } = opened;
         let conversation = handle.conversation.clone();
         let named = conversation.clone();
         self.runs.spawn(async move { (named, run.await) });
-        self.open.insert(conversation.clone(), (handle, events));
+        self.open.insert(conversation.clone(), Conversation { handle, events, log, models });
         conversation
     }
 
@@ -70,29 +86,49 @@ impl Conversations {
         self.open.is_empty()
     }
 
-    /// Acts in one of them; `None` where there is no such conversation.
+    /// Acts on an agent of one of them, its first if none is named.
     pub(super) fn act(
         &self,
         conversation: &ConversationId,
+        agent: Option<AgentId>,
         kind: UserActionKind,
-    ) -> Option<Result<(), Busy>> {
-        self.open.get(conversation).map(|(handle, _)| handle.try_act(kind))
+    ) -> Result<(), NotTaken> {
+        let handle = &self.open.get(conversation).ok_or(NotTaken::Over)?.handle;
+        handle.try_act(UserAction { agent, ..handle.action(kind) })
+    }
+
+    /// Says why one of them cannot have a model, if it cannot. An agent that is busy says so itself.
+    pub(super) fn refuses_model(&self, conversation: &ConversationId, name: &str) -> Option<String> {
+        let models = self.open.get(conversation)?.models.as_ref()?;
+        models.choose(name).err()
+    }
+
+    /// Where one of them is logged.
+    pub(super) fn log(&self, conversation: &ConversationId) -> Option<&Path> {
+        self.open.get(conversation).map(|open| open.log.as_path())
     }
 
     /// Acts in one of them for certain: what it cannot take in yet waits.
-    pub(super) fn act_surely(&mut self, conversation: &ConversationId, kind: UserActionKind) {
-        let Some((handle, _)) = self.open.get(conversation) else { return };
-        if handle.try_act(kind.clone()) == Err(Busy) {
-            let handle = handle.clone();
-            self.late.spawn(async move { handle.act(kind).await });
+    pub(super) fn act_surely(&mut self, action: UserAction) {
+        let handle = self.open.get(&action.conversation_id).map(|open| &open.handle);
+        match handle.map_or(Err(NotTaken::Over), |handle| handle.try_act(action.clone())) {
+            Ok(()) => {}
+            Err(NotTaken::Busy) => {
+                let handle = handle.cloned();
+                self.late.spawn(async move {
+                    if let Some(handle) = handle {
+                        handle.act_on(action).await;
+                    }
+                });
+            }
+            Err(NotTaken::Over) => unheard(&action).iter().for_each(|unheard| say(unheard)),
         }
     }
 
     /// Acts in all of them, for certain.
     pub(super) fn act_in_all(&mut self, kind: &UserActionKind) {
-        for conversation in self.open.keys().cloned().collect::<Vec<_>>() {
-            self.act_surely(&conversation, kind.clone());
-        }
+        let actions: Vec<_> = self.open.values().map(|open| open.handle.action(kind.clone())).collect();
+        actions.into_iter().for_each(|action| self.act_surely(action));
     }
 
     /// Waits for what happens next in any of them, each in turn. Cancel safe.
@@ -108,7 +144,7 @@ impl Conversations {
                 }
                 // A panic of ours: whose run it was, the closed channel says.
                 Poll::Ready(Some(Err(error))) => {
-                    let closed = self.open.iter().find(|(_, (handle, _))| handle.is_over());
+                    let closed = self.open.iter().find(|(_, open)| open.handle.is_over());
                     match closed.map(|(conversation, _)| conversation.clone()) {
                         Some(conversation) => {
                             let why = format!("it broke off: {error}");
@@ -128,7 +164,7 @@ impl Conversations {
         let Self { open, last, .. } = self;
         let is_after = |(id, _): &(&ConversationId, _)| last.as_ref().is_none_or(|last| *id > last);
         let (first, then): (Vec<_>, Vec<_>) = open.iter_mut().partition(is_after);
-        for (id, (_, events)) in first.into_iter().chain(then) {
+        for (id, Conversation { events, .. }) in first.into_iter().chain(then) {
             // One whose events are over is taken out when its run is.
             if let Poll::Ready(Some(event)) = events.poll_recv(context) {
                 *last = Some(id.clone());
@@ -140,8 +176,8 @@ impl Conversations {
 
     fn ended(&mut self, conversation: ConversationId, error: Option<String>) -> Ended {
         let mut events = Vec::new();
-        if let Some((_, mut rest)) = self.open.remove(&conversation) {
-            while let Ok(event) = rest.try_recv() {
+        if let Some(mut rest) = self.open.remove(&conversation) {
+            while let Ok(event) = rest.events.try_recv() {
                 events.push(event);
             }
         }

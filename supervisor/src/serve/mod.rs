@@ -5,6 +5,7 @@
 //! and nothing else.
 
 mod conversations;
+mod history;
 mod input;
 mod outbox;
 mod output;

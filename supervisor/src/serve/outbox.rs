@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use ipc::id::ConversationId;
+use ipc::id::{AgentId, ConversationId};
 use ipc::rpc::{self, Notification, NotificationForm, Passing};
 
 /// How many bytes may wait before pieces of text are left out.
@@ -66,11 +66,7 @@ impl Outbox {
 
     /// Adds a piece of text: to the one before, if it goes on with it.
     pub(super) fn push_piece(&mut self, conversation: ConversationId, piece: Passing) {
-        let piece = if self.bytes >= PIECES {
-            Passing::DeltasSkipped { bytes: u64::try_from(text(&piece).len()).unwrap_or(u64::MAX) }
-        } else {
-            piece
-        };
+        let piece = if self.bytes >= PIECES { skipped(piece) } else { piece };
         if let Some(Item::Piece(last, before)) = self.queue.back_mut()
             && *last == conversation
         {
@@ -104,24 +100,50 @@ impl Outbox {
 
 fn text(piece: &Passing) -> &str {
     match piece {
-        Passing::TextDelta { text } | Passing::ThinkingDelta { text } | Passing::OutputDelta { text, .. } => {
-            text
-        }
+        Passing::TextDelta { text, .. }
+        | Passing::ThinkingDelta { text, .. }
+        | Passing::OutputDelta { text, .. } => text,
         _ => "",
+    }
+}
+
+/// A piece of text as one that was left out.
+fn skipped(piece: Passing) -> Passing {
+    let bytes = u64::try_from(text(&piece).len()).unwrap_or(u64::MAX);
+    match piece {
+        Passing::TextDelta { agent, .. }
+        | Passing::ThinkingDelta { agent, .. }
+        | Passing::OutputDelta { agent, .. } => Passing::DeltasSkipped { agent, bytes },
+        other => other,
+    }
+}
+
+fn agent(piece: &Passing) -> Option<&AgentId> {
+    match piece {
+        Passing::TextDelta { agent, .. }
+        | Passing::ThinkingDelta { agent, .. }
+        | Passing::OutputDelta { agent, .. }
+        | Passing::DeltasSkipped { agent, .. } => Some(agent),
+        Passing::ApprovalClosed { .. } | Passing::ConversationClosed { .. } => None,
     }
 }
 
 /// Joins a piece to the one before it, or gives it back.
 fn joined(before: &mut Passing, piece: Passing) -> Option<Passing> {
+    if agent(before) != agent(&piece) {
+        return Some(piece);
+    }
     match (before, piece) {
-        (Passing::TextDelta { text }, Passing::TextDelta { text: more })
-        | (Passing::ThinkingDelta { text }, Passing::ThinkingDelta { text: more }) => text.push_str(&more),
-        (Passing::OutputDelta { call, text }, Passing::OutputDelta { call: same, text: more })
+        (Passing::TextDelta { text, .. }, Passing::TextDelta { text: more, .. })
+        | (Passing::ThinkingDelta { text, .. }, Passing::ThinkingDelta { text: more, .. }) => {
+            text.push_str(&more);
+        }
+        (Passing::OutputDelta { call, text, .. }, Passing::OutputDelta { call: same, text: more, .. })
             if *call == same =>
         {
             text.push_str(&more);
         }
-        (Passing::DeltasSkipped { bytes }, Passing::DeltasSkipped { bytes: more }) => {
+        (Passing::DeltasSkipped { bytes, .. }, Passing::DeltasSkipped { bytes: more, .. }) => {
             *bytes = bytes.saturating_add(more);
         }
         (_, piece) => return Some(piece),
@@ -140,7 +162,15 @@ mod tests {
     }
 
     fn output(call: u64, text: &str) -> Passing {
-        Passing::OutputDelta { call: CallId(call), text: text.to_owned() }
+        Passing::OutputDelta { agent: AgentId::root(), call: CallId(call), text: text.to_owned() }
+    }
+
+    fn said(agent: &str, text: &str) -> Passing {
+        Passing::TextDelta { agent: agent.into(), text: text.to_owned() }
+    }
+
+    fn thought(text: &str) -> Passing {
+        Passing::ThinkingDelta { agent: AgentId::root(), text: text.to_owned() }
     }
 
     #[test]
@@ -151,15 +181,16 @@ mod tests {
             ("a", output(1, "y")),
             ("a", output(2, "z")),
             ("b", output(2, "z")),
-            ("b", Passing::TextDelta { text: "t".to_owned() }),
-            ("b", Passing::ThinkingDelta { text: "t".to_owned() }),
+            ("b", said("1", "t")),
+            ("b", said("1.1", "t")),
+            ("b", thought("t")),
         ] {
             outbox.push_piece(conversation.into(), piece);
         }
         outbox.push("line".to_owned()).unwrap();
-        outbox.push_piece("b".into(), Passing::ThinkingDelta { text: "u".to_owned() });
+        outbox.push_piece("b".into(), thought("u"));
         let lines = all(&mut outbox);
-        assert_eq!(lines.len(), 7, "{lines:#?}");
+        assert_eq!(lines.len(), 8, "{lines:#?}");
         assert!(lines[0].contains(r#""text":"xy""#), "{}", lines[0]);
         assert_eq!((outbox.bytes, outbox.is_empty()), (0, true));
     }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use ipc::approval::{ApprovalAnswer, ServerRequest};
-use ipc::frontend::UserActionKind;
-use ipc::id::{ApprovalId, ConversationId};
+use ipc::frontend::{UserAction, UserActionKind};
+use ipc::id::{AgentId, ApprovalId, ConversationId};
 use ipc::rpc::{self, Outcome, RequestId};
 
 /// Requests that wait for their response.
@@ -13,61 +13,136 @@ pub(crate) struct Pending(BTreeMap<RequestId, Waiting>);
 
 #[derive(Debug)]
 struct Waiting {
-    conversation: ConversationId,
-    id: ApprovalId,
+    asked: Asked,
     request: Box<ServerRequest>,
 }
 
-/// What an answer is for a conversation.
-pub(crate) type Answer = (ConversationId, UserActionKind);
+/// An approval, as its conversation knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Asked {
+    pub(crate) conversation: ConversationId,
+    pub(crate) agent: AgentId,
+    pub(crate) id: ApprovalId,
+}
 
-/// The id of the request that asks for an approval: a conversation's own number is nobody else's.
-pub(crate) fn request_id(conversation: &ConversationId, id: ApprovalId) -> RequestId {
-    RequestId::from(format!("{conversation}:{id}").as_str())
+impl Asked {
+    /// The id of the request for it.
+    pub(crate) fn request_id(&self) -> RequestId {
+        RequestId::of_approval(&self.conversation, &self.agent, self.id)
+    }
+
+    /// The action that answers it: it names the agent, since approvals are numbered within one.
+    pub(crate) fn answered(self, answer: ApprovalAnswer) -> UserAction {
+        let Self { conversation, agent, id } = self;
+        let kind = UserActionKind::Answer { id, answer };
+        UserAction { conversation_id: conversation, agent: Some(agent), kind }
+    }
+
+    fn failed(self, cause: String) -> UserAction {
+        self.answered(ApprovalAnswer::Failed { cause })
+    }
 }
 
 impl Pending {
     /// The line that asks; where there can be none, the answer that it then has.
-    pub(crate) fn ask(
+    pub(crate) fn ask(&mut self, asked: Asked, request: Box<ServerRequest>) -> Result<String, UserAction> {
+        let line = rpc::request(&asked.request_id(), &request);
+        self.ask_by(line, asked, request)
+    }
+
+    fn ask_by(
         &mut self,
-        conversation: ConversationId,
-        id: ApprovalId,
+        line: serde_json::Result<String>,
+        asked: Asked,
         request: Box<ServerRequest>,
-    ) -> Result<String, Answer> {
-        let named = request_id(&conversation, id);
-        match rpc::request(&named, &request) {
+    ) -> Result<String, UserAction> {
+        match line {
             Ok(line) => {
-                self.0.insert(named, Waiting { conversation, id, request });
+                self.0.insert(asked.request_id(), Waiting { asked, request });
                 Ok(line)
             }
-            Err(error) => Err(failed(conversation, id, format!("the request cannot be serialised: {error}"))),
+            Err(error) => Err(asked.failed(format!("the request cannot be serialised: {error}"))),
         }
     }
 
     /// What a response means, once; a response to nothing that waits means nothing.
-    pub(crate) fn answer(&mut self, id: &RequestId, outcome: &Outcome) -> Option<Answer> {
-        let Waiting { conversation, id, request } = self.0.remove(id)?;
-        let answer = rpc::answer(&request, outcome);
-        Some((conversation, UserActionKind::Answer { id, answer }))
+    pub(crate) fn answer(&mut self, id: &RequestId, outcome: &Outcome) -> Option<UserAction> {
+        let Waiting { asked, request } = self.0.remove(id)?;
+        Some(asked.answered(rpc::answer(&request, outcome)))
     }
 
     /// Nobody waits for it any more.
-    pub(crate) fn close(&mut self, conversation: &ConversationId, id: ApprovalId) {
-        self.0.remove(&request_id(conversation, id));
+    pub(crate) fn close(&mut self, asked: &Asked) {
+        self.0.remove(&asked.request_id());
     }
 
     /// Nobody waits for anything of a conversation any more.
     pub(crate) fn forget(&mut self, conversation: &ConversationId) {
-        self.0.retain(|_, waiting| waiting.conversation != *conversation);
+        self.0.retain(|_, waiting| waiting.asked.conversation != *conversation);
     }
 
     /// Whoever was asked is gone: each request is answered with that.
-    pub(crate) fn fail_all(&mut self, cause: &str) -> Vec<Answer> {
+    pub(crate) fn fail_all(&mut self, cause: &str) -> Vec<UserAction> {
         let waiting = std::mem::take(&mut self.0).into_values();
-        waiting.map(|waiting| failed(waiting.conversation, waiting.id, cause.to_owned())).collect()
+        waiting.map(|waiting| waiting.asked.failed(cause.to_owned())).collect()
     }
 }
 
-fn failed(conversation: ConversationId, id: ApprovalId, cause: String) -> Answer {
-    (conversation, UserActionKind::Answer { id, answer: ApprovalAnswer::Failed { cause } })
+#[cfg(test)]
+mod tests {
+    use ipc::approval::{ExternalToolApprovalParams, ExternalToolApprovalResponse, ReviewDecision};
+    use serde::ser::Error as _;
+
+    use super::*;
+
+    fn asked(agent: &str) -> Asked {
+        Asked { conversation: "c".into(), agent: agent.into(), id: ApprovalId(1) }
+    }
+
+    fn request(agent: &str) -> Box<ServerRequest> {
+        Box::new(ServerRequest::ExternalToolApproval(ExternalToolApprovalParams {
+            conversation_id: "c".into(),
+            agent: agent.into(),
+            call_id: ipc::id::CallId(1),
+            server: "s".to_owned(),
+            tool: "t".to_owned(),
+            json: "{}".to_owned(),
+            digest: "d".to_owned(),
+            timeout_ms: 1,
+            reason: None,
+        }))
+    }
+
+    fn approval() -> Outcome {
+        let result = r#"{"decision":"approved"}"#.to_owned();
+        Outcome::Result(serde_json::value::RawValue::from_string(result).unwrap())
+    }
+
+    fn approved() -> ApprovalAnswer {
+        let decision = ReviewDecision::Approved;
+        ApprovalAnswer::ExternalTool(ExternalToolApprovalResponse { decision, digest: None })
+    }
+
+    #[test]
+    fn two_agents_with_the_same_number_are_asked_and_answered_apart() {
+        let mut pending = Pending::default();
+        for agent in ["1", "1.2"] {
+            let line = pending.ask(asked(agent), request(agent)).unwrap();
+            assert!(line.contains(&format!(r#""id":"c:{agent}:1""#)), "{line}");
+        }
+        let answer = pending.answer(&"c:1.2:1".into(), &approval());
+        assert_eq!(answer, Some(asked("1.2").answered(approved())));
+        assert_eq!(pending.answer(&"c:1.2:1".into(), &approval()), None);
+        assert_eq!(pending.answer(&"c:1".into(), &approval()), None);
+        assert_eq!(pending.answer(&"c:1:1".into(), &approval()), Some(asked("1").answered(approved())));
+    }
+
+    #[test]
+    fn a_request_that_cannot_be_serialised_is_denied_and_not_waited_for() {
+        let mut pending = Pending::default();
+        let error = Err(serde_json::Error::custom("no JSON"));
+        let denied = pending.ask_by(error, asked("1"), request("1")).unwrap_err();
+        assert_eq!(denied, asked("1").failed("the request cannot be serialised: no JSON".to_owned()));
+        assert_eq!(pending.answer(&"c:1:1".into(), &approval()), None);
+    }
 }

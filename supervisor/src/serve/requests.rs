@@ -5,17 +5,24 @@ use std::sync::Arc;
 use ipc::approval::{ApprovalMode, SERVER_METHODS};
 use ipc::event::SCHEMA;
 use ipc::frontend::UserActionKind;
-use ipc::id::ConversationId;
+use ipc::id::{AgentId, ConversationId};
+use ipc::image::Image;
 use ipc::rights::RightsChange;
 use ipc::rpc::{
-    Accepted, CLIENT_METHODS, Capabilities, ClientRequest, ErrorObject, ErrorWord, InitializeParams,
-    InitializeResponse, MAX_LINE, NewConversationParams, PROTOCOL, RequestId, SendUserMessageParams,
+    Accepted, Attachment, CLIENT_METHODS, Capabilities, ClientRequest, ErrorObject, ErrorWord, GrantParams,
+    HistoryParams, InitializeParams, InitializeResponse, MAX_LINE, NewConversationParams, PROTOCOL,
+    RequestId, SetModelParams,
 };
 use serde_json::value::RawValue;
 
 use super::conversations::Open;
+use super::history;
 use super::server::{Ending, Server};
-use crate::opening::Busy;
+use crate::opening::NotTaken;
+use crate::pictures;
+
+/// The most pages of logs that are read at once.
+const READERS: usize = 4;
 
 impl<O: Open> Server<O> {
     /// Reads a request and does it, or says why not.
@@ -34,10 +41,13 @@ impl<O: Open> Server<O> {
                 self.farewells.push(id);
                 self.end(Ending::Shutdown);
             }
-            ClientRequest::SendUserMessage(params) => {
-                let SendUserMessageParams { conversation_id, text, images } = params;
-                self.act(&id, &conversation_id, UserActionKind::Prompt { text, images });
-            }
+            ClientRequest::SendUserMessage(params) => match attached(params.images) {
+                Ok(images) => {
+                    let kind = UserActionKind::Prompt { text: params.text, images };
+                    self.act(&id, &params.conversation_id, kind);
+                }
+                Err(error) => self.refuse(Some(&id), &error),
+            },
             ClientRequest::Interrupt(params) => {
                 self.act(&id, &params.conversation_id, UserActionKind::Interrupt);
             }
@@ -48,6 +58,12 @@ impl<O: Open> Server<O> {
             ClientRequest::SetMode(params) => {
                 self.act(&id, &params.conversation_id, UserActionKind::SetMode { mode: params.mode });
             }
+            ClientRequest::SetModel(params) => self.set_model(&id, params),
+            ClientRequest::Grant(GrantParams { conversation_id, agent, right }) => {
+                let change = RightsChange::from(right);
+                self.act_on(&id, (&conversation_id, agent), UserActionKind::SetRights { change });
+            }
+            ClientRequest::History(params) => self.history(id, params),
             ClientRequest::RevokeGrant(params) => {
                 self.act(&id, &params.conversation_id, UserActionKind::RevokeGrant { id: params.grant_id });
             }
@@ -104,18 +120,64 @@ impl<O: Open> Server<O> {
         });
     }
 
+    /// A model that the conversation cannot have is an error; whether its agent can change now is for it to say.
+    fn set_model(&mut self, id: &RequestId, params: SetModelParams) {
+        let SetModelParams { conversation_id, agent, model } = params;
+        if let Some(why) = self.conversations.refuses_model(&conversation_id, &model) {
+            return self.refuse(Some(id), &ErrorWord::OptionRefused.because(format!("model: {why}")));
+        }
+        self.act_on(id, (&conversation_id, agent), UserActionKind::SetModel { model });
+    }
+
+    /// Reads a log aside: nobody else waits for the disk.
+    fn history(&mut self, id: RequestId, params: HistoryParams) {
+        let Some(log) = self.conversations.log(&params.conversation_id) else {
+            return self.refuse(Some(&id), &no_such(&params.conversation_id));
+        };
+        if self.reading.len() >= READERS {
+            return self.refuse(Some(&id), &ErrorWord::Busy.because("other pages are being read"));
+        }
+        let log = log.to_owned();
+        self.reading.spawn_blocking(move || {
+            let page = history::page(&log, &params);
+            (id, page)
+        });
+    }
+
     /// Passes on what concerns one conversation.
     fn act(&mut self, id: &RequestId, conversation: &ConversationId, kind: UserActionKind) {
-        match self.conversations.act(conversation, kind) {
-            Some(Ok(())) => self.grant(id, &Accepted {}),
-            Some(Err(Busy)) => {
+        self.act_on(id, (conversation, None), kind);
+    }
+
+    /// The same of an agent of it.
+    fn act_on(
+        &mut self,
+        id: &RequestId,
+        (conversation, agent): (&ConversationId, Option<AgentId>),
+        kind: UserActionKind,
+    ) {
+        match self.conversations.act(conversation, agent, kind) {
+            Ok(()) => self.grant(id, &Accepted {}),
+            Err(NotTaken::Busy) => {
                 let error = ErrorWord::Busy.because("the conversation takes nothing in at the moment");
                 self.refuse(Some(id), &error);
             }
-            None => {
-                let why = format!("there is no conversation {:?}, or it is over", conversation.as_str());
-                self.refuse(Some(id), &ErrorWord::NoSuchConversation.because(why));
-            }
+            Err(NotTaken::Over) => self.refuse(Some(id), &no_such(conversation)),
         }
     }
+}
+
+fn no_such(conversation: &ConversationId) -> ErrorObject {
+    let why = format!("there is no conversation {:?}, or it is over", conversation.as_str());
+    ErrorWord::NoSuchConversation.because(why)
+}
+
+/// Reads the pictures of a message; an error names the one that is none.
+fn attached(attachments: Vec<Attachment>) -> Result<Vec<Image>, ErrorObject> {
+    let read = attachments.into_iter().enumerate().map(|(index, attachment)| {
+        pictures::attached(attachment).map_err(|error| {
+            ErrorWord::InvalidParams.because(format!("images[{index}]: the picture {error}"))
+        })
+    });
+    read.collect()
 }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ipc::approval::ApprovalAnswer;
-use ipc::frontend::{UiEvent, UiEventKind, UserActionKind};
+use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
 use ipc::rpc::{
-    self, ErrorObject, ErrorWord, Incoming, Line, MAX_LINE, Notification, NotificationForm, Passing,
-    RequestId,
+    self, ErrorObject, ErrorWord, HistoryResponse, Incoming, Line, MAX_LINE, Notification, NotificationForm,
+    Passing, RequestId,
 };
 use serde::Serialize;
 use tokio::sync::mpsc;
@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use super::conversations::{Conversations, Ended, Next, Open, Opened};
 use super::outbox::{Outbox, Overflow};
 use super::output::Writer;
-use super::pending::{Answer, Pending, request_id};
+use super::pending::{Asked, Pending};
 use crate::exit::Exit;
 use crate::messages::say;
 use crate::signals::Endings;
@@ -31,6 +31,8 @@ pub(super) struct Server<O> {
     pub(super) conversations: Conversations,
     /// Conversations that are being opened, by the requests for them.
     pub(super) opening: JoinSet<(RequestId, Result<Opened, ErrorObject>)>,
+    /// Pages of logs that are being read, by the requests for them.
+    pub(super) reading: JoinSet<(RequestId, Result<HistoryResponse, ErrorObject>)>,
     pub(super) pending: Pending,
     outbox: Outbox,
     /// What the front end chose when it said hello.
@@ -83,9 +85,8 @@ impl Ending {
         match self {
             Self::Shutdown => UserActionKind::Quit,
             Self::HungUp => UserActionKind::HangUp,
-            Self::InputOver | Self::OutputGone | Self::Interrupted | Self::Terminated => {
-                UserActionKind::Terminate
-            }
+            Self::Interrupted => UserActionKind::InterruptSession,
+            Self::InputOver | Self::OutputGone | Self::Terminated => UserActionKind::Terminate,
         }
     }
 
@@ -105,6 +106,8 @@ enum Happening {
     Line(Option<Line>),
     Opened(RequestId, Result<Opened, ErrorObject>),
     NotOpened(JoinError),
+    Read(RequestId, Result<HistoryResponse, ErrorObject>),
+    NotRead(JoinError),
     Next(Next),
     Writable,
     OutputGone,
@@ -117,6 +120,7 @@ impl<O: Open> Server<O> {
             opener: Arc::new(opener),
             conversations: Conversations::default(),
             opening: JoinSet::new(),
+            reading: JoinSet::new(),
             pending: Pending::default(),
             outbox: Outbox::default(),
             form: None,
@@ -148,6 +152,9 @@ impl<O: Open> Server<O> {
                 }
                 Happening::Opened(id, opened) => self.opened(&id, opened),
                 Happening::NotOpened(error) => say(&format!("a conversation was not opened: {error}")),
+                Happening::Read(id, Ok(page)) => self.grant(&id, &page),
+                Happening::Read(id, Err(error)) => self.refuse(Some(&id), &error),
+                Happening::NotRead(error) => say(&format!("a log was not read: {error}")),
                 Happening::Next(Next::Event(event)) => self.tell(event),
                 Happening::Next(Next::Ended(ended)) => self.over(ended),
                 Happening::Writable => self.write(&writer.lines),
@@ -178,12 +185,16 @@ impl<O: Open> Server<O> {
                 Ok((id, opened)) => Happening::Opened(id, opened),
                 Err(error) => Happening::NotOpened(error),
             },
+            Some(read) = self.reading.join_next() => match read {
+                Ok((id, page)) => Happening::Read(id, page),
+                Err(error) => Happening::NotRead(error),
+            },
             next = self.conversations.next() => Happening::Next(next),
         }
     }
 
     fn is_idle(&self) -> bool {
-        self.conversations.is_empty() && self.opening.is_empty()
+        self.conversations.is_empty() && self.opening.is_empty() && self.reading.is_empty()
     }
 
     fn line(&mut self, line: Line) {
@@ -202,18 +213,18 @@ impl<O: Open> Server<O> {
             Ok(Incoming::Notification { method }) => say(&format!("ignored the notification {method:?}")),
             Ok(Incoming::Response { id, outcome }) => match self.pending.answer(&id, &outcome) {
                 Some(answer) => self.pass_on(answer),
-                None => say(&format!("ignored a response to {id}, which is not waited for")),
+                None => say(&rpc::unawaited(&id, &outcome)),
             },
             Err(refused) => self.refuse(refused.id.as_ref(), &refused.error),
         }
     }
 
     /// An answer reaches its conversation, however much that has to do.
-    fn pass_on(&mut self, (conversation, answer): Answer) {
-        if let UserActionKind::Answer { answer: ApprovalAnswer::Failed { cause }, .. } = &answer {
+    fn pass_on(&mut self, answer: UserAction) {
+        if let UserActionKind::Answer { answer: ApprovalAnswer::Failed { cause }, .. } = &answer.kind {
             say(&format!("an approval is denied: {cause}"));
         }
-        self.conversations.act_surely(&conversation, answer);
+        self.conversations.act_surely(answer);
     }
 
     fn opened(&mut self, id: &RequestId, opened: Result<Opened, ErrorObject>) {
@@ -222,7 +233,8 @@ impl<O: Open> Server<O> {
                 let conversation_id = self.conversations.start(opened);
                 if let Some(ending) = self.ending {
                     self.refuse(Some(id), &ErrorWord::ShuttingDown.because("the server ends"));
-                    return self.conversations.act_surely(&conversation_id, ending.last_action());
+                    let (agent, kind) = (None, ending.last_action());
+                    return self.conversations.act_surely(UserAction { conversation_id, agent, kind });
                 }
                 self.grant(id, &rpc::NewConversationResponse { conversation_id });
             }
@@ -235,7 +247,7 @@ impl<O: Open> Server<O> {
         let UiEvent { conversation_id, agent, kind } = event;
         match kind {
             UiEventKind::ApprovalRequested { id, request } => {
-                match self.pending.ask(conversation_id, id, request) {
+                match self.pending.ask(Asked { conversation: conversation_id, agent, id }, request) {
                     Ok(line) => self.send(line),
                     Err(answer) => self.pass_on(answer),
                 }
@@ -244,13 +256,11 @@ impl<O: Open> Server<O> {
                 }
             }
             kind => {
-                if let UiEventKind::ApprovalClosed { id } = &kind {
-                    self.pending.close(&conversation_id, *id);
+                if let UiEventKind::ApprovalClosed { id } = kind {
+                    let (conversation, agent) = (conversation_id.clone(), agent.clone());
+                    self.pending.close(&Asked { conversation, agent, id });
                 }
-                let named = conversation_id.clone();
-                let told =
-                    Notification::of(UiEvent { conversation_id, agent, kind }, |id| request_id(&named, id));
-                if let Some(told) = told {
+                if let Some(told) = Notification::of(UiEvent { conversation_id, agent, kind }) {
                     self.notify(told);
                 }
             }

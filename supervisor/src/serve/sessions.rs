@@ -1,6 +1,7 @@
 //! Real conversations: what a front end asks for, as the options of a session.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ipc::rpc::{ErrorObject, ErrorWord, NewConversationParams};
@@ -9,8 +10,8 @@ use super::conversations::{Open, Opened};
 use super::settings;
 use crate::config::Sources;
 use crate::directories::Directories;
-use crate::driver::Turns;
-use crate::opening::{self, OpenError, Place, SessionOptions};
+use crate::driver::{Models, Turns};
+use crate::opening::{self, OpenError, Place, SessionOptions, SettingsModels};
 use crate::place::{SetupError, Wanted};
 use crate::provider::ProviderKind;
 
@@ -28,10 +29,12 @@ impl Sessions {
 impl Open for Sessions {
     fn open(&self, params: NewConversationParams) -> Result<Opened, ErrorObject> {
         let options = options(&self.place.directories, &params)?;
+        let models = options.models.clone().map(|models| models as Arc<dyn Models>);
         let (session, handle, events) =
             opening::open(options, self.place.clone(), Instant::now()).map_err(|error| refusal(&error))?;
+        let log = session.log_path().to_owned();
         let run = async move { session.run().await.map(drop).map_err(|error| error.to_string()) };
-        Ok(Opened { handle, events, run: Box::pin(run) })
+        Ok(Opened { handle, events, log, models, run: Box::pin(run) })
     }
 }
 
@@ -59,6 +62,7 @@ fn options(directories: &Directories, params: &NewConversationParams) -> Result<
         options.approvals.timeout = Duration::from_secs(seconds);
     }
     options.notices = sources.notices(&effective, &asked);
+    options.models = Some(Arc::new(SettingsModels::new(&options, sources, asked)));
     Ok(options)
 }
 

@@ -1,15 +1,20 @@
 //! The server against a scripted core: what reaches a conversation, and what a front end is told, line by line.
 
-use std::sync::Mutex;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ipc::approval::{ApprovalAnswer, ExecCommandApprovalParams, ServerRequest};
+use ipc::event::SCHEMA;
 use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
 use ipc::id::{AgentId, ApprovalId, CallId, ConversationId};
-use ipc::rights::{Grant, Network, RightsChange};
-use ipc::rpc::{ErrorObject, ErrorWord, Line, NewConversationParams};
+use ipc::image::MediaType;
+use ipc::rights::{Grant, Network, Reach, RightsChange};
+use ipc::rpc::{Attachment, ErrorObject, ErrorWord, Line, NewConversationParams};
 use ipc::tool::Access;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -17,8 +22,11 @@ use tokio::time::timeout;
 use super::conversations::{Open, Opened};
 use super::output::Writer;
 use super::server::Server;
+use crate::core::{ModelChoice, Window};
+use crate::driver::Models;
 use crate::exit::Exit;
 use crate::opening::Handle;
+use crate::provider::RequestOptions;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -27,12 +35,31 @@ struct Core {
     id: ConversationId,
     actions: mpsc::Receiver<UserAction>,
     events: mpsc::UnboundedSender<UiEvent>,
+    log: PathBuf,
     over: oneshot::Sender<Result<(), String>>,
 }
 
 struct Scripted {
     cores: mpsc::UnboundedSender<Core>,
     opened: Mutex<u32>,
+    logs: TempDir,
+}
+
+/// Every conversation can have this model and no other.
+struct OneModel;
+
+impl Models for OneModel {
+    fn choose(&self, name: &str) -> Result<ModelChoice, String> {
+        let choice = ModelChoice {
+            name: name.to_owned(),
+            max_tokens: 1,
+            options: RequestOptions::default(),
+            sees_images: true,
+            prices: None,
+            window: Window::default(),
+        };
+        Some(choice).filter(|_| name == "n").ok_or_else(|| format!("{name} is another provider's"))
+    }
 }
 
 impl Open for Scripted {
@@ -46,9 +73,16 @@ impl Open for Scripted {
         let (sender, actions) = mpsc::channel(2);
         let (events, shown) = mpsc::unbounded_channel();
         let (over, end) = oneshot::channel();
-        let _ = self.cores.send(Core { id: id.clone(), actions, events, over });
+        let log = self.logs.path().join(format!("{id}.jsonl"));
+        let _ = self.cores.send(Core { id: id.clone(), actions, events, log: log.clone(), over });
         let run = Box::pin(async move { end.await.unwrap_or(Ok(())) });
-        Ok(Opened { handle: Handle::new(id, sender), events: shown, run })
+        Ok(Opened {
+            handle: Handle::new(id, sender),
+            events: shown,
+            log,
+            models: Some(Arc::new(OneModel)),
+            run,
+        })
     }
 }
 
@@ -77,6 +111,12 @@ impl Core {
         };
         let request = Box::new(ServerRequest::ExecCommandApproval(params));
         self.show(UiEventKind::ApprovalRequested { id: ApprovalId(id), request });
+    }
+
+    /// The next action, and the agent that it is wanted of.
+    async fn wanted(&mut self) -> (Option<AgentId>, UserActionKind) {
+        let action = timeout(PATIENCE, self.actions.recv()).await.expect("in time").expect("an action");
+        (action.agent, action.kind)
     }
 
     async fn action(&mut self) -> UserActionKind {
@@ -108,7 +148,7 @@ impl Client {
         let (sender, output) = mpsc::channel(1);
         let (done, finished) = oneshot::channel();
         let (cores, made) = mpsc::unbounded_channel();
-        let server = Server::new(Scripted { cores, opened: Mutex::new(0) });
+        let server = Server::new(Scripted { cores, opened: Mutex::new(0), logs: TempDir::new().unwrap() });
         let server = tokio::spawn(server.run(lines, Writer { lines: sender, finished }));
         Self { input: Some(input), output, finished: Some(done), cores: made, server }
     }
@@ -199,6 +239,93 @@ async fn each_action_reaches_its_own_conversation() {
 }
 
 #[tokio::test]
+async fn only_whole_pictures_reach_a_conversation() {
+    const PNG: &[u8] = include_bytes!("../../../fixtures/images/shapes.png");
+    let mut client = Client::greeted().await;
+    let mut core = client.converse().await;
+    let message = |data: &[u8]| {
+        let image = Attachment { media_type: MediaType::Png, width: None, height: None, data: data.into() };
+        json!({"conversation_id": "c1", "text": "look", "images": [image]})
+    };
+    let error = client.call(5, "sendUserMessage", message(&PNG[..60])).await["error"].to_string();
+    assert!(error.contains("-32602") && error.contains("images[0]: the picture is a damaged png"), "{error}");
+    client.call(6, "sendUserMessage", message(PNG)).await;
+    let UserActionKind::Prompt { images, .. } = core.action().await else { panic!() };
+    assert_eq!(images, [picture::read(PNG).unwrap()]);
+}
+
+#[tokio::test]
+async fn a_model_is_chosen_of_those_that_the_provider_has() {
+    let mut client = Client::greeted().await;
+    let mut core = client.converse().await;
+    let params = |model| json!({"conversation_id": "c1", "agent": "1.2", "model": model});
+    let refused = client.call(5, "setModel", params("o")).await["error"].clone();
+    assert_eq!(refused["message"], "model: o is another provider's");
+    assert_eq!(refused["data"]["word"], "option_refused");
+    client.call(6, "setModel", params("n")).await;
+    let agent = Some(AgentId::from("1.2"));
+    assert_eq!(core.wanted().await, (agent, UserActionKind::SetModel { model: "n".to_owned() }));
+}
+
+#[tokio::test]
+async fn a_right_is_granted_without_a_question() {
+    let mut client = Client::greeted().await;
+    let mut core = client.converse().await;
+    let reach = Reach { lan: true, ..Reach::default() };
+    for (right, change) in [
+        (json!({"write": "out"}), RightsChange::AddWrite { path: "out".into() }),
+        (json!({"network": {}}), RightsChange::Network { net: Network::On, reach: None }),
+        (
+            json!({"network": {"reach": reach}}),
+            RightsChange::Network { net: Network::On, reach: Some(reach) },
+        ),
+    ] {
+        let granted = client.call(5, "grant", json!({"conversation_id": "c1", "right": right})).await;
+        assert_eq!(granted["result"], json!({}));
+        assert_eq!(core.wanted().await, (None, UserActionKind::SetRights { change }));
+    }
+    for right in
+        [json!({"write": 7}), json!({"network": "off"}), json!({"write": "a", "network": {}}), json!({})]
+    {
+        let params = json!({"conversation_id": "c1", "right": right});
+        assert_eq!(client.word("grant", params).await, "invalid_params", "{right}");
+    }
+}
+
+#[tokio::test]
+async fn the_history_comes_in_pages() {
+    let mut client = Client::greeted().await;
+    let core = client.converse().await;
+    let line = |id: u64, agent: &str| {
+        let head = json!({"v": SCHEMA, "id": id, "time_ms": 7, "session": "c1", "agent": agent, "observed_by": "supervisor"});
+        let data = json!({"text": format!("message {id}")});
+        let head = head.to_string();
+        format!("{},\"type\":\"user_message\",\"data\":{data},\"prev\":\"p\"}}\n", &head[..head.len() - 1])
+    };
+    // What has no end yet is not there.
+    let log = [line(1, "1"), line(2, "1.1"), line(3, "1"), "{\"v\":".to_owned()].concat();
+    fs::write(&core.log, log).unwrap();
+    let mut page = async |params: Value| {
+        let result = client.call(5, "history", params).await["result"].clone();
+        let ids: Vec<_> =
+            result["events"].as_array().unwrap().iter().map(|it| it["logged"]["id"].clone()).collect();
+        (ids, result["next"].clone(), result["events"][0].clone())
+    };
+    let (ids, next, first) = page(json!({"conversation_id": "c1", "limit": 2})).await;
+    assert_eq!((ids, next), (vec![json!(1), json!(2)], json!(2)));
+    assert_eq!((&first["type"], &first["data"]["text"]), (&json!("user_message"), &json!("message 1")));
+    let (ids, next, _) = page(json!({"conversation_id": "c1", "after": 2})).await;
+    assert_eq!((ids, next), (vec![json!(3)], Value::Null));
+    let (ids, ..) = page(json!({"conversation_id": "c1", "agent": "1.1"})).await;
+    assert_eq!(ids, [json!(2)]);
+    let (ids, next, _) = page(json!({"conversation_id": "c1", "after": 9})).await;
+    assert_eq!((ids, next), (vec![], Value::Null));
+    assert_eq!(client.word("history", json!({"conversation_id": "c9"})).await, "no_such_conversation");
+    fs::remove_file(&core.log).unwrap();
+    assert_eq!(client.word("history", json!({"conversation_id": "c1"})).await, "internal_error");
+}
+
+#[tokio::test]
 async fn what_is_not_in_order_is_refused_and_the_connection_goes_on() {
     let mut client = Client::start();
     assert_eq!(client.word("newConversation", json!({"cwd": "/p"})).await, "not_initialised");
@@ -235,9 +362,9 @@ async fn an_approval_is_answered_once() {
     let mut core = client.converse().await;
     core.asks(4);
     let request = client.read().await;
-    assert_eq!((&request["id"], &request["method"]), (&json!("c1:4"), &json!("execCommandApproval")));
+    assert_eq!((&request["id"], &request["method"]), (&json!("c1:1:4"), &json!("execCommandApproval")));
     assert_eq!(request["params"]["conversation_id"], "c1");
-    client.respond(&json!("c9:4"), json!({"decision": "approved"})).await;
+    client.respond(&json!("c9:1:4"), json!({"decision": "approved"})).await;
     client.respond(&json!(4), json!({"decision": "approved"})).await;
     client.respond(&request["id"], json!({"decision": "denied", "message": "no"})).await;
     let ApprovalAnswer::Exec(response) = core.answer(4).await else { panic!() };
@@ -249,7 +376,7 @@ async fn an_approval_is_answered_once() {
     core.show(UiEventKind::ApprovalClosed { id: ApprovalId(5) });
     let closed = client.read().await;
     assert_eq!(closed["method"], "event/approvalClosed");
-    assert_eq!(closed["params"]["data"], json!({"id": 5, "request_id": "c1:5"}));
+    assert_eq!(closed["params"]["data"], json!({"agent": "1", "id": 5, "request_id": "c1:1:5"}));
     client.respond(&request["id"], json!({"decision": "approved"})).await;
     client.call(9, "interrupt", json!({"conversation_id": "c1"})).await;
     assert_eq!(core.action().await, UserActionKind::Interrupt);

@@ -5,7 +5,7 @@ use std::num::NonZero;
 use std::path::Path;
 use std::thread::{self, Builder};
 
-use ipc::event::SessionEvent;
+use ipc::event::{EventKind, SessionEvent};
 
 use super::chain::{GENESIS, Link, carried};
 use super::{Fault, LogError, Tree};
@@ -65,7 +65,7 @@ struct Line<'a> {
 
 impl<'a> Line<'a> {
     fn read(text: &'a [u8]) -> Self {
-        let event = serde_json::from_slice(text).map_err(|error| error.to_string());
+        let event = serde_json::from_slice(text).map_err(|error| error.to_string()).and_then(checked);
         Self { carried: carried(text), link: Link::of(text), event }
     }
 }
@@ -90,6 +90,14 @@ fn read_lines(bytes: &[u8], faults: &mut Vec<Fault>) -> Vec<SessionEvent> {
         faults.push(Fault::Torn { line: texts.len() + 1 });
     }
     events
+}
+
+/// Checks the pictures of an event: an edited log may hold other bytes than ours.
+pub(super) fn checked(event: SessionEvent) -> Result<SessionEvent, String> {
+    if let EventKind::UserMessage { images, .. } | EventKind::ToolCallFinished { images, .. } = &event.kind {
+        images.iter().try_for_each(picture::check).map_err(|error| format!("the picture {error}"))?;
+    }
+    Ok(event)
 }
 
 /// Reads each line, on as many threads as there are processors where there are many lines: what a line says, and its digest,

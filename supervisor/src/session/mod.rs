@@ -10,12 +10,14 @@ mod file;
 mod flush;
 mod load;
 mod log;
+mod page;
 mod tree;
 
 pub use error::{Fault, LogError};
 pub use flush::{Flushed, Flusher};
 pub use load::{Loaded, load, rebuild};
 pub use log::SessionLog;
+pub use page::{LogPage, read_page};
 pub use tree::{Tree, Turn};
 
 #[cfg(test)]

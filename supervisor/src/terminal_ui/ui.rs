@@ -7,7 +7,8 @@ use std::time::Instant;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ipc::event::EventKind;
-use ipc::frontend::{UiEvent, UiEventKind, UserActionKind};
+use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
+use ipc::id::AgentId;
 use tokio::task::{JoinError, JoinHandle};
 use tui::{Action, Model, Moment, Msg, Shown};
 
@@ -114,7 +115,7 @@ impl Ui {
             Ok(ended) => ended,
             Err(error) => {
                 notes::hold(&format!("the terminal cannot be used any more: {error}"));
-                self.act(UserActionKind::Terminate).await;
+                self.act(UserActionKind::HangUp).await;
                 session.await
             }
         }
@@ -248,11 +249,16 @@ impl Ui {
         self.handle.act(kind).await;
     }
 
+    async fn act_on(&self, agent: AgentId, kind: UserActionKind) {
+        let action = UserAction { agent: Some(agent), ..self.handle.action(kind) };
+        self.handle.act_on(action).await;
+    }
+
     /// Gives the model a message and carries out its answer.
     async fn tell(&mut self, message: Msg) -> io::Result<()> {
         for action in self.update(message) {
             match action {
-                Action::User(kind) => self.act(kind).await,
+                Action::User(agent, kind) => self.act_on(agent, kind).await,
                 Action::Quit => self.act(UserActionKind::Quit).await,
                 Action::Redraw => self.stale = true,
                 Action::Attach(path) => self.attach(&path),
@@ -289,8 +295,10 @@ impl Ui {
     }
 }
 
+/// True for the session's first agent alone: sub-agents end their turns while it works.
 fn ends_a_turn(event: &UiEvent) -> bool {
-    matches!(&event.kind, UiEventKind::Logged(event) if matches!(event.kind, EventKind::TurnFinished(_)))
+    event.agent == AgentId::root()
+        && matches!(&event.kind, UiEventKind::Logged(event) if matches!(event.kind, EventKind::TurnFinished(_)))
 }
 
 /// Before the terminal was raw, it turned Enter into a line feed (ICRNL, termios(3)).

@@ -20,7 +20,7 @@ pub use error::ToolUseError;
 pub use external::ExternalTool;
 pub use invocation::{ExternalCall, Invocation, ServedCall, SupervisorCall};
 pub use registry::{Kit, Registry, UnfitTool};
-pub use render::{Rendered, render, whole_output};
+pub use render::{Rendered, join_ends, render, seconds, whole_output};
 pub use spawn::SpawnAgent;
 pub use typed::Arguments;
 

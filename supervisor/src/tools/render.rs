@@ -160,7 +160,7 @@ fn render_command(result: &CommandResult) -> String {
                 let (left_out, whole) = (bytes(result.omitted_bytes), whole_output(saved));
                 writeln!(text, "[{left_out} of output are left out here; {whole}]")
             }
-            None => writeln!(text, "[{} of output are left out here]", bytes(result.omitted_bytes)),
+            None => writeln!(text, "{}", left_out(result.omitted_bytes)),
         };
         text.push_str(&result.tail);
     }
@@ -175,6 +175,21 @@ fn render_command(result: &CommandResult) -> String {
         ),
     };
     text
+}
+
+/// Both ends of an output, and the note between them if something is missing there.
+pub fn join_ends(head: &str, omitted_bytes: u64, tail: &str) -> String {
+    let mut text = head.to_owned();
+    if omitted_bytes > 0 {
+        end_line(&mut text);
+        text.push_str(&left_out(omitted_bytes));
+        text.push('\n');
+    }
+    bounded(text + tail)
+}
+
+fn left_out(omitted_bytes: u64) -> String {
+    format!("[{} of output are left out here]", bytes(omitted_bytes))
 }
 
 /// Where the output of a command lies, and how it is read.
@@ -242,6 +257,7 @@ fn bytes(number: u64) -> String {
     count(number, "byte")
 }
 
-fn seconds(ms: u64) -> String {
+/// A time span for people and models.
+pub fn seconds(ms: u64) -> String {
     format!("{}.{:01} s", ms / 1000, ms % 1000 / 100)
 }

@@ -139,7 +139,7 @@ impl Conversation {
     }
 }
 
-fn config(options: RequestOptions) -> AgentConfig {
+pub(crate) fn config(options: RequestOptions) -> AgentConfig {
     let rights = Rights { read: vec!["/".into()], write: vec!["/p".into()], ..Rights::default() };
     AgentConfig {
         model: "claude-opus-5-5".to_owned(),

@@ -11,5 +11,7 @@ mod cache;
 mod caching;
 mod driver;
 mod history;
+mod interrupted;
+mod interrupted_requests;
 mod plan;
 mod sdk;

@@ -17,7 +17,7 @@ const VARIABLE: &str = "BAILIWICK_PYTHON";
 const NOT_INSTALLED: i32 = 77;
 
 /// Runs the script over these bodies; nothing where there is no SDK.
-fn validate(directory: &Path, bodies: &[Bytes]) -> Option<Output> {
+pub(crate) fn validate(directory: &Path, bodies: &[Bytes]) -> Option<Output> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/python/validate_requests.py");
     let write = |(index, body): (usize, &Bytes)| {
         let path = directory.join(format!("{index:04}.json"));

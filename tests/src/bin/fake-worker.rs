@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use ipc::frame;
 use ipc::id::{CallId, Generation};
+use ipc::image::{Image, MediaType};
 use ipc::message::{Chunk, Outcome, Ready, SnapshotEntry, SnapshotKind, Stamp, ToSupervisor, ToWorker};
 use ipc::pipe::{Incoming, Outgoing};
 use ipc::tool::{CommandExit, CommandResult, SnapshotSummary, ToolError, ToolErrorKind, ToolOutput};
@@ -14,6 +15,9 @@ type Said<T> = Result<T, Box<dyn std::error::Error>>;
 
 /// Calls of the supervisor itself have this bit; the model's have not.
 const OWN: u64 = 1 << 63;
+
+/// A whole picture, of 48 by 32 pixels.
+const PNG: &[u8] = include_bytes!("../../../fixtures/images/shapes.png");
 
 fn main() -> ExitCode {
     // A pipe that breaks is the supervisor's answer: there is nobody to tell.
@@ -75,6 +79,10 @@ impl Fake {
             "outcome-twice" => self.say(&done(call)).and_then(|()| self.say(&done(call))),
             "prepared" => self.say(&ToSupervisor::Outcome { call, outcome: Outcome::Prepared }),
             "other-output" => self.say(&snapshot(call)),
+            "cut-picture" => self.say(&picture(call, MediaType::Png, (48, 32), &PNG[..PNG.len() - 1])?),
+            "other-picture" => self.say(&picture(call, MediaType::Gif, (48, 32), PNG)?),
+            "stretched-picture" => self.say(&picture(call, MediaType::Png, (48, 33), PNG)?),
+            "no-picture" => self.say(&picture(call, MediaType::Png, (48, 32), b"<svg/>")?),
             "huge-outcome" => self.say(&huge(call)),
             "endless-output" => self.endless(),
             "garbage" => raw(&[0xa5; 64]),
@@ -162,6 +170,12 @@ fn done(call: CallId) -> ToSupervisor {
 fn snapshot(call: CallId) -> ToSupervisor {
     let summary = SnapshotSummary { entries: 0, notes: vec![] };
     ToSupervisor::Outcome { call, outcome: Outcome::Done(ToolOutput::Snapshot(summary)) }
+}
+
+/// A picture of this kind and size, by its own word.
+fn picture(call: CallId, kind: MediaType, size: (u32, u32), bytes: &[u8]) -> Said<ToSupervisor> {
+    let output = ToolOutput::Image(Image::new(kind, size, bytes)?);
+    Ok(ToSupervisor::Outcome { call, outcome: Outcome::Done(output) })
 }
 
 /// As much as a frame holds.

@@ -170,6 +170,8 @@ async fn an_interrupt_ends_what_was_approved_with_everything_that_it_started() {
         front.until("output of 1: \"ready").await;
         front.act(UserActionKind::Interrupt).await;
         front.until("result 130").await;
+        let told = logged(&front, "tool_call_finished")[0]["content"].to_string();
+        assert!(told.contains("interrupted by the user after ") && told.contains(r"\nready"), "{told}");
         let left = tests::marked(front.world.mark().as_bytes());
         assert!(left.is_empty(), "{tier}: {left:?}");
         front.end().await;

@@ -168,14 +168,18 @@ fn after(text: &str, mark: &str, instead: &str, varies: fn(u8) -> bool) -> Strin
     normal
 }
 
-/// A text without the durations that end the results of commands: `[exit code 0, 0.1 s]`.
+/// A text without the durations of commands: `[exit code 0, 0.1 s]`, `interrupted by the user after 3.2 s; …`.
 fn seconds(text: &str) -> String {
-    const END: &str = " s]";
-    let parts: Vec<_> = text.split(END).collect();
+    [" s]", " s; ", " s: "].iter().fold(text.to_owned(), |text, end| without_number(&text, end))
+}
+
+/// A text without the numbers before this end.
+fn without_number(text: &str, end: &str) -> String {
+    let parts: Vec<_> = text.split(end).collect();
     let (last, before) = parts.split_last().unwrap();
     let cut = |part: &&str| {
         let rest = part.trim_end_matches(|character: char| character.is_ascii_digit() || character == '.');
-        if rest.len() < part.len() { format!("{rest}[n]{END}") } else { format!("{part}{END}") }
+        if rest.len() < part.len() { format!("{rest}[n]{end}") } else { format!("{part}{end}") }
     };
     before.iter().map(cut).collect::<String>() + last
 }

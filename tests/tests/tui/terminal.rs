@@ -174,7 +174,7 @@ fn a_terminal_that_is_gone_ends_the_session() {
         status = child.try_wait().unwrap();
         status.is_some()
     });
-    assert_eq!(status.unwrap().code(), Some(143));
-    assert_eq!(world.log().last().unwrap()["data"]["reason"], "terminated");
+    assert_eq!(status.unwrap().code(), Some(129));
+    assert_eq!(world.log().last().unwrap()["data"]["reason"], "hung_up");
     assert_eq!(marked(world.mark().as_bytes()), Vec::<u32>::new());
 }

@@ -10,7 +10,7 @@ mod title;
 use std::time::Duration;
 
 use ipc::approval::{ApprovalAnswer, ReviewDecision, ServerRequest};
-use ipc::id::ApprovalId;
+use ipc::id::{AgentId, ApprovalId};
 use ipc::path::WirePath;
 
 pub(crate) use content::signed;
@@ -23,10 +23,17 @@ use crate::keymap::Keymap;
 use crate::model::Editor;
 use crate::moment::Moment;
 
+/// An approval: those of two agents may have the same number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Asked {
+    pub agent: AgentId,
+    pub id: ApprovalId,
+}
+
 /// A request for an approval.
 #[derive(Debug)]
 pub(crate) struct Card {
-    pub id: ApprovalId,
+    pub asked: Asked,
     pub request: Box<ServerRequest>,
     pub title: Title,
     pub body: Sheet,
@@ -68,14 +75,14 @@ pub(crate) enum NotYet {
 
 impl Card {
     pub(crate) fn new(
-        id: ApprovalId,
+        asked: Asked,
         request: Box<ServerRequest>,
         project: &WirePath,
         at: Moment,
         revision: u64,
     ) -> Self {
         Self {
-            id,
+            asked,
             title: Title::new(&request, project),
             body: Sheet::new(content::body(&request, project), revision),
             stage: Stage::Deciding,
@@ -87,6 +94,11 @@ impl Card {
             in_burst: false,
             request,
         }
+    }
+
+    /// A number that no other request has.
+    pub(crate) const fn number(&self) -> u64 {
+        self.body.revision()
     }
 
     /// The rows of the editor, where there is one.

@@ -1,6 +1,7 @@
 //! Everything that the terminal UI knows.
 
 pub(crate) mod access;
+mod agents;
 mod block;
 mod calls;
 mod editor;
@@ -14,11 +15,12 @@ mod transcript;
 mod turn;
 mod written;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
-use ipc::id::CallId;
+use ipc::id::AgentId;
 use ipc::image::Image;
 
+pub(crate) use agents::{AgentView, Agents};
 pub(crate) use block::{Block, BlockRow};
 pub(crate) use calls::Call;
 pub(crate) use editor::{Editor, Motion};
@@ -52,15 +54,9 @@ pub struct Model {
     pub(crate) history: History,
     /// The pictures that go with the next message.
     pub(crate) attached: Vec<Image>,
-    /// Messages that wait for the turn to end.
-    pub(crate) queue: VecDeque<Outgoing>,
-    pub(crate) transcript: Transcript,
-    pub(crate) session: Session,
-    pub(crate) turn: Turn,
-    /// The calls that have not ended, and the blocks that show them.
-    pub(crate) calls: BTreeMap<CallId, Call>,
-    /// The blocks that the reply that is being received goes on in.
-    pub(crate) reply: Reply,
+    pub(crate) agents: Agents,
+    /// Whether the session is over.
+    pub(crate) over: bool,
     /// The requests that wait, the first of them before the person.
     pub(crate) cards: VecDeque<Card>,
     /// One more with each sheet that is laid, so that none is taken for another.
@@ -101,12 +97,8 @@ impl Model {
             line: Editor::default(),
             history: History::default(),
             attached: Vec::new(),
-            queue: VecDeque::new(),
-            transcript: Transcript::default(),
-            session: Session::new(&start),
-            turn: Turn::default(),
-            calls: BTreeMap::new(),
-            reply: Reply::default(),
+            agents: Agents::new(Session::new(&start)),
+            over: false,
             cards: VecDeque::new(),
             revision: 0,
             start,
@@ -117,12 +109,18 @@ impl Model {
 
     /// Whether the session is over, and nothing will be answered.
     pub fn is_over(&self) -> bool {
-        self.session.over
+        self.over
     }
 
-    /// A sentence in the transcript.
+    /// Shows another agent: its transcript, and its turn. What is typed is for it from then on. Says whether that agent has
+    /// said anything yet.
+    pub fn select(&mut self, agent: &AgentId) -> bool {
+        self.agents.select(agent)
+    }
+
+    /// A sentence in the transcript that is shown.
     pub(crate) fn say(&mut self, look: Look, text: &str) {
-        self.transcript.push(Block::of(vec![Part::new(SafeText::prose(text), look)]));
+        self.agents.shown_mut().say(look, text);
     }
 
     /// Another revision of something to be read.
@@ -134,11 +132,12 @@ impl Model {
     /// No logo: what is allowed here, and the keys that work now.
     fn greet(&mut self) {
         let place = SafeText::labelled("", self.start.project.as_bytes());
-        let allowed = format!("{} · {}", self.session.mode, access::plain(&self.session.rights));
+        let session = &self.agents.shown().session;
+        let allowed = format!("{} · {}", session.mode, access::plain(&session.rights));
         let hint = |command| self.start.keymap.hint(KeyMode::Insert, command);
         let [send, line, leave] = [Command::Submit, Command::Newline, Command::Leave].map(hint);
         let keys = format!("{send} sends · {line} new line · {leave} NORMAL · :help · :q");
-        self.transcript.push(Block::of(vec![
+        self.agents.shown_mut().transcript.push(Block::of(vec![
             Part::new(place, Look::Heading),
             Part::new(SafeText::prose(&allowed), Look::Notice),
             Part::new(SafeText::prose(&keys), Look::Notice),

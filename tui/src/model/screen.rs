@@ -41,8 +41,10 @@ impl Areas {
         let prompt = bottom(&mut rest, model.prompt_rows(screen.width).clamp(1, (screen.height / 3).max(1)));
         let rule = bottom(&mut rest, 1);
         let above_rule = rest;
-        let queue =
-            bottom(&mut rest, u16::try_from(model.queue.len()).unwrap_or(u16::MAX).min(screen.height / 5));
+        let queue = bottom(
+            &mut rest,
+            u16::try_from(model.agents.shown().queue.len()).unwrap_or(u16::MAX).min(screen.height / 5),
+        );
         let card = model.cards.front().map(|card| {
             let room = if roomy && !card.whole { above_rule } else { without_status };
             card_area(card, &model.start.keymap, room)

@@ -1,4 +1,4 @@
-//! What is true of the session now.
+//! What is true of an agent now.
 
 use ipc::approval::{ApprovalMode, SessionGrant};
 use ipc::confinement::Tier;
@@ -7,8 +7,8 @@ use ipc::rights::Network;
 
 use crate::start::Start;
 
-/// What is true of the session now.
-#[derive(Debug)]
+/// What is true of an agent now.
+#[derive(Clone, Debug)]
 pub(crate) struct Session {
     pub mode: ApprovalMode,
     pub net: Network,
@@ -19,9 +19,8 @@ pub(crate) struct Session {
     /// What was asked of the core, and has not happened.
     pub pending: Option<Pending>,
     pub grants: Vec<SessionGrant>,
-    /// What the whole session came to.
+    /// What all its turns came to.
     pub account: Account,
-    pub over: bool,
 }
 
 /// What was asked of the core, and has not happened.
@@ -44,7 +43,6 @@ impl Session {
             pending: None,
             grants: Vec::new(),
             account: Account::default(),
-            over: false,
         }
     }
 

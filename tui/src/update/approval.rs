@@ -4,8 +4,8 @@ use ipc::approval::ReviewDecision;
 use ipc::frontend::UserActionKind;
 use ratatui::layout::Rect;
 
-use super::{editing, tell};
-use crate::card::{Card, Menu, Stage};
+use super::editing;
+use crate::card::{Asked, Card, Menu, Stage};
 use crate::commands::{Command, KeyMode};
 use crate::keymap::{Key, Keymap};
 use crate::message::Action;
@@ -99,7 +99,8 @@ fn approve(
 fn answer(model: &mut Model, decision: ReviewDecision, actions: &mut Vec<Action>) {
     let Some(card) = model.cards.pop_front() else { return };
     let answer = card.answer(decision);
-    tell(actions, UserActionKind::Answer { id: card.id, answer });
+    let Asked { agent, id } = card.asked;
+    actions.push(Action::User(agent, UserActionKind::Answer { id, answer }));
 }
 
 fn choose_scope(model: &mut Model, at: Moment) {

@@ -3,17 +3,17 @@
 use ipc::denial::{Denial, Grade, Layer};
 use ipc::id::{AgentId, CallId};
 
-use crate::model::{Block, Call, Look, Model, Part};
+use crate::model::{AgentView, Block, Call, Look, Part};
 use crate::text::SafeText;
 
 /// The denial card: the attempt, the layer that denied it, and the way to allow it. It claims no more than is known.
-pub(super) fn show(model: &mut Model, agent: &AgentId, call: CallId, denial: &Denial) {
+pub(super) fn show(view: &mut AgentView, agent: &AgentId, call: CallId, denial: &Denial) {
     let sure = match (denial.grade, denial.layer) {
         (Grade::Proved, Layer::Policy) => "denied by the policy",
         (Grade::Proved, _) => "denied by the kernel",
         (Grade::Likely, _) => "likely denied",
     };
-    let known = model.calls.get(&call);
+    let known = view.calls.get(&call);
     let tool = known.map(|call| format!("{} ", call.name())).unwrap_or_default();
     let who = if *agent == AgentId::root() { String::new() } else { format!("   agent {agent}") };
     let errno = denial.errno.map(|errno| format!(", {}", errno_name(errno))).unwrap_or_default();
@@ -27,7 +27,7 @@ pub(super) fn show(model: &mut Model, agent: &AgentId, call: CallId, denial: &De
     let fact =
         |(name, value): (&str, String)| Part::new(SafeText::line(&format!("{name:<10}{value}")), Look::Fact);
     parts.extend(facts.into_iter().map(fact));
-    model.transcript.push(Block::of(parts));
+    view.transcript.push(Block::of(parts));
 }
 
 /// The flags of a grant as a command that can be typed here, where there is one.

@@ -5,65 +5,71 @@ use std::time::Duration;
 use ipc::approval::{ReviewDecision, SessionGrant};
 use ipc::event::{
     Account, ApprovalAnswered, AssistantMessage, CompactionStarted, DecidedBy, EventKind, RestoredPlace,
-    SessionEvent, SessionStarted, WorkerStarted,
+    RunResult, SessionEvent, SessionStarted, WorkerStarted,
 };
-use ipc::frontend::UiEventKind;
+use ipc::frontend::{UiEvent, UiEventKind};
 use ipc::id::{CallId, Generation, GrantId};
 use ipc::image::Image;
 
 use super::{denial, turns};
-use crate::card::Card;
+use crate::card::{Asked, Card};
 use crate::message::Action;
-use crate::model::{Block, Call, Doing, Fold, Look, Model, Part, Pending, Reply, access};
+use crate::model::{AgentView, Block, Call, Doing, Fold, Look, Model, Part, Pending, Reply, access};
+use crate::moment::Moment;
 use crate::text::SafeText;
 
 /// What the core says; says whether anything that shows changed.
-pub(super) fn core(model: &mut Model, kind: UiEventKind, actions: &mut Vec<Action>) -> bool {
+pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>) -> bool {
+    let UiEvent { agent, kind, .. } = event;
+    let view = model.agents.of(&agent);
     match kind {
         UiEventKind::Logged(event) => return logged(model, *event, actions),
-        UiEventKind::TextDelta { text } => text_delta(model, &text),
-        UiEventKind::ThinkingDelta { text } => thinking_delta(model, &text),
+        UiEventKind::TextDelta { text } => text_delta(view, &text),
+        UiEventKind::ThinkingDelta { text } => thinking_delta(view, &text),
         UiEventKind::OutputDelta { call, text } => {
-            if let Some(block) =
-                model.calls.get(&call).and_then(|call| model.transcript.block_mut(call.block))
+            if let Some(block) = view.calls.get(&call).and_then(|call| view.transcript.block_mut(call.block))
             {
                 Call::printed(block, &text);
             }
         }
         UiEventKind::ApprovalRequested { id, request } => {
+            let asked = Asked { agent, id };
             let revision = model.next_revision();
-            model.cards.push_back(Card::new(id, request, &model.start.project, model.now, revision));
+            model.cards.push_back(Card::new(asked, request, &model.start.project, model.now, revision));
         }
-        UiEventKind::ApprovalClosed { id } => model.cards.retain(|card| card.id != id),
+        UiEventKind::ApprovalClosed { id } => {
+            let closed = Asked { agent, id };
+            model.cards.retain(|card| card.asked != closed);
+        }
     }
     true
 }
 
-fn text_delta(model: &mut Model, text: &str) {
-    model.turn.doing = Doing::Answering;
-    let at = model.reply.text.unwrap_or_else(|| begin(model, paragraph(Look::Assistant)));
-    model.reply.text = Some(at);
-    model.reply.thinking = None;
-    model.reply.streamed = true;
-    push(model, at, text);
+fn text_delta(view: &mut AgentView, text: &str) {
+    view.turn.doing = Doing::Answering;
+    let at = view.reply.text.unwrap_or_else(|| begin(view, paragraph(Look::Assistant)));
+    view.reply.text = Some(at);
+    view.reply.thinking = None;
+    view.reply.streamed = true;
+    push(view, at, text);
 }
 
-fn thinking_delta(model: &mut Model, text: &str) {
-    model.turn.doing = Doing::Thinking;
-    let at = model.reply.thinking.unwrap_or_else(|| {
+fn thinking_delta(view: &mut AgentView, text: &str) {
+    view.turn.doing = Doing::Thinking;
+    let at = view.reply.thinking.unwrap_or_else(|| {
         let part = Part::new(SafeText::default(), Look::Thinking).folded(Fold::Thinking);
-        begin(model, Block::of(vec![part]))
+        begin(view, Block::of(vec![part]))
     });
     // Text after it is another paragraph: what is shown has the order in which it came.
-    model.reply.text = None;
-    model.reply.thinking = Some(at);
-    push(model, at, text);
+    view.reply.text = None;
+    view.reply.thinking = Some(at);
+    push(view, at, text);
 }
 
 /// Begins a block of the reply.
-fn begin(model: &mut Model, block: Block) -> usize {
-    let at = model.transcript.push(block);
-    model.reply.blocks.push(at);
+fn begin(view: &mut AgentView, block: Block) -> usize {
+    let at = view.transcript.push(block);
+    view.reply.blocks.push(at);
     at
 }
 
@@ -71,131 +77,139 @@ fn paragraph(look: Look) -> Block {
     Block::of(vec![Part::new(SafeText::default(), look)]).apart()
 }
 
-fn push(model: &mut Model, block: usize, text: &str) {
-    if let Some(part) = model.transcript.block_mut(block).and_then(|block| block.parts.last_mut()) {
+fn push(view: &mut AgentView, block: usize, text: &str) {
+    if let Some(part) = view.transcript.block_mut(block).and_then(|block| block.parts.last_mut()) {
         part.push(text);
     }
 }
 
 fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> bool {
+    let now = model.now;
+    let view = model.agents.of(&event.agent);
     match event.kind {
-        EventKind::SessionStarted(started) => session_started(model, started),
-        EventKind::UserMessage { text, images } => user_message(model, &text, &images),
+        EventKind::SessionStarted(started) => session_started(view, started),
+        EventKind::UserMessage { text, images } => user_message(view, now, &text, &images),
         EventKind::ContextAdded { source, .. } if !is_our_own(&source) => {
-            model.say(Look::Notice, &format!("read {source}"));
+            view.say(Look::Notice, &format!("read {source}"));
         }
         EventKind::ModelRequested { .. } => {
-            model.turn.doing = Doing::Asking;
-            model.reply = Reply::default();
+            view.turn.doing = Doing::Asking;
+            view.reply = Reply::default();
         }
-        EventKind::AssistantMessage(message) => assistant_message(model, message),
-        EventKind::ModelFailed { message, retry_in_ms, .. } => model_failed(model, &message, retry_in_ms),
-        EventKind::ToolCallStarted { call, name, input, .. } => call_started(model, call, &name, input.get()),
+        EventKind::AssistantMessage(message) => assistant_message(view, message),
+        EventKind::ModelFailed { message, retry_in_ms, .. } => model_failed(view, now, &message, retry_in_ms),
+        EventKind::ToolCallStarted { call, name, input, .. } => call_started(view, call, &name, input.get()),
         EventKind::ToolCallFinished { call, status, content, duration_ms, .. } => {
-            if let Some(call) = model.calls.remove(&call)
-                && let Some(block) = model.transcript.block_mut(call.block)
+            if let Some(call) = view.calls.remove(&call)
+                && let Some(block) = view.transcript.block_mut(call.block)
             {
                 call.finished(block, status, &content, duration_ms);
             }
         }
         EventKind::Denied { call: Some(call), denial, rights } => {
-            denial::show(model, &event.agent, call, &denial);
-            if let Some(call) = model.calls.get_mut(&call) {
+            denial::show(view, &event.agent, call, &denial);
+            if let Some(call) = view.calls.get_mut(&call) {
                 call.told(&denial, &rights);
             }
         }
         EventKind::Denied { call: None, denial, .. } => {
-            model.say(Look::Notice, &format!("agent {}, beside its calls: {denial}", event.agent));
+            view.say(Look::Notice, &format!("agent {}, beside its calls: {denial}", event.agent));
         }
-        EventKind::TurnFinished(turn) => turns::finished(model, &turn, actions),
-        other => return state_changed(model, other),
+        EventKind::TurnFinished(turn) => turns::finished(model, &event.agent, &turn, actions),
+        EventKind::Result(result) => over(model, &result),
+        other => return state_changed(view, now, other),
     }
     true
 }
 
 /// What changes the session rather than the conversation.
-fn state_changed(model: &mut Model, kind: EventKind) -> bool {
+fn state_changed(view: &mut AgentView, now: Moment, kind: EventKind) -> bool {
     match kind {
-        EventKind::ApprovalAnswered(answered) => approval_answered(model, &answered),
-        EventKind::GrantAdded(grant) => grant_added(model, grant),
+        EventKind::ApprovalAnswered(answered) => approval_answered(view, &answered),
+        EventKind::GrantAdded(grant) => grant_added(view, grant),
         EventKind::GrantRevoked { id } => {
-            model.session.grants.retain(|grant| grant.id != id);
-            model.say(Look::Notice, &format!("no longer approved for the session: {id}"));
+            view.session.grants.retain(|grant| grant.id != id);
+            view.say(Look::Notice, &format!("no longer approved for the session: {id}"));
         }
         EventKind::ModeChanged { mode } => {
-            model.session.mode = mode;
-            model.session.pending =
-                model.session.pending.filter(|pending| !matches!(pending, Pending::Mode(_)));
-            model.say(Look::Notice, &format!("mode: {mode}"));
+            view.session.mode = mode;
+            view.session.pending =
+                view.session.pending.filter(|pending| !matches!(pending, Pending::Mode(_)));
+            view.say(Look::Notice, &format!("mode: {mode}"));
         }
+        EventKind::ModelChanged(changed) => view.session.model = changed.to,
         EventKind::RightsChanged(changed) => {
-            model.session.set_rights(&changed.rights);
-            model.session.pending =
-                model.session.pending.filter(|pending| matches!(pending, Pending::Mode(_)));
-            model.say(Look::Notice, &format!("access: {}", access::plain(&changed.rights)));
+            view.session.set_rights(&changed.rights);
+            view.session.pending = view.session.pending.filter(|pending| matches!(pending, Pending::Mode(_)));
+            view.say(Look::Notice, &format!("access: {}", access::plain(&changed.rights)));
         }
-        EventKind::WorkerStarted(started) => worker_started(model, &started),
+        EventKind::WorkerStarted(started) => worker_started(view, &started),
         EventKind::ProtocolViolation { violation, .. } => {
-            model.say(Look::Error, &format!("the worker broke the protocol and was killed: {violation}"));
+            view.say(Look::Error, &format!("the worker broke the protocol and was killed: {violation}"));
         }
-        EventKind::CompactionStarted(started) => compaction_started(model, &started),
+        EventKind::CompactionStarted(started) => compaction_started(view, now, &started),
         EventKind::ContextCompacted(compacted) => {
-            model.turn.account += Account { usage: compacted.usage, cost: compacted.cost_usd };
-            model.say(Look::Notice, &compacted.to_string());
+            view.turn.account += Account { usage: compacted.usage, cost: compacted.cost_usd };
+            view.say(Look::Notice, &compacted.to_string());
         }
         EventKind::Notice { code, message } => {
             if code.ends_change() {
-                model.session.pending = None;
+                view.session.pending = None;
             }
-            model.say(Look::Notice, &message);
+            view.say(Look::Notice, &message);
         }
-        EventKind::Restored { places, .. } => restored(model, &places),
+        EventKind::SubAgentSpawned(spawned) => view.say(Look::Notice, &spawned.to_string()),
+        EventKind::SubAgentResult(result) => view.say(Look::Notice, &result.to_string()),
+        EventKind::WriteTurnAwaited(waits) => view.say(Look::Notice, &waits.to_string()),
+        EventKind::Restored { places, .. } => restored(view, &places),
         EventKind::ChangeSet { files, patch } => {
             let patch = patch.map(|patch| format!(" · patch: {patch}")).unwrap_or_default();
-            model.say(Look::Notice, &format!("files changed: {}{patch}", files.len()));
-        }
-        EventKind::Result(result) => {
-            model.turn.end();
-            model.session.over = true;
-            let message = result.message.map(|message| format!(": {message}")).unwrap_or_default();
-            model.say(Look::Notice, &format!("the session is over: {}{message}", result.reason));
+            view.say(Look::Notice, &format!("files changed: {}{patch}", files.len()));
         }
         _ => return false,
     }
     true
 }
 
+/// The session is over, and with it every agent.
+fn over(model: &mut Model, result: &RunResult) {
+    model.over = true;
+    model.agents.all_mut().for_each(|view| view.turn.end());
+    let message = result.message.as_ref().map(|message| format!(": {message}")).unwrap_or_default();
+    model.say(Look::Notice, &format!("the session is over: {}{message}", result.reason));
+}
+
 /// A summary that was asked for at rest is a turn of its own.
-fn compaction_started(model: &mut Model, started: &CompactionStarted) {
-    if !model.turn.is_running() {
-        model.turn.begin(model.now);
+fn compaction_started(view: &mut AgentView, now: Moment, started: &CompactionStarted) {
+    if !view.turn.is_running() {
+        view.turn.begin(now);
     }
-    model.say(Look::Notice, &started.to_string());
+    view.say(Look::Notice, &started.to_string());
 }
 
-fn session_started(model: &mut Model, started: SessionStarted) {
-    model.session.model = started.model;
-    if started.rights != model.session.rights {
-        model.session.set_rights(&started.rights);
-        model.say(Look::Notice, &format!("access: {}", access::plain(&started.rights)));
+fn session_started(view: &mut AgentView, started: SessionStarted) {
+    view.session.model = started.model;
+    if started.rights != view.session.rights {
+        view.session.set_rights(&started.rights);
+        view.say(Look::Notice, &format!("access: {}", access::plain(&started.rights)));
     }
 }
 
-fn user_message(model: &mut Model, text: &str, images: &[Image]) {
-    if !model.turn.is_running() {
-        model.turn.begin(model.now);
+fn user_message(view: &mut AgentView, now: Moment, text: &str, images: &[Image]) {
+    if !view.turn.is_running() {
+        view.turn.begin(now);
     }
     let images = images.iter().map(ToString::to_string);
     let said = images.chain(Some(text.to_owned()).filter(|text| !text.is_empty()));
     let parts = said.map(|said| Part::new(SafeText::prose(&said), Look::User)).collect();
-    model.transcript.push(Block::of(parts).apart());
+    view.transcript.push(Block::of(parts).apart());
 }
 
 /// What was streamed is whole now; what was not streamed is shown at once.
-fn assistant_message(model: &mut Model, message: AssistantMessage) {
-    model.turn.retry = None;
-    model.turn.account += Account { usage: message.usage, cost: message.cost_usd };
-    let reply = std::mem::take(&mut model.reply);
+fn assistant_message(view: &mut AgentView, message: AssistantMessage) {
+    view.turn.retry = None;
+    view.turn.account += Account { usage: message.usage, cost: message.cost_usd };
+    let reply = std::mem::take(&mut view.reply);
     if reply.streamed {
         return;
     }
@@ -204,39 +218,39 @@ fn assistant_message(model: &mut Model, message: AssistantMessage) {
         let of_kind = |kind| block.get("type").and_then(serde_json::Value::as_str) == Some(kind);
         if let Some(text) = block.get("text").and_then(serde_json::Value::as_str).filter(|_| of_kind("text"))
         {
-            let at = model.transcript.push(paragraph(Look::Assistant));
-            push(model, at, text);
+            let at = view.transcript.push(paragraph(Look::Assistant));
+            push(view, at, text);
         }
     }
 }
 
-fn model_failed(model: &mut Model, message: &str, retry_in_ms: Option<u64>) {
-    let reply = std::mem::take(&mut model.reply);
+fn model_failed(view: &mut AgentView, now: Moment, message: &str, retry_in_ms: Option<u64>) {
+    let reply = std::mem::take(&mut view.reply);
     for &at in &reply.blocks {
-        let parts = model.transcript.block_mut(at).map(|block| block.parts.iter_mut());
+        let parts = view.transcript.block_mut(at).map(|block| block.parts.iter_mut());
         parts.into_iter().flatten().for_each(|part| part.set_look(Look::Void));
     }
     if !reply.blocks.is_empty() {
-        model.say(Look::Notice, "the reply above was cut off: it does not count");
+        view.say(Look::Notice, "the reply above was cut off: it does not count");
     }
     // Where there is no other attempt the end of the turn tells it.
     let Some(wait) = retry_in_ms.map(Duration::from_millis) else { return };
-    model.turn.doing = Doing::BackingOff { until: model.now.plus(wait) };
+    view.turn.doing = Doing::BackingOff { until: now.plus(wait) };
     let text = format!("{message}; trying again in {:.1} s", wait.as_secs_f64());
     if !reply.blocks.is_empty() {
-        model.turn.retry = None;
+        view.turn.retry = None;
     }
-    turns::tell_failure(model, Look::Notice, &text);
+    turns::tell_failure(view, Look::Notice, &text);
 }
 
-fn call_started(model: &mut Model, id: CallId, name: &str, input: &str) {
-    model.turn.doing = Doing::Working;
+fn call_started(view: &mut AgentView, id: CallId, name: &str, input: &str) {
+    view.turn.doing = Doing::Working;
     let (mut call, block) = Call::started(name, input);
-    call.block = model.transcript.push(block);
-    model.calls.insert(id, call);
+    call.block = view.transcript.push(block);
+    view.calls.insert(id, call);
 }
 
-fn approval_answered(model: &mut Model, answered: &ApprovalAnswered) {
+fn approval_answered(view: &mut AgentView, answered: &ApprovalAnswered) {
     let (look, decision) = match &answered.decision {
         ReviewDecision::Approved => (Look::Notice, "approved once".to_owned()),
         ReviewDecision::ApprovedForSession { .. } => (Look::Notice, "approved for the session".to_owned()),
@@ -245,12 +259,12 @@ fn approval_answered(model: &mut Model, answered: &ApprovalAnswered) {
         ReviewDecision::Abort => (Look::Notice, "denied, and the turn ends".to_owned()),
     };
     if let (ReviewDecision::Denied { .. } | ReviewDecision::Abort, Some(call)) =
-        (&answered.decision, model.calls.get_mut(&answered.call))
+        (&answered.decision, view.calls.get_mut(&answered.call))
     {
         call.refused = true;
     }
     let by = match (answered.by, &answered.cause) {
-        (DecidedBy::SessionGrant(id), _) => return allowed_by_grant(model, answered, id),
+        (DecidedBy::SessionGrant(id), _) => return allowed_by_grant(view, answered, id),
         (DecidedBy::Configuration, _) => " by the configuration".to_owned(),
         (_, Some(cause)) => format!(": {cause}"),
         (DecidedBy::User, None) => String::new(),
@@ -259,41 +273,41 @@ fn approval_answered(model: &mut Model, answered: &ApprovalAnswered) {
         (DecidedBy::BadAnswer, None) => ": the answer did not count".to_owned(),
         (DecidedBy::Interrupted, None) => ": interrupted".to_owned(),
     };
-    model.say(look, &format!("call {}: {decision}{by}", answered.call));
+    view.say(look, &format!("call {}: {decision}{by}", answered.call));
 }
 
-fn allowed_by_grant(model: &mut Model, answered: &ApprovalAnswered, id: GrantId) {
-    let grant = model.session.grants.iter().find(|grant| grant.id == id);
+fn allowed_by_grant(view: &mut AgentView, answered: &ApprovalAnswered, id: GrantId) {
+    let grant = view.session.grants.iter().find(|grant| grant.id == id);
     let covers = grant.map(|grant| format!(": {}", grant.covers)).unwrap_or_default();
-    model.say(Look::Notice, &format!("call {}: allowed by grant {id}{covers}", answered.call));
+    view.say(Look::Notice, &format!("call {}: allowed by grant {id}{covers}", answered.call));
 }
 
-fn grant_added(model: &mut Model, grant: SessionGrant) {
+fn grant_added(view: &mut AgentView, grant: SessionGrant) {
     let SessionGrant { id, covers, grant: given } = &grant;
-    model.say(
+    view.say(
         Look::Notice,
         &format!("approved for the session as {id}: {covers} · {given} · :revoke {id} takes it back"),
     );
-    model.session.grants.push(grant);
+    view.session.grants.push(grant);
 }
 
-fn worker_started(model: &mut Model, started: &WorkerStarted) {
+fn worker_started(view: &mut AgentView, started: &WorkerStarted) {
     if started.one_shot.is_some() {
         return;
     }
-    model.session.tier = Some(started.tier);
+    view.session.tier = Some(started.tier);
     if started.generation == Generation(1)
         && let Some(why) = &started.no_full_tier
     {
-        model.say(Look::Notice, &format!("the {} tier: {why}; hint: bailiwick doctor", started.tier));
+        view.say(Look::Notice, &format!("the {} tier: {why}; hint: bailiwick doctor", started.tier));
     }
 }
 
-fn restored(model: &mut Model, places: &[RestoredPlace]) {
+fn restored(view: &mut AgentView, places: &[RestoredPlace]) {
     for place in places {
         let words =
             if place.restored { "changed and restored" } else { "changed, and could NOT be restored" };
-        model.say(Look::Error, &format!("{words}: {} ({})", place.path, place.phrase()));
+        view.say(Look::Error, &format!("{words}: {} ({})", place.path, place.phrase()));
     }
 }
 

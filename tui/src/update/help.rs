@@ -12,10 +12,10 @@ pub(super) fn show(model: &mut Model) {
         [heading, Part::new(SafeText::exact(&lines), Look::Output)]
     });
     let block = Block::of(parts.collect()).apart();
-    let block = model.transcript.push(block);
+    let block = model.agents.shown_mut().transcript.push(block);
     // It is longer than most screens, and is read from its beginning.
     let area = Areas::now(model).transcript;
-    model.transcript.show_from(block, (area.width, area.height));
+    model.agents.shown_mut().transcript.show_from(block, (area.width, area.height));
 }
 
 fn sections(keymap: &Keymap) -> Vec<(String, String)> {

@@ -8,7 +8,7 @@ use crate::card::Card;
 use crate::commands::{Command, KeyMode};
 use crate::keymap::Key;
 use crate::message::Action;
-use crate::model::{Areas, Editor, Look, Mode, Model, Outgoing};
+use crate::model::{Areas, Editor, Look, Mode, Model, Outgoing, Unfolded};
 use crate::moment::Moment;
 
 /// A key; says whether anything changed.
@@ -90,7 +90,7 @@ fn perform(model: &mut Model, at: Moment, command: Command, actions: &mut Vec<Ac
     let is_at_end = model.prompt.caret() == model.prompt.text().len();
     if command == Command::LineEnd && model.mode == Mode::Insert && is_at_end {
         // There is nothing left to go to in the prompt.
-        return model.transcript.follow();
+        return model.agents.shown_mut().transcript.follow();
     }
     if model.mode != Mode::Normal && editing::edit(writing(model), command) {
         return;
@@ -109,8 +109,8 @@ fn perform(model: &mut Model, at: Moment, command: Command, actions: &mut Vec<Ac
         Command::Repaint => actions.push(Action::Repaint),
         Command::Quit => quit(model, actions),
         Command::Help => help::show(model),
-        Command::FoldThinking => model.transcript.unfolded.thinking = !model.transcript.unfolded.thinking,
-        Command::FoldOutput => model.transcript.unfolded.output = !model.transcript.unfolded.output,
+        Command::FoldThinking => unfolded(model).thinking ^= true,
+        Command::FoldOutput => unfolded(model).output ^= true,
         other => scroll(model, other),
     }
 }
@@ -120,12 +120,12 @@ fn scroll(model: &mut Model, command: Command) {
     let size = (area.width, area.height);
     let page = isize::try_from(area.height.saturating_sub(1).max(1)).unwrap_or(1);
     match command {
-        Command::LineUp => model.transcript.scroll(-1, size),
-        Command::LineDown => model.transcript.scroll(1, size),
-        Command::PageUp => model.transcript.scroll(-page, size),
-        Command::PageDown => model.transcript.scroll(page, size),
-        Command::Top => model.transcript.go_to_top(size),
-        Command::Bottom => model.transcript.follow(),
+        Command::LineUp => model.agents.shown_mut().transcript.scroll(-1, size),
+        Command::LineDown => model.agents.shown_mut().transcript.scroll(1, size),
+        Command::PageUp => model.agents.shown_mut().transcript.scroll(-page, size),
+        Command::PageDown => model.agents.shown_mut().transcript.scroll(page, size),
+        Command::Top => model.agents.shown_mut().transcript.go_to_top(size),
+        Command::Bottom => model.agents.shown_mut().transcript.follow(),
         _ => {}
     }
 }
@@ -149,7 +149,7 @@ fn submit(model: &mut Model, at: Moment, actions: &mut Vec<Action>) {
 /// Sends a message with what is attached, and remembers it.
 pub(super) fn send(model: &mut Model, at: Moment, text: String, actions: &mut Vec<Action>) {
     model.history.add(&text);
-    model.transcript.follow();
+    model.agents.shown_mut().transcript.follow();
     let images = std::mem::take(&mut model.attached);
     turns::send(model, at, Outgoing { text, images }, actions);
 }
@@ -171,7 +171,7 @@ fn leave(model: &mut Model, actions: &mut Vec<Action>) {
             model.line = Editor::default();
             model.mode = Mode::Normal;
         }
-        Mode::Insert if model.prompt.is_empty() && model.turn.is_running() => {
+        Mode::Insert if model.prompt.is_empty() && model.agents.shown().turn.is_running() => {
             turns::interrupt(model, actions);
         }
         Mode::Insert | Mode::Normal => model.mode = Mode::Normal,
@@ -184,7 +184,7 @@ fn cancel(model: &mut Model, actions: &mut Vec<Action>) {
         leave(model, actions);
     } else if !model.prompt.is_empty() {
         model.prompt = Editor::default();
-    } else if model.turn.is_running() {
+    } else if model.agents.shown().turn.is_running() {
         turns::interrupt(model, actions);
     } else {
         model.say(Look::Notice, ":q or Ctrl+D leaves");
@@ -198,6 +198,10 @@ fn quit(model: &mut Model, actions: &mut Vec<Action>) {
 }
 
 /// Takes back an approval for the session.
-pub(super) fn revoke(id: u64, actions: &mut Vec<Action>) {
-    tell(actions, UserActionKind::RevokeGrant { id: ipc::id::GrantId(id) });
+pub(super) fn revoke(model: &Model, id: u64, actions: &mut Vec<Action>) {
+    tell(model, actions, UserActionKind::RevokeGrant { id: ipc::id::GrantId(id) });
+}
+
+fn unfolded(model: &mut Model) -> &mut Unfolded {
+    &mut model.agents.shown_mut().transcript.unfolded
 }

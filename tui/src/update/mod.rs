@@ -36,7 +36,7 @@ pub fn update(model: &mut Model, at: Moment, message: Msg) -> Vec<Action> {
         }
         Msg::Wheel(notches) => wheel(model, notches),
         Msg::Resize(width, height) => resize(model, (width, height)),
-        Msg::Core(event) => events::core(model, event.kind, &mut actions),
+        Msg::Core(event) => events::core(model, event, &mut actions),
         Msg::Tick => changes_by_itself(model),
         Msg::Drawn(shown) => drawn(model, at, shown),
         Msg::Resumed => return resumed(model),
@@ -58,8 +58,9 @@ pub fn next_tick(model: &Model, now: Moment) -> Option<Duration> {
     let card = model.cards.front();
     let opens = card.and_then(|card| card.opens_at(now)).map(|opens| opens.since(now));
     let remaining = card.map(|card| card.remaining(now)).filter(|remaining| !remaining.is_zero());
-    let elapsed = model.turn.began.map(|began| now.since(began));
-    let attempt = elapsed.and_then(|_| model.turn.doing.remaining(now));
+    let turn = &model.agents.shown().turn;
+    let elapsed = turn.began.map(|began| now.since(began));
+    let attempt = elapsed.and_then(|_| turn.doing.remaining(now));
     // Countdowns show whole seconds that are left, the turn whole seconds that are gone.
     let countdown = [remaining, attempt].into_iter().flatten().map(past_whole_second).min();
     let count = elapsed.map(|elapsed| Duration::from_secs(elapsed.as_secs() + 1).saturating_sub(elapsed));
@@ -72,7 +73,7 @@ fn past_whole_second(remaining: Duration) -> Duration {
 }
 
 fn changes_by_itself(model: &Model) -> bool {
-    model.turn.is_running() || !model.cards.is_empty()
+    model.agents.shown().turn.is_running() || !model.cards.is_empty()
 }
 
 fn wheel(model: &mut Model, notches: i16) -> bool {
@@ -80,7 +81,11 @@ fn wheel(model: &mut Model, notches: i16) -> bool {
     let areas = Areas::now(model);
     match (model.cards.front_mut(), areas.card) {
         (Some(card), Some(area)) => approval::scroll(card, &model.start.keymap, area, rows),
-        _ => model.transcript.scroll(rows, (areas.transcript.width, areas.transcript.height)),
+        _ => model
+            .agents
+            .shown_mut()
+            .transcript
+            .scroll(rows, (areas.transcript.width, areas.transcript.height)),
     }
     true
 }
@@ -91,7 +96,7 @@ fn resize(model: &mut Model, size: (u16, u16)) -> bool {
 }
 
 fn drawn(model: &mut Model, at: Moment, shown: Shown) -> bool {
-    let card = model.cards.front_mut().filter(|card| shown.card == Some(card.id));
+    let card = model.cards.front_mut().filter(|card| shown.card == Some(card.number()));
     card.is_some_and(|card| card.drawn(at, shown.whole, shown.to_end))
 }
 
@@ -104,13 +109,13 @@ fn resumed(model: &mut Model) -> Vec<Action> {
 
 fn core_gone(model: &mut Model) -> bool {
     model.cards.clear();
-    model.turn.end();
-    model.session.over = true;
+    model.agents.all_mut().for_each(|view| view.turn.end());
+    model.over = true;
     model.say(Look::Error, "the session is over; :q leaves");
     true
 }
 
-/// Tells the core.
-fn tell(actions: &mut Vec<Action>, kind: UserActionKind) {
-    actions.push(Action::User(kind));
+/// Tells the core something about the agent that is shown.
+fn tell(model: &Model, actions: &mut Vec<Action>, kind: UserActionKind) {
+    actions.push(Action::User(model.agents.shown_id().clone(), kind));
 }

@@ -59,14 +59,14 @@ fn perform(model: &mut Model, command: Command, argument: Option<&str>, actions:
             set_mode(model, mode, actions);
         }
         (Command::Revoke, Some(number)) => match number.parse() {
-            Ok(id) => keys::revoke(id, actions),
+            Ok(id) => keys::revoke(model, id, actions),
             Err(_) => return false,
         },
         (Command::Image, Some(path)) => actions.push(Action::Attach(PathBuf::from(path))),
         (Command::Image, None) => detach(model),
         (Command::Rights, None) => rights(model),
         (Command::Grants, None) => grants(model),
-        (Command::Compact, None) => tell(actions, UserActionKind::Compact),
+        (Command::Compact, None) => tell(model, actions, UserActionKind::Compact),
         (Command::Help, None) => help::show(model),
         (Command::Quit, None) => actions.push(Action::Quit),
         _ => return false,
@@ -94,21 +94,22 @@ pub(super) fn attached(model: &mut Model, read: Result<Image, String>) -> bool {
 }
 
 fn net(model: &mut Model, net: Network, actions: &mut Vec<Action>) {
-    model.session.pending = Some(Pending::Net(net));
+    model.agents.shown_mut().session.pending = Some(Pending::Net(net));
     let change = RightsChange::Network { net, reach: None };
-    tell(actions, UserActionKind::SetRights { change });
+    tell(model, actions, UserActionKind::SetRights { change });
 }
 
 fn set_mode(model: &mut Model, mode: ApprovalMode, actions: &mut Vec<Action>) {
-    if mode == model.session.mode && model.session.pending.is_none() {
+    let session = &model.agents.shown().session;
+    if mode == session.mode && session.pending.is_none() {
         return model.say(Look::Notice, &format!("nothing changed: the mode is {mode}"));
     }
-    model.session.pending = Some(Pending::Mode(mode));
-    tell(actions, UserActionKind::SetMode { mode });
+    model.agents.shown_mut().session.pending = Some(Pending::Mode(mode));
+    tell(model, actions, UserActionKind::SetMode { mode });
 }
 
 fn rights(model: &mut Model) {
-    let session = &model.session;
+    let session = &model.agents.shown().session;
     let sandbox = match session.tier {
         None => "not started".to_owned(),
         Some(tier) => format!("{} ({tier} tier)", access::sandbox(session.tier)),
@@ -124,7 +125,7 @@ fn rights(model: &mut Model) {
         |(name, value): &(&str, String)| Part::new(SafeText::line(&format!("{name:<10}{value}")), Look::Fact);
     let mut parts = vec![Part::new(SafeText::line("access of the agent"), Look::Heading)];
     parts.extend(facts.iter().map(part));
-    model.transcript.push(Block::of(parts).apart());
+    model.agents.shown_mut().transcript.push(Block::of(parts).apart());
 }
 
 const fn about(mode: ApprovalMode) -> &'static str {
@@ -136,13 +137,13 @@ const fn about(mode: ApprovalMode) -> &'static str {
 }
 
 fn grants(model: &mut Model) {
+    let grants = &model.agents.shown().session.grants;
     let mut parts =
         vec![Part::new(SafeText::line("approved for the session (:revoke N takes back)"), Look::Heading)];
-    let lines =
-        model.session.grants.iter().map(|grant| format!("{}  {} · {}", grant.id, grant.covers, grant.grant));
+    let lines = grants.iter().map(|grant| format!("{}  {} · {}", grant.id, grant.covers, grant.grant));
     parts.extend(lines.map(|line| Part::new(SafeText::line(&line), Look::Output)));
-    if model.session.grants.is_empty() {
+    if grants.is_empty() {
         parts.push(Part::new(SafeText::line("nothing"), Look::Output));
     }
-    model.transcript.push(Block::of(parts).apart());
+    model.agents.shown_mut().transcript.push(Block::of(parts).apart());
 }

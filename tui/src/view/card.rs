@@ -34,7 +34,7 @@ pub(super) fn card(
     let mark = if matches!(card.stage, Stage::Word(_)) { "no, because › " } else { "pattern › " };
     let caret = card.editor().and_then(|editor| prompt::one_line(pane, (0, editor_row), mark, editor, theme));
     let to_end = (below == 0 && height > 0).then(|| sheet.revision());
-    (Shown { card: Some(card.id), whole: height > 0, to_end }, caret)
+    (Shown { card: Some(card.number()), whole: height > 0, to_end }, caret)
 }
 
 /// The question, and at the right the time that is left: it shows however long the question is.

@@ -7,7 +7,6 @@ mod rows;
 mod status;
 mod theme;
 
-use ipc::id::ApprovalId;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -21,8 +20,8 @@ use theme::Theme;
 /// What a frame put on the screen; goes back by [`Msg::Drawn`](crate::Msg::Drawn) once the frame is flushed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shown {
-    /// The request that it names.
-    pub(crate) card: Option<ApprovalId>,
+    /// The number of the request that it names.
+    pub(crate) card: Option<u64>,
     /// Whether it shows it, and does not only say that there is one.
     pub(crate) whole: bool,
     /// The revision of the sheet whose last row it shows.
@@ -60,7 +59,7 @@ pub fn view(model: &Model, frame: &mut Frame<'_>) -> Shown {
 }
 
 fn transcript(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
-    let visible = model.transcript.visible(pane.width(), pane.height());
+    let visible = model.agents.shown().transcript.visible(pane.width(), pane.height());
     for (y, row) in (0..).zip(&visible) {
         rows::draw(pane, y, (row.block, row.row), &model.start.keymap, (theme, theme.dim()));
     }
@@ -77,5 +76,5 @@ fn tiny(model: &Model, frame: &mut Frame<'_>, theme: Theme) -> Shown {
     let key = model.start.keymap.hint(KeyMode::Approval, Command::Deny);
     let text = SafeText::line(&format!("{key} no · needs 40x10"));
     pane.put(0, 0, text.all(), theme.alarm());
-    Shown { card: Some(card.id), whole: false, to_end: None }
+    Shown { card: Some(card.number()), whole: false, to_end: None }
 }

@@ -15,7 +15,7 @@ const MOST_BELOW: usize = 999;
 
 /// Messages that wait for the turn to end.
 pub(super) fn queue(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
-    for (y, message) in (0..pane.height()).zip(&model.queue) {
+    for (y, message) in (0..pane.height()).zip(&model.agents.shown().queue) {
         let x = pane.put(0, y, "queued › ", theme.dim());
         pane.put(x, y, SafeText::line(&message.beginning()).all(), theme.dim());
     }
@@ -34,6 +34,7 @@ pub(super) fn rule(model: &Model, areas: &Areas, pane: &mut Pane<'_>, theme: The
 }
 
 fn activity(model: &Model, areas: &Areas) -> String {
+    let view = model.agents.shown();
     let mut words = String::new();
     let add = |words: &mut String, more: &str| {
         words.push_str(if words.is_empty() { "" } else { " · " });
@@ -41,25 +42,25 @@ fn activity(model: &Model, areas: &Areas) -> String {
     };
     if !model.cards.is_empty() {
         words.push_str("waiting for your answer");
-    } else if let Some(began) = model.turn.began {
+    } else if let Some(began) = view.turn.began {
         let interrupt = model.start.keymap.hint(KeyMode::Normal, Command::Interrupt);
-        let doing = if model.turn.interrupted {
+        let doing = if view.turn.interrupted {
             format!("interrupting {} s", model.now.since(began).as_secs())
         } else {
-            model.turn.doing.words(began, model.now)
+            view.turn.doing.words(began, model.now)
         };
         // Writing to a string cannot fail.
         let _ = write!(words, "{doing} · {interrupt} interrupts");
-    } else if model.session.over {
+    } else if model.over {
         words.push_str("the session is over · :q leaves");
     }
     for image in &model.attached {
         add(&mut words, &format!("{image} goes with the next message"));
     }
-    if let Some(Pending::Net(_)) = model.session.pending {
+    if let Some(Pending::Net(_)) = view.session.pending {
         add(&mut words, "the worker is drained");
     }
-    if !model.transcript.follows() {
+    if !view.transcript.follows() {
         add(&mut words, &below(model, areas));
     }
     words
@@ -67,7 +68,8 @@ fn activity(model: &Model, areas: &Areas) -> String {
 
 /// The rows of the transcript that are out of sight, and the key that leads to them.
 fn below(model: &Model, areas: &Areas) -> String {
-    let rows = model.transcript.below((areas.transcript.width, areas.transcript.height), MOST_BELOW);
+    let rows =
+        model.agents.shown().transcript.below((areas.transcript.width, areas.transcript.height), MOST_BELOW);
     let more = if rows == MOST_BELOW { "+" } else { "" };
     let lines = if rows == 1 { "line" } else { "lines" };
     let key = match model.mode {

@@ -20,7 +20,7 @@ pub(super) fn status(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
         Mode::Command => (" COMMAND ", theme.mode(model.mode)),
     };
     let mut x = pane.put(0, 0, word, style);
-    let net = if model.session.net == Network::On { theme.open() } else { Style::new() };
+    let net = if model.agents.shown().session.net == Network::On { theme.open() } else { Style::new() };
     let styles = [Style::new(), theme.strong(), net, Style::new(), theme.dim(), theme.dim()];
     let pieces = fitting(model, usize::from(pane.width().saturating_sub(x)));
     let shown = pieces.iter().zip(styles).filter(|(text, _)| !text.is_empty());
@@ -29,7 +29,12 @@ pub(super) fn status(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
         x = pane.put(x, 0, SafeText::line(text).all(), style);
     }
     if pane.height() > 1 {
-        pane.put(0, 1, SafeText::line(&access::plain(&model.session.rights)).all(), theme.dim());
+        pane.put(
+            0,
+            1,
+            SafeText::line(&access::plain(&model.agents.shown().session.rights)).all(),
+            theme.dim(),
+        );
     }
 }
 
@@ -42,7 +47,7 @@ const TURN: usize = 4;
 const ALL: usize = 5;
 
 fn pieces(model: &Model) -> Pieces {
-    let session = &model.session;
+    let session = &model.agents.shown().session;
     let mode = match session.pending {
         Some(Pending::Mode(mode)) => format!("{} → {mode} …", session.mode),
         _ => session.mode.to_string(),
@@ -63,11 +68,15 @@ fn pieces(model: &Model) -> Pieces {
     ]
 }
 
-/// The accounts of the turn and of the session.
+/// The accounts of the turn and of the session. What a sub-agent spends is part of its parent's account.
 fn accounts(model: &Model) -> (Account, Account) {
-    let (turn, mut all) = (model.turn.account, model.session.account);
-    if model.turn.is_running() {
-        all += turn;
+    let turn = model.agents.shown().turn.account;
+    let mut all = Account::default();
+    for view in model.agents.top_level() {
+        all += view.session.account;
+        if view.turn.is_running() {
+            all += view.turn.account;
+        }
     }
     (turn, all)
 }

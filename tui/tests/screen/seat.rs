@@ -126,7 +126,7 @@ impl Seat {
     pub(crate) fn told(&mut self) -> Vec<UserActionKind> {
         let actions = std::mem::take(&mut self.actions);
         let told = actions.into_iter().filter_map(|action| match action {
-            Action::User(kind) => Some(kind),
+            Action::User(_, kind) => Some(kind),
             _ => None,
         });
         told.collect()

@@ -264,7 +264,7 @@ fn what_was_scrolled_up_stays_while_more_comes() {
 }
 
 fn picture() -> Image {
-    Image::read(&include_bytes!("../../../fixtures/images/shapes.png")[..]).unwrap()
+    picture::read(&include_bytes!("../../../fixtures/images/shapes.png")[..]).unwrap()
 }
 
 #[test]

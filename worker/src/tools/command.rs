@@ -20,7 +20,8 @@ const FIRST: usize = 4 << 10;
 const GATHER: Duration = Duration::from_millis(10);
 /// The most bytes that are streamed of one command: 1 MiB. The end comes with the result in any case.
 const STREAMED: usize = 1 << 20;
-const NO_MORE: &[u8] = b"\n[more output follows; it is not streamed, and its end comes with the result]\n";
+const NO_MORE: &[u8] =
+    b"\n[more output follows; it is not streamed; the result of a command that ends by itself has its end]\n";
 
 /// How a command came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! The places that a command's output complains of: what plain permissions allow there, and what the kernel says of them.
 
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use complaint::{complains, find, named_in, processes_in, start_of};
+use complaint::{find, named_in, processes_in};
 use ipc::denial::Operation;
 use ipc::effect::Exec;
 use ipc::named::{NamedPlace, Permits, process_of};
@@ -26,13 +26,14 @@ const MOST_TRIED: usize = 8;
 
 /// Looks at the places that the output of a command names. Its exit status says nothing of them: `touch /etc/x; true`.
 pub async fn look(assignment: &Assignment, exec: &Exec, ends: &Ends) -> Vec<NamedPlace> {
-    if !complains([&ends.head, &ends.tail]) {
+    let names = names([&ends.head, &ends.tail]);
+    if names.is_empty() {
         return Vec::new();
     }
     let (rights, tier) = (assignment.rights.clone(), assignment.tier);
-    let (exec, ends) = (exec.clone(), ends.clone());
+    let directory = directory(exec);
     let looking = spawn_blocking(move || {
-        let mut places = places(&exec, &ends);
+        let mut places: Vec<_> = names.iter().map(|named| find(named, &directory, permits)).collect();
         for place in places.iter_mut().take(MOST_TRIED) {
             place.asked = ask(place, &rights, tier);
         }
@@ -41,14 +42,27 @@ pub async fn look(assignment: &Assignment, exec: &Exec, ends: &Ends) -> Vec<Name
     timeout(PATIENCE, looking).await.map(Result::unwrap_or_default).unwrap_or_default()
 }
 
-fn places(exec: &Exec, ends: &Ends) -> Vec<NamedPlace> {
+/// The places that an output names: processes, then paths.
+fn names(text: [&str; 2]) -> Vec<String> {
+    processes_in(text).into_iter().chain(named_in(text).into_iter().map(str::to_owned)).collect()
+}
+
+/// The directory at which a command's names begin.
+fn directory(exec: &Exec) -> PathBuf {
     let text = exec.argv.last().map(WirePath::to_string).unwrap_or_default();
     let cwd = exec.cwd.as_path();
-    let directory = start_of(&text).map_or_else(|| cwd.to_owned(), |start| cwd.join(start));
-    let text = [ends.head.as_str(), ends.tail.as_str()];
-    let processes = processes_in(text);
-    let names = processes.iter().map(String::as_str).chain(named_in(text));
-    names.map(|named| find(named, &directory, permits)).collect()
+    start_of(&text).map_or_else(|| cwd.to_owned(), |start| cwd.join(start))
+}
+
+/// The directory that a command changes to before anything else: `cd DIR && …`, where the word is as plain as it is mostly.
+fn start_of(command: &str) -> Option<&str> {
+    let rest = command.trim_start().strip_prefix("cd ")?;
+    let (word, _) = rest.split_once("&&").or_else(|| rest.split_once(';'))?;
+    let word = word.trim();
+    let inner = ['\'', '"'].iter().find_map(|quote| word.strip_prefix(*quote)?.strip_suffix(*quote));
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+:@%,=".contains(c);
+    let word = inner.unwrap_or(word);
+    (!word.is_empty() && word.chars().all(|c| is_plain(c) || (inner.is_some() && c == ' '))).then_some(word)
 }
 
 fn permits(path: &Path) -> Permits {
@@ -127,6 +141,15 @@ mod tests {
         assert_eq!((found.nearest, found.permits.write, found.permits.own), (None, true, true));
         assert_eq!(found.asked.write, Some(0), "nothing confines this process");
         assert_eq!(look(&nothing(&directory), &run, &ends("touch: created\n")).await, []);
+    }
+
+    #[test]
+    fn a_plain_change_of_directory_is_where_names_begin() {
+        assert_eq!(start_of("cd /srv && touch x"), Some("/srv"));
+        assert_eq!(start_of("  cd '../a b' ; touch x"), Some("../a b"));
+        for unknown in ["touch x", "cd $HOME && x", "cd /a", "cd a b && x", "cd && x", "cd \"$(x)\" && y"] {
+            assert_eq!(start_of(unknown), None, "{unknown}");
+        }
     }
 
     #[test]

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 
 use encoding_rs::{CoderResult, Decoder};
 use ipc::denial::Operation;
-use ipc::image::{Image, ImageError, MAX_IMAGE_BYTES, MediaType};
+use ipc::image::{Image, MAX_IMAGE_BYTES, TooManyBytes};
 use ipc::tool::{FileText, ReadFile, ToolErrorKind, ToolOutput};
 use nix::libc;
+use picture::ImageError;
 
 use super::lines::{DEFAULT_LINES, Lines};
 use super::text::{Form, is_binary};
@@ -59,7 +60,7 @@ impl Opened {
         let mut block = vec![0; self.block()];
         let (filled, ended) = self.fill(&mut block)?;
         block.truncate(filled);
-        if MediaType::of(&block).is_some() {
+        if picture::media_type(&block).is_some() {
             return self.picture(block, ended, check).map(ToolOutput::Image);
         }
         if is_binary(&block) {
@@ -106,13 +107,13 @@ impl Opened {
             (filled, ended) = self.fill(&mut bytes[read..])?;
             bytes.truncate(read + filled);
         }
-        Image::read(bytes).map_err(|error| self.no_picture(&error))
+        picture::read(bytes).map_err(|error| self.no_picture(&error))
     }
 
     fn no_picture(&self, error: &ImageError) -> crate::fault::Stop {
         // More than was read may be there.
         let error = match error {
-            ImageError::TooManyBytes(read) => &ImageError::TooManyBytes(self.size.max(*read)),
+            ImageError::TooManyBytes(TooManyBytes(read)) => &TooManyBytes(self.size.max(*read)).into(),
             other => other,
         };
         let message = format!("`{}` {error}; shell_exec may look at it or change it.", self.path.display());

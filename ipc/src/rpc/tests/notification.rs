@@ -40,11 +40,11 @@ fn all() -> Vec<Notification> {
     let text = || "t".to_owned();
     all.extend(
         [
-            Passing::TextDelta { text: text() },
-            Passing::ThinkingDelta { text: text() },
-            Passing::OutputDelta { call: CallId(1), text: text() },
-            Passing::DeltasSkipped { bytes: 9 },
-            Passing::ApprovalClosed { id: ApprovalId(1), request_id: id("c:1") },
+            Passing::TextDelta { agent: AgentId::root(), text: text() },
+            Passing::ThinkingDelta { agent: AgentId::root(), text: text() },
+            Passing::OutputDelta { agent: "1.2".into(), call: CallId(1), text: text() },
+            Passing::DeltasSkipped { agent: AgentId::root(), bytes: 9 },
+            Passing::ApprovalClosed { agent: AgentId::root(), id: ApprovalId(1), request_id: id("c:1:1") },
             Passing::ConversationClosed { message: None },
             Passing::ConversationClosed { message: Some(text()) },
         ]
@@ -191,23 +191,24 @@ fn each_form_has_its_shape() {
         ),
     );
     golden(
-        &passing(Passing::ApprovalClosed { id: ApprovalId(1), request_id: id("c:1") }),
+        &passing(Passing::ApprovalClosed {
+            agent: "1.2".into(),
+            id: ApprovalId(1),
+            request_id: id("c:1.2:1"),
+        }),
         concat!(
             r#"{"method":"event/approvalClosed","params":{"v":6,"conversation_id":"c","#,
-            r#""data":{"id":1,"request_id":"c:1"}}}"#
+            r#""data":{"agent":"1.2","id":1,"request_id":"c:1.2:1"}}}"#
         ),
     );
 }
 
 #[test]
 fn what_is_asked_is_no_notification_and_everything_else_is_one() {
-    let of = |kind| {
-        Notification::of(UiEvent { conversation_id: "c".into(), agent: "1".into(), kind }, |asked| {
-            id(&format!("c:{asked}"))
-        })
-    };
+    let of = |kind| Notification::of(UiEvent { conversation_id: "c".into(), agent: "1.2".into(), kind });
     let closed = of(UiEventKind::ApprovalClosed { id: ApprovalId(4) }).unwrap();
-    assert_eq!(closed, passing(Passing::ApprovalClosed { id: ApprovalId(4), request_id: id("c:4") }));
+    let (agent, request_id) = ("1.2".into(), id("c:1.2:4"));
+    assert_eq!(closed, passing(Passing::ApprovalClosed { agent, id: ApprovalId(4), request_id }));
     let text = of(UiEventKind::TextDelta { text: "t".to_owned() }).unwrap();
     assert_eq!((text.method(), text.conversation_id().as_str()), (TEXT_DELTA_METHOD, "c"));
     let asked = all().into_iter().find_map(|told| match told {
@@ -224,7 +225,7 @@ fn what_is_asked_is_no_notification_and_everything_else_is_one() {
 
 #[test]
 fn what_is_no_notification_is_refused() {
-    let whole = r#"{"method":"event/textDelta","params":{"v":6,"conversation_id":"c","data":{"text":"t"}}}"#;
+    let whole = r#"{"method":"event/textDelta","params":{"v":6,"conversation_id":"c","data":{"agent":"1","text":"t"}}}"#;
     assert!(serde_json::from_str::<Notification>(whole).is_ok());
     for (from, to, wanted) in [
         ("textDelta", "nothing", "no notification has the method"),
@@ -232,7 +233,8 @@ fn what_is_no_notification_is_refused() {
         (r#""conversation_id":"c","#, "", "missing field `conversation_id`"),
         (r#""v":6"#, r#""v":6,"type":"text_delta""#, "only the generic form"),
         ("event/textDelta", "sessionEvent", "type is missing"),
-        ("\"text\":\"t\"", "", "text"),
+        (r#","text":"t""#, "", "text"),
+        (r#""agent":"1","#, "", "agent"),
         (r#""v":6"#, r#""v":6,"w":1"#, "unknown field `w`"),
     ] {
         let error = serde_json::from_str::<Notification>(&whole.replace(from, to)).unwrap_err().to_string();

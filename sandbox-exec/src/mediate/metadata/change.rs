@@ -1,6 +1,6 @@
 //! A change of metadata, on a descriptor that may be one of a path alone (`O_PATH`).
-//!
-//! Unsafe: the calls take C strings and values by address.
+
+#![expect(unsafe_code, reason = "the calls take C strings and values by address")]
 
 use std::ffi::CString;
 use std::fs::OpenOptions;

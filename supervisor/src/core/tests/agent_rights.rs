@@ -35,14 +35,19 @@ fn answered(decision: ReviewDecision, digest: Option<String>) -> String {
 
 #[test]
 fn a_spawn_is_asked_about_with_its_task_and_all_its_rights() {
-    assert_snapshot!(spawning().lines(), @"");
-    assert_snapshot!(answered(ReviewDecision::Approved, Some(digest(&spawning()))), @r#"
+    assert_snapshot!(spawning().lines(), @r#"
+    log user "go" by Supervisor
+    log requested 1.1 by Supervisor
+    start 1 with 1 messages
+    log assistant msg_1 1 blocks, tool_use by Supervisor
+    log started 1 a spawn_agent {"task":"fix the test","write":["src"]} by Supervisor
+    ask 1: agentRightsApproval {"network":"off","grant":{"write":["/p/src"],"net":"off","reach":{"host":false,"lan":false,"link_local":false,"metadata":false}},"call_id":1,"task":"fix the test","access":"write","write":["src"]}
+    "#);
+    assert_snapshot!(answered(ReviewDecision::Approved, Some(digest(&spawning()))), @r"
     log answered 1 of call 1: approved by User - by Supervisor
     asked 1 no more
-    log finished 1 a Failed "The sub-agent was not started: this version starts no sub-agents." by Supervisor
-    log requested 2.1 by Supervisor
-    start 2 with 3 messages
-    "#);
+    spawn 1: fix the test
+    ");
 }
 
 #[test]

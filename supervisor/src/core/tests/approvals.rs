@@ -203,7 +203,7 @@ fn what_is_no_answer_to_the_request_is_a_denial_or_nothing() {
     let mut script = asking(&[make("a", "make")]);
     script.lines();
     script.exec(7, ReviewDecision::Approved);
-    assert_snapshot!(script.lines(), @"log notice approval_ignored request 7 is not waited for: the answer counts for nothing by Supervisor");
+    assert_snapshot!(script.lines(), @"log notice approval_ignored request 7 is not waited for: the answer counts for nothing (approved) by Supervisor");
     script.patch(1, ReviewDecision::Approved);
     assert_snapshot!(script.lines(), @r#"
     log answered 1 of call 1: denied by BadAnswer the answer is one to another kind of request by Supervisor
@@ -238,7 +238,7 @@ fn a_change_of_rights_takes_the_question_back() {
     replace the worker
     "#);
     script.exec(1, ReviewDecision::Approved);
-    assert_snapshot!(script.lines(), @"log notice approval_ignored request 1 is not waited for: the answer counts for nothing by Supervisor");
+    assert_snapshot!(script.lines(), @"log notice approval_ignored request 1 is not waited for: the answer counts for nothing (approved) by Supervisor");
     let mut script = asking(&[make("a", "make")]);
     script.exec(1, ReviewDecision::Approved).lines();
     script.net(Network::On);
@@ -265,7 +265,7 @@ fn an_interrupt_closes_the_question() {
     finish interrupted text="" steps=1 tokens=115 message=None
     "#);
     script.exec(1, ReviewDecision::Approved);
-    assert_snapshot!(script.lines(), @"log notice approval_ignored request 1 is not waited for: the answer counts for nothing by Supervisor");
+    assert_snapshot!(script.lines(), @"log notice approval_ignored request 1 is not waited for: the answer counts for nothing (approved) by Supervisor");
 }
 
 #[test]

@@ -42,6 +42,11 @@ fn full() -> Script {
     script
 }
 
+/// A text that is longer than the most of it that a new context repeats.
+fn long_text() -> AssistantBlock {
+    text(&"a long answer ".repeat(4_000))
+}
+
 fn compactions(script: &Script) -> Vec<&ContextCompacted> {
     let compacted = script.effects.iter().filter_map(|effect| match effect {
         Effect::Log { kind: EventKind::ContextCompacted(compacted), .. } => Some(compacted),
@@ -285,13 +290,13 @@ fn an_interrupt_leaves_the_context_as_it_was() {
 #[test]
 fn on_request_at_rest() {
     let mut script = Script::new();
-    script.input(Input::Op(Op::Compact)).user("hi").reply(1, &[text("Hello")], StopReason::EndTurn).lines();
+    script.input(Input::Op(Op::Compact)).user("hi").reply(1, &[long_text()], StopReason::EndTurn).lines();
     script.input(Input::Op(Op::Compact)).reply(2, &[text("They met.")], StopReason::EndTurn);
     assert_snapshot!(script.lines(), @r#"
     log compacting Request: 115 of 1000000 by Supervisor
     log requested 1.1 by Supervisor
     start 2 with 3 messages
-    log compacted Request by Conversation: 115 to 1509 by Supervisor
+    log compacted Request by Conversation: 115 to 10526 by Supervisor
     finish done text="" steps=1 tokens=115 message=None
     "#);
     script.user("bye");
@@ -304,14 +309,14 @@ fn on_request_at_rest() {
 fn on_request_before_the_next_request_or_at_the_end_of_the_turn() {
     let mut script = Script::new();
     script.user("hi").input(Input::Op(Op::Compact)).lines();
-    script.reply(1, &[read("a", "a")], StopReason::ToolUse).outcome(1, file("x\n"));
+    script.reply(1, &[long_text(), read("a", "a")], StopReason::ToolUse).outcome(1, file("x\n"));
     assert!(script.lines().contains("log compacting Request"));
     script.reply(2, &[text("So far.")], StopReason::EndTurn).input(Input::Op(Op::Compact)).lines();
-    script.reply(3, &[text("Done.")], StopReason::EndTurn);
+    script.reply(3, &[text("Done."), long_text()], StopReason::EndTurn);
     assert!(script.lines().contains("log compacting Request"));
     script.reply(4, &[text("All done.")], StopReason::EndTurn);
     let lines = script.lines();
-    assert!(lines.contains(r#"finish done text="Done." steps=4"#), "{lines}");
+    assert!(lines.contains("finish done") && lines.contains("steps=4"), "{lines}");
 }
 
 #[test]
@@ -319,6 +324,23 @@ fn nothing_is_summarised_where_nothing_was_said() {
     let mut script = Script::new();
     script.input(Input::Op(Op::Compact));
     assert_snapshot!(script.lines(), @"log notice nothing_to_compact there is no conversation yet that could be summarised by Supervisor");
+}
+
+#[test]
+fn nothing_is_summarised_that_is_shorter_than_its_summary() {
+    let mut script = Script::new();
+    script.user("hi").reply(1, &[text("Hello")], StopReason::EndTurn).lines();
+    script.input(Input::Op(Op::Compact));
+    assert_snapshot!(script.lines(), @"log notice nothing_to_compact the conversation is not summarised: it is shorter than its summary would be by Supervisor");
+    // While a turn runs that is found out at its next request, or at its end.
+    script.user("look").input(Input::Op(Op::Compact));
+    script.reply(2, &[read("a", "a")], StopReason::ToolUse).lines();
+    script.outcome(1, file("x\n")).input(Input::Op(Op::Compact));
+    let lines = script.lines();
+    assert!(lines.contains("notice nothing_to_compact") && lines.contains("start 3"), "{lines}");
+    script.reply(3, &[text("Done.")], StopReason::EndTurn);
+    let lines = script.lines();
+    assert!(lines.contains("notice nothing_to_compact") && lines.contains("finish done"), "{lines}");
 }
 
 #[test]

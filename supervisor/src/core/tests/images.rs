@@ -16,7 +16,7 @@ const PNG: &[u8] = include_bytes!("../../../../fixtures/images/shapes.png");
 fn image(bytes: usize) -> Image {
     let mut png = PNG.to_vec();
     png.resize(bytes.max(PNG.len()), 0);
-    Image::read(png).unwrap()
+    picture::read(png).unwrap()
 }
 
 fn says(words: &str, images: Vec<Image>) -> Input {

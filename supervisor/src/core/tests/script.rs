@@ -6,7 +6,7 @@ use std::time::Duration;
 use complaint::named_in;
 use ipc::approval::ServerRequest;
 use ipc::confinement::Tier;
-use ipc::event::{ApprovalAnswered, EventKind, TokenUsage};
+use ipc::event::{ApprovalAnswered, EventKind, ModelChanged, TokenUsage};
 use ipc::frontend::{Op, UiEventKind};
 use ipc::id::{AgentId, CallId, Generation};
 use ipc::message::Outcome;
@@ -91,7 +91,7 @@ pub(super) fn config() -> AgentConfig {
 pub(super) struct Script {
     pub(super) agent: Agent,
     pub(super) effects: Vec<Effect>,
-    shown: usize,
+    pub(super) shown: usize,
 }
 
 impl Script {
@@ -193,6 +193,15 @@ impl Script {
     /// The messages of the last request.
     pub(super) fn last_messages(&self) -> String {
         messages(self.requests().last().expect("a request"))
+    }
+
+    /// The milliseconds that each call took, in the order of their ends.
+    pub(super) fn durations(&self) -> Vec<u64> {
+        let durations = self.effects.iter().filter_map(|effect| match effect {
+            Effect::Log { kind: EventKind::ToolCallFinished { duration_ms, .. }, .. } => Some(*duration_ms),
+            _ => None,
+        });
+        durations.collect()
     }
 
     pub(super) fn requests(&self) -> Vec<&ModelRequest> {
@@ -390,6 +399,9 @@ fn event(kind: &EventKind) -> String {
         EventKind::GrantAdded(grant) => format!("grant {}: {} ({})", grant.id, grant.covers, grant.grant),
         EventKind::GrantRevoked { id } => format!("grant {id} revoked"),
         EventKind::ModeChanged { mode } => format!("mode {mode}"),
+        EventKind::ModelChanged(ModelChanged { from, to, new_context }) => {
+            format!("model {from} -> {to}, new context: {new_context}")
+        }
         EventKind::ToolCallFinished { call, tool_use, status, content, images, .. } => {
             let images = if images.is_empty() { String::new() } else { format!(" {images:?}") };
             format!("finished {call} {tool_use} {status:?} {content:?}{images}")

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use ipc::approval::{ApprovalAnswer, ExecCommandApprovalResponse, ReviewDecision};
 use ipc::event::{EventKind, NoticeCode};
 use ipc::frontend::UserActionKind;
-use ipc::id::AgentId;
+use ipc::id::{AgentId, ApprovalId};
 use tokio::time::sleep;
 
 use super::imagined::{Imagined, Manner};
@@ -43,6 +44,7 @@ async fn what_ends_a_session_ends_it_while_it_starts() {
         for (kind, reason) in [
             (UserActionKind::Interrupt, EndReason::Interrupted),
             (UserActionKind::Quit, EndReason::Closed),
+            (UserActionKind::InterruptSession, EndReason::Interrupted),
             (UserActionKind::Terminate, EndReason::Terminated),
             (UserActionKind::HangUp, EndReason::HungUp),
         ] {
@@ -111,4 +113,34 @@ async fn instructions_that_do_not_come_are_not_waited_for() {
         |kind: &EventKind| matches!(kind, EventKind::Notice { code: NoticeCode::NoInstructions, .. });
     let notices = ended.events.iter().filter(|event| is_notice(&event.kind));
     assert_eq!(notices.count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_or_a_message_that_comes_too_late_has_a_line_in_the_log() {
+    let (boundary, model) = (Imagined::new(Manner::Answering, 1), Scripted::new(says("done"), 1));
+    let stage = Stage::open(vec![run(&boundary, &AgentId::from("1"), &model, Turns::Many)], None);
+    stage.act(None, UserActionKind::Quit).await;
+    let answer = ApprovalAnswer::Exec(ExecCommandApprovalResponse {
+        decision: ReviewDecision::Approved,
+        digest: None,
+    });
+    stage.act(Some(&"1.2".into()), UserActionKind::Answer { id: ApprovalId(4), answer }).await;
+    stage.prompt(None, "one more thing").await;
+    let ended = stage.end().await;
+    let notices: Vec<_> = ended.events.iter().filter_map(|event| notice(&event.kind)).collect();
+    assert_eq!(
+        notices,
+        [
+            "agent 1.2: request 4 is not waited for: the answer counts for nothing (approved)",
+            "no agent 1 is at work: a message to it was not read",
+        ]
+    );
+    assert_eq!(ended.types().last().unwrap(), "result");
+}
+
+fn notice(kind: &EventKind) -> Option<&str> {
+    match kind {
+        EventKind::Notice { message, .. } => Some(message),
+        _ => None,
+    }
 }

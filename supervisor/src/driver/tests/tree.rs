@@ -175,7 +175,7 @@ async fn what_each_agent_asks_does_not_depend_on_how_the_others_get_on() {
     assert_eq!(first.models.len(), 7);
     let expected: BTreeMap<_, _> =
         first.models.iter().map(|(id, model)| (id.clone(), model.requests())).collect();
-    for seed in 1..400 {
+    for seed in 1..100 {
         let played = play(&scripts, seed).await;
         for (id, expected) in &expected {
             assert_eq!(played.models[id].requests(), *expected, "seed {seed}, agent {id}");
@@ -189,7 +189,7 @@ async fn what_each_agent_asks_does_not_depend_on_how_the_others_get_on() {
 async fn an_interrupt_ends_everything_below() {
     let scripts = wide();
     let mut cut = 0;
-    for seed in 0..300 {
+    for seed in 0..100 {
         let mut dice = Dice::new(seed);
         let play = Play::open(&scripts, seed, TreeLimits::default());
         play.stage.prompt(None, "the task").await;
@@ -202,7 +202,7 @@ async fn an_interrupt_ends_everything_below() {
         cut += usize::from(statuses.iter().any(|(_, status)| *status == SubAgentStatus::Interrupted));
         assert!(matches!(played.ended.end.reason, EndReason::Interrupted | EndReason::Done), "seed {seed}");
     }
-    assert!(cut > 100, "{cut} interrupted with sub-agents at work");
+    assert!(cut > 30, "{cut} interrupted with sub-agents at work");
 }
 
 #[tokio::test(start_paused = true)]
@@ -253,7 +253,7 @@ async fn a_right_that_is_taken_from_an_agent_is_taken_from_everything_below_firs
         ("1", vec![spawns(&[write("a")]), says("done")]),
         ("1.1", vec![spawns(&[write("deep")]), says("1.1 is done")]),
     ]);
-    for seed in 0..50 {
+    for seed in 0..25 {
         let play = Play::of(&scripts, seed, (TreeLimits::default(), Manner::Silent), Turns::Many);
         play.stage.prompt(None, "the task").await;
         // Workers that answer nothing, not even what the project says to agents: that wait has an end.

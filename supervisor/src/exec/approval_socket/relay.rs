@@ -3,8 +3,7 @@
 use std::io;
 
 use ipc::approval::{ApprovalAnswer, ServerRequest};
-use ipc::frontend::{UiEvent, UiEventKind, UserActionKind};
-use ipc::id::{ApprovalId, ConversationId};
+use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
 use ipc::rpc::{
     self, ErrorObject, ErrorWord, Incoming, Line, MAX_LINE, Notification, NotificationForm, RequestId,
 };
@@ -16,7 +15,7 @@ use super::peer::{Peer, is_ours, turn_away};
 use super::place::ApprovalSocket;
 use crate::messages::say;
 use crate::opening::{Events, Handle};
-use crate::serve::pending::{Answer, Pending, request_id};
+use crate::serve::pending::{Asked, Pending};
 
 /// What is denied, and why, when nobody is there any more.
 const GONE: &str = "the front end disconnected";
@@ -69,24 +68,25 @@ struct Relay {
     peer: Option<Peer>,
     pending: Pending,
     /// What nobody was there to be asked.
-    unasked: Vec<(ConversationId, ApprovalId, Box<ServerRequest>)>,
+    unasked: Vec<(Asked, Box<ServerRequest>)>,
     /// Answers on their way.
     acting: JoinSet<()>,
 }
 
 impl Relay {
     fn look_at(&mut self, event: &UiEvent) {
-        let conversation = &event.conversation_id;
+        let asked =
+            |id| Asked { conversation: event.conversation_id.clone(), agent: event.agent.clone(), id };
         match &event.kind {
             UiEventKind::ApprovalRequested { id, request } => {
-                self.unasked.push((conversation.clone(), *id, request.clone()));
+                self.unasked.push((asked(*id), request.clone()));
                 self.ask();
             }
             UiEventKind::ApprovalClosed { id } => {
-                let asked = self.unasked.len();
-                self.unasked.retain(|(_, waiting, _)| waiting != id);
-                if self.unasked.len() == asked {
-                    self.pending.close(conversation, *id);
+                let (closed, unasked) = (asked(*id), self.unasked.len());
+                self.unasked.retain(|(waiting, _)| *waiting != closed);
+                if self.unasked.len() == unasked {
+                    self.pending.close(&closed);
                     self.tell(event);
                 }
             }
@@ -99,8 +99,8 @@ impl Relay {
         if self.peer.is_none() {
             return;
         }
-        for (conversation, id, request) in std::mem::take(&mut self.unasked) {
-            match self.pending.ask(conversation, id, request) {
+        for (asked, request) in std::mem::take(&mut self.unasked) {
+            match self.pending.ask(asked, request) {
                 Ok(line) => self.send(line),
                 Err(answer) => self.pass_on(answer),
             }
@@ -108,7 +108,7 @@ impl Relay {
     }
 
     fn tell(&mut self, event: &UiEvent) {
-        let told = Notification::of(event.clone(), |id| request_id(&event.conversation_id, id));
+        let told = Notification::of(event.clone());
         let line = told.map(|told| rpc::notification(&told, NotificationForm::Typed));
         match line {
             Some(Ok(line)) if self.peer.is_some() => self.send(line),
@@ -141,7 +141,7 @@ impl Relay {
         match read {
             Ok(Incoming::Response { id, outcome }) => match self.pending.answer(&id, &outcome) {
                 Some(answer) => self.pass_on(answer),
-                None => say(&format!("ignored a response to {id}, which is not waited for")),
+                None => say(&rpc::unawaited(&id, &outcome)),
             },
             Ok(Incoming::Request { id, method, .. }) => {
                 let why = format!("{method:?}: an approval socket takes responses only");
@@ -173,12 +173,12 @@ impl Relay {
         }
     }
 
-    fn pass_on(&mut self, (_, action): Answer) {
-        if let UserActionKind::Answer { answer: ApprovalAnswer::Failed { cause }, .. } = &action {
+    fn pass_on(&mut self, action: UserAction) {
+        if let UserActionKind::Answer { answer: ApprovalAnswer::Failed { cause }, .. } = &action.kind {
             say(&format!("an approval is denied: {cause}"));
         }
         while self.acting.try_join_next().is_some() {}
         let handle = self.handle.clone();
-        self.acting.spawn(async move { handle.act(action).await });
+        self.acting.spawn(async move { handle.act_on(action).await });
     }
 }

@@ -9,6 +9,7 @@ use ipc::message::{Outcome, ToSupervisor};
 use ipc::phase::{Phase, Violation};
 use ipc::refusal::Refusal;
 use ipc::tool::ToolOutput;
+use picture::ImageError;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::net::unix::pipe;
 use tokio::sync::{Notify, mpsc};
@@ -94,6 +95,9 @@ impl Reader {
             if let Err(violation) = self.admit(&message) {
                 return Stop::Violation(violation.to_string());
             }
+            if let Err(error) = check_picture(&message) {
+                return Stop::Violation(format!("a picture that {error}"));
+            }
             let is_outcome = matches!(message, ToSupervisor::Outcome { .. });
             let event = match message {
                 ToSupervisor::Output { call, chunk } => WorkerEvent::Output { call, chunk },
@@ -141,6 +145,16 @@ impl Reader {
         let phase = register.phase;
         register.phase = register.calls.admit(phase, message)?;
         Ok(())
+    }
+}
+
+/// Checks a picture before anything else sees it: the model's provider would refuse the whole conversation for a false one.
+fn check_picture(message: &ToSupervisor) -> Result<(), ImageError> {
+    match message {
+        ToSupervisor::Outcome { outcome: Outcome::Done(ToolOutput::Image(image)), .. } => {
+            picture::check(image)
+        }
+        _ => Ok(()),
     }
 }
 

@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn r10_pictures_stand_in_their_place_and_those_of_results_within_them() {
         let image =
-            Image::read(&include_bytes!("../../../../fixtures/images/lossless.webp")[..]).expect("one");
+            picture::read(&include_bytes!("../../../../fixtures/images/lossless.webp")[..]).expect("one");
         let data = image.base64().to_string();
         let result = UserBlock::ToolResult {
             tool_use: "a".into(),
@@ -180,7 +180,8 @@ mod tests {
 
     #[test]
     fn a_marker_at_a_picture_stands_within_its_block() {
-        let image = Image::read(&include_bytes!("../../../../fixtures/images/shapes.png")[..]).expect("one");
+        let image =
+            picture::read(&include_bytes!("../../../../fixtures/images/shapes.png")[..]).expect("one");
         let json =
             serialise(&Message::User(vec![UserBlock::Image(image)])).expect("JSON").expect("a message");
         let mut body = Vec::new();

@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn r10_pictures_are_data_urls_and_those_of_results_stand_behind_them() {
         let image =
-            Image::read(&include_bytes!("../../../../fixtures/images/lossless.webp")[..]).expect("one");
+            picture::read(&include_bytes!("../../../../fixtures/images/lossless.webp")[..]).expect("one");
         let data = image.base64().to_string();
         let seen = UserBlock::ToolResult {
             tool_use: "a".into(),

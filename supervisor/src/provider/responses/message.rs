@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn r10_pictures_are_data_urls_and_those_of_results_stand_in_them() {
         let image =
-            Image::read(&include_bytes!("../../../../fixtures/images/lossless.webp")[..]).expect("one");
+            picture::read(&include_bytes!("../../../../fixtures/images/lossless.webp")[..]).expect("one");
         let picture =
             format!(r#"{{"type":"input_image","image_url":"data:image/webp;base64,{}"}}"#, image.base64());
         let seen = UserBlock::ToolResult {

@@ -2,6 +2,7 @@
 
 use ipc::event::{EventKind, SessionEvent};
 use ipc::id::EventId;
+use ipc::image::Image;
 use proptest::prelude::*;
 
 use super::{Scratch, said};
@@ -89,6 +90,20 @@ fn changed_line_breaks_the_chain_after_it() {
     let loaded = rebuild(log.as_bytes());
     assert_eq!(loaded.faults, [Fault::Chain { line: 4 }]);
     assert!(!loaded.is_intact());
+}
+
+#[test]
+fn line_with_a_false_picture_is_unreadable() {
+    let whole = picture::read(&include_bytes!("../../../../fixtures/images/shapes.png")[..]).unwrap();
+    let cut = Image::new(whole.media_type(), whole.size(), &whole.bytes()[..60]).unwrap();
+    let mut scratch = Scratch::new();
+    for images in [vec![whole.clone()], vec![whole, cut]] {
+        scratch.append("1", EventKind::UserMessage { text: String::new(), images });
+    }
+    let loaded = rebuild(&scratch.bytes());
+    assert_eq!(ids(&loaded), [1]);
+    let [Fault::Unreadable { line: 2, reason }] = &loaded.faults[..] else { panic!("{:?}", loaded.faults) };
+    assert!(reason.starts_with("the picture is a damaged png picture"), "{reason}");
 }
 
 #[test]

@@ -8,8 +8,8 @@ use ipc::confinement::Tier;
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::event::{
     Activity, ApprovalAnswered, AssistantMessage, ChangedFile, CompactionCause, CompactionStarted,
-    ContextCompacted, DecidedBy, EndReason, EventKind, FileChange, NoticeCode, Observer, OneShot,
-    PlaceChange, Recorded, RestoredPlace, RightsChanged, RunResult, SessionEvent, SessionStarted,
+    ContextCompacted, DecidedBy, EndReason, EventKind, FileChange, ModelChanged, NoticeCode, Observer,
+    OneShot, PlaceChange, Recorded, RestoredPlace, RightsChanged, RunResult, SessionEvent, SessionStarted,
     SubAgentResult, SubAgentSpawned, SubAgentStatus, SummaryFrom, TokenUsage, ToolCallStatus, TurnFinished,
     WorkerEnd, WorkerStarted, WriteTurnAwaited,
 };
@@ -109,7 +109,7 @@ fn conversation() -> Vec<EventKind> {
 }
 
 fn picture() -> Image {
-    Image::read(&include_bytes!("../../../../fixtures/images/shapes.gif")[..]).unwrap()
+    picture::read(&include_bytes!("../../../../fixtures/images/shapes.gif")[..]).unwrap()
 }
 
 fn calls() -> Vec<EventKind> {
@@ -174,6 +174,7 @@ fn approvals() -> Vec<EventKind> {
         EventKind::GrantAdded(SessionGrant { id, covers, grant }),
         EventKind::GrantRevoked { id },
         EventKind::ModeChanged { mode: ApprovalMode::Ask },
+        EventKind::ModelChanged(ModelChanged { from: "a".to_owned(), to: "b".to_owned(), new_context: true }),
     ]
 }
 
@@ -307,6 +308,7 @@ fn name(kind: &EventKind) -> &'static str {
         EventKind::GrantAdded(_) => "grant_added",
         EventKind::GrantRevoked { .. } => "grant_revoked",
         EventKind::ModeChanged { .. } => "mode_changed",
+        EventKind::ModelChanged(_) => "model_changed",
         EventKind::WorkerStarted(_) => "worker_started",
         EventKind::RightsChanged(_) => "rights_changed",
         EventKind::WorkerEnded { .. } => "worker_ended",
@@ -331,7 +333,7 @@ fn every_kind_survives_its_line_byte_for_byte() {
     let mut scratch = Scratch::new();
     let samples = samples();
     let names: std::collections::BTreeSet<_> = samples.iter().map(name).collect();
-    assert_eq!(names.len(), 28, "a kind is missing among the samples: {names:?}");
+    assert_eq!(names.len(), 29, "a kind is missing among the samples: {names:?}");
     let written: Vec<_> = samples.into_iter().map(|kind| scratch.append("1", kind)).collect();
     let loaded = rebuild(&scratch.bytes());
     assert_eq!(loaded.faults, []);

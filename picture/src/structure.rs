@@ -1,6 +1,6 @@
 //! The parts of a picture, walked from its first byte to its end mark: how large it is, and whether it is all there.
 
-use super::MediaType;
+use ipc::image::MediaType;
 
 /// Width and height; `None` for what is cut short or has no such structure.
 pub(super) fn size(kind: MediaType, bytes: &[u8]) -> Option<(u32, u32)> {

@@ -1,0 +1,215 @@
+//! Pictures that a model is shown, as data: nothing here looks into the bytes. The crate `picture` reads them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use base64::display::Base64Display;
+use base64::prelude::BASE64_STANDARD;
+use serde::{Deserialize, Serialize};
+
+/// The most bytes of a picture: 3.75 MiB, which are 5 MiB in base64, the vendors' limit; it fits into one frame.
+pub const MAX_IMAGE_BYTES: usize = 15 << 18;
+
+/// The kinds of pictures that models are shown (WIRE R10).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum MediaType {
+    /// PNG.
+    #[serde(rename = "image/png")]
+    Png,
+    /// JPEG.
+    #[serde(rename = "image/jpeg")]
+    Jpeg,
+    /// GIF.
+    #[serde(rename = "image/gif")]
+    Gif,
+    /// WebP.
+    #[serde(rename = "image/webp")]
+    Webp,
+}
+
+impl MediaType {
+    /// The media type, as in HTTP.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Png => "image/png",
+            Self::Jpeg => "image/jpeg",
+            Self::Gif => "image/gif",
+            Self::Webp => "image/webp",
+        }
+    }
+}
+
+/// The short name: `png` …
+impl fmt::Display for MediaType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str().strip_prefix("image/").unwrap_or(self.as_str()))
+    }
+}
+
+/// A picture: its kind and its size are the word of the process that made it.
+// A clone shares the bytes.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Image {
+    /// What it is.
+    media_type: MediaType,
+    /// Its width in pixels.
+    width: u32,
+    /// Its height in pixels.
+    height: u32,
+    /// Its bytes in base64, with padding; at most 3.75 MiB before encoding, and 8000 pixels a side.
+    #[serde(rename = "data", with = "data")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    bytes: Arc<[u8]>,
+}
+
+/// More bytes than a picture may have; completes a sentence that begins with the picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("has {0} bytes, and a picture may have at most {MAX_IMAGE_BYTES}: make it smaller")]
+pub struct TooManyBytes(pub u64);
+
+impl Image {
+    /// A picture of this kind, width and height.
+    pub fn new(
+        media_type: MediaType,
+        (width, height): (u32, u32),
+        bytes: impl Into<Arc<[u8]>>,
+    ) -> Result<Self, TooManyBytes> {
+        let bytes = bounded(bytes.into())?;
+        Ok(Self { media_type, width, height, bytes })
+    }
+
+    /// What it is.
+    pub const fn media_type(&self) -> MediaType {
+        self.media_type
+    }
+
+    /// Width and height in pixels.
+    pub const fn size(&self) -> (u32, u32) {
+        (self.width, self.height)
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Its bytes in base64, with padding.
+    pub fn base64(&self) -> impl fmt::Display + '_ {
+        Base64Display::new(&self.bytes, &BASE64_STANDARD)
+    }
+}
+
+fn bounded(bytes: Arc<[u8]>) -> Result<Arc<[u8]>, TooManyBytes> {
+    if bytes.len() > MAX_IMAGE_BYTES { Err(TooManyBytes(bytes.len() as u64)) } else { Ok(bytes) }
+}
+
+/// `[image png 640×480, 12 KB]`: the words for people and models.
+impl fmt::Display for Image {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { media_type, width, height, bytes } = self;
+        write!(f, "[image {media_type} {width}×{height}, ")?;
+        match bytes.len() {
+            few @ ..1_000 => write!(f, "{few} bytes]"),
+            some @ ..1_000_000 => write!(f, "{} KB]", some.div_ceil(1_000)),
+            many => write!(f, "{}.{} MB]", many / 1_000_000, many % 1_000_000 / 100_000),
+        }
+    }
+}
+
+impl fmt::Debug for Image {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// A picture's bytes: raw where bytes can be raw, base64 in JSON; never more than a picture may have.
+pub(crate) mod data {
+    use std::sync::Arc;
+
+    use base64::Engine;
+    use base64::prelude::BASE64_STANDARD;
+    use serde::de::{Deserialize, Deserializer, Error as _};
+    use serde::ser::Serializer;
+
+    pub(crate) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+        if serializer.is_human_readable() {
+            serializer.serialize_str(&BASE64_STANDARD.encode(bytes))
+        } else {
+            serializer.serialize_bytes(bytes)
+        }
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<[u8]>, D::Error> {
+        let bytes = if deserializer.is_human_readable() {
+            let text = String::deserialize(deserializer)?;
+            let decoded = BASE64_STANDARD.decode(text);
+            decoded.map_err(|error| D::Error::custom(format!("a picture's data: {error}")))?
+        } else {
+            crate::effect::bytes::deserialize(deserializer)?
+        };
+        super::bounded(bytes.into()).map_err(|error| D::Error::custom(format!("the picture {error}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec;
+
+    fn image(bytes: Vec<u8>) -> Image {
+        Image::new(MediaType::Png, (48, 32), bytes).unwrap()
+    }
+
+    #[test]
+    fn it_survives_both_wires_and_says_what_it_is() {
+        let image = image(vec![7; 192]);
+        assert_eq!(image.to_string(), "[image png 48×32, 192 bytes]");
+        let json = serde_json::to_string(&image).unwrap();
+        assert!(
+            json.starts_with(r#"{"media_type":"image/png","width":48,"height":32,"data":"BwcH"#),
+            "{json}"
+        );
+        assert_eq!(serde_json::from_str::<Image>(&json).unwrap(), image);
+        let wire = codec::encode(&image).unwrap();
+        assert_eq!(wire.len(), 3 * 4 + 8 + 192, "its kind and size, and raw bytes with their number");
+        assert_eq!(codec::decode::<Image>(&wire).unwrap(), image);
+    }
+
+    #[test]
+    fn the_largest_picture_fits_into_a_frame() {
+        let image = image(vec![0; MAX_IMAGE_BYTES]);
+        assert!(crate::frame::seal(crate::id::Generation(1), &image).is_ok());
+        assert_eq!(image.base64().to_string().len(), 5 << 20);
+    }
+
+    #[test]
+    fn a_larger_one_is_none() {
+        let bytes = vec![0; MAX_IMAGE_BYTES + 1];
+        let error = Image::new(MediaType::Png, (48, 32), bytes.clone()).unwrap_err();
+        assert_eq!(error, TooManyBytes(3_932_161));
+        let large = Image { bytes: bytes.into(), ..image(vec![]) };
+        for error in [
+            codec::decode::<Image>(&codec::encode(&large).unwrap()).unwrap_err().to_string(),
+            serde_json::from_str::<Image>(&serde_json::to_string(&large).unwrap()).unwrap_err().to_string(),
+        ] {
+            assert!(error.contains("the picture has 3932161 bytes"), "{error}");
+        }
+    }
+
+    #[test]
+    fn no_image_comes_of_what_is_not_its_form() {
+        let json = serde_json::to_string(&image(b"\x89PNG".to_vec())).unwrap();
+        for (part, other, cause) in [
+            ("image/png", "image/svg+xml", "unknown variant"),
+            ("iVBO", "iV!O", "a picture's data"),
+            (r#""width":48,"#, "", "missing field `width`"),
+            (r#""width""#, r#""wide""#, "unknown field `wide`"),
+        ] {
+            let error = serde_json::from_str::<Image>(&json.replace(part, other)).unwrap_err().to_string();
+            assert!(error.contains(cause), "{error}");
+        }
+    }
+}

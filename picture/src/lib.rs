@@ -1,0 +1,194 @@
+//! Pictures are known by their content, bounded, and never decoded.
+//!
+//! A name says nothing, and neither does a media type that somebody claims: the first bytes count. Of the rest only
+//! the structure is walked (chunks, segments, blocks), so that a picture that is cut short is found before a provider refuses a
+//! whole conversation for it, and a decompression bomb is as harmless as any other bytes.
+//!
+//! An [`Image`] that a process receives is a claim. The worker reads files with [`read`]; the supervisor has [`check`]
+//! read again every picture that a worker, a log or a recording gives it, before the model, a person or the log sees it.
+
+#![forbid(unsafe_code)]
+
+mod structure;
+
+use std::sync::Arc;
+
+use ipc::image::{Image, MAX_IMAGE_BYTES, MediaType, TooManyBytes};
+
+/// The most pixels of a side: the vendors' limit.
+pub const MAX_IMAGE_SIDE: u32 = 8000;
+
+/// Why bytes are no picture for a model; completes a sentence that begins with the source of the bytes.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ImageError {
+    /// They are of no kind that we know.
+    #[error("is no PNG, JPEG, GIF or WebP picture")]
+    Unknown,
+    /// They begin as a picture.
+    #[error("is a damaged {0} picture: it is cut short, or its parts do not fit together")]
+    Damaged(MediaType),
+    /// They are too many.
+    #[error(transparent)]
+    TooManyBytes(#[from] TooManyBytes),
+    /// It is too large.
+    #[error(
+        "is {width}×{height} pixels, and a picture may have at most {MAX_IMAGE_SIDE} a side, and at least one: scale it"
+    )]
+    Size {
+        /// Its width.
+        width: u32,
+        /// Its height.
+        height: u32,
+    },
+    /// It is of another kind than claimed.
+    #[error("is said to be {}, and is {}", claimed.as_str(), found.as_str())]
+    OtherKind {
+        /// The claim.
+        claimed: MediaType,
+        /// The kind by its content.
+        found: MediaType,
+    },
+    /// It has another size than claimed.
+    #[error("is {0}×{1}, and not as said")]
+    OtherSize(u32, u32),
+}
+
+/// Tells the kind of a picture by its first bytes.
+pub fn media_type(bytes: &[u8]) -> Option<MediaType> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some(MediaType::Png),
+        [0xff, 0xd8, 0xff, ..] => Some(MediaType::Jpeg),
+        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some(MediaType::Gif),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some(MediaType::Webp),
+        _ => None,
+    }
+}
+
+/// Reads the bytes of a whole picture.
+pub fn read(bytes: impl Into<Arc<[u8]>>) -> Result<Image, ImageError> {
+    let bytes = bytes.into();
+    let (kind, size) = measure(&bytes)?;
+    Ok(Image::new(kind, size, bytes)?)
+}
+
+/// Reads a received picture again: its bytes have to be a whole picture, and the one that it is said to be.
+pub fn check(image: &Image) -> Result<(), ImageError> {
+    let (width, height) = image.size();
+    check_claims(image.bytes(), image.media_type(), (Some(width), Some(height)))
+}
+
+/// The same for claims that may leave out the size.
+pub fn check_claims(
+    bytes: &[u8],
+    claimed: MediaType,
+    (width, height): (Option<u32>, Option<u32>),
+) -> Result<(), ImageError> {
+    let (found, size) = measure(bytes)?;
+    if found != claimed {
+        return Err(ImageError::OtherKind { claimed, found });
+    }
+    let agrees = |claimed: Option<u32>, found| claimed.is_none_or(|claimed| claimed == found);
+    if !(agrees(width, size.0) && agrees(height, size.1)) {
+        return Err(ImageError::OtherSize(size.0, size.1));
+    }
+    Ok(())
+}
+
+/// The kind of a picture, and its width and height.
+fn measure(bytes: &[u8]) -> Result<(MediaType, (u32, u32)), ImageError> {
+    let kind = media_type(bytes).ok_or(ImageError::Unknown)?;
+    if bytes.len() > MAX_IMAGE_BYTES {
+        return Err(TooManyBytes(bytes.len() as u64).into());
+    }
+    let (width, height) = structure::size(kind, bytes).ok_or(ImageError::Damaged(kind))?;
+    let fits = |side| (1..=MAX_IMAGE_SIDE).contains(&side);
+    if !(fits(width) && fits(height)) {
+        return Err(ImageError::Size { width, height });
+    }
+    Ok((kind, (width, height)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    const PICTURES: [(&str, MediaType); 7] = [
+        ("shapes.png", MediaType::Png),
+        ("shapes.jpg", MediaType::Jpeg),
+        ("progressive.jpg", MediaType::Jpeg),
+        ("shapes.gif", MediaType::Gif),
+        ("lossy.webp", MediaType::Webp),
+        ("lossless.webp", MediaType::Webp),
+        ("extended.webp", MediaType::Webp),
+    ];
+
+    fn picture(name: &str) -> Vec<u8> {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/images").join(name);
+        std::fs::read(path).unwrap()
+    }
+
+    /// A PNG of this size whose pixels nobody looks at.
+    fn png(width: u32, height: u32) -> Vec<u8> {
+        let mut bytes = picture("shapes.png");
+        bytes[16..20].copy_from_slice(&width.to_be_bytes());
+        bytes[20..24].copy_from_slice(&height.to_be_bytes());
+        bytes
+    }
+
+    #[test]
+    fn r10_pictures_are_known_by_their_content() {
+        for (name, kind) in PICTURES {
+            let image = read(picture(name)).unwrap();
+            assert_eq!((image.media_type(), image.size()), (kind, (48, 32)), "{name}");
+            assert_eq!(check(&image), Ok(()), "{name}");
+        }
+        for bytes in [&b""[..], b"\x89PNG", b"GIF90a", b"RIFF\0\0\0\0WAVE", b"<svg xmlns=", b"\xff\xd8"] {
+            assert_eq!(read(bytes), Err(ImageError::Unknown), "{bytes:x?}");
+        }
+    }
+
+    #[test]
+    fn a_picture_that_is_cut_anywhere_is_none() {
+        for (name, kind) in PICTURES {
+            let whole = picture(name);
+            for length in 0..whole.len() {
+                let cut = &whole[..length];
+                assert!(read(cut).is_err(), "{name}: {length} of {}", whole.len());
+                let claimed = Image::new(kind, (48, 32), cut).unwrap();
+                assert!(check(&claimed).is_err(), "{name}: {length} of {}", whole.len());
+            }
+            // What stands behind the end is no harm.
+            let more = [&whole[..], b"\0trailing"].concat();
+            assert!(read(more).is_ok(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_picture_beyond_the_limits_says_them() {
+        let error = |bytes: Vec<u8>| read(bytes).unwrap_err().to_string();
+        assert_eq!(
+            error(png(8001, 2)),
+            "is 8001×2 pixels, and a picture may have at most 8000 a side, and at least one: scale it"
+        );
+        assert!(error(png(0, 1)).starts_with("is 0×1 pixels"));
+        let large = [picture("shapes.png"), vec![0; MAX_IMAGE_BYTES]].concat();
+        assert!(error(large).contains("and a picture may have at most 3932160: make it smaller"));
+        // A bomb is a small file that announces many pixels: within the limits it is sent as it is, and never decoded.
+        assert_eq!(read(png(8000, 8000)).unwrap().size(), (8000, 8000));
+        let claimed = Image::new(MediaType::Png, (8001, 2), png(8001, 2)).unwrap();
+        assert_eq!(check(&claimed), Err(ImageError::Size { width: 8001, height: 2 }));
+    }
+
+    #[test]
+    fn r10_claims_that_do_not_hold_are_refused() {
+        let claimed = |kind, size| check(&Image::new(kind, size, picture("shapes.png")).unwrap());
+        let words = |kind, size| claimed(kind, size).unwrap_err().to_string();
+        assert_eq!(words(MediaType::Gif, (48, 32)), "is said to be image/gif, and is image/png");
+        assert_eq!(words(MediaType::Png, (49, 32)), "is 48×32, and not as said");
+        assert_eq!(words(MediaType::Png, (48, 0)), "is 48×32, and not as said");
+        let unsaid = check_claims(&picture("shapes.png"), MediaType::Png, (None, None));
+        assert_eq!(unsaid, Ok(()));
+    }
+}

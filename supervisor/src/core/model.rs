@@ -1,0 +1,52 @@
+//! A change of the model: at rest alone, and in a new context.
+//!
+//! A provider takes thinking, signatures and blocks of its own tools back from the model that made them (WIRE R6), so that the
+//! new context holds what was said, called and answered, and nothing else of the replies.
+
+use ipc::event::{EventKind, ModelChanged, NoticeCode};
+
+use super::agent::{State, fixed_tokens};
+use super::window::Budget;
+use super::{Agent, ModelChoice};
+
+impl Agent {
+    pub(super) fn on_model(&mut self, choice: ModelChoice) {
+        match self.state {
+            State::Closed => {}
+            State::Resting if self.turn_waits => self.refuse_model(),
+            State::Resting if choice.name == self.config.model => {
+                let message = format!("nothing changed: the model is {}", choice.name);
+                self.notice(NoticeCode::ModelUnchanged, &message);
+            }
+            State::Resting => self.change_model(choice),
+            State::Streaming { .. } | State::BackingOff { .. } | State::Working => self.refuse_model(),
+        }
+    }
+
+    fn refuse_model(&mut self) {
+        let message = "cannot change the model: a turn is running; interrupt it, or wait for its end";
+        self.notice(NoticeCode::ModelRefused, message);
+    }
+
+    fn change_model(&mut self, choice: ModelChoice) {
+        let ModelChoice { name, max_tokens, options, sees_images, prices, window } = choice;
+        let config = &mut self.config;
+        let from = std::mem::replace(&mut config.model, name);
+        config.max_tokens = max_tokens;
+        config.options = options;
+        config.sees_images = sees_images;
+        config.prices = prices;
+        config.window = window;
+        self.budget = Budget::new(config.window, config.max_tokens, fixed_tokens(config));
+        let new_context = self.history.has_replies();
+        self.history = self.history.for_another_model(self.budget.fixed(), sees_images);
+        let to = self.config.model.clone();
+        let message = if new_context {
+            format!("{to} answers from now on, in a new context: it does not see the thinking of {from}")
+        } else {
+            format!("{to} answers from now on")
+        };
+        self.log(EventKind::ModelChanged(ModelChanged { from, to, new_context }));
+        self.notice(NoticeCode::ModelChanged, &message);
+    }
+}

@@ -1,0 +1,43 @@
+//! Actions of the user that reach a session too late: there is no log any more that could have a line on them.
+
+use ipc::approval::ReviewDecision;
+use ipc::frontend::{UserAction, UserActionKind};
+use ipc::id::AgentId;
+use ipc::rpc::RequestId;
+
+/// The sentence on an answer that reaches nobody: the session is over, and has no log any more.
+pub(crate) fn unheard(action: &UserAction) -> Option<String> {
+    let UserAction { conversation_id, agent, kind } = action;
+    let agent = agent.clone().unwrap_or_else(AgentId::root);
+    match kind {
+        UserActionKind::Answer { id, answer } => {
+            let request = RequestId::of_approval(conversation_id, &agent, *id);
+            let decision = answer.decision().map_or("none", ReviewDecision::as_str);
+            Some(format!("the answer to {request} counts for nothing, since the session is over: {decision}"))
+        }
+        UserActionKind::Prompt { .. } => {
+            Some(format!("a message to agent {agent} is lost, since session {conversation_id} is over"))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ipc::approval::{ApprovalAnswer, ExecCommandApprovalResponse};
+    use ipc::id::ApprovalId;
+
+    use super::*;
+
+    #[test]
+    fn an_answer_or_a_message_to_a_session_that_is_over_is_told_of() {
+        let told =
+            |kind| unheard(&UserAction { conversation_id: "c".into(), agent: Some("1.2".into()), kind });
+        let approved = ExecCommandApprovalResponse { decision: ReviewDecision::Approved, digest: None };
+        let answer = UserActionKind::Answer { id: ApprovalId(3), answer: ApprovalAnswer::Exec(approved) };
+        insta::assert_snapshot!(told(answer).unwrap(), @r#"the answer to "c:1.2:3" counts for nothing, since the session is over: approved"#);
+        let message = UserActionKind::Prompt { text: "go".to_owned(), images: vec![] };
+        insta::assert_snapshot!(told(message).unwrap(), @"a message to agent 1.2 is lost, since session c is over");
+        assert_eq!(told(UserActionKind::Quit), None);
+    }
+}

@@ -1,0 +1,101 @@
+//! A view for each agent of the session; one of them is shown.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use ipc::id::{AgentId, CallId};
+
+use super::{Block, Call, Look, Outgoing, Part, Reply, Session, Transcript, Turn};
+use crate::text::SafeText;
+
+/// Everything that one agent has said and done, and what is true of it now.
+#[derive(Debug)]
+pub(crate) struct AgentView {
+    pub transcript: Transcript,
+    pub session: Session,
+    pub turn: Turn,
+    /// The calls that have not ended, and the blocks that show them.
+    pub calls: BTreeMap<CallId, Call>,
+    /// The blocks that the reply that is being received goes on in.
+    pub reply: Reply,
+    /// Messages to it that wait for its turn to end.
+    pub queue: VecDeque<Outgoing>,
+}
+
+impl AgentView {
+    /// The view of an agent that has said nothing.
+    pub(crate) fn new(session: Session) -> Self {
+        Self {
+            transcript: Transcript::default(),
+            session,
+            turn: Turn::default(),
+            calls: BTreeMap::new(),
+            reply: Reply::default(),
+            queue: VecDeque::new(),
+        }
+    }
+
+    /// A sentence in the transcript.
+    pub(crate) fn say(&mut self, look: Look, text: &str) {
+        self.transcript.push(Block::of(vec![Part::new(SafeText::prose(text), look)]));
+    }
+}
+
+/// The views of all agents. The session's first agent has one from the start, so that there always is one to show.
+#[derive(Debug)]
+pub(crate) struct Agents {
+    first: AgentView,
+    others: BTreeMap<AgentId, AgentView>,
+    shown: AgentId,
+    /// The state that another agent's view starts with.
+    start: Session,
+}
+
+impl Agents {
+    /// The views before the first event: that of the first agent, which is shown.
+    pub(crate) fn new(start: Session) -> Self {
+        Self { first: AgentView::new(start.clone()), others: BTreeMap::new(), shown: AgentId::root(), start }
+    }
+
+    /// The agent whose view is shown: what is typed is for it.
+    pub(crate) const fn shown_id(&self) -> &AgentId {
+        &self.shown
+    }
+
+    /// The view that is shown.
+    pub(crate) fn shown(&self) -> &AgentView {
+        self.others.get(&self.shown).unwrap_or(&self.first)
+    }
+
+    /// The view that is shown.
+    pub(crate) fn shown_mut(&mut self) -> &mut AgentView {
+        self.others.get_mut(&self.shown).unwrap_or(&mut self.first)
+    }
+
+    /// The view of an agent, which it has from its first event on.
+    pub(crate) fn of(&mut self, agent: &AgentId) -> &mut AgentView {
+        if *agent == AgentId::root() {
+            return &mut self.first;
+        }
+        self.others.entry(agent.clone()).or_insert_with(|| AgentView::new(self.start.clone()))
+    }
+
+    /// The views of the agents that are nobody's sub-agents.
+    pub(crate) fn top_level(&self) -> impl Iterator<Item = &AgentView> {
+        let others = self.others.iter().filter(|(agent, _)| agent.is_top_level());
+        std::iter::once(&self.first).chain(others.map(|(_, view)| view))
+    }
+
+    /// Every view.
+    pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = &mut AgentView> {
+        std::iter::once(&mut self.first).chain(self.others.values_mut())
+    }
+
+    /// Shows the view of another agent; says whether it has one.
+    pub(crate) fn select(&mut self, agent: &AgentId) -> bool {
+        let has_view = *agent == AgentId::root() || self.others.contains_key(agent);
+        if has_view {
+            self.shown = agent.clone();
+        }
+        has_view
+    }
+}
