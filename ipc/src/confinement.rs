@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::path::WirePath;
 use crate::refusal::Refusal;
-use crate::rights::Rights;
+use crate::rights::{NamedPlaces, Rights, RightsSummary};
 
 /// Everything that `sandbox-exec` needs to know to confine one program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -124,10 +124,10 @@ impl Confinement {
         has_private_tmp(&self.rights, &self.project, self.temp.as_ref(), tier)
     }
 
-    /// Its rights in one line; see [`Rights::line`].
-    pub fn line(&self) -> String {
+    /// Its rights in short.
+    pub fn summary(&self) -> RightsSummary {
         let Self { rights, project, temp, environment, .. } = self;
-        rights.line(project, temp.as_ref()).with_caches(environment.caches.as_ref()).to_string()
+        rights.summary(NamedPlaces { project, temp: temp.as_ref(), caches: environment.caches.as_ref() })
     }
 
     /// The confinement as the program sees it in this tier: with a private `/tmp`, that is its temp directory, and variables
@@ -313,7 +313,7 @@ mod tests {
 
     fn seen(confinement: &Confinement, tier: Tier) -> String {
         let seen = confinement.in_tier(tier);
-        seen.line()
+        seen.summary().to_string()
     }
 
     #[test]

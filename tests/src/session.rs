@@ -410,8 +410,8 @@ fn logged(kind: &EventKind) -> String {
     match kind {
         EventKind::WorkerStarted(started) => format!("worker {} started", started.generation),
         EventKind::RightsChanged(changed) => {
-            let line = &changed.rights[changed.rights.rfind('·').unwrap_or(0)..];
-            format!("rights changed for worker {}: {line}", changed.generation)
+            let rights = changed.rights.value().unwrap();
+            format!("rights changed for worker {}: net {}", changed.generation, rights.net)
         }
         EventKind::WorkerEnded { generation, reason } => format!("worker {generation} ended: {reason}"),
         EventKind::ContextAdded { source, .. } => format!("context from {source}"),

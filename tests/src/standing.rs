@@ -23,3 +23,9 @@ pub fn policy(world: &World, temp: &Path, mode: ApprovalMode) -> Policy {
         limits: Limits::default(),
     }
 }
+
+/// The line of rights that are in JSON.
+pub fn line_of(rights: &serde_json::Value) -> String {
+    let rights: ipc::rights::RightsSummary = serde_json::from_value(rights.clone()).unwrap();
+    rights.to_string()
+}

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tests::replies::{done, model_of, shell};
 use tests::session::{Beginning, FrontEnd};
+use tests::standing::line_of;
 use tests::tier::{self, everywhere};
 use tests::{Finished, User, World};
 
@@ -52,9 +53,13 @@ fn a_probe_tells_a_write_root_below_the_hosts_tmp_from_the_private_one() {
             assert_eq!(audit["differences"], json!([]), "{user:?} {tier}");
         }
         assert_ne!(with["ruleset_digest"], without["ruleset_digest"], "{user:?} {tier}");
-        assert_eq!(without["rights"], "rw . $TMPDIR caches · ro / minus hidden · net off", "{user:?} {tier}");
+        assert_eq!(
+            line_of(&without["rights"]),
+            "rw . $TMPDIR caches · ro / minus hidden · net off",
+            "{user:?} {tier}"
+        );
         let line = format!("rw . $TMPDIR caches {} · ro / minus hidden · net off", place.path().display());
-        assert_eq!(with["rights"], line, "{user:?} {tier}");
+        assert_eq!(line_of(&with["rights"]), line, "{user:?} {tier}");
     }
 }
 
@@ -69,7 +74,7 @@ fn a_flag_is_the_reason_for_a_write_below_the_hosts_tmp() {
         assert_eq!(write["because"], format!("it lies in the write root {path}"), "{user:?} {tier}");
         assert_eq!(write["origin"], "--write", "{user:?} {tier}");
         assert_eq!(write["tried"]["outcome"], "done", "{user:?} {tier}");
-        assert!(said["rights"].as_str().unwrap().contains(path), "{user:?} {tier} {said:#}");
+        assert!(line_of(&said["rights"]).contains(path), "{user:?} {tier} {said:#}");
         let said = ask(&world, &["explain", path, "--json"], None);
         assert_ne!(said["path"]["write"]["origin"], "--write", "{user:?} {tier}");
     }
@@ -95,7 +100,7 @@ fn the_log_and_the_models_context_name_a_write_root_below_the_hosts_tmp() {
             assert_ne!(with[digest], without[digest], "{user:?} {tier} {digest}");
         }
         let line = format!("rw . $TMPDIR caches {path} · ro / minus hidden · net off");
-        assert_eq!(with["rights"], line, "{user:?} {tier}");
+        assert_eq!(line_of(&with["rights"]), line, "{user:?} {tier}");
         let told = String::from_utf8_lossy(&server.requests()[0].body).into_owned();
         assert!(told.contains(&format!("your rights: {line}")), "{user:?} {tier}: {told}");
         let probed = ask(&world, &["audit", "--probe", "--json"], Some(place.path()));
@@ -121,12 +126,12 @@ async fn a_change_of_rights_names_a_write_root_below_the_hosts_tmp() {
             assert_ne!(changed[digest], first["data"][digest], "{tier} {digest}");
         }
         let path = place.path().display().to_string();
-        let line = changed["rights"].as_str().unwrap();
+        let line = line_of(&changed["rights"]);
         assert!(line.starts_with(&format!("rw . $TMPDIR {path} · ")), "{tier} {line}");
         front.prompt("begin").await;
         front.until("result").await;
         let told = format!("{:?}", provider.requests().last().unwrap().messages);
-        assert!(told.contains(line), "{tier} {told}");
+        assert!(told.contains(&line), "{tier} {told}");
         front.end().await;
     }
 }

@@ -171,7 +171,7 @@ async fn an_approved_patch_is_carried_out_by_a_worker_of_its_own() {
     assert_eq!(fs::read(site.path("a.txt")).unwrap(), b"new\n");
     let started = notes.started();
     let purpose = started.one_shot.as_ref().unwrap();
-    assert_eq!(purpose.grant, format!("write {}", site.world.project().display()));
+    assert_eq!(purpose.grant.to_string(), format!("write {}", site.world.project().display()));
     assert_eq!((purpose.call, purpose.effect_digest.len()), (CallId(1), 64));
     assert!(matches!(&notes.events[1..], [EventKind::WorkerEnded { generation: Generation(2), .. }]));
     assert!(!alive(started.pid));
@@ -185,7 +185,7 @@ async fn without_the_grant_the_same_effect_is_refused_by_the_kernel() {
     let access = refused(outcome).access.unwrap();
     assert_eq!(access.operation, Operation::Write);
     assert_eq!(fs::read(site.path("a.txt")).unwrap(), b"old\n");
-    assert_eq!(notes.started().one_shot.as_ref().unwrap().grant, "nothing more");
+    assert_eq!(notes.started().one_shot.as_ref().unwrap().grant.to_string(), "nothing more");
 }
 
 #[tokio::test]
@@ -259,7 +259,7 @@ async fn an_answer_that_gives_more_than_was_asked_for_gives_what_was_asked_for()
     assert!(matches!(outcome, Ok(Outcome::Done(_))), "{outcome:?}");
     assert_eq!(fs::read(outside.join("there.txt")).unwrap(), b"untouched\n");
     assert_eq!(fs::read(site.path("made.txt")).unwrap(), b"made\n");
-    assert!(notes.started().rights.contains("net off"), "{}", notes.started().rights);
+    assert!(notes.started().rights.to_string().contains("net off"), "{}", notes.started().rights);
 }
 
 #[tokio::test]

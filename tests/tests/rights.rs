@@ -103,7 +103,7 @@ async fn rights_change_by_a_new_worker_and_the_answer_comes_when_the_old_one_is_
             7 call 1 interrupted
             8 worker 1 ended: ended by signal 15
             9 worker 2 started
-            10 rights changed for worker 2: · net on
+            10 rights changed for worker 2: net on
             11 context from rights
             12 request 2.1
             text "Done."

@@ -4,7 +4,7 @@ use ipc::approval::ApprovalMode;
 use ipc::confinement::Tier;
 use ipc::event::Activity;
 use ipc::path::WirePath;
-use ipc::rights::Network;
+use ipc::rights::{Network, RightsSummary};
 
 use crate::keymap::Keymap;
 
@@ -19,8 +19,8 @@ pub struct Start {
     pub mode: ApprovalMode,
     /// The network.
     pub net: Network,
-    /// The standing rights, in one line.
-    pub rights: String,
+    /// The standing rights.
+    pub rights: RightsSummary,
     /// What this machine enforces; absent until a worker says so.
     pub tier: Option<Tier>,
     /// The model's name.

@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::event::Recorded;
 use crate::id::{AgentId, CallId, ConversationId};
 use crate::path::WirePath;
-use crate::rights::{Grant, Network};
+use crate::rights::{Grant, Network, RightsSummary};
 use crate::tool::Access;
 
 /// Makes parameters that describe a command; `$network` and `$root` are fields of one request alone.
@@ -36,8 +37,8 @@ macro_rules! command_params {
             pub digest: String,
             /// What the command is given beyond the standing rights.
             pub grant: Grant,
-            /// The standing rights, in one line.
-            pub rights: String,
+            /// The standing rights.
+            pub rights: Recorded<RightsSummary>,
             /// How long an answer counts, in milliseconds from the request on.
             pub timeout_ms: u64,
             /// Why, in the agent's own words: a claim.

@@ -14,9 +14,10 @@ use super::{
     AskKind, ExecCommandApprovalParams, ExecCommandApprovalResponse, ExternalToolApprovalResponse,
     FileChanges, NetworkApprovalParams, NetworkApprovalResponse, ReviewDecision,
 };
+use crate::event::Recorded;
 use crate::id::{AgentId, CallId, ConversationId};
 use crate::path::WirePath;
-use crate::rights::Grant;
+use crate::rights::{Grant, RightsSummary};
 use crate::rpc::decode;
 
 /// Asks for exactly this change of files.
@@ -36,8 +37,8 @@ pub struct ApplyPatchApprovalParams {
     pub digest: String,
     /// What the call is given beyond the standing rights.
     pub grant: Grant,
-    /// The standing rights, in one line.
-    pub rights: String,
+    /// The standing rights.
+    pub rights: Recorded<RightsSummary>,
     /// How long an answer counts, in milliseconds from the request on.
     pub timeout_ms: u64,
     /// Why, in the agent's own words: a claim.

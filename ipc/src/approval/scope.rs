@@ -4,7 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::event::Recorded;
 use crate::id::GrantId;
+use crate::rights::Grant;
 
 /// What becomes of a call that the standing rights do not cover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -68,6 +70,14 @@ pub struct SessionGrant {
     pub id: GrantId,
     /// What it covers, in words: `commands that begin with: cargo test`.
     pub covers: String,
-    /// What each match is given beyond the standing rights, in one line.
-    pub grant: String,
+    /// The rights of each match beyond the standing ones; absent where each may write exactly its own files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant: Option<Recorded<Grant>>,
+}
+
+impl SessionGrant {
+    /// The rights of each match beyond the standing ones, in one line.
+    pub fn given(&self) -> String {
+        self.grant.as_ref().map_or_else(|| "write the files that match".to_owned(), ToString::to_string)
+    }
 }

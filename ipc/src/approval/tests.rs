@@ -1,13 +1,19 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::event::Recorded;
 use crate::id::{AgentId, ApprovalId, CallId, GrantId};
 use crate::path::WirePath;
-use crate::rights::{Execution, Grant, Network, Reach, Rights};
+use crate::rights::{Execution, Grant, NamedRoot, Network, Reach, Rights, RightsSummary};
 use crate::tool::Access;
 
 fn grant() -> Grant {
     Grant { write: vec!["/p/a".into()], net: Network::Off, reach: Reach::default() }
+}
+
+fn rights() -> Recorded<RightsSummary> {
+    let read = vec![NamedRoot::Path("/".into())];
+    RightsSummary { read, ..RightsSummary::default() }.into()
 }
 
 fn patch() -> ApplyPatchApprovalParams {
@@ -26,7 +32,7 @@ fn patch() -> ApplyPatchApprovalParams {
         file_changes: FileChanges(changes.into()),
         digest: "ab".to_owned(),
         grant: grant(),
-        rights: "ro /".to_owned(),
+        rights: rights(),
         timeout_ms: 1000,
         reason: Some("because".to_owned()),
         grant_root: Some("/p".into()),
@@ -45,7 +51,7 @@ fn exec() -> ExecCommandApprovalParams {
         network: Some(Network::On),
         digest: "ab".to_owned(),
         grant: grant(),
-        rights: "ro /".to_owned(),
+        rights: rights(),
         timeout_ms: 1000,
         reason: Some("because".to_owned()),
         prefix: Some(vec!["echo".to_owned()]),
@@ -124,7 +130,7 @@ fn a_patch_request_has_its_shape() {
             r#""file_changes":{"/p/a":{"add":{"content":"one\n"}},"/p/b":{"delete":{"content":"two\n"}},"#,
             r#""base64:L3Av/w==":{"update":{"unified_diff":"@@ -1 +1 @@\n","move_path":"/p/d"}}},"digest":"ab","#,
             r#""grant":{"write":["/p/a"],"net":"off","reach":{"host":false,"lan":false,"link_local":false,"metadata":false}},"#,
-            r#""rights":"ro /","timeout_ms":1000,"reason":"because","grant_root":"/p"}}"#
+            r#""rights":{"net":"off","hidden":0,"protected":0},"timeout_ms":1000,"reason":"because","grant_root":"/p"}}"#
         ),
     );
     let bare = ApplyPatchApprovalParams { reason: None, grant_root: None, ..patch() };
@@ -145,7 +151,7 @@ fn a_command_request_has_its_shape() {
             r#""command":["bash","-c","echo \"a  b\" | sh"],"cwd":"/p","environment":[["A","b"]],"access":"write","#,
             r#""network":"on","digest":"ab","#,
             r#""grant":{"write":["/p/a"],"net":"off","reach":{"host":false,"lan":false,"link_local":false,"metadata":false}},"#,
-            r#""rights":"ro /","timeout_ms":1000,"reason":"because","prefix":["echo"],"grant_root":"/p"}}"#
+            r#""rights":{"net":"off","hidden":0,"protected":0},"timeout_ms":1000,"reason":"because","prefix":["echo"],"grant_root":"/p"}}"#
         ),
     );
     let bare = ExecCommandApprovalParams {
@@ -162,7 +168,7 @@ fn a_command_request_has_its_shape() {
             r#"{"method":"execCommandApproval","params":{"conversation_id":"s","agent":"1","call_id":7,"#,
             r#""command":["bash","-c","echo \"a  b\" | sh"],"cwd":"/p","environment":[],"access":"write","digest":"ab","#,
             r#""grant":{"write":["/p/a"],"net":"off","reach":{"host":false,"lan":false,"link_local":false,"metadata":false}},"#,
-            r#""rights":"ro /","timeout_ms":1000}}"#
+            r#""rights":{"net":"off","hidden":0,"protected":0},"timeout_ms":1000}}"#
         ),
     );
 }
@@ -175,7 +181,7 @@ fn a_network_request_has_its_shape() {
             r#"{"method":"networkApproval","params":{"conversation_id":"s","agent":"1","call_id":7,"#,
             r#""command":["bash","-c","echo \"a  b\" | sh"],"cwd":"/p","environment":[],"access":"standing","digest":"ab","#,
             r#""grant":{"write":[],"net":"on","reach":{"host":false,"lan":false,"link_local":false,"metadata":false}},"#,
-            r#""rights":"ro /","timeout_ms":1000,"reason":"because"}}"#
+            r#""rights":{"net":"off","hidden":0,"protected":0},"timeout_ms":1000,"reason":"because"}}"#
         ),
     );
 }
@@ -337,10 +343,21 @@ fn what_is_no_decision_is_none() {
 
 #[test]
 fn a_grant_of_the_session_is_listed() {
-    let grant = SessionGrant { id: GrantId(1), covers: "x".to_owned(), grant: "write /p".to_owned() };
-    let json = r#"{"id":1,"covers":"x","grant":"write /p"}"#;
-    assert_eq!(serde_json::to_string(&grant).unwrap(), json);
-    assert_eq!(serde_json::from_str::<SessionGrant>(json).unwrap(), grant);
+    let grant = Grant { write: vec!["/p".into()], ..Grant::default() };
+    let reach = r#"{"host":false,"lan":false,"link_local":false,"metadata":false}"#;
+    let value = format!(r#","grant":{{"write":["/p"],"net":"off","reach":{reach}}}"#);
+    let sentence = Recorded::Unstructured("write /p".to_owned());
+    for (grant, json, line) in [
+        (Some(grant.into()), value.as_str(), "write /p"),
+        (None, "", "write the files that match"),
+        (Some(sentence), r#","grant":"write /p""#, "write /p"),
+    ] {
+        let grant = SessionGrant { id: GrantId(1), covers: "x".to_owned(), grant };
+        let json = format!(r#"{{"id":1,"covers":"x"{json}}}"#);
+        assert_eq!(serde_json::to_string(&grant).unwrap(), json);
+        assert_eq!(serde_json::from_str::<SessionGrant>(&json).unwrap(), grant);
+        assert_eq!(grant.given(), line);
+    }
 }
 
 proptest! {

@@ -3,10 +3,11 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{Activity, EndReason};
+use super::{Activity, EndReason, Recorded};
 use crate::approval::ApprovalMode;
 use crate::cost::Usd;
 use crate::path::WirePath;
+use crate::rights::RightsSummary;
 
 /// How a session began.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,8 +25,8 @@ pub struct SessionStarted {
     pub model: String,
     /// The provider's name.
     pub provider: String,
-    /// The standing rights, in one line.
-    pub rights: String,
+    /// The standing rights.
+    pub rights: Recorded<RightsSummary>,
 }
 
 /// Another model answers from now on.

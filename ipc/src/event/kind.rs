@@ -15,6 +15,7 @@ use crate::denial::Denial;
 use crate::id::{AgentCall, ApprovalId, CallId, Generation, GrantId, ToolUseId};
 use crate::image::Image;
 use crate::path::WirePath;
+use crate::rights::RightsSummary;
 
 /// What happened.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -100,8 +101,8 @@ pub enum EventKind {
         /// What, why, and how to allow it.
         #[serde(flatten)]
         denial: Denial,
-        /// The agent's rights, in one line.
-        rights: String,
+        /// The agent's rights.
+        rights: Recorded<RightsSummary>,
     },
     /// Somebody is asked whether a call may go beyond the standing rights.
     ApprovalRequested {

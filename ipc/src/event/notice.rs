@@ -25,14 +25,14 @@ words! {
         InterruptedReplyDropped = "interrupted_reply_dropped",
         /// A message was too long, and not sent.
         MessageTooLong = "message_too_long",
+        /// Another model answers from now on.
+        ModelChanged = "model_changed",
+        /// The model may not be changed so.
+        ModelRefused = "model_refused",
+        /// The model is this one already.
+        ModelUnchanged = "model_unchanged",
         /// More denials than are logged.
         MoreDenied = "more_denied",
-        /// The conversation goes on with another model.
-        ModelChanged = "model_changed",
-        /// The model may not be another one now.
-        ModelRefused = "model_refused",
-        /// The model is that already.
-        ModelUnchanged = "model_unchanged",
         /// A message names an agent that is not at work.
         NoAgent = "no_agent",
         /// The project's instructions were not read.
@@ -43,7 +43,7 @@ words! {
         NoWorker = "no_worker",
         /// What was approved for the session was not added.
         NotAdded = "not_added",
-        /// There is no conversation to summarise.
+        /// There is no conversation to summarise, or its summary would be longer.
         NothingToCompact = "nothing_to_compact",
         /// The rights may not be changed so.
         RightsRefused = "rights_refused",

@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Recorded;
 use crate::confinement::Tier;
 use crate::id::{CallId, Generation};
+use crate::rights::{Grant, RightsSummary};
 
 /// A worker that is ready.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,8 +21,8 @@ pub struct WorkerStarted {
     pub landlock_abi: u32,
     /// How many Landlock rules there are.
     pub rules: u32,
-    /// The rights, in one line.
-    pub rights: String,
+    /// The rights.
+    pub rights: Recorded<RightsSummary>,
     /// SHA-256 of the rights, in hexadecimal.
     pub rights_digest: String,
     /// SHA-256 of the rights and of what the kernel holds the worker to them by, in hexadecimal.
@@ -44,8 +46,8 @@ pub struct WorkerStarted {
 pub struct OneShot {
     /// The call that it belongs to.
     pub call: CallId,
-    /// What its rights are beyond the standing ones, in one line.
-    pub grant: String,
+    /// Its rights beyond the standing ones.
+    pub grant: Recorded<Grant>,
     /// SHA-256 of the effect, in hexadecimal.
     pub effect_digest: String,
 }
@@ -58,8 +60,8 @@ pub struct RightsChanged {
     pub generation: Generation,
     /// Its process id.
     pub pid: u32,
-    /// The new rights, in one line.
-    pub rights: String,
+    /// The new rights.
+    pub rights: Recorded<RightsSummary>,
     /// SHA-256 of the rights, in hexadecimal.
     pub rights_digest: String,
     /// SHA-256 of the rights and of what the kernel holds the worker to them by, in hexadecimal.

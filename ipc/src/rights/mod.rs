@@ -9,15 +9,15 @@ mod change;
 mod execution;
 mod grant;
 mod lattice;
-mod line;
 mod network;
 mod roots;
+mod summary;
 mod word;
 
 pub use change::RightsChange;
 pub use execution::{Execution, Limits};
 pub use grant::Grant;
 pub use lattice::Rights;
-pub use line::RightsLine;
-pub use network::{Network, Reach};
+pub use network::{Network, NetworkState, Reach};
+pub use summary::{NamedPlaces, NamedRoot, RightsSummary};
 pub use word::Word;

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::word::Word;
+
 /// The network right.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -14,6 +16,43 @@ pub enum Network {
     Off,
     /// Outbound TCP and UDP.
     On,
+}
+
+/// The network as events, logs and front ends have it. Some hosts alone are a state of the protocol that no rights have yet.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum NetworkState {
+    /// No socket reaches anything outside the sandbox.
+    #[default]
+    Off,
+    /// Outbound TCP and UDP.
+    On,
+    /// These hosts alone, as `NAME` or `NAME:PORT`.
+    Hosts(Vec<String>),
+}
+
+impl From<Network> for NetworkState {
+    fn from(net: Network) -> Self {
+        match net {
+            Network::Off => Self::Off,
+            Network::On => Self::On,
+        }
+    }
+}
+
+/// `off`, `on`, or `on for example.org`.
+impl fmt::Display for NetworkState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Off => f.write_str("off"),
+            Self::On => f.write_str("on"),
+            Self::Hosts(hosts) => {
+                f.write_str("on for")?;
+                hosts.iter().try_for_each(|host| write!(f, " {}", Word(&host.into())))
+            }
+        }
+    }
 }
 
 /// Addresses that the network alone does not lead to: a service that listens there trusts whoever reaches it.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::line::SEPARATOR;
+use super::summary::SEPARATOR;
 use crate::path::WirePath;
 
 /// A path among other words. One of plain characters stands as it is; any other is quoted and escaped, so that no path reads

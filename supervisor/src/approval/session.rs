@@ -35,11 +35,7 @@ impl SessionGrants {
     /// Remembers an approval; gives it as it is listed.
     pub(crate) fn add(&mut self, approved: Approved) -> SessionGrant {
         self.last = self.last.next();
-        let grant = if approved.covered.is_of_files() {
-            "write the files that match".to_owned()
-        } else {
-            approved.grant.to_string()
-        };
+        let grant = (!approved.covered.is_of_files()).then(|| approved.grant.clone().into());
         let listed = SessionGrant { id: self.last, covers: approved.covered.to_string(), grant };
         self.remembered.push(Remembered { id: self.last, approved });
         listed

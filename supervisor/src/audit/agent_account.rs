@@ -7,10 +7,11 @@ use ipc::confinement::Tier;
 use ipc::cost::Usd;
 use ipc::denial::Denial;
 use ipc::event::{
-    Account, ApprovalAnswered, DecidedBy, EventKind, SessionEvent, SubAgentResult, SubAgentSpawned,
+    Account, ApprovalAnswered, DecidedBy, EventKind, Recorded, SessionEvent, SubAgentResult, SubAgentSpawned,
     TokenUsage, WorkerStarted,
 };
 use ipc::id::{AgentId, ApprovalId, CallId, Generation};
+use ipc::rights::{Grant, RightsSummary};
 use serde::Serialize;
 
 use super::account::parent_of;
@@ -72,8 +73,8 @@ pub(super) struct Worker {
     pub generation: Generation,
     /// The tier.
     pub tier: Tier,
-    /// The rights, in one line.
-    pub rights: String,
+    /// The rights.
+    pub rights: Recorded<RightsSummary>,
     /// SHA-256 of the rights.
     pub rights_digest: String,
     /// SHA-256 of the rights and of the rules that the kernel has.
@@ -86,7 +87,7 @@ pub(super) struct Worker {
     pub not_enforced: Vec<String>,
     /// Its rights beyond the standing ones, if it carried out one effect.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub grant: Option<String>,
+    pub grant: Option<Recorded<Grant>>,
     /// The reason of its end; absent where the log has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,

@@ -6,7 +6,7 @@ use std::path::Path;
 use ipc::confinement::{Attempt, Confinement, Tier};
 use ipc::path::WirePath;
 use ipc::probe::Outcome;
-use ipc::rights::Network;
+use ipc::rights::{Network, RightsSummary};
 use serde::Serialize;
 
 use super::places;
@@ -22,8 +22,8 @@ pub(super) struct Effective {
     pub tier: Tier,
     /// The mode.
     pub mode: ApprovalMode,
-    /// The declared rights, in one line.
-    pub rights: String,
+    /// The declared rights.
+    pub rights: RightsSummary,
     /// What names the ruleset, as in the log of a session.
     pub ruleset_digest: String,
     /// Why the tier is not the full one, where the best was asked for.
@@ -83,7 +83,7 @@ impl Effective {
         Ok(Self {
             tier: ruleset.tier,
             mode: standing.mode,
-            rights: standing.line(),
+            rights: standing.summary(),
             ruleset_digest: ruleset_digest(&confinement, &ruleset),
             no_full_tier: ruleset.no_full_tier.clone(),
             not_enforced: ruleset.missing.clone(),

@@ -1,9 +1,10 @@
 //! Findings: places where the events of a log do not agree on what its agents were allowed.
 //!
 //! A log whose chain holds may still tell of a supervisor that did not keep its rules: each rule is checked here by the events
-//! alone. The log has a sub-agent's rights as values and those of a worker by their digest, so that workers are compared by digests.
+//! alone. Logs of older schemas have the rights of a worker by their digest alone, so that workers are compared by digests too.
 
 mod rights;
+mod workers;
 
 use ipc::event::{EventKind, SessionEvent, SubAgentResult};
 use ipc::id::AgentId;
@@ -31,6 +32,8 @@ pub(super) enum Rule {
     DeclaredRights,
     /// A later worker has the same rights, unless a change of rights is logged.
     LoggedChange,
+    /// A later worker of a sub-agent has no more rights than the one before.
+    OnlyNarrower,
     /// A sub-agent's rights are within its parent's and its grant.
     WithinParent,
     /// The user approved each grant.
@@ -46,6 +49,11 @@ pub(super) enum Rule {
 /// The findings of a log, by rule.
 pub(super) fn findings(tree: &Tree) -> Vec<Finding> {
     let mut found = rights::findings(tree);
+    for more in workers::findings(tree) {
+        if !found.iter().any(|other| (other.rule, &other.agent) == (more.rule, &more.agent)) {
+            found.push(more);
+        }
+    }
     for agent in tree.agents().into_iter().filter(|agent| !agent.is_top_level()) {
         found.extend(not_started(agent, tree));
         found.extend(after_result(agent, tree));

@@ -91,9 +91,9 @@ pub(super) fn access(spawned: &SubAgentSpawned) -> String {
 pub(super) fn worker(worker: &Worker) -> String {
     let Worker { generation, tier, rights, ruleset_digest, grant, ended, .. } = worker;
     let held = match grant {
-        None => format!("worker {generation} ({tier}): {}", line(rights)),
+        None => format!("worker {generation} ({tier}): {}", line(&rights.to_string())),
         Some(grant) => {
-            format!("one-shot worker {generation} ({tier}): beside the rights {}", line(grant))
+            format!("one-shot worker {generation} ({tier}): beside the rights {}", line(&grant.to_string()))
         }
     };
     let Worker { landlock_abi, rules, not_enforced, .. } = worker;

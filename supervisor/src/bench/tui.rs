@@ -79,7 +79,7 @@ fn model(setup: &Setup) -> Result<Model, BenchError> {
         activity: Activity::Execute,
         mode: ApprovalMode::Ask,
         net: Network::Off,
-        rights: standing.line(),
+        rights: standing.summary(),
         tier: Some(Tier::Full),
         model: "measured".to_owned(),
         keymap: Keymap::new(&[])?,

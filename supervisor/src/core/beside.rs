@@ -72,7 +72,7 @@ impl Agent {
         for refusal in refused {
             let Some(denial) = self.seen.refused_by_rules(refusal) else { continue };
             if self.beside.is_news(&denial) {
-                let rights = self.seen.line();
+                let rights = self.seen.summary().into();
                 self.log_seen_by(Observer::Supervisor, EventKind::Denied { call: None, denial, rights });
             } else if self.beside.overflows(&denial) {
                 self.notice(

@@ -165,7 +165,7 @@ impl Agent {
         for denial in denials {
             let seen = denial.layer == Layer::Policy || denial.program.is_some();
             let observed_by = if seen { Observer::Supervisor } else { observed_by };
-            let rights = standing.line();
+            let rights = standing.summary().into();
             self.log_seen_by(observed_by, EventKind::Denied { call: Some(call), denial, rights });
         }
     }

@@ -178,7 +178,7 @@ impl Agent {
         self.log(EventKind::RightsChanged(RightsChanged {
             generation: worker.generation,
             pid: worker.pid,
-            rights: self.seen.line(),
+            rights: self.seen.summary().into(),
             rights_digest: worker.rights_digest,
             ruleset_digest: worker.ruleset_digest,
         }));

@@ -73,6 +73,7 @@ mod tests {
     use ipc::denial::{Denial, Layer, Object, Operation};
     use ipc::event::ApprovalAnswered;
     use ipc::id::{CallId, ToolUseId};
+    use ipc::rights::RightsSummary;
     use serde_json::value::RawValue;
 
     use super::*;
@@ -109,7 +110,7 @@ mod tests {
             grade,
             errno: None,
         };
-        EventKind::Denied { call: Some(CallId(2)), denial, rights: String::new() }
+        EventKind::Denied { call: Some(CallId(2)), denial, rights: RightsSummary::default().into() }
     }
 
     fn answered(decision: ReviewDecision) -> EventKind {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use ipc::approval::ApprovalMode;
 use ipc::confinement::{Confinement, Environment, Tier};
 use ipc::id::{AgentId, ConversationId, Generation};
+use ipc::rights::RightsSummary;
 use serde::{Deserialize, Serialize};
 
 use super::{AgentRun, Shared};
@@ -24,8 +25,8 @@ pub struct Live {
     pub tier: Tier,
     /// What becomes of a call beyond the rights.
     pub mode: ApprovalMode,
-    /// Its rights, in one line.
-    pub rights: String,
+    /// Its rights.
+    pub rights: RightsSummary,
     /// What names the ruleset, as in the log.
     pub ruleset_digest: String,
     /// What it is confined by. No variable of its environment is told.
@@ -46,7 +47,7 @@ impl AgentRun {
             pid: worker.pid,
             tier: worker.ruleset.tier,
             mode: self.agent.standing().mode,
-            rights: self.worker.confinement().line(),
+            rights: self.worker.confinement().summary(),
             ruleset_digest,
             confinement: Confinement {
                 environment: Environment::default(),

@@ -181,7 +181,7 @@ impl OneShot {
     ) -> Result<Outcome, OneShotError> {
         let effect_digest = effect_digest(&self.effect)?;
         let mut started = worker_started(&worker, confinement);
-        let grant = self.grant().to_string();
+        let grant = self.grant().into();
         started.one_shot = Some(Purpose { call: self.call, grant, effect_digest });
         journal.log(EventKind::WorkerStarted(started)).await?;
         if cancelled.try_recv().is_ok() {

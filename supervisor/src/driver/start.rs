@@ -155,7 +155,7 @@ pub(super) fn worker_started(worker: &StartedWorker, confinement: &Confinement) 
         tier: worker.ruleset.tier,
         landlock_abi: worker.ruleset.landlock_abi,
         rules: worker.ruleset.rules,
-        rights: confinement.line(),
+        rights: confinement.summary().into(),
         rights_digest: digests.rights,
         ruleset_digest: digests.ruleset,
         one_shot: None,

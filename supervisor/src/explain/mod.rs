@@ -20,6 +20,7 @@ mod tried;
 use std::io::Write;
 
 use ipc::confinement::Tier;
+use ipc::rights::RightsSummary;
 use serde::Serialize;
 
 use self::address::AddressExplained;
@@ -43,8 +44,8 @@ struct Explanation {
     tier: Tier,
     /// What becomes of a call beyond the rights.
     mode: ApprovalMode,
-    /// The rights, in one line.
-    rights: String,
+    /// The rights.
+    rights: RightsSummary,
     /// What is said.
     #[serde(flatten)]
     said: Said,
@@ -122,7 +123,7 @@ async fn explain(args: &ExplainArgs) -> Result<Explanation, ExplainError> {
         Subject::Address(address) => Said::Address(AddressExplained::new(address, &policy)),
         Subject::Command(command) => Said::Command(CommandExplained::new(command, &policy)),
     };
-    Ok(Explanation { tier: ruleset.tier, mode: standing.mode, rights: standing.line(), said })
+    Ok(Explanation { tier: ruleset.tier, mode: standing.mode, rights: standing.summary(), said })
 }
 
 fn print(explanation: &Explanation, json: bool) -> std::io::Result<()> {

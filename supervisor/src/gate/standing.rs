@@ -8,7 +8,7 @@ use ipc::confinement::{Tier, rights_in_tier};
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::path::WirePath;
 use ipc::refusal::{Refusal, Target};
-use ipc::rights::{Grant, Network, Reach, Rights};
+use ipc::rights::{Grant, NamedPlaces, Network, Reach, Rights, RightsSummary};
 use ipc::tool::{CommandExit, CommandResult};
 use libc::{EACCES, EBUSY, EPERM};
 
@@ -94,10 +94,15 @@ impl Standing {
         Self { rights, temp, tier, read_only, ..self.clone() }
     }
 
-    /// The rights in one line.
+    /// The rights in short.
+    pub fn summary(&self) -> RightsSummary {
+        let Self { project, temp, caches, .. } = self;
+        self.rights.summary(NamedPlaces { project, temp: temp.as_ref(), caches: caches.as_ref() })
+    }
+
+    /// The rights in one line, as the model reads them.
     pub fn line(&self) -> String {
-        let line = self.rights.line(&self.project, self.temp.as_ref());
-        line.with_caches(self.caches.as_ref()).to_string()
+        self.summary().to_string()
     }
 
     /// Whether `path` may be changed.

@@ -461,6 +461,6 @@ fn session_started(options: &SessionOptions, standing: &Standing, provider: &str
         mode: standing.mode,
         model: options.model.name.clone(),
         provider: provider.to_owned(),
-        rights: standing.line(),
+        rights: standing.summary().into(),
     }
 }

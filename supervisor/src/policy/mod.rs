@@ -98,6 +98,8 @@ impl Policy {
 
 #[cfg(test)]
 mod tests {
+    use ipc::rights::NamedPlaces;
+
     use super::*;
 
     fn policy(mode: ApprovalMode) -> Policy {
@@ -116,7 +118,8 @@ mod tests {
     }
 
     fn line(rights: &Rights) -> String {
-        rights.line(&"/p".into(), Some(&"/tmp/bw-1".into())).to_string()
+        let places = NamedPlaces { project: &"/p".into(), temp: Some(&"/tmp/bw-1".into()), caches: None };
+        rights.summary(places).to_string()
     }
 
     #[test]

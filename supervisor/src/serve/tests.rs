@@ -10,7 +10,7 @@ use ipc::event::SCHEMA;
 use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
 use ipc::id::{AgentId, ApprovalId, CallId, ConversationId};
 use ipc::image::MediaType;
-use ipc::rights::{Grant, Network, Reach, RightsChange};
+use ipc::rights::{Grant, Network, Reach, RightsChange, RightsSummary};
 use ipc::rpc::{Attachment, ErrorObject, ErrorWord, Line, NewConversationParams};
 use ipc::tool::Access;
 use serde_json::{Value, json};
@@ -103,7 +103,7 @@ impl Core {
             network: None,
             digest: "d".to_owned(),
             grant: Grant::default(),
-            rights: "r".to_owned(),
+            rights: RightsSummary::default().into(),
             timeout_ms: 1000,
             reason: None,
             prefix: None,

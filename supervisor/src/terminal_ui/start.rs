@@ -17,7 +17,7 @@ pub(super) fn of(session: &Session, effective: &Effective, size: Size) -> Result
         activity: ACTIVITY,
         mode: standing.mode,
         net: standing.rights.net,
-        rights: standing.line(),
+        rights: standing.summary(),
         // Known once the first worker has started.
         tier: None,
         model: effective.model().to_owned(),

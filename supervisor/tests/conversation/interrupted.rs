@@ -14,7 +14,8 @@ use supervisor::provider::anthropic::{Anthropic, Config};
 use supervisor::provider::chat::{self, OpenAiChat};
 use supervisor::provider::responses::Responses;
 use supervisor::provider::{
-    ModelProvider, ModelRequest, ProviderKind, ReplayProvider, RequestOptions, StopReason, StreamEvent,
+    ContentBlock, ModelProvider, ModelRequest, ProviderKind, ReplayProvider, RequestOptions, StopReason,
+    StreamEvent,
 };
 
 use crate::driver::config;
@@ -116,12 +117,19 @@ fn interrupted_after(events: &[StreamEvent]) -> (ModelRequest, String) {
     (play.request().1, shown)
 }
 
-/// The texts of a reply, block by block, as far as they came.
+/// The texts of a reply, block by block, as far as they came. A block that is closed is what it is closed with: one of our
+/// streams has other words there than before.
 fn texts(events: &[StreamEvent]) -> Vec<String> {
     let mut texts = BTreeMap::<usize, String>::new();
     for event in events {
-        if let StreamEvent::TextDelta { index, text } = event {
-            texts.entry(*index).or_default().push_str(text);
+        match event {
+            StreamEvent::TextDelta { index, text } => texts.entry(*index).or_default().push_str(text),
+            StreamEvent::BlockClosed { index, block } => {
+                if let ContentBlock::Text { text } = &block.content {
+                    texts.insert(*index, text.clone());
+                }
+            }
+            _ => {}
         }
     }
     texts.into_values().filter(|text| !text.trim().is_empty()).collect()

@@ -6,9 +6,11 @@ use serde_json::{Map, Value};
 use tests::{Finished, World};
 
 /// Members that are counted or measured anew in each run.
-const MEASURED: [&str; 8] = [
+const MEASURED: [&str; 10] = [
     "duration_ms",
+    "hidden",
     "landlock_abi",
+    "protected",
     "rules",
     "startup_us",
     "time_ms",
@@ -108,7 +110,8 @@ impl<'a> Normal<'a> {
             }
             Value::Object(members) => {
                 // What a machine does not enforce is its own, and so is whether another agent has its devices.
-                let members = members.into_iter().filter(|(name, _)| name != "not_enforced");
+                let own = ["not_enforced", "no_full_tier"];
+                let members = members.into_iter().filter(|(name, _)| !own.contains(&name.as_str()));
                 let normal = members.map(|(name, value)| (self.text(&name), self.normal(&name, value)));
                 Value::Object(normal.collect())
             }

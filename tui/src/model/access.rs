@@ -1,6 +1,8 @@
-//! The access of the agent in plain words, out of the one line that says its rights.
+//! The access of the agent in plain words, by its rights.
 
 use ipc::confinement::Tier;
+use ipc::event::Recorded;
+use ipc::rights::{Execution, NamedRoot, NetworkState, RightsSummary};
 
 /// The sandbox in plain words, by its tier; nothing while no worker has started.
 pub(crate) const fn sandbox(tier: Option<Tier>) -> &'static str {
@@ -11,60 +13,75 @@ pub(crate) const fn sandbox(tier: Option<Tier>) -> &'static str {
     }
 }
 
-/// A line of rights in plain words: `read-only · network off · secrets hidden`.
-pub(crate) fn plain(rights: &str) -> String {
-    // No path in the line has the separator in it.
-    let mut items: Vec<&str> = rights.split(" · ").collect();
-    let written = items.first().and_then(|item| item.strip_prefix("rw ")).map(str::to_owned);
-    if written.is_some() {
-        items.remove(0);
+/// Rights in plain words: `read-only · network off · secrets hidden`.
+pub(crate) fn plain(rights: &RightsSummary) -> String {
+    let reach = if rights.net == NetworkState::Off { String::new() } else { rights.reach.to_string() };
+    let mut words = vec![writes(&rights.write), format!("network {}{reach}", rights.net)];
+    if rights.exec == Execution::Denied {
+        words.push("no commands".to_owned());
     }
-    let mut words = vec![writes(&written.unwrap_or_default())];
-    for item in items.iter().skip(1) {
-        words.push(
-            item.strip_prefix("net ").map_or_else(|| (*item).to_owned(), |net| format!("network {net}")),
-        );
-    }
-    match items.first() {
-        Some(read) if read.ends_with(" minus hidden") => words.push("secrets hidden".to_owned()),
-        _ => {}
+    if rights.hidden > 0 {
+        words.push("secrets hidden".to_owned());
     }
     words.join(" · ")
 }
 
+/// Rights of an event in plain words; the sentence of an older schema as it is.
+pub(crate) fn recorded(rights: &Recorded<RightsSummary>) -> String {
+    rights.value().map_or_else(|| rights.to_string(), plain)
+}
+
 /// The private temp directory and caches are not worth a word.
-fn writes(roots: &str) -> String {
-    let is_private = |root: &&str| ["$TMPDIR", "caches"].contains(root);
-    let (project, others): (Vec<_>, Vec<_>) =
-        roots.split(' ').filter(|root| !root.is_empty() && !is_private(root)).partition(|root| *root == ".");
-    match (project.is_empty(), others.is_empty()) {
-        (true, true) => "read-only".to_owned(),
-        (false, true) => "writes in the project".to_owned(),
-        (true, false) => format!("writes in {}", others.join(" ")),
-        (false, false) => format!("writes in the project, {}", others.join(" ")),
+fn writes(roots: &[NamedRoot]) -> String {
+    let in_project = roots.contains(&NamedRoot::Project);
+    let others = roots.iter().filter(|root| matches!(root, NamedRoot::Path(_)));
+    let others: Vec<_> = others.map(ToString::to_string).collect();
+    match (in_project, others.is_empty()) {
+        (false, true) => "read-only".to_owned(),
+        (true, true) => "writes in the project".to_owned(),
+        (false, false) => format!("writes in {}", others.join(" ")),
+        (true, false) => format!("writes in the project, {}", others.join(" ")),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use ipc::rights::Reach;
+
     use super::*;
 
     #[test]
     fn rights_read_as_plain_words() {
-        for (rights, words) in [
-            ("rw $TMPDIR caches · ro / minus hidden · net off", "read-only · network off · secrets hidden"),
-            (
-                "rw . $TMPDIR · ro / minus hidden · net on +host",
-                "writes in the project · network on +host · secrets hidden",
-            ),
-            (
-                "rw . $TMPDIR /srv \"/a b\" · ro / · net off · no commands",
-                "writes in the project, /srv \"/a b\" · network off · no commands",
-            ),
-            ("rw /srv · ro / minus hidden · net off", "writes in /srv · network off · secrets hidden"),
-            ("ro nothing · net off", "read-only · network off"),
-        ] {
-            assert_eq!(plain(rights), words, "{rights}");
-        }
+        use NamedRoot::{Caches, Path, Project, Temp};
+        let plain = |write: &[NamedRoot], net, hidden, exec| {
+            let reach = Reach { host: true, ..Reach::default() };
+            plain(&RightsSummary {
+                write: write.to_vec(),
+                net,
+                reach,
+                hidden,
+                exec,
+                ..RightsSummary::default()
+            })
+        };
+        let (off, on) = (NetworkState::Off, NetworkState::On);
+        let (srv, blank) = (Path("/srv".into()), Path("/a b".into()));
+        let allowed = Execution::Allowed;
+        assert_eq!(
+            plain(&[Temp, Caches], off.clone(), 2, allowed),
+            "read-only · network off · secrets hidden"
+        );
+        assert_eq!(
+            plain(&[Project, Temp], on, 1, allowed),
+            "writes in the project · network on +host · secrets hidden"
+        );
+        assert_eq!(
+            plain(&[Project, Temp, srv.clone(), blank], off.clone(), 0, Execution::Denied),
+            r#"writes in the project, /srv "/a b" · network off · no commands"#
+        );
+        assert_eq!(plain(&[srv], off.clone(), 1, allowed), "writes in /srv · network off · secrets hidden");
+        assert_eq!(plain(&[], off, 0, allowed), "read-only · network off");
+        let hosts = NetworkState::Hosts(vec!["a.example".to_owned()]);
+        assert_eq!(plain(&[], hosts, 0, allowed), "read-only · network on for a.example +host");
     }
 }

@@ -2,8 +2,8 @@
 
 use ipc::approval::{ApprovalMode, SessionGrant};
 use ipc::confinement::Tier;
-use ipc::event::Account;
-use ipc::rights::Network;
+use ipc::event::{Account, Recorded};
+use ipc::rights::{Network, NetworkState, RightsSummary};
 
 use crate::start::Start;
 
@@ -12,7 +12,7 @@ use crate::start::Start;
 pub(crate) struct Session {
     pub mode: ApprovalMode,
     pub net: Network,
-    pub rights: String,
+    pub rights: RightsSummary,
     /// Absent while no worker has started.
     pub tier: Option<Tier>,
     pub model: String,
@@ -46,11 +46,10 @@ impl Session {
         }
     }
 
-    /// Other rights are in force: a worker that was verified has them.
-    pub(crate) fn set_rights(&mut self, rights: &str) {
-        rights.clone_into(&mut self.rights);
-        // The line is the supervisor's own; its part about the network is the last but one at most.
-        let on = rights.split(" · ").any(|part| part == "net on" || part.starts_with("net on +"));
-        self.net = if on { Network::On } else { Network::Off };
+    /// Other rights are in force: a worker that was verified has them. A sentence of an older schema says nothing of now.
+    pub(crate) fn set_rights(&mut self, rights: &Recorded<RightsSummary>) {
+        let Some(rights) = rights.value() else { return };
+        self.net = if rights.net == NetworkState::Off { Network::Off } else { Network::On };
+        self.rights.clone_from(rights);
     }
 }

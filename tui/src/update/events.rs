@@ -109,7 +109,7 @@ fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> 
         EventKind::Denied { call: Some(call), denial, rights } => {
             denial::show(view, &event.agent, call, &denial);
             if let Some(call) = view.calls.get_mut(&call) {
-                call.told(&denial, &rights);
+                call.told(&denial, &rights.to_string());
             }
         }
         EventKind::Denied { call: None, denial, .. } => {
@@ -141,7 +141,7 @@ fn state_changed(view: &mut AgentView, now: Moment, kind: EventKind) -> bool {
         EventKind::RightsChanged(changed) => {
             view.session.set_rights(&changed.rights);
             view.session.pending = view.session.pending.filter(|pending| matches!(pending, Pending::Mode(_)));
-            view.say(Look::Notice, &format!("access: {}", access::plain(&changed.rights)));
+            view.say(Look::Notice, &format!("access: {}", access::recorded(&changed.rights)));
         }
         EventKind::WorkerStarted(started) => worker_started(view, &started),
         EventKind::ProtocolViolation { violation, .. } => {
@@ -189,9 +189,9 @@ fn compaction_started(view: &mut AgentView, now: Moment, started: &CompactionSta
 
 fn session_started(view: &mut AgentView, started: SessionStarted) {
     view.session.model = started.model;
-    if started.rights != view.session.rights {
+    if started.rights.value() != Some(&view.session.rights) {
         view.session.set_rights(&started.rights);
-        view.say(Look::Notice, &format!("access: {}", access::plain(&started.rights)));
+        view.say(Look::Notice, &format!("access: {}", access::recorded(&started.rights)));
     }
 }
 
@@ -283,7 +283,7 @@ fn allowed_by_grant(view: &mut AgentView, answered: &ApprovalAnswered, id: Grant
 }
 
 fn grant_added(view: &mut AgentView, grant: SessionGrant) {
-    let SessionGrant { id, covers, grant: given } = &grant;
+    let (SessionGrant { id, covers, .. }, given) = (&grant, grant.given());
     view.say(
         Look::Notice,
         &format!("approved for the session as {id}: {covers} · {given} · :revoke {id} takes it back"),

@@ -116,7 +116,7 @@ fn rights(model: &mut Model) {
     };
     let facts = [
         ("access", access::plain(&session.rights)),
-        ("exactly", session.rights.clone()),
+        ("exactly", session.rights.to_string()),
         ("mode", format!("{}: {}", session.mode, about(session.mode))),
         ("sandbox", sandbox),
         ("model", session.model.clone()),
@@ -140,7 +140,7 @@ fn grants(model: &mut Model) {
     let grants = &model.agents.shown().session.grants;
     let mut parts =
         vec![Part::new(SafeText::line("approved for the session (:revoke N takes back)"), Look::Heading)];
-    let lines = grants.iter().map(|grant| format!("{}  {} · {}", grant.id, grant.covers, grant.grant));
+    let lines = grants.iter().map(|grant| format!("{}  {} · {}", grant.id, grant.covers, grant.given()));
     parts.extend(lines.map(|line| Part::new(SafeText::line(&line), Look::Output)));
     if grants.is_empty() {
         parts.push(Part::new(SafeText::line("nothing"), Look::Output));

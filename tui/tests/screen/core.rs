@@ -10,7 +10,7 @@ use ipc::event::{
 };
 use ipc::frontend::UiEventKind;
 use ipc::id::{AgentId, ApprovalId, CallId, EventId, Generation};
-use ipc::rights::{Grant, Network};
+use ipc::rights::{Grant, NamedRoot, Network, RightsSummary};
 use ipc::tool::Access;
 use serde_json::value::RawValue;
 
@@ -41,12 +41,18 @@ pub(crate) fn exec(command: &str) -> ExecCommandApprovalParams {
         network: None,
         digest: "d1".to_owned(),
         grant: Grant { write: vec!["/home/me/project".into()], ..Grant::default() },
-        rights: "rw $TMPDIR · ro / minus hidden · net off".to_owned(),
+        rights: read_only().into(),
         timeout_ms: 300_000,
         reason: Some("the tests have to run".to_owned()),
         prefix: Some(["cargo", "test"].map(str::to_owned).to_vec()),
         grant_root: Some("/home/me/project".into()),
     }
+}
+
+/// `rw $TMPDIR · ro / minus hidden · net off`
+pub(crate) fn read_only() -> RightsSummary {
+    let read = vec![NamedRoot::Path("/".into())];
+    RightsSummary { write: vec![NamedRoot::Temp], read, hidden: 9, ..RightsSummary::default() }
 }
 
 pub(crate) fn patch(files: &[(&str, FileChange)]) -> ApplyPatchApprovalParams {
@@ -58,7 +64,7 @@ pub(crate) fn patch(files: &[(&str, FileChange)]) -> ApplyPatchApprovalParams {
         file_changes: FileChanges(files.collect()),
         digest: "d2".to_owned(),
         grant: Grant { write: vec!["/home/me/project/src/lib.rs".into()], ..Grant::default() },
-        rights: "rw $TMPDIR · ro / minus hidden · net off".to_owned(),
+        rights: read_only().into(),
         timeout_ms: 300_000,
         reason: None,
         grant_root: None,
@@ -163,11 +169,11 @@ impl Seat {
         }));
     }
 
-    pub(crate) fn change_rights(&mut self, rights: &str) {
+    pub(crate) fn change_rights(&mut self, rights: RightsSummary) {
         self.log(EventKind::RightsChanged(RightsChanged {
             generation: Generation(2),
             pid: 1,
-            rights: rights.to_owned(),
+            rights: rights.into(),
             rights_digest: String::new(),
             ruleset_digest: String::new(),
         }));
@@ -187,6 +193,6 @@ pub(crate) fn denial() -> EventKind {
             grade: Grade::Likely,
             errno: Some(13),
         },
-        rights: "rw . $TMPDIR · ro / minus hidden · net off".to_owned(),
+        rights: RightsSummary { write: vec![NamedRoot::Project, NamedRoot::Temp], ..read_only() }.into(),
     }
 }

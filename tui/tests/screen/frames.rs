@@ -12,11 +12,12 @@ use ipc::event::{
 };
 use ipc::frontend::{UiEventKind, UserActionKind};
 use ipc::id::CallId;
+use ipc::rights::{NetworkState, RightsSummary};
 use ratatui::style::Modifier;
 use serde_json::json;
 use tui::{Colour, Msg};
 
-use crate::core::denial;
+use crate::core::{denial, read_only};
 use crate::seat::{Seat, start};
 
 /// A turn with a bit of everything.
@@ -329,7 +330,7 @@ fn the_network_is_said_to_be_on_when_it_is() {
      INSERT  execute · ask · net off → on … · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0
     read-only · network off · secrets hidden
     ");
-    seat.change_rights("rw $TMPDIR · ro / minus hidden · net on");
+    seat.change_rights(RightsSummary { net: NetworkState::On, ..read_only() });
     assert_snapshot!(status(&seat), @r"
     ────────────────────────────────────────────────────────────────────────────────
      INSERT  execute · ask · net on · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0

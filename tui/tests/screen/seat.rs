@@ -7,7 +7,7 @@ use ipc::approval::ApprovalMode;
 use ipc::confinement::Tier;
 use ipc::event::Activity;
 use ipc::frontend::{UiEvent, UiEventKind, UserActionKind};
-use ipc::rights::Network;
+use ipc::rights::{NamedRoot, Network, RightsSummary};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::{Buffer, Cell};
@@ -16,6 +16,8 @@ use tui::keymap::Keymap;
 use tui::{
     Action, Capabilities, Colour, Model, Moment, Msg, Previews, Shown, Start, next_tick, update, view,
 };
+
+use crate::core::read_only;
 
 /// A model, its screen, and a clock that stands still until it is told.
 pub(crate) struct Seat {
@@ -36,7 +38,7 @@ pub(crate) fn start(size: (u16, u16)) -> Start {
         activity: Activity::Execute,
         mode: ApprovalMode::Ask,
         net: Network::Off,
-        rights: "rw $TMPDIR caches · ro / minus hidden · net off".to_owned(),
+        rights: RightsSummary { write: vec![NamedRoot::Temp, NamedRoot::Caches], ..read_only() },
         tier: Some(Tier::Full),
         model: "claude-opus-4-5".to_owned(),
         keymap: Keymap::new(&[]).unwrap(),

@@ -6,7 +6,7 @@ use ipc::event::{ApprovalAnswered, DecidedBy, EndReason, EventKind, NoticeCode};
 use ipc::frontend::UserActionKind;
 use ipc::id::{CallId, GrantId};
 use ipc::image::Image;
-use ipc::rights::{Network, RightsChange};
+use ipc::rights::{Grant, Network, RightsChange};
 use tui::{Action, Msg};
 
 use crate::seat::Seat;
@@ -327,7 +327,8 @@ fn after_an_interruption_pictures_are_given_back_too() {
 fn a_call_that_a_grant_allows_names_the_grant() {
     let mut seat = Seat::new(80, 24);
     let covers = "commands that begin with: cargo test".to_owned();
-    let grant = SessionGrant { id: GrantId(1), covers, grant: "write /home/me/project".to_owned() };
+    let given = Grant { write: vec!["/home/me/project".into()], ..Grant::default() };
+    let grant = SessionGrant { id: GrantId(1), covers, grant: Some(given.into()) };
     seat.log(EventKind::GrantAdded(grant));
     seat.log(EventKind::ApprovalAnswered(ApprovalAnswered {
         call: CallId(9),

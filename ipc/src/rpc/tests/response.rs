@@ -5,7 +5,7 @@ use crate::approval::{
     ApprovalAnswer, ExecCommandApprovalParams, ExecCommandApprovalResponse, ReviewDecision, ServerRequest,
 };
 use crate::id::{AgentId, CallId};
-use crate::rights::Grant;
+use crate::rights::{Grant, RightsSummary};
 use crate::tool::Access;
 
 fn request() -> ServerRequest {
@@ -20,7 +20,7 @@ fn request() -> ServerRequest {
         network: None,
         digest: String::new(),
         grant: Grant::default(),
-        rights: String::new(),
+        rights: RightsSummary::default().into(),
         timeout_ms: 1,
         reason: None,
         prefix: None,

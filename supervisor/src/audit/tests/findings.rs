@@ -138,3 +138,43 @@ fn a_sub_agent_was_started_before_it_did_anything() {
     insta::assert_snapshot!(findings(&log()), @"Started: agent 1.1 has events before any that says that it was started");
     insta::assert_snapshot!(findings(&log().spawned("1.1", json!({}))), @"Started: agent 1.1 has events before any that says that it was started");
 }
+
+/// A worker whose rights the log has as a value.
+fn worker(log: Log, agent: &str, generation: u32, write: &Value) -> Log {
+    let digest = format!("d{generation}");
+    let data = json!({
+        "generation": generation, "pid": 7, "tier": "floor", "landlock_abi": 7, "rules": 12,
+        "rights": {"write": write, "net": "off"}, "rights_digest": digest, "ruleset_digest": "r", "startup_us": 1,
+    });
+    let log = log.with(agent, "worker_started", data);
+    log.with(agent, "rights_changed", changed(generation, &digest))
+}
+
+fn begun(write: &Value) -> Log {
+    let data = json!({
+        "version": "0", "project": "/p", "activity": "execute", "mode": "auto", "model": "m", "provider": "p",
+        "rights": "ro /",
+    });
+    worker(Log::new().with("1", "session_started", data), "1", 1, write)
+}
+
+#[test]
+fn a_worker_of_a_sub_agent_has_no_more_than_its_parent_at_that_time() {
+    let log =
+        |parent: &Value, child: &Value| worker(begun(parent).spawned("1.1", json!({})), "1.1", 1, child);
+    let (project, source) = (json!(["project", "temp"]), json!([{"path": "/p/src"}, "temp"]));
+    insta::assert_snapshot!(findings(&log(&project, &source)), @"");
+    insta::assert_snapshot!(findings(&log(&project, &project)), @"");
+    insta::assert_snapshot!(findings(&log(&source, &project)), @"WithinParent: worker 1 of agent 1.1 has more rights than its parent and its grant: rw . $TMPDIR · ro / · net off");
+    insta::assert_snapshot!(findings(&log(&project, &json!(["caches"]))), @"WithinParent: worker 1 of agent 1.1 has more rights than its parent and its grant: rw caches · ro / · net off");
+}
+
+#[test]
+fn the_rights_of_a_sub_agent_only_narrow() {
+    let (project, source) = (json!(["project"]), json!([{"path": "/p/src"}]));
+    let log = || begun(&project).spawned("1.1", json!({}));
+    insta::assert_snapshot!(findings(&worker(worker(log(), "1.1", 1, &project), "1.1", 2, &source)), @"");
+    insta::assert_snapshot!(findings(&worker(worker(log(), "1.1", 1, &source), "1.1", 2, &project)), @"OnlyNarrower: worker 2 of agent 1.1 has more rights than the worker before: rw . · ro / · net off");
+    // What the user turns on reaches the agent of the top level alone.
+    insta::assert_snapshot!(findings(&worker(begun(&source), "1", 2, &project)), @"");
+}

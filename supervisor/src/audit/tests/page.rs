@@ -87,8 +87,10 @@ const HOSTILE: &[&str] = &[
 
 /// A log in which a text stands wherever a text of others can stand.
 fn everywhere(text: &str) -> Log {
+    // No path has a NUL.
+    let name = text.replace('\0', "");
     let denied = json!({
-        "layer": "landlock", "operation": "write", "object": {"path": format!("/p/{text}")}, "program": text,
+        "layer": "landlock", "operation": "write", "object": {"path": format!("/p/{name}")}, "program": text,
         "missing_right": text, "grade": "likely", "rights": text,
     });
     let call = json!({"call": 1, "tool_use": text, "name": text, "input": {"command": text}});
@@ -96,12 +98,12 @@ fn everywhere(text: &str) -> Log {
         json!({"call": 1, "tool_use": text, "status": "failed", "content": text, "duration_ms": 1});
     let answered =
         json!({"call": 1, "decision": {"decision": "denied", "message": text}, "by": "user", "cause": text});
-    let restored = json!({"places": [{"path": text, "what": {"keys": [text]}, "restored": true}]});
+    let restored = json!({"places": [{"path": name, "what": {"keys": [text]}, "restored": true}]});
     Log::new()
         .said("1", text)
         .spawned(
             "1.1",
-            json!({"task": text, "model": text, "write": [format!("/p/{text}")], "rights_digest": text}),
+            json!({"task": text, "model": text, "write": [format!("/p/{name}")], "rights_digest": text}),
         )
         .worker("1.1", 1, text)
         .with("1.1", "worker_ended", json!({"generation": 1, "reason": text}))

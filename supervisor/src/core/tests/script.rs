@@ -396,7 +396,7 @@ fn event(kind: &EventKind) -> String {
                 cause.as_deref().unwrap_or("-")
             )
         }
-        EventKind::GrantAdded(grant) => format!("grant {}: {} ({})", grant.id, grant.covers, grant.grant),
+        EventKind::GrantAdded(grant) => format!("grant {}: {} ({})", grant.id, grant.covers, grant.given()),
         EventKind::GrantRevoked { id } => format!("grant {id} revoked"),
         EventKind::ModeChanged { mode } => format!("mode {mode}"),
         EventKind::ModelChanged(ModelChanged { from, to, new_context }) => {

@@ -92,11 +92,12 @@ impl Reader {
                 Err(FrameError::Truncated) => return Stop::Violation("its last frame was cut".to_owned()),
                 Err(error) => return Stop::Violation(error.to_string()),
             };
-            if let Err(violation) = self.admit(&message) {
-                return Stop::Violation(violation.to_string());
-            }
+            // Before it is admitted: the call of an outcome that does not count stays open, and is lost with the worker.
             if let Err(error) = check_picture(&message) {
                 return Stop::Violation(format!("a picture that {error}"));
+            }
+            if let Err(violation) = self.admit(&message) {
+                return Stop::Violation(violation.to_string());
             }
             let is_outcome = matches!(message, ToSupervisor::Outcome { .. });
             let event = match message {

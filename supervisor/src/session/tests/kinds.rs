@@ -16,7 +16,7 @@ use ipc::event::{
 use ipc::id::{AgentId, ApprovalId, CallId, EventId, Generation, GrantId};
 use ipc::image::Image;
 use ipc::path::WirePath;
-use ipc::rights::{Grant, Network, Reach};
+use ipc::rights::{Grant, NamedRoot, Network, NetworkState, Reach, RightsSummary};
 use proptest::prelude::*;
 use serde_json::value::RawValue;
 
@@ -42,7 +42,12 @@ fn denial(object: Object) -> EventKind {
         grade: Grade::Proved,
         errno: Some(13),
     };
-    EventKind::Denied { call: Some(CallId(1)), denial, rights: "rw .".to_owned() }
+    EventKind::Denied { call: Some(CallId(1)), denial, rights: rights().into() }
+}
+
+fn rights() -> RightsSummary {
+    let write = vec![NamedRoot::Project, NamedRoot::Temp, NamedRoot::Caches, NamedRoot::Path(odd())];
+    RightsSummary { write, hidden: 2, ..RightsSummary::default() }
 }
 
 /// One event of each kind, and of each shape that matters.
@@ -65,7 +70,7 @@ fn conversation() -> Vec<EventKind> {
         mode: ApprovalMode::Auto,
         model: "m".to_owned(),
         provider: "p".to_owned(),
-        rights: "rw . · ro / minus hidden · net off".to_owned(),
+        rights: rights().into(),
     };
     let message = AssistantMessage {
         message_id: "msg".to_owned(),
@@ -155,7 +160,7 @@ fn approvals() -> Vec<EventKind> {
         file_changes: FileChanges([(b"/\xff".to_vec().into(), change)].into()),
         digest: "44".repeat(32),
         grant: Grant { write: vec![odd()], ..Grant::default() },
-        rights: "ro /".to_owned(),
+        rights: Recorded::Unstructured("ro /".to_owned()),
         timeout_ms: 1000,
         reason: None,
         grant_root: Some("/p".into()),
@@ -165,7 +170,8 @@ fn approvals() -> Vec<EventKind> {
         EventKind::ApprovalAnswered(ApprovalAnswered { id, call, decision, by, cause })
     };
     let prefix = SessionScope::CommandPrefix(vec!["cargo".to_owned(), "test".to_owned()]);
-    let (id, covers, grant) = (GrantId(2), "x".to_owned(), "write /p".to_owned());
+    let (id, covers) = (GrantId(2), "x".to_owned());
+    let grant = Some(Grant { write: vec![odd()], ..Grant::default() }.into());
     vec![
         EventKind::ApprovalRequested { id: ApprovalId(1), request: Box::new(request) },
         answered(DecidedBy::User, ReviewDecision::ApprovedForSession { scope: prefix }),
@@ -185,12 +191,12 @@ fn workers() -> Vec<EventKind> {
         tier: Tier::FloorUnmediated,
         landlock_abi: 7,
         rules: 40,
-        rights: "rw .".to_owned(),
+        rights: rights().into(),
         rights_digest: "00".repeat(32),
         ruleset_digest: "11".repeat(32),
         one_shot: Some(OneShot {
             call: CallId(4),
-            grant: "write /p/a".to_owned(),
+            grant: Grant { write: vec![odd()], ..Grant::default() }.into(),
             effect_digest: "44".repeat(32),
         }),
         no_full_tier: Some("y".to_owned()),
@@ -201,7 +207,7 @@ fn workers() -> Vec<EventKind> {
     let changed = RightsChanged {
         generation: Generation(3),
         pid: 9,
-        rights: "rw . · net on".to_owned(),
+        rights: RightsSummary { net: NetworkState::Hosts(vec!["h".to_owned()]), ..rights() }.into(),
         rights_digest: "22".repeat(32),
         ruleset_digest: "33".repeat(32),
     };

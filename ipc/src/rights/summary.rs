@@ -1,0 +1,274 @@
+//! Rights without their long lists: for events, for front ends, and as the one line that a person reads.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::execution::Execution;
+use super::lattice::Rights;
+use super::network::{NetworkState, Reach};
+use super::word::Word;
+use crate::path::WirePath;
+
+/// The character that stands between the items of a line; no path in it has this character.
+pub(super) const SEPARATOR: char = '·';
+
+/// The rights of an agent. The places that are hidden or protected are counted: there are hundreds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RightsSummary {
+    /// Trees that may be changed: the project first, then the private temp directory and the caches.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub write: Vec<NamedRoot>,
+    /// Trees that may be read and executed; `/` if absent.
+    #[serde(default = "everything", skip_serializing_if = "is_everything")]
+    pub read: Vec<NamedRoot>,
+    /// The network.
+    pub net: NetworkState,
+    /// The places in this machine and its neighbourhood that the network leads to.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub reach: Reach,
+    /// The right to run commands.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub exec: Execution,
+    /// The number of trees inside the read roots that stay unreadable.
+    #[serde(default)]
+    pub hidden: u64,
+    /// The number of places inside the write roots that must not change.
+    #[serde(default)]
+    pub protected: u64,
+}
+
+/// A tree, by its name in a session.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum NamedRoot {
+    /// The project.
+    Project,
+    /// The private temp directory.
+    Temp,
+    /// The private caches, which outlive the session.
+    Caches,
+    /// Another tree.
+    Path(WirePath),
+}
+
+fn everything() -> Vec<NamedRoot> {
+    vec![NamedRoot::Path("/".into())]
+}
+
+fn is_everything(roots: &[NamedRoot]) -> bool {
+    roots == everything()
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// The places of a session that have a name of their own.
+#[derive(Clone, Copy, Debug)]
+pub struct NamedPlaces<'a> {
+    /// The project.
+    pub project: &'a WirePath,
+    /// The private temp directory.
+    pub temp: Option<&'a WirePath>,
+    /// The private caches.
+    pub caches: Option<&'a WirePath>,
+}
+
+impl NamedPlaces<'_> {
+    fn name(&self, path: &WirePath) -> NamedRoot {
+        if path == self.project {
+            NamedRoot::Project
+        } else if Some(path) == self.temp {
+            NamedRoot::Temp
+        } else if Some(path) == self.caches {
+            NamedRoot::Caches
+        } else {
+            NamedRoot::Path(path.clone())
+        }
+    }
+
+    /// The names of these roots: first those that a reader looks for, then those that are always there, then all others.
+    fn names(&self, roots: &[WirePath]) -> Vec<NamedRoot> {
+        let rank =
+            |path: &WirePath| (path != self.project, Some(path) != self.temp, Some(path) != self.caches);
+        // A project inside another root is named all the same; `/` says it by itself, and in a private `/tmp` it does not lie.
+        let is_inside = |place: &&WirePath| {
+            let holds = |root: &WirePath| {
+                Some(root) != self.temp && root.as_path().parent().is_some() && place.is_within(root)
+            };
+            !roots.contains(place) && roots.iter().any(holds)
+        };
+        let inside = [Some(self.project), self.caches].into_iter().flatten().filter(is_inside);
+        let mut ordered: Vec<_> = roots.iter().chain(inside).collect();
+        ordered.sort_by_key(|path| rank(path));
+        ordered.into_iter().map(|path| self.name(path)).collect()
+    }
+}
+
+impl Rights {
+    /// The rights in short. As text they are one line, as the status bar, `doctor` and denials show it:
+    /// `rw . $TMPDIR · ro / minus hidden · net off`.
+    pub fn summary(&self, places: NamedPlaces<'_>) -> RightsSummary {
+        let count = |places: &[WirePath]| u64::try_from(places.len()).unwrap_or(u64::MAX);
+        RightsSummary {
+            write: places.names(&self.write),
+            read: NamedPlaces { caches: None, ..places }.names(&self.read),
+            net: self.net.into(),
+            reach: self.reach,
+            exec: self.exec,
+            hidden: count(&self.hidden),
+            protected: count(&self.protected),
+        }
+    }
+}
+
+/// The name of a tree as one word. Paths are quoted so that none reads as another item of the line.
+impl fmt::Display for NamedRoot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Project => f.write_str("."),
+            Self::Temp => f.write_str("$TMPDIR"),
+            Self::Caches => f.write_str("caches"),
+            Self::Path(path) => Word(path).fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for RightsSummary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = |f: &mut fmt::Formatter<'_>, roots: &[NamedRoot]| {
+            roots.iter().try_for_each(|root| write!(f, " {root}"))
+        };
+        if !self.write.is_empty() {
+            f.write_str("rw")?;
+            named(f, &self.write)?;
+            f.write_str(" · ")?;
+        }
+        f.write_str(if self.read.is_empty() { "ro nothing" } else { "ro" })?;
+        named(f, &self.read)?;
+        f.write_str(if self.hidden > 0 { " minus hidden" } else { "" })?;
+        write!(f, " · net {}", self.net)?;
+        if self.net != NetworkState::Off {
+            self.reach.fmt(f)?;
+        }
+        f.write_str(if self.exec == Execution::Denied { " · no commands" } else { "" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use proptest::sample::select;
+
+    use super::super::network::Network;
+    use super::*;
+    use crate::confinement::{Tier, rights_in_tier};
+
+    fn line(rights: &Rights, project: &str, temp: Option<&str>, caches: Option<&WirePath>) -> String {
+        let temp = temp.map(WirePath::from);
+        let places = NamedPlaces { project: &project.into(), temp: temp.as_ref(), caches };
+        rights.summary(places).to_string()
+    }
+
+    #[test]
+    fn line_names_what_a_reader_looks_for() {
+        let mut rights = Rights {
+            read: vec!["/".into()],
+            hidden: vec!["/home/me/.ssh".into()],
+            write: vec!["/tmp/bw-1".into(), "/home/me/p".into(), "/data".into()],
+            ..Rights::default()
+        };
+        let (project, temp) = ("/home/me/p", Some("/tmp/bw-1"));
+        assert_eq!(line(&rights, project, temp, None), "rw . $TMPDIR /data · ro / minus hidden · net off");
+        rights.write.push("/home/me/.cache/bailiwick/projects/p-1".into());
+        assert_eq!(
+            line(&rights, project, temp, rights.write.last()),
+            "rw . $TMPDIR caches /data · ro / minus hidden · net off"
+        );
+        let inside = "/data/caches".into();
+        assert_eq!(
+            line(&rights, project, temp, Some(&inside)),
+            "rw . $TMPDIR caches /data /home/me/.cache/bailiwick/projects/p-1 · ro / minus hidden · net off"
+        );
+        let caches = "/tmp/caches".into();
+        let in_tmp = |write: &[&str]| {
+            let private = Rights { write: write.iter().map(WirePath::from).collect(), ..rights.clone() };
+            line(&private, "/tmp/p", Some("/tmp"), Some(&caches))
+        };
+        assert_eq!(in_tmp(&["/tmp"]), "rw $TMPDIR · ro / minus hidden · net off");
+        assert_eq!(
+            in_tmp(&["/tmp", "/tmp/caches", "/tmp/p"]),
+            "rw . $TMPDIR caches · ro / minus hidden · net off"
+        );
+        rights.write.clear();
+        rights.hidden.clear();
+        rights.net = Network::On;
+        rights.exec = Execution::Denied;
+        assert_eq!(line(&rights, project, None, None), "ro / · net on · no commands");
+    }
+
+    #[test]
+    fn a_path_reads_as_no_other_item() {
+        let rights = Rights { write: vec!["/home/me/rv · net on · b".into()], ..Rights::default() };
+        assert_eq!(
+            line(&rights, "/p", None, None),
+            r#"rw "/home/me/rv \u{b7} net on \u{b7} b" · ro nothing · net off"#
+        );
+    }
+
+    #[test]
+    fn a_summary_is_short_in_json() {
+        let rights = Rights {
+            read: vec!["/".into()],
+            hidden: vec!["/h".into(), "/i".into()],
+            write: vec!["/p".into(), "/t".into(), b"/\xff".to_vec().into()],
+            ..Rights::default()
+        };
+        let temp = "/t".into();
+        let summary = rights.summary(NamedPlaces { project: &"/p".into(), temp: Some(&temp), caches: None });
+        let json =
+            r#"{"write":["project","temp",{"path":{"base64":"L/8="}}],"net":"off","hidden":2,"protected":0}"#;
+        assert_eq!(serde_json::to_string(&summary).unwrap(), json);
+        assert_eq!(serde_json::from_str::<RightsSummary>(json).unwrap(), summary);
+        let narrow = RightsSummary { net: NetworkState::On, ..RightsSummary::default() };
+        let json = r#"{"read":[],"net":"on","hidden":0,"protected":0}"#;
+        assert_eq!(serde_json::to_string(&narrow).unwrap(), json);
+        assert_eq!(serde_json::from_str::<RightsSummary>(json).unwrap(), narrow);
+    }
+
+    #[test]
+    fn a_host_reads_as_no_other_item() {
+        let net = NetworkState::Hosts(vec!["a.example:443".to_owned(), "b · net off".to_owned()]);
+        let summary = RightsSummary { net, ..RightsSummary::default() };
+        assert_eq!(summary.to_string(), r#"ro nothing · net on for a.example:443 "b \u{b7} net off""#);
+    }
+
+    /// Roots of the host, some below its `/tmp`; `/tmp/bw-1` is the private temp directory.
+    fn write() -> impl Strategy<Value = Vec<WirePath>> {
+        let path =
+            select(vec!["/tmp", "/tmp/bw-1", "/tmp/p", "/tmp/p/c", "/tmp/x", "/p", "/p/c", "/c", "/d"]);
+        vec(path.prop_map(WirePath::from), 0..5)
+    }
+
+    proptest! {
+        #[test]
+        fn every_tier_has_the_same_summary_of_the_same_rights(
+            write in write(),
+            project in select(vec!["/p", "/tmp/p", "/tmp"]),
+            caches in select(vec!["/c", "/p/c", "/tmp/p/c", "/tmp/c"]),
+        ) {
+            let rights = Rights { read: vec!["/".into()], write, ..Rights::default() }.normalised();
+            let (project, temp, caches) = (project.into(), "/tmp/bw-1".into(), caches.into());
+            let summary = |tier| {
+                let (seen, temp) = rights_in_tier(&rights, &project, Some(&temp), tier);
+                let places = NamedPlaces { project: &project, temp: temp.as_ref(), caches: Some(&caches) };
+                seen.summary(places)
+            };
+            prop_assert_eq!(summary(Tier::Full), summary(Tier::Floor));
+        }
+    }
+}
