@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use ipc::event::EventKind;
 use ipc::id::{AgentId, Generation};
 use ipc::path::WirePath;
+use ipc::rights::NamedPlaces;
 use serde::Serialize;
 
 use super::effective::Effective;
@@ -109,7 +110,9 @@ async fn of_agent(args: &AgentArgs, directories: &Directories, live: Live) -> Re
     };
     let tried = Effective::tried(&place, confinement.clone(), |tier| declared.seen_in(tier)).await;
     let mut effective = tried.map_err(|error| error.to_string())?;
-    effective.rights.clone_from(&live.rights);
+    let (project, temp) = (&confinement.project, confinement.temp.as_ref());
+    effective.rights =
+        confinement.rights.summary(NamedPlaces { project, temp, caches: live.caches.as_ref() });
     let logged_digest = logged(directories, &live.session.to_string(), &agent, generation);
     effective.differences.extend(differences(&effective, &live.ruleset_digest, logged_digest.as_deref()));
     let project = live.confinement.project;
