@@ -222,7 +222,7 @@ fn stream_json_is_every_event_in_order_and_the_result_is_the_last() {
     9 8 worker tool_call_finished "completed"
     10 9 supervisor model_requested 2
     11 10 supervisor assistant_message "end_turn"
-    12 11 supervisor worker_ended "the run is over"
+    12 11 supervisor worker_ended {"type":"run_over"}
     13 12 supervisor result "Done."
     "#);
     let session = events[0]["session"].clone();

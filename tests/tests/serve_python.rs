@@ -102,7 +102,7 @@ fn the_documented_client_carries_a_task_out() {
     let mut python = world.command("python3");
     python.arg(source).arg(world.project()).arg("make it").arg(format!("base_url={}", model.base_url()));
     python.env("ANTHROPIC_API_KEY", KEY).env("BAILIWICK", Programs::get().path("bailiwick"));
-    let run = Finished::of(python.stdin(std::fs::File::open(answers).unwrap()));
+    let run = Finished::from(python.stdin(std::fs::File::open(answers).unwrap()).output().unwrap());
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(run.stdout.contains("Done."), "{}", run.stdout);
     assert!(

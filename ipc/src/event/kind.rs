@@ -7,8 +7,9 @@ use serde_json::value::RawValue;
 
 use super::{
     ApprovalAnswered, AssistantMessage, ChangedFile, CompactionStarted, ContextCompacted, FailureKind,
-    ModelChanged, NoticeCode, Recorded, RestoredPlace, RightsChanged, RunResult, SessionStarted,
-    SubAgentResult, SubAgentSpawned, TurnFinished, WorkerEnd, WorkerStarted, WriteTurnAwaited,
+    FileDiff, Location, ModelChanged, NoticeCode, Recorded, RestoredPlace, RightsChanged, RunResult,
+    SessionStarted, SubAgentResult, SubAgentSpawned, ToolKind, TurnFinished, WorkerEnd, WorkerStarted,
+    WriteTurnAwaited,
 };
 use crate::approval::{ApprovalMode, ServerRequest, SessionGrant};
 use crate::denial::Denial;
@@ -73,6 +74,12 @@ pub enum EventKind {
         tool_use: ToolUseId,
         /// The tool's name.
         name: String,
+        /// The kind of the tool.
+        #[serde(default)]
+        kind: ToolKind,
+        /// The places that its arguments name.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        locations: Vec<Location>,
         /// The arguments, exactly as the model wrote them.
         #[cfg_attr(feature = "schema", schemars(with = "serde_json::Value"))]
         input: Box<RawValue>,
@@ -89,6 +96,12 @@ pub enum EventKind {
         content: String,
         /// How long it took, in milliseconds.
         duration_ms: u64,
+        /// The changes of files that it made by the file tools.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        diffs: Vec<FileDiff>,
+        /// True if its changes are left out, since they are too large or no text.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        diffs_left_out: bool,
         /// The pictures that the model is shown with it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         images: Vec<Image>,

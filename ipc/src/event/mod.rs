@@ -6,6 +6,7 @@ mod account;
 mod activity;
 mod agent;
 mod approval;
+mod call;
 mod change;
 mod context;
 mod conversation;
@@ -16,6 +17,7 @@ mod line;
 mod notice;
 mod read;
 mod recorded;
+mod unknown;
 mod word;
 mod worker;
 
@@ -27,6 +29,7 @@ pub use account::{Account, counted};
 pub use activity::Activity;
 pub use agent::{SubAgentResult, SubAgentSpawned, SubAgentStatus, WriteTurnAwaited};
 pub use approval::{ApprovalAnswered, DecidedBy};
+pub use call::{FileDiff, Location, ToolKind};
 pub use change::{ChangedFile, FileChange, PlaceChange, RestoredPlace};
 pub use context::{CompactionCause, CompactionStarted, ContextCompacted, SummaryFrom};
 pub use conversation::{AssistantMessage, ModelChanged, RunResult, SessionStarted, TokenUsage, TurnFinished};
@@ -35,6 +38,7 @@ pub use failure::FailureKind;
 pub use kind::{EventKind, ToolCallStatus};
 pub use notice::NoticeCode;
 pub use recorded::Recorded;
+pub use unknown::UnknownEvent;
 pub use worker::{OneShot, RightsChanged, WorkerStarted};
 
 /// The version of the event schema; it changes whenever a field does.

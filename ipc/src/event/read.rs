@@ -224,6 +224,8 @@ mod tests {
                 call: crate::id::CallId(3),
                 tool_use: "t".into(),
                 name: "read_file".to_owned(),
+                kind: super::super::ToolKind::Read,
+                locations: Vec::new(),
                 input: RawValue::from_string(r#"{ "path" : "\u00e9" }"#.to_owned()).unwrap(),
             },
         }

@@ -18,6 +18,6 @@ pub use change::RightsChange;
 pub use execution::{Execution, Limits};
 pub use grant::Grant;
 pub use lattice::Rights;
-pub use network::{Network, NetworkState, Reach};
+pub use network::{HostsUnsupported, Network, NetworkState, Reach};
 pub use summary::{NamedPlaces, NamedRoot, RightsSummary};
 pub use word::Word;

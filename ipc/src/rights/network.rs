@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::word::Word;
 
-/// The network right.
+/// The network right. On the wire it is a [`NetworkState`], of which some hosts alone are refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(try_from = "NetworkState", into = "NetworkState")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Network {
     /// No socket reaches anything outside the sandbox.
@@ -37,6 +37,23 @@ impl From<Network> for NetworkState {
         match net {
             Network::Off => Self::Off,
             Network::On => Self::On,
+        }
+    }
+}
+
+/// A network that no rights can have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a network for some hosts alone is not supported: expected \"off\" or \"on\"")]
+pub struct HostsUnsupported;
+
+impl TryFrom<NetworkState> for Network {
+    type Error = HostsUnsupported;
+
+    fn try_from(net: NetworkState) -> Result<Self, HostsUnsupported> {
+        match net {
+            NetworkState::Off => Ok(Self::Off),
+            NetworkState::On => Ok(Self::On),
+            NetworkState::Hosts(_) => Err(HostsUnsupported),
         }
     }
 }
@@ -102,5 +119,28 @@ impl fmt::Display for Reach {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_right_is_for_some_hosts_alone() {
+        for net in [Network::Off, Network::On] {
+            assert_eq!(Network::try_from(NetworkState::from(net)), Ok(net));
+            assert_eq!(
+                serde_json::to_value(net).unwrap(),
+                serde_json::to_value(NetworkState::from(net)).unwrap()
+            );
+        }
+        let hosts = r#"{"hosts":["example.org:443"]}"#;
+        let error = serde_json::from_str::<Network>(hosts).unwrap_err().to_string();
+        assert_eq!(error, r#"a network for some hosts alone is not supported: expected "off" or "on""#);
+        let state: NetworkState = serde_json::from_str(hosts).unwrap();
+        assert_eq!(state.to_string(), "on for example.org:443");
+        let bytes = crate::codec::encode(&state).unwrap();
+        assert!(crate::codec::decode::<Network>(&bytes).is_err(), "a worker says it as little");
     }
 }

@@ -309,6 +309,11 @@ impl Notification {
     }
 }
 
+/// True if this version knows events of this type.
+pub fn is_event_type(r#type: &str) -> bool {
+    NOTIFICATION_METHODS.iter().filter_map(|method| type_of(method)).any(|known| known == r#type)
+}
+
 /// The kind that a method of the typed form is for: `event/toolCallStarted` → `tool_call_started`.
 pub(super) fn type_of(method: &str) -> Option<String> {
     let camel = NOTIFICATION_METHODS.contains(&method).then(|| method.strip_prefix(TYPED))??;

@@ -3,6 +3,8 @@
 //! Whatever is no explicit approval of exactly what was asked is a denial; each request is decided once, by one event that
 //! says by whom and why.
 
+use std::sync::Arc;
+
 use ipc::approval::ReviewDecision;
 use ipc::event::{ApprovalAnswered, DecidedBy, EventKind, NoticeCode, Observer, ToolCallStatus};
 use ipc::id::{ApprovalId, CallId, GrantId};
@@ -124,8 +126,10 @@ impl Agent {
             }
             Subject::External(external) => return self.serve(call, ServedCall::External(external)),
         };
-        self.effects.push(Effect::CarryOut { call, effect: proposal.effect, grant: grant.clone() });
-        self.calls.open_as(call, Open::Committing(Box::new(Committing { tool, grant, after })));
+        let effect = proposal.effect;
+        let committing = Committing { tool, effect: Arc::clone(&effect), grant: grant.clone(), after };
+        self.effects.push(Effect::CarryOut { call, effect, grant });
+        self.calls.open_as(call, Open::Committing(Box::new(committing)));
     }
 
     /// An answer of the user. What is not waited for counts for nothing.
@@ -253,7 +257,7 @@ impl Agent {
         let Some(Open::Committing(committing)) = self.calls.open(call).cloned() else {
             return;
         };
-        let Committing { tool, grant, after } = *committing;
+        let Committing { tool, grant, after, .. } = *committing;
         let (result, observer) = match outcome {
             Ok(outcome) => {
                 let had = self.config.standing.with_grant(&grant).seen_in(self.seen.tier);

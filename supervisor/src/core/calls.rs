@@ -3,6 +3,9 @@
 //! Calls begin in order. One that somebody has to approve begins when all before it are closed, and those after it wait
 //! until it is closed: what a person decides on is what will be there then.
 
+use std::sync::Arc;
+
+use ipc::effect::Effect;
 use ipc::event::ToolCallStatus;
 use ipc::id::{ApprovalId, CallId, ToolUseId};
 use ipc::image::Image;
@@ -72,6 +75,7 @@ pub(super) struct Asking {
 #[derive(Clone, Debug)]
 pub(super) struct Committing {
     pub(super) tool: ToolCall,
+    pub(super) effect: Arc<Effect>,
     /// What it has beyond the standing rights.
     pub(super) grant: Grant,
     /// What changes of the standing rights when it is over.
@@ -202,9 +206,9 @@ impl Calls {
     }
 
     /// The model's id of a call that is not closed.
-    pub(super) fn unclosed(&self, call: CallId) -> Option<&ToolUseId> {
+    pub(super) fn unclosed(&self, call: CallId) -> Option<&ToolUse> {
         let unclosed = |slot: &&Slot| slot.call == call && !matches!(slot.state, State::Closed(_));
-        self.slots.iter().find(unclosed).map(|slot| &slot.tool_use.id)
+        self.slots.iter().find(unclosed).map(|slot| &slot.tool_use)
     }
 
     /// How many calls are not closed.

@@ -61,10 +61,14 @@ impl Agent {
 
     /// The log comes first: what is not written down does not run.
     pub(super) fn log_started(&mut self, call: CallId, tool_use: &ToolUse) {
+        let invocation = self.read(tool_use).ok();
+        let project = &self.seen.project;
         self.log(EventKind::ToolCallStarted {
             call,
             tool_use: tool_use.id.clone(),
             name: tool_use.name.clone(),
+            kind: invocation.as_ref().map(Invocation::kind).unwrap_or_default(),
+            locations: invocation.map(|invocation| invocation.locations(project)).unwrap_or_default(),
             input: written(tool_use),
         });
     }
@@ -134,7 +138,7 @@ impl Agent {
         }
     }
 
-    fn read(&self, tool_use: &ToolUse) -> Result<Invocation, ToolUseError> {
+    pub(super) fn read(&self, tool_use: &ToolUse) -> Result<Invocation, ToolUseError> {
         match &tool_use.input {
             Ok(input) => self.config.tools.parse(&tool_use.name, input),
             // The registry knows best what was expected; it cannot accept the empty text.

@@ -1,14 +1,17 @@
 //! Results of calls: each is closed once, and all of them make one message.
 
-use ipc::event::{EventKind, Observer, ToolCallStatus};
-use ipc::id::{CallId, ToolUseId};
+use ipc::effect::Effect;
+use ipc::event::{EventKind, FileDiff, Observer, ToolCallStatus};
+use ipc::id::CallId;
 use ipc::message::Outcome;
 
 use super::Agent;
 use super::agent::State;
 use super::calls::{CallResult, Open};
 use super::interrupt::{after, with_output};
+use super::reply::ToolUse;
 use crate::provider::UserBlock;
+use crate::tools::{LeftOut, diffs_of};
 
 impl Agent {
     pub(super) fn on_call_finished(&mut self, call: CallId, outcome: Outcome, duration_ms: u64) {
@@ -74,7 +77,7 @@ impl Agent {
     fn close_as(&mut self, call: CallId, result: CallResult, seen: (u64, Observer)) {
         let result = self.with_news(result);
         if let Some(tool_use) = self.calls.unclosed(call).cloned() {
-            self.log_finished(call, tool_use, &result, seen);
+            self.log_finished(call, &tool_use, &result, seen);
         }
         self.calls.close(call, result);
     }
@@ -114,13 +117,35 @@ impl Agent {
     fn log_finished(
         &mut self,
         call: CallId,
-        tool_use: ToolUseId,
+        tool_use: &ToolUse,
         result: &CallResult,
         (duration_ms, observed_by): (u64, Observer),
     ) {
-        let content = result.content.clone();
-        let (status, images) = (result.status, result.images.clone());
-        let kind = EventKind::ToolCallFinished { call, tool_use, status, content, duration_ms, images };
+        let diffs = if result.status == ToolCallStatus::Completed {
+            self.diffs(call, tool_use)
+        } else {
+            Ok(Vec::new())
+        };
+        let kind = EventKind::ToolCallFinished {
+            call,
+            tool_use: tool_use.id.clone(),
+            status: result.status,
+            content: result.content.clone(),
+            duration_ms,
+            diffs_left_out: diffs.is_err(),
+            diffs: diffs.unwrap_or_default(),
+            images: result.images.clone(),
+        };
         self.log_seen_by(observed_by, kind);
+    }
+
+    /// The changes that a completed call made: by the bytes that were approved, or else by its arguments.
+    fn diffs(&self, call: CallId, tool_use: &ToolUse) -> Result<Vec<FileDiff>, LeftOut> {
+        if let Some(Open::Committing(committing)) = self.calls.open(call)
+            && let Effect::Patch(patch) = &*committing.effect
+        {
+            return diffs_of(patch);
+        }
+        self.read(tool_use).map_or_else(|_| Ok(Vec::new()), |call| call.diffs(&self.seen.project))
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use ipc::approval::ServerRequest;
 use ipc::denial::{Denial, Grade, Layer};
-use ipc::event::{EventKind, SessionEvent, ToolCallStatus};
+use ipc::event::{EventKind, SessionEvent, ToolCallStatus, ToolKind};
 use ipc::frontend::UiEventKind;
 use ipc::id::CallId;
 use ipc::path::WirePath;
@@ -26,7 +26,7 @@ pub(super) struct Printer<W> {
     /// The words of the reply that is coming.
     words: String,
     /// The calls that have not ended, with their descriptions.
-    open: HashMap<CallId, String>,
+    open: HashMap<CallId, (ToolKind, String)>,
     /// The denials of calls that have not ended.
     denials: HashMap<CallId, Vec<Denial>>,
 }
@@ -64,8 +64,8 @@ impl<W: Write> Printer<W> {
                 let words = std::mem::take(&mut self.words);
                 self.line(&format!("\n{}", wrapped(&harmless(&words))))
             }
-            EventKind::ToolCallStarted { call, name, input, .. } => {
-                self.open.insert(*call, self.described(name, input.get()));
+            EventKind::ToolCallStarted { call, name, kind, input, .. } => {
+                self.open.insert(*call, (*kind, self.described(name, input.get())));
                 Ok(())
             }
             EventKind::Denied { call: Some(call), denial, .. } if self.open.contains_key(call) => {
@@ -104,8 +104,7 @@ impl<W: Write> Printer<W> {
     }
 
     fn finished(&mut self, call: CallId, status: ToolCallStatus, content: &str) -> io::Result<()> {
-        let what = self.open.remove(&call).unwrap_or_default();
-        let is_command = what.starts_with("run ");
+        let (kind, what) = self.open.remove(&call).unwrap_or_default();
         let sign = match status {
             ToolCallStatus::Completed => self.ink.good("✓"),
             _ => self.ink.bad("✗"),
@@ -114,7 +113,7 @@ impl<W: Write> Printer<W> {
         let denials = self.denials.remove(&call).unwrap_or_default();
         if !denials.is_empty() {
             denials.iter().try_for_each(|denial| self.denied(denial))
-        } else if is_command {
+        } else if kind == ToolKind::Execute {
             let output = content.lines().filter(|line| !line.starts_with('['));
             output.take(LINES).try_for_each(|line| self.line(&format!("      {}", harmless(line))))
         } else {

@@ -71,7 +71,7 @@ impl Shown {
 #[cfg(test)]
 mod tests {
     use ipc::denial::{Denial, Layer, Object, Operation};
-    use ipc::event::ApprovalAnswered;
+    use ipc::event::{ApprovalAnswered, ToolKind};
     use ipc::id::{CallId, ToolUseId};
     use ipc::rights::RightsSummary;
     use serde_json::value::RawValue;
@@ -80,7 +80,14 @@ mod tests {
 
     fn started(call: u64, name: &str) -> EventKind {
         let input = RawValue::from_string("{}".to_owned()).unwrap();
-        EventKind::ToolCallStarted { call: CallId(call), tool_use: tool_use(), name: name.to_owned(), input }
+        EventKind::ToolCallStarted {
+            call: CallId(call),
+            tool_use: tool_use(),
+            name: name.to_owned(),
+            kind: ToolKind::Execute,
+            locations: Vec::new(),
+            input,
+        }
     }
 
     fn finished(call: u64, status: ToolCallStatus) -> EventKind {
@@ -91,6 +98,8 @@ mod tests {
             status,
             content,
             duration_ms: 1,
+            diffs: Vec::new(),
+            diffs_left_out: false,
             images: Vec::new(),
         }
     }

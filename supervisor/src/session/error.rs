@@ -105,6 +105,14 @@ pub enum Fault {
         /// What is wrong.
         reason: String,
     },
+    /// A line is an event of a later version.
+    #[error("line {line} is an event of the type `{type}`, which this version does not know; it is left out")]
+    UnknownType {
+        /// The line, from 1.
+        line: usize,
+        /// The type.
+        r#type: String,
+    },
     /// A line does not carry the digest of the line before it: something was changed, removed, added or moved.
     #[error("line {line} does not continue the chain: something before it was changed, removed or moved")]
     Chain {

@@ -5,7 +5,7 @@ use std::num::NonZero;
 use std::path::Path;
 use std::thread::{self, Builder};
 
-use ipc::event::{EventKind, SessionEvent};
+use ipc::event::{EventKind, SessionEvent, UnknownEvent};
 
 use super::chain::{GENESIS, Link, carried};
 use super::{Fault, LogError, Tree};
@@ -27,9 +27,9 @@ pub struct Loaded {
 
 impl Loaded {
     /// Whether the chain holds and every line is there. A torn last line alone is the mark of a killed writer, and no
-    /// breach: it was never counted.
+    /// breach: it was never counted. A line of a later version is as it was written.
     pub fn is_intact(&self) -> bool {
-        self.faults.iter().all(|fault| matches!(fault, Fault::Torn { .. }))
+        self.faults.iter().all(|fault| matches!(fault, Fault::Torn { .. } | Fault::UnknownType { .. }))
     }
 }
 
@@ -42,10 +42,13 @@ pub fn load(path: &Path) -> Result<Loaded, LogError> {
 /// Rebuilds the tree from the lines of a log, in whatever order they are.
 pub fn rebuild(bytes: &[u8]) -> Loaded {
     let mut faults = Vec::new();
-    let mut events = read_lines(bytes, &mut faults);
+    let (mut events, unknown) = read_lines(bytes, &mut faults);
     // Ids are given in the order of appending: sorted by them, parents come before their children again.
     events.sort_by_key(|event| event.id);
     let mut tree = Tree::default();
+    for event in unknown {
+        tree.pass_over(event.id, event.parent);
+    }
     for event in events {
         if let Err(fault) = tree.insert(event) {
             faults.push(fault);
@@ -60,21 +63,35 @@ struct Line<'a> {
     carried: Option<&'a [u8]>,
     /// Its own.
     link: Link,
-    event: Result<SessionEvent, String>,
+    event: Result<SessionEvent, Unread>,
+}
+
+/// Why a line gives no event.
+enum Unread {
+    /// Its type is of a later version.
+    Unknown(UnknownEvent),
+    /// It is no event.
+    Broken(String),
 }
 
 impl<'a> Line<'a> {
     fn read(text: &'a [u8]) -> Self {
-        let event = serde_json::from_slice(text).map_err(|error| error.to_string()).and_then(checked);
+        let event = match serde_json::from_slice(text) {
+            Ok(event) => checked(event).map_err(Unread::Broken),
+            Err(error) => Err(match UnknownEvent::read(text) {
+                Some(event) => Unread::Unknown(event),
+                None => Unread::Broken(error.to_string()),
+            }),
+        };
         Self { carried: carried(text), link: Link::of(text), event }
     }
 }
 
-fn read_lines(bytes: &[u8], faults: &mut Vec<Fault>) -> Vec<SessionEvent> {
+fn read_lines(bytes: &[u8], faults: &mut Vec<Fault>) -> (Vec<SessionEvent>, Vec<UnknownEvent>) {
     let mut texts: Vec<_> = bytes.split(|byte| *byte == b'\n').collect();
     // The writer ends every line in the same write(2): what stands behind the last end was never finished.
     let torn = texts.pop().is_some_and(|rest| !rest.is_empty());
-    let mut events = Vec::with_capacity(texts.len());
+    let (mut events, mut unknown) = (Vec::with_capacity(texts.len()), Vec::new());
     let mut prev = GENESIS;
     for (line, read) in (1..).zip(in_parallel(&texts)) {
         if read.carried != Some(&prev.hex()) {
@@ -83,13 +100,17 @@ fn read_lines(bytes: &[u8], faults: &mut Vec<Fault>) -> Vec<SessionEvent> {
         prev = read.link;
         match read.event {
             Ok(event) => events.push(event),
-            Err(reason) => faults.push(Fault::Unreadable { line, reason }),
+            Err(Unread::Unknown(event)) => {
+                faults.push(Fault::UnknownType { line, r#type: event.r#type.clone() });
+                unknown.push(event);
+            }
+            Err(Unread::Broken(reason)) => faults.push(Fault::Unreadable { line, reason }),
         }
     }
     if torn {
         faults.push(Fault::Torn { line: texts.len() + 1 });
     }
-    events
+    (events, unknown)
 }
 
 /// Checks the pictures of an event: an edited log may hold other bytes than ours.

@@ -1,6 +1,6 @@
 //! The conversation as a tree of events.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ipc::event::{Account, EventKind, SessionEvent};
 use ipc::id::{AgentId, EventId};
@@ -14,6 +14,8 @@ pub struct Tree {
     events: Vec<SessionEvent>,
     /// Parent and child.
     edges: BTreeSet<(Option<EventId>, EventId)>,
+    /// Events that are left out, each with the one that it follows from: what follows from them follows from that one.
+    passed: BTreeMap<EventId, Option<EventId>>,
 }
 
 /// What one agent did with one message of the user.
@@ -38,14 +40,30 @@ impl Tree {
         let Err(place) = self.place(event.id) else {
             return Err(Fault::Duplicate { id: event.id });
         };
-        if let Some(parent) = event.parent
+        let parent = self.kept(event.parent);
+        if let Some(parent) = parent
             && (parent >= event.id || self.place(parent).is_err())
         {
             return Err(Fault::Orphan { id: event.id, parent });
         }
-        self.edges.insert((event.parent, event.id));
+        self.edges.insert((parent, event.id));
         self.events.insert(place, event);
         Ok(())
+    }
+
+    /// Leaves an event out.
+    pub fn pass_over(&mut self, id: EventId, parent: Option<EventId>) {
+        // What a log says of a parent that comes later is not true.
+        self.passed.insert(id, parent.filter(|parent| *parent < id));
+    }
+
+    /// The nearest event that is not left out.
+    fn kept(&self, mut id: Option<EventId>) -> Option<EventId> {
+        // Parents have smaller ids: this ends.
+        while let Some(above) = id.and_then(|id| self.passed.get(&id)) {
+            id = *above;
+        }
+        id
     }
 
     /// Where the event is, or where it would be. Logs are read in order: the end comes first.
@@ -89,7 +107,7 @@ impl Tree {
         // Parents have smaller ids: this ends.
         while let Some(event) = next {
             path.push(event);
-            next = event.parent.and_then(|parent| self.get(parent));
+            next = self.kept(event.parent).and_then(|parent| self.get(parent));
         }
         path.reverse();
         path

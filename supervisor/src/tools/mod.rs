@@ -6,6 +6,7 @@
 mod arguments;
 mod builtin;
 mod definition;
+mod described;
 mod error;
 mod external;
 mod invocation;
@@ -16,6 +17,7 @@ mod spawn;
 mod typed;
 
 pub use definition::ToolDefinition;
+pub use described::{LeftOut, diffs_of};
 pub use error::ToolUseError;
 pub use external::ExternalTool;
 pub use invocation::{ExternalCall, Invocation, ServedCall, SupervisorCall};

@@ -66,4 +66,5 @@ sessions! {
     compaction
     interruption
     hostile
+    delegation
 }

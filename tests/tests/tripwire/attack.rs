@@ -1,6 +1,7 @@
 //! An attack by a model's commands, and what is said of it.
 
 use ipc::confinement::Tier;
+use ipc::event::RestoredPlace;
 use serde_json::{Value, json};
 use supervisor::replay::ReplayServer;
 use tests::replies::model;
@@ -47,8 +48,9 @@ pub(crate) fn restored(done: &Finished) -> Vec<String> {
     let places = events.iter().flat_map(|event| event["places"].as_array().unwrap().clone());
     places
         .map(|place| {
-            assert_eq!(place["restored"], true, "{place}");
-            format!("{}: {}", place["path"].as_str().unwrap(), place["what"].as_str().unwrap())
+            let place: RestoredPlace = serde_json::from_value(place).unwrap();
+            assert!(place.restored, "{place:?}");
+            format!("{}: {}", place.path, place.phrase())
         })
         .collect()
 }

@@ -6,7 +6,8 @@ use ipc::approval::{
 };
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::event::{
-    EndReason, EventKind, Observer, RightsChanged, SessionEvent, TokenUsage, ToolCallStatus, TurnFinished,
+    EndReason, EventKind, Observer, RightsChanged, SessionEvent, TokenUsage, ToolCallStatus, ToolKind,
+    TurnFinished,
 };
 use ipc::frontend::UiEventKind;
 use ipc::id::{AgentId, ApprovalId, CallId, EventId, Generation};
@@ -128,7 +129,8 @@ impl Seat {
     pub(crate) fn call(&mut self, call: u64, name: &str, input: &serde_json::Value) {
         let input = RawValue::from_string(input.to_string()).unwrap();
         let (name, tool_use) = (name.to_owned(), "t".into());
-        self.log(EventKind::ToolCallStarted { call: CallId(call), tool_use, name, input });
+        let (kind, locations) = (ToolKind::Other, Vec::new());
+        self.log(EventKind::ToolCallStarted { call: CallId(call), tool_use, name, kind, locations, input });
     }
 
     pub(crate) fn finish(&mut self, call: u64, status: ToolCallStatus, content: &str) {
@@ -139,6 +141,8 @@ impl Seat {
             status,
             content,
             duration_ms: 12,
+            diffs: vec![],
+            diffs_left_out: false,
             images: vec![],
         });
     }

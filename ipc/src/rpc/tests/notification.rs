@@ -33,7 +33,7 @@ fn passing(kind: Passing) -> Notification {
 /// One of each kind, with what is optional and without it.
 fn all() -> Vec<Notification> {
     let mut all = vec![];
-    for (kind, data, more) in [conversation(), calls(), approvals(), workers()].concat() {
+    for (kind, data, more) in [conversation(), calls(), approvals(), workers(), agents()].concat() {
         all.push(logged(None, json!({"type": kind, "data": data})));
         all.push(logged(Some(1), json!({"type": kind, "data": with(data, more)})));
     }
@@ -136,6 +136,21 @@ fn workers() -> Vec<Sample> {
     ]
 }
 
+fn agents() -> Vec<Sample> {
+    let reach = json!({"host": false, "lan": false, "link_local": false, "metadata": false});
+    let usage = json!({"input": 1, "cache_creation": 0, "cache_creation_1h": 0, "cache_read": 0, "output": 1});
+    let spawned = json!({"agent": "1.1", "call": 1, "task": "t", "model": "m", "write": [], "net": "off",
+        "reach": reach, "rights_digest": "a"});
+    let ended = json!({"agent": "1.1", "call": 1, "status": "done", "denials": 0, "steps": 1, "usage": usage,
+        "duration_ms": 1, "text": "x"});
+    vec![
+        ("sub_agent_spawned", spawned, json!({"max_steps": 3})),
+        ("sub_agent_result", ended, json!({"message": "m", "files": ["a"]})),
+        ("write_turn_awaited", json!({"call": 1, "holders": ["1.1"]}), json!({})),
+        ("model_changed", json!({"from": "a", "to": "b", "new_context": true}), json!({})),
+    ]
+}
+
 /// Nothing is missing in these lists, and each method is the name of its kind.
 #[test]
 fn the_method_is_the_kinds_own_name() {
@@ -171,7 +186,7 @@ fn each_form_has_its_shape() {
         concat!(
             r#"{"method":"event/toolCallStarted","params":{"v":6,"conversation_id":"c","#,
             r#""logged":{"id":2,"parent":1,"time_ms":7,"agent":"1","parent_agent":"0","observed_by":"supervisor"},"#,
-            r#""data":{"call":1,"tool_use":"u","name":"n","input":{"b":1,"a":2}}}}"#
+            r#""data":{"call":1,"tool_use":"u","name":"n","kind":"other","input":{"b":1,"a":2}}}}"#
         ),
     );
     assert_eq!(
@@ -180,7 +195,7 @@ fn each_form_has_its_shape() {
             r#"{"jsonrpc":"2.0","method":"sessionEvent","params":{"v":6,"conversation_id":"c","#,
             r#""type":"tool_call_started","#,
             r#""logged":{"id":2,"parent":1,"time_ms":7,"agent":"1","parent_agent":"0","observed_by":"supervisor"},"#,
-            r#""data":{"call":1,"tool_use":"u","name":"n","input":{"b":1,"a":2}}}}"#
+            r#""data":{"call":1,"tool_use":"u","name":"n","kind":"other","input":{"b":1,"a":2}}}}"#
         )
     );
     golden(

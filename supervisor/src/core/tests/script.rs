@@ -406,7 +406,7 @@ fn event(kind: &EventKind) -> String {
             let images = if images.is_empty() { String::new() } else { format!(" {images:?}") };
             format!("finished {call} {tool_use} {status:?} {content:?}{images}")
         }
-        EventKind::ToolCallStarted { call, tool_use, name, input } => {
+        EventKind::ToolCallStarted { call, tool_use, name, input, .. } => {
             format!("started {call} {tool_use} {name} {input}")
         }
         EventKind::CompactionStarted(started) => {

@@ -212,7 +212,8 @@ impl Page {
         let EventKind::Result(RunResult { message: Some(message), reason, .. }) = &event.kind else {
             return Ok(());
         };
-        match self.tally.denial(message) {
+        let denial = (*reason == EndReason::DeniedAtEnd).then(|| self.tally.last_denial(&event.agent));
+        match denial.flatten() {
             Some(denial) => {
                 let text =
                     format!("bailiwick: the agent ended its turn after a denied call: {}", Plain(denial));

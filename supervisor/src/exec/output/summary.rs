@@ -3,7 +3,7 @@
 use ipc::cost::Usd;
 use ipc::denial::Denial;
 use ipc::event::{ChangedFile, EventKind, SessionEvent};
-use ipc::id::CallId;
+use ipc::id::{AgentId, CallId};
 use ipc::path::WirePath;
 use serde::Serialize;
 
@@ -19,6 +19,8 @@ struct OneDenial {
     /// Absent if no call tried it.
     #[serde(skip_serializing_if = "Option::is_none")]
     call: Option<CallId>,
+    #[serde(skip)]
+    agent: AgentId,
     #[serde(flatten)]
     denial: Denial,
 }
@@ -42,17 +44,19 @@ impl Tally {
     pub(super) fn add(&mut self, event: &SessionEvent) {
         match &event.kind {
             EventKind::Denied { call, denial, .. } => {
-                self.denials.push(OneDenial { call: *call, denial: denial.clone() });
+                let (agent, denial) = (event.agent.clone(), denial.clone());
+                self.denials.push(OneDenial { call: *call, agent, denial });
             }
             EventKind::ChangeSet { files, .. } => self.files = Some(files.clone()),
             _ => {}
         }
     }
 
-    /// The denial that the core describes so.
-    pub(super) fn denial(&self, description: &str) -> Option<&Denial> {
-        let denials = self.denials.iter().rev().map(|one| &one.denial);
-        denials.into_iter().find(|denial| denial.to_string() == description)
+    /// The denial after which an agent ended its turn: the first one of its last call that met any.
+    pub(super) fn last_denial(&self, agent: &AgentId) -> Option<&Denial> {
+        let of_calls = || self.denials.iter().filter(|one| one.agent == *agent && one.call.is_some());
+        let call = of_calls().next_back()?.call;
+        of_calls().find(|one| one.call == call).map(|one| &one.denial)
     }
 
     /// The object of a result; none of another event.

@@ -8,10 +8,10 @@ use ipc::confinement::Tier;
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::event::{
     Activity, ApprovalAnswered, AssistantMessage, ChangedFile, CompactionCause, CompactionStarted,
-    ContextCompacted, DecidedBy, EndReason, EventKind, FileChange, ModelChanged, NoticeCode, Observer,
-    OneShot, PlaceChange, Recorded, RestoredPlace, RightsChanged, RunResult, SessionEvent, SessionStarted,
-    SubAgentResult, SubAgentSpawned, SubAgentStatus, SummaryFrom, TokenUsage, ToolCallStatus, TurnFinished,
-    WorkerEnd, WorkerStarted, WriteTurnAwaited,
+    ContextCompacted, DecidedBy, EndReason, EventKind, FileChange, FileDiff, Location, ModelChanged,
+    NoticeCode, Observer, OneShot, PlaceChange, Recorded, RestoredPlace, RightsChanged, RunResult,
+    SessionEvent, SessionStarted, SubAgentResult, SubAgentSpawned, SubAgentStatus, SummaryFrom, TokenUsage,
+    ToolCallStatus, ToolKind, TurnFinished, WorkerEnd, WorkerStarted, WriteTurnAwaited,
 };
 use ipc::id::{AgentId, ApprovalId, CallId, EventId, Generation, GrantId};
 use ipc::image::Image;
@@ -122,6 +122,8 @@ fn calls() -> Vec<EventKind> {
         call: CallId(1),
         tool_use: "t".into(),
         name: "read_file".to_owned(),
+        kind: ToolKind::Read,
+        locations: vec![Location { path: odd(), line: Some(3) }],
         input: raw(r#"{"path" : "a", "n":1e3}"#),
     };
     let finished = EventKind::ToolCallFinished {
@@ -130,6 +132,8 @@ fn calls() -> Vec<EventKind> {
         status: ToolCallStatus::Interrupted,
         content: "gone \0".to_owned(),
         duration_ms: 3,
+        diffs: vec![],
+        diffs_left_out: true,
         images: vec![],
     };
     let seen = EventKind::ToolCallFinished {
@@ -138,6 +142,8 @@ fn calls() -> Vec<EventKind> {
         status: ToolCallStatus::Completed,
         content: picture().to_string(),
         duration_ms: 0,
+        diffs: vec![FileDiff { path: odd(), old_text: None, new_text: "\u{2028}".to_owned() }],
+        diffs_left_out: false,
         images: vec![picture()],
     };
     vec![
@@ -366,6 +372,8 @@ fn any_kind() -> impl Strategy<Value = EventKind> {
             status: ToolCallStatus::Denied,
             content,
             duration_ms,
+            diffs: vec![],
+            diffs_left_out: false,
             images: vec![],
         }),
         path.prop_map(|path| denial(Object::Path(path.into()))),

@@ -2,6 +2,7 @@
 
 mod chain;
 mod file;
+mod foreign;
 mod kinds;
 mod tree;
 

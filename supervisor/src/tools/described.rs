@@ -1,0 +1,135 @@
+//! The facts about a call that its arguments, or the exact effect that was approved, tell an editor.
+
+use std::path::Path;
+
+use ipc::effect::{FileEffect, FileState, Patch};
+use ipc::event::{FileDiff, Location, ToolKind};
+use ipc::path::WirePath;
+use ipc::tool::{Edit, ToolCall};
+
+use super::Invocation;
+
+/// The most bytes of text in the changes of one call.
+const MOST: usize = 64 << 10;
+
+/// Changes that are too large, or that are no text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeftOut;
+
+impl Invocation {
+    /// The kind of its tool.
+    pub const fn kind(&self) -> ToolKind {
+        match self {
+            Self::Worker(ToolCall::ReadFile(_) | ToolCall::ListDirectory(_)) => ToolKind::Read,
+            Self::Worker(ToolCall::SearchFiles(_)) => ToolKind::Search,
+            Self::Worker(ToolCall::WriteFile(_) | ToolCall::EditFile(_)) => ToolKind::Edit,
+            Self::Worker(ToolCall::ShellExec(_)) => ToolKind::Execute,
+            Self::Supervisor(_) | Self::Agent(_) => ToolKind::Think,
+            Self::External(_) => ToolKind::Other,
+        }
+    }
+
+    /// The places that it names; `project` is where relative paths begin.
+    pub fn locations(&self, project: &WirePath) -> Vec<Location> {
+        let Self::Worker(call) = self else { return Vec::new() };
+        let (path, line) = match call {
+            ToolCall::ReadFile(read) => (Some(&read.path), read.offset),
+            ToolCall::ListDirectory(list) => (Some(&list.path), None),
+            ToolCall::SearchFiles(search) => (search.path.as_ref(), None),
+            ToolCall::WriteFile(write) => (Some(&write.path), None),
+            ToolCall::EditFile(edit) => (Some(&edit.path), None),
+            ToolCall::ShellExec(command) => (command.cwd.as_ref(), None),
+        };
+        path.map(|path| Location { path: absolute(project, path), line }).into_iter().collect()
+    }
+
+    /// The changes of files that it makes if it succeeds.
+    pub fn diffs(&self, project: &WirePath) -> Result<Vec<FileDiff>, LeftOut> {
+        let diffs = match self {
+            Self::Worker(ToolCall::WriteFile(write)) => vec![FileDiff {
+                path: absolute(project, &write.path),
+                old_text: None,
+                new_text: write.content.clone(),
+            }],
+            Self::Worker(ToolCall::EditFile(edit)) => {
+                let path = absolute(project, &edit.path);
+                edit.edits.iter().map(|edit| replacement(&path, edit)).collect()
+            }
+            _ => Vec::new(),
+        };
+        bounded(diffs)
+    }
+}
+
+/// The changes of an effect that was carried out, byte for byte.
+pub fn diffs_of(patch: &Patch) -> Result<Vec<FileDiff>, LeftOut> {
+    bounded(patch.files.iter().map(whole).collect::<Result<_, _>>()?)
+}
+
+fn absolute(project: &WirePath, path: &WirePath) -> WirePath {
+    let path: &Path = path.as_path();
+    project.as_path().join(path).into()
+}
+
+fn replacement(path: &WirePath, edit: &Edit) -> FileDiff {
+    let (old_text, new_text) = (Some(edit.old_string.clone()), edit.new_string.clone());
+    FileDiff { path: path.clone(), old_text, new_text }
+}
+
+fn whole(file: &FileEffect) -> Result<FileDiff, LeftOut> {
+    let text = |state: &FileState| String::from_utf8(state.bytes.clone()).map_err(|_| LeftOut);
+    let old_text = file.old.as_ref().map(text).transpose()?;
+    let new_text = file.new.as_ref().map(text).transpose()?.unwrap_or_default();
+    Ok(FileDiff { path: file.path.clone(), old_text, new_text })
+}
+
+fn bounded(diffs: Vec<FileDiff>) -> Result<Vec<FileDiff>, LeftOut> {
+    let length = |diff: &FileDiff| diff.old_text.as_ref().map_or(0, String::len) + diff.new_text.len();
+    if diffs.iter().map(length).sum::<usize>() > MOST { Err(LeftOut) } else { Ok(diffs) }
+}
+
+#[cfg(test)]
+mod tests {
+    use ipc::tool::{EditFile, ReadFile, WriteFile};
+
+    use super::*;
+
+    fn edit(old: &str, new: &str) -> Invocation {
+        let edit = Edit { old_string: old.to_owned(), new_string: new.to_owned(), replace_all: false };
+        ToolCall::EditFile(EditFile { path: "a/b".into(), edits: vec![edit] }).into()
+    }
+
+    #[test]
+    fn a_call_has_a_kind_and_absolute_places() {
+        let read = ToolCall::ReadFile(ReadFile { path: "/x".into(), offset: Some(7), limit: None });
+        let read = Invocation::from(read);
+        assert_eq!(read.kind(), ToolKind::Read);
+        assert_eq!(read.locations(&"/p".into()), [Location { path: "/x".into(), line: Some(7) }]);
+        let edit = edit("x", "y");
+        assert_eq!(edit.kind(), ToolKind::Edit);
+        assert_eq!(edit.locations(&"/p".into()), [Location { path: "/p/a/b".into(), line: None }]);
+        assert_eq!(read.diffs(&"/p".into()), Ok(vec![]));
+    }
+
+    #[test]
+    fn a_change_is_told_up_to_a_bound() {
+        let path = WirePath::from("/p/a/b");
+        let change = FileDiff { path, old_text: Some("x".to_owned()), new_text: "y".to_owned() };
+        assert_eq!(edit("x", "y").diffs(&"/p".into()), Ok(vec![change]));
+        assert_eq!(edit("", &"y".repeat(MOST)).diffs(&"/p".into()).unwrap().len(), 1);
+        assert_eq!(edit("x", &"y".repeat(MOST)).diffs(&"/p".into()), Err(LeftOut));
+        let write = WriteFile { path: "c".into(), content: "z".to_owned() };
+        let write = Invocation::from(ToolCall::WriteFile(write)).diffs(&"/p".into()).unwrap();
+        assert_eq!((write[0].old_text.as_deref(), write[0].new_text.as_str()), (None, "z"));
+    }
+
+    #[test]
+    fn an_approved_change_is_told_by_its_bytes() {
+        let state = |bytes: &[u8]| Some(FileState { bytes: bytes.to_vec(), mode: 0o644 });
+        let file = |old, new| FileEffect { path: "/f".into(), old, new, replacements: 0 };
+        let told = |old, new| diffs_of(&Patch { files: vec![file(old, new)] });
+        let diff = told(state(b"a"), state(b"b")).unwrap();
+        assert_eq!((diff[0].old_text.as_deref(), diff[0].new_text.as_str()), (Some("a"), "b"));
+        assert_eq!(told(None, state(b"\xff")), Err(LeftOut));
+    }
+}

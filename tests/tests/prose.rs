@@ -1,0 +1,87 @@
+//! Nothing in the product decides by a sentence that the product itself wrote: events, reports and requests carry values.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Crates that make sentences, or are told them.
+const CRATES: [&str; 5] = ["ipc/src", "sandbox-exec/src", "supervisor/src", "tui/src", "worker/src"];
+
+/// Comparisons that once stood in the product, and a value for each.
+const NEVER: &[(&str, &str)] = &[
+    (r#"split(" · ")"#, "the items of a line of rights are fields of RightsSummary"),
+    (r#"strip_prefix("rw ")"#, "the write roots are a field of RightsSummary"),
+    (r#"strip_prefix("net ")"#, "the network is a NetworkState"),
+    (r#"starts_with("net on"#, "the network is a NetworkState"),
+    (r#"ends_with(" minus hidden")"#, "hidden places are counted in RightsSummary"),
+    ("NO_FULL_TIER", "the reason is a field of the report"),
+    (r#"strip_prefix("no full tier"#, "the reason is a field of the report"),
+    (r#"starts_with("no full tier"#, "the reason is a field of the report"),
+    ("contains(&code.as_str())", "the code of a notice is a NoticeCode"),
+    ("reason.as_str() ==", "the reason of an end is an EndReason"),
+    (r#"reason == ""#, "the reason of an end is an EndReason"),
+    (r#"tier == ""#, "a tier is a Tier"),
+    (r#"mode == ""#, "a mode is an ApprovalMode"),
+    (r#"activity == ""#, "an activity is an Activity"),
+    (r#"what == ""#, "a change of a place is a PlaceChange"),
+    (r#"what.contains(""#, "a change of a place is a PlaceChange"),
+    (r#"what.starts_with(""#, "a kind of a call is a ToolKind"),
+    (r#"message.starts_with(""#, "a message is for people"),
+    (r#"message == ""#, "a message is for people"),
+    (r#"denial.to_string() =="#, "a denial is compared by its call"),
+];
+
+/// Places that still read a phrase of ours, each with the phrase: the list only becomes shorter.
+const KNOWN: &[(&str, &str)] = &[
+    ("supervisor/src/audit/effective.rs", r#"starts_with("reach the network")"#),
+    ("supervisor/src/core/outcome.rs", r#"== Some("--net on")"#),
+    ("supervisor/src/doctor/machine.rs", r#"starts_with("cannot mount /proc")"#),
+    ("supervisor/src/explain/judge.rs", r#"missing_right.contains(", ")"#),
+    ("supervisor/src/messages/denied.rs", r#"missing_right.starts_with("network")"#),
+    ("supervisor/src/messages/denied.rs", r#"missing_right == "network""#),
+    ("tui/src/model/calls.rs", "content.strip_suffix(&told)"),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+/// The sources of the product, each with its code: without tests and comments.
+fn sources() -> Vec<(String, String)> {
+    let listed = Command::new("git").args(["ls-files", "--"]).args(CRATES).current_dir(root()).output();
+    let listed = String::from_utf8(listed.unwrap().stdout).unwrap();
+    let is_product = |path: &&str| path.ends_with(".rs") && !path.contains("/tests");
+    let read = |path: &str| (path.to_owned(), code(&std::fs::read_to_string(root().join(path)).unwrap()));
+    listed.lines().filter(is_product).map(read).collect()
+}
+
+fn code(text: &str) -> String {
+    let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn nothing_decides_by_a_sentence_of_ours() {
+    let sources = sources();
+    assert!(sources.len() > 100, "{} files", sources.len());
+    let mut found = Vec::new();
+    for (path, code) in &sources {
+        let rules = NEVER.iter().filter(|(comparison, _)| code.contains(comparison));
+        found.extend(rules.map(|(comparison, value)| format!("{path}: {comparison} ({value})")));
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn what_is_known_to_read_a_phrase_is_still_there() {
+    let sources = sources();
+    for (path, phrase) in KNOWN {
+        let code = sources.iter().find(|(name, _)| name == path).map(|(_, code)| code);
+        assert!(
+            code.is_some_and(|code| code.contains(phrase)),
+            "{path} no longer has {phrase}: take it out of the list"
+        );
+    }
+}
