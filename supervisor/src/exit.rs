@@ -21,6 +21,8 @@ pub enum Exit {
     NoSandbox,
     /// The provider failed after retries: bad key, no network, overloaded.
     Provider,
+    /// The log of a session is whole, and its events do not agree.
+    Finding,
     /// SIGINT.
     Interrupted,
     /// SIGTERM.
@@ -42,6 +44,7 @@ impl Exit {
             Self::Denied => 4,
             Self::NoSandbox => 5,
             Self::Provider => 6,
+            Self::Finding => 7,
             Self::Interrupted => 130,
             Self::Terminated => 143,
             Self::HungUp => 129,

@@ -3,15 +3,17 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use ipc::confinement::Tier;
+use ipc::event::{EventKind, Observer};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use serde_json::{Value, json};
+use supervisor::session::SessionLog;
 use tests::replies::{calls, done, model_of, shell};
 use tests::tier::{self, everywhere};
 use tests::{Finished, User, World, wait_until};
@@ -55,7 +57,7 @@ fn what_an_agent_could_do_is_what_is_declared() {
         let world = world(user, tier);
         let socket = world.root().join("listener.sock");
         let listener = UnixListener::bind(&socket).unwrap();
-        fs::set_permissions(&socket, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+        fs::set_permissions(&socket, fs::Permissions::from_mode(0o777)).unwrap();
         listener.set_nonblocking(true).unwrap();
         let before = snapshot(&world.project());
         let audit = probe(&world, "auto", 0);
@@ -100,11 +102,17 @@ fn what_is_other_than_declared_is_marked() {
     }
 }
 
-/// A session that runs, with a command that waits for a word on a fifo.
-fn running(world: &World) -> (std::process::Child, PathBuf) {
+/// A fifo of the project, on which commands wait for a word.
+fn fifo(world: &World) -> PathBuf {
     let go = world.project().join("go");
     mkfifo(&go, Mode::S_IRWXU).unwrap();
     world.give(&go);
+    go
+}
+
+/// A session that runs, with a command that waits for a word on a fifo.
+fn running(world: &World) -> (std::process::Child, PathBuf) {
+    let go = fifo(world);
     let live = world.own().join("state/live");
     // Its own agent may see the socket's name in the floor, as of all that is hidden, and cannot reach it.
     let reach = format!(
@@ -147,6 +155,33 @@ fn an_agent_that_runs_is_tried_in_the_very_confinement_of_its_worker() {
         let told = done.events_of("tool_call_finished")[0]["content"].to_string();
         assert!(told.contains("Error: ") && !told.contains("reached"), "{user:?} {tier}: {told}");
         assert_eq!(probe(&world, "deny", 0)["running"], json!([]), "it is over");
+    }
+}
+
+#[test]
+fn a_sub_agent_that_runs_is_tried_under_rights_of_its_own() {
+    for tier in tier::all() {
+        let world = world(User::Myself, tier);
+        let go = fifo(&world);
+        let spawn = calls(&[("spawn_agent", json!({"task": "wait", "access": "write", "write": ["src"]}))]);
+        let wait = shell(": > src/begun; read -r _ < go");
+        let server = model_of([spawn, wait, done(), done()]);
+        let mut exec = world.exec(&server, &["--mode", "auto"]);
+        let child = exec.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        wait_until("the command runs", || world.project().join("src/begun").exists());
+        let audit = probe(&world, "deny", 0);
+        let [top, sub] = &audit["running"].as_array().unwrap()[..] else { panic!("{audit:#}") };
+        assert_eq!((&top["agent"], &sub["agent"]), (&json!("1"), &json!("1.1")));
+        assert_eq!((&top["mode"], &sub["mode"]), (&json!("auto"), &json!("deny")));
+        let spawned = world.log().into_iter().find(|event| event["type"] == "sub_agent_spawned").unwrap();
+        let started = world.log().into_iter().rfind(|event| event["type"] == "worker_started").unwrap();
+        assert_eq!(started["data"]["rights_digest"], spawned["data"]["rights_digest"], "{tier}");
+        assert_eq!(sub["ruleset_digest"], started["data"]["ruleset_digest"], "{tier}");
+        let writes = |agent| outcome(&of(agent, &world.project())["write"]);
+        assert_eq!((writes(top), writes(sub)), (("allowed", "done"), ("denied", "refused")), "{tier}");
+        assert_eq!(outcome(&of(sub, &world.project().join("src"))["write"]), ("allowed", "done"), "{tier}");
+        fs::write(&go, "on\n").unwrap();
+        Finished::from(child.wait_with_output().unwrap()).expect(0);
     }
 }
 
@@ -235,6 +270,65 @@ fn a_log_is_added_up_per_agent_and_a_breach_is_found() {
     let breach = audit(&id, 1);
     assert_eq!(breach["intact"], false);
     assert!(breach["faults"][0].as_str().unwrap().contains("does not continue the chain"), "{breach:#}");
+}
+
+/// The log of the one session of a world.
+fn log_of(world: &World) -> PathBuf {
+    let sessions = fs::read_dir(world.own().join("state/sessions")).unwrap();
+    let mut logs = sessions.flatten().map(|entry| entry.path());
+    logs.find(|path| path.extension().is_some_and(|end| end == "jsonl")).unwrap()
+}
+
+#[test]
+fn each_agent_of_a_session_is_audited_and_all_events_agree() {
+    let world = World::new(User::Myself);
+    let spawn = |task: &str, access: &str| ("spawn_agent", json!({"task": task, "access": access}));
+    let both = calls(&[spawn("<b>look</b>", "read"), spawn("write", "write")]);
+    // Whichever sub-agent asks first: each ends with its first `done`.
+    let server = model_of([both, shell("true"), shell("true"), done(), done(), done()]);
+    world.run(&server, &["--mode", "auto"]).expect(0);
+    let page = world.root().join("page.html");
+    let audit = |flags: &[&str], code| {
+        let mut command = world.bailiwick(["audit"]);
+        Finished::of(command.arg(log_of(&world)).args(flags)).expect(code)
+    };
+    let flags = ["--json", "--html", page.to_str().unwrap()];
+    let account: Value = serde_json::from_str(&audit(&flags, 0).stdout).unwrap();
+    assert_eq!((&account["intact"], &account["findings"]), (&json!(true), &json!([])), "{account:#}");
+    let agents = account["agents"].as_array().unwrap();
+    assert_eq!(agents.iter().map(|agent| &agent["agent"]).collect::<Vec<_>>(), ["1", "1.1", "1.2"]);
+    for sub in &agents[1..] {
+        assert_eq!((&sub["parent"], &sub["status"]), (&json!("1"), &json!("done")), "{sub:#}");
+        let [worker] = &sub["workers"].as_array().unwrap()[..] else { panic!("{sub:#}") };
+        assert_eq!(worker["rights_digest"], sub["spawned"]["rights_digest"]);
+        assert_eq!(worker["ended"], "the run is over");
+    }
+    assert_eq!(agents[1]["spawned"]["write"], json!([]));
+    assert!(agents[2]["spawned"]["write"].as_array().unwrap().contains(&json!(world.project())));
+    let html = fs::read_to_string(&page).unwrap();
+    assert_eq!(fs::metadata(&page).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(html.contains("&lt;b&gt;look&lt;/b&gt;") && !html.contains("<b>"), "{html}");
+    let again = audit(&flags, 2);
+    assert!(again.stderr.contains("a file of this name exists"), "{}", again.stderr);
+    let text = audit(&[], 0).stdout;
+    assert!(text.contains("\n  agent 1.1: <b>look</b>\n    done · "), "{text}");
+}
+
+#[test]
+fn a_log_whose_events_do_not_agree_has_an_exit_code_of_its_own() {
+    let world = World::new(User::Myself);
+    let mut log = SessionLog::create(world.root(), &"made".into()).unwrap();
+    let text = "look".to_owned();
+    let said = EventKind::UserMessage { text, images: Vec::new() };
+    log.append(&"1.1".into(), Observer::Supervisor, said).unwrap();
+    let run = Finished::of(world.bailiwick(["audit"]).arg(log.path())).expect(7);
+    let finding = "  finding: agent 1.1 has events before any that says that it was started";
+    assert!(run.stdout.lines().any(|line| line == finding), "{}", run.stdout);
+    assert!(run.stdout.lines().next().unwrap().ends_with("1 event, the chain holds, 1 FINDING"));
+    let help = Finished::of(&mut world.bailiwick(["audit", "--help"])).expect(0).stdout;
+    for code in ["0 ", "1 ", "2 ", "5 ", "7 "] {
+        assert!(help.split("Exit status:").nth(1).unwrap().contains(code), "{help}");
+    }
 }
 
 #[test]

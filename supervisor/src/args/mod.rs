@@ -88,7 +88,8 @@ const EXPLAIN_STATUS: &str =
 
 /// The exit status of `audit`.
 const AUDIT_STATUS: &str = "\
-Exit status: 0 the log is whole, or all is as declared; 1 it is not; 2 usage; 5 nothing can be confined here.";
+Exit status: 0 the log is whole and its events agree, or all is as declared; 1 it is not; 2 usage; 5 nothing can be confined here;
+7 the log is whole, and its events do not agree.";
 
 /// Arguments of `serve`.
 #[derive(Debug, Args)]

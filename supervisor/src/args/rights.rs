@@ -46,6 +46,9 @@ pub(crate) struct AuditArgs {
     /// The id of a session, or the file of its log [default: the project's last session]
     #[arg(value_name = "ID")]
     pub session: Option<PathBuf>,
+    /// Also writes one HTML page about the log to FILE, which must not exist
+    #[arg(long, value_name = "FILE", conflicts_with = "probe")]
+    pub html: Option<PathBuf>,
     /// Tries paths, sockets and system calls from inside the sandbox
     ///
     /// The sandbox is that of an agent in the project; the same is tried in the sandbox of each agent that runs now. The results are

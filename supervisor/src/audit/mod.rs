@@ -1,14 +1,22 @@
 //! `bailiwick audit`: what agents did, by a session's log, and what one could do, by trying.
 //!
-//! * [`account`]: a log, checked and added up per agent.
+//! * [`account`]: a log, checked and added up: [`agent_account`] is one agent's part, [`findings`] are what does not agree. [`text`]
+//!   is its form for a terminal, [`page`] the one for a browser.
 //! * [`places`]: what is tried in a project. [`effective`]: what became of it, beside what is declared. [`running`]: the same for the
 //!   agents that run now.
 
 mod account;
+mod agent_account;
 mod effective;
+mod findings;
 mod last;
+mod page;
 mod places;
 mod running;
+#[cfg(test)]
+mod tests;
+mod text;
+mod timeline;
 
 use std::fmt::{self, Display, Formatter};
 use std::io::{self, Write};
@@ -19,6 +27,7 @@ use serde::Serialize;
 use self::account::Account;
 use self::effective::Effective;
 use self::last::last_of;
+use self::page::PageError;
 use self::running::Running;
 use crate::args::{AgentArgs, AuditArgs};
 use crate::directories::{Directories, DirectoriesError};
@@ -46,6 +55,8 @@ enum AuditError {
     NoSession { project: PathBuf, sessions: PathBuf },
     #[error(transparent)]
     Explain(#[from] ExplainError),
+    #[error(transparent)]
+    Page(#[from] PageError),
 }
 
 impl AuditError {
@@ -55,28 +66,27 @@ impl AuditError {
             | Self::Log(_)
             | Self::Sessions(..)
             | Self::Project(..)
-            | Self::NoSession { .. } => Exit::Usage,
+            | Self::NoSession { .. }
+            | Self::Page(_) => Exit::Usage,
             Self::Explain(error) => error.exit(),
         }
     }
 }
 
-/// Audits and prints. A breach, or a difference, is a failure.
+/// Audits and prints. A breach, a finding or a difference is a failure.
 pub(crate) async fn run(args: AuditArgs) -> Exit {
-    let (told, is_sound) = if args.probe {
-        match probe(&args.agent).await {
-            Ok(probed) => (print(&probed, &args), probed.is_sound()),
-            Err(error) => return refuse(&error),
-        }
+    let audited = if args.probe {
+        probe(&args.agent).await.map(|probed| (print(&probed, &args), probed.exit()))
     } else {
-        match of_log(args.session.as_deref(), &args.agent.directory) {
-            Ok(account) => (print(&account, &args), account.intact),
-            Err(error) => return refuse(&error),
-        }
+        of_log(&args).map(|account| (print(&account, &args), account.exit()))
     };
-    match (told, is_sound) {
-        (Ok(()), true) => Exit::Done,
-        (Ok(()), false) | (Err(_), _) => Exit::Internal,
+    match audited {
+        Ok((Ok(()), exit)) => exit,
+        Ok((Err(_), _)) => Exit::Internal,
+        Err(error) => {
+            complain(&error);
+            error.exit()
+        }
     }
 }
 
@@ -89,8 +99,9 @@ struct Probed {
 }
 
 impl Probed {
-    fn is_sound(&self) -> bool {
-        self.would_be.is_as_declared() && self.running.iter().all(Running::is_sound)
+    fn exit(&self) -> Exit {
+        let is_sound = self.would_be.is_as_declared() && self.running.iter().all(Running::is_sound);
+        if is_sound { Exit::Done } else { Exit::Internal }
     }
 }
 
@@ -112,22 +123,26 @@ async fn probe(args: &AgentArgs) -> Result<Probed, AuditError> {
     Ok(Probed { would_be, running: Running::all(args, &directories).await })
 }
 
-fn refuse(error: &AuditError) -> Exit {
-    complain(error);
-    error.exit()
+fn of_log(args: &AuditArgs) -> Result<Account, AuditError> {
+    let path = log_of(args.session.as_deref(), &args.agent.directory)?;
+    let loaded = session::load(&path).map_err(AuditError::Log)?;
+    let account = Account::of(&path, &loaded);
+    if let Some(file) = &args.html {
+        page::write(file, &page::page(&account, &loaded.tree))?;
+    }
+    Ok(account)
 }
 
-fn of_log(session: Option<&Path>, project: &Path) -> Result<Account, AuditError> {
+fn log_of(session: Option<&Path>, project: &Path) -> Result<PathBuf, AuditError> {
     let sessions = Directories::of_process()?.sessions();
-    let path = match session {
+    Ok(match session {
         // A name without a slash is that of a session.
         Some(name) if name.components().count() == 1 && !name.exists() => {
             sessions.join(name).with_extension("jsonl")
         }
         Some(file) => file.to_owned(),
         None => last_session(sessions, project)?,
-    };
-    Ok(Account::of(&path, &session::load(&path).map_err(AuditError::Log)?))
+    })
 }
 
 fn last_session(sessions: PathBuf, project: &Path) -> Result<PathBuf, AuditError> {

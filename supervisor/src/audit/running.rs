@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use ipc::event::EventKind;
 use ipc::id::{AgentId, Generation};
 use ipc::path::WirePath;
+use ipc::rights::NamedPlaces;
 use serde::Serialize;
 
 use super::effective::Effective;
@@ -34,6 +35,9 @@ enum Found {
     Agent(Box<OfAgent>),
     /// Nothing.
     Unasked {
+        /// The agent, if its session answered.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        agent: Option<AgentId>,
         /// Why not.
         unasked: String,
     },
@@ -58,7 +62,7 @@ impl Running {
     pub(super) async fn all(args: &AgentArgs, directories: &Directories) -> Vec<Self> {
         let mut all = Vec::new();
         for (session, answered) in ask_all(directories).await {
-            let unasked = |why: String| vec![Found::Unasked { unasked: why }];
+            let unasked = |why: String| vec![Found::Unasked { agent: None, unasked: why }];
             let found = match answered {
                 Answered::Live(lives) => of_agents(args, directories, lives).await,
                 Answered::NoWorker => unasked("it has no worker just now".to_owned()),
@@ -82,9 +86,10 @@ impl Running {
 async fn of_agents(args: &AgentArgs, directories: &Directories, lives: Vec<Live>) -> Vec<Found> {
     let mut found = Vec::new();
     for live in lives {
+        let agent = live.agent.clone();
         found.push(match Box::pin(of_agent(args, directories, live)).await {
             Ok(agent) => Found::Agent(Box::new(agent)),
-            Err(unasked) => Found::Unasked { unasked },
+            Err(unasked) => Found::Unasked { agent: Some(agent), unasked },
         });
     }
     found
@@ -100,11 +105,14 @@ async fn of_agent(args: &AgentArgs, directories: &Directories, live: Live) -> Re
         project: confinement.project.clone(),
         temp: confinement.temp.clone(),
         mode,
+        of_sub_agent: !agent.is_top_level(),
         ..place.setup.standing()
     };
     let tried = Effective::tried(&place, confinement.clone(), |tier| declared.seen_in(tier)).await;
     let mut effective = tried.map_err(|error| error.to_string())?;
-    effective.rights.clone_from(&live.rights);
+    let (project, temp) = (&confinement.project, confinement.temp.as_ref());
+    effective.rights =
+        confinement.rights.summary(NamedPlaces { project, temp, caches: live.caches.as_ref() });
     let logged_digest = logged(directories, &live.session.to_string(), &agent, generation);
     effective.differences.extend(differences(&effective, &live.ruleset_digest, logged_digest.as_deref()));
     let project = live.confinement.project;
@@ -152,8 +160,11 @@ impl Display for Running {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let session = &self.session;
         match &self.found {
-            Found::Unasked { unasked } => {
+            Found::Unasked { agent: None, unasked } => {
                 writeln!(f, "session {session} runs, and cannot be asked: {unasked}")
+            }
+            Found::Unasked { agent: Some(agent), unasked } => {
+                writeln!(f, "session {session} runs: agent {agent} could not be tried: {unasked}")
             }
             Found::Agent(found) => {
                 let OfAgent { agent, worker, pid, project, effective, .. } = &**found;

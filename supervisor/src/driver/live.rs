@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ipc::approval::ApprovalMode;
 use ipc::confinement::{Confinement, Environment, Tier};
 use ipc::id::{AgentId, ConversationId, Generation};
-use ipc::rights::RightsSummary;
+use ipc::path::WirePath;
 use serde::{Deserialize, Serialize};
 
 use super::{AgentRun, Shared};
@@ -25,8 +25,8 @@ pub struct Live {
     pub tier: Tier,
     /// What becomes of a call beyond the rights.
     pub mode: ApprovalMode,
-    /// Its rights.
-    pub rights: RightsSummary,
+    /// Its private caches, by which its rights are told. The summary itself leaves out what is usual, and bincode reads no such value.
+    pub caches: Option<WirePath>,
     /// What names the ruleset, as in the log.
     pub ruleset_digest: String,
     /// What it is confined by. No variable of its environment is told.
@@ -47,7 +47,7 @@ impl AgentRun {
             pid: worker.pid,
             tier: worker.ruleset.tier,
             mode: self.agent.standing().mode,
-            rights: self.worker.confinement().summary(),
+            caches: self.worker.confinement().environment.caches.clone(),
             ruleset_digest,
             confinement: Confinement {
                 environment: Environment::default(),

@@ -1,0 +1,130 @@
+//! HTML in the making: markup of ours, and text of others that is escaped.
+
+use std::fmt::Write;
+
+use tui::text::SafeText;
+
+/// The most characters of one text.
+const LONGEST_TEXT: usize = 2000;
+
+/// The most rows of one list.
+const MOST_ROWS: usize = 200;
+
+/// HTML in the making. Markup is `'static`: no text that was read at run time can be taken for it.
+#[derive(Debug, Default)]
+pub(super) struct Html(String);
+
+impl Html {
+    /// Adds markup of ours.
+    pub(super) fn raw(&mut self, markup: &'static str) -> &mut Self {
+        self.0.push_str(markup);
+        self
+    }
+
+    /// Adds a number, which needs no escaping.
+    pub(super) fn number(&mut self, number: usize) -> &mut Self {
+        // A String takes every write.
+        let _ = write!(self.0, "{number}");
+        self
+    }
+
+    /// Adds any other text: cut, with what does not show made visible, and escaped.
+    pub(super) fn text(&mut self, untrusted: &str) -> &mut Self {
+        let mut rest = untrusted.chars();
+        let cut: String = rest.by_ref().take(LONGEST_TEXT).collect();
+        self.0.push_str(&escaped(&cut));
+        let left_out = rest.count();
+        if left_out > 0 {
+            let _ = write!(self.0, "… ({left_out} more characters)");
+        }
+        self
+    }
+
+    /// Adds an element that holds a text.
+    pub(super) fn element(&mut self, name: &'static str, untrusted: &str) -> &mut Self {
+        self.raw("<").raw(name).raw(">").text(untrusted).raw("</").raw(name).raw(">")
+    }
+
+    /// Adds a list of texts; nothing if there are none.
+    pub(super) fn list(&mut self, class: &'static str, rows: impl IntoIterator<Item = String>) -> &mut Self {
+        let mut rows = rows.into_iter().peekable();
+        if rows.peek().is_none() {
+            return self;
+        }
+        self.raw("<ul class=\"").raw(class).raw("\">\n");
+        for row in rows.by_ref().take(MOST_ROWS) {
+            self.element("li", &row).raw("\n");
+        }
+        self.raw("</ul>\n").more(rows.count(), "rows")
+    }
+
+    /// Says how many of a kind were left out, if any were.
+    pub(super) fn more(&mut self, left_out: usize, kind: &'static str) -> &mut Self {
+        if left_out == 0 {
+            return self;
+        }
+        self.raw("<p class=\"more\">").number(left_out).raw(" more ").raw(kind).raw(" are in the log.</p>\n")
+    }
+
+    /// The HTML.
+    pub(super) fn into_string(self) -> String {
+        self.0
+    }
+}
+
+/// The one way of a text into a page. Quotes are escaped too, so that a text could stand in an attribute.
+fn escaped(untrusted: &str) -> String {
+    let safe = SafeText::exact(untrusted);
+    let mut escaped = String::with_capacity(safe.len());
+    for c in safe.as_str().chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn no_text_becomes_markup_or_leaves_an_attribute() {
+        assert_eq!(escaped("<script>alert(1)</script>"), "&lt;script&gt;alert(1)&lt;/script&gt;");
+        assert_eq!(escaped("\" onload='x' `&lt;"), "&quot; onload=&#39;x&#39; `&amp;lt;");
+    }
+
+    #[test]
+    fn what_does_not_show_stands_as_an_escape() {
+        assert_eq!(escaped("a\u{202e}b\u{1b}[31m\0"), "a\\u{202e}b\\u{1b}[31m\\u{0}");
+        assert_eq!(escaped("no\u{200b}break\u{a0}"), "no\\u{200b}break\\u{a0}");
+    }
+
+    #[test]
+    fn a_long_text_is_cut_and_says_so() {
+        let mut html = Html::default();
+        html.text(&"<".repeat(LONGEST_TEXT + 7));
+        let text = html.into_string();
+        assert!(text.ends_with("&lt;… (7 more characters)"), "{text}");
+    }
+
+    proptest! {
+        #[test]
+        fn escaped_text_has_no_character_of_markup(text in any::<String>()) {
+            let escaped = escaped(&text);
+            prop_assert!(!escaped.contains(['<', '>', '"', '\'']));
+            prop_assert!(escaped.chars().all(|c| c == '\n' || !c.is_control()));
+            let entities = ["&amp;", "&lt;", "&gt;", "&quot;", "&#39;"];
+            for (at, _) in escaped.match_indices('&') {
+                prop_assert!(entities.iter().any(|entity| escaped[at..].starts_with(entity)));
+            }
+        }
+    }
+}

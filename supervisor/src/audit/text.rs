@@ -1,0 +1,147 @@
+//! An account as text for a terminal: the verdict, then the agents as a tree.
+
+use std::fmt::{self, Display, Formatter, Write};
+use std::time::Duration;
+
+use ipc::event::{Account as Spent, SubAgentSpawned};
+use ipc::rights::{Grant, Network};
+use tui::text::SafeText;
+
+use super::account::Account;
+use super::agent_account::{AgentAccount, Approval, DenialGroup, Spend, Worker};
+
+/// The most characters of a task in a list.
+const LONGEST_TASK: usize = 100;
+
+/// How much of a digest tells it from another.
+const SHORT: usize = 12;
+
+impl Display for Account {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}: {}", self.log, self.verdict())?;
+        self.faults.iter().try_for_each(|fault| writeln!(f, "  {fault}"))?;
+        self.findings.iter().try_for_each(|finding| writeln!(f, "  finding: {}", line(&finding.text)))?;
+        self.agents.iter().try_for_each(|agent| Indented(f, agent.agent.level()).agent(agent))
+    }
+}
+
+/// Lines that stand as far right as their agent's level in the tree.
+struct Indented<'a, 'f>(&'a mut Formatter<'f>, usize);
+
+impl Indented<'_, '_> {
+    fn line(&mut self, text: &str) -> fmt::Result {
+        (0..self.1).try_for_each(|_| self.0.write_str("  "))?;
+        self.0.write_str(text)?;
+        self.0.write_char('\n')
+    }
+
+    fn agent(mut self, agent: &AgentAccount) -> fmt::Result {
+        let task = agent.task.as_deref().map(|task| format!(": {}", title(task))).unwrap_or_default();
+        self.line(&format!("agent {}{task}", agent.agent))?;
+        rows(agent).iter().try_for_each(|row| self.line(&format!("  {row}")))
+    }
+}
+
+/// The rows of one agent, a line each.
+pub(super) fn rows(agent: &AgentAccount) -> Vec<String> {
+    let mut rows = vec![end(agent)];
+    rows.extend(agent.spawned.as_ref().map(|spawned| format!("access: {}", access(spawned))));
+    rows.extend(agent.workers.iter().map(worker));
+    rows.extend(agent.calls.iter().map(|(name, ends)| {
+        let ends: Vec<_> = ends.iter().map(|(status, count)| format!("{count} {status}")).collect();
+        format!("{}: {}", line(name), ends.join(", "))
+    }));
+    rows.extend(agent.approvals.iter().map(approval));
+    rows.extend(agent.denials.iter().map(denial));
+    rows.extend(agent.restored.iter().map(|place| format!("restored: {}", line(place))));
+    rows.push(format!("spent: {}", spent(agent)));
+    rows
+}
+
+/// The status, the time, and the reason for the status.
+pub(super) fn end(agent: &AgentAccount) -> String {
+    let status = agent.status.as_deref().unwrap_or("no end in the log");
+    let message = agent.result.as_ref().and_then(|result| result.message.as_deref());
+    let message = message.map(|message| format!(": {}", line(message))).unwrap_or_default();
+    format!("{} · {}{message}", line(status), took(agent.duration_ms))
+}
+
+pub(super) fn took(ms: u64) -> String {
+    format!("{:.1} s", Duration::from_millis(ms).as_secs_f64())
+}
+
+/// The rights that a sub-agent was started with.
+pub(super) fn access(spawned: &SubAgentSpawned) -> String {
+    let SubAgentSpawned { write, net, reach, rights_digest, grant, .. } = spawned;
+    let write = Grant { write: write.clone(), ..Grant::default() };
+    let write = if write.is_empty() { "read-only".to_owned() } else { write.to_string() };
+    let net = match net {
+        Network::Off => "net off".to_owned(),
+        Network::On => format!("net on{reach}"),
+    };
+    let granted = grant.as_ref().map(|grant| format!(" · granted beyond its parent: {grant}"));
+    format!(
+        "{} · {net}{} · rights {}",
+        line(&write),
+        line(&granted.unwrap_or_default()),
+        digest(rights_digest)
+    )
+}
+
+pub(super) fn worker(worker: &Worker) -> String {
+    let Worker { generation, tier, rights, ruleset_digest, grant, ended, .. } = worker;
+    let held = match grant {
+        None => format!("worker {generation} ({tier}): {}", line(&rights.to_string())),
+        Some(grant) => {
+            format!("one-shot worker {generation} ({tier}): beside the rights {}", line(&grant.to_string()))
+        }
+    };
+    let Worker { landlock_abi, rules, not_enforced, .. } = worker;
+    let start = format!("Landlock ABI {landlock_abi}, {rules} rules");
+    let not_enforced: Vec<_> =
+        not_enforced.iter().map(|promise| format!(", not enforced: {}", line(promise))).collect();
+    let ended = ended
+        .as_deref()
+        .map_or_else(|| "no end in the log".to_owned(), |why| format!("ended: {}", line(why)));
+    format!("{held} · ruleset {} · {start}{} · {ended}", digest(ruleset_digest), not_enforced.concat())
+}
+
+pub(super) fn approval(approval: &Approval) -> String {
+    let Approval { call, about, decision, by, cause, .. } = approval;
+    let about = about.map(|about| format!(" of {about}")).unwrap_or_default();
+    let decision = decision.unwrap_or("no answer in the log");
+    let by = by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
+    let cause = cause.as_ref().map(|cause| format!(" ({})", line(cause))).unwrap_or_default();
+    format!("approval{about} for call {call}: {decision}{by}{cause}")
+}
+
+pub(super) fn denial(DenialGroup { denial, count, calls }: &DenialGroup) -> String {
+    let beside = if calls.is_empty() { "outside of calls: " } else { "" };
+    let times = if *count == 1 { String::new() } else { format!(" ({count} times)") };
+    format!("{beside}{}{times}", line(denial))
+}
+
+pub(super) fn spent(agent: &AgentAccount) -> String {
+    let text = |spend: Spend| Spent::from(spend).to_string();
+    let (own, all) = (text(agent.own), text(agent.with_sub_agents));
+    if own == all { own } else { format!("{own} (with its sub-agents: {all})") }
+}
+
+/// The first line of a task, cut.
+pub(super) fn title(task: &str) -> String {
+    let first = task.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    let mut chars = first.trim().chars();
+    let cut: String = chars.by_ref().take(LONGEST_TASK).collect();
+    let more = if chars.next().is_some() || task.trim().lines().count() > 1 { "…" } else { "" };
+    format!("{}{more}", line(&cut))
+}
+
+pub(super) fn digest(digest: &str) -> String {
+    let cut: String = digest.chars().take(SHORT).collect();
+    format!("{}…", line(&cut))
+}
+
+/// Text of others in one line, so that none of it reads as a row of ours.
+fn line(text: &str) -> String {
+    SafeText::line(text).as_str().to_owned()
+}

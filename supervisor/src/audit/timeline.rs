@@ -1,0 +1,107 @@
+//! The timeline of one agent: its events in order, a line each.
+
+use ipc::event::{EventKind, SessionEvent};
+
+/// An event of an agent.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Moment {
+    /// The kind, by which a row is coloured.
+    pub kind: MomentKind,
+    /// The time since the log's first event, in milliseconds.
+    pub at_ms: u64,
+    /// The event in a line. It has text of the model, of files and of commands.
+    pub text: String,
+}
+
+/// The kind of a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MomentKind {
+    /// A call, or its end.
+    Call,
+    /// A denial, or a place that was restored.
+    Denial,
+    /// A request for an approval, or its answer.
+    Approval,
+    /// Anything else.
+    Other,
+}
+
+impl Moment {
+    /// The event as a moment; absent for one that says nothing about the agent's acts or rights.
+    pub(super) fn of(event: &SessionEvent, began_ms: u64) -> Option<Self> {
+        let (kind, text) = told(&event.kind)?;
+        Some(Self { kind, at_ms: event.time_ms.saturating_sub(began_ms), text })
+    }
+}
+
+fn told(event: &EventKind) -> Option<(MomentKind, String)> {
+    acts(event).or_else(|| decisions(event)).or_else(|| course(event).map(|text| (MomentKind::Other, text)))
+}
+
+fn acts(event: &EventKind) -> Option<(MomentKind, String)> {
+    Some(match event {
+        EventKind::ToolCallStarted { call, name, input, .. } => {
+            (MomentKind::Call, format!("call {call}: {name} {input}"))
+        }
+        EventKind::ToolCallFinished { call, status, duration_ms, .. } => {
+            (MomentKind::Call, format!("call {call}: {status} after {duration_ms} ms"))
+        }
+        EventKind::Denied { call, denial, .. } => {
+            let call = call.map_or_else(|| "outside of calls".to_owned(), |call| format!("call {call}"));
+            (MomentKind::Denial, format!("{call}: {denial}"))
+        }
+        EventKind::Restored { places, .. } => {
+            let places: Vec<_> =
+                places.iter().map(|place| format!("{} ({})", place.path, place.phrase())).collect();
+            (MomentKind::Denial, format!("restored: {}", places.join(", ")))
+        }
+        EventKind::ProtocolViolation { generation, violation } => {
+            (MomentKind::Denial, format!("worker {generation} broke the protocol: {violation}"))
+        }
+        _ => return None,
+    })
+}
+
+fn decisions(event: &EventKind) -> Option<(MomentKind, String)> {
+    let text = match event {
+        EventKind::ApprovalRequested { id, request } => {
+            let (call, method) = (request.call_id(), request.kind().method());
+            let reason = request.reason().map(|reason| format!(", for this reason: {reason}"));
+            format!("approval {id} requested for call {call} ({method}){}", reason.unwrap_or_default())
+        }
+        EventKind::ApprovalAnswered(answered) => {
+            format!("approval for call {}: {}", answered.call, answered.decision.as_str())
+        }
+        EventKind::GrantAdded(grant) => format!("approval {} holds for the session", grant.id),
+        EventKind::GrantRevoked { id } => format!("approval {id} holds no more"),
+        _ => return None,
+    };
+    Some((MomentKind::Approval, text))
+}
+
+fn course(event: &EventKind) -> Option<String> {
+    Some(match event {
+        EventKind::UserMessage { text, .. } => format!("message of the user: {text}"),
+        EventKind::AssistantMessage(message) => {
+            format!("reply of the model, {} tokens", message.usage.output)
+        }
+        EventKind::ModelFailed { message, .. } => format!("the model failed: {message}"),
+        EventKind::ContextCompacted(_) => "a new context".to_owned(),
+        EventKind::ModeChanged { mode } => format!("mode {mode}"),
+        EventKind::WorkerStarted(started) => {
+            let one_shot = started.one_shot.as_ref();
+            let grant = one_shot.map(|one_shot| format!(", beside them {}", one_shot.grant));
+            let rights = &started.rights;
+            format!("worker {} started: {rights}{}", started.generation, grant.unwrap_or_default())
+        }
+        EventKind::WorkerEnded { generation, reason } => format!("worker {generation} ended: {reason}"),
+        EventKind::RightsChanged(changed) => format!("rights changed: {}", changed.rights),
+        EventKind::Notice { message, .. } => format!("notice: {message}"),
+        EventKind::SubAgentSpawned(spawned) => format!("started {spawned}"),
+        EventKind::SubAgentResult(result) => result.to_string(),
+        EventKind::WriteTurnAwaited(awaited) => awaited.to_string(),
+        EventKind::TurnFinished(finished) => format!("turn ended: {}", finished.reason),
+        EventKind::Result(result) => format!("session ended: {}", result.reason),
+        _ => return None,
+    })
+}
