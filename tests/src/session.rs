@@ -410,7 +410,7 @@ fn logged(kind: &EventKind) -> String {
     match kind {
         EventKind::WorkerStarted(started) => format!("worker {} started", started.generation),
         EventKind::RightsChanged(changed) => {
-            let rights = changed.rights.value().unwrap();
+            let rights = changed.rights.value().expect("rights as a value");
             format!("rights changed for worker {}: net {}", changed.generation, rights.net)
         }
         EventKind::WorkerEnded { generation, reason } => format!("worker {generation} ended: {reason}"),

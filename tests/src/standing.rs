@@ -26,6 +26,7 @@ pub fn policy(world: &World, temp: &Path, mode: ApprovalMode) -> Policy {
 
 /// The line of rights that are in JSON.
 pub fn line_of(rights: &serde_json::Value) -> String {
-    let rights: ipc::rights::RightsSummary = serde_json::from_value(rights.clone()).unwrap();
+    let rights: ipc::rights::RightsSummary =
+        serde_json::from_value(rights.clone()).expect("rights as a value");
     rights.to_string()
 }

@@ -168,7 +168,7 @@ impl Agent {
             Input::AgentFinished { call, report } => self.on_agent_finished(call, &report),
             Input::Narrowed { rights } => self.on_narrowed(rights),
             Input::OutOfBudget { request, reason, message } => {
-                self.on_out_of_budget(request, reason, message)
+                self.on_out_of_budget(request, reason, message);
             }
             Input::WorkerReady(worker) => self.on_worker_ready(worker),
             Input::NotReplaced { reason } => self.on_not_replaced(&reason),

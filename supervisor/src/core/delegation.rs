@@ -77,9 +77,9 @@ fn told(report: &SubAgentResult) -> String {
     let _ = write!(told, "\n{steps} {unit}, {account}");
     if !files.is_empty() {
         told.push_str("\nfiles changed by its file tools:");
-        files.iter().for_each(|path| {
+        for path in files {
             let _ = write!(told, "\n  {path}");
-        });
+        }
     }
     if *denials > 0 {
         let unit = if *denials == 1 { "denial" } else { "denials" };

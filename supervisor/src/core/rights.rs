@@ -160,7 +160,9 @@ impl Agent {
         self.config.standing.rights.clone_from(&rights);
         self.seen = self.config.standing.seen_in(self.seen.tier);
         self.replacement.awaited = true;
-        self.close_open("the rights were changed", INTERRUPTED);
+        self.withdraw("the rights were changed", &INTERRUPTED.sentence(None));
+        // A sub-agent has a worker of its own, and loses of its rights what its parent loses: it goes on.
+        self.end_open(INTERRUPTED, |open| !matches!(open, Open::Delegated));
         self.effects.push(Effect::ReplaceWorker { rights });
     }
 

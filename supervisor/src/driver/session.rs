@@ -186,15 +186,13 @@ impl Session {
     }
 
     pub(super) fn on_looked(&mut self, look: Look) -> Result<(), SessionError> {
-        match self.runs.iter().position(|run| *run.id() == look.after.agent) {
-            Some(run) => self.guarded(run, |run, shared| run.on_looked(shared, look)),
-            // Its agent is gone, and what it changed is told all the same.
-            None => {
-                let Look { after, beside, report } = look;
-                let found = events(Some(after.call), &beside, report);
-                found.into_iter().try_for_each(|event| self.record_for(&after.agent, event))
-            }
+        if let Some(run) = self.runs.iter().position(|run| *run.id() == look.after.agent) {
+            return self.guarded(run, |run, shared| run.on_looked(shared, look));
         }
+        // Its agent is gone, and what it changed is told all the same.
+        let Look { after, beside, report } = look;
+        let found = events(Some(after.call), &beside, report);
+        found.into_iter().try_for_each(|event| self.record_for(&after.agent, event))
     }
 
     /// Does something with every run that is not over.

@@ -165,7 +165,7 @@ impl Session {
             } else if self.shared.turns.take_freed() {
                 self.for_each(AgentRun::release)?;
             } else if std::mem::take(&mut self.shared.budget_freed) {
-                self.for_each(|run, shared| run.ask_for_budget(shared))?;
+                self.for_each(AgentRun::ask_for_budget)?;
             } else {
                 break;
             }
@@ -347,14 +347,12 @@ impl Session {
 
     /// A worker with new rights does not begin before every wider one below its agent is gone.
     fn hold_back_replacements(&mut self) {
-        let replaced: Vec<_> = self
-            .runs
-            .iter()
-            .filter(|run| run.worker.is_being_replaced())
-            .map(|run| run.id().clone())
-            .collect();
+        let ends = |id: &&AgentId| {
+            self.runs.iter().find(|run| run.id() == *id).is_none_or(|run| run.worker.is_being_replaced())
+        };
+        let wider: Vec<_> = self.tree.living.keys().filter(ends).cloned().collect();
         for run in &mut self.runs {
-            run.waits_for_subtree = replaced.iter().any(|below| below.is_below(&run.id));
+            run.waits_for_subtree = wider.iter().any(|below| below.is_below(&run.id));
         }
     }
 

@@ -114,17 +114,12 @@ impl Standing {
     }
 
     fn beyond(&self, grant: &Grant) -> Denial {
-        match grant.write.first() {
-            Some(root) => {
-                let missing = format!("write {root}, to give it to a sub-agent");
-                refused(Operation::Write, Object::Path(root.clone()), &missing, self.write_grant(root))
-            }
-            None => {
-                let object = Object::Address("the network".to_owned());
-                let flag = self.offered("--net on");
-                refused(Operation::Network, object, "network, to give it to a sub-agent", flag)
-            }
+        if let Some(root) = grant.write.first() {
+            let missing = format!("write {root}, to give it to a sub-agent");
+            return refused(Operation::Write, Object::Path(root.clone()), &missing, self.write_grant(root));
         }
+        let object = Object::Address("the network".to_owned());
+        refused(Operation::Network, object, "network, to give it to a sub-agent", self.offered("--net on"))
     }
 }
 

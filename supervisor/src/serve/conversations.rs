@@ -128,7 +128,9 @@ impl Conversations {
     /// Acts in all of them, for certain.
     pub(super) fn act_in_all(&mut self, kind: &UserActionKind) {
         let actions: Vec<_> = self.open.values().map(|open| open.handle.action(kind.clone())).collect();
-        actions.into_iter().for_each(|action| self.act_surely(action));
+        for action in actions {
+            self.act_surely(action);
+        }
     }
 
     /// Waits for what happens next in any of them, each in turn. Cancel safe.

@@ -1,5 +1,4 @@
 //! The tool that starts a sub-agent. The documentation of a field is what the model reads.
-#![expect(clippy::doc_markdown, reason = "the model reads plain text, where back-ticks are noise")]
 
 use ipc::path::WirePath;
 use schemars::JsonSchema;

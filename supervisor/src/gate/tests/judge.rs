@@ -118,7 +118,7 @@ fn a_call_of_an_external_tool_is_asked_for_or_denied() {
         Verdict::Deny(denial) => denial.to_string(),
         other => format!("{other:?}"),
     };
-    assert_eq!(said(&ask(), true), "asked as Tool, for true");
+    assert_eq!(said(&ask(), true), "asked as ExternalTool, for true");
     // A sub-agent, in a session that asks.
     assert_snapshot!(said(&ask(), false), @"denied by the policy: call search of docs; the missing right is: an approval of this very call; nothing can allow it here");
     assert_snapshot!(said(&auto(), false), @"denied by the policy: call search of docs; the missing right is: an approval of this very call; the user can allow it with --mode ask");
