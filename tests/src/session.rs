@@ -440,6 +440,9 @@ fn logged(kind: &EventKind) -> String {
         }
         EventKind::Denied { call: None, denial, .. } => format!("beside the calls {denial}"),
         EventKind::Restored { places, .. } => format!("restored {}", places.len()),
+        EventKind::SubAgentSpawned(spawned) => spawned.to_string(),
+        EventKind::SubAgentResult(result) => format!("sub-agent {} {}", result.agent, result.status),
+        EventKind::WriteTurnAwaited(waits) => waits.to_string(),
         other => panic!("{other:?}"),
     }
 }

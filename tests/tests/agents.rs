@@ -20,7 +20,7 @@ use nix::unistd::Pid;
 use supervisor::monitor::{PrivateTemp, Programs, Spawner, Temps, Worker, WorkerEvent, WorkerSpec};
 use supervisor::policy::{Environments, Followed};
 use supervisor::session;
-use tests::replies::{done, shell};
+use tests::replies::{calls, done, shell};
 use tests::session::{Beginning, FrontEnd};
 use tests::{User, World, tier};
 use tokio::sync::mpsc::Receiver;
@@ -184,20 +184,25 @@ async fn neither_reaches_the_temp_of_the_other_one() {
     }
 }
 
+/// A call of a command that only reads: such commands of several agents run at the same time.
+fn looks(command: &str) -> String {
+    calls(&[("shell_exec", serde_json::json!({ "command": command, "access": "read" }))])
+}
+
 /// What the models of three agents say: the second is interrupted in its first call, the worker of the third is killed.
 fn script(agent: &str) -> Vec<String> {
     let wait = "echo here; until [ -e go ]; do sleep 0.01; done";
     match agent {
         "1" => vec![
             shell("echo mine > $TMPDIR/x; cat $TMPDIR/x"),
-            shell(wait),
+            looks(wait),
             shell("ls $TMPDIR; cat $TMPDIR/x"),
             done(),
         ],
-        "2" => vec![shell("echo here; exec sleep 1000"), done()],
+        "2" => vec![looks("echo here; exec sleep 1000"), done()],
         _ => vec![
             shell("echo theirs > $TMPDIR/x"),
-            shell("echo here; exec sleep 1000"),
+            looks("echo here; exec sleep 1000"),
             shell("cat $TMPDIR/x"),
             done(),
         ],
