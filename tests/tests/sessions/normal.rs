@@ -1,5 +1,6 @@
 //! A record of a session without what differs from run to run and from machine to machine.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use serde_json::{Map, Value};
@@ -26,6 +27,8 @@ pub(crate) struct Normal<'a> {
     session: String,
     digests: Names,
     pids: Names,
+    /// The last event of each agent.
+    heads: BTreeMap<String, u64>,
 }
 
 /// What is the same in two places has the same name in both.
@@ -47,7 +50,7 @@ impl<'a> Normal<'a> {
         let log = world.log();
         let session = log.first().and_then(|event| event["session"].as_str()).unwrap_or_default().to_owned();
         let (digests, pids) = (Names("digest", vec![]), Names("pid", vec![]));
-        Self { world, log, session, digests, pids }
+        Self { world, log, session, digests, pids, heads: BTreeMap::new() }
     }
 
     /// Fails unless a stream of events is the log, but for the chain of digests.
@@ -88,12 +91,21 @@ impl<'a> Normal<'a> {
         let prev = take("prev");
         assert!(prev.as_str().is_some_and(is_digest), "{prev}");
         assert!(take("time_ms").is_u64());
-        assert_eq!(parent.as_u64().unwrap_or(0) + 1, id.as_u64().unwrap(), "each follows the one before");
+        self.follows(&event, parent.as_u64(), id.as_u64().unwrap());
         let Value::String(kind) = kind else { panic!("{kind}") };
         let envelope = Value::Object(event);
         writeln!(record, "{id} {kind} {envelope}").unwrap();
         let Value::Object(data) = self.normal("", data) else { panic!("{kind} has no members") };
         write_members(record, &data);
+    }
+
+    /// Each event follows from the one before it of its agent; the first one of a sub-agent from its parent's last.
+    fn follows(&mut self, envelope: &Map<String, Value>, parent: Option<u64>, id: u64) {
+        let named = |name: &str| envelope.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let agent = named("agent");
+        let head = self.heads.get(&agent).or_else(|| self.heads.get(&named("parent_agent")));
+        assert_eq!(parent, head.copied(), "event {id} follows the one before it of agent {agent}");
+        self.heads.insert(agent, id);
     }
 
     fn normal(&mut self, name: &str, value: Value) -> Value {
