@@ -213,7 +213,7 @@ def set_net(server):
     server.until("event/toolCallStarted")
     server.act("setNet", net="on")
     changed = server.until("event/rightsChanged")["params"]["data"]
-    assert "net on" in changed["rights"], changed
+    assert changed["rights"]["net"] == "on", changed
     turn = server.finish()
     assert turn["reason"] == "done", turn
     finished = server.events("event/toolCallFinished")

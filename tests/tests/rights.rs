@@ -114,7 +114,10 @@ async fn rights_change_by_a_new_worker_and_the_answer_comes_when_the_old_one_is_
             "#);
         }
         let told = format!("{:?}", provider.requests().last().unwrap().messages);
-        assert!(told.contains("interrupted: policy changed") && told.contains("network: on"), "{told}");
+        assert!(
+            told.contains(": policy changed; the call was ended") && told.contains("network: on"),
+            "{told}"
+        );
     }
 }
 
@@ -222,7 +225,7 @@ async fn before_the_answer_to_net_off_everything_of_the_old_worker_is_dead() {
         sinks.are_silent();
         assert!(workers(&front).iter().all(|worker| worker.2 == tier.to_string()), "{:?}", workers(&front));
         let seen = front.end().await;
-        assert!(seen.contains("call 1 interrupted") && seen.contains("· net off"), "{seen}");
+        assert!(seen.contains("call 1 interrupted") && seen.contains(": net off"), "{seen}");
     }
 }
 
