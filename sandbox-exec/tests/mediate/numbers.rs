@@ -176,6 +176,8 @@ fn a_number_that_changes_with_what_another_process_passes_never_leads_outside() 
         place.mediated(|| {
             let (stream, _peer) = UnixStream::pair().unwrap();
             let (passing, passed) = UnixStream::pair().unwrap();
+            // Without the other process nothing comes any more: the test fails, and does not wait for ever.
+            passed.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
             let other = in_child(|| {
                 let passing: OwnedFd = passing.try_clone().unwrap().into();
                 loop {
