@@ -64,6 +64,11 @@ impl Call {
         &self.name
     }
 
+    /// The call in one line.
+    pub(crate) fn summary(&self) -> String {
+        self.summary.one_line()
+    }
+
     /// The command, of a call that runs one.
     pub(crate) fn command(&self) -> Option<&str> {
         let is_shown =

@@ -18,6 +18,7 @@ pub(super) fn status(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
         Mode::Normal => (" NORMAL ", theme.mode(model.mode)),
         Mode::Insert => (" INSERT ", theme.mode(model.mode)),
         Mode::Command => (" COMMAND ", theme.mode(model.mode)),
+        Mode::Agents => (" AGENTS ", theme.mode(model.mode)),
     };
     let mut x = pane.put(0, 0, word, style);
     let net = if model.agents.shown().session.net == Network::On { theme.open() } else { Style::new() };

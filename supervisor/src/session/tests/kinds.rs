@@ -11,7 +11,7 @@ use ipc::event::{
     ContextCompacted, DecidedBy, EndReason, EventKind, FileChange, FileDiff, Location, ModelChanged,
     NoticeCode, Observer, OneShot, PlaceChange, Recorded, RestoredPlace, RightsChanged, RunResult,
     SessionEvent, SessionStarted, SubAgentResult, SubAgentSpawned, SubAgentStatus, SummaryFrom, TokenUsage,
-    ToolCallStatus, ToolKind, TurnFinished, WorkerEnd, WorkerStarted, WriteTurnAwaited,
+    ToolCallStatus, ToolKind, TurnFinished, WorkerEnd, WorkerStarted, WriteTurnAwaited, WriteTurnTaken,
 };
 use ipc::id::{AgentId, ApprovalId, CallId, EventId, Generation, GrantId};
 use ipc::image::Image;
@@ -264,6 +264,7 @@ fn sub_agents() -> Vec<EventKind> {
         EventKind::SubAgentSpawned(spawned),
         EventKind::SubAgentResult(result),
         EventKind::WriteTurnAwaited(waits),
+        EventKind::WriteTurnTaken(WriteTurnTaken { call: CallId(2), waited_ms: 30 }),
     ]
 }
 
@@ -329,6 +330,7 @@ fn name(kind: &EventKind) -> &'static str {
         EventKind::SubAgentSpawned(_) => "sub_agent_spawned",
         EventKind::SubAgentResult(_) => "sub_agent_result",
         EventKind::WriteTurnAwaited(_) => "write_turn_awaited",
+        EventKind::WriteTurnTaken(_) => "write_turn_taken",
         EventKind::Restored { .. } => "restored",
         EventKind::ChangeSet { .. } => "change_set",
         EventKind::TurnFinished(_) => "turn_finished",
