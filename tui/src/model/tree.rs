@@ -38,12 +38,6 @@ pub(crate) struct TreeLine {
     pub text: String,
 }
 
-/// The order of the tree: an agent before those below it, and `1.2` before `1.10`.
-fn place(agent: &AgentId) -> (Vec<u32>, &str) {
-    let numbers = agent.as_str().split('.').map(|number| number.parse().unwrap_or(u32::MAX));
-    (numbers.collect(), agent.as_str())
-}
-
 impl AgentView {
     /// A sub-agent begins: its access is less than that of the session's first agent, which its view began with.
     pub(crate) fn started(&mut self, now: Moment, spawned: &SubAgentSpawned, project: &WirePath) {
@@ -102,7 +96,7 @@ impl Agents {
     pub(crate) fn listed(&self, all: bool) -> Vec<(&AgentId, &AgentView)> {
         let is_wanted = |view: &AgentView| all || view.ended.is_none_or(|ended| !ended.past);
         let mut agents: Vec<_> = self.each().filter(|(_, view)| is_wanted(view)).collect();
-        agents.sort_by_key(|(agent, _)| place(agent));
+        agents.sort_by(|(one, _), (other, _)| one.in_tree().cmp(&other.in_tree()));
         agents
     }
 
@@ -176,16 +170,4 @@ fn first_line(task: &str) -> &str {
 fn brief(account: &Account) -> String {
     let cost = account.cost.map(|cost| format!(" {cost}")).unwrap_or_default();
     format!("↑{} ↓{}{cost}", counted(account.usage.prompt()), counted(account.usage.output))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn agents_stand_in_the_order_of_their_numbers() {
-        let mut agents = ["1.10", "1.2.1", "2", "1.2", "1", "x"].map(AgentId::from);
-        agents.sort_by(|one, other| place(one).cmp(&place(other)));
-        assert_eq!(agents.each_ref().map(AgentId::as_str), ["1", "1.2", "1.2.1", "1.10", "2", "x"]);
-    }
 }
