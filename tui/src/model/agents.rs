@@ -95,12 +95,6 @@ impl Agents {
         self.others.entry(agent.clone()).or_insert_with(|| AgentView::new(self.start.clone()))
     }
 
-    /// The views of the agents that are nobody's sub-agents.
-    pub(crate) fn top_level(&self) -> impl Iterator<Item = &AgentView> {
-        let others = self.others.iter().filter(|(agent, _)| agent.is_top_level());
-        std::iter::once(&self.first).chain(others.map(|(_, view)| view))
-    }
-
     /// Every agent with its view.
     pub(crate) fn each(&self) -> impl Iterator<Item = (&AgentId, &AgentView)> {
         std::iter::once((&self.first_id, &self.first)).chain(&self.others)

@@ -9,6 +9,7 @@ use ipc::rights::{NamedRoot, NetworkState, RightsSummary};
 
 use super::{AgentView, Agents, Look, Model, Session, access};
 use crate::moment::Moment;
+use crate::tool_summary::first_line;
 
 /// From this width on, the list stands beside the transcript.
 const BESIDE: u16 = 100;
@@ -66,6 +67,11 @@ impl AgentView {
         self.say(Look::Turn, &result.to_string());
     }
 
+    /// True of a sub-agent of an earlier turn.
+    fn is_past(&self) -> bool {
+        self.ended.is_some_and(|ended| ended.past)
+    }
+
     /// The agent's state and how long it has lasted, in words.
     fn state(&self, asks: bool, now: Moment) -> String {
         match (self.ended, self.turn.began) {
@@ -94,10 +100,27 @@ impl AgentView {
 impl Agents {
     /// Those that belong in the list: all of them, or those of the turn that goes on.
     pub(crate) fn listed(&self, all: bool) -> Vec<(&AgentId, &AgentView)> {
-        let is_wanted = |view: &AgentView| all || view.ended.is_none_or(|ended| !ended.past);
+        let is_wanted = |view: &AgentView| all || !view.is_past();
         let mut agents: Vec<_> = self.each().filter(|(_, view)| is_wanted(view)).collect();
         agents.sort_by(|(one, _), (other, _)| one.in_tree().cmp(&other.in_tree()));
         agents
+    }
+
+    /// What an agent's turn came to: that of a turn which runs goes with its sub-agents, as that of one that is over does already.
+    pub(crate) fn of_turn(&self, agent: &AgentId) -> Account {
+        let mut account = Account::default();
+        for (other, view) in self.each() {
+            if other == agent {
+                account += view.turn.account;
+            } else if other.is_below(agent) && self.is_running(agent) && !view.is_past() {
+                account += view.account();
+            }
+        }
+        account
+    }
+
+    fn is_running(&self, agent: &AgentId) -> bool {
+        self.each().any(|(other, view)| other == agent && view.turn.is_running())
     }
 
     /// The beginning of a turn that runs, of whichever agent.
@@ -160,10 +183,6 @@ impl Model {
 
 fn named(root: &WirePath, project: &WirePath) -> NamedRoot {
     if root == project { NamedRoot::Project } else { NamedRoot::Path(root.clone()) }
-}
-
-fn first_line(task: &str) -> &str {
-    task.lines().find(|line| !line.trim().is_empty()).unwrap_or_default()
 }
 
 /// `↑12.3k ↓1.2k $0.08`

@@ -135,7 +135,7 @@ fn beside_the_transcript_stand_the_agents_of_the_turn() {
                                                                       │
     ── agent 1 · answering 4 s · Esc interrupts ────────────────────────────────────────────────────────
     ›
-     INSERT  execute · ask · net off · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0
+     INSERT  execute · ask · net off · sandboxed · turn ↑2.1k ↓120 · all ↑2.1k ↓120
     read-only · network off · secrets hidden
     ");
 }
@@ -176,7 +176,7 @@ fn in_a_narrow_terminal_a_command_shows_the_list_instead_of_the_transcript() {
       Enter open  m message  x stop  Esc back
     ── agent 1 · answering 4 s · Esc interrupts ────────────────────────────────────
     ›
-     AGENTS  execute · ask · net off · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0
+     AGENTS  execute · ask · net off · sandboxed · turn ↑2.1k ↓120 · all ↑2.1k ↓120
     read-only · network off · secrets hidden
     ");
     seat.keys("q");
@@ -234,6 +234,14 @@ fn the_next_turn_begins_without_those_that_are_over() {
     assert!(!seat.screen().contains("1.10 denied"), "{}", seat.screen());
     seat.keys(":agents\n");
     assert!(seat.screen().contains("1.10 denied 9 s"), "all of them on demand: {}", seat.screen());
+}
+
+#[test]
+fn the_account_of_a_turn_that_runs_has_that_of_its_sub_agents() {
+    let mut seat = busy(120, 30);
+    assert!(seat.screen().contains("turn ↑2.1k ↓120"), "{}", seat.screen());
+    seat.end_turn(EndReason::Done);
+    assert!(seat.screen().contains("turn ↑10.5k (85% cached) ↓456"), "the end has all: {}", seat.screen());
 }
 
 #[test]
