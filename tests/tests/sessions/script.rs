@@ -1,14 +1,13 @@
 //! A script: the project, the model's replies, and the front end's part.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use supervisor::replay::{ReplayServer, sse};
+use supervisor::replay::{self, Check, RecordedRequest, ReplayServer, sse};
 use tests::World;
-use tests::replies::model_of;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -24,6 +23,9 @@ pub(crate) struct Script {
     pub(crate) front_end: FrontEnd,
     /// The model's replies, in their order.
     replies: Vec<Reply>,
+    /// Its replies to sub-agents that work at the same time, by their tasks; with any, `replies` has those of the others.
+    #[serde(default)]
+    agents: BTreeMap<String, Vec<Reply>>,
     /// Files of the project that are shown after the session.
     #[serde(default)]
     left: Vec<String>,
@@ -46,10 +48,18 @@ pub(crate) enum Step {
     Call { method: String, params: Map<String, Value> },
     /// Waits for a notification.
     Until(String),
+    /// Waits for a notification about an agent, whatever came before it of others.
+    UntilOf { agent: String, method: String },
     /// Waits for a request of the server, and answers it.
     Answer { method: String, result: Value },
     /// Waits until a command has made a file of the project.
     File(String),
+    /// Makes a file of the project, which a command waits for.
+    Make(String),
+    /// Kills the worker of an agent.
+    KillWorker(String),
+    /// Fails unless the first workers of these agents are gone, and this command line with them.
+    Gone { workers_of: Vec<String>, command: String },
 }
 
 #[derive(Debug, Deserialize)]
@@ -78,7 +88,23 @@ impl Script {
     }
 
     pub(crate) fn model(&self) -> ReplayServer {
-        model_of(self.replies.iter().enumerate().map(|(index, reply)| reply.stream(index + 1)))
+        let agents = self.agents.iter().zip('a'..);
+        let streams = |(name, replies): (String, &[Reply])| -> VecDeque<String> {
+            replies.iter().zip(1..).map(|(reply, number)| reply.stream(&format!("{name}{number}"))).collect()
+        };
+        let own = streams((String::new(), &self.replies));
+        let theirs: BTreeMap<_, _> = agents
+            .map(|((task, replies), letter)| (task.clone(), streams((letter.to_string(), replies))))
+            .collect();
+        // One for each reply, so that those that nobody asked for are counted.
+        let all = own.iter().chain(theirs.values().flatten());
+        let script = all.fold(replay::Script::new(), |script, stream| script.reply(stream.clone()));
+        ReplayServer::start_checked(script, chosen(own, theirs)).unwrap()
+    }
+
+    /// True if agents work at the same time, so that only the order of each one's own events is always the same.
+    pub(crate) fn is_parallel(&self) -> bool {
+        !self.agents.is_empty()
     }
 
     /// What the files that matter hold after the session.
@@ -88,8 +114,28 @@ impl Script {
     }
 }
 
+/// The next reply of whoever asks, if anybody has replies of its own.
+fn chosen(mut own: VecDeque<String>, mut theirs: BTreeMap<String, VecDeque<String>>) -> Check {
+    Box::new(move |number, request| {
+        if theirs.is_empty() {
+            return None;
+        }
+        let replies = theirs.iter_mut().find(|(task, _)| begins_with(request, task));
+        let reply = replies.map_or(&mut own, |(_, replies)| replies).pop_front();
+        let nothing = || replay::Reply::error(500, "api_error", &format!("request {number} has no reply"));
+        Some(reply.map_or_else(nothing, replay::Reply::sse))
+    })
+}
+
+/// True if the first message of a request has this task.
+fn begins_with(request: &RecordedRequest, task: &str) -> bool {
+    let body: Value = serde_json::from_slice(&request.body).unwrap();
+    let blocks = body["messages"][0]["content"].as_array().cloned().unwrap_or_default();
+    blocks.iter().any(|block| block["text"] == task)
+}
+
 impl Reply {
-    fn stream(&self, number: usize) -> String {
+    fn stream(&self, number: &str) -> String {
         let call = |(index, (name, input)): (usize, &(String, Value))| {
             sse::Block::tool_use(format!("toolu_{number}_{}", index + 1), name, input.to_string())
         };
