@@ -1,13 +1,14 @@
 //! A script: the project, the model's replies, and the front end's part.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use supervisor::replay::{self, Check, RecordedRequest, ReplayServer, sse};
+use supervisor::replay::{ReplayServer, sse};
 use tests::World;
+use tests::replies::{model_of, model_of_agents};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -88,18 +89,17 @@ impl Script {
     }
 
     pub(crate) fn model(&self) -> ReplayServer {
-        let agents = self.agents.iter().zip('a'..);
-        let streams = |(name, replies): (String, &[Reply])| -> VecDeque<String> {
+        let streams = |name: &str, replies: &[Reply]| -> Vec<String> {
             replies.iter().zip(1..).map(|(reply, number)| reply.stream(&format!("{name}{number}"))).collect()
         };
-        let own = streams((String::new(), &self.replies));
-        let theirs: BTreeMap<_, _> = agents
-            .map(|((task, replies), letter)| (task.clone(), streams((letter.to_string(), replies))))
-            .collect();
-        // One for each reply, so that those that nobody asked for are counted.
-        let all = own.iter().chain(theirs.values().flatten());
-        let script = all.fold(replay::Script::new(), |script, stream| script.reply(stream.clone()));
-        ReplayServer::start_checked(script, chosen(own, theirs)).unwrap()
+        let own = streams("", &self.replies);
+        if !self.is_parallel() {
+            return model_of(own);
+        }
+        let agents = self.agents.iter().zip('a'..);
+        let theirs =
+            agents.map(|((task, replies), name)| (task.clone(), streams(&name.to_string(), replies)));
+        model_of_agents(own, theirs)
     }
 
     /// True if agents work at the same time, so that only the order of each one's own events is always the same.
@@ -112,26 +112,6 @@ impl Script {
         let text = |name| fs::read_to_string(world.project().join(name)).ok();
         self.left.iter().map(|name| (name.as_str(), text(name))).collect()
     }
-}
-
-/// The next reply of whoever asks, if anybody has replies of its own.
-fn chosen(mut own: VecDeque<String>, mut theirs: BTreeMap<String, VecDeque<String>>) -> Check {
-    Box::new(move |number, request| {
-        if theirs.is_empty() {
-            return None;
-        }
-        let replies = theirs.iter_mut().find(|(task, _)| begins_with(request, task));
-        let reply = replies.map_or(&mut own, |(_, replies)| replies).pop_front();
-        let nothing = || replay::Reply::error(500, "api_error", &format!("request {number} has no reply"));
-        Some(reply.map_or_else(nothing, replay::Reply::sse))
-    })
-}
-
-/// True if the first message of a request has this task.
-fn begins_with(request: &RecordedRequest, task: &str) -> bool {
-    let body: Value = serde_json::from_slice(&request.body).unwrap();
-    let blocks = body["messages"][0]["content"].as_array().cloned().unwrap_or_default();
-    blocks.iter().any(|block| block["text"] == task)
 }
 
 impl Reply {
