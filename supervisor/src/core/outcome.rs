@@ -5,6 +5,7 @@ use ipc::event::{EventKind, Observer, ToolCallStatus};
 use ipc::id::CallId;
 use ipc::image::Image;
 use ipc::message::Outcome;
+use ipc::missing_right::MissingRight;
 use ipc::rights::Network;
 use ipc::tool::{Access, CommandExit, ShellExec, ToolCall, ToolError, ToolErrorKind, ToolOutput};
 
@@ -184,11 +185,12 @@ impl Agent {
     /// How a command that was refused something could ask for it.
     fn asking_hint(&self, command: &ShellExec, denial: &Denial) -> &'static str {
         let in_project = matches!(&denial.object, Object::Path(path) if path.is_within(&self.seen.project));
+        let lacks_network = denial.missing_right.value() == Some(&MissingRight::Network);
         match denial.operation {
             _ if !self.asks() => "",
             Operation::Write if in_project && command.access != Access::Write => WRITE_HINT,
             Operation::Network
-                if denial.grant.as_deref() == Some("--net on") && command.network != Some(Network::On) =>
+                if lacks_network && denial.grant.is_some() && command.network != Some(Network::On) =>
             {
                 NETWORK_HINT
             }

@@ -114,7 +114,7 @@ mod tests {
             operation: Operation::Write,
             object: Object::Command("x".to_owned()),
             program: None,
-            missing_right: "write x".to_owned(),
+            missing_right: ipc::missing_right::MissingRight::write(&"x".into()).into(),
             grant: None,
             grade,
             errno: None,

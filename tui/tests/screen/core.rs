@@ -197,7 +197,7 @@ pub(crate) fn denial() -> EventKind {
             operation: Operation::Write,
             object: Object::Path("/etc/probe".into()),
             program: None,
-            missing_right: "write /etc/probe".to_owned(),
+            missing_right: ipc::missing_right::MissingRight::write(&"/etc/probe".into()).into(),
             grant: Some("--write /etc/probe".to_owned()),
             grade: Grade::Likely,
             errno: Some(13),

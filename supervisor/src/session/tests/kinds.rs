@@ -15,6 +15,7 @@ use ipc::event::{
 };
 use ipc::id::{AgentId, ApprovalId, CallId, EventId, Generation, GrantId};
 use ipc::image::Image;
+use ipc::missing_right::MissingRight;
 use ipc::path::WirePath;
 use ipc::rights::{Grant, NamedRoot, Network, NetworkState, Reach, RightsSummary};
 use proptest::prelude::*;
@@ -37,7 +38,7 @@ fn denial(object: Object) -> EventKind {
         operation: Operation::Write,
         object,
         program: None,
-        missing_right: "write /etc/x".to_owned(),
+        missing_right: MissingRight::write(&odd()).into(),
         grant: Some("--write /etc/x".to_owned()),
         grade: Grade::Proved,
         errno: Some(13),
