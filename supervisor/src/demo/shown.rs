@@ -97,6 +97,7 @@ mod tests {
             tool_use: tool_use(),
             status,
             content,
+            explanation_bytes: None,
             duration_ms: 1,
             diffs: Vec::new(),
             diffs_left_out: false,
