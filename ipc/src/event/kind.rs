@@ -9,7 +9,7 @@ use super::{
     ApprovalAnswered, AssistantMessage, ChangedFile, CompactionStarted, ContextCompacted, FailureKind,
     FileDiff, Location, ModelChanged, NoticeCode, Recorded, RestoredPlace, RightsChanged, RunResult,
     SessionStarted, SubAgentResult, SubAgentSpawned, ToolKind, TurnFinished, WorkerEnd, WorkerStarted,
-    WriteTurnAwaited,
+    WriteTurnAwaited, WriteTurnTaken,
 };
 use crate::approval::{ApprovalMode, ServerRequest, SessionGrant};
 use crate::denial::Denial;
@@ -174,6 +174,8 @@ pub enum EventKind {
     SubAgentResult(SubAgentResult),
     /// A call waits for another agent's turn at writing to end.
     WriteTurnAwaited(WriteTurnAwaited),
+    /// A call that waited for other agents goes on.
+    WriteTurnTaken(WriteTurnTaken),
     /// What the host runs later had changed, and was put back.
     Restored {
         /// The call after which it was found; absent at the end of the run.

@@ -26,7 +26,7 @@ use crate::id::{AgentId, ConversationId, EventId};
 
 pub use account::{Account, counted};
 pub use activity::Activity;
-pub use agent::{SubAgentResult, SubAgentSpawned, SubAgentStatus, WriteTurnAwaited};
+pub use agent::{SubAgentResult, SubAgentSpawned, SubAgentStatus, WriteTurnAwaited, WriteTurnTaken};
 pub use approval::{ApprovalAnswered, DecidedBy};
 pub use call::{FileDiff, Location, ToolKind};
 pub use change::{ChangedFile, FileChange, PlaceChange, RestoredPlace};

@@ -52,6 +52,11 @@ impl Call {
         &self.name
     }
 
+    /// The call in one line.
+    pub(crate) fn summary(&self) -> String {
+        self.summary.one_line()
+    }
+
     /// The command, of a call that runs one.
     pub(crate) fn command(&self) -> Option<&str> {
         let is_shown =
@@ -93,7 +98,9 @@ impl Call {
         }
         // A change was shown as a diff, and what was read is the model's to read; failures and commands are for people.
         let content = if self.refused || done && self.changes_files() { "" } else { content };
-        let fold = if done && self.name != "shell_exec" { Fold::Head(0) } else { Fold::Tail(OUTPUT) };
+        // A sub-agent's end has a line of its own, and its transcript a view.
+        let is_told = self.name == "spawn_agent" || done && self.name != "shell_exec";
+        let fold = if is_told { Fold::Head(0) } else { Fold::Tail(OUTPUT) };
         if let Some(output) = block.parts.last_mut() {
             *output = Part::new(SafeText::exact(content), Look::Output).folded(fold);
         }

@@ -31,9 +31,14 @@ enum Item<'a> {
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Part<'a> {
-    InputText { text: &'a str },
+    InputText {
+        text: &'a str,
+    },
     /// Servers that hold requests to the vendor's types want the detail, which the vendor's own can do without.
-    InputImage { detail: &'static str, image_url: String },
+    InputImage {
+        detail: &'static str,
+        image_url: String,
+    },
 }
 
 /// Text alone, as every server takes it, or text and the pictures that belong to it. Parts of a reply would need the id and the
@@ -189,8 +194,10 @@ mod tests {
     fn r10_pictures_are_data_urls_and_those_of_results_stand_in_them() {
         let image =
             picture::read(&include_bytes!("../../../../fixtures/images/lossless.webp")[..]).expect("one");
-        let picture =
-            format!(r#"{{"type":"input_image","detail":"auto","image_url":"data:image/webp;base64,{}"}}"#, image.base64());
+        let picture = format!(
+            r#"{{"type":"input_image","detail":"auto","image_url":"data:image/webp;base64,{}"}}"#,
+            image.base64()
+        );
         let seen = UserBlock::ToolResult {
             tool_use: "a".into(),
             content: "a picture".to_owned(),

@@ -11,7 +11,7 @@ use ipc::event::{
     ContextCompacted, DecidedBy, EndReason, EventKind, FileChange, FileDiff, Location, ModelChanged,
     NoticeCode, Observer, OneShot, PlaceChange, Recorded, RestoredPlace, RightsChanged, RunResult,
     SessionEvent, SessionStarted, SubAgentResult, SubAgentSpawned, SubAgentStatus, SummaryFrom, TokenUsage,
-    ToolCallStatus, ToolKind, TurnFinished, WorkerEnd, WorkerStarted, WriteTurnAwaited,
+    ToolCallStatus, ToolKind, TurnFinished, WorkerEnd, WorkerStarted, WriteTurnAwaited, WriteTurnTaken,
 };
 use ipc::id::{AgentId, ApprovalId, CallId, EventId, Generation, GrantId};
 use ipc::image::Image;
@@ -267,6 +267,7 @@ fn sub_agents() -> Vec<EventKind> {
         EventKind::SubAgentSpawned(spawned),
         EventKind::SubAgentResult(result),
         EventKind::WriteTurnAwaited(waits),
+        EventKind::WriteTurnTaken(WriteTurnTaken { call: CallId(2), waited_ms: 30 }),
     ]
 }
 
@@ -332,6 +333,7 @@ fn name(kind: &EventKind) -> &'static str {
         EventKind::SubAgentSpawned(_) => "sub_agent_spawned",
         EventKind::SubAgentResult(_) => "sub_agent_result",
         EventKind::WriteTurnAwaited(_) => "write_turn_awaited",
+        EventKind::WriteTurnTaken(_) => "write_turn_taken",
         EventKind::Restored { .. } => "restored",
         EventKind::ChangeSet { .. } => "change_set",
         EventKind::TurnFinished(_) => "turn_finished",
@@ -348,7 +350,7 @@ fn every_kind_survives_its_line_byte_for_byte() {
     let mut scratch = Scratch::new();
     let samples = samples();
     let names: std::collections::BTreeSet<_> = samples.iter().map(name).collect();
-    assert_eq!(names.len(), 29, "a kind is missing among the samples: {names:?}");
+    assert_eq!(names.len(), 30, "a kind is missing among the samples: {names:?}");
     let written: Vec<_> = samples.into_iter().map(|kind| scratch.append("1", kind)).collect();
     let loaded = rebuild(&scratch.bytes());
     assert_eq!(loaded.faults, []);
