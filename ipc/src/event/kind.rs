@@ -94,6 +94,9 @@ pub enum EventKind {
         status: ToolCallStatus,
         /// What the model is told.
         content: String,
+        /// The number of bytes at the end of `content` that say what the `denied` events of this call say, and the rights.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        explanation_bytes: Option<u64>,
         /// How long it took, in milliseconds.
         duration_ms: u64,
         /// The changes of files that it made by the file tools.

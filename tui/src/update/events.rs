@@ -105,19 +105,15 @@ fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> 
         EventKind::AssistantMessage(message) => assistant_message(view, message),
         EventKind::ModelFailed { message, retry_in_ms, .. } => model_failed(view, now, &message, retry_in_ms),
         EventKind::ToolCallStarted { call, name, input, .. } => call_started(view, call, &name, input.get()),
-        EventKind::ToolCallFinished { call, status, content, duration_ms, .. } => {
+        EventKind::ToolCallFinished { call, status, content, explanation_bytes, duration_ms, .. } => {
             if let Some(call) = view.calls.remove(&call)
                 && let Some(block) = view.transcript.block_mut(call.block)
             {
-                call.finished(block, status, &content, duration_ms);
+                let content = Call::without_explanation(&content, explanation_bytes);
+                call.finished(block, status, content, duration_ms);
             }
         }
-        EventKind::Denied { call: Some(call), denial, rights } => {
-            denial::show(view, &event.agent, call, &denial);
-            if let Some(call) = view.calls.get_mut(&call) {
-                call.told(&denial, &rights.to_string());
-            }
-        }
+        EventKind::Denied { call: Some(call), denial, .. } => denial::show(view, &event.agent, call, &denial),
         EventKind::Denied { call: None, denial, .. } => {
             view.say(Look::Notice, &format!("agent {}, beside its calls: {denial}", event.agent));
         }

@@ -15,6 +15,7 @@ use ipc::event::{
 };
 use ipc::id::{AgentId, ApprovalId, CallId, EventId, Generation, GrantId};
 use ipc::image::Image;
+use ipc::missing_right::MissingRight;
 use ipc::path::WirePath;
 use ipc::rights::{Grant, NamedRoot, Network, NetworkState, Reach, RightsSummary};
 use proptest::prelude::*;
@@ -37,7 +38,7 @@ fn denial(object: Object) -> EventKind {
         operation: Operation::Write,
         object,
         program: None,
-        missing_right: "write /etc/x".to_owned(),
+        missing_right: MissingRight::write(&odd()).into(),
         grant: Some("--write /etc/x".to_owned()),
         grade: Grade::Proved,
         errno: Some(13),
@@ -131,6 +132,7 @@ fn calls() -> Vec<EventKind> {
         tool_use: "t".into(),
         status: ToolCallStatus::Interrupted,
         content: "gone \0".to_owned(),
+        explanation_bytes: Some(1),
         duration_ms: 3,
         diffs: vec![],
         diffs_left_out: true,
@@ -141,6 +143,7 @@ fn calls() -> Vec<EventKind> {
         tool_use: "t".into(),
         status: ToolCallStatus::Completed,
         content: picture().to_string(),
+        explanation_bytes: None,
         duration_ms: 0,
         diffs: vec![FileDiff { path: odd(), old_text: None, new_text: "\u{2028}".to_owned() }],
         diffs_left_out: false,
@@ -374,6 +377,7 @@ fn any_kind() -> impl Strategy<Value = EventKind> {
             tool_use: content.as_str().into(),
             status: ToolCallStatus::Denied,
             content,
+            explanation_bytes: None,
             duration_ms,
             diffs: vec![],
             diffs_left_out: false,
