@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Account, TokenUsage};
 use crate::cost::Usd;
+use crate::denial::Denial;
 use crate::id::{AgentId, CallId};
 use crate::path::WirePath;
 use crate::rights::{Grant, Network, Reach, Word};
@@ -60,6 +61,9 @@ pub struct SubAgentResult {
     pub files: Vec<WirePath>,
     /// How many denials it met.
     pub denials: u32,
+    /// The first of them, each attempt once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub denied: Vec<Denial>,
     /// How many requests were answered.
     pub steps: u32,
     /// Its tokens, without those of its own sub-agents.

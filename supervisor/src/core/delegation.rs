@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use ipc::codec::CodecError;
+use ipc::denial::Denial;
 use ipc::event::{Account, DecidedBy, Observer, SubAgentResult, SubAgentStatus, ToolCallStatus};
 use ipc::id::CallId;
 use ipc::rights::Rights;
@@ -63,7 +64,9 @@ impl Agent {
 
 /// The result as the parent's model reads it: the supervisor's account, then what the sub-agent says.
 fn told(report: &SubAgentResult) -> String {
-    let SubAgentResult { agent, status, message, files, denials, steps, usage, cost_usd, text, .. } = report;
+    let SubAgentResult {
+        agent, status, message, files, denials, denied, steps, usage, cost_usd, text, ..
+    } = report;
     let mut told = format!("[account of the supervisor] sub-agent {agent}: {}", status.as_str());
     if let Some(message) = message {
         // A String takes every write, here and below.
@@ -81,6 +84,9 @@ fn told(report: &SubAgentResult) -> String {
     if *denials > 0 {
         let unit = if *denials == 1 { "denial" } else { "denials" };
         let _ = write!(told, "\n{denials} {unit}: something was beyond its rights");
+        for Denial { operation, object, layer, .. } in denied {
+            let _ = write!(told, "\n  {operation} {object} ({layer})");
+        }
     }
     if text.is_empty() {
         told.push_str("\n[it left no message]");
@@ -92,7 +98,9 @@ fn told(report: &SubAgentResult) -> String {
 
 #[cfg(test)]
 mod tests {
+    use ipc::denial::{Grade, Layer, Object, Operation};
     use ipc::event::TokenUsage;
+    use ipc::missing_right::MissingRight;
 
     use super::*;
 
@@ -104,6 +112,7 @@ mod tests {
             message: None,
             files: vec![],
             denials: 0,
+            denied: vec![],
             steps: 1,
             usage: TokenUsage { input: 1200, output: 34, ..TokenUsage::default() },
             cost_usd: None,
@@ -125,17 +134,28 @@ mod tests {
             message: Some("the limit of 5 steps is reached".to_owned()),
             files: vec!["/p/a.rs".into(), "/p/b.rs".into()],
             denials: 2,
+            denied: vec![Denial {
+                layer: Layer::Mounts,
+                operation: Operation::Write,
+                object: Object::Path("/p/c.rs".into()),
+                program: None,
+                missing_right: MissingRight::Write { path: "/p/c.rs".into(), closed_by: None }.into(),
+                grant: None,
+                grade: Grade::Proved,
+                errno: None,
+            }],
             steps: 5,
             text: String::new(),
             ..report()
         };
-        insta::assert_snapshot!(told(&failed), @"
+        insta::assert_snapshot!(told(&failed), @r"
         [account of the supervisor] sub-agent 1.2: budget (the limit of 5 steps is reached)
         5 steps, 1.2k in, 0% cached, 34 out
         files changed by its file tools:
           /p/a.rs
           /p/b.rs
         2 denials: something was beyond its rights
+          write /p/c.rs (read-only mount)
         [it left no message]
         ");
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use ipc::cost::Usd;
+use ipc::denial::Denial;
 use ipc::event::{EventKind, NoticeCode, Observer as Witness, TokenUsage};
 use ipc::frontend::UiEventKind;
 use ipc::id::{AgentId, CallId};
@@ -111,10 +112,25 @@ pub struct AgentRun {
 pub(super) struct Tally {
     /// Denials.
     pub(super) denials: u32,
+    /// The first of them, each attempt once.
+    pub(super) denied: Vec<Denial>,
     /// Files that its file tools changed.
     pub(super) files: BTreeSet<WirePath>,
     /// Files that open calls of them change.
     pub(super) changing: HashMap<CallId, WirePath>,
+}
+
+/// The most denials that an agent's account lists: the log has all of them.
+const LISTED_DENIALS: usize = 8;
+
+impl Tally {
+    fn note(&mut self, denial: &Denial) {
+        self.denials = self.denials.saturating_add(1);
+        let is_same = |other: &Denial| other.operation == denial.operation && other.object == denial.object;
+        if self.denied.len() < LISTED_DENIALS && !self.denied.iter().any(is_same) {
+            self.denied.push(denial.clone());
+        }
+    }
 }
 
 /// What turns came to.
@@ -307,8 +323,8 @@ impl AgentRun {
         kind: EventKind,
         observed_by: Witness,
     ) -> Result<(), SessionError> {
-        if matches!(kind, EventKind::Denied { .. }) {
-            self.tally.denials = self.tally.denials.saturating_add(1);
+        if let EventKind::Denied { denial, .. } = &kind {
+            self.tally.note(denial);
         }
         let logged = shared.record(&self.id, kind, observed_by)?;
         self.show(shared, logged);

@@ -258,6 +258,7 @@ impl Session {
             message: Some(why),
             files: Vec::new(),
             denials: 0,
+            denied: Vec::new(),
             steps: 0,
             usage: ipc::event::TokenUsage::default(),
             cost_usd: None,
@@ -380,7 +381,7 @@ async fn close(mut run: AgentRun) -> Closed {
 impl AgentRun {
     fn report(&mut self, child: &Child) -> SubAgentResult {
         let files = self.tally.files.iter().cloned().collect();
-        let denials = self.tally.denials;
+        let (denials, denied) = (self.tally.denials, std::mem::take(&mut self.tally.denied));
         let end = self.account();
         let reason = end.as_ref().map_or(EndReason::Internal, |end| end.reason);
         let (steps, usage, cost_usd) =
@@ -392,6 +393,7 @@ impl AgentRun {
             message: end.as_ref().and_then(|end| end.message.clone()),
             files,
             denials,
+            denied,
             steps,
             usage,
             cost_usd,

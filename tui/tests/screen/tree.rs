@@ -65,6 +65,7 @@ fn end(seat: &mut Seat, agent: &str, status: SubAgentStatus) {
         message: None,
         files: vec![],
         denials: 0,
+        denied: vec![],
         steps: 2,
         usage: TokenUsage { input: 2_100, output: 120, ..TokenUsage::default() },
         cost_usd: None,

@@ -76,6 +76,7 @@ async fn with_sub_agents() -> (Client, Core) {
         message: None,
         files: vec![],
         denials: 0,
+        denied: vec![],
         steps: 0,
         usage: TokenUsage::default(),
         cost_usd: None,

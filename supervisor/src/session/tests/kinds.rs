@@ -257,6 +257,7 @@ fn sub_agents() -> Vec<EventKind> {
         message: Some("m".to_owned()),
         files: vec![odd()],
         denials: 1,
+        denied: vec![],
         steps: 2,
         usage: usage(),
         cost_usd: "0.5".parse().ok(),
