@@ -1,6 +1,7 @@
 //! The server against a scripted core: what reaches a conversation, and what a front end is told, line by line.
 
 mod agents;
+mod unserialisable;
 
 use std::fs;
 use std::path::PathBuf;
@@ -146,11 +147,17 @@ struct Client {
 
 impl Client {
     fn start() -> Self {
+        Self::start_after(|_| {})
+    }
+
+    fn start_after(prepare: impl FnOnce(&mut Server<Scripted>)) -> Self {
         let (input, lines) = mpsc::channel(4);
         let (sender, output) = mpsc::channel(1);
         let (done, finished) = oneshot::channel();
         let (cores, made) = mpsc::unbounded_channel();
-        let server = Server::new(Scripted { cores, opened: Mutex::new(0), logs: TempDir::new().unwrap() });
+        let scripted = Scripted { cores, opened: Mutex::new(0), logs: TempDir::new().unwrap() };
+        let mut server = Server::new(scripted);
+        prepare(&mut server);
         let server = tokio::spawn(server.run(lines, Writer { lines: sender, finished }));
         Self { input: Some(input), output, finished: Some(done), cores: made, server }
     }
