@@ -1,11 +1,12 @@
 //! What the scripted model says.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::io::Write;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::Value;
-use supervisor::replay::{ReplayServer, Reply, Script, sse};
+use supervisor::replay::{Check, RecordedRequest, ReplayServer, Reply, Script, sse};
 
 /// A reply with these tool calls, all in one turn; their ids are `toolu_0`, `toolu_1` …
 pub fn calls(calls: &[(&str, Value)]) -> String {
@@ -41,6 +42,35 @@ pub fn model(calls: &[(&str, Value)]) -> ReplayServer {
 /// A model that gives these replies.
 pub fn model_of(replies: impl IntoIterator<Item = String>) -> ReplayServer {
     serve(replies.into_iter().map(Reply::sse))
+}
+
+/// A model of several agents: a request whose first message is one of these tasks has the next of that task's replies, and any
+/// other one the next of the rest.
+pub fn model_of_agents(
+    rest: impl IntoIterator<Item = String>,
+    tasks: impl IntoIterator<Item = (String, Vec<String>)>,
+) -> ReplayServer {
+    let rest: VecDeque<_> = rest.into_iter().collect();
+    let tasks: BTreeMap<_, VecDeque<_>> =
+        tasks.into_iter().map(|(task, replies)| (task, replies.into())).collect();
+    // One for each reply, so that the server counts those that nobody asked for.
+    let script = rest.iter().chain(tasks.values().flatten()).cloned().fold(Script::new(), Script::reply);
+    ReplayServer::start_checked(script, by_task(rest, tasks)).expect("loopback")
+}
+
+fn by_task(mut rest: VecDeque<String>, mut tasks: BTreeMap<String, VecDeque<String>>) -> Check {
+    Box::new(move |number, request| {
+        let of_task = tasks.iter_mut().find(|(task, _)| has_task(request, task));
+        let reply = of_task.map_or(&mut rest, |(_, replies)| replies).pop_front();
+        let nothing = || Reply::error(500, "api_error", &format!("request {number} has no reply"));
+        Some(reply.map_or_else(nothing, Reply::sse))
+    })
+}
+
+fn has_task(request: &RecordedRequest, task: &str) -> bool {
+    let body: Value = serde_json::from_slice(&request.body).expect("a request is JSON");
+    let blocks = body["messages"][0]["content"].as_array().cloned().unwrap_or_default();
+    blocks.iter().any(|block| block["text"] == task)
 }
 
 /// A model that gives these replies, with whatever the network does to them.

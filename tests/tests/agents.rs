@@ -17,7 +17,9 @@ use ipc::rights::Rights;
 use ipc::tool::{Access, ShellExec, ToolCall, ToolOutput};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use supervisor::monitor::{PrivateTemp, Programs, Spawner, Temps, Worker, WorkerEvent, WorkerSpec};
+use supervisor::monitor::{
+    PrivateTemp, Programs, Spawner, StartError, Temps, Worker, WorkerEvent, WorkerSpec,
+};
 use supervisor::policy::{Environments, Followed};
 use supervisor::session;
 use tests::replies::{calls, done, shell};
@@ -62,6 +64,10 @@ impl Session {
 
     /// An agent that may write these places, and its own temp.
     async fn agent(&self, write: &[PathBuf]) -> Agent {
+        self.started(write).await.unwrap()
+    }
+
+    async fn started(&self, write: &[PathBuf]) -> Result<Agent, StartError> {
         let temp = PrivateTemp::create(&self.temps, &self.world.own().join("locks")).unwrap();
         let own = WirePath::from(temp.path());
         let rights = Rights {
@@ -80,8 +86,8 @@ impl Session {
         let (agent, generation) = (AgentId::root(), Generation(1));
         let program = self.programs.worker.clone();
         let spec = WorkerSpec { agent, generation, confinement, program };
-        let (worker, events) = Worker::start(&self.spawner, spec).await.unwrap();
-        Agent { temp, worker, events, calls: CallId::default() }
+        let (worker, events) = Worker::start(&self.spawner, spec).await?;
+        Ok(Agent { temp, worker, events, calls: CallId::default() })
     }
 }
 
@@ -181,6 +187,39 @@ async fn neither_reaches_the_temp_of_the_other_one() {
         );
         one.end().await;
         other.end().await;
+    }
+}
+
+/// The parent, or whoever else may write above it, swaps the place for a link while its agent lives: what runs keeps what it was
+/// given, and the next generation does not start.
+#[tokio::test]
+async fn a_write_root_that_is_swapped_for_a_link_gives_nothing_behind_it() {
+    for tier in tier::all() {
+        for behind in ["outside", "project/other"] {
+            let session = Session::new(tier);
+            let root = session.world.project().join("root");
+            let behind = session.world.root().join(behind);
+            for directory in [&root, &behind] {
+                fs::create_dir(directory).unwrap();
+            }
+            fs::write(behind.join("kept"), "kept").unwrap();
+            let mut parent = session.agent(&[session.world.project()]).await;
+            let mut child = session.agent(std::slice::from_ref(&root)).await;
+            assert_eq!(child.shell("echo own > root/own; cat root/own").await, "own\n", "{tier}");
+            let swap = format!("mv root moved && ln -s {} root && echo swapped", behind.display());
+            assert_eq!(parent.shell(&swap).await, "swapped\n", "{tier}");
+            let attack = "echo lost > root/kept; echo lost > root/new; rm root/kept; mv root/kept root/gone";
+            let tried = child.shell(attack).await;
+            assert_eq!(tried.lines().count(), 4, "{tier}: {tried}");
+            child.end().await;
+            assert!(
+                session.started(std::slice::from_ref(&root)).await.is_err(),
+                "{tier}: the next generation"
+            );
+            assert_eq!(fs::read_to_string(behind.join("kept")).unwrap(), "kept", "{tier}");
+            assert_eq!(fs::read_dir(&behind).unwrap().count(), 1, "{tier}");
+            parent.end().await;
+        }
     }
 }
 

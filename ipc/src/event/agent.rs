@@ -21,6 +21,9 @@ pub struct SubAgentSpawned {
     pub call: CallId,
     /// Its task, in its parent's words.
     pub task: String,
+    /// Its role, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
     /// Its model.
     pub model: String,
     /// Trees that it may change besides its own private temp.
@@ -129,7 +132,9 @@ pub struct WriteTurnTaken {
 /// One line for people: `sub-agent 1.2 (write /p/src · net off): fix the parser`.
 impl fmt::Display for SubAgentSpawned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "sub-agent {} (", self.agent)?;
+        write!(f, "sub-agent {}", self.agent)?;
+        self.role.as_ref().map_or(Ok(()), |role| write!(f, " as {role}"))?;
+        f.write_str(" (")?;
         if self.write.is_empty() {
             f.write_str("read-only")?;
         } else {

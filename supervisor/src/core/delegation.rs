@@ -10,10 +10,9 @@ use ipc::rights::Rights;
 use super::agent::State;
 use super::approvals::Case;
 use super::calls::{CallResult, Open};
-use super::{Agent, ContextItem, Effect, NewAgent};
+use super::{Agent, Effect, NewAgent};
 use crate::approval::{AgentSpawn, Subject};
 use crate::gate::{Ask, ChildRights};
-use crate::prompt::narrowed_context;
 use crate::tools::SpawnAgent;
 
 /// The result of a call whose rights went while a sub-agent worked for it, or that was interrupted.
@@ -59,8 +58,6 @@ impl Agent {
             return;
         }
         self.replace_worker(rights);
-        let text = narrowed_context(&self.seen);
-        self.context.push(ContextItem { source: "rights".to_owned(), text });
     }
 }
 

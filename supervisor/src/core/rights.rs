@@ -15,7 +15,7 @@ use super::calls::Open;
 use super::interrupt::Interruption;
 use super::{Agent, ContextItem, Effect, ReadyWorker};
 use crate::gate::{Change, Unchanged};
-use crate::prompt::{mode_context, rights_context};
+use crate::prompt::{mode_context, narrowed_context, rights_context};
 use crate::tools::ServedCall;
 
 /// What a call is told that ran when the rights changed.
@@ -184,7 +184,11 @@ impl Agent {
             rights_digest: worker.rights_digest,
             ruleset_digest: worker.ruleset_digest,
         }));
-        let told = if mode.is_some() { mode_context(&self.seen) } else { rights_context(&self.seen) };
+        let told = match mode {
+            Some(_) => mode_context(&self.seen),
+            None if self.config.id.is_top_level() => rights_context(&self.seen),
+            None => narrowed_context(&self.seen),
+        };
         self.tell_of_rights(told);
     }
 

@@ -77,7 +77,7 @@ impl AgentRun {
             Effect::Log { kind, observed_by } => self.record(shared, kind, observed_by)?,
             Effect::Show(kind) => self.show(shared, kind),
             Effect::Finish(end) => {
-                shared.forget(&self.id);
+                shared.rest(&self.id);
                 self.rest(shared, end)?;
             }
         }

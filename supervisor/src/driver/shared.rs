@@ -79,9 +79,12 @@ impl Shared {
         }
     }
 
-    /// An agent that is gone has no turn at writing and no request.
-    pub(super) fn forget(&mut self, agent: &AgentId) {
-        self.turns.give_back(agent);
+    /// An agent whose turn is over has no request. A sub-agent keeps its turn at writing until its worker is gone: a command of
+    /// its own may write until then.
+    pub(super) fn rest(&mut self, agent: &AgentId) {
+        if agent.is_top_level() {
+            self.turns.give_back(agent);
+        }
         self.budget_freed |= self.budget.settle(agent);
     }
 

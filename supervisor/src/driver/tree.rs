@@ -223,6 +223,7 @@ impl Session {
             agent: id.clone(),
             call: child.call,
             task: spawn.task.clone(),
+            role: spawn.role.clone(),
             model,
             write: rights.write,
             net: rights.net,
@@ -272,7 +273,7 @@ impl Session {
             self.runs.iter().position(|run| run.is_over() && self.tree.living.contains_key(run.id()))
         {
             let run = self.runs.remove(at);
-            self.shared.forget(run.id());
+            self.shared.rest(run.id());
             for below in self.tree.living.iter().filter(|(_, child)| child.parent == *run.id()) {
                 let (parent, call) = (run.id().clone(), below.1.call);
                 self.shared.orders.push_back(TreeOrder::End { parent, call });
@@ -283,6 +284,7 @@ impl Session {
     }
 
     pub(super) fn on_closed(&mut self, closed: Closed) {
+        self.shared.turns.give_back(closed.run.id());
         self.tree.closed.push(closed);
     }
 

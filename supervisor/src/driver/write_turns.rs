@@ -1,7 +1,7 @@
 //! Turns at writing: agents whose write roots overlap change files one after the other, a reply at a time.
 //!
-//! A turn is taken before the first call of a reply that may write and given back when the calls of that reply are closed. Who
-//! waits, waits in the order of asking. An agent that waits for its sub-agents lends them its turn, to one at a time where their
+//! A turn is taken before the first call of a reply that may write and given back when the calls of that reply are closed; a
+//! sub-agent that is ended gives it back when its worker is gone. Who waits, waits in the order of asking. An agent that waits for its sub-agents lends them its turn, to one at a time where their
 //! roots overlap, while no call of its own writes.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

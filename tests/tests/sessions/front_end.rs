@@ -1,14 +1,17 @@
 //! The two front ends without a terminal, as programs.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::{Map, Value, json};
 use supervisor::replay::ReplayServer;
 use tests::programs::taken_over;
 use tests::world::KEY;
-use tests::{Finished, World, wait_until};
+use tests::{Finished, World, alive, marked, wait_until};
 
 use crate::script::{Script, Step};
 
@@ -42,6 +45,7 @@ pub(crate) fn serve(
         output: BufReader::new(process.stdout.take().unwrap()),
         read: Vec::new(),
         next: 0,
+        awaited: BTreeMap::new(),
         last: 0,
     };
     peer.call("initialize", json!({}));
@@ -66,6 +70,8 @@ struct Peer {
     read: Vec<Value>,
     /// The first of them that no step was about.
     next: usize,
+    /// How many notifications about an agent, of each method, steps have waited for.
+    awaited: BTreeMap<(String, String), usize>,
     /// The number of the last request.
     last: u64,
 }
@@ -79,6 +85,7 @@ impl Peer {
                 self.call(method, params.into());
             }
             Step::Until(method) => drop(self.until(method)),
+            Step::UntilOf { agent, method } => self.until_of(agent, method),
             Step::Answer { method, result } => {
                 let id = self.until(method)["id"].clone();
                 self.write(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
@@ -89,6 +96,38 @@ impl Peer {
                     fs::read_to_string(&path).is_ok_and(|text| text.ends_with('\n'))
                 });
             }
+            Step::Make(name) => drop(world.file(name, "")),
+            Step::KillWorker(agent) => {
+                let pid = *self.workers(agent).last().unwrap();
+                kill(Pid::from_raw(i32::try_from(pid).unwrap()), Signal::SIGKILL).unwrap();
+            }
+            Step::Gone { workers_of, command } => {
+                for agent in workers_of {
+                    let pid = self.workers(agent)[0];
+                    assert!(!alive(pid), "worker {pid} of agent {agent} lives");
+                }
+                assert!(!is_executed(world, command), "{command} is still executed");
+            }
+        }
+    }
+
+    /// The processes of an agent's workers, as far as they were heard of.
+    fn workers(&self, agent: &str) -> Vec<u32> {
+        let started =
+            |message: &&Value| message["method"] == "event/workerStarted" && is_about(message, agent);
+        let pid =
+            |message: &Value| u32::try_from(message["params"]["data"]["pid"].as_u64().unwrap()).unwrap();
+        self.read.iter().filter(started).map(pid).collect()
+    }
+
+    fn until_of(&mut self, agent: &str, method: &str) {
+        let place = (agent.to_owned(), method.to_owned());
+        let awaited = self.awaited.entry(place).or_default();
+        *awaited += 1;
+        let awaited = *awaited;
+        let is_it = |message: &&Value| message["method"] == method && is_about(message, agent);
+        while self.read.iter().filter(is_it).count() < awaited {
+            self.line();
         }
     }
 
@@ -132,4 +171,19 @@ impl Peer {
             self.line();
         }
     }
+}
+
+/// True if a notification is about this agent.
+fn is_about(message: &Value, agent: &str) -> bool {
+    let params = &message["params"];
+    let logged = &params["logged"]["agent"];
+    *(if logged.is_null() { &params["data"]["agent"] } else { logged }) == agent
+}
+
+/// True if a process of a world executes this command line.
+fn is_executed(world: &World, command: &str) -> bool {
+    let line = format!("{}\0", command.replace(' ', "\0"));
+    let executes =
+        |pid: u32| fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|read| read == line.as_bytes());
+    marked(world.mark().as_bytes()).into_iter().any(executes)
 }

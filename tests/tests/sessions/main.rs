@@ -43,7 +43,7 @@ fn replay(name: &str) {
     if matches!(script.front_end, FrontEnd::Exec { .. }) {
         normal.is_streamed(&done);
     }
-    let record = normal.record(&done, &script.left(&world));
+    let record = normal.record(&done, &script.left(&world), script.is_parallel());
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path(&fixtures);
     settings.set_prepend_module_to_snapshot(false);
@@ -67,4 +67,10 @@ sessions! {
     interruption
     hostile
     delegation
+    readers
+    writers
+    denied_child
+    crashed_child
+    cancelled_subtree
+    net_off
 }

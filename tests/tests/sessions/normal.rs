@@ -63,10 +63,21 @@ impl<'a> Normal<'a> {
         assert_eq!(done.events(), log);
     }
 
-    /// The log, the exit code, what was said, and files.
-    pub(crate) fn record(mut self, done: &Finished, files: &[(&str, Option<String>)]) -> String {
+    /// The log, the exit code, what was said, and files. Of agents that work at the same time each one's events come together.
+    pub(crate) fn record(mut self, done: &Finished, files: &[(&str, Option<String>)], apart: bool) -> String {
         let mut record = String::new();
-        for event in std::mem::take(&mut self.log) {
+        let mut log = std::mem::take(&mut self.log);
+        for event in &log {
+            self.follows(event);
+        }
+        if apart {
+            log.sort_by_key(|event| event["agent"].as_str().unwrap_or_default().to_owned());
+        }
+        for (number, mut event) in (1_u64..).zip(log) {
+            // Which number an event has among those of others is chance.
+            if apart {
+                event["id"] = number.into();
+            }
             self.event(&mut record, event);
         }
         let code = done.code;
@@ -87,12 +98,11 @@ impl<'a> Normal<'a> {
     fn event(&mut self, record: &mut String, event: Value) {
         let Value::Object(mut event) = event else { panic!("{event}") };
         let mut take = |name: &str| event.shift_remove(name).unwrap_or_default();
-        let (id, parent, kind, data) = (take("id"), take("parent"), take("type"), take("data"));
+        let (id, _, kind, data) = (take("id"), take("parent"), take("type"), take("data"));
         assert_eq!(take("session"), self.session, "one session");
         let prev = take("prev");
         assert!(prev.as_str().is_some_and(is_digest), "{prev}");
         assert!(take("time_ms").is_u64());
-        self.follows(&event, parent.as_u64(), id.as_u64().unwrap());
         let Value::String(kind) = kind else { panic!("{kind}") };
         let envelope = Value::Object(event);
         writeln!(record, "{id} {kind} {envelope}").unwrap();
@@ -101,10 +111,11 @@ impl<'a> Normal<'a> {
     }
 
     /// Each event follows from the one before it of its agent; the first one of a sub-agent from its parent's last.
-    fn follows(&mut self, envelope: &Map<String, Value>, parent: Option<u64>, id: u64) {
-        let named = |name: &str| envelope.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let agent = named("agent");
+    fn follows(&mut self, event: &Value) {
+        let named = |name: &str| event[name].as_str().unwrap_or_default().to_owned();
+        let (agent, id) = (named("agent"), event["id"].as_u64().unwrap());
         let head = self.heads.get(&agent).or_else(|| self.heads.get(&named("parent_agent")));
+        let parent = event["parent"].as_u64();
         assert_eq!(parent, head.copied(), "event {id} follows the one before it of agent {agent}");
         self.heads.insert(agent, id);
     }
@@ -115,6 +126,10 @@ impl<'a> Normal<'a> {
                 assert!(number.is_u64(), "{name}: {number}");
                 Value::from("[n]")
             }
+            // Who noticed first that a worker was killed, its broker or we, is chance.
+            Value::Number(number) if name == "signal" && number.as_i64() == Some(9) => 15.into(),
+            // The paths that this machine hides and protects.
+            Value::Array(_) if ["hidden", "protected"].contains(&name) => Value::from("[n]"),
             Value::Number(number) if name == "pid" => self.pids.name(&number.to_string()).into(),
             Value::String(text) if is_digest(&text) => self.digests.name(&text).into(),
             Value::String(text) => self.text(&text).into(),
@@ -134,6 +149,7 @@ impl<'a> Normal<'a> {
 
     fn text(&self, text: &str) -> String {
         let text = self.world.stable(text).replace(&self.session, "[session]");
+        let text = text.replace("ended by signal 9", "ended by signal 15");
         let text = text.replace("/usr/bin/bash:", "bash:").replace("/bin/bash:", "bash:");
         let text = after(&text, "[world]/own/cache/temps/bw-", "[random]", |byte| byte.is_ascii_hexdigit());
         let text = after(&text, "\nplatform: ", "[platform]", |byte| byte != b'\n');

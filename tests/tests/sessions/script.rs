@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use supervisor::replay::{ReplayServer, sse};
 use tests::World;
-use tests::replies::model_of;
+use tests::replies::{model_of, model_of_agents};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -24,6 +24,9 @@ pub(crate) struct Script {
     pub(crate) front_end: FrontEnd,
     /// The model's replies, in their order.
     replies: Vec<Reply>,
+    /// Its replies to sub-agents that work at the same time, by their tasks; with any, `replies` has those of the others.
+    #[serde(default)]
+    agents: BTreeMap<String, Vec<Reply>>,
     /// Files of the project that are shown after the session.
     #[serde(default)]
     left: Vec<String>,
@@ -46,10 +49,18 @@ pub(crate) enum Step {
     Call { method: String, params: Map<String, Value> },
     /// Waits for a notification.
     Until(String),
+    /// Waits for a notification about an agent, whatever came before it of others.
+    UntilOf { agent: String, method: String },
     /// Waits for a request of the server, and answers it.
     Answer { method: String, result: Value },
     /// Waits until a command has made a file of the project.
     File(String),
+    /// Makes a file of the project, which a command waits for.
+    Make(String),
+    /// Kills the worker of an agent.
+    KillWorker(String),
+    /// Fails unless the first workers of these agents are gone, and this command line with them.
+    Gone { workers_of: Vec<String>, command: String },
 }
 
 #[derive(Debug, Deserialize)]
@@ -78,7 +89,22 @@ impl Script {
     }
 
     pub(crate) fn model(&self) -> ReplayServer {
-        model_of(self.replies.iter().enumerate().map(|(index, reply)| reply.stream(index + 1)))
+        let streams = |name: &str, replies: &[Reply]| -> Vec<String> {
+            replies.iter().zip(1..).map(|(reply, number)| reply.stream(&format!("{name}{number}"))).collect()
+        };
+        let own = streams("", &self.replies);
+        if !self.is_parallel() {
+            return model_of(own);
+        }
+        let agents = self.agents.iter().zip('a'..);
+        let theirs =
+            agents.map(|((task, replies), name)| (task.clone(), streams(&name.to_string(), replies)));
+        model_of_agents(own, theirs)
+    }
+
+    /// True if agents work at the same time, so that only the order of each one's own events is always the same.
+    pub(crate) fn is_parallel(&self) -> bool {
+        !self.agents.is_empty()
     }
 
     /// What the files that matter hold after the session.
@@ -89,7 +115,7 @@ impl Script {
 }
 
 impl Reply {
-    fn stream(&self, number: usize) -> String {
+    fn stream(&self, number: &str) -> String {
         let call = |(index, (name, input)): (usize, &(String, Value))| {
             sse::Block::tool_use(format!("toolu_{number}_{}", index + 1), name, input.to_string())
         };

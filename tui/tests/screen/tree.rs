@@ -43,6 +43,7 @@ fn spawn(seat: &mut Seat, agent: &str, task: &str, write: &[&str]) {
         agent: agent.into(),
         call: CallId(1),
         task: task.to_owned(),
+        role: None,
         model: "m".to_owned(),
         write: write.iter().map(|path| (*path).into()).collect(),
         net: Network::Off,

@@ -12,7 +12,7 @@ use ipc::effect::{Effect, EffectError};
 use ipc::event::WorkerEnd;
 use ipc::id::{AgentId, CallId};
 use ipc::message::{Outcome, Work};
-use ipc::tool::{FileText, ReadFile, ToolCall, ToolOutput};
+use ipc::tool::{CommandExit, CommandResult, FileText, ReadFile, ToolCall, ToolOutput};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep;
 
@@ -44,6 +44,29 @@ pub(super) struct Imagined {
     pub(super) started: Mutex<HashMap<AgentId, u32>>,
     /// How many live.
     pub(super) alive: Arc<Mutex<i32>>,
+    /// The commands that may still write.
+    writing: Arc<Mutex<Vec<(AgentId, CallId)>>>,
+    /// How often a command began while one of another agent could still write.
+    pub(super) clashes: Arc<Mutex<usize>>,
+}
+
+/// The commands of one agent, as the boundary sees them.
+struct Commands {
+    agent: AgentId,
+    writing: Arc<Mutex<Vec<(AgentId, CallId)>>>,
+    clashes: Arc<Mutex<usize>>,
+}
+
+impl Commands {
+    fn begin(&self, call: CallId) {
+        let mut writing = self.writing.lock().unwrap();
+        *self.clashes.lock().unwrap() += usize::from(writing.iter().any(|(other, _)| *other != self.agent));
+        writing.push((self.agent.clone(), call));
+    }
+
+    fn end(&self, ended: impl Fn(CallId) -> bool) {
+        self.writing.lock().unwrap().retain(|(agent, call)| *agent != self.agent || !ended(*call));
+    }
 }
 
 enum Order {
@@ -57,7 +80,8 @@ struct Control(mpsc::UnboundedSender<Order>);
 impl Imagined {
     pub(super) fn new(manner: Manner, seed: u64) -> Arc<Self> {
         let dice = Mutex::new(Dice::new(seed));
-        Arc::new(Self { manner, dice, started: Mutex::default(), alive: Arc::default() })
+        let (started, alive) = (Mutex::default(), Arc::default());
+        Arc::new(Self { manner, dice, started, alive, writing: Arc::default(), clashes: Arc::default() })
     }
 
     fn throw(&self) -> Dice {
@@ -73,6 +97,8 @@ impl Boundary for Imagined {
     ) -> BoxFuture<'static, Result<StartedWorker, StartError>> {
         *self.started.lock().unwrap().entry(order.agent.clone()).or_default() += 1;
         let (manner, mut dice, alive) = (self.manner, self.throw(), Arc::clone(&self.alive));
+        let (writing, clashes) = (Arc::clone(&self.writing), Arc::clone(&self.clashes));
+        let commands = Commands { agent: order.agent.clone(), writing, clashes };
         Box::pin(async move {
             let cancelled = async move {
                 // A sender that is gone cancels nothing.
@@ -93,7 +119,7 @@ impl Boundary for Imagined {
             let first = order.generation.0 == 1;
             *alive.lock().unwrap() += 1;
             tokio::spawn(async move {
-                live(manner, first, dice, orders, tell).await;
+                live((manner, first), dice, &commands, orders, tell).await;
                 *alive.lock().unwrap() -= 1;
             });
             Ok(StartedWorker {
@@ -119,9 +145,9 @@ impl Boundary for Imagined {
 
 /// The life of a worker.
 async fn live(
-    manner: Manner,
-    first: bool,
+    (manner, first): (Manner, bool),
     mut dice: Dice,
+    commands: &Commands,
     mut orders: mpsc::UnboundedReceiver<Order>,
     tell: mpsc::Sender<WorkerEvent>,
 ) {
@@ -137,6 +163,9 @@ async fn live(
                 }
                 Some(Order::Call(call, work)) => {
                     open.push(call);
+                    if matches!(work, Work::Run(ToolCall::ShellExec(_))) {
+                        commands.begin(call);
+                    }
                     if manner == Manner::Answering {
                         answers.push(after(dice.moment(), call, answer(&work, first)));
                     }
@@ -146,12 +175,14 @@ async fn live(
                 let Some(outcome) = outcome else { break WorkerEnd::Signalled { signal: libc::SIGSEGV } };
                 if let Some(index) = open.iter().position(|open| *open == call) {
                     open.remove(index);
+                    commands.end(|ended| ended == call);
                     drop(tell.send(WorkerEvent::Outcome { call, outcome }).await);
                 }
             }
         }
     };
     sleep(dice.moment()).await;
+    commands.end(|_| true);
     drop(tell.send(WorkerEvent::Ended { reason, violation: None, open }).await);
 }
 
@@ -162,8 +193,11 @@ async fn after(time: Duration, call: CallId, outcome: Option<Outcome>) -> (CallI
 
 /// What a call is answered; nothing where the worker dies of it.
 fn answer(work: &Work, first: bool) -> Option<Outcome> {
-    let Work::Run(ToolCall::ReadFile(ReadFile { path, .. })) = work else { panic!("{work:?}") };
-    let path = path.to_string();
+    let path = match work {
+        Work::Run(ToolCall::ReadFile(ReadFile { path, .. })) => path.to_string(),
+        Work::Run(ToolCall::ShellExec(_)) => return Some(executed()),
+        _ => panic!("{work:?}"),
+    };
     if path.ends_with(POISON) && first {
         return None;
     }
@@ -175,6 +209,20 @@ fn answer(work: &Work, first: bool) -> Option<Outcome> {
         encoding: "UTF-8".to_owned(),
         notes: Vec::new(),
     })))
+}
+
+fn executed() -> Outcome {
+    Outcome::Done(ToolOutput::Command(CommandResult {
+        exit: CommandExit::Code(0),
+        head: String::new(),
+        omitted_bytes: 0,
+        tail: String::new(),
+        saved: None,
+        named: Vec::new(),
+        process: 0,
+        refused: Vec::new(),
+        duration_ms: 0,
+    }))
 }
 
 impl WorkerControl for Control {

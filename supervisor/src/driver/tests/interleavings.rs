@@ -25,9 +25,9 @@ fn script(agent: u32) -> Vec<Reply> {
     let reply = |step| Reply {
         text: format!("agent {agent} goes on with step {step}"),
         reads: reads(step),
-        spawns: vec![],
+        ..Reply::default()
     };
-    let last = Reply { text: format!("agent {agent} is done"), reads: vec![], spawns: vec![] };
+    let last = Reply { text: format!("agent {agent} is done"), ..Reply::default() };
     (0..2 + agent).map(reply).chain([last]).collect()
 }
 

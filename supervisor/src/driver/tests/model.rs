@@ -18,11 +18,13 @@ use crate::provider::{
 /// Writes requests as they would be sent; sends none.
 static CLIENT: LazyLock<Anthropic> = LazyLock::new(|| Anthropic::new(Config::new(None)).unwrap());
 
-/// One reply: a text, the files that it wants to read, and the sub-agents that it wants.
-#[derive(Clone, Debug)]
+/// One reply: a text, the files that it wants to read, the commands that it wants to execute, and the sub-agents that it wants.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Reply {
     pub(super) text: String,
     pub(super) reads: Vec<String>,
+    /// Commands that may write.
+    pub(super) commands: Vec<String>,
     /// The sub-agents that it wants: arguments of calls.
     pub(super) spawns: Vec<Value>,
 }
@@ -84,8 +86,11 @@ impl Reply {
             raw: to_raw_value(&json!({ "type": "text", "text": self.text })).unwrap(),
         };
         let reads = self.reads.iter().map(|path| ("read_file", json!({ "path": path })));
+        let commands = self.commands.iter().map(|command| ("shell_exec", json!({ "command": command })));
         let spawns = self.spawns.iter().map(|input| ("spawn_agent", input.clone()));
-        let calls = reads.chain(spawns).enumerate().map(|(index, (name, input))| {
+        let calls: Vec<_> = reads.chain(commands).chain(spawns).collect();
+        let stop = if calls.is_empty() { StopReason::EndTurn } else { StopReason::ToolUse };
+        let calls = calls.into_iter().enumerate().map(|(index, (name, input))| {
             let id = format!("toolu_{request}_{index}");
             AssistantBlock {
                 raw: to_raw_value(&json!({ "type": "tool_use", "id": id, "name": name, "input": input }))
@@ -98,11 +103,6 @@ impl Reply {
             }
         });
         let blocks = std::iter::once(text).chain(calls).enumerate();
-        let stop = if self.reads.is_empty() && self.spawns.is_empty() {
-            StopReason::EndTurn
-        } else {
-            StopReason::ToolUse
-        };
         let usage = TokenUsage { input: 10, output: 5, ..TokenUsage::default() };
         std::iter::once(started)
             .chain(deltas)

@@ -17,7 +17,7 @@ use crate::driver::Turns;
 const NOT_BEGUN: [Manner; 3] = [Manner::NeverReady, Manner::ReadyAnyway, Manner::Silent];
 
 fn says(text: &str) -> Vec<Reply> {
-    vec![Reply { text: text.to_owned(), reads: vec![], spawns: vec![] }]
+    vec![Reply { text: text.to_owned(), ..Reply::default() }]
 }
 
 /// A session whose worker behaves so, with a task that waits, and what the user does half a second later.

@@ -50,11 +50,15 @@ impl Scripts {
 }
 
 fn says(text: &str) -> Reply {
-    Reply { text: text.to_owned(), reads: vec![], spawns: vec![] }
+    Reply { text: text.to_owned(), ..Reply::default() }
 }
 
 fn reads(paths: &[&str]) -> Reply {
     Reply { reads: paths.iter().map(|path| (*path).to_owned()).collect(), ..says("reading") }
+}
+
+fn executes(command: &str) -> Reply {
+    Reply { commands: vec![command.to_owned()], ..says("writing") }
 }
 
 fn spawns(calls: &[Value]) -> Reply {
@@ -220,6 +224,33 @@ async fn one_sub_agent_is_stopped_alone() {
         [("1.1".to_owned(), SubAgentStatus::Interrupted), ("1.2".to_owned(), SubAgentStatus::Done)]
     );
     assert_eq!(played.ended.end.reason, EndReason::Done, "its parent goes on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_two_agents_write_the_same_place_not_even_while_one_is_ended() {
+    let write = |text: &str| json!({ "task": text, "write": ["src"] });
+    let writer = || vec![executes("one"), executes("two"), says("done")];
+    let scripts = Scripts::new(&[
+        ("1", vec![spawns(&[write("a"), write("b"), write("c")]), executes("three"), says("done")]),
+        ("1.1", writer()),
+        ("1.2", writer()),
+        ("1.3", writer()),
+    ]);
+    let (mut cut, mut waited) = (0, 0);
+    for seed in 0..200 {
+        let mut dice = Dice::new(seed);
+        let play = Play::open(&scripts, seed, TreeLimits::default());
+        play.stage.prompt(None, "the task").await;
+        sleep(Duration::from_millis(dice.below(300))).await;
+        play.stage.act(Some(&"1.1".into()), UserActionKind::Interrupt).await;
+        let boundary = Arc::clone(&play.boundary);
+        let played = play.end().await;
+        assert_eq!(*boundary.clashes.lock().unwrap(), 0, "seed {seed}");
+        let interrupted = |(_, status): &(String, SubAgentStatus)| *status == SubAgentStatus::Interrupted;
+        cut += usize::from(played.statuses().iter().any(interrupted));
+        waited += usize::from(played.ended.types().iter().any(|kind| kind == "write_turn_awaited"));
+    }
+    assert!(cut > 50 && waited > 100, "{cut} interrupted, {waited} waited");
 }
 
 #[tokio::test(start_paused = true)]

@@ -34,6 +34,7 @@ impl Core {
             agent: agent.into(),
             call: CallId(1),
             task: format!("the task of {agent}"),
+            role: None,
             model: "m".to_owned(),
             write: vec![],
             net: Network::Off,

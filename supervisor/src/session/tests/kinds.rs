@@ -241,6 +241,7 @@ fn sub_agents() -> Vec<EventKind> {
         agent: "1.1".into(),
         call: CallId(1),
         task: "look".to_owned(),
+        role: None,
         model: "m".to_owned(),
         write: vec![odd()],
         net: Network::On,

@@ -1,0 +1,221 @@
+//! One agent's command that keeps something, and another agent's command that attacks it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use supervisor::replay::ReplayServer;
+use tests::replies::{calls, done, model_of_agents, shell};
+use tests::{Finished, World, wait_until};
+
+/// What keeps, and what attacks.
+const PROGRAMS: [(&str, &str); 2] =
+    [("victim.py", include_str!("victim.py")), ("attack.py", include_str!("attack.py"))];
+
+/// As a container has them: processes, shared memory and terminals of its own. Its numbers of processes are none of those that
+/// the full tier has in it.
+const CONTAINER: [&str; 5] = ["unshare", "-Urmpf", "--mount-proc", "bash", "-c"];
+const OWN_DEVICES: &str = "echo 20000 > /proc/sys/kernel/ns_last_pid && mount -t tmpfs -o size=64m shm /dev/shm && \
+    mount -t devpts -o newinstance,ptmxmode=0666 devpts /dev/pts && exec \"$@\"";
+
+/// Where a session runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Machine {
+    Host,
+    Container,
+}
+
+/// Who attacks whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Relation {
+    ReaderBelowItsParent,
+    ReaderBesideAWriter,
+    WriterBesideAWriter,
+    /// Both on the host's network.
+    ReaderBesideAWriterWithTheNetwork,
+}
+
+/// What came of an attack.
+pub(crate) struct Duel {
+    /// The error number of each act.
+    pub(crate) tried: BTreeMap<String, i32>,
+    /// What the victim had, and where.
+    pub(crate) facts: Value,
+    /// What the victim says of itself in the end.
+    pub(crate) kept: Value,
+}
+
+impl Duel {
+    pub(crate) fn is_harmed(&self) -> bool {
+        let mut unharmed = json!({
+            "signals": [], "connected": [false, false, false, false], "names": [], "file": "kept", "mode": "0o100644",
+            "temp": ["kept", false], "segment": "kept", "semaphore": 0, "messages": 4, "typed": false,
+            "secret": "kept in memory",
+        });
+        unharmed["memory"] = if self.kept["memory"].is_null() { Value::Null } else { "kept".into() };
+        self.kept != unharmed
+    }
+}
+
+/// What follows this word in a text, as JSON.
+fn said(text: &str, word: &str) -> Value {
+    let line = text.lines().find_map(|line| line.strip_prefix(word));
+    serde_json::from_str(line.unwrap_or_else(|| panic!("{word}: {text}"))).unwrap()
+}
+
+fn results(tried: Value) -> BTreeMap<String, i32> {
+    serde_json::from_value(tried).unwrap()
+}
+
+fn facts(world: &World) -> Value {
+    serde_json::from_str(&world.read("a/facts")).unwrap()
+}
+
+/// True if this machine lets us make containers of namespaces.
+pub(crate) fn has_containers() -> bool {
+    let [unshare, arguments @ .., bash, _] = CONTAINER;
+    Finished::of(Command::new(unshare).args(arguments).args([bash, "-c", OWN_DEVICES, bash, "true"])).code
+        == 0
+}
+
+/// A project with a directory for the victim and one for the adversary.
+fn lay_out(world: &World) {
+    for (name, text) in PROGRAMS {
+        world.file(name, text);
+    }
+    for name in ["a", "b"] {
+        let directory = world.project().join(name);
+        fs::create_dir(&directory).unwrap();
+        world.give(&directory);
+    }
+}
+
+/// Makes a file in one step, since somebody waits for it.
+fn make(world: &World, name: &str, text: &str) {
+    let whole = world.file(&format!("{name}.tmp"), text);
+    fs::rename(whole, world.project().join(name)).unwrap();
+}
+
+/// Two programs of a user without any sandbox.
+pub(crate) fn unconfined(world: &World) -> Duel {
+    lay_out(world);
+    let temps = ["temp", "own"].map(|name| {
+        let place = world.project().join(name);
+        fs::create_dir(&place).unwrap();
+        world.give(&place);
+        place
+    });
+    let [victims, own] = &temps;
+    let program = |name: &str| {
+        let mut command = world.command("python3");
+        command.arg(world.project().join(name)).current_dir(world.project()).arg("a");
+        command
+    };
+    let mut victim = program("victim.py");
+    std::os::unix::process::CommandExt::process_group(&mut victim, 0);
+    let victim = victim.env("TMPDIR", victims).stdout(Stdio::piped()).spawn().unwrap();
+    wait_until("the victim is ready", || world.project().join("a/pid").exists());
+    let mut attack = program("attack.py");
+    attack.arg(victim.id().to_string()).arg(victims).env("TMPDIR", own);
+    let attack = Finished::of(&mut attack);
+    make(world, "end", "");
+    let victim: Finished = victim.wait_with_output().unwrap().into();
+    assert_eq!(attack.code, 0, "{}", attack.stderr);
+    Duel {
+        tried: results(said(&attack.stdout, "tried ")),
+        facts: facts(world),
+        kept: said(&victim.stdout, "kept "),
+    }
+}
+
+/// The commands of two agents of one session.
+pub(crate) fn confined(world: &World, machine: Machine, relation: Relation) -> Duel {
+    lay_out(world);
+    let (server, victim, adversary) = model(relation);
+    let net = if relation == Relation::ReaderBesideAWriterWithTheNetwork { "on" } else { "off" };
+    let mut session = on(machine, world, &world.exec(&server, &["--mode", "auto", "--net", net]));
+    let session = session.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let pid = number_in(machine, world.pid_in("a/pid"));
+    make(world, "go", &format!("{pid} {}", temp_with_secret(world).display()));
+    let tried = output_of(world, adversary);
+    make(world, "end", "");
+    let session: Finished = session.wait_with_output().unwrap().into();
+    assert_eq!(session.code, 0, "{}\n{}", session.stdout, session.stderr);
+    Duel {
+        tried: results(said(&tried, "tried ")),
+        facts: facts(world),
+        kept: said(&output_of(world, victim), "kept "),
+    }
+}
+
+/// The models of a session, the agent that keeps and the one that attacks.
+fn model(relation: Relation) -> (ReplayServer, &'static str, &'static str) {
+    let attack = "until [ -e go ]; do sleep 0.01; done; python3 attack.py a $(cat go)";
+    let keep = "python3 victim.py a";
+    let spawn = |input: Value| ("spawn_agent", input);
+    let reader = || spawn(json!({"task": "attack"}));
+    let writer = || spawn(json!({"task": "keep", "write": ["a"]}));
+    let (first, victim, adversary) = match relation {
+        Relation::ReaderBelowItsParent => {
+            (vec![("shell_exec", json!({ "command": keep })), reader()], "1", "1.1")
+        }
+        Relation::ReaderBesideAWriter => (vec![writer(), reader()], "1.1", "1.2"),
+        Relation::WriterBesideAWriter => {
+            (vec![writer(), spawn(json!({"task": "attack", "write": ["b"]}))], "1.1", "1.2")
+        }
+        Relation::ReaderBesideAWriterWithTheNetwork => {
+            let writer = spawn(json!({"task": "keep", "write": ["a"], "network": true}));
+            (vec![writer, spawn(json!({"task": "attack", "network": true}))], "1.1", "1.2")
+        }
+    };
+    let tasks = [("attack", attack), ("keep", keep)];
+    let tasks = tasks.map(|(task, command)| (task.to_owned(), vec![shell(command), done()]));
+    (model_of_agents([calls(&first), done()], tasks), victim, adversary)
+}
+
+/// A command on a machine.
+fn on(machine: Machine, world: &World, command: &Command) -> Command {
+    let mut words = vec![];
+    if machine == Machine::Container {
+        words.extend(CONTAINER.map(Into::into));
+        words.extend([OWN_DEVICES, "bash"].map(Into::into));
+    }
+    words.push(command.get_program().to_owned());
+    words.extend(command.get_args().map(ToOwned::to_owned));
+    let mut wrapped = world.command(&words[0]);
+    wrapped.args(&words[1..]);
+    for (name, value) in command.get_envs() {
+        value.map(|value| wrapped.env(name, value));
+    }
+    wrapped
+}
+
+/// The number of a process as the adversary's pid namespace would have it: the host's, or the container's.
+fn number_in(machine: Machine, pid: u32) -> String {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap();
+    let level = usize::from(machine == Machine::Container);
+    numbers.split_whitespace().nth(level).unwrap().to_owned()
+}
+
+/// The private temp of the victim, as the host sees it.
+fn temp_with_secret(world: &World) -> PathBuf {
+    let mut temps = world.temps().into_iter();
+    temps.find(|temp| temp.join("secret").exists()).unwrap()
+}
+
+/// What the first command of an agent printed, when it is over.
+fn output_of(world: &World, agent: &str) -> String {
+    let mut output = None;
+    wait_until(&format!("the command of agent {agent} is over"), || {
+        let is_it = |event: &&Value| {
+            let (kind, call) = (&event["type"], &event["data"]["tool_use"]);
+            event["agent"] == agent && kind == "tool_call_finished" && call == "toolu_0"
+        };
+        output = world.log().iter().find(is_it).map(|event| event["data"]["content"].to_string());
+        output.is_some()
+    });
+    serde_json::from_str(&output.unwrap()).unwrap()
+}
