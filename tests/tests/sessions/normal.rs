@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use tests::{Finished, World};
 
 /// Members that are counted or measured anew in each run.
-const MEASURED: [&str; 11] = [
+const MEASURED: [&str; 12] = [
     "duration_ms",
     "explanation_bytes",
     "hidden",
@@ -19,6 +19,7 @@ const MEASURED: [&str; 11] = [
     "tokens",
     "tokens_after",
     "tokens_before",
+    "waited_ms",
 ];
 
 /// A session's log, and the names of what differs.
