@@ -58,7 +58,11 @@ impl Script {
     }
 
     pub(super) fn lapsed(&mut self, id: u64, by: DecidedBy) -> &mut Self {
-        self.input(Input::Lapsed { id: ApprovalId(id), by, cause: "nobody answered within 300 s".to_owned() })
+        self.lapsed_because(id, by, "nobody answered within 300 s")
+    }
+
+    fn lapsed_because(&mut self, id: u64, by: DecidedBy, cause: &str) -> &mut Self {
+        self.input(Input::Lapsed { id: ApprovalId(id), by, cause: cause.to_owned() })
     }
 
     /// The worker has prepared a change of a file that says `old`.
@@ -196,6 +200,23 @@ fn an_abort_ends_the_turn_with_a_result_for_every_call() {
     log finished 2 b Interrupted "interrupted: the user ended the turn; the call was not carried out to its end" by Supervisor
     finish aborted text="" steps=1 tokens=115 message=Some("the user answered a request by ending the turn")
     "#);
+}
+
+/// As the driver and `serve` have it of a request that has no JSON form.
+#[test]
+fn a_request_that_cannot_be_serialised_is_denied_logged_and_told() {
+    let mut script = asking(&[make("a", "make")]);
+    script.lines();
+    script.lapsed_because(1, DecidedBy::BadAnswer, "the request cannot be serialised: a key is no text");
+    assert_snapshot!(script.lines(), @r#"
+    log answered 1 of call 1: denied by BadAnswer the request cannot be serialised: a key is no text by Supervisor
+    asked 1 no more
+    log finished 1 a Denied "The call was not approved, and was not carried out: the request cannot be serialised: a key is no text." by Supervisor
+    log requested 2.1 by Supervisor
+    start 2 with 3 messages
+    "#);
+    script.exec(1, ReviewDecision::Approved);
+    assert!(!script.effects.iter().any(|effect| matches!(effect, Effect::CarryOut { .. })));
 }
 
 #[test]

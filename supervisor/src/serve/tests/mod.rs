@@ -1,6 +1,8 @@
 //! The server against a scripted core: what reaches a conversation, and what a front end is told, line by line.
 
 mod agents;
+mod one_model;
+mod unserialisable;
 
 use std::fs;
 use std::path::PathBuf;
@@ -21,14 +23,12 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use self::one_model::OneModel;
 use super::conversations::{Open, Opened};
 use super::output::Writer;
 use super::server::Server;
-use crate::core::{ModelChoice, Window};
-use crate::driver::Models;
 use crate::exit::Exit;
 use crate::opening::Handle;
-use crate::provider::RequestOptions;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -45,23 +45,6 @@ struct Scripted {
     cores: mpsc::UnboundedSender<Core>,
     opened: Mutex<u32>,
     logs: TempDir,
-}
-
-/// Every conversation can have this model and no other.
-struct OneModel;
-
-impl Models for OneModel {
-    fn choose(&self, name: &str) -> Result<ModelChoice, String> {
-        let choice = ModelChoice {
-            name: name.to_owned(),
-            max_tokens: 1,
-            options: RequestOptions::default(),
-            sees_images: true,
-            prices: None,
-            window: Window::default(),
-        };
-        Some(choice).filter(|_| name == "n").ok_or_else(|| format!("{name} is another provider's"))
-    }
 }
 
 impl Open for Scripted {
@@ -146,11 +129,17 @@ struct Client {
 
 impl Client {
     fn start() -> Self {
+        Self::start_after(|_| {})
+    }
+
+    fn start_after(prepare: impl FnOnce(&mut Server<Scripted>)) -> Self {
         let (input, lines) = mpsc::channel(4);
         let (sender, output) = mpsc::channel(1);
         let (done, finished) = oneshot::channel();
         let (cores, made) = mpsc::unbounded_channel();
-        let server = Server::new(Scripted { cores, opened: Mutex::new(0), logs: TempDir::new().unwrap() });
+        let scripted = Scripted { cores, opened: Mutex::new(0), logs: TempDir::new().unwrap() };
+        let mut server = Server::new(scripted);
+        prepare(&mut server);
         let server = tokio::spawn(server.run(lines, Writer { lines: sender, finished }));
         Self { input: Some(input), output, finished: Some(done), cores: made, server }
     }

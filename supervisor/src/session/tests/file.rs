@@ -2,10 +2,11 @@
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use ipc::event::{EventKind, Observer};
-use ipc::id::{AgentId, ConversationId, EventId};
+use ipc::event::{EventKind, Observer, ToolKind};
+use ipc::id::{AgentId, CallId, ConversationId, EventId};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigHandler, Signal, signal};
+use serde_json::value::RawValue;
 
 use super::{Scratch, said};
 use crate::session::{LogError, SessionLog, load};
@@ -133,4 +134,30 @@ fn every_append_is_in_the_file_at_once() {
         assert_eq!(load(scratch.log.path()).unwrap().tree.len(), number as usize);
     }
     scratch.log.sync().unwrap();
+}
+
+/// A key that is a number, in the place of a number: its mask is no JSON.
+#[test]
+fn an_event_that_cannot_be_encoded_is_not_written_and_does_not_count() {
+    const KEY: &str = "123456789012";
+    let Scratch { state, log } = Scratch::new();
+    let mut scratch = Scratch { state, log: log.without(Some(KEY.into())) };
+    scratch.append("1", said("first"));
+    let whole = scratch.bytes();
+    let call = |input: String| EventKind::ToolCallStarted {
+        call: CallId(1),
+        tool_use: "t".into(),
+        name: "n".to_owned(),
+        kind: ToolKind::Other,
+        locations: vec![],
+        input: RawValue::from_string(input).unwrap(),
+    };
+    let number = call(format!(r#"{{"n":{KEY}}}"#));
+    let error = scratch.log.append(&AgentId::root(), Observer::Supervisor, number).unwrap_err();
+    assert!(error.to_string().starts_with("event 2 cannot be written as JSON: "), "{error}");
+    assert!(matches!(error, LogError::Encode { id: EventId(2), .. }), "{error:?}");
+    assert_eq!(scratch.bytes(), whole, "nothing of it is written");
+    assert_eq!(scratch.append("1", call(format!(r#"{{"n":"{KEY}"}}"#))).id, EventId(2));
+    let loaded = load(scratch.log.path()).unwrap();
+    assert_eq!((loaded.faults.len(), loaded.tree.len()), (0, 2));
 }
