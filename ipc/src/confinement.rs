@@ -220,6 +220,8 @@ pub enum BrokerReport {
         stage: String,
         /// What was tried, and why it failed.
         detail: String,
+        /// The refusal, where it is this machine that refuses the full tier.
+        refusal: Option<FullTierRefusal>,
     },
     /// The program and all its descendants are gone.
     Ended {
@@ -244,11 +246,38 @@ pub struct RulesetReport {
     /// The bounds that are in force.
     pub bounds: Bounds,
     /// Why the best tier is not the full one; absent where it is, or where another was asked for.
-    pub no_full_tier: Option<String>,
+    pub no_full_tier: Option<NoFullTier>,
     /// What the rights promise and this kernel does not enforce, one sentence each.
     pub missing: Vec<String>,
     /// The forbidden acts that were tried inside the finished confinement, before exec.
     pub attempts: Vec<Attempt>,
+}
+
+/// A reason for which the best tier is not the full one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NoFullTier {
+    /// The refusal; absent where it could not be told.
+    pub refusal: Option<FullTierRefusal>,
+    /// A sentence for people: what was tried, and why it failed.
+    pub detail: String,
+}
+
+/// A refusal of the full tier by this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct FullTierRefusal {
+    /// The step that failed.
+    pub step: FullTierStep,
+    /// The error number, where there was one.
+    pub errno: Option<i32>,
+}
+
+/// A step of the full tier, as far as the remedies of a refusal differ by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum FullTierStep {
+    /// A `/proc` of its own is mounted.
+    MountProc,
+    /// Any other step.
+    Other,
 }
 
 /// A tier: what a machine can enforce.

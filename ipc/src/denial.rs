@@ -4,7 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::missing_right::MissingRight;
 use crate::path::WirePath;
+use crate::recorded::Recorded;
 
 /// Something that the rights did not allow: what, why, and how to allow exactly that.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,8 +21,8 @@ pub struct Denial {
     /// The program that tried it, by the name that it gives itself, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
-    /// The right that is missing, as a phrase: `write /etc/probe`.
-    pub missing_right: String,
+    /// The right that is missing. As text it is a phrase: `write /etc/probe`.
+    pub missing_right: Recorded<MissingRight>,
     /// What would grant exactly that: `--write /etc/probe`. Absent where nothing can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<String>,

@@ -106,6 +106,12 @@ impl AgentId {
         self.0.matches('.').count()
     }
 
+    /// A key by which agents stand before those below them, and `1.2` before `1.10`.
+    pub fn in_tree(&self) -> (Vec<u32>, &str) {
+        let numbers = self.0.split('.').map(|number| number.parse().unwrap_or(u32::MAX));
+        (numbers.collect(), &self.0)
+    }
+
     /// True if it is a sub-agent of `other`, at whatever level.
     pub fn is_below(&self, other: &Self) -> bool {
         self.0.strip_prefix(&other.0).is_some_and(|rest| rest.starts_with('.'))
@@ -120,4 +126,16 @@ pub struct AgentCall {
     pub agent: AgentId,
     /// Its call.
     pub call: CallId,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agents_stand_in_the_order_of_their_numbers() {
+        let mut agents = ["1.10", "1.2.1", "2", "1.2", "1", "x"].map(AgentId::from);
+        agents.sort_by(|one, other| one.in_tree().cmp(&other.in_tree()));
+        assert_eq!(agents.each_ref().map(AgentId::as_str), ["1", "1.2", "1.2.1", "1.10", "2", "x"]);
+    }
 }

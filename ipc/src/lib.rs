@@ -12,7 +12,7 @@
 //! * [`confinement`]: what `sandbox-exec` is told, and what its broker reports. [`refusal`]: a call that
 //!   it refused.
 //! * [`devices`]: shared memory and terminals, which one agent of a container has at a time.
-//! * [`denial`]: a denial that explains itself; [`named`]: places that a command's output names.
+//! * [`denial`]: a denial that explains itself; [`missing_right`]: the right that it lacked; [`named`]: places that a command's output names.
 //! * [`event`], [`cost`], [`approval`] and [`frontend`] (feature `frontend`): the session's events, what they cost, what a
 //!   person is asked, and the protocol of every front end; [`rpc`] is its form between processes.
 
@@ -35,6 +35,7 @@ pub mod frontend;
 pub mod id;
 pub mod image;
 pub mod message;
+pub mod missing_right;
 pub mod name;
 pub mod named;
 pub mod path;
@@ -42,6 +43,7 @@ pub mod phase;
 pub mod pipe;
 pub mod place;
 pub mod probe;
+mod recorded;
 pub mod refusal;
 pub mod rights;
 #[cfg(feature = "frontend")]

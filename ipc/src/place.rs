@@ -31,7 +31,9 @@ const METADATA: &[IpAddr] = &[
 const EAFNOSUPPORT: i32 = 97;
 
 /// What an address is to this machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Place {
     /// One of its own.
     Host,

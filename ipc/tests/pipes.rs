@@ -5,7 +5,9 @@
 use std::io::{Cursor, Write};
 use std::os::fd::OwnedFd;
 
-use ipc::confinement::{Attempt, Bounds, BrokerReport, RulesetReport, Tier};
+use ipc::confinement::{
+    Attempt, Bounds, BrokerReport, FullTierRefusal, FullTierStep, NoFullTier, RulesetReport, Tier,
+};
 use ipc::effect::{Effect, FileEffect, FileState, Part, Patch};
 use ipc::frame::{self, FrameError, MAX_FRAME};
 use ipc::id::{AgentId, CallId, Generation};
@@ -82,20 +84,26 @@ fn reports() -> Vec<BrokerReport> {
         let program = "curl\u{1b}".to_owned();
         BrokerReport::Refused(Refusal { process: 9, program, act, object, errno: 101, count: 4, untold: 2 })
     };
+    let refusal = FullTierRefusal { step: FullTierStep::MountProc, errno: Some(1) };
     let ruleset = RulesetReport {
         tier: Tier::Floor,
         landlock_abi: 7,
         rules: 12,
         seccomp_rules: 80,
         bounds: Bounds { processes: Some(4096), memory: None },
-        no_full_tier: Some("x".to_owned()),
+        no_full_tier: Some(NoFullTier { refusal: Some(refusal), detail: "x".to_owned() }),
         missing: vec!["y".to_owned()],
         attempts: vec![Attempt { act: "write".to_owned(), denied: true, errno: 13 }],
     };
     let to = "[2001:db8::1]:443".parse().unwrap();
     vec![
         BrokerReport::Started { pid: 7, ruleset },
-        BrokerReport::Failed { code: 114, stage: "landlock".to_owned(), detail: "no".to_owned() },
+        BrokerReport::Failed {
+            code: 114,
+            stage: "landlock".to_owned(),
+            detail: "no".to_owned(),
+            refusal: None,
+        },
         BrokerReport::Ended { status: 137 },
         refused(Act::Connect, Target::Internet(to, Place::Elsewhere)),
         refused(Act::Send, Target::Socket(b"/run/x\xff".to_vec().into())),
@@ -214,7 +222,7 @@ async fn bad_frames_are_refused_by_both_kinds_of_ends() {
     let cases = [
         (oversized, "frame of 4194305 bytes exceeds the limit of 4194304"),
         (vec![1, 0, 0, 0, 1], "frame of 1 bytes has no header"),
-        (wrong_version, "frame of protocol version 200, expected 13"),
+        (wrong_version, "frame of protocol version 200, expected 14"),
         (wrong_generation, "frame of generation 9, expected 2"),
         (unknown_variant, "cannot decode a message"),
         (good[..good.len() - 1].to_vec(), "stream ended inside a frame"),

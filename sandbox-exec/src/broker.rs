@@ -155,8 +155,9 @@ impl Progress {
         }
         match last {
             Some(started @ BrokerReport::Started { .. }) => Ok(started),
-            Some(BrokerReport::Failed { code, detail, .. }) => {
-                Err(Stage::from_code(code).unwrap_or(Stage::Start).failed(detail))
+            Some(BrokerReport::Failed { code, detail, refusal, .. }) => {
+                let stage = Stage::from_code(code).unwrap_or(Stage::Start);
+                Err(Failure { stage, detail, refusal })
             }
             _ => Err(Stage::Start.failed("the child ended before it was confined")),
         }

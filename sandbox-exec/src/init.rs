@@ -75,8 +75,8 @@ impl Init<'_> {
         File::from(mapped)
             .read_exact(&mut [0])
             .map_err(|_| Stage::Parent.failed("the process that started this one is gone"))?;
-        separate.map_err(at(Stage::Namespaces))?;
-        let own = machine::prepare(self.ruleset.net).map_err(at(Stage::Namespaces))?;
+        separate.map_err(|refusal| refusal.failure())?;
+        let own = machine::prepare(self.ruleset.net).map_err(|refusal| refusal.failure())?;
         let witness = tree::build(self.layout, own).map_err(at(Stage::Mounts))?;
         let awaited: SigSet = [Signal::SIGCHLD, Signal::SIGINT].into_iter().collect();
         // The program has the same descriptors until it executes: this one is none of its.

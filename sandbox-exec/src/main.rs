@@ -8,7 +8,7 @@
 //! sandbox-exec [-C DIR] [--read PATH]… [--write PATH]… [--hide PATH]… [--net off|on] [--env NAME[=VALUE]]…
 //!              [--tier best|full|floor] [--landlock-abi N] [--allow-degraded] [--die-with-parent] [--] CMD [ARGUMENT]…
 //! sandbox-exec --rights-fd N [--status-fd N] [--] CMD [ARGUMENT]…
-//! sandbox-exec --self-test [--self-test-hidden PATH]
+//! sandbox-exec --self-test [--self-test-hidden PATH] [--net off|on]
 //! sandbox-exec --probe
 //! ```
 //!
@@ -33,7 +33,8 @@
 //! * `--rights-fd N`: reads all of the above from a descriptor (frames of `Order`, which can also add arguments to CMD's), and
 //!   implies `--die-with-parent`. An order that only announces the next one has what is likely to be needed looked up.
 //! * `--status-fd N`: writes what happened to a descriptor (frames of `BrokerReport`).
-//! * `--self-test`: tries forbidden acts and prints a JSON object for each; meant to be CMD of another sandbox-exec.
+//! * `--self-test`: tries forbidden acts and prints a JSON object for each; meant to be CMD of another sandbox-exec, whose
+//!   `--net on` it is told.
 //! * `--probe`: tries the acts that standard input has, a JSON object a line, and prints one for each; meant to be CMD too. None
 //!   of them changes anything.
 //!
@@ -119,8 +120,9 @@ fn run(arguments: impl Iterator<Item = OsString>) -> Result<u8, Failure> {
     let print = |text: &str| writeln!(stdout(), "{text}").map_err(|error| Stage::Report.failed(error));
     match options::parse(arguments).map_err(|error| Stage::Usage.failed(error))? {
         Invocation::Run(options) => execute(options),
-        Invocation::SelfTest { hidden } => {
-            self_test::run(hidden.as_deref(), &mut stdout()).map_err(|error| Stage::Report.failed(error))?;
+        Invocation::SelfTest { hidden, net } => {
+            let tried = self_test::run(hidden.as_deref(), net, &mut stdout());
+            tried.map_err(|error| Stage::Report.failed(error))?;
             Ok(0)
         }
         Invocation::Probe => {

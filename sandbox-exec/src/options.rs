@@ -13,7 +13,7 @@ pub const USAGE: &str = "\
 usage: sandbox-exec [-C DIR] [--read PATH]… [--write PATH]… [--hide PATH]… [--net off|on] [--env NAME[=VALUE]]…
                     [--tier best|full|floor] [--landlock-abi N] [--allow-degraded] [--die-with-parent] [--] CMD [ARGUMENT]…
        sandbox-exec --rights-fd N [--status-fd N] [--] CMD [ARGUMENT]…
-       sandbox-exec --self-test [--self-test-hidden PATH]
+       sandbox-exec --self-test [--self-test-hidden PATH] [--net off|on]
        sandbox-exec --probe
        sandbox-exec --measure | --help | --version";
 
@@ -27,6 +27,8 @@ pub enum Invocation {
     SelfTest {
         /// A file that must not be readable.
         hidden: Option<PathBuf>,
+        /// The network of this process: while it is on, reaching it is not forbidden.
+        net: Network,
     },
     /// To try the acts that standard input has.
     Probe,
@@ -141,7 +143,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Invocation
         }
     }
     if self_test {
-        return Ok(Invocation::SelfTest { hidden });
+        return Ok(Invocation::SelfTest { hidden, net: options.flags.net });
     }
     if hidden.is_some() {
         return Err(UsageError::OnlySelfTest("--self-test-hidden"));
@@ -291,6 +293,9 @@ mod tests {
         assert_eq!(parsed("--version"), Ok(Invocation::Version));
         assert_eq!(parsed("--probe"), Ok(Invocation::Probe));
         let hidden = Some("/s".into());
-        assert_eq!(parsed("--self-test --self-test-hidden /s"), Ok(Invocation::SelfTest { hidden }));
+        let net = Network::Off;
+        assert_eq!(parsed("--self-test --self-test-hidden /s"), Ok(Invocation::SelfTest { hidden, net }));
+        let (hidden, net) = (None, Network::On);
+        assert_eq!(parsed("--self-test --net on"), Ok(Invocation::SelfTest { hidden, net }));
     }
 }

@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::path::{Path, PathBuf};
 
+use ipc::rights::Network;
 use nix::libc::{self, c_int};
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::getppid;
@@ -27,8 +28,8 @@ pub struct Outcome {
 }
 
 /// Tries every act and writes a JSON object a line.
-pub fn run(hidden: Option<&Path>, out: &mut impl Write) -> io::Result<()> {
-    for (act, outcome) in acts(hidden) {
+pub fn run(hidden: Option<&Path>, net: Network, out: &mut impl Write) -> io::Result<()> {
+    for (act, outcome) in acts(hidden, net) {
         let errno = outcome.err().map_or(0, |error| error.raw_os_error().unwrap_or(libc::EIO));
         let denied = matches!(errno, libc::EPERM | libc::EACCES | libc::ENOSYS | libc::EROFS)
             || ABSENT.iter().any(|(absent, answer)| *absent == act && *answer == errno);
@@ -49,7 +50,7 @@ const ABSENT: &[(&str, c_int)] = &[
     ("reach the network over IPv6", libc::ENETUNREACH),
 ];
 
-fn acts(hidden: Option<&Path>) -> Vec<(&'static str, io::Result<()>)> {
+fn acts(hidden: Option<&Path>, net: Network) -> Vec<(&'static str, io::Result<()>)> {
     let parent = getppid().as_raw();
     let mut acts = vec![
         ("write the home", write_home()),
@@ -63,9 +64,12 @@ fn acts(hidden: Option<&Path>) -> Vec<(&'static str, io::Result<()>)> {
         ("use io_uring", forbidden::io_uring().or_else(allow(libc::EFAULT))),
         ("use a kernel keyring", forbidden::keyring().or_else(allow(libc::ENOKEY))),
         ("change the mounts", forbidden::mount().or_else(allow(libc::EFAULT))),
-        ("reach the network", reach(Ipv4Addr::new(192, 0, 2, 1).into())),
-        ("reach the network over IPv6", reach(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into())),
     ];
+    if net == Network::Off {
+        let of_nobody = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
+        acts.push(("reach the network", reach(Ipv4Addr::new(192, 0, 2, 1).into())));
+        acts.push(("reach the network over IPv6", reach(of_nobody.into())));
+    }
     acts.extend(SOCKETS.iter().map(|(act, family, kind)| (*act, forbidden::socket(*family, *kind))));
     if let Some(hidden) = hidden {
         acts.push(("read a hidden file", open(hidden, false)));

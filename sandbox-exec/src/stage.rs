@@ -26,7 +26,7 @@
 
 use std::fmt;
 
-use ipc::confinement::BrokerReport;
+use ipc::confinement::{BrokerReport, FullTierRefusal};
 
 /// A stage of a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -118,7 +118,7 @@ impl Stage {
 
     /// The failure of this stage.
     pub fn failed(self, detail: impl fmt::Display) -> Failure {
-        Failure { stage: self, detail: detail.to_string() }
+        Failure { stage: self, detail: detail.to_string(), refusal: None }
     }
 }
 
@@ -136,13 +136,15 @@ pub struct Failure {
     pub stage: Stage,
     /// What was tried, and why it failed.
     pub detail: String,
+    /// The refusal, where it is this machine that refuses the full tier.
+    pub refusal: Option<FullTierRefusal>,
 }
 
 impl Failure {
     /// The failure, as the broker reports it.
     pub fn report(&self) -> BrokerReport {
         let (code, stage) = (self.stage.code(), self.stage.to_string());
-        BrokerReport::Failed { code, stage, detail: self.detail.clone() }
+        BrokerReport::Failed { code, stage, detail: self.detail.clone(), refusal: self.refusal }
     }
 }
 

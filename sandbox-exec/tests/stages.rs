@@ -96,7 +96,7 @@ fn a_failed_stage_is_the_exit_code_a_line_and_a_report() {
                 line.starts_with(&format!("sandbox-exec: {stage}: ")) && line.contains(message),
                 "{line}"
             );
-            let [BrokerReport::Failed { code, stage: name, detail }] = &reports[..] else {
+            let [BrokerReport::Failed { code, stage: name, detail, .. }] = &reports[..] else {
                 panic!("{reports:?}")
             };
             assert_eq!((*code, name.as_str()), (stage.code(), stage.name()));

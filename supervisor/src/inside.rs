@@ -4,10 +4,12 @@ use std::ffi::OsString;
 use std::fmt::Display;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::time::Duration;
 
-use ipc::confinement::{BrokerReport, Confinement, RulesetReport};
+use ipc::confinement::{Attempt, BrokerReport, Confinement, FullTierRefusal, RulesetReport};
 use ipc::probe::{Outcome, Probe};
+use ipc::rights::Network;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
 use tokio::time::timeout;
@@ -42,6 +44,8 @@ pub(crate) enum InsideError {
         stage: String,
         /// What failed there.
         detail: String,
+        /// The refusal, where it is this machine that refuses the full tier.
+        refusal: Option<FullTierRefusal>,
     },
     /// It ended early, or said what nobody understands.
     #[error("it broke off: {0}")]
@@ -73,6 +77,21 @@ pub(crate) async fn run_program(
     timeout(PATIENCE, run_to_its_end(setup, launch, input)).await.unwrap_or(Err(InsideError::Late))
 }
 
+/// Has a confined process try what no right allows; one object a line.
+pub(crate) async fn self_test(
+    setup: &Setup,
+    confinement: Confinement,
+    hidden: Option<&Path>,
+) -> Result<(RulesetReport, Vec<Attempt>), InsideError> {
+    let hidden = hidden.map(|path| [OsString::from("--self-test-hidden"), path.into()]);
+    let net = (confinement.rights.net == Network::On).then(|| ["--net", "on"].map(OsString::from));
+    let arguments = ["--self-test".into()].into_iter().chain(hidden.into_iter().flatten());
+    let arguments: Vec<_> = arguments.chain(net.into_iter().flatten()).collect();
+    let Said { ruleset, output } = run(setup, confinement, arguments, Vec::new()).await?;
+    let attempts = output.lines().map(serde_json::from_str).collect::<Result<_, _>>();
+    Ok((ruleset, attempts.map_err(|error| broke_off(&error))?))
+}
+
 /// Tries these acts; what became of each.
 pub(crate) async fn try_all(
     setup: &Setup,
@@ -101,8 +120,8 @@ async fn run_to_its_end(setup: &Setup, launch: Launch, input: Vec<u8>) -> Result
     let broker = BrokerProcess::new(pidfd)?;
     let ruleset = match StatusPipe::new(status)?.started().await.map_err(|error| broke_off(&error))? {
         Some(BrokerReport::Started { ruleset, .. }) => ruleset,
-        Some(BrokerReport::Failed { stage, detail, .. }) => {
-            return Err(InsideError::Refused { stage, detail });
+        Some(BrokerReport::Failed { stage, detail, refusal, .. }) => {
+            return Err(InsideError::Refused { stage, detail, refusal });
         }
         Some(BrokerReport::Ended { .. } | BrokerReport::Refused(_)) | None => {
             return Err(InsideError::Broken(last_words(stderr).await));

@@ -41,6 +41,7 @@ mod protected;
 pub mod provider;
 pub mod recording;
 pub mod replay;
+pub mod roles;
 mod sandbox;
 pub mod secrets;
 mod serve;

@@ -1,11 +1,11 @@
-"""Validates bodies of requests to the Messages API against the types of the vendor's own Python SDK.
+"""Validates bodies of requests against the types of the vendor's own Python SDK.
 
-    python3 validate_requests.py BODY.json ...
+    python3 validate_requests.py anthropic|openai|responses BODY.json ...
 
-The SDK's types are TypedDicts: made for type checkers, and lenient towards what they do not name. Here every one of them
-forbids keys that it does not name, nothing is converted, and every list is read to its end (pydantic reads an `Iterable` only
-as far as somebody asks). Exit 0: every body is valid; 1: not every one, which and why on stderr, a line each; 77: the package
-`anthropic` is not installed.
+The first argument is the dialect: the Messages API, chat completions, or the Responses API. The SDK's types are TypedDicts:
+made for type checkers, and lenient towards what they do not name. Here every one of them forbids keys that it does not name,
+nothing is converted, and every list is read to its end (pydantic reads an `Iterable` only as far as somebody asks). Exit 0: every
+body is valid; 1: not every one, which and why on stderr, a line each; 77: the vendor's package is not installed.
 """
 
 import inspect
@@ -16,22 +16,20 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
 
+NOT_INSTALLED = 77
+
 try:
-    import anthropic.types
-    from anthropic.types.content_block_param import ContentBlockParam
-    from anthropic.types.message_create_params import MessageCreateParamsStreaming
-    from anthropic.types.tool_param import InputSchemaTyped
     from pydantic import ConfigDict, TypeAdapter, ValidationError
 except ImportError:
-    sys.exit(77)
+    sys.exit(NOT_INSTALLED)
 
 
-def forbid_unknown_keys():
-    """Makes every TypedDict of the SDK's strict, but for those that say themselves what they allow."""
-    for module in pkgutil.iter_modules(anthropic.types.__path__):
+def forbid_unknown_keys(package):
+    """Makes every TypedDict of these types strict, but for those that say themselves what they allow."""
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         if module.ispkg or not module.name.endswith(("_param", "_params")):
             continue
-        for _, kind in inspect.getmembers(import_module(f"anthropic.types.{module.name}"), inspect.isclass):
+        for _, kind in inspect.getmembers(import_module(module.name), inspect.isclass):
             if hasattr(kind, "__required_keys__") and "__pydantic_config__" not in vars(kind):
                 kind.__pydantic_config__ = ConfigDict(extra="forbid")
 
@@ -62,33 +60,83 @@ def faults(kind, value, place):
 
 def meant(errors):
     """Of the errors of a union, which names each of its members, those of the member whose type was given."""
-    others = {found["loc"][:1] for found in errors if found["loc"][-1:] == ("type",)}
+    others = {found["loc"][:1] for found in errors if found["loc"][-1:] in (("type",), ("role",))}
     return [found for found in errors if found["loc"][:1] not in others] or errors[:3]
 
 
-def faults_of_body(path):
-    with open(path, encoding="utf-8") as file:
-        body = json.load(file)
-    # The SDK takes any mapping for a schema, and the types of replies, which allow any key, in messages: schemas are held to
-    # what the API asks of them, and blocks to the types of requests.
-    for index, tool in enumerate(body.get("tools", [])):
-        yield from faults(InputSchemaTyped, tool.get("input_schema"), f"{path}: tools.{index}.input_schema")
-    for index, message in enumerate(body["messages"]):
-        content = message["content"]
-        for number, item in enumerate([] if isinstance(content, str) else content):
-            yield from faults(ContentBlockParam, item, f"{path}: messages.{index}.content.{number}")
-    yield from faults(MessageCreateParamsStreaming, body, path)
+def anthropic_faults():
+    import anthropic.types
+    from anthropic.types.content_block_param import ContentBlockParam
+    from anthropic.types.message_create_params import MessageCreateParamsStreaming
+    from anthropic.types.tool_param import InputSchemaTyped
+
+    forbid_unknown_keys(anthropic.types)
+
+    def of_body(body, path):
+        # The SDK takes any mapping for a schema, and the types of replies, which allow any key, in messages: schemas are held
+        # to what the API asks of them, and blocks to the types of requests.
+        for index, tool in enumerate(body.get("tools", [])):
+            yield from faults(InputSchemaTyped, tool.get("input_schema"), f"{path}: tools.{index}.input_schema")
+        for index, message in enumerate(body["messages"]):
+            content = message["content"]
+            for number, item in enumerate([] if isinstance(content, str) else content):
+                yield from faults(ContentBlockParam, item, f"{path}: messages.{index}.content.{number}")
+        yield from faults(MessageCreateParamsStreaming, body, path)
+
+    return f"anthropic {anthropic.__version__}", of_body
 
 
-def main(paths):
-    forbid_unknown_keys()
-    wrong = [next(faults_of_body(path), None) for path in paths]
+def openai_faults():
+    import openai.types
+    from openai.types.chat.chat_completion_message_param import ChatCompletionMessageParam
+    from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
+
+    forbid_unknown_keys(openai.types)
+
+    def of_body(body, path):
+        # Of one message a few members of the union are named, of a whole list too many.
+        for index, message in enumerate(body["messages"]):
+            yield from faults(ChatCompletionMessageParam, message, f"{path}: messages.{index}")
+        yield from faults(CompletionCreateParamsStreaming, body, path)
+
+    return f"openai {openai.__version__}", of_body
+
+
+def responses_faults():
+    import openai.types
+    from openai.types.responses.response_create_params import ResponseCreateParamsStreaming
+    from openai.types.responses.response_input_item_param import ResponseInputItemParam
+
+    forbid_unknown_keys(openai.types)
+
+    def of_body(body, path):
+        for index, item in enumerate(body["input"]):
+            yield from faults(ResponseInputItemParam, item, f"{path}: input.{index}")
+        yield from faults(ResponseCreateParamsStreaming, body, path)
+
+    return f"openai {openai.__version__}", of_body
+
+
+DIALECTS = {"anthropic": anthropic_faults, "openai": openai_faults, "responses": responses_faults}
+
+
+def main(dialect, *paths):
+    try:
+        package, faults_of_body = DIALECTS[dialect]()
+    except ImportError:
+        sys.exit(NOT_INSTALLED)
+
+    def first_fault(path):
+        with open(path, encoding="utf-8") as file:
+            return next(faults_of_body(json.load(file), path), None)
+
+    wrong = [first_fault(path) for path in paths]
     for fault in filter(None, wrong):
         print(fault, file=sys.stderr)
     if any(wrong):
         sys.exit(1)
-    print(f"{len(paths)} requests are valid for anthropic {anthropic.__version__}")
+    print(f"{len(paths)} requests are valid for {package}")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(*sys.argv[1:])

@@ -443,6 +443,7 @@ fn logged(kind: &EventKind) -> String {
         EventKind::SubAgentSpawned(spawned) => spawned.to_string(),
         EventKind::SubAgentResult(result) => format!("sub-agent {} {}", result.agent, result.status),
         EventKind::WriteTurnAwaited(waits) => waits.to_string(),
+        EventKind::WriteTurnTaken(taken) => taken.to_string(),
         other => panic!("{other:?}"),
     }
 }

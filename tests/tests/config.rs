@@ -2,20 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-use std::fs::{self, File, Permissions};
-use std::io::{Read, Write};
-use std::os::fd::AsRawFd;
+use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 
 use ipc::confinement::Tier;
-use nix::errno::Errno;
-use nix::libc;
-use nix::pty::openpty;
 use serde_json::{Value, json};
 use tests::replies::{done, model_of, shell};
+use tests::trust::{answer, trust};
 use tests::{Finished, User, World, tier};
 
 const NAME: &str = ".bailiwick.toml";
@@ -38,45 +32,6 @@ fn settings(world: &World, key: &str) -> Vec<(Value, String)> {
         format!("{}{}{ignored}", row["origin"].as_str().unwrap(), from.unwrap_or_default())
     };
     rows.map(|row| (row["value"].clone(), origin(row))).collect()
-}
-
-/// Answers `bailiwick config trust` at a terminal of its own; gives the code and everything that was shown.
-fn answer(world: &World, command: &mut Command, keys: &str) -> (i32, String) {
-    let pty = openpty(None, None).unwrap();
-    let stream = || Stdio::from(pty.slave.try_clone().unwrap());
-    command.stdin(stream()).stdout(stream()).stderr(stream());
-    let number = pty.slave.as_raw_fd();
-    // SAFETY: setsid and ioctl are async-signal-safe; the descriptor is open until the command runs.
-    unsafe {
-        command.pre_exec(move || {
-            libc::setsid();
-            Errno::result(libc::ioctl(number, libc::TIOCSCTTY, 0)).map(drop).map_err(Into::into)
-        });
-    }
-    let mut child = command.spawn().unwrap();
-    // The command holds its side as well, until it ends.
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    drop(pty.slave);
-    let mut ours = File::from(pty.master);
-    let (mut seen, mut buffer) = (Vec::new(), [0; 4096]);
-    let mut keys = Some(keys);
-    // EIO: nobody has the terminal open any more.
-    while let Ok(read) = ours.read(&mut buffer) {
-        seen.extend_from_slice(&buffer[..read]);
-        if seen.ends_with(b"[y/N] ")
-            && let Some(keys) = keys.take()
-        {
-            ours.write_all(keys.as_bytes()).unwrap();
-        }
-    }
-    let code = child.wait().unwrap().code().unwrap();
-    (code, world.stable(&String::from_utf8_lossy(&seen)).replace("\r\n", "\n"))
-}
-
-fn trust(world: &World, keys: &str) -> (i32, String) {
-    let mut command = world.bailiwick(["config", "trust", "-C"]);
-    command.arg(world.project());
-    answer(world, &mut command, keys)
 }
 
 #[test]
@@ -144,7 +99,7 @@ fn a_person_sees_the_settings_that_differ_and_all_of_them_on_request() {
     };
     insta::assert_snapshot!(shown(&[]), @r#"
     model  "m"  [world]/own/config/config.toml:1
-    42 settings have their defaults
+    43 settings have their defaults
       hint: bailiwick config --all shows them
     "#);
     let all = shown(&["--all"]);

@@ -15,11 +15,14 @@ pub enum KeyMode {
     Approval,
     /// Choosing how far an approval reaches.
     Scope,
+    /// Walking through the list of agents.
+    Agents,
 }
 
 impl KeyMode {
     /// Every mode.
-    pub const ALL: [Self; 5] = [Self::Normal, Self::Insert, Self::Command, Self::Approval, Self::Scope];
+    pub const ALL: [Self; 6] =
+        [Self::Normal, Self::Insert, Self::Command, Self::Approval, Self::Scope, Self::Agents];
 
     /// The word for it in the configuration and in `:help`.
     pub const fn as_str(self) -> &'static str {
@@ -29,6 +32,7 @@ impl KeyMode {
             Self::Command => "command",
             Self::Approval => "approval",
             Self::Scope => "scope",
+            Self::Agents => "agents",
         }
     }
 
@@ -54,6 +58,14 @@ pub enum Command {
     Revoke,
     Image,
     Compact,
+    Agents,
+    Agent,
+    PreviousAgent,
+    NextAgent,
+    OpenAgent,
+    MessageAgent,
+    StopAgent,
+    CloseAgents,
     Help,
     Quit,
     Insert,
@@ -127,7 +139,7 @@ const fn keyed(
     Row { command, name, typed: None, keys, about }
 }
 
-use KeyMode::{Approval, Command as Line, Insert, Normal, Scope};
+use KeyMode::{Agents, Approval, Command as Line, Insert, Normal, Scope};
 
 /// Every command.
 pub const TABLE: &[Row] = &[
@@ -138,6 +150,25 @@ pub const TABLE: &[Row] = &[
     typed(Command::Revoke, "revoke", "revoke N", "take back a grant of this session"),
     typed(Command::Image, "image", "image PATH", "attach a picture; without PATH: detach it"),
     typed(Command::Compact, "compact", "compact", "replace the conversation by a summary"),
+    Row {
+        command: Command::Agents,
+        name: "agents",
+        typed: Some("agents"),
+        keys: &[(Normal, &["A"]), (Insert, &["alt-a"])],
+        about: "list the agents: open, message or stop one",
+    },
+    typed(Command::Agent, "agent", "agent ID", "show an agent; what you type is for it"),
+    keyed(Command::PreviousAgent, "previous_agent", &[(Normal, &["["])], "show the agent above in the list"),
+    keyed(Command::NextAgent, "next_agent", &[(Normal, &["]"])], "show the agent below in the list"),
+    keyed(
+        Command::OpenAgent,
+        "open_agent",
+        &[(Agents, &["enter", "l", "right"])],
+        "show what it says and does, live",
+    ),
+    keyed(Command::MessageAgent, "message_agent", &[(Agents, &["m", "i"])], "write a message to it"),
+    keyed(Command::StopAgent, "stop_agent", &[(Agents, &["x"])], "stop it, with everything below it"),
+    keyed(Command::CloseAgents, "close_agents", &[(Agents, &["esc", "q", "h", "left"])], "close the list"),
     Row {
         command: Command::Help,
         name: "help",
@@ -181,7 +212,7 @@ pub const TABLE: &[Row] = &[
     keyed(
         Command::Repaint,
         "repaint",
-        &[(Normal, &["ctrl-l"]), (Insert, &["ctrl-l"]), (Approval, &["ctrl-l"])],
+        &[(Normal, &["ctrl-l"]), (Insert, &["ctrl-l"]), (Approval, &["ctrl-l"]), (Agents, &["ctrl-l"])],
         "redraw the screen",
     ),
     keyed(Command::Submit, "submit", &[(Insert, &["enter"]), (Line, &["enter"])], "send"),
@@ -267,13 +298,18 @@ pub const TABLE: &[Row] = &[
     keyed(
         Command::LineUp,
         "line_up",
-        &[(Normal, &["k", "up"]), (Approval, &["k", "up"]), (Scope, &["k", "up"])],
+        &[(Normal, &["k", "up"]), (Approval, &["k", "up"]), (Scope, &["k", "up"]), (Agents, &["k", "up"])],
         "up",
     ),
     keyed(
         Command::LineDown,
         "line_down",
-        &[(Normal, &["j", "down"]), (Approval, &["j", "down"]), (Scope, &["j", "down"])],
+        &[
+            (Normal, &["j", "down"]),
+            (Approval, &["j", "down"]),
+            (Scope, &["j", "down"]),
+            (Agents, &["j", "down"]),
+        ],
         "down",
     ),
     keyed(
@@ -298,11 +334,16 @@ pub const TABLE: &[Row] = &[
         ],
         "a page down",
     ),
-    keyed(Command::Top, "top", &[(Normal, &["g", "home"]), (Approval, &["g", "home"])], "to the beginning"),
+    keyed(
+        Command::Top,
+        "top",
+        &[(Normal, &["g", "home"]), (Approval, &["g", "home"]), (Agents, &["g", "home"])],
+        "to the beginning",
+    ),
     keyed(
         Command::Bottom,
         "bottom",
-        &[(Normal, &["G", "end"]), (Approval, &["G", "end"])],
+        &[(Normal, &["G", "end"]), (Approval, &["G", "end"]), (Agents, &["G", "end"])],
         "to the end, and follow it",
     ),
     keyed(Command::FoldThinking, "fold_thinking", &[(Normal, &["t"])], "show or fold the model's thinking"),

@@ -84,8 +84,14 @@ fn verb(name: &str) -> &str {
         "edit_file" => "edit",
         "list_directory" => "list",
         "search_files" => "search",
+        "spawn_agent" => "delegate",
         _ => name,
     }
+}
+
+/// The first line that says something: of a task it says what the task is.
+pub(crate) fn first_line(text: &str) -> &str {
+    text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default()
 }
 
 pub(crate) fn text<'a>(input: &'a Value, key: &str) -> Option<&'a str> {
@@ -107,6 +113,7 @@ fn object(name: &str, input: &Value) -> String {
             None => of("pattern"),
         },
         "read_file" | "write_file" | "edit_file" | "list_directory" => of("path"),
+        "spawn_agent" => first_line(&of("task")).to_owned(),
         _ => String::new(),
     }
 }

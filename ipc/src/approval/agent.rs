@@ -33,6 +33,9 @@ pub struct AgentRightsApprovalParams {
     pub call_id: CallId,
     /// The sub-agent's task, whole; at most 32 KiB.
     pub task: String,
+    /// The role that it would have, whose instructions it reads besides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
     /// The access that the parent asks for.
     pub access: AgentAccess,
     /// The write roots as the parent wrote them: relative to the project, or absolute.
@@ -43,7 +46,7 @@ pub struct AgentRightsApprovalParams {
     pub rights: Rights,
     /// Those of them that are beyond the parent's standing rights.
     pub grant: Grant,
-    /// SHA-256 of the task and the rights, in hexadecimal.
+    /// SHA-256 of the task, the role and the rights, in hexadecimal.
     pub digest: String,
     /// How long an answer counts, in milliseconds from the request on.
     pub timeout_ms: u64,

@@ -105,6 +105,7 @@ fn agent() -> AgentRightsApprovalParams {
         agent: AgentId::root(),
         call_id: CallId(7),
         task: "fix the é test".to_owned(),
+        role: None,
         access: AgentAccess::Write,
         write: vec!["/p/src".into()],
         network: Network::On,

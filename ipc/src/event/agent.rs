@@ -21,6 +21,9 @@ pub struct SubAgentSpawned {
     pub call: CallId,
     /// Its task, in its parent's words.
     pub task: String,
+    /// Its role, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
     /// Its model.
     pub model: String,
     /// Trees that it may change besides its own private temp.
@@ -116,10 +119,22 @@ pub struct WriteTurnAwaited {
     pub holders: Vec<AgentId>,
 }
 
+/// A call that waited for other agents may write now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WriteTurnTaken {
+    /// The call that waited.
+    pub call: CallId,
+    /// How long it waited, in milliseconds.
+    pub waited_ms: u64,
+}
+
 /// One line for people: `sub-agent 1.2 (write /p/src · net off): fix the parser`.
 impl fmt::Display for SubAgentSpawned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "sub-agent {} (", self.agent)?;
+        write!(f, "sub-agent {}", self.agent)?;
+        self.role.as_ref().map_or(Ok(()), |role| write!(f, " as {role}"))?;
+        f.write_str(" (")?;
         if self.write.is_empty() {
             f.write_str("read-only")?;
         } else {
@@ -161,5 +176,13 @@ impl fmt::Display for WriteTurnAwaited {
             [one] => write!(f, "call {} waits: {one} writes the same files", self.call),
             several => write!(f, "call {} waits: {} write the same files", self.call, several.join(", ")),
         }
+    }
+}
+
+/// One line for people: `call 3 goes on after 2.5 s`.
+impl fmt::Display for WriteTurnTaken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let waited = Duration::from_millis(self.waited_ms).as_secs_f64();
+        write!(f, "call {} goes on after {waited:.1} s", self.call)
     }
 }

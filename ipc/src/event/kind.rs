@@ -9,7 +9,7 @@ use super::{
     ApprovalAnswered, AssistantMessage, ChangedFile, CompactionStarted, ContextCompacted, FailureKind,
     FileDiff, Location, ModelChanged, NoticeCode, Recorded, RestoredPlace, RightsChanged, RunResult,
     SessionStarted, SubAgentResult, SubAgentSpawned, ToolKind, TurnFinished, WorkerEnd, WorkerStarted,
-    WriteTurnAwaited,
+    WriteTurnAwaited, WriteTurnTaken,
 };
 use crate::approval::{ApprovalMode, ServerRequest, SessionGrant};
 use crate::denial::Denial;
@@ -94,6 +94,9 @@ pub enum EventKind {
         status: ToolCallStatus,
         /// What the model is told.
         content: String,
+        /// The number of bytes at the end of `content` that say what the `denied` events of this call say, and the rights.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        explanation_bytes: Option<u64>,
         /// How long it took, in milliseconds.
         duration_ms: u64,
         /// The changes of files that it made by the file tools.
@@ -171,6 +174,8 @@ pub enum EventKind {
     SubAgentResult(SubAgentResult),
     /// A call waits for another agent's turn at writing to end.
     WriteTurnAwaited(WriteTurnAwaited),
+    /// A call that waited for other agents goes on.
+    WriteTurnTaken(WriteTurnTaken),
     /// What the host runs later had changed, and was put back.
     Restored {
         /// The call after which it was found; absent at the end of the run.

@@ -16,7 +16,6 @@ mod kind;
 mod line;
 mod notice;
 mod read;
-mod recorded;
 mod unknown;
 mod word;
 mod worker;
@@ -27,7 +26,7 @@ use crate::id::{AgentId, ConversationId, EventId};
 
 pub use account::{Account, counted};
 pub use activity::Activity;
-pub use agent::{SubAgentResult, SubAgentSpawned, SubAgentStatus, WriteTurnAwaited};
+pub use agent::{SubAgentResult, SubAgentSpawned, SubAgentStatus, WriteTurnAwaited, WriteTurnTaken};
 pub use approval::{ApprovalAnswered, DecidedBy};
 pub use call::{FileDiff, Location, ToolKind};
 pub use change::{ChangedFile, FileChange, PlaceChange, RestoredPlace};
@@ -37,9 +36,10 @@ pub use end::{EndReason, WorkerEnd};
 pub use failure::FailureKind;
 pub use kind::{EventKind, ToolCallStatus};
 pub use notice::NoticeCode;
-pub use recorded::Recorded;
 pub use unknown::UnknownEvent;
 pub use worker::{OneShot, RightsChanged, WorkerStarted};
+
+pub use crate::recorded::Recorded;
 
 /// The version of the event schema; it changes whenever a field does.
 pub const SCHEMA: u32 = 6;
@@ -153,7 +153,8 @@ mod tests {
         let denial = r#""layer":"mounts","operation":"write","object":{"path":"/x"},"missing_right":"m","grade":"proved""#;
         let denied = format!(r#"{old}"type":"denied","data":{{"call":7,{denial},"rights":"rw ."}}}}"#);
         let back: SessionEvent = serde_json::from_str(&denied).unwrap();
-        let EventKind::Denied { call, .. } = back.kind else { unreachable!("{denied}") };
+        let EventKind::Denied { call, denial, .. } = back.kind else { unreachable!("{denied}") };
+        assert_eq!(denial.missing_right, Recorded::Unstructured("m".to_owned()));
         assert_eq!(call, Some(crate::id::CallId(7)));
         let result = r#""type":"result","data":{"exit_code":0,"reason":"done","missing":["a layer"],"text":"","steps":1,"usage":{"input":0,"cache_creation":0,"cache_read":0,"output":0},"duration_ms":1}}"#;
         let event: SessionEvent = serde_json::from_str(&format!("{old}{result}")).unwrap();

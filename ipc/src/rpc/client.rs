@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::response::decode;
-use super::{Attachment, ErrorObject, ErrorWord, NotificationForm};
+use super::{Attachment, ErrorObject, ErrorWord, NotificationForm, SendToAgentParams, StopAgentParams};
 use crate::approval::ApprovalMode;
 use crate::confinement::TierChoice;
 use crate::cost::Usd;
@@ -94,6 +94,12 @@ requests! {
     Compact(ConversationParams) -> Accepted, COMPACT_METHOD = "compact";
     /// Reads the logged events of an open conversation again, in pages.
     History(HistoryParams) -> HistoryResponse, HISTORY_METHOD = "history";
+    /// Lists the agents of a conversation, those that are over too.
+    ListAgents(ConversationParams) -> super::ListAgentsResponse, LIST_AGENTS_METHOD = "listAgents";
+    /// Says something to an agent, which reads it with its next request.
+    SendToAgent(SendToAgentParams) -> Accepted, SEND_TO_AGENT_METHOD = "sendToAgent";
+    /// Ends the turn of an agent, and every agent below it.
+    StopAgent(StopAgentParams) -> Accepted, STOP_AGENT_METHOD = "stopAgent";
     /// Ends a conversation.
     CloseConversation(ConversationParams) -> Accepted, CLOSE_CONVERSATION_METHOD = "closeConversation";
     /// Ends every conversation, and the server; answered when they are over.

@@ -61,11 +61,13 @@ pub enum ErrorWord {
     ShuttingDown,
     /// Another front end is connected.
     Occupied,
+    /// The conversation has no such agent, or it is over.
+    NoSuchAgent,
 }
 
 impl ErrorWord {
     /// Every word.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::ParseError,
         Self::InvalidRequest,
         Self::MethodNotFound,
@@ -82,6 +84,7 @@ impl ErrorWord {
         Self::Busy,
         Self::ShuttingDown,
         Self::Occupied,
+        Self::NoSuchAgent,
     ];
 
     /// The number for it.
@@ -103,6 +106,7 @@ impl ErrorWord {
             Self::Busy => -32008,
             Self::ShuttingDown => -32009,
             Self::Occupied => -32010,
+            Self::NoSuchAgent => -32011,
         }
     }
 

@@ -5,6 +5,7 @@
 //! method's string stands once, as a constant. Nothing untyped passes: what does not parse is answered with the
 //! [`ErrorObject`] that fits, and an approval that is answered by anything but its own response is denied.
 
+mod agents;
 mod attachment;
 mod client;
 mod error;
@@ -19,6 +20,7 @@ mod schema;
 #[cfg(test)]
 mod tests;
 
+pub use agents::{AgentInfo, AgentState, ListAgentsResponse, OpenCall, SendToAgentParams, StopAgentParams};
 pub use attachment::Attachment;
 pub use client::*;
 pub use error::{ErrorObject, ErrorWord};

@@ -71,6 +71,7 @@ notifications! {
     L(E::SubAgentSpawned(_)) => SUB_AGENT_SPAWNED_METHOD = "event/subAgentSpawned";
     L(E::SubAgentResult(_)) => SUB_AGENT_RESULT_METHOD = "event/subAgentResult";
     L(E::WriteTurnAwaited(_)) => WRITE_TURN_AWAITED_METHOD = "event/writeTurnAwaited";
+    L(E::WriteTurnTaken(_)) => WRITE_TURN_TAKEN_METHOD = "event/writeTurnTaken";
     L(E::Restored { .. }) => RESTORED_METHOD = "event/restored";
     L(E::ChangeSet { .. }) => CHANGE_SET_METHOD = "event/changeSet";
     L(E::TurnFinished(_)) => TURN_FINISHED_METHOD = "event/turnFinished";

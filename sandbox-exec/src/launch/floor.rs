@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 
-use ipc::confinement::Confinement;
+use ipc::confinement::{Confinement, NoFullTier};
 use ipc::id::Generation;
 use ipc::pipe::{Incoming, Outgoing};
 use ipc::rights::Network;
@@ -38,7 +38,7 @@ use crate::system::process::fork_sharing_descriptors;
 pub(super) fn run(
     launch: &Launch,
     platform: Platform,
-    instead: Option<String>,
+    instead: Option<NoFullTier>,
     reports: &mut Reports,
 ) -> Result<u8, Failure> {
     let seen = Seen::floor(&launch.confinement, platform);

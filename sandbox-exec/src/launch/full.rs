@@ -22,8 +22,9 @@ use super::{Launch, at};
 use crate::broker::{Progress, Reports};
 use crate::cgroup::Cgroup;
 use crate::init::Init;
+use crate::namespace;
 use crate::namespace::layout::Layout;
-use crate::namespace::{self, machine};
+use crate::namespace::machine::Refusal;
 use crate::platform::Platform;
 use crate::stage::{Failure, Stage};
 use crate::stub::Stub;
@@ -49,7 +50,7 @@ pub(super) fn run(launch: &Launch, platform: Platform, reports: &mut Reports) ->
     let group = Cgroup::for_program(ruleset.tier, launch.confinement.bounds);
     // SAFETY: this process has one thread, and these flags share nothing.
     match unsafe { process::clone(SEPARATE) } {
-        Err(error) => Err(refused("make namespaces", &error)),
+        Err(error) => Err(Refusal::new("make namespaces", error).failure()),
         Ok(None) => {
             drop((progress, map, met, making));
             let confinement = &launch.confinement;
@@ -73,12 +74,8 @@ pub(super) fn run(launch: &Launch, platform: Platform, reports: &mut Reports) ->
 
 /// Gives init its ids, and lets it begin.
 fn release(init: Pid, map: OwnedFd) -> Result<(), Failure> {
-    namespace::map(init).map_err(|error| refused("map the ids of a user namespace", &error))?;
+    namespace::map(init).map_err(|error| Refusal::new("map the ids of a user namespace", error).failure())?;
     File::from(map).write_all(&[1]).map_err(at(Stage::Start))
-}
-
-fn refused(act: &str, error: &std::io::Error) -> Failure {
-    Stage::Namespaces.failed(format!("cannot {act} ({})", machine::reason(error)))
 }
 
 /// Two ends of a socket; what comes out of the first tells who sent it.

@@ -15,7 +15,7 @@ mod ruleset;
 
 use std::ffi::OsString;
 
-use ipc::confinement::{Confinement, TierChoice};
+use ipc::confinement::{Confinement, NoFullTier, TierChoice};
 use nix::libc;
 use nix::sys::signal::SigSet;
 use nix::unistd::{Pid, getppid};
@@ -65,10 +65,10 @@ impl Launch {
             return floor::run(&self, platform, None, reports);
         }
         match full::run(&self, platform, reports) {
-            Err(Failure { stage: Stage::Namespaces, detail })
+            Err(Failure { stage: Stage::Namespaces, detail, refusal })
                 if self.confinement.tier == TierChoice::Best =>
             {
-                floor::run(&self, platform, Some(detail), reports)
+                floor::run(&self, platform, Some(NoFullTier { refusal, detail }), reports)
             }
             outcome => outcome,
         }

@@ -13,7 +13,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use ipc::codec;
-use ipc::confinement::{Confinement, Tier};
+use ipc::confinement::{Confinement, NoFullTier, Tier};
 use ipc::path::WirePath;
 use ipc::rights::Rights;
 use nix::fcntl::OFlag;
@@ -66,7 +66,7 @@ pub(crate) struct Ordered {
     environment: Vec<(WirePath, WirePath)>,
     pub(crate) allow_degraded: bool,
     /// Why the tier is not the full one, where the best was asked for.
-    pub(crate) no_full_tier: Option<String>,
+    pub(crate) no_full_tier: Option<NoFullTier>,
     /// What is missing of the confinement.
     pub(crate) missing: Vec<String>,
 }

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use ipc::confinement::{Confinement, Tier};
+use ipc::confinement::{Confinement, NoFullTier, Tier};
 use ipc::rights::Network;
 
 use super::rules::Seen;
@@ -26,7 +26,7 @@ pub(crate) struct Ruleset {
     /// What the broker performs for the program, where it mediates.
     pub(crate) mediation: Option<Mediation>,
     /// Why the tier is not the full one, where the best was asked for.
-    pub(crate) no_full_tier: Option<String>,
+    pub(crate) no_full_tier: Option<NoFullTier>,
     pub(crate) missing: Vec<String>,
 }
 

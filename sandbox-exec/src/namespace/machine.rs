@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
+use ipc::confinement::{FullTierRefusal, FullTierStep};
 use ipc::rights::Network;
 use nix::errno::Errno;
 use nix::libc;
@@ -12,6 +13,7 @@ use nix::sched::{CloneFlags, unshare};
 
 use super::mount::{self, Attributes};
 use super::{loopback, masks};
+use crate::stage::{Failure, Stage};
 
 /// File systems of its own, mounted nowhere yet.
 #[derive(Debug)]
@@ -29,12 +31,26 @@ pub(crate) struct FileSystems {
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {act} ({})", reason(.source))]
 pub(crate) struct Refusal {
+    step: FullTierStep,
     act: &'static str,
     source: io::Error,
 }
 
+impl Refusal {
+    /// The refusal of a step that is no different from others.
+    pub(crate) fn new(act: &'static str, source: impl Into<io::Error>) -> Self {
+        Self { step: FullTierStep::Other, act, source: source.into() }
+    }
+
+    /// The failure of a start.
+    pub(crate) fn failure(&self) -> Failure {
+        let refusal = FullTierRefusal { step: self.step, errno: self.source.raw_os_error() };
+        Failure { refusal: Some(refusal), ..Stage::Namespaces.failed(self) }
+    }
+}
+
 /// The name of an error, `EPERM`, which says more here than its sentence.
-pub(crate) fn reason(error: &io::Error) -> String {
+fn reason(error: &io::Error) -> String {
     error.raw_os_error().map_or_else(|| error.to_string(), |number| format!("{:?}", Errno::from_raw(number)))
 }
 
@@ -43,13 +59,12 @@ pub(crate) fn separate(net: Network) -> Result<(), Refusal> {
     if net == Network::On {
         return Ok(());
     }
-    let refused = |errno: Errno| Refusal { act: "make a network namespace", source: errno.into() };
-    unshare(CloneFlags::CLONE_NEWNET).map_err(refused)
+    unshare(CloneFlags::CLONE_NEWNET).map_err(|errno| Refusal::new("make a network namespace", errno))
 }
 
 /// Makes everything that this machine has to allow, inside the new namespaces.
 pub(crate) fn prepare(net: Network) -> Result<FileSystems, Refusal> {
-    let refused = |act| move |source| Refusal { act, source };
+    let refused = |act| move |source: io::Error| Refusal::new(act, source);
     let root = mount::open(Path::new("/")).map_err(refused("open /"))?;
     mount::make_private(root.as_fd()).map_err(refused("make the mounts private"))?;
     let tmpfs = |act, mode: &'static CStr, attributes| {
@@ -57,7 +72,9 @@ pub(crate) fn prepare(net: Network) -> Result<FileSystems, Refusal> {
     };
     let pts = [(c"ptmxmode", c"0666"), (c"mode", c"0620")];
     let file_systems = FileSystems {
-        proc: mount::new(c"proc", &[], Attributes::DATA).map_err(refused("mount /proc"))?,
+        proc: mount::new(c"proc", &[], Attributes::DATA)
+            .map_err(refused("mount /proc"))
+            .map_err(|refusal| Refusal { step: FullTierStep::MountProc, ..refusal })?,
         dev: tmpfs("mount /dev", c"0755", Attributes::DEVICES)?,
         pts: mount::new(c"devpts", &pts, Attributes::DEVICES).map_err(refused("mount /dev/pts"))?,
         shm: tmpfs("mount /dev/shm", c"1777", Attributes::WRITABLE)?,

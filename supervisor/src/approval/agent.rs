@@ -13,20 +13,20 @@ use crate::tools::SpawnAgent;
 pub(crate) struct AgentSpawn {
     pub(crate) spawn: SpawnAgent,
     pub(crate) child: ChildRights,
-    /// SHA-256 of the task and all rights, in hexadecimal.
+    /// SHA-256 of the task, the role and all rights, in hexadecimal.
     pub(crate) digest: String,
 }
 
 impl AgentSpawn {
     /// Binds a call to its rights; fails where they have no encoding that an answer could be bound to.
     pub(crate) fn new(spawn: SpawnAgent, child: ChildRights) -> Result<Self, CodecError> {
-        let digest = digest(&spawn.task, &child.rights)?;
+        let digest = digest((&spawn.task, spawn.role.as_deref()), &child.rights)?;
         Ok(Self { spawn, child, digest })
     }
 }
 
-/// In the encoding the length of the task stands before it, so that no two pairs are the same bytes.
-fn digest(task: &str, rights: &Rights) -> Result<String, CodecError> {
+/// In the encoding the length of a text stands before it, so that no two are the same bytes.
+fn digest(task: (&str, Option<&str>), rights: &Rights) -> Result<String, CodecError> {
     Ok(hexadecimal(&Sha256::digest(codec::encode(&(task, rights))?)))
 }
 
@@ -39,7 +39,7 @@ mod tests {
 
     fn of(task: &str, write: &[&str], net: Network) -> String {
         let write = write.iter().map(|path| WirePath::from(*path)).collect();
-        digest(task, &Rights { write, net, ..Rights::default() }.normalised()).unwrap()
+        digest((task, None), &Rights { write, net, ..Rights::default() }.normalised()).unwrap()
     }
 
     #[test]

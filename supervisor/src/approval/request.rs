@@ -130,6 +130,7 @@ impl Question<'_> {
             agent: self.agent.clone(),
             call_id: self.call,
             task: asked.task.clone(),
+            role: asked.role.clone(),
             access: if asked.writes { AgentAccess::Write } else { AgentAccess::Read },
             write: asked.write.clone(),
             network: if asked.network { Network::On } else { Network::Off },

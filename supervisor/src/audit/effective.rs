@@ -6,14 +6,14 @@ use std::path::Path;
 use ipc::confinement::{Attempt, Confinement, Tier};
 use ipc::path::WirePath;
 use ipc::probe::Outcome;
-use ipc::rights::{Network, RightsSummary};
+use ipc::rights::RightsSummary;
 use serde::Serialize;
 
 use super::places;
 use crate::driver::ruleset_digest;
 use crate::explain::{Answer, ExplainError, PathExplained, Place, Policy};
 use crate::gate::{ApprovalMode, Standing};
-use crate::inside::{self, InsideError};
+use crate::inside;
 
 /// What an agent could do.
 #[derive(Debug, Serialize)]
@@ -70,7 +70,7 @@ impl Effective {
         let paths = places::of(setup, &confinement);
         let probes: Vec<_> = paths.iter().flat_map(|path| PathExplained::probes(path)).collect();
         let (ruleset, outcomes) = inside::try_all(setup, confinement.clone(), &probes).await?;
-        let acts = must_fail(place, confinement.clone()).await?;
+        let (_, acts) = inside::self_test(setup, confinement.clone(), None).await?;
         let standing = standing(ruleset.tier);
         let policy = place.policy(&standing);
         let tried = paths.iter().zip(outcomes.chunks(PathExplained::PROBES));
@@ -85,7 +85,7 @@ impl Effective {
             mode: standing.mode,
             rights: standing.summary(),
             ruleset_digest: ruleset_digest(&confinement, &ruleset),
-            no_full_tier: ruleset.no_full_tier.clone(),
+            no_full_tier: ruleset.no_full_tier.as_ref().map(|reason| reason.detail.clone()),
             not_enforced: ruleset.missing.clone(),
             differences: differences.chain(open).collect(),
             paths,
@@ -97,18 +97,6 @@ impl Effective {
     pub(super) const fn is_as_declared(&self) -> bool {
         self.differences.is_empty()
     }
-}
-
-/// What no right allows: `sandbox-exec --self-test`.
-async fn must_fail(place: &Place, confinement: Confinement) -> Result<Vec<Attempt>, InsideError> {
-    let has_network = confinement.rights.net == Network::On;
-    let said = inside::run(&place.setup, confinement, ["--self-test".into()], Vec::new()).await?;
-    let acts = said.output.lines().map(serde_json::from_str).collect::<Result<Vec<Attempt>, _>>();
-    let mut acts = acts.map_err(|error| InsideError::Broken(error.to_string()))?;
-    if has_network {
-        acts.retain(|act| !act.act.starts_with("reach the network"));
-    }
-    Ok(acts)
 }
 
 impl PathTried {

@@ -100,6 +100,7 @@ fn course(event: &EventKind) -> Option<String> {
         EventKind::SubAgentSpawned(spawned) => format!("started {spawned}"),
         EventKind::SubAgentResult(result) => result.to_string(),
         EventKind::WriteTurnAwaited(awaited) => awaited.to_string(),
+        EventKind::WriteTurnTaken(taken) => taken.to_string(),
         EventKind::TurnFinished(finished) => format!("turn ended: {}", finished.reason),
         EventKind::Result(result) => format!("session ended: {}", result.reason),
         _ => return None,

@@ -29,7 +29,8 @@ pub(crate) fn can_ask() -> bool {
 pub(crate) fn asked(question: &TrustQuestion) -> io::Result<bool> {
     let mut out = io::stderr().lock();
     let project = question.project.display().to_string();
-    writeln!(out, "{PROJECT_NAME} of {} would enable, in every session there:", project.escape_debug())?;
+    let files = if question.has_settings() { PROJECT_NAME } else { ".bailiwick/agents" };
+    writeln!(out, "{files} of {} would enable, in every session there:", project.escape_debug())?;
     for line in &question.lines {
         writeln!(out, "  {line}")?;
     }

@@ -10,13 +10,14 @@ use ipc::rights::{Limits, Network, Reach};
 use nix::sys::sysinfo::sysinfo;
 use tui::keymap::{Keymap, KeymapError};
 
-use super::layer::{Binding, ModelEntry};
+use super::layer::{Binding, ModelEntry, RoleEntry};
 use super::settled::{Ignored, Settled};
 use super::value::{Element, Value};
 use crate::approval::ApprovalSettings;
 use crate::core::{RunLimits, TreeLimits, Window};
 use crate::provider::catalogue::{self, Api, Facts};
 use crate::provider::{CacheLifetime, Effort, ProviderKind, RetryPolicy, Timeouts};
+use crate::roles::Roles;
 
 /// What holds of every key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +30,8 @@ pub struct Effective {
     pub bindings: Vec<Binding>,
     /// What the user says of models.
     pub models: Vec<ModelEntry>,
+    /// The roles of sub-agents: the user's, then those of a project's that are trusted.
+    pub roles: Vec<RoleEntry>,
 }
 
 impl Effective {
@@ -126,6 +129,17 @@ impl Effective {
             at_once: count("agents.at_once", preset.at_once),
             per_turn: count("agents.per_turn", preset.per_turn),
         }
+    }
+
+    /// The roles of sub-agents.
+    pub fn roles(&self) -> Roles {
+        self.roles.iter().map(|entry| entry.role.clone()).collect()
+    }
+
+    /// The models that sub-agents may have beside the session's own.
+    pub fn agent_models(&self) -> Vec<String> {
+        let listed = self.elements("agents.models").iter();
+        listed.map(|element| element.first().to_string_lossy().into_owned()).collect()
     }
 
     /// How much of the model's context is used.

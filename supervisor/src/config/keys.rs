@@ -34,6 +34,8 @@ pub enum Kind {
     Variables,
     /// Beginnings of commands, each a list of words.
     Commands,
+    /// Names, each a text of one line.
+    Names,
     /// A number within these bounds; the lower, the narrower.
     Count {
         /// The least.
@@ -311,6 +313,13 @@ pub const KEYS: &[Key] = &[
         project: ProjectMay::Lower,
         preset: Preset::Number(32),
         about: "The most sub-agents that are started in one turn.",
+    },
+    Key {
+        name: "agents.models",
+        kind: Kind::Names,
+        project: ProjectMay::Never,
+        preset: Preset::Empty,
+        about: "The models beside the session's own that an agent or a role of a project may choose for a sub-agent; the same provider has to answer.",
     },
     Key {
         name: "approvals.timeout_s",

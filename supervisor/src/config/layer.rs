@@ -9,6 +9,7 @@ use super::keys::Key;
 use super::origin::Origin;
 use super::value::{Element, Value};
 use crate::provider::catalogue::{Entry, Pattern};
+use crate::roles::Role;
 
 /// What one source says of one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub struct Layer {
     pub bindings: Vec<Binding>,
     /// What it says of models.
     pub models: Vec<ModelEntry>,
+    /// The roles of sub-agents that it describes.
+    pub roles: Vec<RoleEntry>,
     /// The lines of a project's file that count for nothing: they could only widen.
     pub void: Vec<Void>,
 }
@@ -68,6 +71,15 @@ pub struct ModelEntry {
     pub origin: Origin,
 }
 
+/// A role of sub-agents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoleEntry {
+    /// The role.
+    pub role: Role,
+    /// Where it is described.
+    pub origin: Origin,
+}
+
 impl Layer {
     /// What it says of a key.
     pub fn get(&self, key: &Key) -> Option<&Setting> {
@@ -81,7 +93,8 @@ impl Layer {
 
     /// Whether it says nothing.
     pub fn is_empty(&self) -> bool {
-        self.settings.is_empty() && self.bindings.is_empty() && self.models.is_empty()
+        let Self { settings, bindings, models, roles, void: _ } = self;
+        settings.is_empty() && bindings.is_empty() && models.is_empty() && roles.is_empty()
     }
 
     /// Says something.

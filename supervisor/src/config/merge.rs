@@ -27,8 +27,8 @@ pub struct Layers<'a> {
 pub fn merge(layers: Layers<'_>) -> Effective {
     let mut ignored = Vec::new();
     let settled = KEYS.iter().map(|key| layers.settle(key, &mut ignored)).collect();
-    let (bindings, models) = (layers.user.bindings.clone(), layers.user.models.clone());
-    Effective { settled, ignored, bindings, models }
+    let Layer { bindings, models, roles, .. } = layers.user.clone();
+    Effective { settled, ignored, bindings, models, roles }
 }
 
 impl<'a> Layers<'a> {

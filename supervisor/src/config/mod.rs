@@ -12,6 +12,7 @@ mod merge;
 mod origin;
 mod parse;
 mod project_file;
+mod project_roles;
 mod settled;
 mod sources;
 mod trust;
@@ -24,7 +25,7 @@ pub use error::{ConfigError, Problem};
 #[cfg(test)]
 pub(crate) use keys::MODEL;
 pub use keys::{KEYS, Key, Kind, Preset, ProjectMay};
-pub use layer::{Binding, Layer, ModelEntry, Setting};
+pub use layer::{Binding, Layer, ModelEntry, RoleEntry, Setting};
 pub use merge::{Layers, merge};
 pub use origin::{Origin, Place};
 pub use parse::parse;

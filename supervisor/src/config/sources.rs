@@ -1,14 +1,18 @@
 //! Settings as every front end begins with them: both files, the flags, the environment, and whether the project is trusted.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use super::origin::Place;
+use super::project_roles::{self, RoleFile};
 use super::{
-    ConfigError, Effective, FOREIGN_NAME, Layer, Layers, Origin, PROJECT_NAME, ProjectFile, Settled, Trust,
-    TrustError, TrustQuestion, UserFile, Value, merge,
+    ConfigError, Effective, FOREIGN_NAME, FileDigest, Layer, Layers, Origin, PROJECT_NAME, ProjectFile,
+    RoleEntry, Settled, Trust, TrustError, TrustQuestion, UserFile, Value, merge,
 };
 use crate::directories::Directories;
 use crate::provider::ProviderKind;
+use crate::roles::Role;
 use crate::shell_word::shell_word;
 
 /// What of a project's file is named in one notice.
@@ -22,6 +26,8 @@ pub(crate) struct Sources {
     project: Option<ProjectFile>,
     trust: Trust,
     trusted: bool,
+    /// The roles that the project brings along, each with whether its file is trusted.
+    roles: Vec<(RoleFile, bool)>,
 }
 
 impl Sources {
@@ -35,7 +41,25 @@ impl Sources {
             file.digest.as_ref().is_some_and(|digest| trust.is_given(&file.project, digest))
         };
         let trusted = project.as_ref().is_some_and(given);
-        Ok(Self { user, project, trust, trusted })
+        let mut sources = Self { user, project, trust, trusted, roles: Vec::new() };
+        sources.roles = sources
+            .project()
+            .map(project_roles::read)
+            .unwrap_or_default()
+            .into_iter()
+            .map(|file| (file, false))
+            .collect();
+        sources.judge_roles();
+        Ok(sources)
+    }
+
+    /// Finds out which of the project's roles are trusted.
+    fn judge_roles(&mut self) {
+        let Some(project) = self.project().map(Path::to_owned) else { return };
+        for (file, trusted) in &mut self.roles {
+            let digest = file.role.as_ref().map(|(_, digest)| digest);
+            *trusted = digest.is_ok_and(|digest| self.trust.is_given(&project.join(&file.path), digest));
+        }
     }
 
     /// What holds, with these flags. The address in the user's file is that of the provider there: another vendor's that a
@@ -53,13 +77,22 @@ impl Sources {
 
     fn merged(&self, flags: &Layer, environment: &Layer, user: &Layer) -> Effective {
         let none = Layer::default();
-        merge(Layers {
+        let mut effective = merge(Layers {
             flags,
             environment,
             user,
             project: self.project.as_ref().map_or(&none, |file| &file.layer),
             trusted: self.trusted,
-        })
+        });
+        for (file, _) in self.roles.iter().filter(|(_, trusted)| *trusted) {
+            if let Ok((role, _)) = &file.role
+                && unfit(role, &effective).is_none()
+            {
+                let origin = Origin::Project(Place::of(&Arc::from(file.path.as_path()), "", 0));
+                effective.roles.push(RoleEntry { role: role.clone(), origin });
+            }
+        }
+        effective
     }
 
     /// Which files there are, in a line.
@@ -77,15 +110,37 @@ impl Sources {
 
     /// What a person is to be asked, as long as the project's file is not trusted and would widen something.
     pub(crate) fn question(&self) -> Option<TrustQuestion> {
-        let file = self.project.as_ref().filter(|_| !self.trusted)?;
-        TrustQuestion::about(file)
+        let file = self.project.as_ref()?;
+        let settings = Some(file).filter(|_| !self.trusted).and_then(TrustQuestion::about);
+        let mut question = settings.unwrap_or_else(|| TrustQuestion::nothing(&file.project));
+        for (role, digest) in self.untrusted_roles() {
+            let place = self.place_of(&role.name);
+            question.lines.push(described(role));
+            question.files.push((place, digest.clone()));
+        }
+        Some(question).filter(|question| !question.lines.is_empty())
     }
 
-    /// Trusts the file that the question was about: this very one, as it was read. Only after a person's answer.
+    fn untrusted_roles(&self) -> impl Iterator<Item = &(Role, FileDigest)> {
+        self.roles.iter().filter(|(_, trusted)| !trusted).filter_map(|(file, _)| file.role.as_ref().ok())
+    }
+
+    fn place_of(&self, role: &str) -> PathBuf {
+        let is_its =
+            |file: &&(RoleFile, bool)| file.0.role.as_ref().is_ok_and(|(other, _)| other.name == role);
+        let path = self.roles.iter().find(is_its).map(|(file, _)| file.path.as_path());
+        self.project().unwrap_or(Path::new("")).join(path.unwrap_or(Path::new("")))
+    }
+
+    /// Trusts the files that the question was about: these very ones, as they were read. Only after a person's answer.
     pub(crate) fn trust(&mut self, question: &TrustQuestion) -> Result<(), TrustError> {
-        self.trust.remember(&question.project, &question.digest)?;
-        self.trusted =
-            self.project.as_ref().is_some_and(|file| file.digest.as_ref() == Some(&question.digest));
+        for (place, digest) in &question.files {
+            self.trust.remember(place, digest)?;
+            let is_settings =
+                |file: &ProjectFile| file.project == *place && file.digest.as_ref() == Some(digest);
+            self.trusted |= self.project.as_ref().is_some_and(is_settings);
+        }
+        self.judge_roles();
         Ok(())
     }
 
@@ -94,14 +149,20 @@ impl Sources {
         self.project.as_ref().map(|file| file.project.as_path())
     }
 
-    /// True if the project's file is trusted, as it is now.
-    pub(crate) const fn is_trusted(&self) -> bool {
-        self.trusted
+    /// True if a file of the project is trusted, as it is now.
+    pub(crate) fn is_trusted(&self) -> bool {
+        self.trusted || self.roles.iter().any(|(_, trusted)| *trusted)
     }
 
-    /// Withdraws the trust in the project's file; true if there was any.
+    /// Withdraws the trust in the project's files; true if there was any.
     pub(crate) fn forget(&self) -> Result<bool, TrustError> {
-        self.project().map_or(Ok(false), |project| self.trust.forget(project))
+        let Some(project) = self.project() else { return Ok(false) };
+        let roles = self.roles.iter().map(|(file, _)| project.join(&file.path));
+        let mut any = self.trust.forget(project)?;
+        for place in roles {
+            any |= self.trust.forget(&place)?;
+        }
+        Ok(any)
     }
 
     /// What a person is to know of what holds, in a session with these flags; one sentence each, with what to do.
@@ -113,6 +174,7 @@ impl Sources {
         }
         notices.extend(self.void());
         notices.extend(self.ignored(effective));
+        notices.extend(self.of_roles(effective));
         let overruled = |settled: &&Settled| {
             matches!(settled.origin, Origin::Project(_))
                 && flags.get(settled.key).is_some()
@@ -132,6 +194,24 @@ impl Sources {
         self.project.iter().flat_map(|file| &file.layer.void).map(ToString::to_string)
     }
 
+    /// The roles of the project that count for nothing, and why.
+    fn of_roles(&self, effective: &Effective) -> Vec<String> {
+        let Some(project) = self.project() else { return Vec::new() };
+        let why = |(file, trusted): &(RoleFile, bool)| match &file.role {
+            Err(why) => Some(why.clone()),
+            Ok(_) if !trusted => {
+                let hint = format!("\n  hint: bailiwick config trust -C {}", shell_word(project));
+                Some(format!("the role is not trusted{hint}"))
+            }
+            Ok((role, _)) => unfit(role, effective),
+        };
+        let told = |role: &(RoleFile, bool)| {
+            let path = role.0.path.display().to_string();
+            why(role).map(|why| format!("{}: ignored: {why}", path.escape_debug()))
+        };
+        self.roles.iter().filter_map(told).collect()
+    }
+
     fn ignored(&self, effective: &Effective) -> Option<String> {
         let ignored = &effective.ignored;
         let project = &self.project.as_ref().filter(|_| !ignored.is_empty())?.project;
@@ -144,6 +224,34 @@ impl Sources {
         let _ = write!(text, "\n  hint: bailiwick config trust -C {}", shell_word(project));
         Some(text)
     }
+}
+
+/// The reason why a trusted role of a project counts for nothing, if it does not. A project chooses no model that the user has not
+/// listed, and replaces no role of the user's.
+fn unfit(role: &Role, effective: &Effective) -> Option<String> {
+    let Role { name, model, .. } = role;
+    let is_the_users =
+        |other: &RoleEntry| other.role.name == *name && matches!(other.origin, Origin::User(_));
+    if effective.roles.iter().any(is_the_users) {
+        return Some(format!("the user has a role {name}"));
+    }
+    let model = model
+        .as_ref()
+        .filter(|model| *model != effective.model() && !effective.agent_models().contains(model))?;
+    Some(format!("`agents.models` does not list its model {model:?}"))
+}
+
+/// A role in a line, for a person who is asked to trust it.
+fn described(role: &Role) -> String {
+    let Role { name, description, prompt, writes, model, tools } = role;
+    let access = if *writes { "may write" } else { "reads" };
+    let model = model.as_ref().map(|model| format!(", model {model}")).unwrap_or_default();
+    let tools = tools.as_ref().map(|tools| format!(", tools {}", tools.join(" "))).unwrap_or_default();
+    let bytes = prompt.len();
+    let text = format!(
+        "the role {name} of sub-agents ({access}{model}{tools}; {bytes} bytes of instructions): {description}"
+    );
+    text.escape_debug().to_string()
 }
 
 /// What the environment says to who asks this provider: each has a variable for its address.

@@ -47,13 +47,23 @@ impl fmt::Display for FileDigest {
 pub struct TrustQuestion {
     /// The project, canonical.
     pub project: PathBuf,
-    /// Everything that the file would enable, one line each; nothing in it acts on a terminal.
+    /// Everything that its files would enable, one line each; nothing in it acts on a terminal.
     pub lines: Vec<String>,
-    /// The file as it was read.
-    pub digest: FileDigest,
+    /// The files as they were read: for its settings the project's own path stands.
+    pub(super) files: Vec<(PathBuf, FileDigest)>,
 }
 
 impl TrustQuestion {
+    /// True if the project's settings are among the files.
+    pub(super) fn has_settings(&self) -> bool {
+        self.files.iter().any(|(place, _)| *place == self.project)
+    }
+
+    /// No question yet.
+    pub(super) fn nothing(project: &Path) -> Self {
+        Self { project: project.to_owned(), lines: Vec::new(), files: Vec::new() }
+    }
+
     /// The question that a file raises, if it would widen anything.
     ///
     /// All of it is listed, also what the user's own settings overrule now: they can change, and the trust stays.
@@ -69,7 +79,8 @@ impl TrustQuestion {
         let ignored = merge(alone).ignored;
         let lines: Vec<_> = ignored.iter().map(|one| format!("{one}  ({})", one.origin)).collect();
         let digest = file.digest.clone().filter(|_| !lines.is_empty())?;
-        Some(Self { project: file.project.clone(), lines, digest })
+        let project = file.project.clone();
+        Some(Self { files: vec![(project.clone(), digest)], project, lines })
     }
 }
 

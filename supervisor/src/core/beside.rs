@@ -96,6 +96,7 @@ impl Agent {
 #[cfg(test)]
 mod tests {
     use ipc::denial::{Grade, Layer, Object, Operation};
+    use ipc::missing_right::MissingRight;
 
     use super::*;
 
@@ -105,7 +106,7 @@ mod tests {
             operation: Operation::Share,
             object: Object::Shared(format!("thing {object}")),
             program: Some("daemon".to_owned()),
-            missing_right: "x".to_owned(),
+            missing_right: MissingRight::OfAnotherProgram { operation: Operation::Share }.into(),
             grant: None,
             grade: Grade::Proved,
             errno: Some(13),
@@ -138,9 +139,9 @@ mod tests {
         assert!((0..5).all(|object| beside.is_news(&denial(object))));
         let sentence = beside.take_sentence().unwrap();
         insta::assert_snapshot!(sentence.replace("; and ", ";\nand "), @r"
-        (Not by this call, but by a process that an earlier call left behind, or that ran beside the calls: denied by the sandbox (mediation): use thing 0 (tried by daemon); the missing right is: x; nothing can allow it here;
-        and denied by the sandbox (mediation): use thing 1 (tried by daemon); the missing right is: x; nothing can allow it here;
-        and denied by the sandbox (mediation): use thing 2 (tried by daemon); the missing right is: x; nothing can allow it here (and 2 more).)
+        (Not by this call, but by a process that an earlier call left behind, or that ran beside the calls: denied by the sandbox (mediation): use thing 0 (tried by daemon); the missing right is: use what the sandbox did not start or make; nothing can allow it here;
+        and denied by the sandbox (mediation): use thing 1 (tried by daemon); the missing right is: use what the sandbox did not start or make; nothing can allow it here;
+        and denied by the sandbox (mediation): use thing 2 (tried by daemon); the missing right is: use what the sandbox did not start or make; nothing can allow it here (and 2 more).)
         ");
         assert_eq!(beside.take_sentence(), None);
     }

@@ -91,6 +91,8 @@ pub(super) struct CallResult {
     pub(super) images: Vec<Image>,
     /// The sentence of the denial behind it.
     pub(super) denial: Option<String>,
+    /// The end of the content that says what the events of its denials say.
+    pub(super) explanation: Option<String>,
     /// How to get what is left out of it, if it has to be cut.
     pub(super) rest: Option<String>,
 }
@@ -265,21 +267,32 @@ impl Calls {
 impl CallResult {
     /// A call that brought a text.
     pub(super) fn answered(content: String) -> Self {
-        let status = ToolCallStatus::Completed;
-        Self { status, content, is_error: false, images: Vec::new(), denial: None, rest: None }
+        Self {
+            status: ToolCallStatus::Completed,
+            content,
+            is_error: false,
+            images: Vec::new(),
+            denial: None,
+            explanation: None,
+            rest: None,
+        }
     }
 
     /// A call that was not carried out to its end, and why.
     pub(super) fn not_done(status: ToolCallStatus, content: impl Into<String>) -> Self {
-        Self { status, content: content.into(), is_error: true, images: Vec::new(), denial: None, rest: None }
+        Self { status, is_error: true, ..Self::answered(content.into()) }
     }
 
     /// A call that nobody approved.
     pub(super) fn denied(content: impl Into<String>) -> Self {
         let content = content.into();
-        let denial = Some(content.clone());
-        let status = ToolCallStatus::Denied;
-        Self { status, content, is_error: true, images: Vec::new(), denial, rest: None }
+        Self { denial: Some(content.clone()), ..Self::not_done(ToolCallStatus::Denied, content) }
+    }
+
+    /// The length of its explanation; none where the content was cut, or goes on after it.
+    pub(super) fn explanation_bytes(&self) -> Option<u64> {
+        let explanation = self.explanation.as_ref().filter(|end| self.content.ends_with(end.as_str()))?;
+        u64::try_from(explanation.len()).ok()
     }
 
     pub(super) fn into_block(self, tool_use: ToolUseId) -> UserBlock {

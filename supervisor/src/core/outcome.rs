@@ -5,6 +5,7 @@ use ipc::event::{EventKind, Observer, ToolCallStatus};
 use ipc::id::CallId;
 use ipc::image::Image;
 use ipc::message::Outcome;
+use ipc::missing_right::MissingRight;
 use ipc::rights::Network;
 use ipc::tool::{Access, CommandExit, ShellExec, ToolCall, ToolError, ToolErrorKind, ToolOutput};
 
@@ -67,14 +68,7 @@ impl Agent {
         let (images, left_out) = self.history.admit(vec![image]);
         match left_out.first() {
             Some(cause) => CallResult::not_done(ToolCallStatus::Failed, cause),
-            None => CallResult {
-                status: ToolCallStatus::Completed,
-                content,
-                is_error: false,
-                images,
-                denial: None,
-                rest: None,
-            },
+            None => CallResult { images, ..CallResult::answered(content) },
         }
     }
 
@@ -86,6 +80,7 @@ impl Agent {
         standing: &Standing,
     ) -> CallResult {
         let mut rendered = render(output);
+        let mut explanation = None;
         if let ToolOutput::Command(result) = output
             && let Some(hint) = self.config.standing.refused_git_config(result)
         {
@@ -103,7 +98,9 @@ impl Agent {
             && let Some(first) = denials.first()
         {
             if result.exit == CommandExit::Code(0) {
-                rendered.content.push_str(&self.despite_success(command, &denials, standing));
+                let despite = self.despite_success(command, &denials, standing);
+                rendered.content.push_str(&despite);
+                explanation = Some(despite).filter(|text| !text.is_empty());
                 self.log_denials(call, denials, (standing, Observer::Worker));
             } else {
                 rendered.content.push_str(self.asking_hint(command, first));
@@ -119,7 +116,7 @@ impl Agent {
             content.push_str(if self.asks() { READ_HINT_TO_ASK } else { READ_HINT });
         }
         let status = if is_error { ToolCallStatus::Failed } else { ToolCallStatus::Completed };
-        CallResult { status, content, is_error, images: Vec::new(), denial: None, rest: None }
+        CallResult { status, is_error, explanation, ..CallResult::answered(content) }
     }
 
     fn result_of_error(&mut self, call: CallId, error: &ToolError, standing: &Standing) -> CallResult {
@@ -149,10 +146,11 @@ impl Agent {
     ) -> CallResult {
         let rights = standing.line();
         let sentences: Vec<_> = denials.iter().map(Denial::to_string).collect();
-        let content = format!("{}\n{}. Your rights: {rights}", said.content, sentences.join(".\n"));
+        let explanation = format!("\n{}. Your rights: {rights}", sentences.join(".\n"));
+        let content = format!("{}{explanation}", said.content);
         self.log_denials(call, denials, (standing, observed_by));
-        let (status, denial) = (ToolCallStatus::Denied, sentences.into_iter().next());
-        CallResult { status, content, is_error: true, images: Vec::new(), denial, rest: None }
+        let (denial, explanation) = (sentences.into_iter().next(), Some(explanation));
+        CallResult { denial, explanation, ..CallResult::not_done(ToolCallStatus::Denied, content) }
     }
 
     /// The policy is the supervisor's own, and what the broker refused the broker itself has told it.
@@ -184,11 +182,12 @@ impl Agent {
     /// How a command that was refused something could ask for it.
     fn asking_hint(&self, command: &ShellExec, denial: &Denial) -> &'static str {
         let in_project = matches!(&denial.object, Object::Path(path) if path.is_within(&self.seen.project));
+        let lacks_network = denial.missing_right.value() == Some(&MissingRight::Network);
         match denial.operation {
             _ if !self.asks() => "",
             Operation::Write if in_project && command.access != Access::Write => WRITE_HINT,
             Operation::Network
-                if denial.grant.as_deref() == Some("--net on") && command.network != Some(Network::On) =>
+                if lacks_network && denial.grant.is_some() && command.network != Some(Network::On) =>
             {
                 NETWORK_HINT
             }

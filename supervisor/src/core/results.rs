@@ -131,6 +131,7 @@ impl Agent {
             tool_use: tool_use.id.clone(),
             status: result.status,
             content: result.content.clone(),
+            explanation_bytes: result.explanation_bytes(),
             duration_ms,
             diffs_left_out: diffs.is_err(),
             diffs: diffs.unwrap_or_default(),

@@ -112,7 +112,7 @@ pub(super) fn settings(setup: &Setup) -> Check {
         Ok(sources) => match sources.question() {
             None => Check::new("settings", State::Ok, sources.summary()),
             Some(question) => {
-                let text = format!("{}; .bailiwick.toml is not trusted", sources.summary());
+                let text = format!("{}; the project has files that take trust", sources.summary());
                 let project = shell_word(&question.project);
                 let remedy = format!("bailiwick config trust -C {project}");
                 Check::new("settings", State::Warn, text).remedy(remedy)

@@ -3,6 +3,9 @@
 use std::fs;
 use std::path::Path;
 
+use ipc::confinement::{FullTierRefusal, FullTierStep};
+use libc::{EINVAL, ENOSPC, ENOSYS, EPERM, EUSERS};
+
 /// The kinds of namespaces that the full tier makes; each has a limit of its own (namespaces(7), `/proc/sys/user`).
 const KINDS: [&str; 6] = ["user", "mnt", "pid", "ipc", "uts", "net"];
 
@@ -43,30 +46,31 @@ impl Machine {
         Self { off, container: is_container(), filtered }
     }
 
-    /// What to do, where sandbox-exec was refused for this reason; `program` is its path.
-    pub(super) fn remedy(&self, reason: &str, program: &Path) -> String {
+    /// What to do, where sandbox-exec was refused so; `program` is its path.
+    pub(super) fn remedy(&self, refusal: Option<FullTierRefusal>, program: &Path) -> String {
         if self.off.is_empty() {
-            return self.guess(reason).to_owned();
+            return self.guess(refusal).to_owned();
         }
         let steps: Vec<_> = self.off.iter().map(|switch| switch.remedy(program)).collect();
         steps.join("; and ")
     }
 
     /// Where no switch is off: who refuses by this error number.
-    fn guess(&self, reason: &str) -> &'static str {
-        let is = |name: &str| reason.contains(&format!("({name})"));
-        if reason.starts_with("cannot mount /proc") && is("EPERM") {
+    fn guess(&self, refusal: Option<FullTierRefusal>) -> &'static str {
+        let is = |errno| refusal.is_some_and(|refusal| refusal.errno == Some(errno));
+        let of_proc = refusal.is_some_and(|refusal| refusal.step == FullTierStep::MountProc);
+        if of_proc && is(EPERM) {
             // Who does not see all of a /proc may mount no other (`mount_too_revealing` of the kernel).
             "a /proc of which no part is masked: with Docker --security-opt systempaths=unconfined, with Podman unmask=ALL, which \
              loosen the container's own hold"
-        } else if self.container && !is("ENOSPC") {
+        } else if self.container && !is(ENOSPC) {
             "a container profile that allows namespaces and mounts in them: with Docker or Podman, --security-opt seccomp=unconfined, \
              apparmor=unconfined and systempaths=unconfined, which loosen the container's own hold"
-        } else if is("ENOSPC") || is("EUSERS") {
+        } else if is(ENOSPC) || is(EUSERS) {
             "end what holds namespaces of this user, or raise user.max_user_namespaces; they can be nested 32 deep and no deeper"
-        } else if is("EINVAL") {
+        } else if is(EINVAL) {
             "a kernel with user, mount, pid, ipc, uts and network namespaces (CONFIG_USER_NS and others)"
-        } else if is("ENOSYS") {
+        } else if is(ENOSYS) {
             "Linux 5.12 or later, or whatever filters the mount calls here (seccomp) allowing them"
         } else if self.filtered {
             "the system calls of this process are filtered (seccomp): whoever started it must allow namespaces, as \
@@ -106,8 +110,13 @@ fn is_container() -> bool {
 mod tests {
     use super::*;
 
-    fn remedy(machine: &Machine, reason: &str) -> String {
-        machine.remedy(&format!("cannot make namespaces ({reason})"), Path::new("/opt/sandbox-exec"))
+    fn at(step: FullTierStep, machine: &Machine, errno: i32) -> String {
+        let refusal = FullTierRefusal { step, errno: Some(errno) };
+        machine.remedy(Some(refusal), Path::new("/opt/sandbox-exec"))
+    }
+
+    fn remedy(machine: &Machine, errno: i32) -> String {
+        at(FullTierStep::Other, machine, errno)
     }
 
     fn off(switches: &[Switch]) -> Machine {
@@ -118,14 +127,11 @@ mod tests {
     fn each_switch_has_its_own_remedy() {
         let none = off(&[Switch::NoneOf("user"), Switch::NoneOf("net")]);
         assert_eq!(
-            remedy(&none, "ENOSPC"),
+            remedy(&none, ENOSPC),
             "sysctl -w user.max_user_namespaces=15000; and sysctl -w user.max_net_namespaces=15000"
         );
-        assert_eq!(
-            remedy(&off(&[Switch::RootOnly]), "EPERM"),
-            "sysctl -w kernel.unprivileged_userns_clone=1"
-        );
-        let apparmor = remedy(&off(&[Switch::Profiled]), "EACCES");
+        assert_eq!(remedy(&off(&[Switch::RootOnly]), EPERM), "sysctl -w kernel.unprivileged_userns_clone=1");
+        let apparmor = remedy(&off(&[Switch::Profiled]), libc::EACCES);
         assert!(
             apparmor.contains("profile bailiwick /opt/sandbox-exec flags=(unconfined) { userns, }"),
             "{apparmor}"
@@ -138,19 +144,19 @@ mod tests {
         let bare = Machine::default();
         let container = Machine { container: true, filtered: true, ..Machine::default() };
         let service = Machine { filtered: true, ..Machine::default() };
-        for (machine, reason, word) in [
-            (&container, "EPERM", "--security-opt seccomp=unconfined"),
-            (&container, "ENOSPC", "nested 32 deep"),
-            (&service, "EPERM", "RestrictNamespaces="),
-            (&bare, "ENOSPC", "raise user.max_user_namespaces"),
-            (&bare, "EINVAL", "CONFIG_USER_NS"),
-            (&bare, "ENOSYS", "Linux 5.12"),
-            (&bare, "EPERM", "chroot"),
+        for (machine, errno, word) in [
+            (&container, EPERM, "--security-opt seccomp=unconfined"),
+            (&container, ENOSPC, "nested 32 deep"),
+            (&service, EPERM, "RestrictNamespaces="),
+            (&bare, ENOSPC, "raise user.max_user_namespaces"),
+            (&bare, EINVAL, "CONFIG_USER_NS"),
+            (&bare, ENOSYS, "Linux 5.12"),
+            (&bare, EPERM, "chroot"),
         ] {
-            let remedy = remedy(machine, reason);
-            assert!(remedy.contains(word), "{machine:?} {reason}: {remedy}");
+            let remedy = remedy(machine, errno);
+            assert!(remedy.contains(word), "{machine:?} {errno}: {remedy}");
         }
-        let masked = bare.remedy("cannot mount /proc (EPERM)", Path::new("/opt/sandbox-exec"));
+        let masked = at(FullTierStep::MountProc, &bare, EPERM);
         assert!(masked.contains("systempaths=unconfined") && masked.contains("unmask=ALL"), "{masked}");
         assert!(!masked.contains("seccomp="), "the profile let it come so far: {masked}");
     }

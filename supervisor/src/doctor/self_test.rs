@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use ipc::confinement::{Attempt, Bounds, Confinement, RulesetReport, TierChoice};
+use ipc::confinement::{Attempt, Bounds, Confinement, FullTierRefusal, RulesetReport, TierChoice};
 use nix::sys::utsname::uname;
 use nix::unistd::geteuid;
 
 use super::machine::Machine;
 use super::{Check, State, TierFound};
-use crate::inside::{self, InsideError, Said};
+use crate::inside::{self, InsideError};
 use crate::place::Setup;
 
 /// What a self-test brought.
@@ -28,10 +28,13 @@ pub(super) async fn checks(setup: &Setup) -> (Vec<Check>, Option<TierFound>) {
         TierChoice::Best | TierChoice::Full => None,
     };
     let best = best.as_ref().unwrap_or(&ruleset);
-    let found =
-        TierFound { tested: ruleset.tier, runs_start_in: best.tier, no_full_tier: best.no_full_tier.clone() };
-    let checks =
-        vec![kernel(&ruleset), tier(setup, &ruleset, &found), bounds(&ruleset), self_test(&attempts)];
+    let found = TierFound {
+        tested: ruleset.tier,
+        runs_start_in: best.tier,
+        no_full_tier: best.no_full_tier.as_ref().map(|reason| reason.detail.clone()),
+    };
+    let tier = tier(setup, &ruleset, best);
+    let checks = vec![kernel(&ruleset), tier, bounds(&ruleset), self_test(&attempts)];
     (checks, Some(found))
 }
 
@@ -44,9 +47,9 @@ fn failed(setup: &Setup, error: &InsideError) -> Check {
     let check = nothing_confined(error);
     match error {
         InsideError::Spawn(_) => check.remedy("put bailiwick, bailiwick-worker and sandbox-exec beside each other"),
-        InsideError::Refused { stage, detail } if stage == "namespaces" => {
+        InsideError::Refused { detail, refusal: Some(refusal), .. } => {
             Check { found: format!("no full tier here, and no other was to be tried: {detail}"), ..check }
-                .remedy(format!("{}; without --tier full, the floor holds", refused(setup, detail)))
+                .remedy(format!("{}; without --tier full, the floor holds", refused(setup, Some(*refusal))))
         }
         InsideError::Refused { stage, .. } if stage == "platform" => check.remedy(
             "a kernel of 5.13 or later with Landlock enabled (lsm=…,landlock), and a container profile that allows \
@@ -60,8 +63,8 @@ fn failed(setup: &Setup, error: &InsideError) -> Check {
 }
 
 /// What to do about a machine that refuses the full tier.
-fn refused(setup: &Setup, reason: &str) -> String {
-    Machine::look().remedy(reason, &setup.programs.sandbox_exec)
+fn refused(setup: &Setup, refusal: Option<FullTierRefusal>) -> String {
+    Machine::look().remedy(refusal, &setup.programs.sandbox_exec)
 }
 
 fn kernel(ruleset: &RulesetReport) -> Check {
@@ -81,13 +84,15 @@ fn kernel(ruleset: &RulesetReport) -> Check {
 }
 
 /// Which tier was tested, whether it is the one that runs start in, and what it leaves open.
-fn tier(setup: &Setup, ruleset: &RulesetReport, found: &TierFound) -> Check {
-    let why = match (setup.tier, &found.no_full_tier) {
-        (TierChoice::Floor, None) if found.runs_start_in != found.tested => {
-            format!(", as --tier floor asks; without it, runs start in the {} tier", found.runs_start_in)
+fn tier(setup: &Setup, ruleset: &RulesetReport, best: &RulesetReport) -> Check {
+    let why = match (setup.tier, &best.no_full_tier) {
+        (TierChoice::Floor, None) if best.tier != ruleset.tier => {
+            format!(", as --tier floor asks; without it, runs start in the {} tier", best.tier)
         }
         (_, None) => ": runs start in it".to_owned(),
-        (_, Some(reason)) => format!(": runs start in it, for there is no full tier here: {reason}"),
+        (_, Some(reason)) => {
+            format!(": runs start in it, for there is no full tier here: {}", reason.detail)
+        }
     };
     let missing = match ruleset.missing.as_slice() {
         [] => String::new(),
@@ -98,8 +103,8 @@ fn tier(setup: &Setup, ruleset: &RulesetReport, found: &TierFound) -> Check {
     let is_whole = ruleset.missing.is_empty() && ruleset.no_full_tier.is_none();
     let state = if is_whole { State::Ok } else { State::Warn };
     let check = Check::new("tier", state, text);
-    match &found.no_full_tier {
-        Some(reason) => check.remedy(format!("for the full tier: {}", refused(setup, reason))),
+    match &best.no_full_tier {
+        Some(reason) => check.remedy(format!("for the full tier: {}", refused(setup, reason.refusal))),
         None => check,
     }
 }
@@ -157,16 +162,9 @@ fn self_test(attempts: &[Attempt]) -> Check {
 async fn attack(setup: &Setup, tier: TierChoice) -> Result<Outcome, InsideError> {
     // Its own log directory is a hidden place that exists on every machine.
     let secret = tempfile::NamedTempFile::new_in(&setup.directories.state)?;
-    let arguments = ["--self-test".into(), "--self-test-hidden".into(), secret.path().as_os_str().to_owned()];
     let confinement = Confinement { tier, ..setup.confinement(setup.policy.standing()) };
-    let Said { ruleset, output } = inside::run(setup, confinement, arguments, Vec::new()).await?;
-    let attempts = attempts(&output).map_err(|error| InsideError::Broken(error.to_string()))?;
+    let (ruleset, attempts) = inside::self_test(setup, confinement, Some(secret.path())).await?;
     Ok(Outcome { ruleset, attempts })
-}
-
-/// One JSON object a line.
-fn attempts(text: &str) -> Result<Vec<Attempt>, serde_json::Error> {
-    text.lines().filter(|line| !line.is_empty()).map(serde_json::from_str).collect()
 }
 
 #[cfg(test)]

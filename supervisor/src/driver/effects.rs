@@ -4,19 +4,20 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use ipc::confinement::Confinement;
-use ipc::event::{EventKind, NoticeCode, Observer as Witness, WriteTurnAwaited};
+use ipc::event::{EventKind, NoticeCode, Observer as Witness, WriteTurnAwaited, WriteTurnTaken};
 use ipc::id::CallId;
 use ipc::message::{Outcome, Work};
 use ipc::path::WirePath;
 use ipc::rights::Grant;
 use ipc::tool::{EditFile, ToolCall, WriteFile};
+use tokio::time::Instant;
 use tracing::info_span;
 
 use super::budget::Admission;
 use super::flushes::After;
 use super::tree::TreeOrder;
 use super::workers::Cancelled;
-use super::{AgentRun, ChangeTracker, SessionError, Shared};
+use super::{AgentRun, ChangeTracker, SessionError, Shared, millis};
 use crate::core::{Effect, Input, NewAgent};
 
 /// What begins when the base is taken and the tripwire set.
@@ -145,12 +146,16 @@ impl AgentRun {
         }
         match shared.turns.take(&self.id, roots) {
             Ok(()) => {
-                self.awaits_turn.take_if(|waiting| *waiting == call);
+                if let Some((_, since)) = self.awaits_turn.take_if(|(waiting, _)| *waiting == call) {
+                    let taken = WriteTurnTaken { call, waited_ms: millis(since.elapsed()) };
+                    self.record(shared, EventKind::WriteTurnTaken(taken), Witness::Supervisor)?;
+                }
                 Ok(true)
             }
             Err(holders) => {
                 // Said once.
-                if self.awaits_turn.replace(call) != Some(call) {
+                if self.awaits_turn.is_none_or(|(waiting, _)| waiting != call) {
+                    self.awaits_turn = Some((call, Instant::now()));
                     let waits = EventKind::WriteTurnAwaited(WriteTurnAwaited { call, holders });
                     self.record(shared, waits, Witness::Supervisor)?;
                 }

@@ -100,7 +100,7 @@ pub struct AgentRun {
     /// True while a worker below this agent is being ended since it has rights that were taken away.
     pub(super) waits_for_subtree: bool,
     /// The call that waits for the agent's turn at writing, once that was said.
-    pub(super) awaits_turn: Option<CallId>,
+    pub(super) awaits_turn: Option<(CallId, Instant)>,
     pub(super) tally: Tally,
     /// The agent's own directories, which go with it.
     place: Option<Box<dyn Send>>,

@@ -159,7 +159,7 @@ pub(super) fn worker_started(worker: &StartedWorker, confinement: &Confinement) 
         rights_digest: digests.rights,
         ruleset_digest: digests.ruleset,
         one_shot: None,
-        no_full_tier: worker.ruleset.no_full_tier.clone(),
+        no_full_tier: worker.ruleset.no_full_tier.as_ref().map(|reason| reason.detail.clone()),
         not_enforced: worker.ruleset.missing.clone(),
         startup_us: u64::try_from(worker.startup.as_micros()).unwrap_or(u64::MAX),
     }

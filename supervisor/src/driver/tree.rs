@@ -223,6 +223,7 @@ impl Session {
             agent: id.clone(),
             call: child.call,
             task: spawn.task.clone(),
+            role: spawn.role.clone(),
             model,
             write: rights.write,
             net: rights.net,

@@ -77,7 +77,7 @@ fn prepare(args: &ExecArgs, task: Task, place: Place, began: Instant) -> Result<
         ));
     }
     let sources = Sources::read(&place.directories, &args.directory).map_err(Refusal::usage)?;
-    let mut options = options(args, &sources);
+    let mut options = options(args, sources);
     options.record = args.record.clone().map(|directory| Record {
         directory,
         front_end: FrontEnd::Exec,
@@ -111,20 +111,21 @@ fn approval_socket(path: &Path, options: &SessionOptions) -> Result<ApprovalSock
     ApprovalSocket::listen(path, &roots).map_err(Refusal::usage)
 }
 
-fn options(args: &ExecArgs, sources: &Sources) -> SessionOptions {
+fn options(args: &ExecArgs, sources: Sources) -> SessionOptions {
     let flags = of_exec(args);
     let effective = sources.effective(&flags);
     // Nobody is asked here: what is not trusted is not enabled, and that is said.
     tell(&sources.notices(&effective, &flags));
     let wanted = Wanted::new(&effective, &args.confinement);
-    SessionOptions {
+    let options = SessionOptions {
         mode: args.mode.into(),
         approvals: effective.approvals(args.approval_socket.is_some()),
         patch: args.patch.clone(),
         lists_changes: args.output == Output::Json,
         fails_when_denied: args.denied == DeniedArg::Fail,
         ..SessionOptions::new(&effective, args.directory.clone(), wanted, Turns::One)
-    }
+    };
+    options.choosing_from(sources, flags)
 }
 
 impl Prepared {

@@ -141,8 +141,8 @@ impl Judge<'_> {
         } else if self.real.is_within(&self.policy.standing.project) && denial.grant.is_some() {
             let because = format!("in mode {} the project may be read only", self.policy.standing.mode);
             (because, Some(origins.of_key("mode")))
-        } else if denial.missing_right.contains(", ") {
-            (denial.missing_right.clone(), default())
+        } else if denial.missing_right.value().is_some_and(|right| right.reason().is_some()) {
+            (denial.missing_right.to_string(), default())
         } else {
             ("it lies in no write root".to_owned(), default())
         };

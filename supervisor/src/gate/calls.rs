@@ -3,6 +3,7 @@
 use complaint::{DeniedCall, When, denied_call};
 use ipc::confinement::Tier;
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
+use ipc::missing_right::MissingRight;
 use libc::{ENOSYS, EPERM};
 
 use super::Standing;
@@ -15,7 +16,7 @@ impl Standing {
         self.machine.permits(call.capability).then(|| Denial {
             layer: Layer::Seccomp,
             operation: Operation::Call,
-            missing_right: format!("{}, which no right is for", call.name),
+            missing_right: MissingRight::Call { name: call.name.to_owned() }.into(),
             object: Object::Syscall(call.name.to_owned()),
             program: None,
             grant: None,

@@ -2,6 +2,7 @@
 
 use ipc::confinement::Tier;
 use ipc::denial::{Denial, Grade, Operation};
+use ipc::missing_right::MissingRight;
 use ipc::path::WirePath;
 use ipc::rights::Network;
 use ipc::tool::{FailedAccess, ToolError};
@@ -56,7 +57,7 @@ impl Standing {
             // A tree that may be read may be executed from.
             Operation::Execute if !read => {
                 let denial = self.unreadable(path, Grade::Proved);
-                let missing_right = format!("execute {path}");
+                let missing_right = MissingRight::Execute { path: path.clone() }.into();
                 Some(Denial { operation: Operation::Execute, missing_right, ..denial })
             }
             Operation::Network if self.rights.net == Network::Off => {

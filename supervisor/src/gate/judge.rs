@@ -4,6 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use ipc::approval::AskKind;
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
+use ipc::missing_right::{ClosedBy, MissingRight};
 use ipc::path::WirePath;
 use ipc::rights::{Execution, Grant, Network, Reach};
 use ipc::tool::{Access, EditFile, ShellExec, ToolCall, WriteFile};
@@ -94,20 +95,21 @@ impl Standing {
         let path = &place.path;
         let within = |roots: &[WirePath]| roots.iter().any(|root| path.is_within(root));
         let later = || path.as_path().strip_prefix(&self.project).is_ok_and(is_acted_on);
-        let why = if self.hidden_root(path).is_some() {
-            ", which is hidden"
+        let rule = if self.hidden_root(path).is_some() {
+            ClosedBy::Hidden
         } else if self.is_git_config(path) && place.grant.is_some() {
             return None;
         } else if within(&self.rights.protected) || later() {
-            ", which the user's own programs act on"
+            ClosedBy::Protected
         } else if is_kernel_tree(path) {
-            ", which is the kernel's own"
+            ClosedBy::Kernel
         } else if place.grant.is_none() {
-            ", which a link leads to"
+            ClosedBy::Link
         } else {
             return None;
         };
-        Some(refused(Operation::Write, Object::Path(path.clone()), &format!("write {path}{why}"), None))
+        let missing = MissingRight::Write { path: path.clone(), closed_by: Some(rule) };
+        Some(refused(Operation::Write, Object::Path(path.clone()), missing, None))
     }
 
     /// Whether a path lies in a write root as it is written: where it really leads is the kernel's to judge.
@@ -142,7 +144,7 @@ impl Standing {
     fn no_external(&self, call: &ExternalCall) -> Denial {
         let object = Object::Tool(format!("{} of {}", call.tool, call.server));
         let grant = if self.mode == ApprovalMode::Ask { None } else { self.offered("--mode ask") };
-        refused(Operation::Call, object, "an approval of this very call", grant)
+        refused(Operation::Call, object, MissingRight::Approval, grant)
     }
 
     fn judge_command(&self, call: &ShellExec) -> Option<Denial> {
@@ -152,17 +154,21 @@ impl Standing {
         let network = call.network == Some(Network::On);
         if network && call.access == Access::Read {
             // Nothing but another declaration helps: what may read everything must not be able to send it out.
-            let missing = "network in a command with access \"read\" (declare another access)";
-            return Some(refused(Operation::Network, address(), missing, None));
+            return Some(refused(Operation::Network, address(), MissingRight::NetworkInReadingCommand, None));
         }
         if network && self.rights.net == Network::Off {
-            return Some(refused(Operation::Network, address(), "network", self.offered("--net on")));
+            return Some(refused(
+                Operation::Network,
+                address(),
+                MissingRight::Network,
+                self.offered("--net on"),
+            ));
         }
         let writable = self.allows_write(&self.project);
         if call.access == Access::Write && !writable {
-            let missing = format!("write {}", self.project);
+            let missing = self.right_to_write(&self.project);
             let object = Object::Path(self.project.clone());
-            return Some(refused(Operation::Write, object, &missing, self.write_grant(&self.project)));
+            return Some(refused(Operation::Write, object, missing, self.write_grant(&self.project)));
         }
         None
     }
@@ -174,14 +180,18 @@ pub(crate) fn plain(path: &Path) -> Option<PathBuf> {
     (!up).then(|| path.components().collect())
 }
 
-pub(super) fn refused(operation: Operation, object: Object, missing: &str, grant: Option<String>) -> Denial {
-    let missing_right = missing.to_owned();
+pub(super) fn refused(
+    operation: Operation,
+    object: Object,
+    missing: MissingRight,
+    grant: Option<String>,
+) -> Denial {
     Denial {
         layer: Layer::Policy,
         operation,
         object,
         program: None,
-        missing_right,
+        missing_right: missing.into(),
         grant,
         grade: Grade::Proved,
         errno: None,
@@ -189,7 +199,7 @@ pub(super) fn refused(operation: Operation, object: Object, missing: &str, grant
 }
 
 fn no_commands(call: &ShellExec) -> Denial {
-    refused(Operation::Execute, command(call), "run commands", None)
+    refused(Operation::Execute, command(call), MissingRight::RunCommands, None)
 }
 
 fn address() -> Object {

@@ -155,7 +155,7 @@ impl Standing {
     fn of_removal(&self, denial: Denial, path: &WirePath) -> Denial {
         match path.as_path().parent().map(WirePath::from).filter(|parent| !self.allows_write(parent)) {
             Some(parent) if denial.grant.is_some() => Denial {
-                missing_right: format!("write {parent}"),
+                missing_right: self.right_to_write(&parent).into(),
                 grant: self.write_grant(&parent),
                 ..denial
             },

@@ -6,6 +6,7 @@
 use complaint::{Complaint, Line};
 use ipc::confinement::Tier;
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
+use ipc::missing_right::MissingRight;
 use ipc::named::NamedPlace;
 use libc::{EACCES, EPERM};
 
@@ -41,7 +42,7 @@ impl Standing {
             operation,
             object,
             program: None,
-            missing_right: format!("{operation} what the sandbox did not start or make"),
+            missing_right: MissingRight::OfAnotherProgram { operation }.into(),
             grant: None,
             grade,
             errno: Some(errno),

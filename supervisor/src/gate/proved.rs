@@ -2,6 +2,7 @@
 
 use ipc::confinement::Tier;
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
+use ipc::missing_right::{ClosedBy, MissingRight};
 use ipc::path::WirePath;
 use ipc::place::Place;
 use ipc::refusal::{Act, Refusal, Target};
@@ -72,37 +73,46 @@ impl Standing {
 
     fn of_address(&self, address: &str, place: Place) -> Option<Denial> {
         let off = self.rights.net == Network::Off;
-        let (within, reach) = match place {
-            Place::Elsewhere => (None, None),
-            Place::Host => (Some("this machine"), Some("host")),
-            Place::Lan => (Some("private networks"), Some("lan")),
-            Place::LinkLocal => (Some("link-local addresses"), Some("link-local")),
-            Place::Metadata => (Some("addresses that hand out credentials"), Some("metadata")),
+        let reach = match place {
+            Place::Elsewhere => None,
+            Place::Host => Some("--reach host"),
+            Place::Lan => Some("--reach lan"),
+            Place::LinkLocal => Some("--reach link-local"),
+            Place::Metadata => Some("--reach metadata"),
         };
         // The start may have allowed the place, for when the network is on: then that alone is missing.
-        let is_allowed = off && place.is_within(self.reach);
-        let within = within.filter(|_| !is_allowed).map(|within| format!("{within} within reach"));
-        let reach = reach.filter(|_| !is_allowed).map(|reach| format!("--reach {reach}"));
-        let joined = |parts: [Option<String>; 2], by: &str| {
-            let parts: Vec<_> = parts.into_iter().flatten().collect();
-            (!parts.is_empty()).then(|| parts.join(by))
+        let reach = reach.filter(|_| !(off && place.is_within(self.reach)));
+        let missing_right = match (off, reach) {
+            (false, None) => return None,
+            (false, Some(_)) => MissingRight::Reach { place },
+            (true, None) => MissingRight::Network,
+            (true, Some(_)) => MissingRight::NetworkAndReach { place },
         };
-        let missing_right = joined([off.then(|| "network".to_owned()), within], ", and ")?;
-        let grant = joined([off.then(|| "--net on".to_owned()), reach], " ");
+        let flags: Vec<_> = off.then_some("--net on").into_iter().chain(reach).collect();
         let layer = match (self.tier, off) {
             (Tier::Full, true) => Layer::NetworkNamespace,
             _ => Layer::Mediation,
         };
-        Some(Denial { layer, missing_right, grant, ..self.unreachable(address, Grade::Proved) })
+        Some(Denial {
+            layer,
+            missing_right: missing_right.into(),
+            grant: Some(flags.join(" ")),
+            ..self.unreachable(address, Grade::Proved)
+        })
     }
 
     fn of_socket(&self, path: &WirePath) -> Option<Denial> {
         if ASKED_IN_PASSING.iter().any(|place| path.is_within(&WirePath::from(*place))) {
             return None;
         }
-        let missing_right = format!("write {path}, a socket of another program");
+        let right = MissingRight::Write { path: path.clone(), closed_by: Some(ClosedBy::Socket) };
         let denial = self.unwritable(path, Grade::Proved, None);
-        Some(Denial { layer: Layer::Mediation, operation: Operation::Share, missing_right, ..denial })
+        Some(Denial {
+            layer: Layer::Mediation,
+            operation: Operation::Share,
+            missing_right: right.into(),
+            ..denial
+        })
     }
 
     fn of_file(&self, path: &WirePath) -> Option<Denial> {
@@ -116,7 +126,7 @@ fn of_other(operation: Operation, what: String) -> Denial {
     Denial {
         layer: Layer::Mediation,
         operation,
-        missing_right: format!("{operation} what the sandbox did not start or make"),
+        missing_right: MissingRight::OfAnotherProgram { operation }.into(),
         object: Object::Shared(what),
         program: None,
         grant: None,
@@ -129,7 +139,7 @@ fn of_other(operation: Operation, what: String) -> Denial {
 fn of_stranger(address: &str) -> Denial {
     Denial {
         object: Object::Address(address.to_owned()),
-        missing_right: "be reached from outside the sandbox".to_owned(),
+        missing_right: MissingRight::Accept.into(),
         ..of_other(Operation::Network, String::new())
     }
 }

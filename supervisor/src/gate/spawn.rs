@@ -2,6 +2,7 @@
 
 use ipc::approval::AskKind;
 use ipc::denial::{Denial, Object, Operation};
+use ipc::missing_right::MissingRight;
 use ipc::path::WirePath;
 use ipc::rights::{Grant, Network, Reach, Rights};
 
@@ -123,11 +124,11 @@ impl Standing {
 
     fn beyond(&self, grant: &Grant) -> Denial {
         if let Some(root) = grant.write.first() {
-            let missing = format!("write {root}, to give it to a sub-agent");
-            return refused(Operation::Write, Object::Path(root.clone()), &missing, self.write_grant(root));
+            let missing = MissingRight::WriteForSubAgent { path: root.clone() };
+            return refused(Operation::Write, Object::Path(root.clone()), missing, self.write_grant(root));
         }
         let object = Object::Address("the network".to_owned());
-        refused(Operation::Network, object, "network, to give it to a sub-agent", self.offered("--net on"))
+        refused(Operation::Network, object, MissingRight::NetworkForSubAgent, self.offered("--net on"))
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use ipc::approval::ApprovalMode;
 use ipc::confinement::{Tier, rights_in_tier};
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
+use ipc::missing_right::{ClosedBy, MissingRight};
 use ipc::path::WirePath;
 use ipc::refusal::{Refusal, Target};
 use ipc::rights::{Grant, NamedPlaces, Network, Reach, Rights, RightsSummary};
@@ -22,9 +23,6 @@ const GIT_CONFIG: &str = ".git/config";
 
 /// Shared memory: below `/dev`, and no device.
 const MEMORY: &str = "/dev/shm";
-
-/// Why no flag opens a protected place.
-const RUN_LATER: &str = "which the user's own programs act on";
 
 /// An agent's standing rights, and the places that they are told relative to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -209,9 +207,8 @@ impl Standing {
 
     /// The denial of moving or removing a place that is held.
     pub(super) fn immovable(&self, path: &WirePath, grade: Grade) -> Denial {
-        let missing_right = format!("move or remove {path}, {RUN_LATER}");
         Denial {
-            missing_right,
+            missing_right: MissingRight::Move { path: path.clone() }.into(),
             grant: self.write_grant(path).filter(|_| is_git_config(path)),
             errno: None,
             ..self.unwritable(path, grade, Some(EBUSY))
@@ -225,16 +222,28 @@ impl Standing {
             operation: Operation::Write,
             object: Object::Path(path.clone()),
             program: None,
-            missing_right: self.right_to_write(path),
+            missing_right: self.right_to_write(path).into(),
             grant: self.write_grant(path),
             grade,
             errno,
         }
     }
 
-    fn right_to_write(&self, path: &WirePath) -> String {
+    /// True if the project could be written in another mode.
+    fn is_closed_by_mode(&self, path: &WirePath) -> bool {
+        let is_users = !self.of_sub_agent && self.hidden_root(path).is_none();
+        is_users && path.is_within(&self.project) && self.mode != ApprovalMode::Auto
+    }
+
+    /// The right to change `path`, with the rule that closes it.
+    pub(super) fn right_to_write(&self, path: &WirePath) -> MissingRight {
         let is_protected = self.rights.protected.iter().any(|place| path.is_within(place));
-        if is_protected { format!("write {path}, {RUN_LATER}") } else { format!("write {path}") }
+        let closed_by = match () {
+            () if is_protected => Some(ClosedBy::Protected),
+            () if self.is_closed_by_mode(path) => Some(ClosedBy::Mode),
+            () => None,
+        };
+        MissingRight::Write { path: path.clone(), closed_by }
     }
 
     /// The denial of reading `path`. No flag opens what is hidden.
@@ -244,7 +253,7 @@ impl Standing {
             operation: Operation::Read,
             object: Object::Path(path.clone()),
             program: None,
-            missing_right: format!("read {path}"),
+            missing_right: MissingRight::Read { path: path.clone() }.into(),
             grant: None,
             grade,
             errno: None,
@@ -263,7 +272,7 @@ impl Standing {
             operation: Operation::Network,
             object: Object::Address(address.to_owned()),
             program: None,
-            missing_right: "network".to_owned(),
+            missing_right: MissingRight::Network.into(),
             grant: self.offered("--net on"),
             grade,
             errno: None,
@@ -306,7 +315,7 @@ impl Standing {
         if path.as_path() == Path::new("/") {
             return None;
         }
-        if path.is_within(&self.project) && self.mode != ApprovalMode::Auto {
+        if self.is_closed_by_mode(path) {
             return Some("--mode auto".to_owned());
         }
         Some(format!("--write {}", shell_word(path.as_path())))
@@ -337,7 +346,7 @@ pub(super) fn no_set_id(path: &WirePath, grade: Grade) -> Denial {
         operation: Operation::Write,
         object: Object::Path(path.clone()),
         program: None,
-        missing_right: format!("set-id bits of {path}"),
+        missing_right: MissingRight::SetId { path: path.clone() }.into(),
         grant: None,
         grade,
         errno: Some(EPERM),

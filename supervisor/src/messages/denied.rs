@@ -3,6 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
+use ipc::missing_right::MissingRight;
 
 /// The port of DNS, which people know by its name.
 const DNS: &str = ":53";
@@ -47,13 +48,14 @@ fn blocked(Denial { grade, layer, .. }: &Denial) -> String {
 
 fn attempt(denial: &Denial) -> String {
     let Denial { layer, operation, object, program, missing_right, .. } = denial;
+    let lacks_network = missing_right.value().is_some_and(MissingRight::has_network);
     let closed = if *layer == Layer::Mask { "hidden" } else { "read-only" };
     let program = program.as_deref();
     match (operation, object) {
         (Operation::Write, Object::Path(path)) => seen(program, "write", path, closed),
         (Operation::Read, Object::Path(path)) => seen(program, "read", path, "hidden"),
         (Operation::Execute, Object::Path(path)) => seen(program, "execute", path, "hidden"),
-        (Operation::Network, Object::Address(address)) if missing_right.starts_with("network") => {
+        (Operation::Network, Object::Address(address)) if lacks_network => {
             let who = program.unwrap_or("the command");
             format!("{who} tried to use the network{}, which is off", named(address))
         }
@@ -81,25 +83,32 @@ fn named(address: &str) -> String {
 
 /// The missing right, where the attempt does not say it already.
 fn detail(Denial { operation, object, missing_right, .. }: &Denial) -> String {
-    let (attempted, object) = (format!("{operation} {object}"), object.to_string());
-    match missing_right.strip_prefix(&attempted).or_else(|| missing_right.strip_prefix(&object)) {
-        Some(rest) => rest.to_owned(),
-        None if missing_right == "network" => String::new(),
+    match missing_right.value().filter(|right| right.is_said_by(*operation, object)) {
+        Some(right) => right.reason().map(|reason| format!(", {reason}")).unwrap_or_default(),
         None => format!("; missing: {missing_right}"),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use ipc::missing_right::ClosedBy;
+    use ipc::path::WirePath;
+    use ipc::place::Place;
+
     use super::*;
 
-    fn denial(operation: Operation, object: Object, missing_right: &str, grant: Option<&str>) -> Denial {
+    fn denial(
+        operation: Operation,
+        object: Object,
+        missing_right: MissingRight,
+        grant: Option<&str>,
+    ) -> Denial {
         Denial {
             layer: Layer::Mounts,
             operation,
             object,
             program: None,
-            missing_right: missing_right.to_owned(),
+            missing_right: missing_right.into(),
             grant: grant.map(str::to_owned),
             grade: Grade::Proved,
             errno: None,
@@ -107,7 +116,12 @@ mod tests {
     }
 
     fn of_path(operation: Operation, path: &str) -> Denial {
-        denial(operation, Object::Path(path.into()), &format!("{operation} {path}"), None)
+        let object = WirePath::from(path);
+        let right = match operation {
+            Operation::Read => MissingRight::Read { path: object.clone() },
+            _ => MissingRight::write(&object),
+        };
+        denial(operation, Object::Path(object), right, None)
     }
 
     #[test]
@@ -130,13 +144,13 @@ mod tests {
 
     #[test]
     fn a_right_that_differs_from_the_attempt_is_named() {
-        let protected = Denial {
-            missing_right: "write /p/.git/hooks/x, which the user's own programs act on".to_owned(),
-            ..of_path(Operation::Write, "/p/.git/hooks/x")
-        };
+        let path = "/p/.git/hooks/x".into();
+        let closed = MissingRight::Write { path, closed_by: Some(ClosedBy::Protected) };
+        let protected =
+            Denial { missing_right: closed.into(), ..of_path(Operation::Write, "/p/.git/hooks/x") };
         insta::assert_snapshot!(Plain(&protected), @"blocked by the kernel (read-only mount): /p/.git/hooks/x is read-only here, which the user's own programs act on; no flag allows it");
         let removed = Denial {
-            missing_right: "write /srv".to_owned(),
+            missing_right: MissingRight::write(&"/srv".into()).into(),
             grant: Some("--write /srv".to_owned()),
             ..of_path(Operation::Write, "/srv/a")
         };
@@ -152,7 +166,7 @@ mod tests {
         let off = Denial {
             layer: Layer::NetworkNamespace,
             program: Some("curl".to_owned()),
-            ..denial(Operation::Network, address("10.255.255.53:53"), "network", Some("--net on"))
+            ..denial(Operation::Network, address("10.255.255.53:53"), MissingRight::Network, Some("--net on"))
         };
         insta::assert_snapshot!(Plain(&off), @r"
         blocked by the kernel (network namespace): curl tried to use the network (DNS at 10.255.255.53:53), which is off
@@ -160,7 +174,7 @@ mod tests {
         ");
         let host = Denial {
             layer: Layer::Mediation,
-            missing_right: "this machine within reach".to_owned(),
+            missing_right: MissingRight::Reach { place: Place::Host }.into(),
             object: address("127.0.0.1:80"),
             grant: Some("--reach host".to_owned()),
             ..off
@@ -189,15 +203,16 @@ mod tests {
             ..denial(
                 Operation::Call,
                 Object::Syscall("ptrace".to_owned()),
-                "ptrace, which no right is for",
+                MissingRight::Call { name: "ptrace".to_owned() },
                 None,
             )
         };
         insta::assert_snapshot!(Plain(&call), @"blocked by the kernel (seccomp): the command tried to call ptrace, which no right is for; no flag allows it");
         let object = Object::Tool("search of docs".to_owned());
-        let right = "an approval of this very call";
-        let external =
-            Denial { layer: Layer::Policy, ..denial(Operation::Call, object, right, Some("--mode ask")) };
+        let external = Denial {
+            layer: Layer::Policy,
+            ..denial(Operation::Call, object, MissingRight::Approval, Some("--mode ask"))
+        };
         insta::assert_snapshot!(Plain(&external), @r"
         blocked by the policy: the agent tried to call search of docs; missing: an approval of this very call
           hint: --mode ask allows it

@@ -8,7 +8,6 @@ mod record;
 mod sub_agents;
 mod unheard;
 
-pub(crate) use self::models::SettingsModels;
 pub(crate) use self::open::{ACTIVITY, Events, Handle, NotTaken, OpenError, Place, Refusal, Session, open};
 pub(crate) use self::options::SessionOptions;
 pub(crate) use self::record::Record;

@@ -45,13 +45,11 @@ impl SettingsModels {
     fn is_reached(&self, name: &str, effective: &Effective, model: &ModelOptions) -> Result<(), String> {
         let (ours, other) = (self.provider.as_str(), effective.provider().as_str());
         if other != ours {
-            return Err(format!(
-                "{name} is asked by the provider {other}, and this conversation by {ours}; open another conversation"
-            ));
+            return Err(format!("{name} is asked by the provider {other}, and this session by {ours}"));
         }
         if effective.base_url() != self.base_url.as_deref() || model.facts.api_version != self.version {
             return Err(format!(
-                "{name} is asked at another address or in another version of the API; open another conversation"
+                "{name} is asked at another address or in another version of the API than this session's model"
             ));
         }
         Ok(())

@@ -353,7 +353,7 @@ pub(super) fn agent_config(
     AgentConfig {
         model: name,
         system: prompt::for_first_agent(kit.delegates),
-        tools: Arc::new(Registry::for_kit(ACTIVITY, kit)),
+        tools: Arc::new(Registry::for_kit(ACTIVITY, kit).with_roles(&options.roles)),
         options: asked,
         max_tokens,
         window,

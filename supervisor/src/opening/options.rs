@@ -8,12 +8,13 @@ use super::model::ModelOptions;
 use super::models::SettingsModels;
 use super::record::Record;
 use crate::approval::ApprovalSettings;
-use crate::config::Effective;
+use crate::config::{Effective, Layer, Sources};
 use crate::core::{RunLimits, TreeLimits, Window};
 use crate::driver::Turns;
 use crate::modes::ApprovalMode;
 use crate::place::Wanted;
 use crate::provider::ProviderKind;
+use crate::roles::Roles;
 
 /// What a session is opened with.
 #[derive(Clone, Debug)]
@@ -54,9 +55,20 @@ pub(crate) struct SessionOptions {
     pub record: Option<Record>,
     /// Bounds on its sub-agents.
     pub agents: TreeLimits,
+    /// The roles that sub-agents may have.
+    pub roles: Roles,
+    /// The models that sub-agents may have beside the session's own and those of the user's roles.
+    pub agent_models: Vec<String>,
 }
 
 impl SessionOptions {
+    /// The same, with every model that the settings which made them know of.
+    #[must_use]
+    pub(crate) fn choosing_from(mut self, sources: Sources, asked: Layer) -> Self {
+        self.models = Some(Arc::new(SettingsModels::new(&self, sources, asked)));
+        self
+    }
+
     /// The options that the settings make, for a front end that answers approvals. Whoever has many turns can end a wait that
     /// is too long, so that the model is tried for longer.
     pub(crate) fn new(effective: &Effective, directory: PathBuf, wanted: Wanted, turns: Turns) -> Self {
@@ -79,6 +91,8 @@ impl SessionOptions {
             turns,
             record: None,
             agents: effective.agents(),
+            roles: effective.roles(),
+            agent_models: effective.agent_models(),
         }
     }
 }

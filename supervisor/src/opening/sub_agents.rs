@@ -7,13 +7,15 @@ use tokio::sync::watch;
 
 use super::open::{Jittered, agent_config};
 use super::options::SessionOptions;
-use crate::core::{Agent, AgentConfig, NewAgent, RunLimits, TreeLimits};
+use crate::core::{Agent, AgentConfig, ModelChoice, NewAgent, RunLimits, TreeLimits};
 use crate::driver::{
-    AgentParts, AgentRun, Boundary, Lives, OpenedAgent, OpensAgents, SessionWorker, Turns, rights_digest,
+    AgentParts, AgentRun, Boundary, Lives, Models, OpenedAgent, OpensAgents, SessionWorker, Turns,
+    rights_digest,
 };
 use crate::place::{AgentPlace, Setup};
 use crate::prompt::{self, Surroundings};
 use crate::provider::ModelProvider;
+use crate::roles::Role;
 use crate::tools::{Kit, Registry};
 
 /// Makes the sub-agents of one session.
@@ -30,15 +32,23 @@ pub(super) struct SubAgents {
 
 impl OpensAgents for SubAgents {
     fn open(&mut self, id: &AgentId, agent: &NewAgent) -> Result<OpenedAgent, String> {
-        let model = self.model(agent)?;
+        let role = agent.spawn.role.as_ref().and_then(|name| self.options.roles.get(name));
+        let ModelChoice { name: model, max_tokens, options: asked, sees_images, prices, window } =
+            self.model(agent, role)?;
         let place = self.setup.sub_agent_place(agent.rights.clone());
         let AgentPlace { temp, confinement, standing } =
             place.map_err(|error| format!("a place for it could not be made: {error}"))?;
         let rights_digest = rights_digest(&confinement);
         let kit = Kit { writes: !agent.rights.write.is_empty(), delegates: self.may_delegate(id) };
         let config = AgentConfig {
-            system: prompt::for_sub_agent(kit.delegates),
-            tools: Arc::new(Registry::for_kit(self.surroundings.activity, kit)),
+            model: model.clone(),
+            system: prompt::for_sub_agent(kit.delegates, role),
+            tools: Arc::new(self.tools(kit, role)),
+            options: asked,
+            max_tokens,
+            sees_images,
+            prices,
+            window,
             limits: RunLimits { max_steps: agent.spawn.max_steps, ..RunLimits::default() },
             backoff: Box::new(Jittered(self.options.model.retries)),
             id: id.clone(),
@@ -58,14 +68,29 @@ impl OpensAgents for SubAgents {
 }
 
 impl SubAgents {
-    /// The model of a sub-agent: the session's own.
-    fn model(&self, agent: &NewAgent) -> Result<String, String> {
-        let own = &self.options.model.name;
-        match &agent.spawn.model {
-            Some(other) if other != own => {
-                Err(format!("the user allows no other model than {own}: leave out `model`"))
-            }
-            _ => Ok(own.clone()),
+    /// The model that was asked for, that of the role, or the session's own.
+    fn model(&self, agent: &NewAgent, role: Option<&Role>) -> Result<ModelChoice, String> {
+        let SessionOptions { model, window, agent_models, models, .. } = &self.options;
+        let of_role = role.and_then(|role| role.model.as_ref());
+        let wanted = agent.spawn.model.as_ref().or(of_role).filter(|wanted| **wanted != model.name);
+        let Some(wanted) = wanted else { return Ok(model.choice(*window)) };
+        if of_role != Some(wanted) && !agent_models.contains(wanted) {
+            let known: Vec<_> =
+                std::iter::once(&model.name).chain(agent_models).map(String::as_str).collect();
+            return Err(format!(
+                "the user allows no sub-agent the model {wanted}: one of {}",
+                known.join(", ")
+            ));
+        }
+        let models = models.as_ref().ok_or_else(|| format!("this session has one model, {}", model.name))?;
+        models.choose(wanted)
+    }
+
+    fn tools(&self, kit: Kit, role: Option<&Role>) -> Registry {
+        let tools = Registry::for_kit(self.surroundings.activity, kit).with_roles(&self.options.roles);
+        match role.and_then(|role| role.tools.as_ref()) {
+            Some(names) => tools.only(names),
+            None => tools,
         }
     }
 

@@ -7,6 +7,8 @@ mod environment;
 
 use std::sync::Arc;
 
+use crate::roles::Role;
+
 pub use environment::{Surroundings, environment_context, mode_context, narrowed_context, rights_context};
 
 /// The system prompt.
@@ -23,10 +25,11 @@ pub fn for_first_agent(delegates: bool) -> Arc<str> {
     if delegates { format!("{SYSTEM}\n{DELEGATING}").into() } else { SYSTEM.into() }
 }
 
-/// The system prompt of a sub-agent.
-pub fn for_sub_agent(delegates: bool) -> Arc<str> {
+/// The system prompt of a sub-agent, with the instructions of its role, if it has one.
+pub fn for_sub_agent(delegates: bool, role: Option<&Role>) -> Arc<str> {
     let delegating = if delegates { format!("\n{DELEGATING}") } else { String::new() };
-    format!("{SYSTEM}{delegating}\n{SUB_AGENT}").into()
+    let role = role.map(|Role { name, prompt, .. }| format!("\n# Your role: {name}\n\n{prompt}\n"));
+    format!("{SYSTEM}{delegating}\n{SUB_AGENT}{}", role.unwrap_or_default()).into()
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use ipc::id::{AgentId, ConversationId};
 use ipc::rpc::{ErrorObject, NewConversationParams};
 use tokio::task::JoinSet;
 
+use super::agents::Agents;
 use crate::driver::Models;
 use crate::messages::say;
 use crate::opening::{Events, Handle, NotTaken, unheard};
@@ -57,6 +58,7 @@ struct Conversation {
     events: Events,
     log: PathBuf,
     models: Option<Arc<dyn Models>>,
+    agents: Agents,
 }
 
 /// The conversations that are open.
@@ -77,7 +79,8 @@ impl Conversations {
         let conversation = handle.conversation.clone();
         let named = conversation.clone();
         self.runs.spawn(async move { (named, run.await) });
-        self.open.insert(conversation.clone(), Conversation { handle, events, log, models });
+        let agents = Agents::default();
+        self.open.insert(conversation.clone(), Conversation { handle, events, log, models, agents });
         conversation
     }
 
@@ -101,6 +104,11 @@ impl Conversations {
     pub(super) fn refuses_model(&self, conversation: &ConversationId, name: &str) -> Option<String> {
         let models = self.open.get(conversation)?.models.as_ref()?;
         models.choose(name).err()
+    }
+
+    /// The agents of one of them.
+    pub(super) fn agents(&self, conversation: &ConversationId) -> Option<&Agents> {
+        self.open.get(conversation).map(|open| &open.agents)
     }
 
     /// Where one of them is logged.
@@ -166,10 +174,11 @@ impl Conversations {
         let Self { open, last, .. } = self;
         let is_after = |(id, _): &(&ConversationId, _)| last.as_ref().is_none_or(|last| *id > last);
         let (first, then): (Vec<_>, Vec<_>) = open.iter_mut().partition(is_after);
-        for (id, Conversation { events, .. }) in first.into_iter().chain(then) {
+        for (id, Conversation { events, agents, .. }) in first.into_iter().chain(then) {
             // One whose events are over is taken out when its run is.
             if let Poll::Ready(Some(event)) = events.poll_recv(context) {
                 *last = Some(id.clone());
+                agents.on(&event);
                 return Poll::Ready(event);
             }
         }

@@ -4,6 +4,7 @@
 //! and write them, so that nobody who does not write or read holds up a session. Standard output carries the protocol
 //! and nothing else.
 
+mod agents;
 mod conversations;
 mod history;
 mod input;

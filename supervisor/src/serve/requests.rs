@@ -9,9 +9,9 @@ use ipc::id::{AgentId, ConversationId};
 use ipc::image::Image;
 use ipc::rights::RightsChange;
 use ipc::rpc::{
-    Accepted, Attachment, CLIENT_METHODS, Capabilities, ClientRequest, ErrorObject, ErrorWord, GrantParams,
-    HistoryParams, InitializeParams, InitializeResponse, MAX_LINE, NewConversationParams, PROTOCOL,
-    RequestId, SetModelParams,
+    Accepted, AgentState, Attachment, CLIENT_METHODS, Capabilities, ClientRequest, ErrorObject, ErrorWord,
+    GrantParams, HistoryParams, InitializeParams, InitializeResponse, ListAgentsResponse, MAX_LINE,
+    NewConversationParams, PROTOCOL, RequestId, SendToAgentParams, SetModelParams, StopAgentParams,
 };
 use serde_json::value::RawValue;
 
@@ -69,6 +69,11 @@ impl<O: Open> Server<O> {
             }
             ClientRequest::Compact(params) => {
                 self.act(&id, &params.conversation_id, UserActionKind::Compact);
+            }
+            ClientRequest::ListAgents(params) => self.list_agents(&id, &params.conversation_id),
+            ClientRequest::SendToAgent(params) => self.send_to_agent(&id, params),
+            ClientRequest::StopAgent(StopAgentParams { conversation_id, agent }) => {
+                self.act_on_known(&id, (conversation_id, agent), UserActionKind::Interrupt);
             }
             ClientRequest::CloseConversation(params) => {
                 self.act(&id, &params.conversation_id, UserActionKind::Quit);
@@ -129,6 +134,40 @@ impl<O: Open> Server<O> {
         self.act_on(id, (&conversation_id, agent), UserActionKind::SetModel { model });
     }
 
+    fn list_agents(&mut self, id: &RequestId, conversation: &ConversationId) {
+        match self.conversations.agents(conversation) {
+            Some(agents) => self.grant(id, &ListAgentsResponse { agents: agents.list() }),
+            None => self.refuse(Some(id), &no_such(conversation)),
+        }
+    }
+
+    fn send_to_agent(&mut self, id: &RequestId, params: SendToAgentParams) {
+        let SendToAgentParams { conversation_id, agent, text, images } = params;
+        match attached(images) {
+            Ok(images) => {
+                self.act_on_known(id, (conversation_id, agent), UserActionKind::Prompt { text, images });
+            }
+            Err(error) => self.refuse(Some(id), &error),
+        }
+    }
+
+    /// Passes on what concerns one agent, if it is one and not over.
+    fn act_on_known(
+        &mut self,
+        id: &RequestId,
+        (conversation, agent): (ConversationId, AgentId),
+        kind: UserActionKind,
+    ) {
+        let Some(agents) = self.conversations.agents(&conversation) else {
+            return self.refuse(Some(id), &no_such(&conversation));
+        };
+        match agents.state(&agent) {
+            None => self.refuse(Some(id), &no_agent(format!("there is no agent {agent}"))),
+            Some(AgentState::Over) => self.refuse(Some(id), &no_agent(format!("agent {agent} is over"))),
+            Some(_) => self.act_on(id, (&conversation, Some(agent)), kind),
+        }
+    }
+
     /// Reads a log aside: nobody else waits for the disk.
     fn history(&mut self, id: RequestId, params: HistoryParams) {
         let Some(log) = self.conversations.log(&params.conversation_id) else {
@@ -170,6 +209,10 @@ impl<O: Open> Server<O> {
 fn no_such(conversation: &ConversationId) -> ErrorObject {
     let why = format!("there is no conversation {:?}, or it is over", conversation.as_str());
     ErrorWord::NoSuchConversation.because(why)
+}
+
+fn no_agent(why: String) -> ErrorObject {
+    ErrorWord::NoSuchAgent.because(why)
 }
 
 /// Reads the pictures of a message; an error names the one that is none.

@@ -11,7 +11,7 @@ use super::settings;
 use crate::config::Sources;
 use crate::directories::Directories;
 use crate::driver::{Models, Turns};
-use crate::opening::{self, OpenError, Place, SessionOptions, SettingsModels};
+use crate::opening::{self, OpenError, Place, SessionOptions};
 use crate::place::{SetupError, Wanted};
 use crate::provider::ProviderKind;
 
@@ -62,8 +62,7 @@ fn options(directories: &Directories, params: &NewConversationParams) -> Result<
         options.approvals.timeout = Duration::from_secs(seconds);
     }
     options.notices = sources.notices(&effective, &asked);
-    options.models = Some(Arc::new(SettingsModels::new(&options, sources, asked)));
-    Ok(options)
+    Ok(options.choosing_from(sources, asked))
 }
 
 fn refusal(error: &OpenError) -> ErrorObject {

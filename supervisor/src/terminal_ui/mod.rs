@@ -97,7 +97,8 @@ fn prepare(args: &TuiArgs, place: Place, began: Instant) -> Result<Prepared, Ref
     let flags = of_tui(args);
     let effective = sources.effective(&flags);
     tell(&sources.notices(&effective, &flags));
-    let (session, handle, events) = opening::open(options(args, &effective), place, began)?;
+    let options = options(args, &effective).choosing_from(sources, flags);
+    let (session, handle, events) = opening::open(options, place, began)?;
     Ok(Prepared { session, handle, events, effective, began, endings })
 }
 

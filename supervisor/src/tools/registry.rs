@@ -4,9 +4,10 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::builtin::{acting, reading};
-use super::spawn::spawning;
+use super::spawn::{SPAWN, spawning};
 use super::{Invocation, Tool, ToolDefinition, ToolUseError};
 use crate::activity::Activity;
+use crate::roles::Roles;
 
 /// The most characters that every provider takes in the name of a tool.
 const NAME: usize = 64;
@@ -47,9 +48,37 @@ impl Registry {
     pub fn for_kit(activity: Activity, kit: Kit) -> Self {
         let mut tools = reading();
         tools.extend(acting(activity, kit.writes));
-        tools.extend(kit.delegates.then(spawning));
+        tools.extend(kit.delegates.then(|| spawning(&Roles::default())));
         let definitions = tools.iter().map(|tool| tool.definition().clone()).collect();
         Self { tools, definitions }
+    }
+
+    /// The same tools, of which a model reads about these roles in the one that starts sub-agents.
+    #[must_use]
+    pub fn with_roles(mut self, roles: &Roles) -> Self {
+        if let Some(at) = self.tools.iter().position(|tool| tool.definition().name == SPAWN)
+            && let Some(tool) = self.tools.get_mut(at)
+        {
+            *tool = spawning(roles);
+        }
+        self.defined()
+    }
+
+    /// Of the same tools only those of these names.
+    #[must_use]
+    pub fn only(mut self, names: &[String]) -> Self {
+        self.tools.retain(|tool| names.iter().any(|name| *name == tool.definition().name));
+        self.defined()
+    }
+
+    /// The first of these names that no tool has.
+    pub fn lacks<'a>(&self, names: &'a [String]) -> Option<&'a str> {
+        names.iter().map(String::as_str).find(|name| self.find(name).is_none())
+    }
+
+    fn defined(mut self) -> Self {
+        self.definitions = self.tools.iter().map(|tool| tool.definition().clone()).collect();
+        self
     }
 
     /// The same tools, and these behind them.
@@ -64,8 +93,7 @@ impl Registry {
             }
             self.tools.push(tool);
         }
-        self.definitions = self.tools.iter().map(|tool| tool.definition().clone()).collect();
-        Ok(self)
+        Ok(self.defined())
     }
 
     /// What the model is told: the same bytes at every call.

@@ -3,10 +3,12 @@
 use ipc::path::WirePath;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::arguments::{Misfit, filled, path, positive};
 use super::typed::{Arguments, Typed};
-use super::{Invocation, Tool};
+use super::{Invocation, Tool, ToolDefinition, ToolUseError};
+use crate::roles::{Role, Roles};
 
 /// The most characters of a task.
 const LONGEST_TASK: usize = 32 << 10;
@@ -22,15 +24,98 @@ pub struct SpawnAgent {
     pub write: Vec<WirePath>,
     /// True if it needs the network.
     pub network: bool,
+    /// Its role, which is one of the session's.
+    pub role: Option<String>,
     /// Its model, where that is another than its parent's.
     pub model: Option<String>,
     /// The most replies of its model.
     pub max_steps: Option<u32>,
 }
 
-/// The tool, for an agent that may have sub-agents.
-pub(super) fn spawning() -> Box<dyn Tool> {
-    Box::new(Typed::<Spawn>::new())
+/// The name of the tool.
+pub(super) const SPAWN: &str = Spawn::NAME;
+
+/// The tool, for an agent that may have sub-agents in these roles.
+pub(super) fn spawning(roles: &Roles) -> Box<dyn Tool> {
+    let typed = Typed::<Spawn>::new();
+    let definition = with_roles(typed.definition().clone(), roles);
+    Box::new(Spawning { typed, definition, roles: roles.clone() })
+}
+
+/// The tool, with the roles of the session.
+struct Spawning {
+    typed: Typed<Spawn>,
+    definition: ToolDefinition,
+    roles: Roles,
+}
+
+/// A call as the model wrote it, before its role has a say.
+struct Asked {
+    spawn: SpawnAgent,
+    /// False if it says nothing of access.
+    says_access: bool,
+}
+
+impl Tool for Spawning {
+    fn definition(&self) -> &ToolDefinition {
+        &self.definition
+    }
+
+    fn parse(&self, input: &str) -> Result<Invocation, ToolUseError> {
+        let asked = self.typed.call(input)?;
+        let spawn = self.in_role(asked).map_err(|(field, why)| self.typed.argument_error(field, &why))?;
+        Ok(spawn.into())
+    }
+}
+
+impl Spawning {
+    /// A role narrows: one that reads has no sub-agent that writes.
+    fn in_role(&self, Asked { mut spawn, says_access }: Asked) -> Result<SpawnAgent, Misfit> {
+        let Some(name) = &spawn.role else { return Ok(spawn) };
+        let known = || self.roles.iter().map(|role| role.name.as_str()).collect::<Vec<_>>().join(", ");
+        let role = self.roles.get(name);
+        let role = role.ok_or_else(|| {
+            if self.roles.is_empty() {
+                return ("role", format!("got {name:?}, expected nothing: there are no roles here"));
+            }
+            ("role", format!("got {name:?}, expected one of {}", known()))
+        })?;
+        if spawn.writes && !role.writes {
+            return Err(("access", format!("the role {name} only reads: leave out access and write")));
+        }
+        spawn.writes |= role.writes && !says_access;
+        Ok(spawn)
+    }
+}
+
+/// Roles are named in the description and in the schema. Where there are none, nothing is said of them.
+fn with_roles(mut definition: ToolDefinition, roles: &Roles) -> ToolDefinition {
+    let Ok(mut schema) = serde_json::from_str::<Value>(definition.input_schema.get()) else {
+        return definition;
+    };
+    if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+        match properties.get_mut("role") {
+            Some(role) if !roles.is_empty() => {
+                role["enum"] = roles.iter().map(|role| Value::from(role.name.as_str())).collect();
+            }
+            _ => drop(properties.shift_remove("role")),
+        }
+    }
+    if let Ok(schema) = serde_json::value::to_raw_value(&schema) {
+        definition.input_schema = schema;
+    }
+    if !roles.is_empty() {
+        let of = |role: &Role| format!("\n- {} ({}): {}", role.name, access(role), role.description);
+        let listed: String = roles.iter().map(of).collect();
+        definition.description =
+            format!("{}\nRoles, for which the user wrote instructions:{listed}", definition.description)
+                .into();
+    }
+    definition
+}
+
+const fn access(role: &Role) -> &'static str {
+    if role.writes { "may write" } else { "reads" }
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -46,6 +131,8 @@ struct Spawn {
     write: Option<Vec<String>>,
     /// Whether it needs the network.
     network: Option<bool>,
+    /// The role that fits the task, if one does.
+    role: Option<String>,
     /// Another model than yours, where the user allows it.
     model: Option<String>,
     /// The most replies that it may take.
@@ -61,15 +148,15 @@ enum Access {
 }
 
 impl Arguments for Spawn {
-    type Call = SpawnAgent;
+    type Call = Asked;
 
     const NAME: &'static str = "spawn_agent";
     const DESCRIPTION: &'static str = "Starts a sub-agent: another agent with an empty conversation and a sandbox of its \
         own, which carries out one task and reports back. Several in one reply run at the same time. Returns what the \
         supervisor saw of it (status, files, cost), then its last message.";
 
-    fn into_call(self) -> Result<SpawnAgent, Misfit> {
-        let Self { task, access, write, network, model, max_steps } = self;
+    fn into_call(self) -> Result<Asked, Misfit> {
+        let Self { task, access, write, network, role, model, max_steps } = self;
         let task = filled("task", task)?;
         if task.len() > LONGEST_TASK {
             let got = task.len();
@@ -79,15 +166,23 @@ impl Arguments for Spawn {
         if matches!(access, Some(Access::Read)) && !write.is_empty() {
             return Err(("write", "got paths beside access \"read\", expected one of the two".to_owned()));
         }
-        let writes = matches!(access, Some(Access::Write)) || !write.is_empty();
-        Ok(SpawnAgent {
+        let says_access = access.is_some() || !write.is_empty();
+        let spawn = SpawnAgent {
             task,
-            writes,
+            writes: matches!(access, Some(Access::Write)) || !write.is_empty(),
             write: write.iter().map(|text| path("write", text)).collect::<Result<_, _>>()?,
             network: network.unwrap_or(false),
+            role,
             model: model.map(|name| filled("model", name)).transpose()?,
             max_steps: positive("max_steps", max_steps)?,
-        })
+        };
+        Ok(Asked { spawn, says_access })
+    }
+}
+
+impl From<Asked> for Invocation {
+    fn from(asked: Asked) -> Self {
+        asked.spawn.into()
     }
 }
 

@@ -37,7 +37,21 @@ impl<A: Arguments> Typed<A> {
         Self { definition, arguments: PhantomData }
     }
 
-    fn argument_error(&self, field: &str, reason: &str) -> ToolUseError {
+    /// Reads the arguments.
+    pub(super) fn call(&self, input: &str) -> Result<A::Call, ToolUseError> {
+        // Two steps, for two different mistakes: text that is no JSON object at all, and an object that does not fit.
+        object(input).map_err(|reason| ToolUseError::NotAnObject {
+            tool: A::NAME.to_owned(),
+            reason,
+            arguments: signature(&self.definition.input_schema),
+        })?;
+        let mut json = serde_json::Deserializer::from_str(input);
+        let arguments: A = serde_path_to_error::deserialize(&mut json)
+            .map_err(|error| self.argument_error(&error.path().to_string(), &error.inner().to_string()))?;
+        arguments.into_call().map_err(|(field, reason)| self.argument_error(field, &reason))
+    }
+
+    pub(super) fn argument_error(&self, field: &str, reason: &str) -> ToolUseError {
         ToolUseError::Argument {
             tool: A::NAME.to_owned(),
             field: (field != ".").then(|| field.to_owned()),
@@ -53,17 +67,7 @@ impl<A: Arguments> Tool for Typed<A> {
     }
 
     fn parse(&self, input: &str) -> Result<Invocation, ToolUseError> {
-        // Two steps, for two different mistakes: text that is no JSON object at all, and an object that does not fit.
-        object(input).map_err(|reason| ToolUseError::NotAnObject {
-            tool: A::NAME.to_owned(),
-            reason,
-            arguments: signature(&self.definition.input_schema),
-        })?;
-        let mut json = serde_json::Deserializer::from_str(input);
-        let arguments: A = serde_path_to_error::deserialize(&mut json)
-            .map_err(|error| self.argument_error(&error.path().to_string(), &error.inner().to_string()))?;
-        let call = arguments.into_call().map_err(|(field, reason)| self.argument_error(field, &reason))?;
-        Ok(call.into())
+        self.call(input).map(Into::into)
     }
 }
 

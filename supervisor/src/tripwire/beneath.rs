@@ -17,7 +17,7 @@ use nix::sys::stat::{FileStat, Mode, SFlag, fstat, fstatat, mkdirat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
 /// Names in a directory, and a hint whether each is a directory, or a link to anything.
-pub(super) type Entries = Vec<(OsString, bool)>;
+pub(crate) type Entries = Vec<(OsString, bool)>;
 
 /// How deep a directory that is removed may be; each level holds a descriptor.
 const DEEPEST: usize = 200;
@@ -43,7 +43,7 @@ pub(crate) fn kind(stat: &FileStat) -> SFlag {
 }
 
 /// Opens a directory to list it.
-pub(super) fn open_directory(at: impl AsFd, name: &OsStr) -> nix::Result<OwnedFd> {
+pub(crate) fn open_directory(at: impl AsFd, name: &OsStr) -> nix::Result<OwnedFd> {
     openat(at, name, LOOK | OFlag::O_DIRECTORY | OFlag::O_RDONLY, Mode::empty())
 }
 
@@ -104,7 +104,7 @@ pub(crate) fn open_file(at: impl AsFd, name: &OsStr) -> nix::Result<OwnedFd> {
 }
 
 /// Reads a regular file of at most `most` bytes; absent if it is no longer one.
-pub(super) fn read(at: impl AsFd, name: &OsStr, most: usize) -> nix::Result<Option<Vec<u8>>> {
+pub(crate) fn read(at: impl AsFd, name: &OsStr, most: usize) -> nix::Result<Option<Vec<u8>>> {
     let file = open_file(at, name)?;
     if kind(&fstat(&file)?) != SFlag::S_IFREG {
         return Ok(None);
@@ -140,7 +140,7 @@ pub(super) fn target(at: impl AsFd, name: &OsStr) -> nix::Result<OsString> {
 }
 
 /// The names in a directory, at most `most`.
-pub(super) fn list(directory: &OwnedFd, most: usize) -> io::Result<Entries> {
+pub(crate) fn list(directory: &OwnedFd, most: usize) -> io::Result<Entries> {
     let entries = fs::read_dir(own_path(directory))?;
     let named = |entry: io::Result<fs::DirEntry>| {
         let entry = entry?;

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use ipc::frontend::Op;
 use ipc::id::AgentId;
+use ipc::image::Image;
 use ipc::message::Outcome;
 use ipc::rights::Rights;
 use ipc::tool::{CommandExit, CommandResult, FileText, ToolCall, ToolError, ToolErrorKind, ToolOutput};
@@ -17,9 +18,11 @@ use supervisor::core::{
 };
 use supervisor::gate::{ApprovalMode, Standing};
 use supervisor::prompt::{self, Surroundings};
-use supervisor::provider::anthropic::{Anthropic, ApiVersion, Config};
+use supervisor::provider::anthropic::ApiVersion;
 use supervisor::provider::{GiveUp, ModelProvider, ProviderError, ReplayProvider, RequestOptions, Tried};
 use supervisor::tools::Registry;
+
+use crate::writer::Writer;
 
 /// What the model does with a request.
 #[derive(Clone, Debug)]
@@ -50,7 +53,7 @@ impl Backoff for AtOnce {
 /// An agent and everything that it sent so far.
 pub(crate) struct Conversation {
     agent: Agent,
-    provider: Anthropic,
+    writer: Writer,
     answers: VecDeque<Answer>,
     pub(crate) bodies: Vec<Bytes>,
     pub(crate) ends: Vec<EndReason>,
@@ -66,9 +69,16 @@ impl Conversation {
         answers: impl IntoIterator<Item = Answer>,
         options: RequestOptions,
     ) -> Self {
-        let provider = Anthropic::new(Config { version, ..Config::new(None) }).expect("a provider");
+        Self::written(Writer::of_version(version), answers, options)
+    }
+
+    pub(crate) fn written(
+        writer: Writer,
+        answers: impl IntoIterator<Item = Answer>,
+        options: RequestOptions,
+    ) -> Self {
         let answers = answers.into_iter().collect();
-        Self { agent: Agent::new(config(options)), provider, answers, bodies: Vec::new(), ends: Vec::new() }
+        Self { agent: Agent::new(config(options)), writer, answers, bodies: Vec::new(), ends: Vec::new() }
     }
 
     /// Tells the model something besides the user's words.
@@ -79,7 +89,12 @@ impl Conversation {
 
     /// A turn of the user, to its end.
     pub(crate) async fn user(&mut self, text: &str) {
-        self.take(Input::Op(Op::UserTurn { text: text.to_owned(), images: Vec::new() })).await;
+        self.shows(text, Vec::new()).await;
+    }
+
+    /// A turn of the user that shows pictures, to its end.
+    pub(crate) async fn shows(&mut self, text: &str, images: Vec<Image>) {
+        self.take(Input::Op(Op::UserTurn { text: text.to_owned(), images })).await;
     }
 
     /// The answers that nobody asked for.
@@ -93,7 +108,7 @@ impl Conversation {
             for effect in self.agent.handle(input) {
                 match effect {
                     Effect::StartStream { request, model, .. } => {
-                        self.bodies.push(self.provider.body(&model).expect("a body"));
+                        self.bodies.push(self.writer.body(&model));
                         inputs.extend(self.answer(request).await);
                     }
                     Effect::Dispatch { call, tool } => {
@@ -120,7 +135,7 @@ impl Conversation {
             Some(Answer::Cut(text, length)) => (Ok(Bytes::from(text).slice(..length)), false),
             Some(Answer::Interrupted(text, length)) => (Ok(Bytes::from(text).slice(..length)), true),
         };
-        let reply = ReplayProvider::with_errors([body]);
+        let reply = ReplayProvider::with_errors([body]).of(self.writer.kind());
         let model = supervisor::provider::ModelRequest {
             model: String::new(),
             system: "".into(),

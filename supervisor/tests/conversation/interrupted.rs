@@ -10,9 +10,6 @@ use futures_util::StreamExt;
 use ipc::frontend::{Op, UiEventKind};
 use serde_json::Value;
 use supervisor::core::{Agent, Effect, Input, RequestId};
-use supervisor::provider::anthropic::{Anthropic, Config};
-use supervisor::provider::chat::{self, OpenAiChat};
-use supervisor::provider::responses::Responses;
 use supervisor::provider::{
     ContentBlock, ModelProvider, ModelRequest, ProviderKind, ReplayProvider, RequestOptions, StopReason,
     StreamEvent,
@@ -21,6 +18,7 @@ use supervisor::provider::{
 use crate::driver::config;
 use crate::interrupted_requests::{check_body, check_messages, said};
 use crate::sdk::validate;
+use crate::writer::Writer;
 
 /// Names the directory with the recordings.
 const VARIABLE: &str = "BAILIWICK_WIRE";
@@ -30,33 +28,6 @@ const EVENTS: usize = 60;
 
 /// Of how many requests one is shown to the vendor's own types.
 const SAMPLE: usize = 25;
-
-/// A provider's way to write a request.
-enum Writer {
-    Messages(Anthropic),
-    Chat(OpenAiChat),
-    Responses(Responses),
-}
-
-impl Writer {
-    fn new(kind: ProviderKind) -> Self {
-        let connection = kind.connection(None, None, String::new());
-        match kind {
-            ProviderKind::Anthropic => Self::Messages(Anthropic::new(Config::at(connection)).expect("it")),
-            ProviderKind::OpenAi => Self::Chat(OpenAiChat::new(chat::Config::at(connection)).expect("it")),
-            ProviderKind::Responses => Self::Responses(Responses::new(connection).expect("it")),
-        }
-    }
-
-    fn body(&self, request: &ModelRequest) -> Bytes {
-        let body = match self {
-            Self::Messages(provider) => provider.body(request),
-            Self::Chat(provider) => provider.body(request),
-            Self::Responses(provider) => provider.body(request),
-        };
-        body.expect("a body")
-    }
-}
 
 /// The events that a stream brings before it fails, if it does.
 async fn events(kind: ProviderKind, body: Bytes) -> Vec<StreamEvent> {
@@ -214,7 +185,7 @@ fn check_types(streams: &[Vec<Bytes>]) {
     };
     let samples: Vec<_> = streams.iter().map(sample).collect();
     let directory = tempfile::tempdir().expect("a directory");
-    let Some(output) = validate(directory.path(), &samples.concat()) else { return };
+    let Some(output) = validate(ProviderKind::Anthropic, directory.path(), &samples.concat()) else { return };
     let said = String::from_utf8_lossy(&output.stderr);
     let is_wrong = |index: usize| said.contains(&format!("{index:04}.json: "));
     let (mut first, mut known) = (0, 0);

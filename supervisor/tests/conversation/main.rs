@@ -15,3 +15,4 @@ mod interrupted;
 mod interrupted_requests;
 mod plan;
 mod sdk;
+mod writer;

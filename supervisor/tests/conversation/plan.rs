@@ -4,24 +4,41 @@
 use std::fmt::Write;
 
 use serde_json::{Value, json};
-use supervisor::provider::RequestOptions;
 use supervisor::provider::anthropic::ApiVersion;
-use supervisor::replay::{Block, Usage, sse};
+use supervisor::provider::{ProviderKind, RequestOptions};
+use supervisor::replay::{Block, Usage, chat, responses, sse};
 
 use crate::driver::{Answer, Conversation};
+use crate::writer::Writer;
 
 /// Which turn has more blocks than a provider looks back: as many calls, and as many results.
 pub(crate) const LONG_TURN: usize = 11;
 
 /// Plays the whole conversation.
 pub(crate) async fn play(version: ApiVersion, options: RequestOptions) -> Conversation {
-    let mut conversation = Conversation::speaking(version, answers(), options);
+    let answers = answers(ProviderKind::Anthropic);
+    let mut conversation = Conversation::speaking(version, answers, options);
+    talk(&mut conversation).await;
+    assert_eq!(conversation.unused(), 0, "every answer was asked for");
+    conversation
+}
+
+/// Plays it in another dialect, and shows a picture at the end.
+pub(crate) async fn play_as(kind: ProviderKind, options: RequestOptions) -> Conversation {
+    let answers = answers(kind).into_iter().chain([Answer::Stream(end_of_turn(kind))]);
+    let mut conversation = Conversation::written(Writer::new(kind), answers, options);
+    talk(&mut conversation).await;
+    let picture = picture::read(&include_bytes!("../../../fixtures/images/shapes.gif")[..]);
+    conversation.shows("And this?", vec![picture.expect("a picture")]).await;
+    assert_eq!(conversation.unused(), 0, "every answer was asked for");
+    conversation
+}
+
+async fn talk(conversation: &mut Conversation) {
     conversation.context(&guide()).await;
     conversation.user("Find out why the totals are wrong, and mend it.").await;
     conversation.user("And now the same for the report. 🦀").await;
     conversation.user("Go on where you were interrupted.").await;
-    assert_eq!(conversation.unused(), 0, "every answer was asked for");
-    conversation
 }
 
 /// What a project tells an agent: as long as such a file is.
@@ -32,23 +49,43 @@ fn guide() -> String {
     (0..90).map(rule).collect::<Vec<_>>().join("\n")
 }
 
-fn answers() -> Vec<Answer> {
+fn answers(kind: ProviderKind) -> Vec<Answer> {
     let mut answers = Vec::new();
     for turn in 0..28 {
-        let reply = sse::message(&blocks(turn), "tool_use", Usage::default());
+        let mut blocks = blocks(turn);
+        // The vendor's own chat completions bring no reasoning; that of other servers goes back in members of theirs.
+        blocks.retain(|block| kind != ProviderKind::OpenAi || !matches!(block, Block::Thinking { .. }));
+        let reply = reply(kind, &blocks, "tool_use");
         match turn {
             4 => answers.push(Answer::Overloaded),
             8 => answers.push(Answer::Cut(reply.clone(), reply.len() / 2)),
-            14 => answers.push(Answer::Stream(end_of_turn())),
-            17 => answers.push(Answer::Stream(paused())),
-            20 => answers.push(Answer::Stream(cut_at_its_limit())),
+            14 => answers.push(Answer::Stream(end_of_turn(kind))),
+            17 if kind == ProviderKind::Anthropic => answers.push(Answer::Stream(paused())),
+            20 => answers.push(Answer::Stream(cut_at_its_limit(kind))),
             24 => answers.push(Answer::Interrupted(reply.clone(), reply.len() / 3)),
             _ => {}
         }
         answers.push(Answer::Stream(reply));
     }
-    answers.push(Answer::Stream(end_of_turn()));
+    answers.push(Answer::Stream(end_of_turn(kind)));
     answers
+}
+
+/// A reply in the words of a dialect.
+fn reply(kind: ProviderKind, blocks: &[Block], stop_reason: &str) -> String {
+    let usage = Usage::default();
+    match kind {
+        ProviderKind::Anthropic => sse::message(blocks, stop_reason, usage),
+        ProviderKind::OpenAi => {
+            let finish_reason = match stop_reason {
+                "tool_use" => "tool_calls",
+                "max_tokens" => "length",
+                _ => "stop",
+            };
+            chat::message(blocks, finish_reason, usage)
+        }
+        ProviderKind::Responses => responses::message(blocks, stop_reason, usage),
+    }
 }
 
 fn blocks(turn: usize) -> Vec<Block> {
@@ -80,8 +117,8 @@ fn call(turn: usize, call: usize) -> Block {
     }
 }
 
-fn end_of_turn() -> String {
-    sse::message(&[Block::text("That is done; the tests pass.")], "end_turn", Usage::default())
+fn end_of_turn(kind: ProviderKind) -> String {
+    reply(kind, &[Block::text("That is done; the tests pass.")], "end_turn")
 }
 
 /// A search by the provider's own tool, which takes it longer than one reply may.
@@ -111,10 +148,10 @@ fn stream_of(blocks: &[Value], stop_reason: &str) -> String {
     text + &sse::event("message_stop", &json!({}))
 }
 
-fn cut_at_its_limit() -> String {
+fn cut_at_its_limit(kind: ProviderKind) -> String {
     let blocks = [
         Block::text("I write all of it anew."),
         Block::tool_use("toolu_cut", "write_file", r#"{"path": "a"#),
     ];
-    sse::message(&blocks, "max_tokens", Usage::default())
+    reply(kind, &blocks, "max_tokens")
 }

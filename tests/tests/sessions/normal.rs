@@ -7,8 +7,9 @@ use serde_json::{Map, Value};
 use tests::{Finished, World};
 
 /// Members that are counted or measured anew in each run.
-const MEASURED: [&str; 10] = [
+const MEASURED: [&str; 11] = [
     "duration_ms",
+    "explanation_bytes",
     "hidden",
     "landlock_abi",
     "protected",

@@ -3,6 +3,7 @@
 use std::fs;
 
 use ipc::confinement::Tier;
+use ipc::missing_right::MissingRight;
 use serde_json::{Value, json};
 use tests::replies::{done, model_of};
 use tests::standing::line_of;
@@ -30,8 +31,11 @@ fn denied_then_granted(
     assert_eq!(run.code, 4, "{}", run.stdout);
     let denied = run.events_of("denied").remove(0);
     let sentence = content(&results[0]);
-    let right = denied["missing_right"].as_str().unwrap();
-    assert!(sentence.contains(right) && sentence.contains(denied["grant"].as_str().unwrap()), "{sentence}");
+    let right: MissingRight = serde_json::from_value(denied["missing_right"].clone()).unwrap();
+    assert!(
+        sentence.contains(&right.to_string()) && sentence.contains(denied["grant"].as_str().unwrap()),
+        "{sentence}"
+    );
     let grant = flags(&denied["grant"]);
     let mut arguments = vec!["--mode", mode];
     if grant[0] == "--mode" {
@@ -66,7 +70,10 @@ fn a_denied_write_is_explained_and_its_grant_works() {
               "object": {
                 "path": "[world]/outside/there.txt"
               },
-              "missing_right": "write [world]/outside/there.txt",
+              "missing_right": {
+                "type": "write",
+                "path": "[world]/outside/there.txt"
+              },
               "grant": "--write [world]/outside/there.txt",
               "grade": "proved",
               "errno": null,
@@ -83,7 +90,7 @@ fn a_denied_write_is_explained_and_its_grant_works() {
             ("write_file", json!({"path": format!("{place}/new.txt"), "content": "x"}))
         });
         // What does not exist cannot be granted: its directory is.
-        assert_eq!(new["missing_right"], "write [world]/outside/new.txt");
+        assert_eq!(new["missing_right"], json!({"type": "write", "path": "[world]/outside/new.txt"}));
         assert_eq!(new["grant"], "--write [world]/outside");
         let deep = denied_then_granted(place, "auto", |place| {
             ("write_file", json!({"path": format!("{place}/new/deep/er.txt"), "content": "x"}))

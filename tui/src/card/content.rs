@@ -55,7 +55,7 @@ fn task(params: &AgentRightsApprovalParams) -> Vec<Part> {
 
 /// The rights of a sub-agent, those that its parent has as well included: nobody is asked again about what it does by them.
 fn agent_rights(params: &AgentRightsApprovalParams, project: &WirePath) -> Vec<Part> {
-    let AgentRightsApprovalParams { rights, grant, .. } = params;
+    let AgentRightsApprovalParams { role, rights, grant, .. } = params;
     let beyond = |is_granted| if is_granted { &b", beyond the agent's own rights"[..] } else { b"" };
     let write = rights.write.iter().map(|path| {
         let place = if path == project { b"in this project" } else { in_project(path, project) };
@@ -70,7 +70,8 @@ fn agent_rights(params: &AgentRightsApprovalParams, project: &WirePath) -> Vec<P
         lines.push(b"write nothing but its own temp directory".to_vec());
     }
     let names = std::iter::once("may").chain(std::iter::repeat(""));
-    let mut parts: Vec<_> = names.zip(lines).map(|(name, line)| named(name, &line)).collect();
+    let mut parts: Vec<_> = role.iter().map(|role| fact("role", role)).collect();
+    parts.extend(names.zip(lines).map(|(name, line)| named(name, &line)));
     parts.push(named("network", &network));
     parts.push(fact("lasts", "as long as the sub-agent runs"));
     parts

@@ -82,6 +82,7 @@ pub enum KeymapError {
 const NEEDED: &[(KeyMode, Command)] = &[
     (KeyMode::Approval, Command::Deny),
     (KeyMode::Scope, Command::Back),
+    (KeyMode::Agents, Command::CloseAgents),
     (KeyMode::Insert, Command::Leave),
     (KeyMode::Command, Command::Leave),
 ];

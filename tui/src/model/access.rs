@@ -2,6 +2,7 @@
 
 use ipc::confinement::Tier;
 use ipc::event::Recorded;
+use ipc::path::WirePath;
 use ipc::rights::{Execution, NamedRoot, NetworkState, RightsSummary};
 
 /// The sandbox in plain words, by its tier; nothing while no worker has started.
@@ -24,6 +25,21 @@ pub(crate) fn plain(rights: &RightsSummary) -> String {
         words.push("secrets hidden".to_owned());
     }
     words.join(" · ")
+}
+
+/// Rights in a few words, with paths as they are in the project: `writes src, net on`.
+pub(crate) fn brief(rights: &RightsSummary, project: &WirePath) -> String {
+    let name = |root: &NamedRoot| match root {
+        NamedRoot::Project => Some("the project".to_owned()),
+        NamedRoot::Temp | NamedRoot::Caches => None,
+        NamedRoot::Path(path) => {
+            let inside = path.as_path().strip_prefix(project.as_path());
+            Some(inside.map_or_else(|_| path.to_string(), |inside| inside.display().to_string()))
+        }
+    };
+    let roots: Vec<_> = rights.write.iter().filter_map(name).collect();
+    let net = if rights.net == NetworkState::Off { String::new() } else { format!(", net {}", rights.net) };
+    if roots.is_empty() { format!("read-only{net}") } else { format!("writes {}{net}", roots.join(", ")) }
 }
 
 /// Rights of an event in plain words; the sentence of an older schema as it is.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use ipc::id::{AgentId, CallId};
 
-use super::{Block, Call, Look, Outgoing, Part, Reply, Session, Transcript, Turn};
+use super::{Block, Call, Ended, Look, Outgoing, Part, Reply, Session, Transcript, Turn};
 use crate::text::SafeText;
 
 /// Everything that one agent has said and done, and what is true of it now.
@@ -19,6 +19,10 @@ pub(crate) struct AgentView {
     pub reply: Reply,
     /// Messages to it that wait for its turn to end.
     pub queue: VecDeque<Outgoing>,
+    /// The task of a sub-agent, in its parent's words.
+    pub task: Option<String>,
+    /// The end of a sub-agent that is over.
+    pub ended: Option<Ended>,
 }
 
 impl AgentView {
@@ -31,6 +35,8 @@ impl AgentView {
             calls: BTreeMap::new(),
             reply: Reply::default(),
             queue: VecDeque::new(),
+            task: None,
+            ended: None,
         }
     }
 
@@ -43,9 +49,12 @@ impl AgentView {
 /// The views of all agents. The session's first agent has one from the start, so that there always is one to show.
 #[derive(Debug)]
 pub(crate) struct Agents {
+    first_id: AgentId,
     first: AgentView,
     others: BTreeMap<AgentId, AgentView>,
     shown: AgentId,
+    /// The one that the list's keys are about.
+    selected: AgentId,
     /// The state that another agent's view starts with.
     start: Session,
 }
@@ -53,7 +62,14 @@ pub(crate) struct Agents {
 impl Agents {
     /// The views before the first event: that of the first agent, which is shown.
     pub(crate) fn new(start: Session) -> Self {
-        Self { first: AgentView::new(start.clone()), others: BTreeMap::new(), shown: AgentId::root(), start }
+        Self {
+            first_id: AgentId::root(),
+            first: AgentView::new(start.clone()),
+            others: BTreeMap::new(),
+            shown: AgentId::root(),
+            selected: AgentId::root(),
+            start,
+        }
     }
 
     /// The agent whose view is shown: what is typed is for it.
@@ -79,10 +95,19 @@ impl Agents {
         self.others.entry(agent.clone()).or_insert_with(|| AgentView::new(self.start.clone()))
     }
 
-    /// The views of the agents that are nobody's sub-agents.
-    pub(crate) fn top_level(&self) -> impl Iterator<Item = &AgentView> {
-        let others = self.others.iter().filter(|(agent, _)| agent.is_top_level());
-        std::iter::once(&self.first).chain(others.map(|(_, view)| view))
+    /// Every agent with its view.
+    pub(crate) fn each(&self) -> impl Iterator<Item = (&AgentId, &AgentView)> {
+        std::iter::once((&self.first_id, &self.first)).chain(&self.others)
+    }
+
+    /// The agent that the list's keys are about.
+    pub(crate) const fn selected(&self) -> &AgentId {
+        &self.selected
+    }
+
+    /// Has the list's keys be about another agent.
+    pub(crate) fn point_at(&mut self, agent: AgentId) {
+        self.selected = agent;
     }
 
     /// Every view.

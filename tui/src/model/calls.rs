@@ -1,6 +1,5 @@
 //! Tool calls, as they are shown.
 
-use ipc::denial::Denial;
 use ipc::event::ToolCallStatus;
 use serde_json::Value;
 use similar::TextDiff;
@@ -33,10 +32,6 @@ pub(crate) struct Call {
     summary: ToolSummary,
     /// True if its approval was denied: a line tells a person why, and its result tells the model the same.
     pub refused: bool,
-    /// The sentences for the model about what was denied: a card tells a person the same.
-    denied: Vec<String>,
-    /// The rights that they end with.
-    rights: String,
 }
 
 impl Call {
@@ -44,14 +39,7 @@ impl Call {
     pub(crate) fn started(name: &str, input: &str) -> (Self, Block) {
         let summary = ToolSummary::new(name, input);
         let input: Value = serde_json::from_str(input).unwrap_or(Value::Null);
-        let call = Self {
-            block: 0,
-            name: name.to_owned(),
-            summary,
-            refused: false,
-            denied: Vec::new(),
-            rights: String::new(),
-        };
+        let call = Self { block: 0, name: name.to_owned(), summary, refused: false };
         let mut parts = vec![Part::new(call.head('→', ""), Look::Tool)];
         parts.extend(detail(name, &input));
         // What it prints goes to the last part.
@@ -64,25 +52,16 @@ impl Call {
         &self.name
     }
 
+    /// The call in one line.
+    pub(crate) fn summary(&self) -> String {
+        self.summary.one_line()
+    }
+
     /// The command, of a call that runs one.
     pub(crate) fn command(&self) -> Option<&str> {
         let is_shown =
             |object: &&str| self.name == "shell_exec" && !object.is_empty() && !object.contains('\n');
         Some(self.summary.object()).filter(is_shown)
-    }
-
-    /// Remembers a denial that a card tells.
-    pub(crate) fn told(&mut self, denial: &Denial, rights: &str) {
-        self.denied.push(denial.to_string());
-        rights.clone_into(&mut self.rights);
-    }
-
-    /// The result of a call, without the end that tells the model what the cards tell a person. Only exactly that end goes:
-    /// no command can hide what it printed.
-    fn apart_from_cards<'a>(&self, content: &'a str) -> &'a str {
-        let told = format!("{}. Your rights: {}", self.denied.join(".\n"), self.rights);
-        let rest = content.strip_suffix(&told).filter(|_| !self.denied.is_empty());
-        rest.map_or(content, |rest| rest.strip_suffix('\n').unwrap_or(rest))
     }
 
     /// Shows what it printed.
@@ -93,7 +72,14 @@ impl Call {
         }
     }
 
-    /// Shows how it ended, and what the model is told.
+    /// A result without its last bytes, which tell the model what the cards of its denials tell a person.
+    pub(crate) fn without_explanation(content: &str, explanation_bytes: Option<u64>) -> &str {
+        let bytes = usize::try_from(explanation_bytes.unwrap_or(0)).ok();
+        let rest = bytes.and_then(|bytes| content.get(..content.len().checked_sub(bytes)?));
+        rest.unwrap_or(content)
+    }
+
+    /// Shows how it ended, and its result; the cards of its denials are shown already.
     pub(crate) fn finished(
         &self,
         block: &mut Block,
@@ -111,9 +97,10 @@ impl Call {
             head.replace(self.head(mark, &ending), look);
         }
         // A change was shown as a diff, and what was read is the model's to read; failures and commands are for people.
-        let content =
-            if self.refused || done && self.changes_files() { "" } else { self.apart_from_cards(content) };
-        let fold = if done && self.name != "shell_exec" { Fold::Head(0) } else { Fold::Tail(OUTPUT) };
+        let content = if self.refused || done && self.changes_files() { "" } else { content };
+        // A sub-agent's end has a line of its own, and its transcript a view.
+        let is_told = self.name == "spawn_agent" || done && self.name != "shell_exec";
+        let fold = if is_told { Fold::Head(0) } else { Fold::Tail(OUTPUT) };
         if let Some(output) = block.parts.last_mut() {
             *output = Part::new(SafeText::exact(content), Look::Output).folded(fold);
         }

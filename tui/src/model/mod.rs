@@ -12,6 +12,7 @@ mod part;
 mod screen;
 mod session;
 mod transcript;
+mod tree;
 mod turn;
 mod written;
 
@@ -32,6 +33,7 @@ pub(crate) use screen::Areas;
 pub use screen::is_tiny;
 pub(crate) use session::{Pending, Session};
 pub(crate) use transcript::Transcript;
+pub(crate) use tree::{Ended, TreeLine};
 pub(crate) use turn::{Doing, Turn, account, summary, tells_apart};
 pub(crate) use written::Written;
 
@@ -73,6 +75,8 @@ pub(crate) enum Mode {
     Insert,
     /// Text for a command.
     Command,
+    /// The list of agents.
+    Agents,
 }
 
 /// The blocks that the reply that is being received goes on in.

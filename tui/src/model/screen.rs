@@ -21,6 +21,8 @@ pub const fn is_tiny((width, height): (u16, u16)) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Areas {
     pub transcript: Rect,
+    /// The list of agents: beside the transcript, or instead of it where there is little room.
+    pub tree: Option<Rect>,
     /// The messages that wait.
     pub queue: Rect,
     /// The line above the prompt.
@@ -50,8 +52,12 @@ impl Areas {
             card_area(card, &model.start.keymap, room)
         });
         // What led to a request stands above it.
-        let above = card.map_or(rest.height, |card| rest.height.min(card.y.saturating_sub(rest.y)));
-        Self { transcript: Rect { height: above, ..rest }, queue, rule, prompt, status, card }
+        rest.height = card.map_or(rest.height, |card| rest.height.min(card.y.saturating_sub(rest.y)));
+        let tree = match model.tree_columns(screen.width) {
+            Some(columns) => Some(right(&mut rest, columns)),
+            None => model.walks_tree().then_some(rest),
+        };
+        Self { transcript: rest, tree, queue, rule, prompt, status, card }
     }
 
     /// What is where on the model's own screen.
@@ -65,6 +71,13 @@ fn card_area(card: &Card, keymap: &Keymap, mut room: Rect) -> Rect {
     let frame = card.frame_rows(keymap, (room.width, room.height));
     let wanted = if card.whole { room.height } else { text.saturating_add(frame) };
     bottom(&mut room, wanted)
+}
+
+/// Takes so many columns from the right of an area, or as many as there are.
+fn right(area: &mut Rect, columns: u16) -> Rect {
+    let columns = columns.min(area.width);
+    area.width -= columns;
+    Rect { x: area.x + area.width, width: columns, ..*area }
 }
 
 /// Takes so many rows from the bottom of an area, or as many as there are.

@@ -33,6 +33,8 @@ pub(crate) enum Doing {
     Answering,
     /// Tools run.
     Working,
+    /// A call that may write waits for another agent.
+    AwaitingWriteTurn,
     /// Waits until the model is asked again.
     BackingOff {
         /// When that will be.
@@ -49,6 +51,7 @@ impl Doing {
             Self::Thinking => since("thinking"),
             Self::Answering => since("answering"),
             Self::Working => since("working"),
+            Self::AwaitingWriteTurn => since("waiting to write"),
             Self::BackingOff { until } => {
                 format!("trying again in {} s", until.since(now).as_millis().div_ceil(1000))
             }

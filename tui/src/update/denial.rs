@@ -1,7 +1,9 @@
 //! A denial that explains itself.
 
 use ipc::denial::{Denial, Grade, Layer};
+use ipc::event::Recorded;
 use ipc::id::{AgentId, CallId};
+use ipc::missing_right::{ClosedBy, MissingRight};
 
 use crate::model::{AgentView, Block, Call, Look, Part};
 use crate::text::SafeText;
@@ -20,8 +22,8 @@ pub(super) fn show(view: &mut AgentView, agent: &AgentId, call: CallId, denial: 
     let mut facts = Vec::new();
     facts.extend(known.and_then(Call::command).map(|command| ("command", command.to_owned())));
     facts.push(("tried", format!("{} {}   ({}{errno})", denial.operation, denial.object, denial.layer)));
-    facts.push(("missing", denial.missing_right.clone()));
-    facts.extend(denial.grant.as_ref().map(|grant| ("to allow", here(grant))));
+    facts.push(("missing", denial.missing_right.to_string()));
+    facts.extend(denial.grant.as_ref().map(|grant| ("to allow", here(grant, &denial.missing_right))));
     let head = SafeText::line(&format!(" ✗ {sure}   {tool}#{call}{who} "));
     let mut parts = vec![Part::new(head, Look::Denial)];
     let fact =
@@ -30,11 +32,12 @@ pub(super) fn show(view: &mut AgentView, agent: &AgentId, call: CallId, denial: 
     view.transcript.push(Block::of(parts));
 }
 
-/// The flags of a grant as a command that can be typed here, where there is one.
-fn here(grant: &str) -> String {
-    match grant {
-        "--net on" | "--mode auto" => format!(":{}", grant.trim_start_matches('-')),
-        flags => format!("start with {flags}"),
+/// A command that can be typed here, where there is one; else the flags of the grant.
+fn here(grant: &str, missing_right: &Recorded<MissingRight>) -> String {
+    match missing_right.value() {
+        Some(MissingRight::Network) => ":net on".to_owned(),
+        Some(MissingRight::Write { closed_by: Some(ClosedBy::Mode), .. }) => ":mode auto".to_owned(),
+        _ => format!("start with {grant}"),
     }
 }
 

@@ -88,7 +88,13 @@ fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> 
     let view = model.agents.of(&event.agent);
     match event.kind {
         EventKind::SessionStarted(started) => session_started(view, started),
-        EventKind::UserMessage { text, images } => user_message(view, now, &text, &images),
+        EventKind::UserMessage { text, images } => {
+            let begins = event.agent.is_top_level() && !view.turn.is_running();
+            user_message(view, now, &text, &images);
+            if begins {
+                model.agents.forget_ended();
+            }
+        }
         EventKind::ContextAdded { source, .. } if !is_our_own(&source) => {
             view.say(Look::Notice, &format!("read {source}"));
         }
@@ -99,23 +105,27 @@ fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> 
         EventKind::AssistantMessage(message) => assistant_message(view, message),
         EventKind::ModelFailed { message, retry_in_ms, .. } => model_failed(view, now, &message, retry_in_ms),
         EventKind::ToolCallStarted { call, name, input, .. } => call_started(view, call, &name, input.get()),
-        EventKind::ToolCallFinished { call, status, content, duration_ms, .. } => {
+        EventKind::ToolCallFinished { call, status, content, explanation_bytes, duration_ms, .. } => {
             if let Some(call) = view.calls.remove(&call)
                 && let Some(block) = view.transcript.block_mut(call.block)
             {
-                call.finished(block, status, &content, duration_ms);
+                let content = Call::without_explanation(&content, explanation_bytes);
+                call.finished(block, status, content, duration_ms);
             }
         }
-        EventKind::Denied { call: Some(call), denial, rights } => {
-            denial::show(view, &event.agent, call, &denial);
-            if let Some(call) = view.calls.get_mut(&call) {
-                call.told(&denial, &rights.to_string());
-            }
-        }
+        EventKind::Denied { call: Some(call), denial, .. } => denial::show(view, &event.agent, call, &denial),
         EventKind::Denied { call: None, denial, .. } => {
             view.say(Look::Notice, &format!("agent {}, beside its calls: {denial}", event.agent));
         }
         EventKind::TurnFinished(turn) => turns::finished(model, &event.agent, &turn, actions),
+        EventKind::SubAgentSpawned(spawned) => {
+            view.say(Look::Notice, &spawned.to_string());
+            model.agents.of(&spawned.agent).started(now, &spawned, &model.start.project);
+        }
+        EventKind::SubAgentResult(result) => {
+            view.say(Look::Notice, &result.to_string());
+            model.agents.of(&result.agent).ended(&result);
+        }
         EventKind::Result(result) => over(model, &result),
         other => return state_changed(view, now, other),
     }
@@ -158,9 +168,14 @@ fn state_changed(view: &mut AgentView, now: Moment, kind: EventKind) -> bool {
             }
             view.say(Look::Notice, &message);
         }
-        EventKind::SubAgentSpawned(spawned) => view.say(Look::Notice, &spawned.to_string()),
-        EventKind::SubAgentResult(result) => view.say(Look::Notice, &result.to_string()),
-        EventKind::WriteTurnAwaited(waits) => view.say(Look::Notice, &waits.to_string()),
+        EventKind::WriteTurnAwaited(waits) => {
+            view.turn.doing = Doing::AwaitingWriteTurn;
+            view.say(Look::Notice, &waits.to_string());
+        }
+        EventKind::WriteTurnTaken(taken) => {
+            view.turn.doing = Doing::Working;
+            view.say(Look::Notice, &taken.to_string());
+        }
         EventKind::Restored { places, .. } => restored(view, &places),
         EventKind::ChangeSet { files, patch } => {
             let patch = patch.map(|patch| format!(" · patch: {patch}")).unwrap_or_default();

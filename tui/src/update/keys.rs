@@ -3,7 +3,7 @@
 use crossterm::event::{KeyEvent, KeyEventKind};
 use ipc::frontend::UserActionKind;
 
-use super::{approval, aside, editing, help, tell, turns, typed};
+use super::{approval, aside, editing, help, tell, tree, turns, typed};
 use crate::card::Card;
 use crate::commands::{Command, KeyMode};
 use crate::keymap::Key;
@@ -25,6 +25,7 @@ pub(super) fn key(model: &mut Model, at: Moment, event: KeyEvent, actions: &mut 
         Mode::Normal => KeyMode::Normal,
         Mode::Insert => KeyMode::Insert,
         Mode::Command => KeyMode::Command,
+        Mode::Agents => KeyMode::Agents,
     };
     match (model.start.keymap.command(mode, key), key.text()) {
         (Some(command), _) => perform(model, at, command, actions),
@@ -55,7 +56,7 @@ pub(super) fn paste(model: &mut Model, text: &str) -> bool {
     let pasted = if let Some(editor) = card.and_then(Card::editor_mut) {
         editor.paste(text)
     } else {
-        if model.mode == Mode::Normal {
+        if matches!(model.mode, Mode::Normal | Mode::Agents) {
             model.mode = Mode::Insert;
         }
         writing(model).paste(text)
@@ -69,7 +70,7 @@ pub(super) fn paste(model: &mut Model, text: &str) -> bool {
 const fn writing(model: &mut Model) -> &mut Editor {
     match model.mode {
         Mode::Command => &mut model.line,
-        Mode::Normal | Mode::Insert => &mut model.prompt,
+        Mode::Normal | Mode::Insert | Mode::Agents => &mut model.prompt,
     }
 }
 
@@ -92,6 +93,9 @@ fn perform(model: &mut Model, at: Moment, command: Command, actions: &mut Vec<Ac
         // There is nothing left to go to in the prompt.
         return model.agents.shown_mut().transcript.follow();
     }
+    if model.mode == Mode::Agents {
+        return tree::walk(model, command, actions);
+    }
     if model.mode != Mode::Normal && editing::edit(writing(model), command) {
         return;
     }
@@ -109,6 +113,9 @@ fn perform(model: &mut Model, at: Moment, command: Command, actions: &mut Vec<Ac
         Command::Repaint => actions.push(Action::Repaint),
         Command::Quit => quit(model, actions),
         Command::Help => help::show(model),
+        Command::Agents => tree::open(model),
+        Command::PreviousAgent => tree::show_beside(model, -1),
+        Command::NextAgent => tree::show_beside(model, 1),
         Command::FoldThinking => unfolded(model).thinking ^= true,
         Command::FoldOutput => unfolded(model).output ^= true,
         other => scroll(model, other),
@@ -143,6 +150,10 @@ fn submit(model: &mut Model, at: Moment, actions: &mut Vec<Action>) {
     if aside::take(model, &text, actions) {
         return model.history.add(&text);
     }
+    if let Some(why) = tree::takes_nothing(model) {
+        model.prompt = Editor::with(text);
+        return model.say(Look::Error, &why);
+    }
     send(model, at, text, actions);
 }
 
@@ -174,7 +185,7 @@ fn leave(model: &mut Model, actions: &mut Vec<Action>) {
         Mode::Insert if model.prompt.is_empty() && model.agents.shown().turn.is_running() => {
             turns::interrupt(model, actions);
         }
-        Mode::Insert | Mode::Normal => model.mode = Mode::Normal,
+        Mode::Insert | Mode::Normal | Mode::Agents => model.mode = Mode::Normal,
     }
 }
 

@@ -7,6 +7,7 @@ mod editing;
 mod events;
 mod help;
 mod keys;
+mod tree;
 mod turns;
 mod typed;
 
@@ -59,8 +60,10 @@ pub fn next_tick(model: &Model, now: Moment) -> Option<Duration> {
     let opens = card.and_then(|card| card.opens_at(now)).map(|opens| opens.since(now));
     let remaining = card.map(|card| card.remaining(now)).filter(|remaining| !remaining.is_zero());
     let turn = &model.agents.shown().turn;
-    let elapsed = turn.began.map(|began| now.since(began));
-    let attempt = elapsed.and_then(|_| turn.doing.remaining(now));
+    // The list counts the seconds of all of them.
+    let began = if model.tree_shows() { model.agents.began() } else { turn.began };
+    let elapsed = began.map(|began| now.since(began));
+    let attempt = turn.began.and_then(|_| turn.doing.remaining(now));
     // Countdowns show whole seconds that are left, the turn whole seconds that are gone.
     let countdown = [remaining, attempt].into_iter().flatten().map(past_whole_second).min();
     let count = elapsed.map(|elapsed| Duration::from_secs(elapsed.as_secs() + 1).saturating_sub(elapsed));
@@ -73,7 +76,8 @@ fn past_whole_second(remaining: Duration) -> Duration {
 }
 
 fn changes_by_itself(model: &Model) -> bool {
-    model.agents.shown().turn.is_running() || !model.cards.is_empty()
+    let turns = model.tree_shows() && model.agents.began().is_some();
+    turns || model.agents.shown().turn.is_running() || !model.cards.is_empty()
 }
 
 fn wheel(model: &mut Model, notches: i16) -> bool {

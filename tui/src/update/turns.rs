@@ -21,10 +21,15 @@ fn send_to(model: &mut Model, agent: &AgentId, (at, message): (Moment, Outgoing)
         return model.say(Look::Error, "the session is over; :q leaves");
     }
     let view = model.agents.of(agent);
-    if view.turn.is_running() {
+    // A sub-agent has one turn, and reads with its next request what is said to it meanwhile.
+    if view.turn.is_running() && agent.is_top_level() {
         view.queue.push_back(message);
     } else {
-        view.turn.begin(at);
+        if view.turn.is_running() {
+            view.say(Look::Notice, "it reads this with its next request");
+        } else {
+            view.turn.begin(at);
+        }
         let Outgoing { text, images } = message;
         actions.push(Action::User(agent.clone(), UserActionKind::Prompt { text, images }));
     }

@@ -6,6 +6,7 @@ mod prompt;
 mod rows;
 mod status;
 mod theme;
+mod tree;
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -37,6 +38,9 @@ pub fn view(model: &Model, frame: &mut Frame<'_>) -> Shown {
     }
     let areas = Areas::of(model, screen);
     transcript(model, &mut Pane::new(frame.buffer_mut(), areas.transcript), theme);
+    if let Some(area) = areas.tree {
+        tree::tree(model, &mut Pane::new(frame.buffer_mut(), area), theme);
+    }
     prompt::queue(model, &mut Pane::new(frame.buffer_mut(), areas.queue), theme);
     prompt::rule(model, &areas, &mut Pane::new(frame.buffer_mut(), areas.rule), theme);
     let mut caret = prompt::prompt(model, &mut Pane::new(frame.buffer_mut(), areas.prompt), theme);

@@ -40,8 +40,12 @@ fn activity(model: &Model, areas: &Areas) -> String {
         words.push_str(if words.is_empty() { "" } else { " · " });
         words.push_str(more);
     };
+    if model.agents.each().count() > 1 {
+        // Messages are for the one that is shown. Writing to a string cannot fail.
+        let _ = write!(words, "agent {}", model.agents.shown_id());
+    }
     if !model.cards.is_empty() {
-        words.push_str("waiting for your answer");
+        add(&mut words, "waiting for your answer");
     } else if let Some(began) = view.turn.began {
         let interrupt = model.start.keymap.hint(KeyMode::Normal, Command::Interrupt);
         let doing = if view.turn.interrupted {
@@ -49,10 +53,11 @@ fn activity(model: &Model, areas: &Areas) -> String {
         } else {
             view.turn.doing.words(began, model.now)
         };
-        // Writing to a string cannot fail.
-        let _ = write!(words, "{doing} · {interrupt} interrupts");
+        add(&mut words, &format!("{doing} · {interrupt} interrupts"));
     } else if model.over {
-        words.push_str("the session is over · :q leaves");
+        add(&mut words, "the session is over · :q leaves");
+    } else if view.ended.is_some() {
+        add(&mut words, "it is over");
     }
     for image in &model.attached {
         add(&mut words, &format!("{image} goes with the next message"));
@@ -73,7 +78,7 @@ fn below(model: &Model, areas: &Areas) -> String {
     let more = if rows == MOST_BELOW { "+" } else { "" };
     let lines = if rows == 1 { "line" } else { "lines" };
     let key = match model.mode {
-        Mode::Normal => model.start.keymap.hint(KeyMode::Normal, Command::Bottom),
+        Mode::Normal | Mode::Agents => model.start.keymap.hint(KeyMode::Normal, Command::Bottom),
         Mode::Insert => model.start.keymap.hint(KeyMode::Insert, Command::LineEnd),
         Mode::Command => String::new(),
     };
@@ -85,12 +90,13 @@ fn below(model: &Model, areas: &Areas) -> String {
 pub(super) fn prompt(model: &Model, pane: &mut Pane<'_>, theme: Theme) -> Option<(u16, u16)> {
     let (mark, editor) = match model.mode {
         Mode::Command => (":", &model.line),
-        Mode::Insert | Mode::Normal => ("› ", &model.prompt),
+        Mode::Insert | Mode::Normal | Mode::Agents => ("› ", &model.prompt),
     };
-    let style = if model.mode == Mode::Normal { theme.dim() } else { Style::new() };
+    let writes = matches!(model.mode, Mode::Command | Mode::Insert);
+    let style = if writes { Style::new() } else { theme.dim() };
     let left = pane.put(0, 0, mark, theme.strong());
     let caret = written(pane, (left, 0), editor, pane.height(), style);
-    caret.filter(|_| model.mode != Mode::Normal)
+    caret.filter(|_| writes)
 }
 
 /// An editor in one row of a pane; says where the caret is on the screen.

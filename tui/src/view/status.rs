@@ -18,6 +18,7 @@ pub(super) fn status(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
         Mode::Normal => (" NORMAL ", theme.mode(model.mode)),
         Mode::Insert => (" INSERT ", theme.mode(model.mode)),
         Mode::Command => (" COMMAND ", theme.mode(model.mode)),
+        Mode::Agents => (" AGENTS ", theme.mode(model.mode)),
     };
     let mut x = pane.put(0, 0, word, style);
     let net = if model.agents.shown().session.net == Network::On { theme.open() } else { Style::new() };
@@ -70,12 +71,12 @@ fn pieces(model: &Model) -> Pieces {
 
 /// The accounts of the turn and of the session. What a sub-agent spends is part of its parent's account.
 fn accounts(model: &Model) -> (Account, Account) {
-    let turn = model.agents.shown().turn.account;
+    let turn = model.agents.of_turn(model.agents.shown_id());
     let mut all = Account::default();
-    for view in model.agents.top_level() {
+    for (agent, view) in model.agents.each().filter(|(agent, _)| agent.is_top_level()) {
         all += view.session.account;
         if view.turn.is_running() {
-            all += view.turn.account;
+            all += model.agents.of_turn(agent);
         }
     }
     (turn, all)

@@ -104,7 +104,7 @@ impl Theme {
     /// The word for the mode.
     pub(super) fn mode(self, mode: Mode) -> Style {
         self.loud(match mode {
-            Mode::Normal => NORMAL,
+            Mode::Normal | Mode::Agents => NORMAL,
             Mode::Insert => INSERT,
             Mode::Command => COMMAND,
         })

@@ -139,12 +139,23 @@ impl Seat {
     }
 
     pub(crate) fn finish(&mut self, call: u64, status: ToolCallStatus, content: &str) {
-        let (content, tool_use) = (content.to_owned(), "t".into());
+        self.finish_explained(call, status, (content, ""));
+    }
+
+    pub(crate) fn finish_explained(
+        &mut self,
+        call: u64,
+        status: ToolCallStatus,
+        (said, explanation): (&str, &str),
+    ) {
+        let explanation_bytes = u64::try_from(explanation.len()).ok().filter(|bytes| *bytes > 0);
+        let (content, tool_use) = (format!("{said}{explanation}"), "t".into());
         self.log(EventKind::ToolCallFinished {
             call: CallId(call),
             tool_use,
             status,
             content,
+            explanation_bytes,
             duration_ms: 12,
             diffs: vec![],
             diffs_left_out: false,
@@ -197,7 +208,7 @@ pub(crate) fn denial() -> EventKind {
             operation: Operation::Write,
             object: Object::Path("/etc/probe".into()),
             program: None,
-            missing_right: "write /etc/probe".to_owned(),
+            missing_right: ipc::missing_right::MissingRight::write(&"/etc/probe".into()).into(),
             grant: Some("--write /etc/probe".to_owned()),
             grade: Grade::Likely,
             errno: Some(13),

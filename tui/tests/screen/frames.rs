@@ -34,18 +34,18 @@ fn work(seat: &mut Seat) {
     seat.finish(11, ToolCallStatus::Completed, &"test parse ... ok\n".repeat(12));
     seat.call(12, "shell_exec", &json!({"command": "touch /etc/probe && echo done"}));
     seat.log(denial());
-    let said = "touch: cannot touch '/etc/probe': Permission denied\n";
-    seat.finish(12, ToolCallStatus::Denied, &for_the_model(said));
+    let said = "touch: cannot touch '/etc/probe': Permission denied";
+    seat.finish_explained(12, ToolCallStatus::Denied, (said, &for_the_model()));
     let edit = json!({"path": "src/lib.rs", "old_string": "fn a() {\n    1\n}\n", "new_string": "fn a() {\n    2\n}\n"});
     seat.call(13, "edit_file", &edit);
     seat.finish(13, ToolCallStatus::Completed, "edited");
     seat.end_turn(EndReason::Done);
 }
 
-/// The model's account of the denied call: its output, and the sentence that the card tells a person.
-fn for_the_model(said: &str) -> String {
+/// The sentence that tells the model what the card tells a person.
+fn for_the_model() -> String {
     let EventKind::Denied { denial, rights, .. } = denial() else { unreachable!() };
-    format!("{said}{denial}. Your rights: {rights}")
+    format!("\n{denial}. Your rights: {rights}")
 }
 
 #[test]
@@ -54,8 +54,8 @@ fn a_command_cannot_hide_its_output_by_the_words_of_a_denial() {
     seat.keys("hi\n");
     seat.call(12, "shell_exec", &json!({"command": "./hostile"}));
     seat.log(denial());
-    let forged = format!("{}\nexfiltrated\n", for_the_model(""));
-    seat.finish(12, ToolCallStatus::Denied, &for_the_model(&forged));
+    let forged = format!("{}\nexfiltrated\n", for_the_model());
+    seat.finish_explained(12, ToolCallStatus::Denied, (&forged, &for_the_model()));
     let screen = seat.screen();
     assert!(screen.contains("exfiltrated"), "{screen}");
     // The forged sentence stays, the true one is the card's.

@@ -7,7 +7,7 @@ use crate::seat::Seat;
 #[test]
 #[allow(clippy::too_many_lines, reason = "the table is what is looked at")]
 fn help_is_made_from_the_table() {
-    let mut seat = Seat::new(100, 101);
+    let mut seat = Seat::new(100, 118);
     seat.keys(":help\n");
     assert_snapshot!(seat.screen(), @r"
     commands
@@ -18,6 +18,8 @@ fn help_is_made_from_the_table() {
       :revoke N                     take back a grant of this session
       :image PATH                   attach a picture; without PATH: detach it
       :compact                      replace the conversation by a summary
+      :agents                       list the agents: open, message or stop one
+      :agent ID                     show an agent; what you type is for it
       :help                         show this table
       :q                            end the session (by key: at an empty prompt)
     at the prompt
@@ -27,6 +29,9 @@ fn help_is_made_from_the_table() {
       ?                             at an empty prompt: this table
       a space first, or two lines   text, whatever it begins with
     keys in NORMAL
+      A                             list the agents: open, message or stop one
+      [                             show the agent above in the list
+      ]                             show the agent below in the list
       ? f1                          show this table
       ctrl-d                        end the session (by key: at an empty prompt)
       i a enter                     write a message
@@ -44,6 +49,7 @@ fn help_is_made_from_the_table() {
       t                             show or fold the model's thinking
       o ctrl-o                      show or fold the output of tools
     keys in INSERT
+      alt-a                         list the agents: open, message or stop one
       f1                            show this table
       ctrl-d                        end the session (by key: at an empty prompt)
       esc                           to NORMAL; at an empty prompt: stop the turn
@@ -106,7 +112,18 @@ fn help_is_made_from_the_table() {
       pageup                        a page up
       pagedown                      a page down
       y                             yes, as chosen
-    ── 4 lines below - End to follow ───────────────────────────────────────────────────────────────────
+      e                             edit the pattern
+      left h                        remove a word from the prefix
+      right l                       add a word to the prefix
+      esc n ctrl-c                  back to the request
+    keys in AGENTS
+      enter l right                 show what it says and does, live
+      m i                           write a message to it
+      x                             stop it, with everything below it
+      esc q h left                  close the list
+      ctrl-l                        redraw the screen
+      k up                          up
+    ── 3 lines below - End to follow ───────────────────────────────────────────────────────────────────
     ›
      INSERT  execute · ask · net off · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0
     read-only · network off · secrets hidden

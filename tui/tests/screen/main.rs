@@ -13,4 +13,5 @@ mod hostile;
 mod seat;
 mod sources;
 mod sub_agents;
+mod tree;
 mod writing;

@@ -18,6 +18,7 @@ pub(crate) fn spawn(task: &str) -> AgentRightsApprovalParams {
         agent: AgentId::root(),
         call_id: CallId(11),
         task: task.to_owned(),
+        role: None,
         access: AgentAccess::Write,
         write: write.clone(),
         network: Network::On,

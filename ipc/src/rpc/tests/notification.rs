@@ -148,6 +148,7 @@ fn agents() -> Vec<Sample> {
         ("sub_agent_spawned", spawned, json!({"max_steps": 3})),
         ("sub_agent_result", ended, json!({"message": "m", "files": ["a"]})),
         ("write_turn_awaited", json!({"call": 1, "holders": ["1.1"]}), json!({})),
+        ("write_turn_taken", json!({"call": 1, "waited_ms": 20}), json!({})),
         ("model_changed", json!({"from": "a", "to": "b", "new_context": true}), json!({})),
     ]
 }

@@ -8,11 +8,13 @@ use serde_json::{Value as Json, json};
 
 use crate::args::ConfigArgs;
 use crate::config::{
-    Binding, Effective, Element, Ignored, KEYS, Key, Kind, Layer, Origin, Preset, Settled, Sources, Value,
+    Binding, Effective, Element, Ignored, KEYS, Key, Kind, Layer, Origin, Preset, RoleEntry, Settled,
+    Sources, Value,
 };
 use crate::exit::Exit;
 use crate::messages::tell;
 use crate::provider::catalogue::{self, Entry, Facts, Field};
+use crate::roles::Role;
 use crate::shell_word::shell_word;
 
 /// One line: a value, or one element of a list.
@@ -37,6 +39,7 @@ pub(super) fn run(sources: &Sources, args: &ConfigArgs) -> Exit {
     let mut rows: Vec<_> = effective.settled.iter().flat_map(of_key).chain(ignored).collect();
     rows.sort_by_key(|row| KEYS.iter().position(|key| key.name == row.name));
     rows.extend(effective.bindings.iter().map(of_binding));
+    rows.extend(effective.roles.iter().map(of_role));
     rows.extend(of_model(&effective));
     tell(&sources.notices(&effective, &flags));
     let printed = match args {
@@ -77,6 +80,21 @@ fn of_binding(binding: &Binding) -> Row {
         shown: format!("{:?}", rebinding.keys),
         json: json!(rebinding.keys),
         origin: binding.origin.clone(),
+        ignored: false,
+    }
+}
+
+fn of_role(entry: &RoleEntry) -> Row {
+    let RoleEntry { role: Role { name, description, prompt, writes, model, tools }, origin } = entry;
+    let access = if *writes { "write" } else { "read" };
+    let fields = json!({
+        "description": description, "prompt": prompt, "access": access, "model": model, "tools": tools,
+    });
+    Row {
+        name: format!("agents.{name}"),
+        shown: format!("{description:?} (access {access})"),
+        json: fields,
+        origin: origin.clone(),
         ignored: false,
     }
 }

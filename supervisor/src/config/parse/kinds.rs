@@ -39,7 +39,7 @@ pub(super) fn value(
 }
 
 const fn is_list(kind: Kind) -> bool {
-    matches!(kind, Kind::Choices(_) | Kind::Paths | Kind::Variables | Kind::Commands)
+    matches!(kind, Kind::Choices(_) | Kind::Paths | Kind::Variables | Kind::Commands | Kind::Names)
 }
 
 fn single(kind: Kind, item: &Item) -> Option<Value> {
@@ -57,7 +57,7 @@ fn single(kind: Kind, item: &Item) -> Option<Value> {
             let number = item.as_integer().and_then(|number| u64::try_from(number).ok());
             number.filter(|number| (least..=most).contains(number)).map(Value::Number)
         }
-        Kind::Choices(_) | Kind::Paths | Kind::Variables | Kind::Commands => None,
+        Kind::Choices(_) | Kind::Paths | Kind::Variables | Kind::Commands | Kind::Names => None,
     }
 }
 
@@ -91,6 +91,7 @@ fn words(kind: Kind, value: &Toml) -> Option<Vec<OsString>> {
     let word = value.as_str()?;
     let fits = match kind {
         Kind::Choices(known) => known.contains(&word),
+        Kind::Names => is_line(word),
         Kind::Paths => !word.is_empty() && word.len() <= LONGEST && !word.contains('\0'),
         Kind::Variables => {
             word.len() <= LONGEST && !word.contains('\0') && split_variable(word.as_ref()).is_some()
@@ -132,6 +133,7 @@ fn expected(kind: Kind) -> String {
         Kind::Choice(words) => format!("one of {}", quoted(words)),
         Kind::Choices(words) => format!("a list out of {}", quoted(words)),
         Kind::Paths => format!("a list of at most {MOST} paths, as in [\"a\", \"/b\", \"~/c\"]"),
+        Kind::Names => format!("a list of at most {MOST} names, as in [\"a\", \"b\"]"),
         Kind::Variables => format!("a list of at most {MOST} variables, as in [\"NAME\", \"NAME=VALUE\"]"),
         Kind::Commands => {
             format!(

@@ -57,6 +57,7 @@ impl Reader<'_> {
                 Some(key) => self.setting(key, at, item),
                 None if tables::NAMES.contains(&full.as_str()) => self.own_table(&full, at, item),
                 None if is_table(&full) => self.enter(&full, at, item),
+                None if prefix == "agents." && item.is_table_like() => self.role(name, at, item),
                 None => self.wrong(at, unknown(prefix, name)),
             }
         }

@@ -1,12 +1,14 @@
-//! The two tables whose keys the user chooses: `keys` and `models`, both the user's own alone.
+//! The tables whose keys the user chooses, all of them the user's own alone: `keys`, `models`, and a role in `agents`.
 
 use toml_edit::{Item, TableLike, Value as Toml};
 use tui::commands::KeyMode;
 use tui::keymap::{Keymap, KeymapError, Rebinding};
 
 use super::{Reader, Whose, only_the_users};
-use crate::config::layer::{Binding, ModelEntry};
+use crate::config::layer::{Binding, ModelEntry, RoleEntry};
+use crate::config::project_roles::unknown_tool;
 use crate::provider::catalogue::{Entry, Pattern};
+use crate::roles::{Draft, Field, MOST_ROLES};
 
 /// Their names.
 pub(super) const NAMES: [&str; 2] = ["keys", "models"];
@@ -48,6 +50,39 @@ impl Reader<'_> {
         }
         let origin = self.origin(at.unwrap_or_default());
         self.layer.models.push(ModelEntry { pattern: Pattern::new(model), entry, origin });
+    }
+
+    /// Reads the role of a name.
+    pub(super) fn role(&mut self, name: &str, at: Option<usize>, item: &Item) {
+        let full = format!("agents.{name}");
+        if self.whose == Whose::Projects {
+            return self.void(at, only_the_users(&shown(&full)));
+        }
+        let mut draft = Draft::default();
+        let mut fits = true;
+        for (field, at, item) in self.entries(&full, at, item) {
+            let value = field_of(&item).ok_or_else(|| "expected a text, or a list of texts".to_owned());
+            if let Err(why) = value.and_then(|value| draft.set(&field, value)) {
+                fits = false;
+                self.wrong(at, format!("`{}.{}`: {why}", shown(&full), shown(&field)));
+            }
+        }
+        if !fits {
+            return;
+        }
+        match draft.finish(name) {
+            Ok(_) if self.layer.roles.len() >= MOST_ROLES => {
+                self.wrong(at, format!("there are more than {MOST_ROLES} roles"));
+            }
+            Ok(role) => {
+                if let Some(why) = unknown_tool(&role) {
+                    return self.wrong(at, format!("`{}.tools`: {why}", shown(&full)));
+                }
+                let origin = self.origin(at.unwrap_or_default());
+                self.layer.roles.push(RoleEntry { role, origin });
+            }
+            Err(why) => self.wrong(at, why),
+        }
     }
 
     fn mode(&mut self, mode: &str, at: Option<usize>, item: &Item) {
@@ -100,6 +135,18 @@ fn is_to_blame(binding: &Binding, error: &KeymapError) -> bool {
             mode.as_str() == *other && keys.contains(key) && (command == first || command == second)
         }
         _ => Keymap::new(std::slice::from_ref(&binding.rebinding)).is_err_and(|found| found == *error),
+    }
+}
+
+/// A text, or a list of texts.
+fn field_of(item: &Item) -> Option<Field> {
+    match item.as_value()? {
+        Toml::String(text) => Some(Field::Text(text.value().clone())),
+        Toml::Array(list) => {
+            let names = list.iter().map(|name| name.as_str().map(str::to_owned));
+            names.collect::<Option<_>>().map(Field::List)
+        }
+        _ => None,
     }
 }
 

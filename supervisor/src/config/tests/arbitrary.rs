@@ -20,6 +20,7 @@ fn fitting(kind: Kind) -> BoxedStrategy<String> {
         Kind::Address => "[a-z]{1,8}".prop_map(|host| format!("\"https://{host}\"")).boxed(),
         Kind::Choice(words) => quoted(words),
         Kind::Choices(words) => list(quoted(words)),
+        Kind::Names => list(word()),
         Kind::Paths => list("/?[ab](/[ab]){0,2}".prop_map(|path| format!("{path:?}")).boxed()),
         Kind::Variables => list("[A-C](=[a-b])?".prop_map(|setting| format!("{setting:?}")).boxed()),
         Kind::Commands => list(quoted(&["make", "ls"]).prop_map(|word| format!("[{word}, \"x\"]")).boxed()),

@@ -16,6 +16,7 @@ fn row(key: &Key) -> String {
         Kind::Paths => "list of paths".to_owned(),
         Kind::Variables => "list of `NAME` or `NAME=VALUE`".to_owned(),
         Kind::Commands => "list of lists of words".to_owned(),
+        Kind::Names => "list of names".to_owned(),
         Kind::Count { least, most } => format!("number, {least} to {most}"),
         Kind::Time => "number, 0.001 to 31536000".to_owned(),
         Kind::Amount => "US dollars".to_owned(),

@@ -111,7 +111,7 @@ mod tests {
             operation: Operation::Read,
             object: Object::Shared("it".to_owned()),
             program: None,
-            missing_right: String::new(),
+            missing_right: ipc::missing_right::MissingRight::Accept.into(),
             grant: None,
             grade: Grade::Likely,
             errno: None,

@@ -199,6 +199,7 @@ impl Page {
             EventKind::SubAgentSpawned(spawned) => spawned.to_string(),
             EventKind::SubAgentResult(result) => result.to_string(),
             EventKind::WriteTurnAwaited(waits) => waits.to_string(),
+            EventKind::WriteTurnTaken(taken) => taken.to_string(),
             EventKind::Restored { places, .. } => restored(places),
             EventKind::ChangeSet { files, patch } => changes(files.len(), patch.as_ref()),
             EventKind::Result(result) => return self.result(event, result),

@@ -21,7 +21,7 @@ fn write_outside_is_proved_and_names_its_grant() {
     for errno in [EACCES, EPERM, EROFS, EXDEV] {
         let denial = explain(&auto(), Operation::Write, "/etc/x", errno).unwrap();
         assert_eq!((denial.layer, denial.grade, denial.errno), (Layer::Landlock, Grade::Proved, Some(errno)));
-        assert_eq!(denial.missing_right, "write /etc/x");
+        assert_eq!(denial.missing_right.to_string(), "write /etc/x");
         assert_eq!(denial.grant.as_deref(), Some("--write /etc/x"));
     }
 }

@@ -47,7 +47,7 @@ pub(super) fn first(standing: &Standing, call: &ShellExec, output: &str) -> Opti
 }
 
 pub(super) fn missing(standing: &Standing, command: &str, output: &str) -> Option<String> {
-    first(standing, &shell(command), output).map(|denial| denial.missing_right)
+    first(standing, &shell(command), output).map(|denial| denial.missing_right.to_string())
 }
 
 pub(super) fn full() -> Standing {
@@ -241,7 +241,7 @@ fn a_line_that_does_not_tell_of_a_write_takes_the_kernels_word() {
 fn read_only_project_is_a_matter_of_the_mode() {
     let denial = first(&deny(), &shell("touch x"), "touch: cannot touch 'x': Permission denied").unwrap();
     assert_eq!(
-        (denial.missing_right.as_str(), denial.grant.as_deref()),
+        (denial.missing_right.to_string().as_str(), denial.grant.as_deref()),
         ("write /home/me/p/x", Some("--mode auto"))
     );
 }
@@ -252,7 +252,7 @@ fn relative_names_begin_where_the_command_was() {
     let inside = ShellExec { cwd: Some("src/deep".into()), ..shell("touch ../x") };
     assert_eq!(first(&auto(), &inside, output), None);
     let outside = ShellExec { cwd: Some("/srv/a".into()), ..shell("touch ../x") };
-    assert_eq!(first(&auto(), &outside, output).unwrap().missing_right, "write /srv/x");
+    assert_eq!(first(&auto(), &outside, output).unwrap().missing_right.to_string(), "write /srv/x");
 }
 
 /// What was found there says that plain permissions would have refused it as well.
@@ -315,7 +315,7 @@ fn between_file_systems_nothing_is_moved_whoever_holds_them() {
         auto().likely(&shell("x"), &CommandResult { named, ..ended(CommandExit::Code(1), output) })
     };
     assert_eq!(on([1, 2]), []);
-    assert_eq!(on([1, 1])[0].missing_right, "write /srv/b");
+    assert_eq!(on([1, 1])[0].missing_right.to_string(), "write /srv/b");
 }
 
 #[test]
@@ -333,7 +333,7 @@ fn a_file_that_was_to_be_another_users_is_a_denial_for_root_alone() {
     let output = "chown: changing ownership of '/srv/x': Permission denied";
     assert_eq!(first(&auto(), &shell("x"), output), None);
     let root = Standing { machine: Machine::new(b"", Vec::new(), true).into(), ..auto() };
-    assert_eq!(first(&root, &shell("x"), output).unwrap().missing_right, "write /srv/x");
+    assert_eq!(first(&root, &shell("x"), output).unwrap().missing_right.to_string(), "write /srv/x");
 }
 
 #[test]
@@ -343,7 +343,7 @@ fn every_denial_of_an_output_is_told_once() {
         cat: /home/me/.ssh/id: Permission denied\n\
         curl: (6) Could not resolve host: example.org\n";
     let denials = all(&auto(), &shell("x"), CommandExit::Code(1), output);
-    let rights: Vec<_> = denials.iter().map(|denial| denial.missing_right.as_str()).collect();
+    let rights: Vec<_> = denials.iter().map(|denial| denial.missing_right.to_string()).collect();
     assert_eq!(rights, ["write /etc/a", "read /home/me/.ssh/id", "network"]);
     let complaint = |n| format!("touch: cannot touch '/srv/{n}/x': Permission denied\n");
     let many = (0..50).map(complaint).collect::<Vec<_>>().concat();

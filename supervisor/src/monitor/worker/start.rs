@@ -162,7 +162,7 @@ impl<'a> Starting<'a> {
     async fn started(&mut self) -> Result<(u32, RulesetReport), StartError> {
         match self.status.started().await? {
             Some(BrokerReport::Started { pid, ruleset }) => Ok((pid, ruleset)),
-            Some(BrokerReport::Failed { code, stage, detail }) => {
+            Some(BrokerReport::Failed { code, stage, detail, .. }) => {
                 Err(StartError::Sandbox { code, stage, detail })
             }
             None if self.origin == Origin::Spare => Err(StartError::SpareEnded),

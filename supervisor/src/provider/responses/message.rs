@@ -22,24 +22,30 @@ pub(super) fn serialise(message: &Message) -> Result<Option<Vec<u8>>, serde_json
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Item<'a> {
-    Message { role: &'static str, content: Vec<Part<'a>> },
+    Message { role: &'static str, content: Content<'a> },
     FunctionCall { call_id: &'a str, name: &'a str, arguments: &'a str },
-    FunctionCallOutput { call_id: &'a str, output: Output<'a> },
+    FunctionCallOutput { call_id: &'a str, output: Content<'a> },
 }
 
 /// A part of a message.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Part<'a> {
-    InputText { text: &'a str },
-    InputImage { image_url: String },
-    OutputText { text: &'a str },
+    InputText {
+        text: &'a str,
+    },
+    /// Servers that hold requests to the vendor's types want the detail, which the vendor's own can do without.
+    InputImage {
+        detail: &'static str,
+        image_url: String,
+    },
 }
 
-/// What a tool told: text alone, as every server takes it, or text and the pictures that belong to it.
+/// Text alone, as every server takes it, or text and the pictures that belong to it. Parts of a reply would need the id and the
+/// status that only this API's own replies have.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Output<'a> {
+enum Content<'a> {
     Text(&'a str),
     Parts(Vec<Part<'a>>),
 }
@@ -56,10 +62,10 @@ fn user_items(blocks: &[UserBlock]) -> Result<Vec<String>, serde_json::Error> {
             UserBlock::ToolResult { tool_use, content, is_error, images } => {
                 let text = messages::told(content, *is_error);
                 let output = match &images[..] {
-                    [] => Output::Text(&text),
+                    [] => Content::Text(&text),
                     images => {
                         let text = std::iter::once(Part::InputText { text: &text });
-                        Output::Parts(text.chain(images.iter().map(picture)).collect())
+                        Content::Parts(text.chain(images.iter().map(picture)).collect())
                     }
                 };
                 let call_id = tool_use.as_str();
@@ -68,13 +74,13 @@ fn user_items(blocks: &[UserBlock]) -> Result<Vec<String>, serde_json::Error> {
         }
     }
     if !parts.is_empty() {
-        items.push(serde_json::to_string(&Item::Message { role: "user", content: parts })?);
+        items.push(serde_json::to_string(&Item::Message { role: "user", content: Content::Parts(parts) })?);
     }
     Ok(items)
 }
 
 fn picture<'a>(image: &Image) -> Part<'a> {
-    Part::InputImage { image_url: messages::data_url(image) }
+    Part::InputImage { detail: "auto", image_url: messages::data_url(image) }
 }
 
 /// A block of the history, as far as it matters here.
@@ -113,7 +119,7 @@ fn assistant_items(blocks: &[Box<RawValue>]) -> Result<Vec<String>, serde_json::
 fn translated(block: &Block<'_>) -> Result<Option<String>, serde_json::Error> {
     let item = match (block.r#type.as_str(), &block.text, &block.id, &block.name, block.input) {
         ("text", Some(text), ..) if !text.is_empty() => {
-            Item::Message { role: "assistant", content: vec![Part::OutputText { text }] }
+            Item::Message { role: "assistant", content: Content::Text(text) }
         }
         ("tool_use", _, Some(call_id), Some(name), Some(input)) => {
             Item::FunctionCall { call_id, name, arguments: input.get() }
@@ -188,8 +194,10 @@ mod tests {
     fn r10_pictures_are_data_urls_and_those_of_results_stand_in_them() {
         let image =
             picture::read(&include_bytes!("../../../../fixtures/images/lossless.webp")[..]).expect("one");
-        let picture =
-            format!(r#"{{"type":"input_image","image_url":"data:image/webp;base64,{}"}}"#, image.base64());
+        let picture = format!(
+            r#"{{"type":"input_image","detail":"auto","image_url":"data:image/webp;base64,{}"}}"#,
+            image.base64()
+        );
         let seen = UserBlock::ToolResult {
             tool_use: "a".into(),
             content: "a picture".to_owned(),
@@ -223,7 +231,7 @@ mod tests {
             r#"{"type":"text","text":""}"#,
             r#"{"type":"tool_use","id":"t","name":"n","input":{"a": "b"}}"#,
         ];
-        insta::assert_snapshot!(assistant(&blocks), @r#"{"type":"message","role":"assistant","content":[{"type":"output_text","text":"So."}]},{"type":"function_call","call_id":"t","name":"n","arguments":"{\"a\": \"b\"}"}"#);
+        insta::assert_snapshot!(assistant(&blocks), @r#"{"type":"message","role":"assistant","content":"So."},{"type":"function_call","call_id":"t","name":"n","arguments":"{\"a\": \"b\"}"}"#);
     }
 
     #[test]

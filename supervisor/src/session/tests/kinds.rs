@@ -11,10 +11,11 @@ use ipc::event::{
     ContextCompacted, DecidedBy, EndReason, EventKind, FileChange, FileDiff, Location, ModelChanged,
     NoticeCode, Observer, OneShot, PlaceChange, Recorded, RestoredPlace, RightsChanged, RunResult,
     SessionEvent, SessionStarted, SubAgentResult, SubAgentSpawned, SubAgentStatus, SummaryFrom, TokenUsage,
-    ToolCallStatus, ToolKind, TurnFinished, WorkerEnd, WorkerStarted, WriteTurnAwaited,
+    ToolCallStatus, ToolKind, TurnFinished, WorkerEnd, WorkerStarted, WriteTurnAwaited, WriteTurnTaken,
 };
 use ipc::id::{AgentId, ApprovalId, CallId, EventId, Generation, GrantId};
 use ipc::image::Image;
+use ipc::missing_right::MissingRight;
 use ipc::path::WirePath;
 use ipc::rights::{Grant, NamedRoot, Network, NetworkState, Reach, RightsSummary};
 use proptest::prelude::*;
@@ -37,7 +38,7 @@ fn denial(object: Object) -> EventKind {
         operation: Operation::Write,
         object,
         program: None,
-        missing_right: "write /etc/x".to_owned(),
+        missing_right: MissingRight::write(&odd()).into(),
         grant: Some("--write /etc/x".to_owned()),
         grade: Grade::Proved,
         errno: Some(13),
@@ -131,6 +132,7 @@ fn calls() -> Vec<EventKind> {
         tool_use: "t".into(),
         status: ToolCallStatus::Interrupted,
         content: "gone \0".to_owned(),
+        explanation_bytes: Some(1),
         duration_ms: 3,
         diffs: vec![],
         diffs_left_out: true,
@@ -141,6 +143,7 @@ fn calls() -> Vec<EventKind> {
         tool_use: "t".into(),
         status: ToolCallStatus::Completed,
         content: picture().to_string(),
+        explanation_bytes: None,
         duration_ms: 0,
         diffs: vec![FileDiff { path: odd(), old_text: None, new_text: "\u{2028}".to_owned() }],
         diffs_left_out: false,
@@ -238,6 +241,7 @@ fn sub_agents() -> Vec<EventKind> {
         agent: "1.1".into(),
         call: CallId(1),
         task: "look".to_owned(),
+        role: None,
         model: "m".to_owned(),
         write: vec![odd()],
         net: Network::On,
@@ -264,6 +268,7 @@ fn sub_agents() -> Vec<EventKind> {
         EventKind::SubAgentSpawned(spawned),
         EventKind::SubAgentResult(result),
         EventKind::WriteTurnAwaited(waits),
+        EventKind::WriteTurnTaken(WriteTurnTaken { call: CallId(2), waited_ms: 30 }),
     ]
 }
 
@@ -329,6 +334,7 @@ fn name(kind: &EventKind) -> &'static str {
         EventKind::SubAgentSpawned(_) => "sub_agent_spawned",
         EventKind::SubAgentResult(_) => "sub_agent_result",
         EventKind::WriteTurnAwaited(_) => "write_turn_awaited",
+        EventKind::WriteTurnTaken(_) => "write_turn_taken",
         EventKind::Restored { .. } => "restored",
         EventKind::ChangeSet { .. } => "change_set",
         EventKind::TurnFinished(_) => "turn_finished",
@@ -345,7 +351,7 @@ fn every_kind_survives_its_line_byte_for_byte() {
     let mut scratch = Scratch::new();
     let samples = samples();
     let names: std::collections::BTreeSet<_> = samples.iter().map(name).collect();
-    assert_eq!(names.len(), 29, "a kind is missing among the samples: {names:?}");
+    assert_eq!(names.len(), 30, "a kind is missing among the samples: {names:?}");
     let written: Vec<_> = samples.into_iter().map(|kind| scratch.append("1", kind)).collect();
     let loaded = rebuild(&scratch.bytes());
     assert_eq!(loaded.faults, []);
@@ -371,6 +377,7 @@ fn any_kind() -> impl Strategy<Value = EventKind> {
             tool_use: content.as_str().into(),
             status: ToolCallStatus::Denied,
             content,
+            explanation_bytes: None,
             duration_ms,
             diffs: vec![],
             diffs_left_out: false,

@@ -1,5 +1,7 @@
 //! The server against a scripted core: what reaches a conversation, and what a front end is told, line by line.
 
+mod agents;
+
 use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -240,7 +242,7 @@ async fn each_action_reaches_its_own_conversation() {
 
 #[tokio::test]
 async fn only_whole_pictures_reach_a_conversation() {
-    const PNG: &[u8] = include_bytes!("../../../fixtures/images/shapes.png");
+    const PNG: &[u8] = include_bytes!("../../../../fixtures/images/shapes.png");
     let mut client = Client::greeted().await;
     let mut core = client.converse().await;
     let message = |data: &[u8]| {

@@ -87,9 +87,10 @@ impl<T: schemars::JsonSchema> schemars::JsonSchema for Recorded<T> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "frontend"))]
 mod tests {
-    use super::super::WorkerEnd;
+    use crate::event::WorkerEnd;
+
     use super::*;
 
     #[test]

@@ -1,0 +1,274 @@
+//! The right that an attempt lacked, as a value.
+
+use std::fmt::{self, Display, Formatter};
+
+use serde::{Deserialize, Serialize};
+
+use crate::denial::{Object, Operation};
+use crate::path::WirePath;
+use crate::place::Place;
+
+/// The right that a denied attempt lacked. As text it is a phrase in the words of the rights: `write /etc/probe`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum MissingRight {
+    /// To change, make or remove a file.
+    Write {
+        /// The file, or the directory that would have to be writable.
+        path: WirePath,
+        /// The rule that closes it; absent where it lies in no write root.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        closed_by: Option<ClosedBy>,
+    },
+    /// To write a tree that a sub-agent was to have.
+    WriteForSubAgent {
+        /// The tree.
+        path: WirePath,
+    },
+    /// To move or remove a place that the user's own programs act on.
+    Move {
+        /// The place.
+        path: WirePath,
+    },
+    /// To read a file or list a directory.
+    Read {
+        /// The file or directory.
+        path: WirePath,
+    },
+    /// To execute a program.
+    Execute {
+        /// The program.
+        path: WirePath,
+    },
+    /// To set the set-user-ID or set-group-ID bit.
+    SetId {
+        /// The file.
+        path: WirePath,
+    },
+    /// To use the network.
+    Network,
+    /// To use the network, which a sub-agent was to have.
+    NetworkForSubAgent,
+    /// To use the network in a command that declares access `read`: only another declaration helps.
+    NetworkInReadingCommand,
+    /// To reach a place in this machine or its neighbourhood, with the network on.
+    Reach {
+        /// The place.
+        place: Place,
+    },
+    /// To use the network and to reach a place.
+    NetworkAndReach {
+        /// The place.
+        place: Place,
+    },
+    /// To be connected to from outside the sandbox.
+    Accept,
+    /// To signal or use a thing of another program.
+    OfAnotherProgram {
+        /// The attempt: `signal` or `share`.
+        operation: Operation,
+    },
+    /// To run commands.
+    RunCommands,
+    /// To make a system call for which there is no right.
+    Call {
+        /// The name of the call.
+        name: String,
+    },
+    /// An approval of this very call.
+    Approval,
+}
+
+/// A rule that closes a path, whatever the write roots are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum ClosedBy {
+    /// The approval mode: the path lies in the project.
+    Mode,
+    /// The path is hidden.
+    Hidden,
+    /// The user's own programs act on it.
+    Protected,
+    /// The tree is the kernel's own.
+    Kernel,
+    /// A link leads to it.
+    Link,
+    /// The path is a socket of another program.
+    Socket,
+}
+
+impl MissingRight {
+    /// A write to a place that lies in no write root.
+    pub fn write(path: &WirePath) -> Self {
+        Self::Write { path: path.clone(), closed_by: None }
+    }
+
+    /// True if the network is all of it, or a part of it.
+    pub const fn has_network(&self) -> bool {
+        matches!(
+            self,
+            Self::Network
+                | Self::NetworkForSubAgent
+                | Self::NetworkInReadingCommand
+                | Self::NetworkAndReach { .. }
+        )
+    }
+
+    /// True if the attempt itself says it, but for its reason.
+    pub fn is_said_by(&self, operation: Operation, object: &Object) -> bool {
+        match (self, operation, object) {
+            (
+                Self::Write { path, .. } | Self::WriteForSubAgent { path },
+                Operation::Write,
+                Object::Path(of),
+            )
+            | (Self::Read { path }, Operation::Read, Object::Path(of))
+            | (Self::Execute { path }, Operation::Execute, Object::Path(of)) => path == of,
+            (Self::Call { name }, Operation::Call, Object::Syscall(of)) => name == of,
+            (Self::Network, ..) => true,
+            _ => false,
+        }
+    }
+
+    /// The reason for which the rights do not have it, as the rest of a sentence.
+    pub const fn reason(&self) -> Option<&'static str> {
+        match self {
+            Self::Write { closed_by: Some(rule), .. } => rule.reason(),
+            Self::WriteForSubAgent { .. } | Self::NetworkForSubAgent => Some("to give it to a sub-agent"),
+            Self::Move { .. } => ClosedBy::Protected.reason(),
+            Self::Call { .. } => Some("which no right is for"),
+            _ => None,
+        }
+    }
+
+    fn without_reason(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Write { path, .. } | Self::WriteForSubAgent { path } => write!(f, "write {path}"),
+            Self::Move { path } => write!(f, "move or remove {path}"),
+            Self::Read { path } => write!(f, "read {path}"),
+            Self::Execute { path } => write!(f, "execute {path}"),
+            Self::SetId { path } => write!(f, "set-id bits of {path}"),
+            Self::Network | Self::NetworkForSubAgent => f.write_str("network"),
+            Self::NetworkInReadingCommand => {
+                f.write_str("network in a command with access \"read\" (declare another access)")
+            }
+            Self::Reach { place } => write!(f, "{} within reach", addresses_of(*place)),
+            Self::NetworkAndReach { place } => {
+                write!(f, "network, and {} within reach", addresses_of(*place))
+            }
+            Self::Accept => f.write_str("be reached from outside the sandbox"),
+            Self::OfAnotherProgram { operation } => {
+                write!(f, "{operation} what the sandbox did not start or make")
+            }
+            Self::RunCommands => f.write_str("run commands"),
+            Self::Call { name } => f.write_str(name),
+            Self::Approval => f.write_str("an approval of this very call"),
+        }
+    }
+}
+
+impl ClosedBy {
+    /// The reason; the approval mode needs none, since the grant names it.
+    const fn reason(self) -> Option<&'static str> {
+        match self {
+            Self::Mode => None,
+            Self::Hidden => Some("which is hidden"),
+            Self::Protected => Some("which the user's own programs act on"),
+            Self::Kernel => Some("which is the kernel's own"),
+            Self::Link => Some("which a link leads to"),
+            Self::Socket => Some("a socket of another program"),
+        }
+    }
+}
+
+const fn addresses_of(place: Place) -> &'static str {
+    match place {
+        Place::Host => "this machine",
+        Place::Lan => "private networks",
+        Place::LinkLocal => "link-local addresses",
+        Place::Metadata => "addresses that hand out credentials",
+        Place::Elsewhere => "other addresses",
+    }
+}
+
+impl Display for MissingRight {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.without_reason(f)?;
+        self.reason().map_or(Ok(()), |reason| write!(f, ", {reason}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path() -> WirePath {
+        "/p/x".into()
+    }
+
+    fn write(closed_by: ClosedBy) -> MissingRight {
+        MissingRight::Write { path: path(), closed_by: Some(closed_by) }
+    }
+
+    #[test]
+    fn a_right_is_a_phrase() {
+        let reach = |place| MissingRight::Reach { place };
+        for (right, phrase) in [
+            (MissingRight::write(&path()), "write /p/x"),
+            (write(ClosedBy::Mode), "write /p/x"),
+            (write(ClosedBy::Hidden), "write /p/x, which is hidden"),
+            (write(ClosedBy::Protected), "write /p/x, which the user's own programs act on"),
+            (write(ClosedBy::Kernel), "write /p/x, which is the kernel's own"),
+            (write(ClosedBy::Link), "write /p/x, which a link leads to"),
+            (write(ClosedBy::Socket), "write /p/x, a socket of another program"),
+            (MissingRight::WriteForSubAgent { path: path() }, "write /p/x, to give it to a sub-agent"),
+            (
+                MissingRight::Move { path: path() },
+                "move or remove /p/x, which the user's own programs act on",
+            ),
+            (MissingRight::Read { path: path() }, "read /p/x"),
+            (MissingRight::Execute { path: path() }, "execute /p/x"),
+            (MissingRight::SetId { path: path() }, "set-id bits of /p/x"),
+            (MissingRight::Network, "network"),
+            (MissingRight::NetworkForSubAgent, "network, to give it to a sub-agent"),
+            (
+                MissingRight::NetworkInReadingCommand,
+                "network in a command with access \"read\" (declare another access)",
+            ),
+            (reach(Place::Host), "this machine within reach"),
+            (reach(Place::Lan), "private networks within reach"),
+            (reach(Place::LinkLocal), "link-local addresses within reach"),
+            (reach(Place::Metadata), "addresses that hand out credentials within reach"),
+            (MissingRight::NetworkAndReach { place: Place::Host }, "network, and this machine within reach"),
+            (MissingRight::Accept, "be reached from outside the sandbox"),
+            (
+                MissingRight::OfAnotherProgram { operation: Operation::Signal },
+                "signal what the sandbox did not start or make",
+            ),
+            (MissingRight::RunCommands, "run commands"),
+            (MissingRight::Call { name: "bpf".to_owned() }, "bpf, which no right is for"),
+            (MissingRight::Approval, "an approval of this very call"),
+        ] {
+            assert_eq!(right.to_string(), phrase);
+            let json = serde_json::to_string(&right).unwrap();
+            assert_eq!(serde_json::from_str::<MissingRight>(&json).unwrap(), right, "{json}");
+        }
+    }
+
+    #[test]
+    fn a_right_is_an_object_on_the_wire() {
+        let json = |right: MissingRight| serde_json::to_string(&right).unwrap();
+        assert_eq!(json(MissingRight::Network), r#"{"type":"network"}"#);
+        assert_eq!(json(MissingRight::write(&path())), r#"{"type":"write","path":"/p/x"}"#);
+        assert_eq!(
+            json(write(ClosedBy::Protected)),
+            r#"{"type":"write","path":"/p/x","closed_by":"protected"}"#
+        );
+        assert_eq!(
+            json(MissingRight::Reach { place: Place::LinkLocal }),
+            r#"{"type":"reach","place":"link_local"}"#
+        );
+    }
+}

@@ -1,0 +1,168 @@
+//! The agents of a conversation, by what its front end was told of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ipc::event::{Account, EventKind, Recorded, SessionEvent, SubAgentSpawned, SubAgentStatus};
+use ipc::frontend::{UiEvent, UiEventKind};
+use ipc::id::{AgentId, ApprovalId, CallId};
+use ipc::rights::RightsSummary;
+use ipc::rpc::{AgentInfo, AgentState, OpenCall};
+
+/// The agents that a conversation has had.
+#[derive(Debug, Default)]
+pub(super) struct Agents {
+    known: BTreeMap<AgentId, Known>,
+}
+
+/// One of them.
+#[derive(Debug, Default)]
+struct Known {
+    parent: Option<AgentId>,
+    task: Option<String>,
+    model: String,
+    rights: Option<RightsSummary>,
+    status: Option<SubAgentStatus>,
+    calls: BTreeMap<CallId, String>,
+    approvals: BTreeSet<ApprovalId>,
+    /// The call that waits for its turn at writing.
+    awaits_turn: Option<CallId>,
+    steps: u64,
+    account: Account,
+    began_ms: Option<u64>,
+    ended_ms: Option<u64>,
+}
+
+impl Agents {
+    /// Every agent, each before its sub-agents.
+    pub(super) fn list(&self) -> Vec<AgentInfo> {
+        let mut agents: Vec<_> = self.known.iter().map(|(agent, known)| known.info(agent)).collect();
+        agents.sort_by(|one, other| one.agent.in_tree().cmp(&other.agent.in_tree()));
+        agents
+    }
+
+    /// The state of an agent; none of one that was never heard of.
+    pub(super) fn state(&self, agent: &AgentId) -> Option<AgentState> {
+        self.known.get(agent).map(Known::state)
+    }
+
+    /// Takes in an event that the front end is told.
+    pub(super) fn on(&mut self, event: &UiEvent) {
+        match &event.kind {
+            UiEventKind::Logged(logged) => self.logged(logged),
+            UiEventKind::ApprovalRequested { id, .. } => {
+                self.of(&event.agent).approvals.insert(*id);
+            }
+            UiEventKind::ApprovalClosed { id } => {
+                self.of(&event.agent).approvals.remove(id);
+            }
+            UiEventKind::TextDelta { .. }
+            | UiEventKind::ThinkingDelta { .. }
+            | UiEventKind::OutputDelta { .. } => {}
+        }
+    }
+
+    fn of(&mut self, agent: &AgentId) -> &mut Known {
+        self.known.entry(agent.clone()).or_default()
+    }
+
+    fn logged(&mut self, event: &SessionEvent) {
+        let SessionEvent { agent, time_ms, kind, .. } = event;
+        match kind {
+            EventKind::SubAgentSpawned(spawned) => self.spawned(agent, spawned),
+            EventKind::SubAgentResult(result) => {
+                let child = self.of(&result.agent);
+                child.parent = Some(agent.clone());
+                child.status = Some(result.status);
+                child.end(*time_ms);
+            }
+            _ => self.of(agent).on(*time_ms, kind),
+        }
+    }
+
+    fn spawned(&mut self, parent: &AgentId, spawned: &SubAgentSpawned) {
+        let child = self.of(&spawned.agent);
+        child.parent = Some(parent.clone());
+        child.task = Some(spawned.task.clone());
+        child.model.clone_from(&spawned.model);
+    }
+}
+
+impl Known {
+    fn on(&mut self, time_ms: u64, kind: &EventKind) {
+        match kind {
+            EventKind::SessionStarted(started) => self.model.clone_from(&started.model),
+            EventKind::ModelChanged(changed) => self.model.clone_from(&changed.to),
+            EventKind::UserMessage { .. } | EventKind::CompactionStarted(_) => self.begin(time_ms),
+            EventKind::AssistantMessage(message) => {
+                self.steps += 1;
+                self.account += Account { usage: message.usage, cost: message.cost_usd };
+            }
+            EventKind::ContextCompacted(compacted) => {
+                self.account += Account { usage: compacted.usage, cost: compacted.cost_usd };
+            }
+            EventKind::ToolCallStarted { call, name, .. } => {
+                self.calls.insert(*call, name.clone());
+            }
+            EventKind::ToolCallFinished { call, .. } => {
+                self.calls.remove(call);
+                self.awaits_turn.take_if(|waiting| waiting == call);
+            }
+            EventKind::WriteTurnAwaited(waits) => self.awaits_turn = Some(waits.call),
+            EventKind::WriteTurnTaken(_) => self.awaits_turn = None,
+            EventKind::WorkerStarted(started) if started.one_shot.is_none() => {
+                self.set_rights(&started.rights);
+            }
+            EventKind::RightsChanged(changed) => self.set_rights(&changed.rights),
+            EventKind::TurnFinished(_) => self.end(time_ms),
+            _ => {}
+        }
+    }
+
+    fn set_rights(&mut self, rights: &Recorded<RightsSummary>) {
+        self.rights = rights.value().cloned();
+    }
+
+    /// A message that joins a turn begins none.
+    fn begin(&mut self, time_ms: u64) {
+        if self.began_ms.is_none() || self.ended_ms.is_some() {
+            (self.began_ms, self.ended_ms) = (Some(time_ms), None);
+        }
+    }
+
+    fn end(&mut self, time_ms: u64) {
+        self.calls.clear();
+        self.approvals.clear();
+        self.awaits_turn = None;
+        self.ended_ms.get_or_insert(time_ms);
+    }
+
+    fn state(&self) -> AgentState {
+        match () {
+            () if self.status.is_some() => AgentState::Over,
+            () if !self.approvals.is_empty() => AgentState::Approval,
+            () if self.awaits_turn.is_some() => AgentState::WriteTurn,
+            () if !self.calls.is_empty() => AgentState::Calls,
+            () if self.began_ms.is_some() && self.ended_ms.is_none() => AgentState::Model,
+            () => AgentState::AtRest,
+        }
+    }
+
+    fn info(&self, agent: &AgentId) -> AgentInfo {
+        let calls = self.calls.iter().map(|(call, name)| OpenCall { call: *call, name: name.clone() });
+        AgentInfo {
+            agent: agent.clone(),
+            parent: self.parent.clone(),
+            task: self.task.clone(),
+            model: self.model.clone(),
+            rights: self.rights.clone(),
+            state: self.state(),
+            status: self.status,
+            calls: calls.collect(),
+            steps: self.steps,
+            usage: self.account.usage,
+            cost_usd: self.account.cost,
+            began_ms: self.began_ms,
+            ended_ms: self.ended_ms,
+        }
+    }
+}

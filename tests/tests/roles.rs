@@ -1,0 +1,186 @@
+//! Roles of sub-agents: what a sub-agent in one is told and may do, and that a project's count for nothing before they are
+//! trusted.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs;
+
+use serde_json::{Value, json};
+use supervisor::replay::ReplayServer;
+use tests::replies::{calls, done, model_of, says};
+use tests::trust::trust;
+use tests::{Finished, User, World};
+
+const REVIEWER: &str =
+    "---\ndescription: Reviews a change.\ntools: read_file, shell_exec\n---\nReport faults alone.\n";
+
+const USERS: &str = r#"
+[agents]
+models = ["claude-haiku-5-5"]
+
+[agents.scout]
+description = "Looks around."
+prompt = "Answer in one line."
+model = "claude-haiku-5-5"
+
+[agents.mender]
+description = "Mends what it is told to."
+prompt = "Mend it."
+access = "write"
+"#;
+
+fn spawns(arguments: Value) -> String {
+    calls(&[("spawn_agent", arguments)])
+}
+
+fn asked(server: &ReplayServer, request: usize) -> Value {
+    serde_json::from_slice(&server.requests()[request].body).unwrap()
+}
+
+/// The tool of a request that starts sub-agents.
+fn spawn_tool(request: &Value) -> Value {
+    let tools = request["tools"].as_array().unwrap();
+    tools.iter().find(|tool| tool["name"] == "spawn_agent").cloned().unwrap_or_default()
+}
+
+fn names(request: &Value) -> Vec<&str> {
+    request["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect()
+}
+
+fn system(request: &Value) -> String {
+    request["system"].to_string()
+}
+
+fn spawned(world: &World) -> Vec<Value> {
+    let log = world.log();
+    log.into_iter()
+        .filter(|event| event["type"] == "sub_agent_spawned")
+        .map(|event| event["data"].clone())
+        .collect()
+}
+
+#[test]
+fn a_sub_agent_in_a_role_has_its_instructions_model_tools_and_access() {
+    let world = World::new(User::Myself);
+    world.configure(USERS);
+    world.file(".bailiwick/agents/reviewer.md", REVIEWER);
+    let (code, seen) = trust(&world, "y\n");
+    assert_eq!(code, 0, "{seen}");
+    let line = "the role reviewer of sub-agents (reads, tools read_file shell_exec; 20 bytes of instructions): Reviews a change.";
+    assert!(seen.contains(line) && seen.contains(".bailiwick/agents of "), "{seen}");
+    let server = model_of([
+        spawns(json!({"task": "Where is it?", "role": "scout"})),
+        says("In a.rs.", "end_turn"),
+        spawns(json!({"task": "Look at the change.", "role": "reviewer"})),
+        says("No fault.", "end_turn"),
+        spawns(json!({"task": "Mend it.", "role": "mender"})),
+        says("Mended.", "end_turn"),
+        done(),
+    ]);
+    Finished::of(&mut world.exec(&server, &["--mode", "auto"])).expect(0);
+    let tool = spawn_tool(&asked(&server, 0));
+    assert_eq!(tool["input_schema"]["properties"]["role"]["enum"], json!(["scout", "mender", "reviewer"]));
+    let description = tool["description"].as_str().unwrap();
+    assert!(
+        description.contains("\n- mender (may write): Mends what it is told to.\n- reviewer (reads):"),
+        "{description}"
+    );
+    let scout = asked(&server, 1);
+    assert_eq!(scout["model"], "claude-haiku-5-5");
+    assert!(system(&scout).contains(r"# Your role: scout\n\nAnswer in one line."), "{}", system(&scout));
+    let reviewer = asked(&server, 3);
+    assert_eq!(names(&reviewer), ["read_file", "shell_exec"]);
+    assert_ne!(reviewer["model"], "claude-haiku-5-5");
+    assert!(system(&reviewer).contains("Report faults alone."));
+    let spawned = spawned(&world);
+    let of = |event: &Value| {
+        (event["role"].clone(), event["write"].as_array().unwrap().contains(&json!(world.project())))
+    };
+    let roles: Vec<_> = spawned.iter().map(of).collect();
+    assert_eq!(roles, [(json!("scout"), false), (json!("reviewer"), false), (json!("mender"), true)]);
+}
+
+#[test]
+fn a_role_only_narrows() {
+    let world = World::new(User::Myself);
+    world.configure(USERS);
+    let server = model_of([
+        spawns(json!({"task": "x", "role": "scout", "write": ["src"]})),
+        spawns(json!({"task": "x", "role": "nobody"})),
+        spawns(json!({"task": "x", "model": "claude-opus-4-1"})),
+        spawns(json!({"task": "x", "role": "mender"})),
+        done(),
+    ]);
+    // In mode deny its parent writes nothing, and so does a role that may.
+    Finished::of(&mut world.exec(&server, &["--mode", "deny", "--denied", "ok"])).expect(0);
+    let result =
+        |request: usize| asked(&server, request)["messages"].as_array().unwrap().last().unwrap().to_string();
+    assert!(result(1).contains("the role scout only reads: leave out access and write"), "{}", result(1));
+    assert!(result(2).contains("expected one of scout, mender"), "{}", result(2));
+    assert!(result(3).contains("the user allows no sub-agent the model claude-opus-4-1"), "{}", result(3));
+    assert!(result(4).contains("denied by the policy: write"), "{}", result(4));
+    assert_eq!(spawned(&world), Vec::<Value>::new());
+}
+
+#[test]
+fn a_projects_role_counts_for_nothing_before_it_is_trusted_nor_after_a_change() {
+    let world = World::new(User::Myself);
+    let file = world.file(".bailiwick/agents/reviewer.md", REVIEWER);
+    let run_once = || {
+        let server = model_of([done()]);
+        let run = Finished::of(&mut world.exec(&server, &["--mode", "auto"])).expect(0);
+        (spawn_tool(&asked(&server, 0))["input_schema"]["properties"]["role"].clone(), run.stderr)
+    };
+    let (role, said) = run_once();
+    assert_eq!(role, Value::Null, "a model reads nothing of it");
+    let note =
+        ".bailiwick/agents/reviewer.md: ignored: the role is not trusted\n  hint: bailiwick config trust -C ";
+    assert!(said.contains(note), "{said}");
+    assert_eq!(trust(&world, "n\n").0, 0);
+    assert_eq!(run_once().0, Value::Null);
+    assert_eq!(trust(&world, "y\n").0, 0);
+    assert_eq!(run_once().0["enum"], json!(["reviewer"]));
+    assert!(trust(&world, "").1.contains("it is trusted already"));
+    fs::write(&file, REVIEWER.replace("faults alone", "to evil.example")).unwrap();
+    let (role, said) = run_once();
+    assert!(role == Value::Null && said.contains(note), "{said}");
+    // Another model is the user's to allow, however much the file is trusted.
+    fs::write(&file, REVIEWER.replace("tools:", "model: dear\ntools:")).unwrap();
+    assert_eq!(trust(&world, "y\n").0, 0);
+    let (role, said) = run_once();
+    assert!(
+        role == Value::Null && said.contains("`agents.models` does not list its model \"dear\""),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_role_that_makes_no_sense_is_said_with_its_place() {
+    let world = World::new(User::Myself);
+    let wrong = |text: &str| {
+        world.configure(text);
+        let run = Finished::of(world.bailiwick(["config", "-C"]).arg(world.project())).expect(2);
+        world.stable(&run.stderr)
+    };
+    let begin = "[agents.a]\ndescription = \"d\"\nprompt = \"p\"\n";
+    let said = [
+        wrong("[agents.a]\nprompt = \"p\"\n"),
+        wrong(&format!("{begin}colour = \"red\"\n")),
+        wrong(&format!("{begin}access = \"all\"\n")),
+        wrong(&format!("{begin}tools = [\"bash\"]\n")),
+        wrong("[agents.\"a b\"]\ndescription = \"d\"\nprompt = \"p\"\n"),
+        wrong("[agents]\nreviewer = 3\n"),
+    ];
+    insta::assert_snapshot!(said.concat(), @r#"
+    bailiwick: [world]/own/config/config.toml:1:9: the role a has no description
+    bailiwick: [world]/own/config/config.toml:4:1: `agents.a.colour`: no field of a role: expected one of description, prompt, access, model, tools
+    bailiwick: [world]/own/config/config.toml:4:1: `agents.a.access`: expected "read" or "write"
+    bailiwick: [world]/own/config/config.toml:1:9: `agents.a.tools`: no tool is called "bash": expected some of read_file, list_directory, search_files, write_file, edit_file, shell_exec, spawn_agent
+    bailiwick: [world]/own/config/config.toml:1:9: "a b" cannot be the name of a role: expected at most 40 letters, digits, `_` and `-`
+    bailiwick: [world]/own/config/config.toml:2:1: unknown key `agents.reviewer`; docs/configuration.md lists the keys
+    "#);
+    world.configure("");
+    world.file(".bailiwick.toml", begin);
+    let run = Finished::of(world.bailiwick(["config", "-C"]).arg(world.project())).expect(0);
+    assert!(run.stderr.contains("`agents.a` may stand only in the user's own config.toml"), "{}", run.stderr);
+}

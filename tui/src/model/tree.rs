@@ -1,0 +1,192 @@
+//! The agents of the session as a tree: the order of the list, and the lines about each.
+
+use std::time::Duration;
+
+use ipc::event::{Account, SubAgentResult, SubAgentSpawned, SubAgentStatus, counted};
+use ipc::id::AgentId;
+use ipc::path::WirePath;
+use ipc::rights::{NamedRoot, NetworkState, RightsSummary};
+
+use super::{AgentView, Agents, Look, Model, Session, access};
+use crate::moment::Moment;
+use crate::tool_summary::first_line;
+
+/// From this width on, the list stands beside the transcript.
+const BESIDE: u16 = 100;
+
+/// The fewest and the most columns of the list beside the transcript.
+const COLUMNS: (u16, u16) = (34, 48);
+
+/// The end of a sub-agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ended {
+    status: SubAgentStatus,
+    lasted: Duration,
+    /// True once the agent that the person talks to has begun another turn.
+    past: bool,
+}
+
+/// A line about an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TreeLine {
+    pub agent: AgentId,
+    /// Columns before the text: agents stand below their parents.
+    pub indent: u16,
+    /// The first line about the agent names it.
+    pub names: bool,
+    /// True of an agent that is over.
+    pub over: bool,
+    pub text: String,
+}
+
+impl AgentView {
+    /// A sub-agent begins: its access is less than that of the session's first agent, which its view began with.
+    pub(crate) fn started(&mut self, now: Moment, spawned: &SubAgentSpawned, project: &WirePath) {
+        self.task = Some(spawned.task.clone());
+        let Session { model, net, rights, grants, pending, .. } = &mut self.session;
+        model.clone_from(&spawned.model);
+        *net = spawned.net;
+        *rights = RightsSummary {
+            write: spawned.write.iter().map(|root| named(root, project)).collect(),
+            net: NetworkState::from(spawned.net),
+            reach: spawned.reach,
+            ..rights.clone()
+        };
+        grants.clear();
+        *pending = None;
+        self.turn.begin(now);
+        self.say(Look::Heading, &spawned.to_string());
+    }
+
+    /// A sub-agent is over.
+    pub(crate) fn ended(&mut self, result: &SubAgentResult) {
+        let lasted = Duration::from_millis(result.duration_ms);
+        self.ended = Some(Ended { status: result.status, lasted, past: false });
+        self.session.account = Account { usage: result.usage, cost: result.cost_usd };
+        self.turn.end();
+        self.say(Look::Turn, &result.to_string());
+    }
+
+    /// True of a sub-agent of an earlier turn.
+    fn is_past(&self) -> bool {
+        self.ended.is_some_and(|ended| ended.past)
+    }
+
+    /// The agent's state and how long it has lasted, in words.
+    fn state(&self, asks: bool, now: Moment) -> String {
+        match (self.ended, self.turn.began) {
+            (Some(Ended { status, lasted, .. }), _) => format!("{status} {} s", lasted.as_secs()),
+            (None, Some(_)) if asks => "asks you".to_owned(),
+            (None, Some(began)) => self.turn.doing.words(began, now),
+            (None, None) => "at rest".to_owned(),
+        }
+    }
+
+    /// The call that runs, where one does.
+    fn activity(&self) -> Option<String> {
+        self.calls.values().next().map(super::Call::summary)
+    }
+
+    /// The account of all turns and of the one that runs.
+    fn account(&self) -> Account {
+        let mut account = self.session.account;
+        if self.turn.is_running() {
+            account += self.turn.account;
+        }
+        account
+    }
+}
+
+impl Agents {
+    /// Those that belong in the list: all of them, or those of the turn that goes on.
+    pub(crate) fn listed(&self, all: bool) -> Vec<(&AgentId, &AgentView)> {
+        let is_wanted = |view: &AgentView| all || !view.is_past();
+        let mut agents: Vec<_> = self.each().filter(|(_, view)| is_wanted(view)).collect();
+        agents.sort_by(|(one, _), (other, _)| one.in_tree().cmp(&other.in_tree()));
+        agents
+    }
+
+    /// What an agent's turn came to: that of a turn which runs goes with its sub-agents, as that of one that is over does already.
+    pub(crate) fn of_turn(&self, agent: &AgentId) -> Account {
+        let mut account = Account::default();
+        for (other, view) in self.each() {
+            if other == agent {
+                account += view.turn.account;
+            } else if other.is_below(agent) && self.is_running(agent) && !view.is_past() {
+                account += view.account();
+            }
+        }
+        account
+    }
+
+    fn is_running(&self, agent: &AgentId) -> bool {
+        self.each().any(|(other, view)| other == agent && view.turn.is_running())
+    }
+
+    /// The beginning of a turn that runs, of whichever agent.
+    pub(crate) fn began(&self) -> Option<Moment> {
+        self.each().filter_map(|(_, view)| view.turn.began).max()
+    }
+
+    /// The sub-agents that are over belong to a turn that is over too.
+    pub(crate) fn forget_ended(&mut self) {
+        self.all_mut().filter_map(|view| view.ended.as_mut()).for_each(|ended| ended.past = true);
+    }
+}
+
+impl Model {
+    /// True while the list has the keys.
+    pub(crate) fn walks_tree(&self) -> bool {
+        self.mode == super::Mode::Agents
+    }
+
+    /// The agents of the list that shows.
+    pub(crate) fn tree(&self) -> Vec<(&AgentId, &AgentView)> {
+        self.agents.listed(self.walks_tree())
+    }
+
+    /// True while the list is on the screen.
+    pub(crate) fn tree_shows(&self) -> bool {
+        self.walks_tree() || self.tree_columns(self.size.0).is_some()
+    }
+
+    /// The columns of the list beside the transcript; none where there is no list, or no room beside.
+    pub(crate) fn tree_columns(&self, width: u16) -> Option<u16> {
+        let shows = self.walks_tree() || self.tree().len() > 1;
+        (shows && width >= BESIDE).then(|| (width / 3).clamp(COLUMNS.0, COLUMNS.1))
+    }
+
+    /// The lines of the list.
+    pub(crate) fn tree_lines(&self) -> Vec<TreeLine> {
+        let listed = self.tree();
+        listed.into_iter().flat_map(|(agent, view)| self.lines_of(agent, view)).collect()
+    }
+
+    fn lines_of(&self, agent: &AgentId, view: &AgentView) -> Vec<TreeLine> {
+        let asks = self.cards.iter().any(|card| card.asked.agent == *agent);
+        let indent = u16::try_from(agent.level()).unwrap_or(u16::MAX).saturating_mul(2);
+        let over = view.ended.is_some();
+        let line = |names, text| TreeLine { agent: agent.clone(), indent, names, over, text };
+        let (state, spent) = (view.state(asks, self.now), brief(&view.account()));
+        let task = view.task.as_deref().map_or("the agent you talk to", first_line);
+        if over {
+            return vec![line(true, format!("{agent} {state} · {task} · {spent}"))];
+        }
+        let activity = view.activity().map(|activity| format!(" · {activity}")).unwrap_or_default();
+        vec![
+            line(true, format!("{agent} {task}")),
+            line(false, format!("{state}{activity}")),
+            line(false, format!("{} · {spent}", access::brief(&view.session.rights, &self.start.project))),
+        ]
+    }
+}
+
+fn named(root: &WirePath, project: &WirePath) -> NamedRoot {
+    if root == project { NamedRoot::Project } else { NamedRoot::Path(root.clone()) }
+}
+
+/// `↑12.3k ↓1.2k $0.08`
+fn brief(account: &Account) -> String {
+    let cost = account.cost.map(|cost| format!(" {cost}")).unwrap_or_default();
+    format!("↑{} ↓{}{cost}", counted(account.usage.prompt()), counted(account.usage.output))
+}

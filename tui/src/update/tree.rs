@@ -1,0 +1,84 @@
+//! Keys and commands of the list of agents.
+
+use ipc::frontend::UserActionKind;
+use ipc::id::AgentId;
+
+use crate::commands::{Command, KeyMode};
+use crate::message::Action;
+use crate::model::{Look, Mode, Model};
+
+/// Gives the list the keys, with the agent that is shown as the one that they are about.
+pub(super) fn open(model: &mut Model) {
+    model.mode = Mode::Agents;
+    let shown = model.agents.shown_id().clone();
+    model.agents.point_at(shown);
+}
+
+/// Shows an agent that the person named.
+pub(super) fn show(model: &mut Model, agent: &AgentId) {
+    if !model.select(agent) {
+        model.say(Look::Error, &format!("no agent {agent} (see :agents)"));
+    }
+}
+
+/// Shows the agent so many places further in the list.
+pub(super) fn show_beside(model: &mut Model, places: isize) {
+    let shown = model.agents.shown_id().clone();
+    match beside(model, &shown, places) {
+        Some(agent) => show(model, &agent),
+        None if model.tree().len() < 2 => model.say(Look::Notice, "there is no other agent"),
+        None => {}
+    }
+}
+
+/// A key while the list has the keys.
+pub(super) fn walk(model: &mut Model, command: Command, actions: &mut Vec<Action>) {
+    let selected = model.agents.selected().clone();
+    let places = match command {
+        Command::LineUp => -1,
+        Command::LineDown => 1,
+        Command::Top => isize::MIN,
+        Command::Bottom => isize::MAX,
+        Command::OpenAgent => return leave_to(model, &selected, Mode::Normal),
+        Command::MessageAgent => return leave_to(model, &selected, Mode::Insert),
+        Command::StopAgent => return stop(model, selected, actions),
+        Command::Repaint => return actions.push(Action::Repaint),
+        _ => return model.mode = Mode::Normal,
+    };
+    if let Some(agent) = beside(model, &selected, places) {
+        model.agents.point_at(agent);
+    }
+}
+
+/// The agent so many places further in the list, or the last one there; none at its end.
+fn beside(model: &Model, agent: &AgentId, places: isize) -> Option<AgentId> {
+    let listed = model.tree();
+    let last = listed.len().saturating_sub(1);
+    let at = listed.iter().position(|(id, _)| *id == agent).unwrap_or(0);
+    let wanted = at.saturating_add_signed(places).min(last);
+    listed.get(wanted).map(|(id, _)| (*id).clone()).filter(|id| id != agent)
+}
+
+fn leave_to(model: &mut Model, agent: &AgentId, mode: Mode) {
+    model.mode = mode;
+    show(model, agent);
+}
+
+/// Ends the turn of an agent, and whatever is below it.
+fn stop(model: &mut Model, agent: AgentId, actions: &mut Vec<Action>) {
+    let turn = &mut model.agents.of(&agent).turn;
+    if !turn.is_running() {
+        model.say(Look::Notice, &format!("agent {agent} does nothing that could be stopped"));
+    } else if !turn.interrupted {
+        turn.interrupted = true;
+        actions.push(Action::User(agent, UserActionKind::Interrupt));
+    }
+}
+
+/// The reason why the agent that is shown reads no message, if it does not.
+pub(super) fn takes_nothing(model: &Model) -> Option<String> {
+    let agent = model.agents.shown_id();
+    model.agents.shown().ended?;
+    let back = model.start.keymap.hint(KeyMode::Normal, Command::PreviousAgent);
+    Some(format!("agent {agent} is over and reads nothing more; :agent 1 or {back} in NORMAL leads back"))
+}

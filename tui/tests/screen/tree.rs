@@ -1,0 +1,265 @@
+//! The list of agents: beside the transcript from 100 columns, instead of it below that; and the keys that walk through it.
+
+use insta::assert_snapshot;
+use ipc::event::{
+    EndReason, EventKind, Observer, SessionEvent, SubAgentResult, SubAgentSpawned, SubAgentStatus,
+    TokenUsage, ToolKind, WriteTurnAwaited, WriteTurnTaken,
+};
+use ipc::frontend::{UiEvent, UiEventKind, UserActionKind};
+use ipc::id::{AgentId, CallId, EventId};
+use ipc::rights::{Network, Reach};
+use serde_json::value::RawValue;
+use tui::{Action, Msg};
+
+use crate::seat::Seat;
+
+fn log(seat: &mut Seat, agent: &str, kind: EventKind) {
+    let event = SessionEvent {
+        id: EventId(1),
+        parent: None,
+        time_ms: 0,
+        session: "c".into(),
+        agent: agent.into(),
+        parent_agent: None,
+        observed_by: Observer::Supervisor,
+        kind,
+    };
+    let kind = UiEventKind::Logged(Box::new(event));
+    seat.send(Msg::Core(UiEvent { conversation_id: "c".into(), agent: agent.into(), kind }));
+}
+
+fn says(seat: &mut Seat, agent: &str, text: &str) {
+    let kind = UiEventKind::TextDelta { text: text.to_owned() };
+    seat.send(Msg::Core(UiEvent { conversation_id: "c".into(), agent: agent.into(), kind }));
+}
+
+fn user(seat: &mut Seat, agent: &str, text: &str) {
+    log(seat, agent, EventKind::UserMessage { text: text.to_owned(), images: vec![] });
+}
+
+fn spawn(seat: &mut Seat, agent: &str, task: &str, write: &[&str]) {
+    let parent = agent.rsplit_once('.').unwrap().0.to_owned();
+    let spawned = SubAgentSpawned {
+        agent: agent.into(),
+        call: CallId(1),
+        task: task.to_owned(),
+        role: None,
+        model: "m".to_owned(),
+        write: write.iter().map(|path| (*path).into()).collect(),
+        net: Network::Off,
+        reach: Reach::default(),
+        rights_digest: "d".to_owned(),
+        grant: None,
+        max_steps: None,
+    };
+    log(seat, &parent, EventKind::SubAgentSpawned(spawned));
+    user(seat, agent, task);
+}
+
+fn end(seat: &mut Seat, agent: &str, status: SubAgentStatus) {
+    let parent = agent.rsplit_once('.').unwrap().0.to_owned();
+    let result = SubAgentResult {
+        agent: agent.into(),
+        call: CallId(1),
+        status,
+        message: None,
+        files: vec![],
+        denials: 0,
+        steps: 2,
+        usage: TokenUsage { input: 2_100, output: 120, ..TokenUsage::default() },
+        cost_usd: None,
+        duration_ms: 9_400,
+        text: "done".to_owned(),
+    };
+    log(seat, &parent, EventKind::SubAgentResult(result));
+}
+
+fn runs(seat: &mut Seat, agent: &str, command: &str) {
+    let input = serde_json::json!({ "command": command }).to_string();
+    let started = EventKind::ToolCallStarted {
+        call: CallId(3),
+        tool_use: "t".into(),
+        name: "shell_exec".to_owned(),
+        input: RawValue::from_string(input).unwrap(),
+        kind: ToolKind::Execute,
+        locations: vec![],
+    };
+    log(seat, agent, started);
+}
+
+/// A session in which one sub-agent explores, one is over, and one has a sub-agent that writes.
+fn busy(width: u16, height: u16) -> Seat {
+    let mut seat = Seat::new(width, height);
+    user(&mut seat, "1", "Fix the parser.");
+    says(&mut seat, "1", "I look around first.");
+    spawn(&mut seat, "1.1", "Where is the parser?\nAnswer with paths.", &[]);
+    spawn(&mut seat, "1.2", "List the tests", &[]);
+    spawn(&mut seat, "1.10", "Mend the lexer", &["/home/me/project/src"]);
+    spawn(&mut seat, "1.10.1", "Read the grammar", &[]);
+    runs(&mut seat, "1.1", "rg -n 'fn parse' src");
+    end(&mut seat, "1.2", SubAgentStatus::Done);
+    seat.wait(4_000);
+    seat
+}
+
+fn told(seat: &mut Seat) -> Vec<(AgentId, UserActionKind)> {
+    let actions = std::mem::take(&mut seat.actions).into_iter();
+    let told = actions.filter_map(|action| match action {
+        Action::User(agent, kind) => Some((agent, kind)),
+        _ => None,
+    });
+    told.collect()
+}
+
+#[test]
+fn beside_the_transcript_stand_the_agents_of_the_turn() {
+    assert_snapshot!(busy(100, 24).screen(), @r"
+    /home/me/project                                                  │ agents · 4 at work · Alt+A walks
+    · ask · read-only · network off · secrets hidden                  │ ▸ 1 the agent you talk to
+    · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q      │     answering 4 s
+                                                                      │     read-only · ↑0 ↓0
+    › Fix the parser.                                                 │     1.1 Where is the parser?
+                                                                      │       working 4 s · run rg -n '…
+      I look around first.                                            │       read-only · ↑0 ↓0
+    · sub-agent 1.1 (read-only · net off): Where is the parser?       │     1.2 done 9 s · List the tes…
+    · sub-agent 1.2 (read-only · net off): List the tests             │     1.10 Mend the lexer
+    · sub-agent 1.10 (write /home/me/project/src · net off): Mend the │       waiting 4 s
+      lexer                                                           │       writes src · ↑0 ↓0
+    · sub-agent 1.2: done · 2 steps · 2.1k in, 0% cached, 120 out ·   │       1.10.1 Read the grammar
+      9.4 s                                                           │         waiting 4 s
+                                                                      │         read-only · ↑0 ↓0
+                                                                      │
+                                                                      │
+                                                                      │
+                                                                      │
+                                                                      │
+                                                                      │
+    ── agent 1 · answering 4 s · Esc interrupts ────────────────────────────────────────────────────────
+    ›
+     INSERT  execute · ask · net off · sandboxed · turn ↑2.1k ↓120 · all ↑2.1k ↓120
+    read-only · network off · secrets hidden
+    ");
+}
+
+#[test]
+fn a_session_of_one_agent_has_no_list() {
+    let mut seat = Seat::new(120, 20);
+    user(&mut seat, "1", "Fix the parser.");
+    seat.wait(1_000);
+    assert!(!seat.screen().contains('│'), "{}", seat.screen());
+}
+
+#[test]
+fn in_a_narrow_terminal_a_command_shows_the_list_instead_of_the_transcript() {
+    let mut seat = busy(80, 24);
+    assert!(!seat.screen().contains("at work"), "{}", seat.screen());
+    seat.keys(":agents\n");
+    assert_snapshot!(seat.screen(), @r"
+      agents · 4 at work
+      ▸ 1 the agent you talk to
+          answering 4 s
+          read-only · ↑0 ↓0
+          1.1 Where is the parser?
+            working 4 s · run rg -n 'fn parse' src
+            read-only · ↑0 ↓0
+          1.2 done 9 s · List the tests · ↑2.1k ↓120
+          1.10 Mend the lexer
+            waiting 4 s
+            writes src · ↑0 ↓0
+            1.10.1 Read the grammar
+              waiting 4 s
+              read-only · ↑0 ↓0
+
+
+
+
+
+      Enter open  m message  x stop  Esc back
+    ── agent 1 · answering 4 s · Esc interrupts ────────────────────────────────────
+    ›
+     AGENTS  execute · ask · net off · sandboxed · turn ↑2.1k ↓120 · all ↑2.1k ↓120
+    read-only · network off · secrets hidden
+    ");
+    seat.keys("q");
+    assert!(!seat.screen().contains("at work"), "{}", seat.screen());
+}
+
+#[test]
+fn keys_lead_to_an_agent_and_back() {
+    let mut seat = busy(80, 24);
+    says(&mut seat, "1.1", "it is in src/parse.rs");
+    seat.keys(":agents\nj\n");
+    assert!(seat.screen().contains("it is in src/parse.rs"), "{}", seat.screen());
+    assert!(seat.screen().contains("── agent 1.1"), "{}", seat.screen());
+    seat.keys("]");
+    assert!(seat.screen().contains("sub-agent 1.2: done"), "{}", seat.screen());
+    seat.keys("[[");
+    assert!(seat.screen().contains("I look around first."), "{}", seat.screen());
+    seat.keys("AG\n");
+    assert!(seat.screen().contains("Read the grammar"), "{}", seat.screen());
+    seat.keys(":agent 7\n");
+    assert!(seat.screen().contains("no agent 7 (see :agents)"), "{}", seat.screen());
+}
+
+#[test]
+fn a_message_to_a_sub_agent_goes_out_at_once_and_one_that_is_over_reads_none() {
+    let mut seat = busy(80, 24);
+    seat.keys(":agents\njmonly in src\n");
+    let prompt = |text: &str| UserActionKind::Prompt { text: text.to_owned(), images: vec![] };
+    assert_eq!(told(&mut seat), [("1.1".into(), prompt("only in src"))]);
+    assert!(seat.screen().contains("it reads this with its next request"), "{}", seat.screen());
+    seat.keys(":agent 1.2\nare you there?\n");
+    assert_eq!(told(&mut seat), []);
+    assert!(seat.screen().contains("agent 1.2 is over and reads nothing more"), "{}", seat.screen());
+    assert!(seat.screen().contains("› are you there?"), "what was typed stays: {}", seat.screen());
+}
+
+#[test]
+fn a_key_stops_an_agent_once() {
+    let mut seat = busy(120, 30);
+    seat.keys(":agents\nGxx");
+    assert_eq!(told(&mut seat), [("1.10.1".into(), UserActionKind::Interrupt)]);
+    seat.keys("ggjjx");
+    assert_eq!(told(&mut seat), [], "the second one is over");
+}
+
+#[test]
+fn the_next_turn_begins_without_those_that_are_over() {
+    let mut seat = busy(120, 30);
+    for agent in ["1.10.1", "1.10", "1.1"] {
+        end(&mut seat, agent, SubAgentStatus::Denied);
+    }
+    assert!(seat.screen().contains("1.10 denied 9 s"), "{}", seat.screen());
+    seat.end_turn(EndReason::Done);
+    user(&mut seat, "1", "Go on.");
+    assert!(!seat.screen().contains("1.10 denied"), "{}", seat.screen());
+    seat.keys(":agents\n");
+    assert!(seat.screen().contains("1.10 denied 9 s"), "all of them on demand: {}", seat.screen());
+}
+
+#[test]
+fn the_account_of_a_turn_that_runs_has_that_of_its_sub_agents() {
+    let mut seat = busy(120, 30);
+    assert!(seat.screen().contains("turn ↑2.1k ↓120"), "{}", seat.screen());
+    seat.end_turn(EndReason::Done);
+    assert!(seat.screen().contains("turn ↑10.5k (85% cached) ↓456"), "the end has all: {}", seat.screen());
+}
+
+#[test]
+fn an_agent_that_waits_for_its_turn_at_writing_says_so() {
+    let mut seat = busy(120, 30);
+    let waits = WriteTurnAwaited { call: CallId(4), holders: vec!["1.10".into()] };
+    log(&mut seat, "1.1", EventKind::WriteTurnAwaited(waits));
+    assert!(seat.screen().contains("waiting to write"), "{}", seat.screen());
+    log(&mut seat, "1.1", EventKind::WriteTurnTaken(WriteTurnTaken { call: CallId(4), waited_ms: 2_500 }));
+    assert!(!seat.screen().contains("waiting to write"), "{}", seat.screen());
+}
+
+#[test]
+fn names_of_agents_and_tasks_are_drawn_as_text() {
+    let mut seat = Seat::new(120, 30);
+    user(&mut seat, "1", "go");
+    spawn(&mut seat, "1.1", "\u{1b}[2Jgone \u{202e}txt", &["/home/me/project/\u{1b}[0m"]);
+    let screen = seat.screen();
+    assert!(screen.contains(r"\u{1b}[2Jgone \u{202e}txt"), "{screen}");
+}
