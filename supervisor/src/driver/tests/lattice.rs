@@ -113,6 +113,7 @@ impl Tree {
             (0..self.dice.below(3)).map(|_| PLACES[self.dice.at(PLACES.len())].into()).collect();
         let spawn = SpawnAgent {
             task: "t".to_owned(),
+            role: None,
             writes: !write.is_empty() || self.dice.below(2) == 0,
             write,
             network: self.dice.below(2) == 0,
