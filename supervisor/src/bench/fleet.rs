@@ -26,7 +26,7 @@ pub(super) fn fleet(setup: &Setup) -> Result<Report, BenchError> {
     std::thread::sleep(REST);
     let mut kib = Vec::new();
     for (worker, _) in &workers {
-        kib.push(family(worker.pid)?);
+        kib.push(memory::family(worker.pid, std::process::id())?);
     }
     let tier = workers.first().map(|(worker, _)| worker.ruleset.tier.to_string()).unwrap_or_default();
     let all = kib.iter().sum::<f64>() / 1024.0;
@@ -39,15 +39,4 @@ pub(super) fn fleet(setup: &Setup) -> Result<Report, BenchError> {
     report.absolute("200 workers with their brokers, PSS in MiB", all, 400.0);
     report.notes.push(format!("tier: {tier}"));
     Ok(report)
-}
-
-/// A worker and the processes of ours above it: its broker, and in the full tier the one outside.
-fn family(worker: u32) -> Result<f64, BenchError> {
-    let mut pid = worker;
-    let mut sum = 0.0;
-    while pid > 1 && pid != std::process::id() {
-        sum += memory::pss(pid)?;
-        pid = memory::parent(pid)?;
-    }
-    Ok(sum)
 }

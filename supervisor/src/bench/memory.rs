@@ -43,3 +43,14 @@ pub(super) fn parent(pid: u32) -> Result<u32, BenchError> {
     let value = text.lines().find_map(|line| line.strip_prefix("PPid:"));
     Ok(value.ok_or("no PPid in status")?.trim().parse()?)
 }
+
+/// The same of a worker and the processes of ours above it, below their supervisor: its broker, and in the full tier the one outside.
+pub(super) fn family(worker: u32, supervisor: u32) -> Result<f64, BenchError> {
+    let mut pid = worker;
+    let mut sum = 0.0;
+    while pid > 1 && pid != supervisor {
+        sum += pss(pid)?;
+        pid = parent(pid)?;
+    }
+    Ok(sum)
+}

@@ -3,6 +3,7 @@
 //! Times are wall-clock microseconds unless a row says otherwise. The machine is never quiet, so a row gives the tenth
 //! percentile (what it costs when nothing is in the way) and the median.
 
+mod agents;
 mod approval;
 mod calls;
 mod connect;
@@ -52,6 +53,9 @@ const ALL: &[(&str, Measure)] = &[
     ("streamed-token", requests::streamed_token),
     ("fast-stream", requests::fast_stream),
     ("transcript-memory", transcript::memory),
+    ("sub-agents", agents::many),
+    ("sub-agent-steps", agents::steps),
+    ("sub-agent-memory", agents::remembering),
     ("first-frame", tui_process::first_frame),
     ("streaming-frame", tui::streaming_frame),
     ("idle-tui", tui_process::idle),

@@ -111,7 +111,7 @@ pub(super) fn last_words() -> String {
     sse::message(&[sse::Block::text("Done.")], "end_turn", sse::Usage::default())
 }
 
-fn command(step: usize) -> String {
+pub(super) fn command(step: usize) -> String {
     let call = sse::Block::tool_use(format!("toolu_{step}"), "shell_exec", r#"{"command":"true"}"#);
     sse::message(&[call], "tool_use", sse::Usage::default())
 }
@@ -132,7 +132,12 @@ pub(super) fn command_line(setup: &Setup, server: &ReplayServer) -> Result<Comma
 
 /// Runs `bailiwick exec` to its end.
 pub(super) fn exec(setup: &Setup, server: &ReplayServer) -> Result<(), BenchError> {
-    let output = command_line(setup, server)?.stderr(Stdio::piped()).output()?;
+    finish(command_line(setup, server)?)
+}
+
+/// Runs a command to its end.
+pub(super) fn finish(mut command: Command) -> Result<(), BenchError> {
+    let output = command.stderr(Stdio::piped()).output()?;
     if output.status.success() {
         return Ok(());
     }

@@ -1,7 +1,7 @@
 //! The whole program late in a session: what a long transcript costs in time and in memory.
 
 use std::fs;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::stats::{Report, Row};
@@ -16,7 +16,7 @@ const WINDOW: usize = 20;
 
 /// The turns of a transcript of 200,000 tokens of four bytes: half of them said by the model, half by a tool.
 const TURNS: usize = 100;
-const BYTES_SAID: usize = 4000;
+pub(super) const BYTES_SAID: usize = 4000;
 
 /// How long the last request may take to come.
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -67,7 +67,7 @@ pub(super) fn memory(setup: &Setup) -> Result<Report, BenchError> {
 }
 
 /// A reply that says `words` and calls a command that prints `bytes` bytes and executes nothing else.
-fn print(step: usize, bytes: usize, words: Option<&str>) -> String {
+pub(super) fn print(step: usize, bytes: usize, words: Option<&str>) -> String {
     let command = format!(r#"{{"command":"printf '%0{bytes}d' {step}"}}"#);
     let call = sse::Block::tool_use(format!("toolu_{step}"), "shell_exec", command);
     let said = words.map(sse::Block::text);
@@ -76,16 +76,23 @@ fn print(step: usize, bytes: usize, words: Option<&str>) -> String {
 }
 
 /// `bailiwick exec` while it runs; ended when it is dropped.
-struct Running(Child);
+pub(super) struct Running(Child);
 
 impl Running {
     fn start(setup: &Setup, server: &ReplayServer) -> Result<Self, BenchError> {
-        let mut command = requests::command_line(setup, server)?;
+        Self::of(requests::command_line(setup, server)?)
+    }
+
+    pub(super) fn of(mut command: Command) -> Result<Self, BenchError> {
         Ok(Self(command.stderr(Stdio::null()).spawn()?))
     }
 
+    pub(super) fn id(&self) -> u32 {
+        self.0.id()
+    }
+
     /// Waits until so many requests came.
-    fn until_asked(&mut self, server: &ReplayServer, requests: usize) -> Result<(), BenchError> {
+    pub(super) fn until_asked(&mut self, server: &ReplayServer, requests: usize) -> Result<(), BenchError> {
         let began = Instant::now();
         while server.requests().len() < requests {
             if let Some(status) = self.0.try_wait()? {
@@ -100,7 +107,7 @@ impl Running {
     }
 
     /// A line of `proc_pid_status(5)` that is a size, in MiB.
-    fn resident(&self, name: &str) -> Result<f64, BenchError> {
+    pub(super) fn resident(&self, name: &str) -> Result<f64, BenchError> {
         let text = fs::read_to_string(format!("/proc/{}/status", self.0.id()))?;
         let size = text.lines().find_map(|line| line.strip_prefix(name)?.trim().strip_suffix(" kB"));
         Ok(size.ok_or("no such size in status")?.parse::<f64>()? / 1024.0)

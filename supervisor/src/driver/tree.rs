@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 use super::{AgentRun, Session, SessionError, millis};
 use crate::core::{EndReason, Input, NewAgent, TreeLimits};
-use crate::gate::{narrowed, narrowed_grant};
+use crate::gate::{at_start, narrowed, narrowed_grant};
 use crate::monitor::WorkerEvent;
 
 /// The most characters of a sub-agent's last message that its parent reads; the log has all of it.
@@ -244,8 +244,9 @@ impl Session {
     /// The rights that are left of what was asked for: its parent's may have become less while it waited.
     fn within_its_parent(&self, id: &AgentId, child: &Child, agent: Box<NewAgent>) -> Box<NewAgent> {
         let parent = self.runs.iter().find(|run| *run.id() == child.parent);
-        let allowed = parent.map(|parent| parent.agent.rights().with_grant(&child.grant));
-        let rights = allowed.map_or_else(Default::default, |allowed| agent.rights.meet(&allowed));
+        let standing = parent.map(|parent| parent.agent.host_standing());
+        let rights = standing
+            .map_or_else(Default::default, |standing| at_start(&agent.rights, standing, &child.grant));
         tracing::debug!(%id, "a sub-agent starts");
         Box::new(NewAgent { rights, grant: child.grant.clone(), ..*agent })
     }

@@ -24,7 +24,7 @@ pub(crate) use judge::plain;
 pub use judge::{Ask, Place, Verdict};
 pub use likely::{declared_too_little, is_same};
 pub use machine::Machine;
-pub use spawn::{ChildRights, SpawnVerdict, narrowed, narrowed_grant};
+pub use spawn::{ChildRights, SpawnVerdict, at_start, narrowed, narrowed_grant};
 pub use standing::Standing;
 
 pub use crate::modes::{ApprovalMode, Modes};

@@ -97,6 +97,14 @@ impl Standing {
         self.caches.as_ref().is_some_and(|caches| path.is_within(caches))
     }
 
+    /// The same without the lasting caches, where the project may not be written: then nobody uses them, and nobody may poison them.
+    fn without_idle_caches(&self, mut rights: Rights) -> Rights {
+        if !rights.allows_write(&self.project) {
+            rights.write.retain(|root| !self.is_in_caches(root));
+        }
+        rights
+    }
+
     fn closed_root(&self, root: &WirePath) -> Option<Denial> {
         self.closed_place(&Place { path: root.clone(), grant: Some(root.clone()) })
     }
@@ -130,11 +138,13 @@ impl Standing {
 pub fn narrowed(child: &Standing, parent: &Rights, grant: &Grant) -> Rights {
     let mut allowed = parent.with_grant(grant);
     allowed.write.extend(child.temp.iter().cloned());
-    let mut rights = child.rights.meet(&allowed.normalised());
-    if !rights.allows_write(&child.project) {
-        rights.write.retain(|root| !child.is_in_caches(root));
-    }
-    rights
+    child.without_idle_caches(child.rights.meet(&allowed.normalised()))
+}
+
+/// The rights that are left of what was asked for when a sub-agent starts: its parent's may have become less while it waited.
+#[must_use]
+pub fn at_start(asked: &Rights, parent: &Standing, grant: &Grant) -> Rights {
+    parent.without_idle_caches(asked.meet(&parent.rights.with_grant(grant)))
 }
 
 /// The part of an approved grant that a change of the user's leaves.

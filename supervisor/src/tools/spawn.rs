@@ -126,8 +126,8 @@ struct Spawn {
     /// "read" (the default): it reads, and runs commands that write nothing but its own TMPDIR. "write": it may change
     /// files.
     access: Option<Access>,
-    /// Only these files and directories may it change, relative to the project or absolute. Absent with access "write":
-    /// all that you may change.
+    /// Only these files and directories may it change; they have to exist. Relative to the project or absolute. Absent with
+    /// access "write": all that you may change.
     write: Option<Vec<String>>,
     /// Whether it needs the network.
     network: Option<bool>,

@@ -12,6 +12,7 @@ use ipc::effect::{Effect, EffectError};
 use ipc::event::WorkerEnd;
 use ipc::id::{AgentId, CallId};
 use ipc::message::{Outcome, Work};
+use ipc::rights::Rights;
 use ipc::tool::{CommandExit, CommandResult, FileText, ReadFile, ToolCall, ToolOutput};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep;
@@ -44,6 +45,10 @@ pub(super) struct Imagined {
     pub(super) started: Mutex<HashMap<AgentId, u32>>,
     /// How many live.
     pub(super) alive: Arc<Mutex<i32>>,
+    /// The rights of those.
+    living: Arc<Mutex<Vec<(AgentId, Rights)>>>,
+    /// How often a worker began with more rights than a living one above it, or with fewer than a living one below it.
+    pub(super) wider: Arc<Mutex<Vec<String>>>,
     /// The commands that may still write.
     writing: Arc<Mutex<Vec<(AgentId, CallId)>>>,
     /// How often a command began while one of another agent could still write.
@@ -80,8 +85,16 @@ struct Control(mpsc::UnboundedSender<Order>);
 impl Imagined {
     pub(super) fn new(manner: Manner, seed: u64) -> Arc<Self> {
         let dice = Mutex::new(Dice::new(seed));
-        let (started, alive) = (Mutex::default(), Arc::default());
-        Arc::new(Self { manner, dice, started, alive, writing: Arc::default(), clashes: Arc::default() })
+        Arc::new(Self {
+            manner,
+            dice,
+            started: Mutex::default(),
+            alive: Arc::default(),
+            living: Arc::default(),
+            wider: Arc::default(),
+            writing: Arc::default(),
+            clashes: Arc::default(),
+        })
     }
 
     fn throw(&self) -> Dice {
@@ -97,6 +110,7 @@ impl Boundary for Imagined {
     ) -> BoxFuture<'static, Result<StartedWorker, StartError>> {
         *self.started.lock().unwrap().entry(order.agent.clone()).or_default() += 1;
         let (manner, mut dice, alive) = (self.manner, self.throw(), Arc::clone(&self.alive));
+        let (living, wider) = (Arc::clone(&self.living), Arc::clone(&self.wider));
         let (writing, clashes) = (Arc::clone(&self.writing), Arc::clone(&self.clashes));
         let commands = Commands { agent: order.agent.clone(), writing, clashes };
         Box::pin(async move {
@@ -118,9 +132,16 @@ impl Boundary for Imagined {
             let (tell, events) = mpsc::channel(16);
             let first = order.generation.0 == 1;
             *alive.lock().unwrap() += 1;
+            wider.lock().unwrap().extend(unlike(
+                &living.lock().unwrap(),
+                &order.agent,
+                &order.confinement.rights,
+            ));
+            living.lock().unwrap().push((order.agent.clone(), order.confinement.rights));
             tokio::spawn(async move {
                 live((manner, first), dice, &commands, orders, tell).await;
                 *alive.lock().unwrap() -= 1;
+                living.lock().unwrap().retain(|(agent, _)| *agent != order.agent);
             });
             Ok(StartedWorker {
                 generation: order.generation,
@@ -141,6 +162,17 @@ impl Boundary for Imagined {
             })
         })
     }
+}
+
+/// The living workers above and below an agent that rights of its own do not go with.
+fn unlike(living: &[(AgentId, Rights)], agent: &AgentId, rights: &Rights) -> Vec<String> {
+    let is_unlike = |(other, theirs): &&(AgentId, Rights)| {
+        agent.is_below(other) && !theirs.covers(rights) || other.is_below(agent) && !rights.covers(theirs)
+    };
+    let told = |(other, theirs): &(AgentId, Rights)| {
+        format!("{agent} with {rights:?} beside {other} with {theirs:?}")
+    };
+    living.iter().filter(is_unlike).map(told).collect()
 }
 
 /// The life of a worker.

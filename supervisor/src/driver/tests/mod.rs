@@ -2,6 +2,7 @@
 
 mod imagined;
 mod interleavings;
+mod lattice;
 mod model;
 mod stage;
 mod start;

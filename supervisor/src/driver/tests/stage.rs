@@ -44,6 +44,11 @@ impl Dice {
         (mixed ^ (mixed >> 31)) % limit
     }
 
+    /// A place in a list of this length.
+    pub(super) fn at(&mut self, length: usize) -> usize {
+        usize::try_from(self.below(length as u64)).unwrap()
+    }
+
     /// How long something takes.
     pub(super) fn moment(&mut self) -> Duration {
         Duration::from_millis(self.below(20))
