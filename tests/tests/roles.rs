@@ -1,5 +1,5 @@
-//! Roles of sub-agents: what a sub-agent in one is told and may do, and that a project's count for nothing before they are
-//! trusted.
+//! Sub-agents as a model asks for them: what one in a role is told and may do, that a project's roles count for nothing before they
+//! are trusted, and what is said of a place that is not there.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -183,4 +183,14 @@ fn a_role_that_makes_no_sense_is_said_with_its_place() {
     world.file(".bailiwick.toml", begin);
     let run = Finished::of(world.bailiwick(["config", "-C"]).arg(world.project())).expect(0);
     assert!(run.stderr.contains("`agents.a` may stand only in the user's own config.toml"), "{}", run.stderr);
+}
+
+#[test]
+fn a_write_root_that_does_not_exist_is_told_with_what_to_do() {
+    let world = World::new(User::Myself);
+    let server = model_of([spawns(json!({"task": "x", "write": ["new"]})), done()]);
+    Finished::of(&mut world.exec(&server, &["--mode", "auto"])).expect(0);
+    let told = asked(&server, 1)["messages"].to_string();
+    let expected = format!("write: {}/new does not exist: make it first, or name", world.project().display());
+    assert!(told.contains(&expected), "{told}");
 }

@@ -43,7 +43,7 @@ pub struct AgentInfo {
     /// The calls that are open.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<OpenCall>,
-    /// How many replies of its model are whole.
+    /// The number of whole replies of its model.
     pub steps: u64,
     /// Its tokens, without those of its sub-agents.
     pub usage: TokenUsage,

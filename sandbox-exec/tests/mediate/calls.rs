@@ -16,11 +16,14 @@ pub(crate) fn errno<T>(result: io::Result<T>) -> c_int {
 }
 
 pub(crate) fn socket(family: c_int, style: c_int) -> OwnedFd {
-    // SAFETY: integers; the descriptor is new.
-    let socket = unsafe { libc::socket(family, style | libc::SOCK_CLOEXEC, 0) };
-    assert!(socket >= 0, "{}", io::Error::last_os_error());
-    // SAFETY: as above.
-    unsafe { OwnedFd::from_raw_fd(socket) }
+    try_socket(family, style).unwrap()
+}
+
+pub(crate) fn try_socket(family: c_int, style: c_int) -> io::Result<OwnedFd> {
+    // SAFETY: integers.
+    let socket = check(unsafe { libc::socket(family, style | libc::SOCK_CLOEXEC, 0) } as isize)?;
+    // SAFETY: the descriptor is new.
+    Ok(unsafe { OwnedFd::from_raw_fd(c_int::try_from(socket).unwrap()) })
 }
 
 /// A `sockaddr_un`; a name that begins with a null byte is abstract.

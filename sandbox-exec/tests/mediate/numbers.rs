@@ -12,7 +12,7 @@ use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
 
-use crate::calls::{DATAGRAM, control, errno, send_message, socket, unix};
+use crate::calls::{DATAGRAM, control, errno, send_message, socket, try_socket, unix};
 use crate::children::{end, in_child, with_flags};
 use crate::harness::{Place, as_containers};
 use crate::messages::receive_descriptor;
@@ -182,7 +182,14 @@ fn a_number_that_changes_with_what_another_process_passes_never_leads_outside() 
                 let passing: OwnedFd = passing.try_clone().unwrap().into();
                 loop {
                     // For a while it is nowhere but in the message.
-                    let datagrams = socket(libc::AF_UNIX, DATAGRAM);
+                    let datagrams = loop {
+                        // Refused, as long as the mediator has not noticed that those before are gone.
+                        match try_socket(libc::AF_UNIX, DATAGRAM) {
+                            Ok(datagrams) => break datagrams,
+                            Err(error) => assert_eq!(error.raw_os_error(), Some(libc::ENOBUFS)),
+                        }
+                        std::thread::yield_now();
+                    };
                     let rights =
                         control(libc::SOL_SOCKET, libc::SCM_RIGHTS, &datagrams.as_raw_fd().to_ne_bytes());
                     send_message(&passing, b"x", &[], &rights, 0).unwrap();

@@ -12,21 +12,21 @@ use super::{BenchError, Setup, memory, requests};
 use crate::recording::{RecordedRequest, Reply};
 use crate::replay::{ReplayServer, Script, sse};
 
-/// How many sub-agents finish in one turn.
+/// Sub-agents of one turn.
 const MANY: usize = 200;
 
-/// How many are at work together while their steps are timed, and how many steps each makes.
+/// Sub-agents that are at work together while their steps are timed, and the steps of each.
 const TOGETHER: usize = 8;
 const STEPS: usize = 50;
 
-/// How many have a context of 50,000 tokens, and in how many turns it comes.
+/// Sub-agents with a context of 50,000 tokens, and the turns in which it comes.
 const REMEMBERING: usize = 16;
 const TURNS: usize = 25;
 
 /// As for idle workers.
 const REST: Duration = Duration::from_millis(600);
 
-/// What a sub-agent's task begins with, before its number.
+/// The beginning of a sub-agent's task, before its number.
 const TASK: &str = "sub-task ";
 
 /// 200 sub-agents, started in one turn and at work at the same time, with two replies each.
@@ -75,7 +75,7 @@ fn gaps(setup: &Setup, agents: usize) -> Result<Vec<Duration>, BenchError> {
     Ok(pairs.map(|pair| pair[1].duration_since(pair[0])).collect())
 }
 
-/// What a sub-agent with 50,000 tokens of context keeps in the supervisor, in its worker and in the brokers of that.
+/// The memory that a sub-agent with 50,000 tokens of context takes in the supervisor, in its worker and in the brokers of that.
 pub(super) fn remembering(setup: &Setup) -> Result<Report, BenchError> {
     let (one, _) = settled(setup, 1)?;
     let (all, families) = settled(setup, REMEMBERING)?;

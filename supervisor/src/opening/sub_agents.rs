@@ -1,8 +1,10 @@
 //! Sub-agents of a session: each an agent like the first, with rights, a place and a window of its own.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 
 use ipc::id::{AgentId, ConversationId};
+use ipc::path::WirePath;
 use tokio::sync::watch;
 
 use super::open::{Jittered, agent_config};
@@ -35,6 +37,11 @@ impl OpensAgents for SubAgents {
         let role = agent.spawn.role.as_ref().and_then(|name| self.options.roles.get(name));
         let ModelChoice { name: model, max_tokens, options: asked, sees_images, prices, window } =
             self.model(agent, role)?;
+        if let Some(missing) = agent.rights.write.iter().find(|root| is_missing(root)) {
+            return Err(format!(
+                "write: {missing} does not exist: make it first, or name the directory it is to lie in"
+            ));
+        }
         let place = self.setup.sub_agent_place(agent.rights.clone());
         let AgentPlace { temp, confinement, standing } =
             place.map_err(|error| format!("a place for it could not be made: {error}"))?;
@@ -97,4 +104,9 @@ impl SubAgents {
     fn may_delegate(&self, id: &AgentId) -> bool {
         id.level() < self.limits.depth as usize
     }
+}
+
+/// True where nothing stands: no rule of the kernel could be about it. A link stands there, whatever it leads to.
+fn is_missing(root: &WirePath) -> bool {
+    root.as_path().symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound)
 }

@@ -46,7 +46,7 @@ fn set(draft: &mut Draft, line: &str) -> Result<(), String> {
         .map_err(|why| format!("`{field}`: {why}"))
 }
 
-/// What stands between quotes, where something does.
+/// The text between quotes, or the whole where there are none.
 fn unquoted(value: &str) -> &str {
     let between = |quote: char| value.strip_prefix(quote)?.strip_suffix(quote);
     between('"').or_else(|| between('\'')).unwrap_or(value)

@@ -106,7 +106,7 @@ impl Agents {
         agents
     }
 
-    /// What an agent's turn came to: that of a turn which runs goes with its sub-agents, as that of one that is over does already.
+    /// The account of an agent's turn: of one that runs with its sub-agents, as that of one which is over has them already.
     pub(crate) fn of_turn(&self, agent: &AgentId) -> Account {
         let mut account = Account::default();
         for (other, view) in self.each() {
