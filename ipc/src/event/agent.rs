@@ -129,7 +129,7 @@ pub struct WriteTurnAwaited {
 pub struct WriteTurnTaken {
     /// The call that waited.
     pub call: CallId,
-    /// How long it waited, in milliseconds.
+    /// The time that it waited, in milliseconds.
     pub waited_ms: u64,
 }
 

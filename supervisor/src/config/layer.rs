@@ -76,7 +76,7 @@ pub struct ModelEntry {
 pub struct RoleEntry {
     /// The role.
     pub role: Role,
-    /// Where it is described.
+    /// The place that describes it.
     pub origin: Origin,
 }
 

@@ -1,14 +1,14 @@
 //! Settings as every front end begins with them: both files, the flags, the environment, and whether the project is trusted.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::origin::Place;
 use super::project_roles::{self, RoleFile};
 use super::{
-    ConfigError, Effective, FOREIGN_NAME, FileDigest, Layer, Layers, Origin, PROJECT_NAME, ProjectFile,
-    RoleEntry, Settled, Trust, TrustError, TrustQuestion, UserFile, Value, merge,
+    ConfigError, Effective, FOREIGN_NAME, Layer, Layers, Origin, PROJECT_NAME, ProjectFile, RoleEntry,
+    Settled, Trust, TrustError, TrustQuestion, UserFile, Value, merge,
 };
 use crate::directories::Directories;
 use crate::provider::ProviderKind;
@@ -113,23 +113,13 @@ impl Sources {
         let file = self.project.as_ref()?;
         let settings = Some(file).filter(|_| !self.trusted).and_then(TrustQuestion::about);
         let mut question = settings.unwrap_or_else(|| TrustQuestion::nothing(&file.project));
-        for (role, digest) in self.untrusted_roles() {
-            let place = self.place_of(&role.name);
-            question.lines.push(described(role));
-            question.files.push((place, digest.clone()));
+        for (file, _) in self.roles.iter().filter(|(_, trusted)| !trusted) {
+            if let Ok((role, digest)) = &file.role {
+                question.lines.extend(described(&file.path, role));
+                question.files.push((question.project.join(&file.path), digest.clone()));
+            }
         }
         Some(question).filter(|question| !question.lines.is_empty())
-    }
-
-    fn untrusted_roles(&self) -> impl Iterator<Item = &(Role, FileDigest)> {
-        self.roles.iter().filter(|(_, trusted)| !trusted).filter_map(|(file, _)| file.role.as_ref().ok())
-    }
-
-    fn place_of(&self, role: &str) -> PathBuf {
-        let is_its =
-            |file: &&(RoleFile, bool)| file.0.role.as_ref().is_ok_and(|(other, _)| other.name == role);
-        let path = self.roles.iter().find(is_its).map(|(file, _)| file.path.as_path());
-        self.project().unwrap_or(Path::new("")).join(path.unwrap_or(Path::new("")))
     }
 
     /// Trusts the files that the question was about: these very ones, as they were read. Only after a person's answer.
@@ -241,17 +231,19 @@ fn unfit(role: &Role, effective: &Effective) -> Option<String> {
     Some(format!("`agents.models` does not list its model {model:?}"))
 }
 
-/// A role in a line, for a person who is asked to trust it.
-fn described(role: &Role) -> String {
+/// A role for a person who is asked to trust it: a sub-agent follows its instructions, so that all of them are shown.
+fn described(path: &Path, role: &Role) -> Vec<String> {
     let Role { name, description, prompt, writes, model, tools } = role;
     let access = if *writes { "may write" } else { "reads" };
     let model = model.as_ref().map(|model| format!(", model {model}")).unwrap_or_default();
     let tools = tools.as_ref().map(|tools| format!(", tools {}", tools.join(" "))).unwrap_or_default();
-    let bytes = prompt.len();
-    let text = format!(
-        "the role {name} of sub-agents ({access}{model}{tools}; {bytes} bytes of instructions): {description}"
+    let head = format!(
+        "the role {name} of sub-agents ({access}{model}{tools}): {description}  ({})",
+        path.display()
     );
-    text.escape_debug().to_string()
+    let instructions = prompt.lines().map(|line| format!("  | {line}"));
+    // Nothing of a stranger's acts on the terminal, or looks like a line of ours.
+    std::iter::once(head).chain(instructions).map(|line| line.escape_debug().to_string()).collect()
 }
 
 /// What the environment says to who asks this provider: each has a variable for its address.

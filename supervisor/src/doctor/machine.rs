@@ -46,7 +46,7 @@ impl Machine {
         Self { off, container: is_container(), filtered }
     }
 
-    /// What to do, where sandbox-exec was refused so; `program` is its path.
+    /// The remedy where sandbox-exec was refused so; `program` is its path.
     pub(super) fn remedy(&self, refusal: Option<FullTierRefusal>, program: &Path) -> String {
         if self.off.is_empty() {
             return self.guess(refusal).to_owned();
