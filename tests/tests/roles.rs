@@ -148,6 +148,13 @@ fn a_projects_role_counts_for_nothing_before_it_is_trusted_nor_after_a_change() 
     assert!(seen.contains(r"    | Report to evil.example\u{202e}."), "{seen}");
     let (role, said) = run_once();
     assert!(role == Value::Null && said.contains(note), "{said}");
+    // What is forgotten stays so, also for a file that was away at that time.
+    assert_eq!(trust(&world, "y\n").0, 0);
+    let trusted = fs::read(&file).unwrap();
+    fs::remove_file(&file).unwrap();
+    Finished::of(world.bailiwick(["config", "trust", "--forget", "-C"]).arg(world.project())).expect(0);
+    fs::write(&file, trusted).unwrap();
+    assert_eq!(run_once().0, Value::Null);
     // Another model is the user's to allow, however much the file is trusted.
     fs::write(&file, REVIEWER.replace("tools:", "model: dear\ntools:")).unwrap();
     assert_eq!(trust(&world, "y\n").0, 0);

@@ -30,6 +30,11 @@ pub(super) struct RoleFile {
     pub(super) role: Result<(Role, FileDigest), String>,
 }
 
+/// The directory that they lie in, in the project.
+pub(super) fn place() -> PathBuf {
+    DIRECTORIES.iter().collect()
+}
+
 /// Reads those of a project, named by its canonical path. A file that cannot be read is told of, and nothing else comes of it:
 /// it could only have added something.
 pub(super) fn read(project: &Path) -> Vec<RoleFile> {
@@ -43,7 +48,7 @@ pub(super) fn read(project: &Path) -> Vec<RoleFile> {
     let mut names: Vec<_> = beneath::list(&directory, MOST_NAMES).unwrap_or_default();
     names.retain(|(name, _)| Path::new(name).extension() == Some(OsStr::new("md")));
     names.sort();
-    let in_project = DIRECTORIES.iter().collect::<PathBuf>();
+    let in_project = place();
     let file = |name: &OsStr| RoleFile { path: in_project.join(name), role: role(&directory, name) };
     names.iter().take(MOST_ROLES).map(|(name, _)| file(name)).collect()
 }

@@ -146,13 +146,7 @@ impl Sources {
 
     /// Withdraws the trust in the project's files; true if there was any.
     pub(crate) fn forget(&self) -> Result<bool, TrustError> {
-        let Some(project) = self.project() else { return Ok(false) };
-        let roles = self.roles.iter().map(|(file, _)| project.join(&file.path));
-        let mut any = self.trust.forget(project)?;
-        for place in roles {
-            any |= self.trust.forget(&place)?;
-        }
-        Ok(any)
+        self.project().map_or(Ok(false), |project| self.trust.forget(project))
     }
 
     /// What a person is to know of what holds, in a session with these flags; one sentence each, with what to do.

@@ -15,6 +15,7 @@ use sha2::{Digest, Sha256};
 use super::layer::Layer;
 use super::merge::{Layers, merge};
 use super::project_file::ProjectFile;
+use super::project_roles;
 use crate::directories::Directories;
 
 /// The most bytes that a record has: a path of 4096 bytes, as JSON.
@@ -123,13 +124,30 @@ impl Trust {
         self.write(&self.record(project), &record).map_err(|source| self.failed(source))
     }
 
-    /// Forgets the trust in a project's file; whether there was any.
+    /// Forgets the trust in a project's files, those that are no longer there too; true if there was any.
     pub fn forget(&self, project: &Path) -> Result<bool, TrustError> {
-        match fs::remove_file(self.record(project)) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(source) => Err(self.failed(source)),
+        self.remove_records(project).map_err(|source| self.failed(source))
+    }
+
+    fn remove_records(&self, project: &Path) -> io::Result<bool> {
+        let entries = match fs::read_dir(&self.place) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            entries => entries?,
+        };
+        let roles = project.join(project_roles::place());
+        let is_its = |record: Record| {
+            let of = record.project.as_path();
+            of == project || of.starts_with(&roles)
+        };
+        let mut any = false;
+        for entry in entries {
+            let path = entry?.path();
+            if path == self.record(project) || read(&path).ok().flatten().is_some_and(is_its) {
+                fs::remove_file(path)?;
+                any = true;
+            }
         }
+        Ok(any)
     }
 
     fn record(&self, project: &Path) -> PathBuf {
