@@ -13,6 +13,7 @@
 //!   it refused.
 //! * [`devices`]: shared memory and terminals, which one agent of a container has at a time.
 //! * [`denial`]: a denial that explains itself; [`missing_right`]: the right that it lacked; [`named`]: places that a command's output names.
+//! * [`plan`] (feature `frontend`): a plan as data.
 //! * [`event`], [`cost`], [`approval`] and [`frontend`] (feature `frontend`): the session's events, what they cost, what a
 //!   person is asked, and the protocol of every front end; [`rpc`] is its form between processes.
 
@@ -42,6 +43,8 @@ pub mod path;
 pub mod phase;
 pub mod pipe;
 pub mod place;
+#[cfg(feature = "frontend")]
+pub mod plan;
 pub mod probe;
 mod recorded;
 pub mod refusal;
