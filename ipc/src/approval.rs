@@ -8,21 +8,23 @@ mod answer;
 mod changes;
 mod command;
 mod kinds;
+mod plan;
 mod request;
 mod scope;
 
 pub use agent::{AgentAccess, AgentRightsApprovalParams};
 pub use answer::{
     AgentRightsApprovalResponse, ApplyPatchApprovalResponse, ApprovalAnswer, ExecCommandApprovalResponse,
-    ExternalToolApprovalResponse, NetworkApprovalResponse, ReviewDecision,
+    ExternalToolApprovalResponse, NetworkApprovalResponse, PlanApprovalResponse, ReviewDecision,
 };
 pub use changes::{FileChange, FileChanges};
 pub use command::{ExecCommandApprovalParams, NetworkApprovalParams};
 pub(crate) use kinds::approval_kinds;
 pub use kinds::{
     AGENT_RIGHTS_APPROVAL_METHOD, APPLY_PATCH_APPROVAL_METHOD, AskKind, EXEC_COMMAND_APPROVAL_METHOD,
-    EXTERNAL_TOOL_APPROVAL_METHOD, NETWORK_APPROVAL_METHOD, SERVER_METHODS,
+    EXTERNAL_TOOL_APPROVAL_METHOD, NETWORK_APPROVAL_METHOD, PLAN_APPROVAL_METHOD, SERVER_METHODS,
 };
+pub use plan::PlanApprovalParams;
 pub use request::{
     ApplyPatchApprovalParams, ExternalToolApprovalParams, ServerRequest, UnknownServerRequest,
 };

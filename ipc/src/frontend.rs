@@ -92,6 +92,18 @@ pub enum UserActionKind {
         /// The answer.
         answer: ApprovalAnswer,
     },
+    /// Starts an agent beside the session's first that makes a plan and changes nothing.
+    Plan {
+        /// What the plan is to be for.
+        text: String,
+    },
+    /// Puts other bytes into the place of a plan that waits for its approval: that request is over, and another one follows.
+    EditPlan {
+        /// The request.
+        id: ApprovalId,
+        /// The bytes.
+        markdown: String,
+    },
     /// Changes what becomes of calls that the standing rights do not cover, and those rights with it.
     SetMode {
         /// The mode.
@@ -151,6 +163,13 @@ macro_rules! op {
                     digest: Option<String>,
                 },
             )*
+            /// Puts other bytes into the place of a plan that waits for its approval.
+            EditPlan {
+                /// The request.
+                id: ApprovalId,
+                /// The bytes.
+                markdown: String,
+            },
             /// Changes the approval mode.
             SetMode {
                 /// The mode.

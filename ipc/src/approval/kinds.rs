@@ -21,6 +21,8 @@ macro_rules! approval_kinds {
             Agent("the rights of a sub-agent"):
                 AgentRightsApproval(AgentRightsApprovalParams) -> AgentRightsApprovalResponse,
                 AgentRightsApproval, AGENT_RIGHTS_APPROVAL_METHOD = "agentRightsApproval";
+            Plan("the execution of a plan"): PlanApproval(PlanApprovalParams) -> PlanApprovalResponse,
+                PlanApproval, PLAN_APPROVAL_METHOD = "planApproval";
         }
     };
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Account, TokenUsage};
+use super::{Account, Activity, StepAccount, TokenUsage};
 use crate::cost::Usd;
 use crate::denial::Denial;
 use crate::id::{AgentId, CallId};
@@ -18,8 +18,15 @@ use crate::rights::{Grant, Network, Reach, Word};
 pub struct SubAgentSpawned {
     /// The sub-agent.
     pub agent: AgentId,
-    /// The call of its parent that asked for it.
-    pub call: CallId,
+    /// The call of its parent that asked for it; absent where the user did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<CallId>,
+    /// The purpose of it; absent where that is its parent's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub activity: Option<Activity>,
+    /// SHA-256 of the plan that it executes, in hexadecimal, where it executes one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
     /// Its task, in its parent's words.
     pub task: String,
     /// Its role, if it has one.
@@ -49,8 +56,9 @@ pub struct SubAgentSpawned {
 pub struct SubAgentResult {
     /// The sub-agent.
     pub agent: AgentId,
-    /// The call of its parent that asked for it.
-    pub call: CallId,
+    /// The call of its parent that asked for it; absent where the user did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<CallId>,
     /// The kind of its end.
     pub status: SubAgentStatus,
     /// A sentence on that, where the status needs one.
@@ -73,6 +81,9 @@ pub struct SubAgentResult {
     pub cost_usd: Option<Usd>,
     /// The time from its start to the end of its last process, in milliseconds.
     pub duration_ms: u64,
+    /// The steps of the plan that it executed, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub plan: Vec<StepAccount>,
     /// Its last message, bounded: a claim.
     pub text: String,
 }
@@ -161,6 +172,7 @@ impl fmt::Display for SubAgentResult {
         let took = Duration::from_millis(self.duration_ms).as_secs_f64();
         let Self { agent, status, steps, .. } = self;
         write!(f, "sub-agent {agent}: {status} · {steps} {unit} · {account} · {took:.1} s")?;
+        self.plan.iter().try_for_each(|step| write!(f, "\n  {step}"))?;
         self.message.as_ref().map_or(Ok(()), |message| write!(f, "\n  {message}"))
     }
 }

@@ -42,4 +42,6 @@ pub enum DecidedBy {
     BadAnswer,
     /// Nobody: the turn ended, or the rights changed.
     Interrupted,
+    /// Nobody: a person edited the plan that it was about, and another request follows.
+    Edited,
 }

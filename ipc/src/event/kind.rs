@@ -7,9 +7,9 @@ use serde_json::value::RawValue;
 
 use super::{
     ApprovalAnswered, AssistantMessage, ChangedFile, CompactionStarted, ContextCompacted, FailureKind,
-    FileDiff, Location, ModelChanged, NoticeCode, Recorded, RestoredPlace, RightsChanged, RunResult,
-    SessionStarted, SubAgentResult, SubAgentSpawned, ToolKind, TurnFinished, WorkerEnd, WorkerStarted,
-    WriteTurnAwaited, WriteTurnTaken,
+    FileDiff, Location, ModelChanged, NoticeCode, PlanApproved, PlanCreated, PlanStepStatus, Recorded,
+    RestoredPlace, RightsChanged, RunResult, SessionStarted, SubAgentResult, SubAgentSpawned, ToolKind,
+    TurnFinished, WorkerEnd, WorkerStarted, WriteTurnAwaited, WriteTurnTaken,
 };
 use crate::approval::{ApprovalMode, ServerRequest, SessionGrant};
 use crate::denial::Denial;
@@ -176,6 +176,12 @@ pub enum EventKind {
     WriteTurnAwaited(WriteTurnAwaited),
     /// A call that waited for other agents goes on.
     WriteTurnTaken(WriteTurnTaken),
+    /// A plan was written to its file.
+    PlanCreated(Box<PlanCreated>),
+    /// A plan may be executed.
+    PlanApproved(PlanApproved),
+    /// A step of a plan has come further.
+    PlanStepStatus(PlanStepStatus),
     /// What the host runs later had changed, and was put back.
     Restored {
         /// The call after which it was found; absent at the end of the run.

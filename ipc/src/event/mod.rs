@@ -15,6 +15,7 @@ mod failure;
 mod kind;
 mod line;
 mod notice;
+mod plan;
 mod read;
 mod unknown;
 mod word;
@@ -36,6 +37,7 @@ pub use end::{EndReason, WorkerEnd};
 pub use failure::FailureKind;
 pub use kind::{EventKind, ToolCallStatus};
 pub use notice::NoticeCode;
+pub use plan::{AcceptanceOutcome, PlanApproved, PlanAuthor, PlanCreated, PlanStepStatus, StepAccount};
 pub use unknown::UnknownEvent;
 pub use worker::{OneShot, RightsChanged, WorkerStarted};
 

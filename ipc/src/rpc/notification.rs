@@ -72,6 +72,9 @@ notifications! {
     L(E::SubAgentResult(_)) => SUB_AGENT_RESULT_METHOD = "event/subAgentResult";
     L(E::WriteTurnAwaited(_)) => WRITE_TURN_AWAITED_METHOD = "event/writeTurnAwaited";
     L(E::WriteTurnTaken(_)) => WRITE_TURN_TAKEN_METHOD = "event/writeTurnTaken";
+    L(E::PlanCreated(_)) => PLAN_CREATED_METHOD = "event/planCreated";
+    L(E::PlanApproved(_)) => PLAN_APPROVED_METHOD = "event/planApproved";
+    L(E::PlanStepStatus(_)) => PLAN_STEP_STATUS_METHOD = "event/planStepStatus";
     L(E::Restored { .. }) => RESTORED_METHOD = "event/restored";
     L(E::ChangeSet { .. }) => CHANGE_SET_METHOD = "event/changeSet";
     L(E::TurnFinished(_)) => TURN_FINISHED_METHOD = "event/turnFinished";

@@ -2,7 +2,7 @@
 
 use ipc::approval::{
     AgentRightsApprovalParams, ApplyPatchApprovalParams, ExecCommandApprovalParams,
-    ExternalToolApprovalParams, FileChange, NetworkApprovalParams, ServerRequest,
+    ExternalToolApprovalParams, FileChange, NetworkApprovalParams, PlanApprovalParams, ServerRequest,
 };
 use ipc::id::AgentId;
 use ipc::path::WirePath;
@@ -24,6 +24,7 @@ pub(crate) fn body(request: &ServerRequest, project: &WirePath) -> Block {
         }
         ServerRequest::ExternalToolApproval(params) => (arguments(params), &params.reason, Vec::new()),
         ServerRequest::AgentRightsApproval(params) => (task(params), &params.reason, Vec::new()),
+        ServerRequest::PlanApproval(params) => (plan(params), &params.reason, commands(params)),
     };
     if let Some(reason) = reason {
         parts.push(Part::new(SafeText::line("reason given by the agent:"), Look::Heading));
@@ -46,6 +47,7 @@ fn allowed(request: &ServerRequest, project: &WirePath) -> Vec<Part> {
         ServerRequest::NetworkApproval(params) => allows(&params.grant, project),
         ServerRequest::ExternalToolApproval(_) => outside(),
         ServerRequest::AgentRightsApproval(params) => agent_rights(params, project),
+        ServerRequest::PlanApproval(params) => plan_rights(params),
     }
 }
 
@@ -75,6 +77,45 @@ fn agent_rights(params: &AgentRightsApprovalParams, project: &WirePath) -> Vec<P
     parts.push(named("network", &network));
     parts.push(fact("lasts", "as long as the sub-agent runs"));
     parts
+}
+
+fn plan(params: &PlanApprovalParams) -> Vec<Part> {
+    vec![Part::new(SafeText::exact(&params.markdown), Look::Command)]
+}
+
+/// The rights of a plan's execution, with absolute paths.
+fn plan_rights(params: &PlanApprovalParams) -> Vec<Part> {
+    let PlanApprovalParams { rights, network_refused, .. } = params;
+    let mut lines: Vec<_> = rights.write.iter().map(|path| [b"write ", path.as_bytes()].concat()).collect();
+    if lines.is_empty() {
+        lines.push(b"write nothing but its own temp directory".to_vec());
+    }
+    let network = match (rights.net, network_refused) {
+        (Network::On, _) => places("on", rights.reach),
+        (Network::Off, false) => "off".to_owned(),
+        (Network::Off, true) => "off: the plan asks for it, and this session does not have it".to_owned(),
+    };
+    let names = std::iter::once("may").chain(std::iter::repeat(""));
+    let mut parts: Vec<_> = names.zip(lines).map(|(name, line)| named(name, &line)).collect();
+    parts.push(fact("network", &network));
+    parts.push(fact("lasts", "as long as the plan is executed"));
+    parts
+}
+
+/// Every acceptance command, whole.
+fn commands(params: &PlanApprovalParams) -> Vec<Part> {
+    let mut commands = params.plan.commands().peekable();
+    if commands.peek().is_none() {
+        return Vec::new();
+    }
+    let heading = if params.confirms_commands {
+        "will run, each after a question:"
+    } else {
+        "will run without asking:"
+    };
+    let heading = Part::new(SafeText::line(heading), Look::Heading);
+    let each = commands.map(|(_, command)| Part::new(SafeText::exact(command), Look::Command));
+    std::iter::once(heading).chain(each).collect()
 }
 
 /// The call of an external tool, every byte of its arguments first.

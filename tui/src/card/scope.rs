@@ -60,7 +60,7 @@ impl Menu {
 
     /// True if an approval of this request can reach beyond it.
     pub(crate) const fn is_offered(request: &ServerRequest) -> bool {
-        !matches!(request, ServerRequest::AgentRightsApproval(_))
+        !matches!(request, ServerRequest::AgentRightsApproval(_) | ServerRequest::PlanApproval(_))
     }
 
     /// What an answer would say.
@@ -187,7 +187,8 @@ fn command(request: &ServerRequest) -> Option<&[String]> {
     match request {
         ServerRequest::ApplyPatchApproval(_)
         | ServerRequest::ExternalToolApproval(_)
-        | ServerRequest::AgentRightsApproval(_) => None,
+        | ServerRequest::AgentRightsApproval(_)
+        | ServerRequest::PlanApproval(_) => None,
         ServerRequest::ExecCommandApproval(params) => Some(&params.command),
         ServerRequest::NetworkApproval(params) => Some(&params.command),
     }
@@ -235,8 +236,8 @@ fn choices(request: &ServerRequest, project: &WirePath) -> Vec<Choice> {
             [Choice::ExactCommand].into_iter().chain(more).collect()
         }
         ServerRequest::ExternalToolApproval(_) => vec![Choice::ExactCall],
-        // A spawn is approved once.
-        ServerRequest::AgentRightsApproval(_) => Vec::new(),
+        // A spawn and a plan are approved once.
+        ServerRequest::AgentRightsApproval(_) | ServerRequest::PlanApproval(_) => Vec::new(),
     }
 }
 

@@ -27,6 +27,7 @@ impl Title {
             ServerRequest::ExecCommandApproval(_) => "Run this command?",
             ServerRequest::NetworkApproval(_) => "Run with network?",
             ServerRequest::AgentRightsApproval(_) => "Start this sub-agent?",
+            ServerRequest::PlanApproval(_) => "Execute this plan?",
             ServerRequest::ExternalToolApproval(params) => {
                 let (name, rest) = (SafeText::line(&params.tool), "?".to_owned());
                 return Self { verb: "Call ", name, rest, ..Self::default() };
