@@ -287,6 +287,7 @@ fn approval_answered(view: &mut AgentView, answered: &ApprovalAnswered) {
         (DecidedBy::NoFrontEnd, None) => ": there was nobody to ask".to_owned(),
         (DecidedBy::BadAnswer, None) => ": the answer did not count".to_owned(),
         (DecidedBy::Interrupted, None) => ": interrupted".to_owned(),
+        (DecidedBy::Edited, None) => ": the plan was edited".to_owned(),
     };
     view.say(look, &format!("call {}: {decision}{by}", answered.call));
 }
