@@ -35,6 +35,7 @@ pub mod monitor;
 mod opening;
 mod pictures;
 mod place;
+pub mod plan;
 pub mod policy;
 pub mod prompt;
 mod protected;
