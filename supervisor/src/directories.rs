@@ -68,6 +68,11 @@ impl Directories {
         self.state.join("sessions")
     }
 
+    /// The plans that are kept.
+    pub fn plans(&self) -> PathBuf {
+        self.state.join("plans")
+    }
+
     /// Where the locks of private temp directories lie.
     pub fn locks(&self) -> PathBuf {
         self.state.join("temps")

@@ -36,7 +36,7 @@ mod opening;
 mod pictures;
 mod place;
 pub mod plan;
-mod plans;
+pub mod plans;
 pub mod policy;
 pub mod prompt;
 mod protected;

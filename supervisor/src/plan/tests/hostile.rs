@@ -5,6 +5,11 @@ use proptest::prelude::*;
 use super::super::{Document, MOST_BYTES, MOST_STEPS};
 use super::{fault, plan, with_step};
 
+/// The texts of all numbers, one after another.
+fn each(numbers: std::ops::RangeInclusive<usize>, text: impl Fn(usize) -> String) -> String {
+    numbers.map(text).collect::<Vec<_>>().concat()
+}
+
 #[test]
 fn limits_are_errors() {
     let long = with_step(&"a\n".repeat(500_000));
@@ -13,7 +18,7 @@ fn limits_are_errors() {
         format!("line 1: expected a plan of at most 262144 bytes, found {}", long.len())
     );
     let steps = |count: usize| {
-        let steps: String = (1..=count).map(|number| format!("### {number}. S\n")).collect();
+        let steps: String = each(1..=count, |number| format!("### {number}. S\n"));
         format!("# T\n## Steps\n{steps}")
     };
     assert_eq!(plan(&steps(MOST_STEPS)).steps.len(), MOST_STEPS);
@@ -31,7 +36,7 @@ fn deep_and_wide_texts_are_read_once() {
         let count = (MOST_BYTES - 200) / 2;
         one.repeat(count / one.len()) + "x\n" + &other.repeat(count / other.len())
     };
-    let nested: String = (0..500).map(|depth| format!("{}- x\n", "  ".repeat(depth))).collect();
+    let nested: String = each(0..=499, |depth| format!("{}- x\n", "  ".repeat(depth)));
     let lists = [
         ">".repeat(10_000),
         "> ".repeat(10_000),
