@@ -35,6 +35,8 @@ pub mod monitor;
 mod opening;
 mod pictures;
 mod place;
+pub mod plan;
+mod plans;
 pub mod policy;
 pub mod prompt;
 mod protected;

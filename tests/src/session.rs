@@ -192,6 +192,8 @@ fn agent(
         approvals,
         id: id.clone(),
         activity: Activity::Execute,
+        planning: None,
+        execution: None,
     })
 }
 
@@ -444,6 +446,9 @@ fn logged(kind: &EventKind) -> String {
         EventKind::SubAgentResult(result) => format!("sub-agent {} {}", result.agent, result.status),
         EventKind::WriteTurnAwaited(waits) => waits.to_string(),
         EventKind::WriteTurnTaken(taken) => taken.to_string(),
+        EventKind::PlanCreated(plan) => format!("plan of {} steps", plan.plan.steps.len()),
+        EventKind::PlanApproved(plan) => format!("plan approved by {:?}", plan.by),
+        EventKind::PlanStepStatus(step) => step.to_string(),
         other => panic!("{other:?}"),
     }
 }

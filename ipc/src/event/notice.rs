@@ -39,6 +39,10 @@ words! {
         NoInstructions = "no_instructions",
         /// Nothing is approved under this number.
         NoSuchGrant = "no_such_grant",
+        /// A plan is none that can be read, or asks for what cannot be given.
+        PlanNotRead = "plan_not_read",
+        /// No planner was started.
+        PlanRefused = "plan_refused",
         /// There is no worker.
         NoWorker = "no_worker",
         /// What was approved for the session was not added.

@@ -121,6 +121,14 @@ pub struct AcceptanceOutcome {
     pub duration_ms: u64,
 }
 
+impl AcceptanceOutcome {
+    /// One line that is the same whenever the command ends so: `passed: cargo test · exit status 0`.
+    pub fn without_time(&self) -> String {
+        let word = if self.passed { "passed" } else { "failed" };
+        format!("{word}: {} · {}", self.command, self.ended)
+    }
+}
+
 impl PlanAuthor {
     /// The word for it, as in JSON.
     pub const fn as_str(self) -> &'static str {
@@ -190,8 +198,7 @@ impl fmt::Display for StepAccount {
 /// One line for people: `passed: cargo test · exit status 0 · 2.5 s`.
 impl fmt::Display for AcceptanceOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = if self.passed { "passed" } else { "failed" };
         let took = Duration::from_millis(self.duration_ms).as_secs_f64();
-        write!(f, "{word}: {} · {} · {took:.1} s", self.command, self.ended)
+        write!(f, "{} · {took:.1} s", self.without_time())
     }
 }

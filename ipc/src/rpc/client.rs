@@ -10,7 +10,8 @@ use super::{Attachment, ErrorObject, ErrorWord, NotificationForm, SendToAgentPar
 use crate::approval::ApprovalMode;
 use crate::confinement::TierChoice;
 use crate::cost::Usd;
-use crate::id::{AgentId, ConversationId, EventId, GrantId};
+use crate::event::Activity;
+use crate::id::{AgentId, ApprovalId, ConversationId, EventId, GrantId};
 use crate::path::WirePath;
 use crate::rights::{Network, Reach, RightsChange};
 
@@ -100,6 +101,10 @@ requests! {
     SendToAgent(SendToAgentParams) -> Accepted, SEND_TO_AGENT_METHOD = "sendToAgent";
     /// Ends the turn of an agent, and every agent below it.
     StopAgent(StopAgentParams) -> Accepted, STOP_AGENT_METHOD = "stopAgent";
+    /// Starts an agent beside the first one that makes a plan and changes nothing.
+    StartPlan(StartPlanParams) -> Accepted, START_PLAN_METHOD = "startPlan";
+    /// Puts another text into the place of a plan that waits for its approval.
+    EditPlan(EditPlanParams) -> Accepted, EDIT_PLAN_METHOD = "editPlan";
     /// Ends a conversation.
     CloseConversation(ConversationParams) -> Accepted, CLOSE_CONVERSATION_METHOD = "closeConversation";
     /// Ends every conversation, and the server; answered when they are over.
@@ -173,6 +178,10 @@ pub struct NewConversationParams {
     /// What becomes of calls that the standing rights do not cover; `ask` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<ApprovalMode>,
+    /// What the agent is there for; `execute` if absent. With `plan` it makes a plan and changes nothing; another agent executes
+    /// the plan when it is approved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub activity: Option<Activity>,
     /// The network; off if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub net: Option<Network>,
@@ -238,6 +247,32 @@ pub struct SendUserMessageParams {
     /// The pictures that go before it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Attachment>,
+}
+
+/// Parameters of [`START_PLAN_METHOD`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct StartPlanParams {
+    /// The conversation.
+    pub conversation_id: ConversationId,
+    /// The purpose of the plan.
+    pub text: String,
+}
+
+/// Parameters of [`EDIT_PLAN_METHOD`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct EditPlanParams {
+    /// The conversation.
+    pub conversation_id: ConversationId,
+    /// The agent whose plan it is.
+    pub agent: AgentId,
+    /// The approval that the plan waits for.
+    pub id: ApprovalId,
+    /// The text.
+    pub markdown: String,
 }
 
 /// Parameters of what concerns a conversation as a whole.

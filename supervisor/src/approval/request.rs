@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use ipc::approval::{
     AgentAccess, AgentRightsApprovalParams, ApplyPatchApprovalParams, AskKind, ExecCommandApprovalParams,
-    ExternalToolApprovalParams, NetworkApprovalParams, ServerRequest,
+    ExternalToolApprovalParams, NetworkApprovalParams, PlanApprovalParams, ServerRequest,
 };
 use ipc::effect::{Effect, Exec};
 use ipc::id::{AgentId, CallId, ConversationId};
 use ipc::path::WirePath;
 use ipc::rights::{Grant, Network};
 
-use super::{AgentSpawn, Proposal, Subject};
+use super::{AgentSpawn, PlanProposal, Proposal, Subject};
 use crate::gate::command_line::offered_prefix;
 use crate::gate::{Ask, Standing};
 use crate::tools::ExternalCall;
@@ -44,6 +44,7 @@ impl Question<'_> {
         let proposal = match subject {
             Subject::Effect { proposal, .. } => proposal,
             Subject::Agent(spawn) => return Ok(self.agent(ask, spawn)),
+            Subject::Plan(plan) => return Ok(self.plan(ask, plan)),
             Subject::External(call) => return Ok(self.external(call, subject.digest().into_owned())),
         };
         match (ask.kind, &*proposal.effect) {
@@ -137,6 +138,25 @@ impl Question<'_> {
             rights: child.rights.clone(),
             grant: ask.grant.clone(),
             digest: digest.clone(),
+            timeout_ms: self.timeout_ms(),
+            reason: self.reason,
+        })
+    }
+
+    fn plan(self, ask: &Ask, proposal: &PlanProposal) -> ServerRequest {
+        ServerRequest::PlanApproval(PlanApprovalParams {
+            conversation_id: self.conversation.clone(),
+            agent: self.agent.clone(),
+            call_id: self.call,
+            path: proposal.path.clone(),
+            markdown: proposal.markdown.clone(),
+            plan: proposal.plan.clone(),
+            finished: proposal.finished.clone(),
+            rights: proposal.child.rights.clone(),
+            grant: ask.grant.clone(),
+            network_refused: proposal.network_refused,
+            confirms_commands: proposal.confirms_commands,
+            digest: proposal.digest.clone(),
             timeout_ms: self.timeout_ms(),
             reason: self.reason,
         })

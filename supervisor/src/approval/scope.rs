@@ -19,6 +19,8 @@ const MISFIT: &str = "such an approval for the session does not fit what was ask
 
 const SPAWN: &str = "the rights of a sub-agent are approved once, never for the session";
 
+const PLAN: &str = "a plan is approved once, never for the session";
+
 /// What an approval for the session comes to.
 #[derive(Clone, Debug)]
 pub(crate) enum Scope {
@@ -58,6 +60,7 @@ impl Scope {
             }
             (_, Subject::External(_)) => return Err(MISFIT.to_owned()),
             (_, Subject::Agent(_)) => return Err(SPAWN.to_owned()),
+            (_, Subject::Plan(_)) => return Err(PLAN.to_owned()),
         };
         let covered = match (scope, ask.kind, effect) {
             (SessionScope::Exact, _, Effect::Exec(exec)) => Covered::Command(Box::new(exec.clone())),

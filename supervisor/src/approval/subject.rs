@@ -7,7 +7,7 @@ use ipc::tool::ToolCall;
 use sha2::{Digest, Sha256};
 
 use super::effect::hexadecimal;
-use super::{AgentSpawn, Proposal};
+use super::{AgentSpawn, PlanProposal, Proposal};
 use crate::tools::ExternalCall;
 
 /// Exactly what is carried out if it is approved.
@@ -19,6 +19,8 @@ pub(crate) enum Subject {
     External(ExternalCall),
     /// The spawn of a sub-agent.
     Agent(Box<AgentSpawn>),
+    /// The execution of a plan.
+    Plan(Box<PlanProposal>),
 }
 
 impl Subject {
@@ -26,7 +28,7 @@ impl Subject {
     pub(crate) fn effect(&self) -> Option<&Effect> {
         match self {
             Self::Effect { proposal, .. } => Some(&proposal.effect),
-            Self::External(_) | Self::Agent(_) => None,
+            Self::External(_) | Self::Agent(_) | Self::Plan(_) => None,
         }
     }
 
@@ -36,6 +38,7 @@ impl Subject {
             Self::Effect { proposal, .. } => Cow::Borrowed(&proposal.digest),
             Self::External(call) => Cow::Owned(digest_of_call(call)),
             Self::Agent(spawn) => Cow::Borrowed(&spawn.digest),
+            Self::Plan(plan) => Cow::Borrowed(&plan.digest),
         }
     }
 }

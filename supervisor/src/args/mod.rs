@@ -18,7 +18,7 @@ pub(crate) use self::rights::{AuditArgs, DoctorArgs, ExplainArgs, SandboxArgs};
 pub(crate) use self::shared::{AgentArgs, ConfinementArgs, ModelArgs};
 pub(crate) use self::task::{ExecArgs, ReplayArgs, TuiArgs};
 pub(crate) use self::values::{AccessArg, DeniedArg, Output, SubjectArg};
-pub(crate) use self::values::{ModeArg, NetArg, ProviderArg, ReachArg, TierArg};
+pub(crate) use self::values::{ActivityArg, ModeArg, NetArg, ProviderArg, ReachArg, TierArg};
 use crate::attempt::Attempt;
 use crate::exit::EXIT_STATUS;
 

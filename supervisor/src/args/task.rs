@@ -7,7 +7,7 @@ use clap::Args;
 use ipc::cost::Usd;
 
 use super::values::{amount, seconds, task};
-use super::{ConfinementArgs, DeniedArg, ModeArg, ModelArgs, Output, TierArg};
+use super::{ActivityArg, ConfinementArgs, DeniedArg, ModeArg, ModelArgs, Output, TierArg};
 
 /// Arguments of the terminal UI.
 #[derive(Debug, Args)]
@@ -23,6 +23,9 @@ pub(crate) struct TuiArgs {
     /// [default: what the settings say, or ask]
     #[arg(long, value_enum)]
     pub mode: Option<ModeArg>,
+    /// What the agent is there for: `plan` makes a plan and changes nothing; another agent executes it when you approve it
+    #[arg(long, value_enum, default_value_t = ActivityArg::Execute)]
+    pub activity: ActivityArg,
     /// What is confined, and how
     #[command(flatten)]
     pub confinement: ConfinementArgs,
@@ -46,6 +49,14 @@ pub(crate) struct ExecArgs {
     /// `ask`, where each change is shown and approved
     #[arg(long, value_enum, default_value_t = ModeArg::Deny)]
     pub mode: ModeArg,
+    /// What the agent is there for: `plan` makes a plan, prints the path of its file and changes nothing
+    #[arg(long, value_enum, default_value_t = ActivityArg::Execute)]
+    pub activity: ActivityArg,
+    /// With `--activity plan`, executes up to this many plans that need no more than the flags of this run allow; one that
+    /// needs more ends the run with status 4
+    #[arg(long, value_name = "ROUNDS", num_args = 0..=1, require_equals = true, default_missing_value = "1",
+        value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub approve_plan: Option<u32>,
     /// What is confined, and how
     #[command(flatten)]
     pub confinement: ConfinementArgs,

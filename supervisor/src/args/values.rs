@@ -6,6 +6,7 @@ use clap::ValueEnum;
 use ipc::confinement::TierChoice;
 use ipc::cost::{NotAnAmount, Usd};
 
+use crate::activity::Activity;
 use crate::config::time_of;
 use crate::modes::ApprovalMode;
 use crate::provider::ProviderKind;
@@ -19,6 +20,25 @@ pub(crate) enum ModeArg {
     Auto,
     /// The project is read-only.
     Deny,
+}
+
+/// `--activity`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ActivityArg {
+    /// It carries out a task.
+    #[default]
+    Execute,
+    /// It makes a plan, and changes nothing.
+    Plan,
+}
+
+impl From<ActivityArg> for Activity {
+    fn from(activity: ActivityArg) -> Self {
+        match activity {
+            ActivityArg::Execute => Self::Execute,
+            ActivityArg::Plan => Self::Plan,
+        }
+    }
 }
 
 /// `--net`.

@@ -284,6 +284,7 @@ const fn about(kind: AskKind) -> &'static str {
         AskKind::Network => "the network",
         AskKind::ExternalTool => "a call of an external tool",
         AskKind::Agent => "the rights of a sub-agent",
+        AskKind::Plan => "the execution of a plan",
     }
 }
 
@@ -305,6 +306,7 @@ fn decided_by(by: DecidedBy) -> String {
         DecidedBy::NoFrontEnd => "the supervisor, with no front end to ask".to_owned(),
         DecidedBy::BadAnswer => "the supervisor, after an answer that does not count".to_owned(),
         DecidedBy::Interrupted => "the interruption".to_owned(),
+        DecidedBy::Edited => "the user, who edited the plan".to_owned(),
     }
 }
 

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use ipc::approval::ApprovalMode;
 use ipc::confinement::Bounds;
+use ipc::cost::Usd;
+use ipc::plan::OnFailure;
 use ipc::rights::{Limits, Network, Reach};
 use nix::sys::sysinfo::sysinfo;
 use tui::keymap::{Keymap, KeymapError};
@@ -112,10 +114,7 @@ impl Effective {
     /// Bounds on one turn.
     pub fn run_limits(&self) -> RunLimits {
         let steps = self.number("limits.max_steps").map(|steps| u32::try_from(steps).unwrap_or(u32::MAX));
-        let max_usd = match self.value("limits.max_usd") {
-            Some(Value::Amount(amount)) => Some(*amount),
-            _ => None,
-        };
+        let max_usd = self.amount("limits.max_usd");
         RunLimits { max_steps: steps, max_tokens: self.number("limits.max_tokens"), max_usd }
     }
 
@@ -129,6 +128,30 @@ impl Effective {
             at_once: count("agents.at_once", preset.at_once),
             per_turn: count("agents.per_turn", preset.per_turn),
         }
+    }
+
+    /// What becomes of the rest of a plan after a failed step, where the plan does not say.
+    pub fn on_failure(&self) -> OnFailure {
+        match self.text("plan.on_failure") {
+            Some("retry") => OnFailure::Retry,
+            Some("replan") => OnFailure::Replan,
+            _ => OnFailure::Stop,
+        }
+    }
+
+    /// How often a failed step of a plan is tried again.
+    pub fn plan_retries(&self) -> u32 {
+        self.number("plan.retries").map_or(0, |number| u32::try_from(number).unwrap_or(u32::MAX))
+    }
+
+    /// The longest that an acceptance command of a plan may take.
+    pub fn acceptance_timeout(&self) -> Duration {
+        Duration::from_secs(self.number("plan.acceptance_timeout_s").unwrap_or(600))
+    }
+
+    /// The model that stands under a key, where one does.
+    pub fn model_of(&self, key: &str) -> Option<String> {
+        self.text(key).map(str::to_owned)
     }
 
     /// The roles of sub-agents.
@@ -258,6 +281,14 @@ impl Effective {
 
     fn value(&self, name: &str) -> Option<&Value> {
         self.get(name)?.value.as_ref()
+    }
+
+    /// The amount that stands under a key, where one does.
+    pub fn amount(&self, name: &str) -> Option<Usd> {
+        match self.value(name)? {
+            Value::Amount(amount) => Some(*amount),
+            _ => None,
+        }
     }
 
     fn text(&self, name: &str) -> Option<&str> {

@@ -86,6 +86,11 @@ impl Layer {
         self.settings.get(key.name)
     }
 
+    /// The value of a key that is known by name, if it says one.
+    pub fn value(&self, name: &str) -> Option<&Value> {
+        self.settings.get(name).map(|setting| &setting.value)
+    }
+
     /// The elements that it lists under a key.
     pub(super) fn elements(&self, key: &Key) -> &[Element] {
         self.get(key).map(|setting| setting.value.elements()).unwrap_or_default()

@@ -70,7 +70,7 @@ fn role(directory: impl std::os::fd::AsFd, name: &OsStr) -> Result<(Role, FileDi
 
 /// The reason why the tools of a role make no sense, if they do not.
 pub(super) fn unknown_tool(role: &Role) -> Option<String> {
-    let all = Registry::for_kit(Activity::Execute, Kit { writes: true, delegates: true });
+    let all = Registry::for_kit(Activity::Execute, Kit { writes: true, delegates: true, plan: None });
     let name = all.lacks(role.tools.as_deref()?)?;
     let known: Vec<_> = all.definitions().iter().map(|tool| tool.name.to_string()).collect();
     Some(format!("no tool is called {name:?}: expected some of {}", known.join(", ")))

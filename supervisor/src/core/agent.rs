@@ -1,5 +1,6 @@
 //! The agent: what it waits for, and what each input does to that.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ipc::approval::AskKind;
@@ -7,6 +8,7 @@ use ipc::cost::Usd;
 use ipc::event::{EventKind, NoticeCode, Observer, TokenUsage};
 use ipc::frontend::Op;
 use ipc::id::{AgentId, ApprovalId, CallId};
+use ipc::plan::{OnFailure, PlanStep};
 use ipc::rights::Rights;
 
 use super::beside::Beside;
@@ -15,10 +17,12 @@ use super::compaction::Compacting;
 use super::history::History;
 use super::ledger::Ledger;
 use super::message::Said;
+use super::record::both_ends;
 use super::reply::Reply;
 use super::rights::Replacement;
 use super::window::{Budget, tokens};
-use super::{AgentConfig, ContextItem, Effect, EndReason, Input, RequestId, TimerId};
+use super::{AgentConfig, ContextItem, Effect, EndReason, Input, Planning, RequestId, TimerId};
+use crate::activity::Activity;
 use crate::approval::{Answer, SessionGrants};
 use crate::gate::{Change, Standing};
 use crate::tools::ToolDefinition;
@@ -56,6 +60,8 @@ pub struct Agent {
     pub(super) last_approval: ApprovalId,
     /// What was approved for the session.
     pub(super) grants: SessionGrants,
+    /// The plans that are executed, and what becomes of the rest after a failed step.
+    pub(super) plans: BTreeMap<CallId, (Vec<PlanStep>, OnFailure)>,
     /// What was refused beside the calls.
     pub(super) beside: Beside,
     pub(super) effects: Vec<Effect>,
@@ -92,6 +98,8 @@ pub(super) struct Run {
     pub(super) text: String,
     /// The last denial, while no call has succeeded after it.
     pub(super) denial: Option<String>,
+    /// The reason why the last plan was not executed to its end, if it was not.
+    pub(super) unexecuted: Option<String>,
     /// Replies in a row that were cut at their limit.
     pub(super) cuts: u32,
     /// Replies in a row that the provider paused.
@@ -127,6 +135,7 @@ impl Agent {
             last_call: CallId(0),
             last_approval: ApprovalId(0),
             grants: SessionGrants::default(),
+            plans: BTreeMap::new(),
             beside: Beside::default(),
             effects: Vec::new(),
         }
@@ -186,6 +195,23 @@ impl Agent {
         self.last_call
     }
 
+    /// What it is there for.
+    pub const fn activity(&self) -> Activity {
+        self.config.activity
+    }
+
+    /// The conversation so far as text, every line of it quoted: its beginning and its end, where it is long.
+    pub fn conversation(&self) -> String {
+        const MOST: u64 = 6_000;
+        const LONGEST: u64 = 800;
+        both_ends(&self.history.said(), MOST, LONGEST)
+    }
+
+    /// What it knows to make plans, if it does.
+    pub const fn planning(&self) -> Option<&Planning> {
+        self.config.planning.as_ref()
+    }
+
     /// What the agent may do, as its worker sees it.
     pub const fn standing(&self) -> &Standing {
         &self.seen
@@ -236,6 +262,10 @@ impl Agent {
             Op::AgentRightsApproval { id, decision, digest } => {
                 self.on_answer(id, Answer { kind: AskKind::Agent, decision, digest });
             }
+            Op::PlanApproval { id, decision, digest } => {
+                self.on_answer(id, Answer { kind: AskKind::Plan, decision, digest });
+            }
+            Op::EditPlan { id, markdown } => self.on_edit_plan(id, markdown),
             Op::SetMode { mode } => self.on_change(Change::Mode(mode)),
             Op::RevokeGrant { id } => self.on_revoke(id),
         }

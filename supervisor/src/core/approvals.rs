@@ -117,12 +117,16 @@ impl Agent {
     }
 
     fn carry_out(&mut self, case: Case, after: Option<RightsChange>) {
-        let Case { call, ask: Ask { grant, .. }, subject } = case;
+        let Case { call, ask: Ask { kind: ask_kind, grant }, subject } = case;
         let (tool, proposal) = match subject {
             Subject::Effect { tool, proposal } => (tool, proposal),
             Subject::Agent(approved) => {
                 let AgentSpawn { spawn, child, .. } = *approved;
                 return self.delegate(call, spawn, child);
+            }
+            Subject::Plan(plan) => {
+                let ask = Ask { kind: ask_kind, grant };
+                return self.execute_plan(call, *plan, ask, DecidedBy::User);
             }
             Subject::External(external) => return self.serve(call, ServedCall::External(external)),
         };
@@ -227,7 +231,13 @@ impl Agent {
         self.notice(NoticeCode::ApprovalIgnored, &message);
     }
 
-    fn log_answer(
+    /// A request is over, since a person edited what it was about.
+    pub(super) fn supersede(&mut self, call: CallId, id: ApprovalId) {
+        let cause = "the plan was edited, and is asked about anew".to_owned();
+        self.log_answer(call, Some(id), ReviewDecision::DENIED, (DecidedBy::Edited, Some(cause)));
+    }
+
+    pub(super) fn log_answer(
         &mut self,
         call: CallId,
         id: Option<ApprovalId>,

@@ -10,14 +10,15 @@ use ipc::event::ToolCallStatus;
 use ipc::id::{ApprovalId, CallId, ToolUseId};
 use ipc::image::Image;
 use ipc::rights::{Grant, RightsChange};
-use ipc::tool::ToolCall;
+use ipc::tool::{CommandExit, ToolCall};
 
 use super::CallProgress;
+use super::plan::Draft;
 use super::reply::ToolUse;
 use crate::approval::Subject;
 use crate::gate::Ask;
 use crate::provider::UserBlock;
-use crate::tools::ServedCall;
+use crate::tools::{ServedCall, StepUpdate};
 
 /// The tool calls of one turn.
 #[derive(Debug, Default)]
@@ -34,6 +35,10 @@ struct Slot {
     progress: Option<CallProgress>,
     /// What its result ends with.
     remark: Option<String>,
+    /// The call that it is made for, where the model did not make it.
+    within: Option<CallId>,
+    /// How long it took until it was closed.
+    duration_ms: u64,
 }
 
 #[derive(Debug)]
@@ -61,6 +66,10 @@ pub(super) enum Open {
     Served(ServedCall),
     /// A sub-agent does.
     Delegated,
+    /// A plan is written to its file.
+    WritingPlan(Box<Draft>),
+    /// The acceptance commands of a step are run, each as a call of its own.
+    Accepting(StepUpdate),
 }
 
 /// A call that somebody is asked about.
@@ -95,6 +104,8 @@ pub(super) struct CallResult {
     pub(super) explanation: Option<String>,
     /// How to get what is left out of it, if it has to be cut.
     pub(super) rest: Option<String>,
+    /// How its command ended, if it ran one to its end.
+    pub(super) exit: Option<CommandExit>,
 }
 
 impl Open {
@@ -103,36 +114,79 @@ impl Open {
         match self {
             Self::Serving(tool) => matches!(tool, ToolCall::ShellExec(_)),
             Self::Committing(committing) => matches!(committing.tool, ToolCall::ShellExec(_)),
-            Self::Preparing(_) | Self::Served(_) | Self::Delegated => false,
+            Self::Preparing(_)
+            | Self::Served(_)
+            | Self::Delegated
+            | Self::WritingPlan(_)
+            | Self::Accepting(_) => false,
         }
     }
 
     /// True if it was approved, or is about to be: no other call begins beside it.
     const fn is_alone(&self) -> bool {
-        matches!(self, Self::Preparing(_) | Self::Committing(_) | Self::Served(ServedCall::External(_)))
+        matches!(
+            self,
+            Self::Preparing(_)
+                | Self::Committing(_)
+                | Self::Served(ServedCall::External(_))
+                | Self::WritingPlan(_)
+                | Self::Accepting(_)
+        )
     }
 }
 
 impl Calls {
     /// Adds a call that has not begun.
     pub(super) fn push(&mut self, call: CallId, tool_use: ToolUse) {
-        self.slots.push(Slot { call, tool_use, state: State::Waiting, progress: None, remark: None });
+        self.add(call, tool_use, None);
+    }
+
+    /// Adds a call that an open one is made of: it has a result of its own, which the model sees as a part of the open one's.
+    pub(super) fn push_within(&mut self, whole: CallId, call: CallId, tool_use: ToolUse) {
+        self.add(call, tool_use, Some(whole));
+    }
+
+    fn add(&mut self, call: CallId, tool_use: ToolUse, within: Option<CallId>) {
+        let state = State::Waiting;
+        self.slots.push(Slot { call, tool_use, state, progress: None, remark: None, within, duration_ms: 0 });
+    }
+
+    /// The open call that is made of others, if they are all closed: its id, and their results.
+    pub(super) fn made_up(&self) -> Option<(CallId, StepUpdate, Vec<(CallId, CallResult)>)> {
+        let made = |slot: &Slot| match &slot.state {
+            State::Open(Open::Accepting(update)) => Some((slot.call, update.clone())),
+            _ => None,
+        };
+        let (whole, update) = self.slots.iter().find_map(made)?;
+        let parts = self.slots.iter().filter(|slot| slot.within == Some(whole));
+        let results = parts.map(|slot| match &slot.state {
+            State::Closed(result) => Some((slot.call, result.clone())),
+            State::Waiting | State::Open(_) | State::Asking(_) => None,
+        });
+        Some((whole, update, results.collect::<Option<_>>()?))
     }
 
     /// The call that begins next. None begins while one is with a person, or is carried out as approved.
     pub(super) fn next(&self) -> Option<(CallId, ToolUse)> {
         let holds = |slot: &Slot| match &slot.state {
             State::Asking(_) => true,
-            State::Open(open) => open.is_alone(),
+            State::Open(open) => open.is_alone() || slot.within.is_some(),
             State::Waiting | State::Closed(_) => false,
         };
-        let next = self.slots.iter().find(|slot| matches!(slot.state, State::Waiting));
-        next.filter(|_| !self.slots.iter().any(holds)).map(|slot| (slot.call, slot.tool_use.clone()))
+        let mut holding = self.slots.iter().filter(|slot| holds(slot)).map(|slot| slot.call);
+        let (whole, other) = (holding.next(), holding.next());
+        let waits = |slot: &&Slot| matches!(slot.state, State::Waiting);
+        // The parts of a call begin while it is open, one after the other.
+        let next = self.slots.iter().filter(waits).find(|slot| whole.is_none() || slot.within == whole);
+        next.filter(|_| other.is_none()).map(|slot| (slot.call, slot.tool_use.clone()))
     }
 
-    /// Whether a call that has begun is not closed.
+    /// Whether a call that has begun is not closed, apart from one that is made of others.
     pub(super) fn any_begun(&self) -> bool {
-        self.slots.iter().any(|slot| matches!(slot.state, State::Open(_) | State::Asking(_)))
+        self.slots.iter().any(|slot| match &slot.state {
+            State::Open(Open::Accepting(_)) | State::Waiting | State::Closed(_) => false,
+            State::Open(_) | State::Asking(_) => true,
+        })
     }
 
     /// Whether every call has its result.
@@ -249,14 +303,29 @@ impl Calls {
         self.slots.iter().filter(|slot| is(&slot.state)).map(|slot| slot.call).collect()
     }
 
+    /// How long a closed call took, in milliseconds.
+    pub(super) fn duration(&self, call: CallId) -> u64 {
+        self.slots.iter().find(|slot| slot.call == call).map_or(0, |slot| slot.duration_ms)
+    }
+
+    /// True of a call that the model did not make.
+    pub(super) fn is_part(&self, call: CallId) -> bool {
+        self.slots.iter().any(|slot| slot.call == call && slot.within.is_some())
+    }
+
     /// Gives a call its result. A call that is closed stays as it is.
-    pub(super) fn close(&mut self, call: CallId, result: CallResult) {
+    pub(super) fn close(&mut self, call: CallId, result: CallResult, duration_ms: u64) {
+        let unclosed = |slot: &&mut Slot| slot.call == call && !matches!(slot.state, State::Closed(_));
+        if let Some(slot) = self.slots.iter_mut().find(unclosed) {
+            slot.duration_ms = duration_ms;
+        }
         self.set(call, State::Closed(result));
     }
 
     /// The results in the order of the calls. A call without one would be left out: close them all first.
     pub(super) fn into_results(self) -> Vec<(ToolUseId, CallResult)> {
-        let results = self.slots.into_iter().filter_map(|slot| match slot.state {
+        let of_model = self.slots.into_iter().filter(|slot| slot.within.is_none());
+        let results = of_model.filter_map(|slot| match slot.state {
             State::Closed(result) => Some((slot.tool_use.id, result)),
             State::Waiting | State::Open(_) | State::Asking(_) => None,
         });
@@ -275,6 +344,7 @@ impl CallResult {
             denial: None,
             explanation: None,
             rest: None,
+            exit: None,
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ipc::cost::{Prices, Usd};
 use ipc::id::{AgentId, ConversationId};
 
-use super::Window;
+use super::{Execution, Planning, Window};
 use crate::activity::Activity;
 use crate::approval::ApprovalSettings;
 use crate::gate::Standing;
@@ -50,6 +50,10 @@ pub struct AgentConfig {
     pub id: AgentId,
     /// What it is there for.
     pub activity: Activity,
+    /// What it has to know to make plans, if it does.
+    pub planning: Option<Planning>,
+    /// The plan that it executes, if it does.
+    pub execution: Option<Execution>,
 }
 
 /// A model that may take the place of an agent's own, and what is known of it.

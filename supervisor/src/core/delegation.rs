@@ -11,7 +11,7 @@ use ipc::rights::Rights;
 use super::agent::State;
 use super::approvals::Case;
 use super::calls::{CallResult, Open};
-use super::{Agent, Effect, NewAgent};
+use super::{Agent, Effect, NewAgent, Purpose};
 use crate::approval::{AgentSpawn, Subject};
 use crate::gate::{Ask, ChildRights};
 use crate::tools::SpawnAgent;
@@ -23,7 +23,8 @@ pub(super) const SUBTREE_ENDED: &str =
 impl Agent {
     pub(super) fn delegate(&mut self, call: CallId, spawn: SpawnAgent, child: ChildRights) {
         let ChildRights { rights, grant } = child;
-        let agent = Box::new(NewAgent { spawn, rights, grant });
+        let purpose = Purpose::Task(self.config.activity);
+        let agent = Box::new(NewAgent { spawn, rights, grant, purpose });
         self.effects.push(Effect::SpawnAgent { call, agent });
         self.calls.open_as(call, Open::Delegated);
     }
@@ -43,7 +44,7 @@ impl Agent {
         if !matches!(self.calls.open(call), Some(Open::Delegated)) {
             return;
         }
-        let content = told(report);
+        let content = format!("{}{}", account_of(report), self.after_execution(call, report));
         let result = match report.status {
             SubAgentStatus::Done => CallResult::answered(content),
             SubAgentStatus::Interrupted => CallResult::not_done(ToolCallStatus::Interrupted, content),
@@ -62,15 +63,32 @@ impl Agent {
     }
 }
 
-/// The result as the parent's model reads it: the supervisor's account, then what the sub-agent says.
-fn told(report: &SubAgentResult) -> String {
+/// The end of a sub-agent as the parent's model reads it: the supervisor's account, then what the sub-agent says.
+pub fn account_of(report: &SubAgentResult) -> String {
     let SubAgentResult {
-        agent, status, message, files, denials, denied, steps, usage, cost_usd, text, ..
+        agent,
+        status,
+        message,
+        files,
+        denials,
+        denied,
+        steps,
+        usage,
+        cost_usd,
+        plan,
+        text,
+        ..
     } = report;
     let mut told = format!("[account of the supervisor] sub-agent {agent}: {}", status.as_str());
     if let Some(message) = message {
         // A String takes every write, here and below.
         let _ = write!(told, " ({message})");
+    }
+    for step in plan {
+        let _ = write!(told, "\nstep {step}");
+        for outcome in step.acceptance.iter().filter(|outcome| !outcome.passed) {
+            let _ = write!(told, "\n  {}", outcome.without_time());
+        }
     }
     let account = Account { usage: *usage, cost: *cost_usd };
     let unit = if *steps == 1 { "step" } else { "steps" };
@@ -107,7 +125,7 @@ mod tests {
     fn report() -> SubAgentResult {
         SubAgentResult {
             agent: "1.2".into(),
-            call: CallId(3),
+            call: Some(CallId(3)),
             status: SubAgentStatus::Done,
             message: None,
             files: vec![],
@@ -117,13 +135,14 @@ mod tests {
             usage: TokenUsage { input: 1200, output: 34, ..TokenUsage::default() },
             cost_usd: None,
             duration_ms: 5,
+            plan: vec![],
             text: "the bug is in a.rs:3".to_owned(),
         }
     }
 
     #[test]
     fn the_supervisors_account_comes_before_the_sub_agents_words() {
-        insta::assert_snapshot!(told(&report()), @"
+        insta::assert_snapshot!(account_of(&report()), @"
         [account of the supervisor] sub-agent 1.2: done
         1 step, 1.2k in, 0% cached, 34 out
         [its last message: a claim that you may have to check]
@@ -148,7 +167,7 @@ mod tests {
             text: String::new(),
             ..report()
         };
-        insta::assert_snapshot!(told(&failed), @r"
+        insta::assert_snapshot!(account_of(&failed), @r"
         [account of the supervisor] sub-agent 1.2: budget (the limit of 5 steps is reached)
         5 steps, 1.2k in, 0% cached, 34 out
         files changed by its file tools:

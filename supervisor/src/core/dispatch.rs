@@ -1,9 +1,10 @@
 //! From a tool use to a call that begins: what it means, what the gate says of it, and who gets it.
 
-use ipc::approval::ApprovalMode;
+use ipc::approval::{ApprovalMode, AskKind};
 use ipc::denial::Denial;
 use ipc::event::{EventKind, Observer, ToolCallStatus};
 use ipc::id::CallId;
+use ipc::rights::Grant;
 use ipc::tool::ToolCall;
 use serde_json::value::RawValue;
 
@@ -15,7 +16,7 @@ use super::{Agent, Effect};
 use crate::activity::Activity;
 use crate::approval::{AgentSpawn, Subject};
 use crate::gate::{Ask, ChildRights, SpawnVerdict, Verdict};
-use crate::tools::{Invocation, Rendered, ServedCall, SpawnAgent, ToolUseError};
+use crate::tools::{Invocation, PlanCall, Rendered, ServedCall, SpawnAgent, ToolUseError};
 
 /// What becomes of a call before any worker hears of it.
 enum Begin {
@@ -27,12 +28,17 @@ enum Begin {
     Delegated(SpawnAgent, ChildRights),
     /// It is for a sub-agent, whose rights somebody has to approve.
     Asked(SpawnAgent, ChildRights, Ask),
+    /// It is about a plan.
+    Planned(PlanCall),
 }
 
 impl Begin {
     /// Whether it has to be the only call that has begun and is not closed.
     const fn is_alone(&self) -> bool {
-        matches!(self, Self::Judged(_, Verdict::Prepare | Verdict::Ask(_)) | Self::Asked(..))
+        matches!(
+            self,
+            Self::Judged(_, Verdict::Prepare | Verdict::Ask(_)) | Self::Asked(..) | Self::Planned(_)
+        )
     }
 }
 
@@ -50,7 +56,7 @@ impl Agent {
     /// Begins the calls that may begin now.
     pub(super) fn advance(&mut self) {
         while let Some((call, tool_use)) = self.calls.next() {
-            let begin = self.judge(&tool_use);
+            let begin = self.judge(call, &tool_use);
             if begin.is_alone() && self.calls.any_begun() {
                 return;
             }
@@ -76,6 +82,8 @@ impl Agent {
     fn begin_call(&mut self, call: CallId, begin: Begin) {
         match begin {
             Begin::Answered(result) => self.close_at_once(call, result),
+            Begin::Planned(PlanCall::Write { markdown }) => self.write_plan(call, markdown),
+            Begin::Planned(PlanCall::Update(update)) => self.update_step(call, update),
             Begin::Delegated(spawn, child) => self.delegate(call, spawn, child),
             Begin::Asked(spawn, child, ask) => self.ask_to_delegate(call, AgentSpawn::new(spawn, child), ask),
             Begin::Judged(_, Verdict::Deny(denial)) => {
@@ -97,7 +105,13 @@ impl Agent {
                 self.ask(Case { call, ask, subject: Subject::External(external) });
             }
             // What no line above names is carried out by nobody.
-            Begin::Judged(Invocation::Supervisor(_) | Invocation::External(_) | Invocation::Agent(_), _) => {
+            Begin::Judged(
+                Invocation::Supervisor(_)
+                | Invocation::External(_)
+                | Invocation::Agent(_)
+                | Invocation::Plan(_),
+                _,
+            ) => {
                 let text = "the call was not carried out: it can be neither prepared nor approved";
                 self.close_at_once(call, CallResult::not_done(ToolCallStatus::Failed, text));
             }
@@ -115,8 +129,19 @@ impl Agent {
         self.denied(call, vec![denial], said, (&standing, Observer::Supervisor))
     }
 
-    fn judge(&self, tool_use: &ToolUse) -> Begin {
+    fn judge(&self, call: CallId, tool_use: &ToolUse) -> Begin {
         match self.read(tool_use) {
+            Ok(Invocation::Plan(plan)) => Begin::Planned(plan),
+            Ok(_) if self.is_stopped() => {
+                let text =
+                    "the call was not carried out: a step failed, and execution has ended; end your turn";
+                Begin::Answered(CallResult::not_done(ToolCallStatus::Failed, text))
+            }
+            // The person wants to be asked for every command, and a plan's approval does not change that.
+            Ok(invocation) if self.calls.is_part(call) && self.config.approvals.confirm_shell => {
+                let ask = Ask { kind: AskKind::Exec, grant: Grant::default() };
+                Begin::Judged(invocation, Verdict::Ask(ask))
+            }
             Ok(Invocation::Agent(spawn)) => self.judge_spawn(spawn),
             Ok(invocation) => {
                 let verdict = self.seen.judge(&invocation, self.asks());

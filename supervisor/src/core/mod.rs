@@ -27,6 +27,7 @@ mod ledger;
 mod message;
 mod model;
 mod outcome;
+mod plan;
 mod protocol;
 mod record;
 mod reply;
@@ -34,17 +35,21 @@ mod requests;
 mod results;
 mod rights;
 mod served;
+mod steps;
 mod summary;
 mod turn;
 mod window;
 
 pub use agent::Agent;
 pub use config::{AgentConfig, Backoff, ModelChoice, RunLimits, TreeLimits};
+pub use delegation::account_of;
 pub use end::{EndReason, RunEnd};
+pub use plan::{Approver, PLAN_FILE, Planning};
 pub use protocol::{
-    CallProgress, ContextItem, Effect, Estimate, Input, NewAgent, ReadyWorker, RequestId, ServedOutcome,
-    TimerId,
+    CallProgress, ContextItem, Effect, Estimate, Input, NewAgent, Purpose, ReadyWorker, RequestId,
+    ServedOutcome, TimerId,
 };
+pub use steps::{Execution, Step};
 pub use window::Window;
 
 #[cfg(test)]

@@ -93,11 +93,11 @@ impl Agent {
             rendered.content.push('\n');
             rendered.content.push_str(hint);
         }
-        if let (ToolCall::ShellExec(command), ToolOutput::Command(result)) = (tool, output)
-            && let denials = standing.denials(command, result)
+        if let (ToolCall::ShellExec(command), ToolOutput::Command(ran)) = (tool, output)
+            && let denials = standing.denials(command, ran)
             && let Some(first) = denials.first()
         {
-            if result.exit == CommandExit::Code(0) {
+            if ran.exit == CommandExit::Code(0) {
                 let despite = self.despite_success(command, &denials, standing);
                 rendered.content.push_str(&despite);
                 explanation = Some(despite).filter(|text| !text.is_empty());
@@ -106,9 +106,13 @@ impl Agent {
                 rendered.content.push_str(self.asking_hint(command, first));
                 let result = self.denied(call, denials, rendered, (standing, Observer::Worker));
                 // The command failed; that a denial was the reason is no more than likely.
-                return CallResult { status: ToolCallStatus::Failed, ..result };
+                return CallResult { status: ToolCallStatus::Failed, exit: Some(ran.exit), ..result };
             }
         }
+        let exit = match output {
+            ToolOutput::Command(result) => Some(result.exit),
+            _ => None,
+        };
         let Rendered { mut content, is_error } = rendered;
         if let (ToolCall::ShellExec(command), ToolOutput::Command(result)) = (tool, output)
             && declared_too_little(command, result)
@@ -116,7 +120,7 @@ impl Agent {
             content.push_str(if self.asks() { READ_HINT_TO_ASK } else { READ_HINT });
         }
         let status = if is_error { ToolCallStatus::Failed } else { ToolCallStatus::Completed };
-        CallResult { status, is_error, explanation, ..CallResult::answered(content) }
+        CallResult { status, is_error, explanation, exit, ..CallResult::answered(content) }
     }
 
     fn result_of_error(&mut self, call: CallId, error: &ToolError, standing: &Standing) -> CallResult {

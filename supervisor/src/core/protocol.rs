@@ -14,7 +14,8 @@ use ipc::refusal::Refusal;
 use ipc::rights::{Grant, Rights};
 use ipc::tool::ToolCall;
 
-use super::{EndReason, ModelChoice, RunEnd};
+use super::{EndReason, Execution, ModelChoice, Planning, RunEnd};
+use crate::activity::Activity;
 use crate::approval::Proposal;
 use crate::provider::{ModelRequest, ProviderError, StreamEvent};
 use crate::tools::{ServedCall, SpawnAgent};
@@ -74,7 +75,7 @@ pub struct CallProgress {
 }
 
 /// A sub-agent to be, as far as its parent decides.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct NewAgent {
     /// The call, as the model wrote it.
     pub spawn: SpawnAgent,
@@ -82,6 +83,30 @@ pub struct NewAgent {
     pub rights: Rights,
     /// The part of them that its parent does not have, and that was approved.
     pub grant: Grant,
+    /// What it is for.
+    pub purpose: Purpose,
+}
+
+/// What a sub-agent is for.
+#[derive(Clone, Debug)]
+pub enum Purpose {
+    /// A task of its parent's, within its parent's activity.
+    Task(Activity),
+    /// To make a plan.
+    Planner(Box<Planning>),
+    /// To execute an approved plan.
+    Executor(Arc<Execution>),
+}
+
+impl Purpose {
+    /// The activity.
+    pub const fn activity(&self) -> Activity {
+        match self {
+            Self::Task(activity) => *activity,
+            Self::Planner(_) => Activity::Plan,
+            Self::Executor(_) => Activity::Execute,
+        }
+    }
 }
 
 /// The most that a request may come to, as far as that can be told beforehand.

@@ -17,7 +17,14 @@ impl Agent {
     pub(super) fn on_call_finished(&mut self, call: CallId, outcome: Outcome, duration_ms: u64) {
         let tool = match self.calls.open(call) {
             Some(Open::Serving(tool) | Open::Preparing(tool)) => tool.clone(),
-            Some(Open::Committing(_) | Open::Served(_) | Open::Delegated) | None => return,
+            Some(
+                Open::Committing(_)
+                | Open::Served(_)
+                | Open::Delegated
+                | Open::WritingPlan(_)
+                | Open::Accepting(_),
+            )
+            | None => return,
         };
         let standing = self.seen.clone();
         let result = self.result_of(call, &tool, outcome, &standing);
@@ -77,9 +84,20 @@ impl Agent {
     fn close_as(&mut self, call: CallId, result: CallResult, seen: (u64, Observer)) {
         let result = self.with_news(result);
         if let Some(tool_use) = self.calls.unclosed(call).cloned() {
+            self.note_changes(&tool_use, &result);
             self.log_finished(call, &tool_use, &result, seen);
         }
-        self.calls.close(call, result);
+        self.calls.close(call, result, seen.0);
+    }
+
+    fn note_changes(&mut self, tool_use: &ToolUse, result: &CallResult) {
+        if result.status != ToolCallStatus::Completed || self.config.execution.is_none() {
+            return;
+        }
+        if let Ok(invocation) = self.read(tool_use) {
+            let places = invocation.locations(&self.seen.project).into_iter().map(|place| place.path);
+            self.note_changed(invocation.kind(), places.collect());
+        }
     }
 
     /// Where the agent waits for calls: begins those that may begin; when all are closed and no worker is on its way that
@@ -89,6 +107,10 @@ impl Agent {
             return;
         }
         self.advance();
+        // What waited behind a step that is judged now may begin.
+        while self.conclude_step() {
+            self.advance();
+        }
         if self.calls.are_closed() && !self.replacement.is_awaited() {
             let results = self.take_results();
             self.history.push_user(results);

@@ -21,7 +21,11 @@ impl Agent {
     }
 
     pub(super) fn on_served(&mut self, call: CallId, outcome: ServedOutcome, duration_ms: u64) {
-        let Some(Open::Served(served)) = self.calls.open(call) else { return };
+        let served = match self.calls.open(call) {
+            Some(Open::Served(served)) => served,
+            Some(Open::WritingPlan(draft)) => return self.on_plan_in_file(call, *draft.clone(), outcome),
+            _ => return,
+        };
         let (by, in_part) = match served {
             ServedCall::Supervisor(_) => (Observer::Supervisor, SERVED_IN_PART),
             ServedCall::External(_) => (Observer::Server, IN_PART),

@@ -31,6 +31,9 @@ impl Agent {
         if self.takes_wish() {
             return self.compact(CompactionCause::Request, Then::End);
         }
+        if let Some((reason, message)) = self.unexecuted() {
+            return self.finish(reason, Some(message));
+        }
         match self.run.denial.take() {
             Some(denial) if self.config.fails_when_denied => {
                 self.finish(EndReason::DeniedAtEnd, Some(denial));

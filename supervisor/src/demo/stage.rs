@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use super::repair::{PROMPT, Repairer};
 use super::{conversation, project};
-use crate::args::{ConfinementArgs, DemoArgs, ModeArg, ModelArgs, ProviderArg, TuiArgs};
+use crate::args::{ActivityArg, ConfinementArgs, DemoArgs, ModeArg, ModelArgs, ProviderArg, TuiArgs};
 use crate::directories::Directories;
 use crate::opening::Place;
 use crate::replay::ReplayServer;
@@ -55,6 +55,7 @@ impl Stage {
             prompt: Some(PROMPT.to_owned()),
             directory: self.project.clone(),
             mode: Some(ModeArg::Ask),
+            activity: ActivityArg::Execute,
             confinement: self.confinement.clone(),
             model: ModelArgs {
                 model: Some("scripted".to_owned()),

@@ -72,6 +72,8 @@ fn resolved(project: &Path, kind: UserActionKind) -> Result<Op, String> {
         }
         UserActionKind::SetRights { change } => Op::SetRights { change },
         UserActionKind::SetModel { model } => return Err(format!("the model {model} is no right")),
+        UserActionKind::EditPlan { id, markdown } => Op::EditPlan { id, markdown },
+        UserActionKind::Plan { .. } => return Err("a plan is none".to_owned()),
         // Answers have a way of their own.
         UserActionKind::Answer { id, .. } => {
             return Err(format!("an answer to request {id} changes no right"));

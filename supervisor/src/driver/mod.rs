@@ -21,6 +21,7 @@ mod observer;
 mod one_shot;
 mod one_shots;
 mod passing;
+mod planners;
 mod preparations;
 mod prepare;
 mod progress;

@@ -174,6 +174,7 @@ impl Session {
                 tracing::warn!(other = %conversation_id, ?kind, "an action for another session is ignored");
                 Ok(())
             }
+            (_, UserActionKind::Plan { text }) => self.start_planner(text),
             (run, kind) => {
                 self.withdraw(&kind);
                 match (for_all(&kind), run.filter(|run| !self.runs[*run].is_over())) {

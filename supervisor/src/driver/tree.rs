@@ -18,8 +18,10 @@ use ipc::rights::{Grant, Network, RightsChange};
 use tokio::time::Instant;
 
 use super::{AgentRun, Session, SessionError, millis};
-use crate::core::{EndReason, Input, NewAgent, TreeLimits};
-use crate::gate::{at_start, narrowed, narrowed_grant};
+use crate::core::{
+    ContextItem, EndReason, Execution, Input, NewAgent, Planning, Purpose, TreeLimits, account_of,
+};
+use crate::gate::{Standing, at_start, narrowed, narrowed_grant};
 use crate::monitor::WorkerEvent;
 
 /// The most characters of a sub-agent's last message that its parent reads; the log has all of it.
@@ -29,6 +31,9 @@ const LONGEST_MESSAGE: usize = 16 << 10;
 pub trait OpensAgents: Send {
     /// A sub-agent that has not begun, with a place of its own; the error is a sentence for its parent's model.
     fn open(&mut self, id: &AgentId, agent: &NewAgent) -> Result<OpenedAgent, String>;
+
+    /// What a planner beside an agent has to know, whose rights bound what execution has; none where no plans are made.
+    fn planning(&self, ceiling: Standing) -> Option<Planning>;
 }
 
 /// A sub-agent that has not begun.
@@ -65,7 +70,8 @@ pub(super) struct Tree {
 
 struct Child {
     parent: AgentId,
-    call: CallId,
+    /// The call of its parent that asked for it; none where the user did.
+    call: Option<CallId>,
     /// The part of its rights that its parent does not have, as far as the user has not taken it back.
     grant: Grant,
     began: Instant,
@@ -98,6 +104,10 @@ impl Tree {
         }
     }
 
+    pub(super) fn planning(&self, ceiling: Standing) -> Option<Planning> {
+        self.opener.as_ref()?.planning(ceiling)
+    }
+
     fn has_living_below(&self, agent: &AgentId) -> bool {
         self.living.keys().any(|living| living.is_below(agent))
     }
@@ -123,7 +133,8 @@ impl Tree {
 
     /// Levels are counted apart: who waits for sub-agents of its own takes no place from them.
     fn has_place(&self, id: &AgentId) -> bool {
-        let at_work = self.living.keys().filter(|living| living.level() == id.level());
+        let at_work =
+            self.living.iter().filter(|(living, child)| living.level() == id.level() && child.call.is_some());
         at_work.count() < self.limits.at_once as usize
     }
 
@@ -178,7 +189,8 @@ impl Session {
         match order {
             TreeOrder::Start { parent, call, agent } => {
                 let id = self.tree.number(&parent);
-                let child = Child { parent, call, grant: agent.grant.clone(), began: Instant::now() };
+                let grant = agent.grant.clone();
+                let child = Child { parent, call: Some(call), grant, began: Instant::now() };
                 if let Some(why) = self.tree.refusal(&id, self.shared.started_this_turn) {
                     return self.not_started(id, child, why);
                 }
@@ -190,12 +202,23 @@ impl Session {
                 Ok(())
             }
             TreeOrder::End { parent, call } => {
-                self.tree.waiting.retain(|(_, child, _)| child.parent != parent || child.call != call);
-                let of_call = |(_, child): &(&AgentId, &Child)| child.parent == parent && child.call == call;
+                self.tree.waiting.retain(|(_, child, _)| child.parent != parent || child.call != Some(call));
+                let of_call =
+                    |(_, child): &(&AgentId, &Child)| child.parent == parent && child.call == Some(call);
                 let id = self.tree.living.iter().find(of_call).map(|(id, _)| id.clone());
                 id.map_or(Ok(()), |id| self.end_agent(&id))
             }
         }
+    }
+
+    /// Starts a sub-agent that no call asked for.
+    pub(super) fn start_beside(&mut self, parent: AgentId, agent: Box<NewAgent>) -> Result<(), SessionError> {
+        let id = self.tree.number(&parent);
+        let child = Child { parent, call: None, grant: agent.grant.clone(), began: Instant::now() };
+        if let Some(why) = self.tree.refusal(&id, 0) {
+            return self.not_started(id, child, why);
+        }
+        self.start(id, child, agent)
     }
 
     /// Interrupts a sub-agent; its core does the same with those below it.
@@ -218,10 +241,17 @@ impl Session {
             Ok(opened) => opened,
             Err(why) => return self.not_started(id, child, why),
         };
-        let NewAgent { spawn, rights, grant } = *agent;
+        let NewAgent { spawn, rights, grant, purpose } = *agent;
+        let parent = self.runs.iter().find(|run| *run.id() == child.parent);
+        let differs = parent.is_none_or(|parent| parent.agent.activity() != purpose.activity());
         let spawned = SubAgentSpawned {
             agent: id.clone(),
             call: child.call,
+            activity: differs.then(|| purpose.activity()),
+            plan: match &purpose {
+                Purpose::Executor(execution) => Some(execution.digest().to_owned()),
+                Purpose::Task(_) | Purpose::Planner(_) => None,
+            },
             task: spawn.task.clone(),
             role: spawn.role.clone(),
             model,
@@ -264,6 +294,7 @@ impl Session {
             usage: ipc::event::TokenUsage::default(),
             cost_usd: None,
             duration_ms: 0,
+            plan: Vec::new(),
             text: String::new(),
         };
         self.tell_parent(&child, report)
@@ -277,7 +308,8 @@ impl Session {
             let run = self.runs.remove(at);
             self.shared.rest(run.id());
             for below in self.tree.living.iter().filter(|(_, child)| child.parent == *run.id()) {
-                let (parent, call) = (run.id().clone(), below.1.call);
+                let Some(call) = below.1.call else { continue };
+                let parent = run.id().clone();
                 self.shared.orders.push_back(TreeOrder::End { parent, call });
             }
             self.tree.waiting.retain(|(_, child, _)| child.parent != *run.id());
@@ -320,8 +352,14 @@ impl Session {
     fn tell_parent(&mut self, child: &Child, report: SubAgentResult) -> Result<(), SessionError> {
         self.record_for(&child.parent, EventKind::SubAgentResult(report.clone()))?;
         let Some(at) = self.runs.iter().position(|run| *run.id() == child.parent) else { return Ok(()) };
-        let (call, report) = (child.call, Box::new(report));
-        self.guarded(at, |run, shared| run.feed(shared, Input::AgentFinished { call, report }))
+        let input = match child.call {
+            Some(call) => Input::AgentFinished { call, report: Box::new(report) },
+            // The user started it: its parent hears of it with the user's next message.
+            None => {
+                Input::Context(vec![ContextItem { source: "plan".to_owned(), text: account_of(&report) }])
+            }
+        };
+        self.guarded(at, |run, shared| run.feed(shared, input))
     }
 
     fn next_waiting(&mut self) -> Option<(AgentId, Child, Box<NewAgent>)> {
@@ -399,6 +437,7 @@ impl AgentRun {
             usage,
             cost_usd,
             duration_ms: millis(child.began.elapsed()),
+            plan: self.agent.execution().map(Execution::account).unwrap_or_default(),
             text: end.map(|end| bounded(end.text)).unwrap_or_default(),
         }
     }

@@ -14,13 +14,16 @@ use tokio::task::JoinSet;
 
 use self::approval_socket::{ApprovalSocket, relay};
 use self::output::{Format, Printer};
-use crate::args::{DeniedArg, ExecArgs, Output, of_exec};
+use crate::args::{ActivityArg, DeniedArg, ExecArgs, Output, of_exec};
 use crate::config::Sources;
+use crate::core::Approver;
 use crate::driver::Turns;
 use crate::exit::Exit;
 use crate::messages::{complain, tell};
 use crate::modes::ApprovalMode;
-use crate::opening::{self, Handle, Place, Record, Refusal, Session, SessionOptions};
+use crate::opening::{
+    self, Handle, Place, Record, Refusal, Session, SessionOptions, for_activity, plan_options,
+};
 use crate::pictures;
 use crate::place::Wanted;
 use crate::recording::{FrontEnd, Places, Task};
@@ -76,6 +79,9 @@ fn prepare(args: &ExecArgs, task: Task, place: Place, began: Instant) -> Result<
             "cannot add deltas to this output\n  hint: --output stream-json --deltas",
         ));
     }
+    if args.approve_plan.is_some() && args.activity != ActivityArg::Plan {
+        return Err(Refusal::usage("--approve-plan: only --activity plan makes a plan"));
+    }
     let sources = Sources::read(&place.directories, &args.directory).map_err(Refusal::usage)?;
     let mut options = options(args, sources);
     options.record = args.record.clone().map(|directory| Record {
@@ -112,12 +118,19 @@ fn approval_socket(path: &Path, options: &SessionOptions) -> Result<ApprovalSock
 }
 
 fn options(args: &ExecArgs, sources: Sources) -> SessionOptions {
-    let flags = of_exec(args);
+    let activity = args.activity.into();
+    let flags = for_activity(of_exec(args), &sources, activity);
     let effective = sources.effective(&flags);
     // Nobody is asked here: what is not trusted is not enabled, and that is said.
     tell(&sources.notices(&effective, &flags));
     let wanted = Wanted::new(&effective, &args.confinement);
+    let mut plan = plan_options(&effective);
+    if let Some(rounds) = args.approve_plan {
+        plan.approver = Approver::Flags { rounds };
+    }
     let options = SessionOptions {
+        activity,
+        plan,
         mode: args.mode.into(),
         approvals: effective.approvals(args.approval_socket.is_some()),
         patch: args.patch.clone(),

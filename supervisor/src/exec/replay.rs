@@ -7,8 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use clap::ValueEnum;
 
 use super::carry_out;
+use crate::activity::Activity;
 use crate::args::{
-    ConfinementArgs, DeniedArg, ExecArgs, ModeArg, ModelArgs, NetArg, ProviderArg, ReachArg, ReplayArgs,
+    ActivityArg, ConfinementArgs, DeniedArg, ExecArgs, ModeArg, ModelArgs, NetArg, ProviderArg, ReachArg,
+    ReplayArgs,
 };
 use crate::directories::Directories;
 use crate::exit::Exit;
@@ -129,6 +131,11 @@ impl Player {
             prompt: None,
             directory: args.directory.clone(),
             mode: mode(run.mode),
+            activity: match run.activity {
+                Activity::Execute => ActivityArg::Execute,
+                Activity::Plan => ActivityArg::Plan,
+            },
+            approve_plan: run.approve_plan,
             confinement: confinement(run, args),
             output: args.output,
             deltas: false,

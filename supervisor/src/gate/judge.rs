@@ -53,7 +53,7 @@ impl Standing {
         match invocation {
             Invocation::Worker(call) => self.judge_worker(call, asks),
             // Of a sub-agent's rights there is more to say: Standing::judge_spawn.
-            Invocation::Supervisor(_) | Invocation::Agent(_) => Verdict::Run,
+            Invocation::Supervisor(_) | Invocation::Agent(_) | Invocation::Plan(_) => Verdict::Run,
             // No standing right covers what a server outside does.
             Invocation::External(_) if asks => {
                 Verdict::Ask(Ask { kind: AskKind::ExternalTool, grant: Grant::default() })

@@ -12,6 +12,7 @@ mod likely;
 mod machine;
 mod message;
 pub mod path_pattern;
+mod plan;
 mod process;
 mod proved;
 mod spawn;
@@ -24,6 +25,7 @@ pub(crate) use judge::plain;
 pub use judge::{Ask, Place, Verdict};
 pub use likely::{declared_too_little, is_same};
 pub use machine::Machine;
+pub use plan::PlanRefusal;
 pub use spawn::{ChildRights, SpawnVerdict, at_start, narrowed, narrowed_grant};
 pub use standing::Standing;
 

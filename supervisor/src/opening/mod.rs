@@ -4,11 +4,12 @@ mod model;
 mod models;
 mod open;
 mod options;
+mod plan;
 mod record;
 mod sub_agents;
 mod unheard;
 
-pub(crate) use self::open::{ACTIVITY, Events, Handle, NotTaken, OpenError, Place, Refusal, Session, open};
-pub(crate) use self::options::SessionOptions;
+pub(crate) use self::open::{Events, Handle, NotTaken, OpenError, Place, Refusal, Session, open};
+pub(crate) use self::options::{SessionOptions, for_activity, plan_options};
 pub(crate) use self::record::Record;
 pub(crate) use self::unheard::unheard;

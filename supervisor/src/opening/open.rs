@@ -13,15 +13,16 @@ use tokio::sync::{mpsc, watch};
 
 use super::model::ModelError;
 use super::options::SessionOptions;
-use super::sub_agents::SubAgents;
+use super::plan::{PlanFiles, planner_standing};
+use super::sub_agents::{SubAgents, tool_of};
 use super::unheard::unheard;
 use crate::activity::Activity;
 use crate::changes::{PatchFile, PatchFileError};
-use crate::core::{Agent, AgentConfig, Backoff, ModelChoice, RunEnd};
+use crate::core::{Agent, AgentConfig, Backoff, ModelChoice, Planning, RunEnd};
 use crate::directories::Directories;
 use crate::driver::{
     self, AgentParts, AgentRun, Boundary, ChangeTracker, Guard, Lives, Observer, Processes, SessionError,
-    SessionWorker, Shared, Turns,
+    SessionWorker, Shared, ToolServer, Turns,
 };
 use crate::exit::Exit;
 use crate::gate::{ApprovalMode, Standing};
@@ -29,7 +30,7 @@ use crate::live::LiveSocket;
 use crate::messages::say;
 use crate::monitor::PrivateTemp;
 use crate::place::{Mode, Setup, SetupError};
-use crate::prompt;
+use crate::prompt::{self, Part};
 use crate::provider::{
     self, ConfigError, Connection, GiveUp, ModelProvider, ProviderError, RetryPolicy, Tried,
 };
@@ -38,9 +39,6 @@ use crate::secrets::{ApiKey, KeyError, TakenKeys, find_key};
 use crate::session::{LogError, SessionLog};
 use crate::signals::UserSignals;
 use crate::tools::{Kit, Registry};
-
-/// The one activity there is so far.
-pub(crate) const ACTIVITY: Activity = Activity::Execute;
 
 /// What a session has besides its options.
 #[derive(Clone)]
@@ -114,6 +112,7 @@ impl From<OpenError> for Refusal {
 pub(crate) struct Session {
     inner: driver::Session,
     standing: Standing,
+    activity: Activity,
     places: Places,
     began: Instant,
     _live: Option<LiveSocket>,
@@ -149,7 +148,10 @@ pub(crate) fn open(
     let secret = connection.api_key.clone();
     let provider = provider(&options, &place.keys, connection)?;
     let patch = options.patch.as_deref().map(PatchFile::open).transpose()?;
-    let standing = setup.standing();
+    let ceiling = setup.standing();
+    let plans = options.activity == Activity::Plan;
+    let standing = if plans { planner_standing(&ceiling) } else { ceiling.clone() };
+    let planning = plans.then(|| options.plan.planning(ceiling));
     let conversation = ConversationId(uuid::Uuid::now_v7().to_string());
     let started = session_started(&options, &standing, provider.name());
     let (ui, events) = mpsc::unbounded_channel();
@@ -167,7 +169,8 @@ pub(crate) fn open(
     let tripwire = setup.watched_at_once().map(Guard::start).transpose()?;
     let confinement = setup.confinement(standing.rights.clone());
     let worker = SessionWorker::new(Arc::clone(&boundary), AgentId::root(), confinement);
-    let surroundings = surroundings();
+    let surroundings = surroundings(options.activity);
+    let plan_files: Arc<dyn ToolServer> = Arc::new(PlanFiles::new(&setup, &conversation));
     let (live, seen) = watch::channel(Lives::new());
     let live_socket = live_socket(&setup.directories, &conversation, seen);
     let sub_agents = SubAgents {
@@ -179,9 +182,10 @@ pub(crate) fn open(
         surroundings: surroundings.clone(),
         live: live.clone(),
         limits: options.agents,
+        plan_files: Arc::clone(&plan_files),
     };
     let run = AgentRun::new(AgentParts {
-        agent: agent(&options, standing, &conversation, &surroundings).starting(),
+        agent: agent(&options, (standing, planning), &conversation, &surroundings).starting(),
         provider,
         worker,
         live,
@@ -189,6 +193,7 @@ pub(crate) fn open(
         surroundings: surroundings.clone(),
         turns: options.turns,
     });
+    let run = if plans { run.served_by(plan_files) } else { run };
     let run = match options.models.clone() {
         Some(models) => run.choosing_from(models),
         None => run,
@@ -204,6 +209,7 @@ pub(crate) fn open(
         inner: driver::Session::new(shared, run, inbox, deadline)
             .with_sub_agents(Box::new(sub_agents), options.agents),
         standing,
+        activity: options.activity,
         places,
         began,
         _live: live_socket,
@@ -217,6 +223,11 @@ impl Session {
     /// What its agent may do when it begins.
     pub(crate) const fn standing(&self) -> &Standing {
         &self.standing
+    }
+
+    /// What its first agent is there for.
+    pub(crate) const fn activity(&self) -> Activity {
+        self.activity
     }
 
     /// What another run of the same task has otherwise.
@@ -295,6 +306,9 @@ impl Handle {
 /// Who asks may be given more by an answer, and who has many turns may change the mode.
 const fn mode(options: &SessionOptions) -> Mode {
     match (options.mode, options.turns) {
+        _ if matches!(options.activity, Activity::Plan) && !matches!(options.mode, ApprovalMode::Deny) => {
+            Mode::changing(options.mode)
+        }
         (ApprovalMode::Ask, _) | (_, Turns::Many) => Mode::changing(options.mode),
         (mode, Turns::One) => Mode::fixed(mode),
     }
@@ -333,11 +347,12 @@ fn begin_log(
 
 fn agent(
     options: &SessionOptions,
-    standing: Standing,
+    (standing, planning): (Standing, Option<Planning>),
     conversation: &ConversationId,
     surroundings: &prompt::Surroundings,
 ) -> Agent {
-    Agent::new(agent_config(options, standing, conversation, surroundings))
+    let config = agent_config(options, standing, conversation, surroundings);
+    Agent::new(AgentConfig { planning, ..config })
 }
 
 /// The first agent of a session; every other one differs from it in what its place and its task are.
@@ -347,13 +362,14 @@ pub(super) fn agent_config(
     conversation: &ConversationId,
     surroundings: &prompt::Surroundings,
 ) -> AgentConfig {
-    let kit = Kit { writes: true, delegates: options.agents.depth > 0 };
+    let part = (surroundings.activity == Activity::Plan).then_some(Part::Planner);
+    let kit = Kit { writes: true, delegates: options.agents.depth > 0, plan: part.map(tool_of) };
     let ModelChoice { name, max_tokens, options: asked, sees_images, prices, window } =
         options.model.choice(options.window);
     AgentConfig {
         model: name,
-        system: prompt::for_first_agent(kit.delegates),
-        tools: Arc::new(Registry::for_kit(ACTIVITY, kit).with_roles(&options.roles)),
+        system: prompt::for_first_agent(kit.delegates, part),
+        tools: Arc::new(Registry::for_kit(surroundings.activity, kit).with_roles(&options.roles)),
         options: asked,
         max_tokens,
         window,
@@ -367,7 +383,9 @@ pub(super) fn agent_config(
         conversation: conversation.clone(),
         approvals: options.approvals.clone(),
         id: AgentId::root(),
-        activity: ACTIVITY,
+        activity: surroundings.activity,
+        planning: None,
+        execution: None,
     }
 }
 
@@ -382,7 +400,7 @@ impl Backoff for Jittered {
     }
 }
 
-fn surroundings() -> prompt::Surroundings {
+fn surroundings(activity: Activity) -> prompt::Surroundings {
     let name = nix::sys::utsname::uname();
     let word = |text: &std::ffi::OsStr| text.to_string_lossy().into_owned();
     let platform = name.map_or_else(
@@ -390,7 +408,7 @@ fn surroundings() -> prompt::Surroundings {
         |name| format!("{} {} {}", word(name.sysname()), word(name.release()), word(name.machine())),
     );
     let date = jiff::Zoned::now().date().to_string();
-    prompt::Surroundings { platform, date, activity: ACTIVITY }
+    prompt::Surroundings { platform, date, activity }
 }
 
 /// What another run of the same task has otherwise.
@@ -457,7 +475,7 @@ fn session_started(options: &SessionOptions, standing: &Standing, provider: &str
     SessionStarted {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         project: standing.project.clone(),
-        activity: ACTIVITY,
+        activity: options.activity,
         mode: standing.mode,
         model: options.model.name.clone(),
         provider: provider.to_owned(),

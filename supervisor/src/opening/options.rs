@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use super::model::ModelOptions;
 use super::models::SettingsModels;
+use super::plan::PlanOptions;
 use super::record::Record;
+use crate::activity::Activity;
 use crate::approval::ApprovalSettings;
 use crate::config::{Effective, Layer, Sources};
-use crate::core::{RunLimits, TreeLimits, Window};
+use crate::core::{Approver, RunLimits, TreeLimits, Window};
 use crate::driver::Turns;
 use crate::modes::ApprovalMode;
 use crate::place::Wanted;
@@ -59,6 +61,10 @@ pub(crate) struct SessionOptions {
     pub roles: Roles,
     /// The models that sub-agents may have beside the session's own and those of the user's roles.
     pub agent_models: Vec<String>,
+    /// What its first agent is there for.
+    pub activity: Activity,
+    /// What it does with plans.
+    pub plan: PlanOptions,
 }
 
 impl SessionOptions {
@@ -93,6 +99,39 @@ impl SessionOptions {
             agents: effective.agents(),
             roles: effective.roles(),
             agent_models: effective.agent_models(),
+            activity: Activity::Execute,
+            plan: plan_options(effective),
         }
+    }
+}
+
+/// What the settings say of plans.
+pub(crate) fn plan_options(effective: &Effective) -> PlanOptions {
+    PlanOptions {
+        approver: Approver::Person,
+        on_failure: effective.on_failure(),
+        retries: effective.plan_retries(),
+        acceptance_timeout: effective.acceptance_timeout(),
+        models: (effective.model_of("plan.model"), effective.model_of("execute.model")),
+        max_usd: (effective.amount("plan.max_usd"), effective.amount("execute.max_usd")),
+    }
+}
+
+/// What is asked for, with the model that the settings name for planning, where nobody asked for another one. Execution keeps
+/// the model that it would have had.
+pub(crate) fn for_activity(asked: Layer, sources: &Sources, activity: Activity) -> Layer {
+    let effective = sources.effective(&asked);
+    let settled = |key: &str| effective.get(key).filter(|settled| settled.value.is_some());
+    match settled("plan.model") {
+        Some(plan) if activity == Activity::Plan && asked.value("model").is_none() => {
+            let executor = settled("execute.model").or_else(|| settled("model"));
+            let executor = executor.map(|settled| (settled.value.clone(), settled.origin.clone()));
+            let asked = asked.with("model", plan.value.clone(), plan.origin.clone());
+            match executor {
+                Some((value, origin)) => asked.with("execute.model", value, origin),
+                None => asked,
+            }
+        }
+        _ => asked,
     }
 }

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use ipc::path::WirePath;
 
-use super::open::ACTIVITY;
 use super::options::SessionOptions;
+use crate::core::Approver;
 use crate::messages::say;
 use crate::modes::ApprovalMode;
 use crate::place::Named;
@@ -45,7 +45,11 @@ impl Record {
             task: self.task,
             provider: options.provider.as_str().to_owned(),
             model: options.model.name.clone(),
-            activity: ACTIVITY,
+            activity: options.activity,
+            approve_plan: match options.plan.approver {
+                Approver::Person => None,
+                Approver::Flags { rounds } => Some(rounds),
+            },
             mode: options.mode,
             net: options.wanted.net,
             reach: options.wanted.reach,

@@ -9,16 +9,18 @@ use tokio::sync::watch;
 
 use super::open::{Jittered, agent_config};
 use super::options::SessionOptions;
-use crate::core::{Agent, AgentConfig, ModelChoice, NewAgent, RunLimits, TreeLimits};
+use crate::activity::Activity;
+use crate::core::{Agent, AgentConfig, ModelChoice, NewAgent, Planning, Purpose, RunLimits, TreeLimits};
 use crate::driver::{
-    AgentParts, AgentRun, Boundary, Lives, Models, OpenedAgent, OpensAgents, SessionWorker, Turns,
-    rights_digest,
+    AgentParts, AgentRun, Boundary, Lives, Models, OpenedAgent, OpensAgents, SessionWorker, ToolServer,
+    Turns, rights_digest,
 };
+use crate::gate::Standing;
 use crate::place::{AgentPlace, Setup};
-use crate::prompt::{self, Surroundings};
+use crate::prompt::{self, Part, Surroundings};
 use crate::provider::ModelProvider;
 use crate::roles::Role;
-use crate::tools::{Kit, Registry};
+use crate::tools::{Kit, PlanTool, Registry};
 
 /// Makes the sub-agents of one session.
 pub(super) struct SubAgents {
@@ -30,9 +32,14 @@ pub(super) struct SubAgents {
     pub(super) surroundings: Surroundings,
     pub(super) live: watch::Sender<Lives>,
     pub(super) limits: TreeLimits,
+    pub(super) plan_files: Arc<dyn ToolServer>,
 }
 
 impl OpensAgents for SubAgents {
+    fn planning(&self, ceiling: Standing) -> Option<Planning> {
+        Some(self.options.plan.planning(ceiling))
+    }
+
     fn open(&mut self, id: &AgentId, agent: &NewAgent) -> Result<OpenedAgent, String> {
         let role = agent.spawn.role.as_ref().and_then(|name| self.options.roles.get(name));
         let ModelChoice { name: model, max_tokens, options: asked, sees_images, prices, window } =
@@ -46,20 +53,35 @@ impl OpensAgents for SubAgents {
         let AgentPlace { temp, confinement, standing } =
             place.map_err(|error| format!("a place for it could not be made: {error}"))?;
         let rights_digest = rights_digest(&confinement);
-        let kit = Kit { writes: !agent.rights.write.is_empty(), delegates: self.may_delegate(id) };
+        let part = part(&agent.purpose);
+        let kit = Kit {
+            writes: !agent.rights.write.is_empty(),
+            delegates: self.may_delegate(id),
+            plan: part.map(tool_of),
+        };
+        let (planning, execution) = match &agent.purpose {
+            Purpose::Task(_) => (None, None),
+            Purpose::Planner(planning) => (Some((**planning).clone()), None),
+            Purpose::Executor(execution) => (None, Some((**execution).clone())),
+        };
+        let activity = agent.purpose.activity();
+        let surroundings = Surroundings { activity, ..self.surroundings.clone() };
         let config = AgentConfig {
             model: model.clone(),
-            system: prompt::for_sub_agent(kit.delegates, role),
-            tools: Arc::new(self.tools(kit, role)),
+            system: prompt::for_sub_agent(kit.delegates, role, part),
+            tools: Arc::new(self.tools(activity, kit, role)),
             options: asked,
             max_tokens,
             sees_images,
             prices,
             window,
-            limits: RunLimits { max_steps: agent.spawn.max_steps, ..RunLimits::default() },
+            limits: RunLimits { max_steps: agent.spawn.max_steps, ..self.options.plan.limits(part) },
             backoff: Box::new(Jittered(self.options.model.retries)),
             id: id.clone(),
-            ..agent_config(&self.options, standing, &self.conversation, &self.surroundings)
+            activity,
+            planning,
+            execution,
+            ..agent_config(&self.options, standing, &self.conversation, &surroundings)
         };
         let run = AgentRun::new(AgentParts {
             agent: Agent::new(config).starting(),
@@ -67,9 +89,13 @@ impl OpensAgents for SubAgents {
             worker: SessionWorker::new(Arc::clone(&self.boundary), id.clone(), confinement),
             live: self.live.clone(),
             modes: self.setup.mode_places(),
-            surroundings: self.surroundings.clone(),
+            surroundings,
             turns: Turns::One,
         });
+        let run = match part {
+            Some(Part::Planner) => run.served_by(Arc::clone(&self.plan_files)),
+            Some(Part::Executor) | None => run,
+        };
         Ok(OpenedAgent { run: run.in_place(Box::new(temp)), model, rights_digest })
     }
 }
@@ -79,6 +105,7 @@ impl SubAgents {
     fn model(&self, agent: &NewAgent, role: Option<&Role>) -> Result<ModelChoice, String> {
         let SessionOptions { model, window, agent_models, models, .. } = &self.options;
         let of_role = role.and_then(|role| role.model.as_ref());
+        let of_role = of_role.or_else(|| self.options.plan.model(part(&agent.purpose)));
         let wanted = agent.spawn.model.as_ref().or(of_role).filter(|wanted| **wanted != model.name);
         let Some(wanted) = wanted else { return Ok(model.choice(*window)) };
         if of_role != Some(wanted) && !agent_models.contains(wanted) {
@@ -93,8 +120,8 @@ impl SubAgents {
         models.choose(wanted)
     }
 
-    fn tools(&self, kit: Kit, role: Option<&Role>) -> Registry {
-        let tools = Registry::for_kit(self.surroundings.activity, kit).with_roles(&self.options.roles);
+    fn tools(&self, activity: Activity, kit: Kit, role: Option<&Role>) -> Registry {
+        let tools = Registry::for_kit(activity, kit).with_roles(&self.options.roles);
         match role.and_then(|role| role.tools.as_ref()) {
             Some(names) => tools.only(names),
             None => tools,
@@ -103,6 +130,23 @@ impl SubAgents {
 
     fn may_delegate(&self, id: &AgentId) -> bool {
         id.level() < self.limits.depth as usize
+    }
+}
+
+/// The part of a sub-agent in a plan.
+const fn part(purpose: &Purpose) -> Option<Part> {
+    match purpose {
+        Purpose::Task(_) => None,
+        Purpose::Planner(_) => Some(Part::Planner),
+        Purpose::Executor(_) => Some(Part::Executor),
+    }
+}
+
+/// The tool of an agent with this part in a plan.
+pub(super) const fn tool_of(part: Part) -> PlanTool {
+    match part {
+        Part::Planner => PlanTool::Write,
+        Part::Executor => PlanTool::Report,
     }
 }
 

@@ -20,16 +20,54 @@ const DELEGATING: &str = include_str!("delegating.md");
 /// What a sub-agent is told besides.
 const SUB_AGENT: &str = include_str!("sub_agent.md");
 
+/// What a planner is told besides.
+const PLANNER: &str = include_str!("planner.md");
+
+/// What an agent is told besides that executes a plan.
+const EXECUTOR: &str = include_str!("executor.md");
+
+/// The part of an agent in a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// It makes the plan.
+    Planner,
+    /// It executes the plan.
+    Executor,
+}
+
 /// The system prompt of a session's first agent.
-pub fn for_first_agent(delegates: bool) -> Arc<str> {
-    if delegates { format!("{SYSTEM}\n{DELEGATING}").into() } else { SYSTEM.into() }
+pub fn for_first_agent(delegates: bool, part: Option<Part>) -> Arc<str> {
+    format!("{SYSTEM}{}{}", delegating(delegates), of_part(part)).into()
+}
+
+fn delegating(delegates: bool) -> String {
+    if delegates { format!("\n{DELEGATING}") } else { String::new() }
+}
+
+fn of_part(part: Option<Part>) -> String {
+    part.map_or_else(String::new, |part| match part {
+        Part::Planner => format!("\n{PLANNER}"),
+        Part::Executor => format!("\n{EXECUTOR}"),
+    })
+}
+
+/// The task of an agent that executes a plan: the plan's bytes, and how many of its steps are finished.
+pub fn task_of_plan(markdown: &str, finished: usize) -> String {
+    let finished = match finished {
+        0 => String::new(),
+        1 => "\n\nStep 1 is finished: begin with step 2.".to_owned(),
+        count => format!("\n\nSteps 1 to {count} are finished: begin with step {}.", count + 1),
+    };
+    format!("Execute this plan.\n\n<plan>\n{}\n</plan>{finished}", markdown.trim_end())
 }
 
 /// The system prompt of a sub-agent, with the instructions of its role, if it has one.
-pub fn for_sub_agent(delegates: bool, role: Option<&Role>) -> Arc<str> {
-    let delegating = if delegates { format!("\n{DELEGATING}") } else { String::new() };
+pub fn for_sub_agent(delegates: bool, role: Option<&Role>, part: Option<Part>) -> Arc<str> {
+    let delegating = delegating(delegates);
     let role = role.map(|Role { name, prompt, .. }| format!("\n# Your role: {name}\n\n{prompt}\n"));
-    format!("{SYSTEM}{delegating}\n{SUB_AGENT}{}", role.unwrap_or_default()).into()
+    let role = role.unwrap_or_default();
+    let part = if part.is_some() { of_part(part) } else { format!("\n{SUB_AGENT}") };
+    format!("{SYSTEM}{delegating}{part}{role}").into()
 }
 
 #[cfg(test)]

@@ -9,9 +9,10 @@ use ipc::id::{AgentId, ConversationId};
 use ipc::image::Image;
 use ipc::rights::RightsChange;
 use ipc::rpc::{
-    Accepted, AgentState, Attachment, CLIENT_METHODS, Capabilities, ClientRequest, ErrorObject, ErrorWord,
-    GrantParams, HistoryParams, InitializeParams, InitializeResponse, ListAgentsResponse, MAX_LINE,
-    NewConversationParams, PROTOCOL, RequestId, SendToAgentParams, SetModelParams, StopAgentParams,
+    Accepted, AgentState, Attachment, CLIENT_METHODS, Capabilities, ClientRequest, EditPlanParams,
+    ErrorObject, ErrorWord, GrantParams, HistoryParams, InitializeParams, InitializeResponse,
+    ListAgentsResponse, MAX_LINE, NewConversationParams, PROTOCOL, RequestId, SendToAgentParams,
+    SetModelParams, StartPlanParams, StopAgentParams,
 };
 use serde_json::value::RawValue;
 
@@ -74,6 +75,13 @@ impl<O: Open> Server<O> {
             ClientRequest::SendToAgent(params) => self.send_to_agent(&id, params),
             ClientRequest::StopAgent(StopAgentParams { conversation_id, agent }) => {
                 self.act_on_known(&id, (conversation_id, agent), UserActionKind::Interrupt);
+            }
+            ClientRequest::StartPlan(StartPlanParams { conversation_id, text }) => {
+                self.act(&id, &conversation_id, UserActionKind::Plan { text });
+            }
+            ClientRequest::EditPlan(EditPlanParams { conversation_id, agent, id: approval, markdown }) => {
+                let kind = UserActionKind::EditPlan { id: approval, markdown };
+                self.act_on_known(&id, (conversation_id, agent), kind);
             }
             ClientRequest::CloseConversation(params) => {
                 self.act(&id, &params.conversation_id, UserActionKind::Quit);

@@ -8,10 +8,11 @@ use ipc::rpc::{ErrorObject, ErrorWord, NewConversationParams};
 
 use super::conversations::{Open, Opened};
 use super::settings;
+use crate::activity::Activity;
 use crate::config::Sources;
 use crate::directories::Directories;
 use crate::driver::{Models, Turns};
-use crate::opening::{self, OpenError, Place, SessionOptions};
+use crate::opening::{self, OpenError, Place, SessionOptions, for_activity};
 use crate::place::{SetupError, Wanted};
 use crate::provider::ProviderKind;
 
@@ -53,7 +54,8 @@ fn options(directories: &Directories, params: &NewConversationParams) -> Result<
     }
     let sources =
         Sources::read(directories, &directory).map_err(|error| ErrorWord::OptionRefused.because(error))?;
-    let asked = settings::of_request(params);
+    let activity = params.activity.unwrap_or(Activity::Execute);
+    let asked = for_activity(settings::of_request(params), &sources, activity);
     let effective = sources.effective(&asked);
     let (tier, degraded) = (params.tier.unwrap_or_default(), params.allow_degraded.unwrap_or_default());
     let wanted = Wanted::of(&effective, tier, degraded);
@@ -61,6 +63,7 @@ fn options(directories: &Directories, params: &NewConversationParams) -> Result<
     if let Some(seconds) = params.approval_timeout_s {
         options.approvals.timeout = Duration::from_secs(seconds);
     }
+    options.activity = activity;
     options.notices = sources.notices(&effective, &asked);
     Ok(options.choosing_from(sources, asked))
 }

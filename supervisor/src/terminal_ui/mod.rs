@@ -26,7 +26,7 @@ use crate::core::EndReason;
 use crate::driver::Turns;
 use crate::exit::Exit;
 use crate::messages::{complain, notes, say, tell};
-use crate::opening::{self, Events, Handle, Place, Record, Refusal, Session, SessionOptions};
+use crate::opening::{self, Events, Handle, Place, Record, Refusal, Session, SessionOptions, for_activity};
 use crate::place::Wanted;
 use crate::recording::FrontEnd;
 use crate::signals::{Changes, Endings};
@@ -94,10 +94,11 @@ fn prepare(args: &TuiArgs, place: Place, began: Instant) -> Result<Prepared, Ref
     ask_for_trust(&mut sources).map_err(Refusal::internal)?;
     // Before there is anything that a signal could leave behind, and no sooner: whoever is asked for trust can still leave.
     let endings = Endings::new().map_err(Refusal::internal)?;
-    let flags = of_tui(args);
+    let activity = args.activity.into();
+    let flags = for_activity(of_tui(args), &sources, activity);
     let effective = sources.effective(&flags);
     tell(&sources.notices(&effective, &flags));
-    let options = options(args, &effective).choosing_from(sources, flags);
+    let options = SessionOptions { activity, ..options(args, &effective) }.choosing_from(sources, flags);
     let (session, handle, events) = opening::open(options, place, began)?;
     Ok(Prepared { session, handle, events, effective, began, endings })
 }

@@ -7,14 +7,14 @@ use tui::{Capabilities, Colour, Previews, Start};
 use crate::config::Effective;
 use crate::gate::command_line;
 use crate::gate::path_pattern::PathPattern;
-use crate::opening::{ACTIVITY, Session};
+use crate::opening::Session;
 
 /// For a session that is about to begin, on a terminal of this size.
 pub(super) fn of(session: &Session, effective: &Effective, size: Size) -> Result<Start, KeymapError> {
     let standing = session.standing();
     Ok(Start {
         project: standing.project.clone(),
-        activity: ACTIVITY,
+        activity: session.activity(),
         mode: standing.mode,
         net: standing.rights.net,
         rights: standing.summary(),

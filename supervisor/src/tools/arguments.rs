@@ -12,6 +12,9 @@ use super::typed::Arguments;
 /// The field that makes no sense, and what was expected of it.
 pub(super) type Misfit = (&'static str, String);
 
+/// The name of the tool that runs a command.
+pub const SHELL_EXEC: &str = ShellExec::NAME;
+
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ReadFile {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use ipc::tool::ToolCall;
 
-use super::SpawnAgent;
+use super::{PlanCall, SpawnAgent};
 
 /// A call that fits its tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub enum Invocation {
     External(ExternalCall),
     /// The session serves it, by another agent.
     Agent(SpawnAgent),
+    /// The supervisor serves it: it is about the plan.
+    Plan(PlanCall),
 }
 
 impl From<ToolCall> for Invocation {

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::builtin::{acting, reading};
+use super::plan::{reporting, writing};
 use super::spawn::{SPAWN, spawning};
 use super::{Invocation, Tool, ToolDefinition, ToolUseError};
 use crate::activity::Activity;
@@ -25,6 +26,17 @@ pub struct Kit {
     pub writes: bool,
     /// True if it may have sub-agents.
     pub delegates: bool,
+    /// Its tool for a plan, if it has to do with one.
+    pub plan: Option<PlanTool>,
+}
+
+/// The tool of an agent that has to do with a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlanTool {
+    /// It writes the plan.
+    Write,
+    /// It reports on the steps of one.
+    Report,
 }
 
 /// Why a tool cannot be added to others.
@@ -41,13 +53,17 @@ pub enum UnfitTool {
 impl Registry {
     /// The tools that every agent has that is there for this, in the order in which the model sees them.
     pub fn for_activity(activity: Activity) -> Self {
-        Self::for_kit(activity, Kit { writes: true, delegates: false })
+        Self::for_kit(activity, Kit { writes: true, delegates: false, plan: None })
     }
 
     /// The tools of an agent that is there for this, without those that its rights deny it throughout.
     pub fn for_kit(activity: Activity, kit: Kit) -> Self {
         let mut tools = reading();
         tools.extend(acting(activity, kit.writes));
+        tools.extend(kit.plan.map(|tool| match tool {
+            PlanTool::Write => writing(),
+            PlanTool::Report => reporting(),
+        }));
         tools.extend(kit.delegates.then(|| spawning(&Roles::default())));
         let definitions = tools.iter().map(|tool| tool.definition().clone()).collect();
         Self { tools, definitions }

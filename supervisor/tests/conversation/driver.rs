@@ -174,6 +174,8 @@ pub(crate) fn config(options: RequestOptions) -> AgentConfig {
         approvals: ApprovalSettings::default(),
         id: AgentId::root(),
         activity: Activity::Execute,
+        planning: None,
+        execution: None,
     }
 }
 

@@ -73,4 +73,9 @@ sessions! {
     crashed_child
     cancelled_subtree
     net_off
+    plan_headless
+    plan_review
+    plan_beside
+    plan_hostile
+    plan_hostile_execution
 }

@@ -153,6 +153,10 @@ impl<'a> Normal<'a> {
         let text = text.replace("ended by signal 9", "ended by signal 15");
         let text = text.replace("/usr/bin/bash:", "bash:").replace("/bin/bash:", "bash:");
         let text = after(&text, "[world]/own/cache/temps/bw-", "[random]", |byte| byte.is_ascii_hexdigit());
+        let text =
+            after(&text, "[world]/own/cache/projects/project-", "[hash]", |byte| byte.is_ascii_hexdigit());
+        let text =
+            after(&text, "[world]/own/state/plans/", "[time]", |byte| byte.is_ascii_digit() || byte == b'-');
         let text = after(&text, "\nplatform: ", "[platform]", |byte| byte != b'\n');
         let text = after(&text, "\ndate: ", "[date]", |byte| byte != b'\n');
         seconds(&text)

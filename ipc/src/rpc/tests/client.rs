@@ -4,7 +4,8 @@ use super::super::*;
 use super::golden;
 use crate::approval::ApprovalMode;
 use crate::confinement::TierChoice;
-use crate::id::GrantId;
+use crate::event::Activity;
+use crate::id::{ApprovalId, GrantId};
 use crate::rights::{Network, Reach};
 
 fn read(method: &str, params: &str) -> Result<ClientRequest, ErrorObject> {
@@ -60,6 +61,22 @@ fn each_request_has_its_shape() {
             ClientRequest::CloseConversation(conversation()),
             r#"{"method":"closeConversation","params":{"conversation_id":"c"}}"#,
         ),
+        (
+            ClientRequest::StartPlan(StartPlanParams {
+                conversation_id: "c".into(),
+                text: "mend it".to_owned(),
+            }),
+            r#"{"method":"startPlan","params":{"conversation_id":"c","text":"mend it"}}"#,
+        ),
+        (
+            ClientRequest::EditPlan(EditPlanParams {
+                conversation_id: "c".into(),
+                agent: "1.2".into(),
+                id: ApprovalId(3),
+                markdown: "# P\n".to_owned(),
+            }),
+            r##"{"method":"editPlan","params":{"conversation_id":"c","agent":"1.2","id":3,"markdown":"# P\n"}}"##,
+        ),
         (ClientRequest::Shutdown(ShutdownParams {}), r#"{"method":"shutdown","params":{}}"#),
     ] {
         golden(&request, json);
@@ -73,6 +90,7 @@ fn a_new_conversation_has_its_shape() {
     let full = NewConversationParams {
         cwd: b"/p\xff".to_vec().into(),
         mode: Some(ApprovalMode::Ask),
+        activity: Some(Activity::Plan),
         net: Some(Network::On),
         reach: Some(Reach::default()),
         model: Some("m".to_owned()),
@@ -91,7 +109,7 @@ fn a_new_conversation_has_its_shape() {
     golden(
         &ClientRequest::NewConversation(full),
         concat!(
-            r#"{"method":"newConversation","params":{"cwd":{"base64":"L3D/"},"mode":"ask","net":"on","#,
+            r#"{"method":"newConversation","params":{"cwd":{"base64":"L3D/"},"mode":"ask","activity":"plan","net":"on","#,
             r#""reach":{"host":false,"lan":false,"link_local":false,"metadata":false},"model":"m","#,
             r#""provider":"openai","base_url":"http://127.0.0.1:1/x","write":["/w"],"hide":["h"],"env":["CI"],"tier":"floor","#,
             r#""allow_degraded":true,"approval_timeout_s":2,"max_steps":3,"max_tokens":4,"max_usd":2.5}}"#

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use ipc::approval::{ReviewDecision, ServerRequest};
 use ipc::event::{
-    ApprovalAnswered, DecidedBy, EventKind, RightsChanged, SessionEvent, SubAgentSpawned, WorkerStarted,
+    ApprovalAnswered, DecidedBy, EventKind, PlanApproved, RightsChanged, SessionEvent, SubAgentSpawned,
+    WorkerStarted,
 };
 use ipc::id::{AgentId, ApprovalId, CallId, EventId, Generation};
 use ipc::rights::{Grant, Rights};
@@ -39,6 +40,8 @@ struct Known<'a> {
     unlogged: BTreeMap<&'a AgentId, OtherRights<'a>>,
     asked: BTreeMap<(&'a AgentId, ApprovalId), &'a ServerRequest>,
     approved: BTreeMap<(&'a AgentId, CallId), &'a ServerRequest>,
+    /// Plans that the flags of the run approved.
+    by_flags: BTreeMap<(&'a AgentId, CallId), Grant>,
 }
 
 /// A worker with other rights than were to be expected.
@@ -68,6 +71,7 @@ impl<'a> Known<'a> {
                 }
             }
             EventKind::ApprovalRequested { id, request } => drop(self.asked.insert((agent, *id), request)),
+            EventKind::PlanApproved(plan) => self.take_plan(agent, plan),
             EventKind::ApprovalAnswered(answered) => self.take_answer(agent, answered),
             _ => {}
         }
@@ -84,6 +88,14 @@ impl<'a> Known<'a> {
         }
     }
 
+    fn take_plan(&mut self, agent: &'a AgentId, plan: &PlanApproved) {
+        let PlanApproved { call, write, net, reach, by, .. } = plan;
+        if let (Some(call), DecidedBy::Configuration) = (call, by) {
+            let grant = Grant { write: write.clone(), net: *net, reach: *reach };
+            self.by_flags.insert((agent, *call), grant);
+        }
+    }
+
     fn start(&mut self, parent: &AgentId, spawned: &'a SubAgentSpawned) -> Vec<Finding> {
         self.spawned.insert(&spawned.agent, spawned);
         let beyond = self.spawned.get(parent).and_then(|above| beyond(above, spawned));
@@ -93,12 +105,17 @@ impl<'a> Known<'a> {
     fn unapproved(&self, parent: &AgentId, spawned: &SubAgentSpawned) -> Option<Finding> {
         let grant = spawned.grant.as_ref()?;
         let agent = &spawned.agent;
-        let text = match self.approved.get(&(parent, spawned.call)) {
+        let call = spawned.call.map(|call| (parent, call));
+        if call.and_then(|call| self.by_flags.get(&call)).is_some_and(|plan| covers(plan, grant)) {
+            return None;
+        }
+        let text = match call.and_then(|call| self.approved.get(&call)) {
             None => format!("agent {agent} was granted {grant}, which no user approved"),
             Some(ServerRequest::AgentRightsApproval(asked)) if covers(&asked.grant, grant) => return None,
             Some(ServerRequest::AgentRightsApproval(asked)) => {
                 format!("agent {agent} was granted {grant}, and the user approved {}", asked.grant)
             }
+            Some(ServerRequest::PlanApproval(asked)) if covers(&asked.grant, grant) => return None,
             Some(_) => format!("agent {agent} was granted {grant}, and the user approved something else"),
         };
         Some(finding(Rule::ApprovedGrant, agent, text))

@@ -84,6 +84,8 @@ pub(super) fn config() -> AgentConfig {
         approvals: ApprovalSettings::default(),
         id: AgentId::root(),
         activity: Activity::Execute,
+        planning: None,
+        execution: None,
     }
 }
 

@@ -78,7 +78,7 @@ fn standing() -> Standing {
 }
 
 fn agent(id: &AgentId, standing: Standing) -> Agent {
-    let kit = Kit { writes: true, delegates: true };
+    let kit = Kit { writes: true, delegates: true, plan: None };
     Agent::new(AgentConfig {
         model: "m".to_owned(),
         system: "be good".into(),
@@ -97,6 +97,8 @@ fn agent(id: &AgentId, standing: Standing) -> Agent {
         approvals: ApprovalSettings::default(),
         id: id.clone(),
         activity: Activity::Execute,
+        planning: None,
+        execution: None,
     })
 }
 

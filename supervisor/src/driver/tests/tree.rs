@@ -14,8 +14,9 @@ use tokio::time::sleep;
 use super::imagined::{Imagined, Manner, POISON};
 use super::model::{Reply, Scripted};
 use super::stage::{Dice, Ended, Stage, run_under};
-use crate::core::{EndReason, NewAgent, TreeLimits};
+use crate::core::{EndReason, NewAgent, Planning, TreeLimits};
 use crate::driver::{OpenedAgent, OpensAgents, Turns};
+use crate::gate::Standing;
 
 /// How many orders of things are tried with eight agents.
 const INTERLEAVINGS: u64 = 200;
@@ -33,6 +34,10 @@ struct Opener {
 }
 
 impl OpensAgents for Opener {
+    fn planning(&self, _: Standing) -> Option<Planning> {
+        None
+    }
+
     fn open(&mut self, id: &AgentId, agent: &NewAgent) -> Result<OpenedAgent, String> {
         let model = Scripted::new(self.scripts.of(id), self.dice.below(u64::MAX));
         self.models.lock().unwrap().insert(id.clone(), Arc::clone(&model));

@@ -23,6 +23,7 @@ use self::call::{beginning, columns, ending};
 use self::delta::Delta;
 use self::summary::Tally;
 use super::passing::Lines;
+use crate::activity::Activity;
 use crate::args::Output;
 use crate::messages::{Plain, harmless};
 use crate::modes::ApprovalMode;
@@ -85,6 +86,9 @@ impl Printer {
 /// The notice of a run that can change nothing: `exec` has another default than the terminal UI.
 const READ_ONLY: &str =
     "note: this run is read-only (--mode deny, the default); --mode auto lets the agent change the project";
+
+/// The notice of a run that makes a plan.
+const PLANS: &str = "note: this agent makes a plan and changes nothing itself";
 
 struct Page {
     format: Format,
@@ -149,8 +153,11 @@ impl Page {
         let text = match &event.kind {
             EventKind::SessionStarted(started) => {
                 let first = format!("{} · {}", started.rights, started.model);
-                let is_read_only = started.mode == ApprovalMode::Deny;
-                if is_read_only { format!("{first}\n{READ_ONLY}") } else { first }
+                match (started.activity, started.mode) {
+                    (Activity::Plan, _) => format!("{first}\n{PLANS}"),
+                    (Activity::Execute, ApprovalMode::Deny) => format!("{first}\n{READ_ONLY}"),
+                    (Activity::Execute, _) => first,
+                }
             }
             EventKind::ToolCallStarted { call, name, input, .. } => {
                 let summary = ToolSummary::new(name, input.get()).one_line();
@@ -200,6 +207,9 @@ impl Page {
             EventKind::SubAgentResult(result) => result.to_string(),
             EventKind::WriteTurnAwaited(waits) => waits.to_string(),
             EventKind::WriteTurnTaken(taken) => taken.to_string(),
+            EventKind::PlanCreated(plan) => plan.to_string(),
+            EventKind::PlanApproved(plan) => plan.to_string(),
+            EventKind::PlanStepStatus(step) => step.to_string(),
             EventKind::Restored { places, .. } => restored(places),
             EventKind::ChangeSet { files, patch } => changes(files.len(), patch.as_ref()),
             EventKind::Result(result) => return self.result(event, result),
@@ -233,7 +243,11 @@ impl Page {
             result.reason,
             steps(result.steps),
             std::time::Duration::from_millis(result.duration_ms).as_secs_f64(),
-        ))
+        ))?;
+        // A script reads it there.
+        let path = self.tally.plan().filter(|_| matches!(self.format.output, Output::Text));
+        let path = path.map(|path| format!("{path}\n"));
+        path.map_or(Ok(()), |path| self.text(&path))
     }
 
     fn note(&mut self, text: &str) -> io::Result<()> {

@@ -2,7 +2,7 @@
 
 use ipc::cost::Usd;
 use ipc::denial::Denial;
-use ipc::event::{ChangedFile, EventKind, SessionEvent};
+use ipc::event::{ChangedFile, EventKind, SessionEvent, StepAccount};
 use ipc::id::{AgentId, CallId};
 use ipc::path::WirePath;
 use serde::Serialize;
@@ -12,6 +12,16 @@ use serde::Serialize;
 pub(super) struct Tally {
     denials: Vec<OneDenial>,
     files: Option<Vec<ChangedFile>>,
+    plan: Option<LastPlan>,
+}
+
+/// The last plan of a run.
+#[derive(Debug, Serialize)]
+struct LastPlan {
+    path: WirePath,
+    digest: String,
+    /// How far its steps came; empty where it was not executed.
+    steps: Vec<StepAccount>,
 }
 
 #[derive(Debug, Serialize)]
@@ -37,6 +47,9 @@ pub(super) struct Summary<'a> {
     log: &'a WirePath,
     /// Null if the prices of the model are unknown.
     cost: Option<Usd>,
+    /// Absent where no plan was made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plan: Option<&'a LastPlan>,
 }
 
 impl Tally {
@@ -47,9 +60,23 @@ impl Tally {
                 let (agent, denial) = (event.agent.clone(), denial.clone());
                 self.denials.push(OneDenial { call: *call, agent, denial });
             }
+            EventKind::PlanCreated(plan) => {
+                let (path, digest) = (plan.path.clone(), plan.digest.clone());
+                self.plan = Some(LastPlan { path, digest, steps: Vec::new() });
+            }
+            EventKind::SubAgentResult(result) if !result.plan.is_empty() => {
+                if let Some(plan) = &mut self.plan {
+                    plan.steps.clone_from(&result.plan);
+                }
+            }
             EventKind::ChangeSet { files, .. } => self.files = Some(files.clone()),
             _ => {}
         }
+    }
+
+    /// The file of the last plan.
+    pub(super) fn plan(&self) -> Option<&WirePath> {
+        self.plan.as_ref().map(|plan| &plan.path)
     }
 
     /// The denial after which an agent ended its turn: the first one of its last call that met any.
@@ -69,6 +96,7 @@ impl Tally {
             denials: &self.denials,
             log,
             cost: result.cost_usd,
+            plan: self.plan.as_ref(),
         })
     }
 }

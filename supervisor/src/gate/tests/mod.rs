@@ -6,6 +6,7 @@ mod judge;
 mod likely;
 mod network;
 mod path_pattern;
+mod plan;
 mod proved;
 mod tiers;
 mod tried;

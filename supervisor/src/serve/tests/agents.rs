@@ -32,7 +32,9 @@ impl Core {
     fn spawns(&self, agent: &str) {
         let spawned = SubAgentSpawned {
             agent: agent.into(),
-            call: CallId(1),
+            call: Some(CallId(1)),
+            activity: None,
+            plan: None,
             task: format!("the task of {agent}"),
             role: None,
             model: "m".to_owned(),
@@ -71,7 +73,7 @@ async fn with_sub_agents() -> (Client, Core) {
     core.logs(("1.10", 22), started);
     let over = SubAgentResult {
         agent: "1.2".into(),
-        call: CallId(1),
+        call: Some(CallId(1)),
         status: SubAgentStatus::GaveUp,
         message: None,
         files: vec![],
@@ -81,6 +83,7 @@ async fn with_sub_agents() -> (Client, Core) {
         usage: TokenUsage::default(),
         cost_usd: None,
         duration_ms: 5,
+        plan: vec![],
         text: String::new(),
     };
     core.logs(("1", 30), EventKind::SubAgentResult(over));

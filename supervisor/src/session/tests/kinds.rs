@@ -7,16 +7,18 @@ use ipc::approval::{
 use ipc::confinement::Tier;
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::event::{
-    Activity, ApprovalAnswered, AssistantMessage, ChangedFile, CompactionCause, CompactionStarted,
-    ContextCompacted, DecidedBy, EndReason, EventKind, FileChange, FileDiff, Location, ModelChanged,
-    NoticeCode, Observer, OneShot, PlaceChange, Recorded, RestoredPlace, RightsChanged, RunResult,
-    SessionEvent, SessionStarted, SubAgentResult, SubAgentSpawned, SubAgentStatus, SummaryFrom, TokenUsage,
-    ToolCallStatus, ToolKind, TurnFinished, WorkerEnd, WorkerStarted, WriteTurnAwaited, WriteTurnTaken,
+    AcceptanceOutcome, Activity, ApprovalAnswered, AssistantMessage, ChangedFile, CompactionCause,
+    CompactionStarted, ContextCompacted, DecidedBy, EndReason, EventKind, FileChange, FileDiff, Location,
+    ModelChanged, NoticeCode, Observer, OneShot, PlaceChange, PlanApproved, PlanAuthor, PlanCreated,
+    PlanStepStatus, Recorded, RestoredPlace, RightsChanged, RunResult, SessionEvent, SessionStarted,
+    StepAccount, SubAgentResult, SubAgentSpawned, SubAgentStatus, SummaryFrom, TokenUsage, ToolCallStatus,
+    ToolKind, TurnFinished, WorkerEnd, WorkerStarted, WriteTurnAwaited, WriteTurnTaken,
 };
 use ipc::id::{AgentId, ApprovalId, CallId, EventId, Generation, GrantId};
 use ipc::image::Image;
 use ipc::missing_right::MissingRight;
 use ipc::path::WirePath;
+use ipc::plan::{Acceptance, OnFailure, Plan, PlanRights, PlanStep, StepStatus};
 use ipc::rights::{Grant, NamedRoot, Network, NetworkState, Reach, RightsSummary};
 use proptest::prelude::*;
 use serde_json::value::RawValue;
@@ -53,7 +55,7 @@ fn rights() -> RightsSummary {
 
 /// One event of each kind, and of each shape that matters.
 fn samples() -> Vec<EventKind> {
-    [conversation(), calls(), approvals(), workers(), sub_agents(), ends()].concat()
+    [conversation(), calls(), approvals(), workers(), sub_agents(), plans(), ends()].concat()
 }
 
 /// A path and a text that are hard on a line of JSON.
@@ -239,7 +241,9 @@ fn workers() -> Vec<EventKind> {
 fn sub_agents() -> Vec<EventKind> {
     let spawned = SubAgentSpawned {
         agent: "1.1".into(),
-        call: CallId(1),
+        call: Some(CallId(1)),
+        activity: Some(Activity::Plan),
+        plan: Some("cd".to_owned()),
         task: "look".to_owned(),
         role: None,
         model: "m".to_owned(),
@@ -252,7 +256,7 @@ fn sub_agents() -> Vec<EventKind> {
     };
     let result = SubAgentResult {
         agent: "1.1".into(),
-        call: CallId(1),
+        call: Some(CallId(1)),
         status: SubAgentStatus::GaveUp,
         message: Some("m".to_owned()),
         files: vec![odd()],
@@ -262,6 +266,7 @@ fn sub_agents() -> Vec<EventKind> {
         usage: usage(),
         cost_usd: "0.5".parse().ok(),
         duration_ms: 9,
+        plan: vec![step_account()],
         text: "t".to_owned(),
     };
     let waits = WriteTurnAwaited { call: CallId(2), holders: vec!["1.2".into()] };
@@ -307,6 +312,77 @@ fn ends() -> Vec<EventKind> {
     vec![restored, set, EventKind::TurnFinished(turn), EventKind::Result(result)]
 }
 
+fn outcome() -> AcceptanceOutcome {
+    AcceptanceOutcome {
+        call: CallId(4),
+        command: "make check".to_owned(),
+        passed: false,
+        ended: "exit status 2".to_owned(),
+        duration_ms: 7,
+    }
+}
+
+fn step_account() -> StepAccount {
+    StepAccount {
+        step: 1,
+        title: "First".to_owned(),
+        status: StepStatus::Failed,
+        note: Some("n".to_owned()),
+        acceptance: vec![outcome()],
+    }
+}
+
+fn plans() -> Vec<EventKind> {
+    let step = PlanStep {
+        title: "First".to_owned(),
+        description: "Do it.".to_owned(),
+        files: vec!["a.rs".to_owned()],
+        acceptance: vec![
+            Acceptance::Command("make check".to_owned()),
+            Acceptance::Criterion("It is done.".to_owned()),
+        ],
+    };
+    let plan = Plan {
+        title: "P".to_owned(),
+        context: "c".to_owned(),
+        rights: Some(PlanRights { write: vec!["src".to_owned()], network: true }),
+        on_failure: Some(OnFailure::Replan),
+        steps: vec![step],
+    };
+    let created = PlanCreated {
+        call: CallId(2),
+        path: odd(),
+        digest: "ab".to_owned(),
+        author: PlanAuthor::Person,
+        markdown: "# P\n".to_owned(),
+        plan,
+    };
+    let approved = PlanApproved {
+        call: None,
+        path: odd(),
+        digest: "ab".to_owned(),
+        write: vec![odd()],
+        net: Network::On,
+        reach: Reach { lan: true, ..Reach::default() },
+        by: DecidedBy::Edited,
+        markdown: Some("# P\n".to_owned()),
+    };
+    let status = PlanStepStatus {
+        step: 1,
+        title: "First".to_owned(),
+        from: StepStatus::InProgress,
+        to: StepStatus::Skipped,
+        note: Some("n".to_owned()),
+        acceptance: vec![outcome()],
+        files: vec![odd()],
+    };
+    vec![
+        EventKind::PlanCreated(Box::new(created)),
+        EventKind::PlanApproved(approved),
+        EventKind::PlanStepStatus(status),
+    ]
+}
+
 /// Breaks when a kind is added, so that it is added to the samples.
 fn name(kind: &EventKind) -> &'static str {
     match kind {
@@ -336,6 +412,9 @@ fn name(kind: &EventKind) -> &'static str {
         EventKind::SubAgentResult(_) => "sub_agent_result",
         EventKind::WriteTurnAwaited(_) => "write_turn_awaited",
         EventKind::WriteTurnTaken(_) => "write_turn_taken",
+        EventKind::PlanCreated(_) => "plan_created",
+        EventKind::PlanApproved(_) => "plan_approved",
+        EventKind::PlanStepStatus(_) => "plan_step_status",
         EventKind::Restored { .. } => "restored",
         EventKind::ChangeSet { .. } => "change_set",
         EventKind::TurnFinished(_) => "turn_finished",

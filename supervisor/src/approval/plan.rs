@@ -1,0 +1,53 @@
+//! A plan that takes an approval: its bytes, and exactly the rights that its execution has.
+
+use ipc::codec::{self, CodecError};
+use ipc::path::WirePath;
+use ipc::plan::Plan;
+use sha2::{Digest, Sha256};
+
+use super::effect::hexadecimal;
+use crate::gate::ChildRights;
+
+/// A plan in its file, and exactly the rights that its execution would have.
+#[derive(Clone, Debug)]
+pub(crate) struct PlanProposal {
+    pub(crate) path: WirePath,
+    pub(crate) markdown: String,
+    pub(crate) plan: Plan,
+    /// SHA-256 of the bytes, in hexadecimal.
+    pub(crate) plan_digest: String,
+    pub(crate) child: ChildRights,
+    /// The steps that are finished.
+    pub(crate) finished: Vec<u32>,
+    /// True if the plan asks for a network that the session does not have.
+    pub(crate) network_refused: bool,
+    /// True if each acceptance command is asked for once more.
+    pub(crate) confirms_commands: bool,
+    /// SHA-256 of the bytes and all rights, in hexadecimal.
+    pub(crate) digest: String,
+}
+
+impl PlanProposal {
+    /// Binds a plan to its rights; fails where they have no encoding that an answer could be bound to.
+    pub(crate) fn new(
+        path: WirePath,
+        (markdown, plan): (String, Plan),
+        child: ChildRights,
+        finished: Vec<u32>,
+    ) -> Result<Self, CodecError> {
+        let digest = hexadecimal(&Sha256::digest(codec::encode(&(&markdown, &child.rights))?));
+        let plan_digest = hexadecimal(&Sha256::digest(&markdown));
+        let (network_refused, confirms_commands) = (false, false);
+        Ok(Self {
+            path,
+            markdown,
+            plan,
+            plan_digest,
+            child,
+            finished,
+            network_refused,
+            confirms_commands,
+            digest,
+        })
+    }
+}

@@ -1,0 +1,69 @@
+//! The rights of a plan's execution: what the plan asks for, within what the session may ever be given.
+
+use ipc::path::WirePath;
+use ipc::plan::PlanRights;
+use ipc::rights::{Grant, Network, Reach, Rights};
+
+use super::judge::{Place, plain};
+use super::{ChildRights, Standing};
+
+/// The right that a plan asks for and that no approval gives it, in a sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanRefusal(pub String);
+
+impl Standing {
+    /// The rights that the execution of a plan has, and whether a network that the plan asks for is not among them. `self` is
+    /// what the session's flags and settings allow, with the host's own paths; the planner has less.
+    pub fn judge_plan(
+        &self,
+        asked: Option<&PlanRights>,
+        planner: &Rights,
+    ) -> Result<(ChildRights, bool), PlanRefusal> {
+        let roots: &[String] = asked.map_or(&[], |asked| &asked.write);
+        let network = asked.is_some_and(|asked| asked.network);
+        let has_network = network && self.rights.net == Network::On;
+        let mut write = roots.iter().map(|root| self.plan_root(root)).collect::<Result<Vec<_>, _>>()?;
+        if write.is_empty() {
+            write.push(self.project.clone());
+        }
+        // An agent executes what is in the caches: only one with the session's own network has them.
+        if has_network == (self.rights.net == Network::On) && write.contains(&self.project) {
+            write.extend(self.caches.clone());
+        }
+        let net = if has_network { Network::On } else { Network::Off };
+        let reach = if has_network { self.rights.reach } else { Reach::default() };
+        let rights = Rights { write, net, reach, ..self.rights.clone() }.normalised();
+        let beyond = |root: &&WirePath| !planner.write.iter().any(|own| root.is_within(own));
+        let grant = Grant { write: rights.write.iter().filter(beyond).cloned().collect(), net, reach };
+        Ok((ChildRights { rights, grant }, network && !has_network))
+    }
+
+    /// A write root as the plan has it: in the project, or in what the session's flags make writable.
+    fn plan_root(&self, asked: &str) -> Result<WirePath, PlanRefusal> {
+        let named = plain(&self.project.as_path().join(asked));
+        let root = named
+            .map(WirePath::from)
+            .ok_or_else(|| PlanRefusal(format!("write: got {asked}, expected a path without `..`")))?;
+        let allowed = |own: &WirePath| root.is_within(own) && Some(own) != self.temp.as_ref();
+        if !root.is_within(&self.project) && !self.rights.write.iter().any(allowed) {
+            return Err(PlanRefusal(format!(
+                "write: {asked} lies neither in the project nor in a directory that this session may write; the user makes \
+                 one writable with --write"
+            )));
+        }
+        let closed = self.closed_place(&Place { path: root.clone(), grant: Some(root.clone()) });
+        match closed {
+            Some(denial) => Err(PlanRefusal(format!("write: {asked} cannot be given: {denial}"))),
+            None => Ok(root),
+        }
+    }
+
+    /// The first right of a plan's execution that the flags of this run do not allow, in words.
+    pub fn beyond_flags(&self, rights: &Rights) -> Option<String> {
+        let own = |root: &&WirePath| !self.rights.write.iter().any(|own| root.is_within(own));
+        let root = rights.write.iter().find(own);
+        let network = rights.net == Network::On && self.rights.net == Network::Off;
+        root.map(|root| format!("writing {root} (--mode auto or --write allows it)"))
+            .or_else(|| network.then(|| "the network (--net on allows it)".to_owned()))
+    }
+}

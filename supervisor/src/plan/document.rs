@@ -1,0 +1,54 @@
+//! A plan together with its file.
+
+use std::fmt;
+
+use ipc::plan::Plan;
+
+use super::edit::edited;
+use super::error::{PlanError, Unwritable};
+use super::layout::Layout;
+use super::parse::parse;
+use super::print::{print, read_back};
+
+/// A plan file that was read: the text as it is, and the plan in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Document {
+    source: String,
+    plan: Plan,
+    layout: Layout,
+}
+
+impl Document {
+    /// Reads a plan file.
+    pub fn parse(source: &str) -> Result<Self, PlanError> {
+        let (plan, layout) = parse(source)?;
+        Ok(Self { source: source.to_owned(), plan, layout })
+    }
+
+    /// The canonical file of a plan.
+    pub fn of(plan: &Plan) -> Result<Self, Unwritable> {
+        read_back(&print(plan)?, plan)
+    }
+
+    /// The plan.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The text, byte for byte.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// The same file with another plan: only the fields that differ are written anew. Sections that mean nothing here, comments, line
+    /// ends and the spelling of everything else stay.
+    pub fn with_plan(&self, plan: &Plan) -> Result<Self, Unwritable> {
+        read_back(&edited(&self.source, &self.plan, &self.layout, plan), plan)
+    }
+}
+
+impl fmt::Display for Document {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.source)
+    }
+}

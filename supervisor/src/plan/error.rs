@@ -1,0 +1,42 @@
+//! Errors of plan files.
+
+/// The reason why a text is no plan.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {message}")]
+pub struct PlanError {
+    /// The line, counted from 1.
+    pub line: usize,
+    /// Expectation and finding, in one sentence.
+    pub message: String,
+}
+
+impl PlanError {
+    /// An error at the line with this index.
+    pub(super) fn at(index: usize, message: impl Into<String>) -> Self {
+        Self { line: index + 1, message: message.into() }
+    }
+
+    /// An error that shows the line it is about.
+    pub(super) fn found(index: usize, expected: &str, text: &str) -> Self {
+        Self::at(index, format!("expected {expected}, found {}", quoted(text)))
+    }
+}
+
+/// The reason why a plan cannot be written as a file.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("cannot write the plan: {cause}")]
+pub struct Unwritable {
+    /// The field, or the line of the file that would have been written.
+    pub cause: String,
+}
+
+/// The beginning of a line, harmless to print.
+pub(super) fn quoted(text: &str) -> String {
+    /// The most characters that are repeated.
+    const MOST: usize = 60;
+    let mut shown: String = text.trim().chars().take(MOST).flat_map(char::escape_debug).collect();
+    if text.trim().chars().nth(MOST).is_some() {
+        shown.push('…');
+    }
+    format!("\"{shown}\"")
+}

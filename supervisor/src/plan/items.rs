@@ -1,0 +1,105 @@
+//! Lists of a plan file.
+
+use std::ops::Range;
+
+use super::error::PlanError;
+use super::lines::{Kind, Line, dedent, indentation};
+use super::span;
+
+/// An item of a list.
+#[derive(Debug)]
+pub(super) struct Item<'a> {
+    /// The index of its first line.
+    pub line: usize,
+    /// Its lines without marker and indentation, with their kinds; no comment, and no blank line at the end.
+    lines: Vec<(Kind, &'a str)>,
+}
+
+/// The items from this line on, and the index behind the last one.
+pub(super) fn items<'a>(lines: &[Line<'a>], range: Range<usize>) -> (Vec<Item<'a>>, usize) {
+    let mut items: Vec<Item<'a>> = Vec::new();
+    let (mut end, mut column) = (range.start, 0);
+    for (index, line) in lines.iter().enumerate().take(range.end).skip(range.start) {
+        let continues = line.kind == Kind::Fenced || indentation(line.text, 0).0 >= column;
+        match (line.kind, items.last_mut()) {
+            (Kind::Comment, _) | (Kind::Blank, None) => continue,
+            (Kind::Blank, Some(item)) => {
+                item.lines.push((Kind::Blank, ""));
+                continue;
+            }
+            (_, Some(item)) if continues => item.lines.push((line.kind, dedent(line.text, column))),
+            _ => match marked(line) {
+                Some((behind, content)) => {
+                    column = behind;
+                    items.push(Item { line: index, lines: vec![(line.kind, content)] });
+                }
+                None => break,
+            },
+        }
+        end = index + 1;
+    }
+    for item in &mut items {
+        while item.lines.pop_if(|(kind, _)| *kind == Kind::Blank).is_some() {}
+    }
+    (items, end)
+}
+
+/// The column and the text behind the marker of an item.
+fn marked<'a>(line: &Line<'a>) -> Option<(usize, &'a str)> {
+    if !matches!(line.kind, Kind::Text | Kind::Opening) {
+        return None;
+    }
+    let (column, bytes) = indentation(line.text, 0);
+    let after = line.text.get(bytes..)?.strip_prefix(['-', '*', '+']).filter(|_| column <= 3)?;
+    if after.is_empty() {
+        return Some((column + 2, after));
+    }
+    let (behind, bytes) = indentation(after, column + 1);
+    (bytes > 0).then(|| (behind, after.get(bytes..).unwrap_or_default()))
+}
+
+impl Item<'_> {
+    /// Its text, line by line.
+    pub(super) fn text(&self) -> String {
+        let lines: Vec<_> = self.lines.iter().map(|(_, text)| *text).collect();
+        lines.join("\n").trim_end().to_owned()
+    }
+
+    /// The one line that it has.
+    pub(super) fn one_line(&self, expected: &str) -> Result<&str, PlanError> {
+        match self.lines.as_slice() {
+            [] => Err(PlanError::at(self.line, format!("expected {expected}, found an empty item"))),
+            [(_, text)] => Ok(text.trim()),
+            [_, (_, second), ..] => {
+                Err(PlanError::found(self.line + 1, &format!("{expected} on one line"), second))
+            }
+        }
+    }
+
+    /// The command that it is: one code span, or one fenced block.
+    pub(super) fn command(&self) -> Result<Option<String>, PlanError> {
+        let [(first, text), rest @ ..] = self.lines.as_slice() else { return Ok(None) };
+        if *first == Kind::Opening && text.starts_with(['`', '~']) {
+            return Ok(fenced(rest));
+        }
+        if rest.is_empty() {
+            return Ok(span::code(text.trim()).map(str::to_owned));
+        }
+        let whole = self.text().replace('\n', " ");
+        match span::code(&whole) {
+            Some(_) => Err(PlanError::at(
+                self.line,
+                "expected a command on one line or in a fenced block, found a code span of several lines",
+            )),
+            None => Ok(None),
+        }
+    }
+}
+
+/// The code between an opening line and the last line, if all of it is that.
+fn fenced(lines: &[(Kind, &str)]) -> Option<String> {
+    let (_, code) = lines.split_last()?;
+    // A second fence would have an opening line of its own.
+    let is_one = lines.iter().all(|(kind, _)| *kind == Kind::Fenced);
+    is_one.then(|| code.iter().map(|(_, text)| *text).collect::<Vec<_>>().join("\n"))
+}

@@ -1,0 +1,214 @@
+//! The lines of a plan file and their kinds.
+//!
+//! Fences are followed wherever they open: a heading between them is code. Comments are blocks of their own, from `<!--` at the beginning
+//! of a line to `-->` at the end of one.
+
+use std::ops::Range;
+
+use super::error::PlanError;
+
+/// A tab reaches to the next multiple of this column.
+const TAB: usize = 4;
+
+/// The most columns before a heading, a fence or a comment of the outermost level.
+const MOST_INDENT: usize = 3;
+
+/// A line.
+#[derive(Clone, Debug)]
+pub(super) struct Line<'a> {
+    /// Its bytes in the file, without the line end.
+    pub range: Range<usize>,
+    /// Its text.
+    pub text: &'a str,
+    /// Its kind.
+    pub kind: Kind,
+}
+
+/// Kinds of lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Nothing but spaces.
+    Blank,
+    /// A line of a comment.
+    Comment,
+    /// A heading of this level, from the first column on.
+    Heading(usize),
+    /// The opening line of a fenced block, perhaps behind the marker of a list item.
+    Opening,
+    /// A line of code, or the closing line.
+    Fenced,
+    /// Anything else.
+    Text,
+}
+
+/// An open fence.
+#[derive(Clone, Copy)]
+struct Fence {
+    column: usize,
+    length: usize,
+    mark: char,
+}
+
+/// The block that a line begins in.
+enum Inside {
+    Nothing,
+    Fence(Fence, usize),
+    Comment(usize),
+}
+
+impl Line<'_> {
+    /// True if the line means nothing.
+    pub(super) fn is_void(&self) -> bool {
+        matches!(self.kind, Kind::Blank | Kind::Comment)
+    }
+
+    /// The text of a heading.
+    pub(super) fn heading(&self) -> &str {
+        self.text.trim_start_matches('#').trim()
+    }
+}
+
+/// The lines of a text. Errors: control characters, fences and comments that are not closed, code that leaves its fence.
+pub(super) fn scan(source: &str) -> Result<Vec<Line<'_>>, PlanError> {
+    let mut lines = Vec::new();
+    let mut inside = Inside::Nothing;
+    let mut start = if source.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+    for (index, whole) in source.get(start..).unwrap_or_default().split_inclusive('\n').enumerate() {
+        let text = whole.strip_suffix('\n').map_or(whole, |line| line.strip_suffix('\r').unwrap_or(line));
+        if let Some(c) = text.chars().find(|c| c.is_control() && *c != '\t') {
+            let found = format!("expected no control character, found U+{:04X}", u32::from(c));
+            return Err(PlanError::at(index, found));
+        }
+        let kind = kind(text, index, &mut inside)?;
+        lines.push(Line { range: start..start + text.len(), text, kind });
+        start += whole.len();
+    }
+    match inside {
+        Inside::Nothing => Ok(lines),
+        Inside::Fence(fence, index) => {
+            let mark: String = std::iter::repeat_n(fence.mark, fence.length).collect();
+            Err(PlanError::at(index, format!("expected a line {mark} that closes this fence, found the end")))
+        }
+        Inside::Comment(index) => Err(PlanError::at(index, "expected --> after this comment, found the end")),
+    }
+}
+
+fn kind(text: &str, index: usize, inside: &mut Inside) -> Result<Kind, PlanError> {
+    match *inside {
+        Inside::Fence(fence, _) => {
+            if closes(text, fence) {
+                *inside = Inside::Nothing;
+            } else if !text.trim().is_empty() && indentation(text, 0).0 < fence.column {
+                let expected = format!("code that is indented by {} columns as its fence is", fence.column);
+                return Err(PlanError::found(index, &expected, text));
+            }
+            Ok(Kind::Fenced)
+        }
+        Inside::Comment(_) => comment(text, text, index, inside),
+        Inside::Nothing => outside(text, index, inside),
+    }
+}
+
+fn outside(text: &str, index: usize, inside: &mut Inside) -> Result<Kind, PlanError> {
+    let (column, bytes) = indentation(text, 0);
+    let rest = text.get(bytes..).unwrap_or_default();
+    if rest.is_empty() {
+        return Ok(Kind::Blank);
+    }
+    if column <= MOST_INDENT
+        && let Some(after) = rest.strip_prefix("<!")
+        && after.starts_with("--")
+    {
+        *inside = Inside::Comment(index);
+        return comment(text, after, index, inside);
+    }
+    if let Some(level) = heading_level(text) {
+        return Ok(Kind::Heading(level));
+    }
+    match opening(text) {
+        Some(fence) => {
+            *inside = Inside::Fence(fence, index);
+            Ok(Kind::Opening)
+        }
+        None => Ok(Kind::Text),
+    }
+}
+
+/// A line of a comment, the rest of which may close it. HTML takes `<!-->` for a whole comment.
+fn comment(text: &str, rest: &str, index: usize, inside: &mut Inside) -> Result<Kind, PlanError> {
+    let Some((_, after)) = rest.split_once("-->") else { return Ok(Kind::Comment) };
+    *inside = Inside::Nothing;
+    if after.trim().is_empty() {
+        Ok(Kind::Comment)
+    } else {
+        Err(PlanError::found(index, "a new line after -->", text))
+    }
+}
+
+fn heading_level(text: &str) -> Option<usize> {
+    let rest = text.trim_start_matches('#');
+    let level = text.len() - rest.len();
+    let is_heading = (1..=6).contains(&level) && (rest.is_empty() || rest.starts_with([' ', '\t']));
+    is_heading.then_some(level)
+}
+
+/// The column and the number of bytes behind the spaces and tabs at the beginning of a text that begins in this column.
+pub(super) fn indentation(text: &str, mut column: usize) -> (usize, usize) {
+    let mut bytes = 0;
+    for byte in text.bytes() {
+        match byte {
+            b' ' => column += 1,
+            b'\t' => column += TAB - column % TAB,
+            _ => break,
+        }
+        bytes += 1;
+    }
+    (column, bytes)
+}
+
+/// A text without at most this many columns of indentation.
+pub(super) fn dedent(text: &str, columns: usize) -> &str {
+    let (mut column, mut bytes) = (0, 0);
+    for byte in text.bytes() {
+        column = match byte {
+            b' ' => column + 1,
+            b'\t' => column + TAB - column % TAB,
+            _ => break,
+        };
+        if column > columns {
+            break;
+        }
+        bytes += 1;
+    }
+    text.get(bytes..).unwrap_or_default()
+}
+
+fn opening(text: &str) -> Option<Fence> {
+    let (mut column, mut rest) = (0, text);
+    loop {
+        let (behind, bytes) = indentation(rest, column);
+        (column, rest) = (behind, rest.get(bytes..)?);
+        let Some(length) = marker(rest) else { break };
+        (column, rest) = (column + length, rest.get(length..)?);
+    }
+    let mark = rest.chars().next().filter(|c| matches!(c, '`' | '~'))?;
+    let info = rest.trim_start_matches(mark);
+    let length = rest.len() - info.len();
+    (length >= 3 && !(mark == '`' && info.contains('`'))).then_some(Fence { column, length, mark })
+}
+
+/// The length of a list item's marker with something behind it.
+fn marker(text: &str) -> Option<usize> {
+    let digits = text.bytes().take(10).take_while(u8::is_ascii_digit).count();
+    let ends: &[char] = if digits == 0 { &['-', '*', '+'] } else { &['.', ')'] };
+    let after = text.get(digits..)?.strip_prefix(ends)?;
+    (digits < 10 && after.starts_with([' ', '\t'])).then_some(digits + 1)
+}
+
+fn closes(text: &str, fence: Fence) -> bool {
+    let (column, bytes) = indentation(text, 0);
+    let rest = text.get(bytes..).unwrap_or_default();
+    let after = rest.trim_start_matches(fence.mark);
+    let is_within = (fence.column..=fence.column + MOST_INDENT).contains(&column);
+    is_within && rest.len() - after.len() >= fence.length && after.trim().is_empty()
+}

@@ -1,0 +1,68 @@
+//! The plan file: Markdown that people edit, read into an [`ipc::plan::Plan`] and written from one. Pure: no file is opened here.
+//!
+//! ```text
+//! # Title
+//!
+//! ## Context                  optional, free Markdown
+//!
+//! ## Rights                   optional
+//! - write: src
+//! - network: on
+//!
+//! ## On failure               optional: stop, retry or replan
+//! replan
+//!
+//! ## Steps
+//! ### 1. Title of the step
+//! Description.
+//!
+//! Files:
+//! - `src/a.rs`
+//!
+//! Acceptance:
+//! - `cargo test`              one code span or one fenced block: a command
+//! - The manual mentions it    anything else: a criterion
+//! ```
+//!
+//! Only a subset of Markdown means something, and it is read line by line, so that a plan takes time in proportion to its length. Where a
+//! Markdown viewer could show another structure than ours, the text is an error: approving a plan is approving its commands.
+
+mod document;
+mod edit;
+mod error;
+mod items;
+mod layout;
+mod lines;
+mod parse;
+mod print;
+mod span;
+mod steps;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use std::fmt::Write as _;
+
+use sha2::{Digest as _, Sha256};
+
+pub use self::document::Document;
+pub use self::error::{PlanError, Unwritable};
+pub use self::print::{print, validate};
+
+/// The most bytes of a plan file.
+pub const MOST_BYTES: usize = 256 * 1024;
+
+/// The most steps of a plan.
+pub const MOST_STEPS: usize = 200;
+
+/// The most acceptance commands of a step.
+pub const MOST_COMMANDS: usize = 64;
+
+/// The SHA-256 of exactly these bytes, in hexadecimal: an approval is bound to it.
+pub fn digest(text: impl AsRef<[u8]>) -> String {
+    Sha256::digest(text.as_ref()).iter().fold(String::new(), |mut hex, byte| {
+        // A String takes every write.
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}

@@ -1,0 +1,54 @@
+//! Rules for the words of a plan: characters that nobody sees, commands, paths.
+
+use std::path::{Component, Path};
+
+use super::error::quoted;
+
+/// The first character that a person could not see in a command.
+///
+/// Those that turn the direction of writing, that have no width, or that are line ends to some programs only.
+fn unseen(text: &str) -> Option<char> {
+    let is_unseen = |c: &char| {
+        matches!(*c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{feff}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}')
+    };
+    text.chars().find(is_unseen)
+}
+
+/// The first control character that a command must not have.
+fn control(text: &str, allowed: &[char]) -> Option<char> {
+    text.chars().find(|c| c.is_control() && !allowed.contains(c))
+}
+
+fn named(c: char) -> String {
+    format!("U+{:04X}", u32::from(c))
+}
+
+/// The reason why a text is no acceptance command.
+pub(super) fn command_fault(text: &str) -> Option<String> {
+    if text.trim().is_empty() {
+        return Some("expected a command, found an empty one".into());
+    }
+    if let Some(c) = control(text, &['\n', '\t']) {
+        return Some(format!("expected a command without control characters, found {}", named(c)));
+    }
+    let c = unseen(text)?;
+    Some(format!("expected a command without invisible characters, found {}", named(c)))
+}
+
+/// The reason why a text is no path.
+pub(super) fn path_fault(text: &str) -> Option<String> {
+    if text.trim().is_empty() {
+        return Some("expected a path, found an empty one".into());
+    }
+    if let Some(c) = control(text, &[]).or_else(|| unseen(text)) {
+        return Some(format!("expected a path of visible characters, found {}", named(c)));
+    }
+    let climbs = Path::new(text).components().any(|part| part == Component::ParentDir);
+    climbs.then(|| format!("expected a path without .. components, found {}", quoted(text)))
+}

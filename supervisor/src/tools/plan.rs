@@ -1,0 +1,135 @@
+//! The tools of plans: the planner's, which writes one, and the executor's, which reports on its steps. The documentation of a
+//! field is what the model reads.
+#![expect(clippy::doc_markdown, reason = "the model reads plain text, where back-ticks are noise")]
+
+use ipc::plan::StepStatus;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::arguments::{Misfit, filled, positive};
+use super::typed::{Arguments, Typed};
+use super::{Invocation, Tool};
+
+/// The longest note on a step, in bytes.
+const LONGEST_NOTE: usize = 4 << 10;
+
+/// A call about a plan, which the supervisor carries out itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PlanCall {
+    /// Writes the plan to its file, and asks for its execution.
+    Write {
+        /// The text of the file.
+        markdown: String,
+    },
+    /// Reports how far a step of the approved plan has come.
+    Update(StepUpdate),
+}
+
+/// The agent's report on a step: a claim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepUpdate {
+    /// The number of the step, from 1.
+    pub step: u32,
+    /// What it is now.
+    pub status: StepStatus,
+    /// A word on it.
+    pub note: Option<String>,
+}
+
+/// The planner's tool.
+pub(super) fn writing() -> Box<dyn Tool> {
+    Box::new(Typed::<WritePlan>::new())
+}
+
+/// The executor's tool.
+pub(super) fn reporting() -> Box<dyn Tool> {
+    Box::new(Typed::<UpdateStep>::new())
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct WritePlan {
+    /// The whole plan, in the form that you were told.
+    markdown: String,
+}
+
+impl Arguments for WritePlan {
+    type Call = PlanCall;
+
+    const NAME: &'static str = "write_plan";
+    const DESCRIPTION: &'static str = "Writes the plan to its file and shows it to the user. It returns when the user has \
+        decided: with comments, after which you revise the plan and call this again; or with the account of its execution, \
+        which another agent carries out.";
+
+    fn into_call(self) -> Result<PlanCall, Misfit> {
+        Ok(PlanCall::Write { markdown: filled("markdown", self.markdown)? })
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct UpdateStep {
+    /// The number of the step.
+    #[schemars(range(min = 1))]
+    step: u32,
+    /// in_progress when you begin it; completed when it is done; failed or skipped with a note that says why.
+    status: StepStatus,
+    /// One or two sentences.
+    note: Option<String>,
+}
+
+impl Arguments for UpdateStep {
+    type Call = PlanCall;
+
+    const NAME: &'static str = "update_step";
+    const DESCRIPTION: &'static str = "Reports on a step of the plan. With status completed the step's acceptance commands \
+        are run, and the result says what came of them: a step whose command fails is not completed.";
+
+    fn into_call(self) -> Result<PlanCall, Misfit> {
+        let Self { step, status, note } = self;
+        let step = positive("step", Some(step))?.unwrap_or_default();
+        let note = note.filter(|note| !note.trim().is_empty());
+        if let Some(length) = note.as_ref().map(String::len).filter(|length| *length > LONGEST_NOTE) {
+            return Err(("note", format!("got {length} bytes, expected at most {LONGEST_NOTE}")));
+        }
+        if matches!(status, StepStatus::Failed | StepStatus::Skipped) && note.is_none() {
+            return Err(("note", format!("got nothing, expected the reason, since the step is {status}")));
+        }
+        Ok(PlanCall::Update(StepUpdate { step, status, note }))
+    }
+}
+
+impl From<PlanCall> for Invocation {
+    fn from(call: PlanCall) -> Self {
+        Self::Plan(call)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn update(json: &str) -> Result<Invocation, String> {
+        reporting().parse(json).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_step_that_is_not_done_needs_a_reason() {
+        let done = StepUpdate { step: 2, status: StepStatus::Completed, note: None };
+        assert_eq!(
+            update(r#"{"step":2,"status":"completed","note":" "}"#),
+            Ok(Invocation::Plan(PlanCall::Update(done)))
+        );
+        for json in [
+            r#"{"step":2,"status":"failed"}"#,
+            r#"{"step":2,"status":"skipped","note":""}"#,
+            r#"{"step":0,"status":"completed"}"#,
+            r#"{"step":1,"status":"done"}"#,
+            r#"{"step":1,"status":"completed","passed":true}"#,
+        ] {
+            let error = update(json).unwrap_err();
+            assert!(error.contains("update_step"), "{error}");
+        }
+        assert!(writing().parse(r#"{"markdown":""}"#).is_err());
+    }
+}
