@@ -17,12 +17,24 @@ pub enum KeyMode {
     Scope,
     /// Walking through the list of agents.
     Agents,
+    /// Commenting on the steps of a plan that waits for its approval.
+    Comments,
+    /// Reading a plan and how far its steps have come.
+    Plan,
 }
 
 impl KeyMode {
     /// Every mode.
-    pub const ALL: [Self; 6] =
-        [Self::Normal, Self::Insert, Self::Command, Self::Approval, Self::Scope, Self::Agents];
+    pub const ALL: [Self; 8] = [
+        Self::Normal,
+        Self::Insert,
+        Self::Command,
+        Self::Approval,
+        Self::Scope,
+        Self::Agents,
+        Self::Comments,
+        Self::Plan,
+    ];
 
     /// The word for it in the configuration and in `:help`.
     pub const fn as_str(self) -> &'static str {
@@ -33,6 +45,8 @@ impl KeyMode {
             Self::Approval => "approval",
             Self::Scope => "scope",
             Self::Agents => "agents",
+            Self::Comments => "comments",
+            Self::Plan => "plan",
         }
     }
 
@@ -58,6 +72,8 @@ pub enum Command {
     Revoke,
     Image,
     Compact,
+    Plan,
+    EditPlan,
     Agents,
     Agent,
     PreviousAgent,
@@ -109,6 +125,10 @@ pub enum Command {
     Shorter,
     Longer,
     Back,
+    Comment,
+    WriteComment,
+    SendComments,
+    ClosePlan,
 }
 
 /// One command: its name, how it is typed, its keys, and what it does.
@@ -139,7 +159,7 @@ const fn keyed(
     Row { command, name, typed: None, keys, about }
 }
 
-use KeyMode::{Agents, Approval, Command as Line, Insert, Normal, Scope};
+use KeyMode::{Agents, Approval, Command as Line, Comments, Insert, Normal, Plan, Scope};
 
 /// Every command.
 pub const TABLE: &[Row] = &[
@@ -150,6 +170,14 @@ pub const TABLE: &[Row] = &[
     typed(Command::Revoke, "revoke", "revoke N", "take back a grant of this session"),
     typed(Command::Image, "image", "image PATH", "attach a picture; without PATH: detach it"),
     typed(Command::Compact, "compact", "compact", "replace the conversation by a summary"),
+    typed(Command::Plan, "plan", "plan TEXT", "make a plan; without TEXT: show the plan"),
+    Row {
+        command: Command::EditPlan,
+        name: "edit_plan",
+        typed: Some("edit-plan"),
+        keys: &[(Approval, &["v"])],
+        about: "edit the plan that waits, in $EDITOR",
+    },
     Row {
         command: Command::Agents,
         name: "agents",
@@ -298,7 +326,14 @@ pub const TABLE: &[Row] = &[
     keyed(
         Command::LineUp,
         "line_up",
-        &[(Normal, &["k", "up"]), (Approval, &["k", "up"]), (Scope, &["k", "up"]), (Agents, &["k", "up"])],
+        &[
+            (Normal, &["k", "up"]),
+            (Approval, &["k", "up"]),
+            (Scope, &["k", "up"]),
+            (Agents, &["k", "up"]),
+            (Comments, &["k", "up"]),
+            (Plan, &["k", "up"]),
+        ],
         "up",
     ),
     keyed(
@@ -309,6 +344,8 @@ pub const TABLE: &[Row] = &[
             (Approval, &["j", "down"]),
             (Scope, &["j", "down"]),
             (Agents, &["j", "down"]),
+            (Comments, &["j", "down"]),
+            (Plan, &["j", "down"]),
         ],
         "down",
     ),
@@ -320,6 +357,8 @@ pub const TABLE: &[Row] = &[
             (Insert, &["pageup"]),
             (Approval, &["pageup", "ctrl-u"]),
             (Scope, &["pageup"]),
+            (Comments, &["pageup"]),
+            (Plan, &["pageup", "ctrl-u"]),
         ],
         "a page up",
     ),
@@ -331,19 +370,33 @@ pub const TABLE: &[Row] = &[
             (Insert, &["pagedown"]),
             (Approval, &["pagedown", "ctrl-f"]),
             (Scope, &["pagedown"]),
+            (Comments, &["pagedown"]),
+            (Plan, &["pagedown", "ctrl-f"]),
         ],
         "a page down",
     ),
     keyed(
         Command::Top,
         "top",
-        &[(Normal, &["g", "home"]), (Approval, &["g", "home"]), (Agents, &["g", "home"])],
+        &[
+            (Normal, &["g", "home"]),
+            (Approval, &["g", "home"]),
+            (Agents, &["g", "home"]),
+            (Comments, &["g", "home"]),
+            (Plan, &["g", "home"]),
+        ],
         "to the beginning",
     ),
     keyed(
         Command::Bottom,
         "bottom",
-        &[(Normal, &["G", "end"]), (Approval, &["G", "end"]), (Agents, &["G", "end"])],
+        &[
+            (Normal, &["G", "end"]),
+            (Approval, &["G", "end"]),
+            (Agents, &["G", "end"]),
+            (Comments, &["G", "end"]),
+            (Plan, &["G", "end"]),
+        ],
         "to the end, and follow it",
     ),
     keyed(Command::FoldThinking, "fold_thinking", &[(Normal, &["t"])], "show or fold the model's thinking"),
@@ -368,7 +421,21 @@ pub const TABLE: &[Row] = &[
     keyed(Command::Edit, "edit", &[(Scope, &["e"])], "edit the pattern"),
     keyed(Command::Shorter, "shorter", &[(Scope, &["left", "h"])], "remove a word from the prefix"),
     keyed(Command::Longer, "longer", &[(Scope, &["right", "l"])], "add a word to the prefix"),
-    keyed(Command::Back, "back", &[(Scope, &["esc", "n", "ctrl-c"])], "back to the request"),
+    keyed(
+        Command::Back,
+        "back",
+        &[(Scope, &["esc", "n", "ctrl-c"]), (Comments, &["esc", "q", "ctrl-c"])],
+        "back to the request",
+    ),
+    keyed(Command::Comment, "comment", &[(Approval, &["c"])], "comment on the steps of a plan"),
+    keyed(
+        Command::WriteComment,
+        "write_comment",
+        &[(Comments, &["enter", "c", "i"])],
+        "write a comment on it",
+    ),
+    keyed(Command::SendComments, "send_comments", &[(Comments, &["s"])], "no, with these comments"),
+    keyed(Command::ClosePlan, "close_plan", &[(Plan, &["q", "esc", "ctrl-c"])], "close the plan"),
 ];
 
 /// The row of a command.

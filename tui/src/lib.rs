@@ -26,6 +26,7 @@ pub mod keymap;
 mod message;
 mod model;
 mod moment;
+mod plan;
 mod start;
 pub mod text;
 mod tool_summary;

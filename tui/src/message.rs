@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crossterm::event::KeyEvent;
 use ipc::frontend::{UiEvent, UserActionKind};
-use ipc::id::AgentId;
+use ipc::id::{AgentId, ApprovalId};
 use ipc::image::Image;
 
 use crate::view::Shown;
@@ -34,6 +34,15 @@ pub enum Msg {
     Resumed,
     /// The picture that [`Action::Attach`] asked for, or why there is none.
     Attached(Result<Image, String>),
+    /// The outcome of [`Action::EditPlan`].
+    PlanEdited {
+        /// The agent that asks for the approval.
+        agent: AgentId,
+        /// The request.
+        id: ApprovalId,
+        /// The other text; none if the person left the text as it was; the reason why there is no text.
+        edited: Result<Option<String>, String>,
+    },
     /// A sentence of the wiring's own, shown as a notice.
     Note(String),
     /// The core is gone: nothing will be answered any more.
@@ -47,6 +56,15 @@ pub enum Action {
     User(AgentId, UserActionKind),
     /// Read this picture of the user's; [`Msg::Attached`] brings it.
     Attach(PathBuf),
+    /// Hand the terminal to an editor with this plan; [`Msg::PlanEdited`] brings the text, after [`Msg::Resumed`].
+    EditPlan {
+        /// The agent that asks for the approval.
+        agent: AgentId,
+        /// The request.
+        id: ApprovalId,
+        /// The bytes of the plan.
+        markdown: String,
+    },
     /// What is shown has changed: draw when convenient, at most 60 times a second.
     Redraw,
     /// Draw everything anew, as if nothing were on the screen.

@@ -73,6 +73,16 @@ impl Tty {
         let _ = termios::tcsetattr(&self.terminal, SetArg::TCSANOW, &saved);
     }
 
+    /// The modes that are in force.
+    pub(super) fn modes(&self) -> io::Result<Termios> {
+        Ok(termios::tcgetattr(&self.terminal)?)
+    }
+
+    /// Puts modes in force that were so before, as far as that is possible.
+    pub(super) fn set_modes(&self, modes: &Termios) {
+        let _ = termios::tcsetattr(&self.terminal, SetArg::TCSANOW, modes);
+    }
+
     /// The terminal itself.
     pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
         self.terminal.as_fd()

@@ -34,11 +34,11 @@ pub(super) type Ended = Result<Result<RunEnd, SessionError>, JoinError>;
 
 /// The UI on a terminal that is engaged.
 pub(super) struct Ui {
-    tty: Arc<Tty>,
+    pub(super) tty: Arc<Tty>,
     input: Input,
     frames: Frames,
-    endings: Endings,
-    changes: Changes,
+    pub(super) endings: Endings,
+    pub(super) changes: Changes,
     model: Model,
     handle: Handle,
     events: Events,
@@ -237,7 +237,7 @@ impl Ui {
         self.resume()
     }
 
-    fn resume(&mut self) -> io::Result<()> {
+    pub(super) fn resume(&mut self) -> io::Result<()> {
         self.tty.engage()?;
         // What was in flight is not on the screen any more.
         self.shown = None;
@@ -245,7 +245,7 @@ impl Ui {
         self.resize()
     }
 
-    async fn act(&self, kind: UserActionKind) {
+    pub(super) async fn act(&self, kind: UserActionKind) {
         self.handle.act(kind).await;
     }
 
@@ -255,13 +255,16 @@ impl Ui {
     }
 
     /// Gives the model a message and carries out its answer.
-    async fn tell(&mut self, message: Msg) -> io::Result<()> {
+    pub(super) async fn tell(&mut self, message: Msg) -> io::Result<()> {
         for action in self.update(message) {
             match action {
                 Action::User(agent, kind) => self.act_on(agent, kind).await,
                 Action::Quit => self.act(UserActionKind::Quit).await,
                 Action::Redraw => self.stale = true,
                 Action::Attach(path) => self.attach(&path),
+                Action::EditPlan { agent, id, markdown } => {
+                    Box::pin(self.edit_plan((agent, id), markdown)).await?;
+                }
                 Action::Repaint => self.resize()?,
                 Action::Suspend => self.suspend()?,
             }

@@ -2,13 +2,14 @@
 
 use ipc::approval::{
     AgentRightsApprovalParams, ApplyPatchApprovalParams, ExecCommandApprovalParams,
-    ExternalToolApprovalParams, FileChange, NetworkApprovalParams, PlanApprovalParams, ServerRequest,
+    ExternalToolApprovalParams, FileChange, NetworkApprovalParams, ServerRequest,
 };
 use ipc::id::AgentId;
 use ipc::path::WirePath;
 use ipc::rights::{Grant, Network, Reach};
 use ipc::tool::Access;
 
+use super::plan;
 use crate::model::{Block, Look, Part};
 use crate::text::SafeText;
 
@@ -24,7 +25,7 @@ pub(crate) fn body(request: &ServerRequest, project: &WirePath) -> Block {
         }
         ServerRequest::ExternalToolApproval(params) => (arguments(params), &params.reason, Vec::new()),
         ServerRequest::AgentRightsApproval(params) => (task(params), &params.reason, Vec::new()),
-        ServerRequest::PlanApproval(params) => (plan(params), &params.reason, commands(params)),
+        ServerRequest::PlanApproval(params) => (plan::text(params), &params.reason, plan::commands(params)),
     };
     if let Some(reason) = reason {
         parts.push(Part::new(SafeText::line("reason given by the agent:"), Look::Heading));
@@ -47,7 +48,7 @@ fn allowed(request: &ServerRequest, project: &WirePath) -> Vec<Part> {
         ServerRequest::NetworkApproval(params) => allows(&params.grant, project),
         ServerRequest::ExternalToolApproval(_) => outside(),
         ServerRequest::AgentRightsApproval(params) => agent_rights(params, project),
-        ServerRequest::PlanApproval(params) => plan_rights(params),
+        ServerRequest::PlanApproval(params) => plan::facts(params, project),
     }
 }
 
@@ -79,45 +80,6 @@ fn agent_rights(params: &AgentRightsApprovalParams, project: &WirePath) -> Vec<P
     parts
 }
 
-fn plan(params: &PlanApprovalParams) -> Vec<Part> {
-    vec![Part::new(SafeText::exact(&params.markdown), Look::Command)]
-}
-
-/// The rights of a plan's execution, with absolute paths.
-fn plan_rights(params: &PlanApprovalParams) -> Vec<Part> {
-    let PlanApprovalParams { rights, network_refused, .. } = params;
-    let mut lines: Vec<_> = rights.write.iter().map(|path| [b"write ", path.as_bytes()].concat()).collect();
-    if lines.is_empty() {
-        lines.push(b"write nothing but its own temp directory".to_vec());
-    }
-    let network = match (rights.net, network_refused) {
-        (Network::On, _) => places("on", rights.reach),
-        (Network::Off, false) => "off".to_owned(),
-        (Network::Off, true) => "off: the plan asks for it, and this session does not have it".to_owned(),
-    };
-    let names = std::iter::once("may").chain(std::iter::repeat(""));
-    let mut parts: Vec<_> = names.zip(lines).map(|(name, line)| named(name, &line)).collect();
-    parts.push(fact("network", &network));
-    parts.push(fact("lasts", "as long as the plan is executed"));
-    parts
-}
-
-/// Every acceptance command, whole.
-fn commands(params: &PlanApprovalParams) -> Vec<Part> {
-    let mut commands = params.plan.commands().peekable();
-    if commands.peek().is_none() {
-        return Vec::new();
-    }
-    let heading = if params.confirms_commands {
-        "will run, each after a question:"
-    } else {
-        "will run without asking:"
-    };
-    let heading = Part::new(SafeText::line(heading), Look::Heading);
-    let each = commands.map(|(_, command)| Part::new(SafeText::exact(command), Look::Command));
-    std::iter::once(heading).chain(each).collect()
-}
-
 /// The call of an external tool, every byte of its arguments first.
 fn arguments(params: &ExternalToolApprovalParams) -> Vec<Part> {
     vec![
@@ -136,7 +98,8 @@ pub(crate) fn fact(name: &str, value: &str) -> Part {
     named(name, value.as_bytes())
 }
 
-fn named(name: &str, value: &[u8]) -> Part {
+/// A fact with every byte of its value.
+pub(super) fn named(name: &str, value: &[u8]) -> Part {
     Part::new(SafeText::labelled(&format!("{name:<10}"), value), Look::Fact)
 }
 
@@ -166,7 +129,7 @@ fn allows(grant: &Grant, project: &WirePath) -> Vec<Part> {
 }
 
 /// The network and the places besides that it leads to, after these words.
-fn places(words: &str, reach: Reach) -> String {
+pub(super) fn places(words: &str, reach: Reach) -> String {
     let Reach { host, lan, link_local, metadata } = reach;
     let besides = [
         (host, "this machine"),

@@ -39,6 +39,8 @@ pub(crate) fn hints(card: &Card, keymap: &Keymap, below: usize, width: u16) -> V
         Stage::Word(_) => keys.writing("say no with this reason"),
         Stage::Scope(menu) if menu.editing.is_some() => keys.writing("keep the pattern"),
         Stage::Scope(menu) => keys.choosing(menu, below, card.sheet().is_read()),
+        Stage::Comments if card.editor().is_some() => keys.writing("keep the comment"),
+        Stage::Comments => keys.commenting(card),
         Stage::Deciding if below > 0 && !card.sheet().is_read() => keys.reading(card, below),
         Stage::Deciding => keys.deciding(card, below),
     };
@@ -56,6 +58,8 @@ pub(crate) fn rows(card: &Card, keymap: &Keymap, (width, height): (u16, u16)) ->
     let whole = in_rows(match &card.stage {
         Stage::Scope(menu) if menu.editing.is_none() => keys.choosing(menu, 0, true),
         Stage::Deciding => keys.deciding(card, 0),
+        // One row where it has room, and the list scrolls beneath it.
+        Stage::Comments if card.editor().is_none() => return in_rows(keys.commenting(card)),
         _ => return 1,
     });
     if text.saturating_add(usize::from(whole + card.extra_rows() + 1)) <= usize::from(height) {
@@ -99,7 +103,11 @@ impl Keys<'_> {
     }
 
     fn pair(&self, first: Command, second: Command, word: &str) -> Option<Hint> {
-        let [first, second] = [first, second].map(|command| self.keymap.hint(KeyMode::Scope, command));
+        self.pair_in(KeyMode::Scope, (first, second), word)
+    }
+
+    fn pair_in(&self, mode: KeyMode, (first, second): (Command, Command), word: &str) -> Option<Hint> {
+        let [first, second] = [first, second].map(|command| self.keymap.hint(mode, command));
         (!first.is_empty() && !second.is_empty()).then(|| Hint::of_key(&format!("{first}/{second}"), word))
     }
 
@@ -138,6 +146,19 @@ impl Keys<'_> {
         ]
     }
 
+    fn commenting(&self, card: &Card) -> Vec<Option<Hint>> {
+        let key = |command, word: &str| self.key(KeyMode::Comments, command, word);
+        let count = card.comments.as_ref().map_or(0, super::Comments::count);
+        let send =
+            if count == 1 { "no, with 1 comment".to_owned() } else { format!("no, with {count} comments") };
+        vec![
+            key(Command::SendComments, &send).filter(|_| count > 0),
+            key(Command::WriteComment, "comment"),
+            self.pair_in(KeyMode::Comments, (Command::LineDown, Command::LineUp), "or a number: choose"),
+            key(Command::Back, "back"),
+        ]
+    }
+
     fn reading(&self, card: &Card, below: usize) -> Vec<Option<Hint>> {
         let end = (Command::Bottom, Command::ApproveOnce);
         let mut hints = vec![
@@ -161,10 +182,18 @@ impl Keys<'_> {
         hints
     }
 
-    fn others(&self, card: &Card) -> [Option<Hint>; 3] {
-        let key = |command, word| self.key(KeyMode::Approval, command, word);
+    fn others(&self, card: &Card) -> [Option<Hint>; 4] {
+        let key = |command, word: &str| self.key(KeyMode::Approval, command, word);
+        let (is_plan, count) =
+            (card.comments.is_some(), card.comments.as_ref().map_or(0, super::Comments::count));
+        let comment = if count == 0 { "comment…".to_owned() } else { format!("comment… ({count})") };
         [
-            key(Command::DenyWithWord, "no, because…"),
+            if is_plan {
+                key(Command::Comment, &comment)
+            } else {
+                key(Command::DenyWithWord, "no, because…")
+            },
+            key(Command::EditPlan, "edit").filter(|_| is_plan),
             key(Command::Whole, if card.whole { "smaller" } else { "full screen" }),
             key(Command::Abort, "stop"),
         ]

@@ -1,8 +1,10 @@
 //! A request for an approval, as it stands before a person.
 
+mod comments;
 mod content;
 mod guard;
 pub(crate) mod hints;
+mod plan;
 mod scope;
 mod sheet;
 mod title;
@@ -13,6 +15,7 @@ use ipc::approval::{ApprovalAnswer, ReviewDecision, ServerRequest};
 use ipc::id::{AgentId, ApprovalId};
 use ipc::path::WirePath;
 
+pub(crate) use comments::Comments;
 pub(crate) use content::signed;
 use guard::Guard;
 pub(crate) use scope::Menu;
@@ -38,6 +41,8 @@ pub(crate) struct Card {
     pub title: Title,
     pub body: Sheet,
     pub stage: Stage,
+    /// Comments on the steps of a plan, kept while the person reads on.
+    pub comments: Option<Comments>,
     /// Whether it has the whole screen.
     pub whole: bool,
     deadline: Moment,
@@ -60,6 +65,8 @@ pub(crate) enum Stage {
     Scope(Menu),
     /// Writing a word to the model.
     Word(Editor),
+    /// Commenting on the steps of a plan.
+    Comments,
 }
 
 /// Why an approval does not count yet.
@@ -86,7 +93,9 @@ impl Card {
             title: Title::new(&request, project),
             body: Sheet::new(content::body(&request, project), revision),
             stage: Stage::Deciding,
-            whole: false,
+            // A plan is more than a few lines.
+            whole: matches!(*request, ServerRequest::PlanApproval(_)),
+            comments: Comments::of(&request),
             deadline: at.plus(Duration::from_millis(request.timeout_ms())),
             deny: Guard::default(),
             approve: Guard::default(),
@@ -102,8 +111,8 @@ impl Card {
     }
 
     /// The rows of the editor, where there is one.
-    const fn extra_rows(&self) -> u16 {
-        self.editor().is_some() as u16
+    fn extra_rows(&self) -> u16 {
+        u16::from(self.editor().is_some())
     }
 
     /// The rows of the title, the editor and the keys on a card of this size; the text has the others, and at least one.
@@ -113,19 +122,21 @@ impl Card {
     }
 
     /// What is being written, where something is.
-    pub(crate) const fn editor(&self) -> Option<&Editor> {
+    pub(crate) fn editor(&self) -> Option<&Editor> {
         match &self.stage {
             Stage::Word(editor) => Some(editor),
             Stage::Scope(menu) => menu.editing.as_ref(),
+            Stage::Comments => self.comments.as_ref()?.editor(),
             Stage::Deciding => None,
         }
     }
 
     /// What is being written, where something is.
-    pub(crate) const fn editor_mut(&mut self) -> Option<&mut Editor> {
+    pub(crate) fn editor_mut(&mut self) -> Option<&mut Editor> {
         match &mut self.stage {
             Stage::Word(editor) => Some(editor),
             Stage::Scope(menu) => menu.editing.as_mut(),
+            Stage::Comments => self.comments.as_mut()?.editor_mut(),
             Stage::Deciding => None,
         }
     }
@@ -136,16 +147,18 @@ impl Card {
     }
 
     /// What is to be read now.
-    pub(crate) const fn sheet(&self) -> &Sheet {
+    pub(crate) fn sheet(&self) -> &Sheet {
         match &self.stage {
             Stage::Scope(menu) => &menu.sheet,
+            Stage::Comments => self.comments.as_ref().map_or(&self.body, |comments| &comments.sheet),
             Stage::Deciding | Stage::Word(_) => &self.body,
         }
     }
 
-    pub(crate) const fn sheet_mut(&mut self) -> &mut Sheet {
+    pub(crate) fn sheet_mut(&mut self) -> &mut Sheet {
         match &mut self.stage {
             Stage::Scope(menu) => &mut menu.sheet,
+            Stage::Comments => self.comments.as_mut().map_or(&mut self.body, |comments| &mut comments.sheet),
             Stage::Deciding | Stage::Word(_) => &mut self.body,
         }
     }

@@ -18,6 +18,11 @@ impl Sheet {
         Self { block, revision, ..Self::default() }
     }
 
+    /// Puts another block into the place of this one, which nobody has seen either; the place on it stays.
+    pub(crate) fn renew(&mut self, block: Block, revision: u64) {
+        *self = Self { scroll: self.scroll, ..Self::new(block, revision) };
+    }
+
     pub(crate) const fn revision(&self) -> u64 {
         self.revision
     }
@@ -45,5 +50,14 @@ impl Sheet {
     pub(crate) fn scroll(&mut self, rows: isize, (width, height): (u16, u16)) {
         let last = self.rows(width).saturating_sub(usize::from(height));
         self.scroll = self.top(width, height).saturating_add_signed(rows).min(last);
+    }
+
+    /// Moves no further than is needed to show a part and `more` after it.
+    pub(crate) fn reveal(&mut self, part: usize, more: usize, (width, height): (u16, u16)) {
+        let rows = |part: &crate::model::Part| part.rows(width).len();
+        let above: usize = self.block.parts.iter().take(part).map(rows).sum();
+        let own: usize = self.block.parts.iter().skip(part).take(1 + more).map(rows).sum();
+        let lowest = (above + own).saturating_sub(usize::from(height)).min(above);
+        self.scroll = self.top(width, height).clamp(lowest, above);
     }
 }

@@ -83,6 +83,8 @@ const NEEDED: &[(KeyMode, Command)] = &[
     (KeyMode::Approval, Command::Deny),
     (KeyMode::Scope, Command::Back),
     (KeyMode::Agents, Command::CloseAgents),
+    (KeyMode::Comments, Command::Back),
+    (KeyMode::Plan, Command::ClosePlan),
     (KeyMode::Insert, Command::Leave),
     (KeyMode::Command, Command::Leave),
 ];

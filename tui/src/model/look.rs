@@ -1,5 +1,7 @@
 //! What a piece of text is, as far as it matters to how it looks.
 
+use ipc::plan::StepStatus;
+
 use crate::text::Wrap;
 
 /// What a piece of text is, as far as it matters to how it looks.
@@ -37,9 +39,27 @@ pub(crate) enum Look {
     Error,
     /// The line after a turn.
     Turn,
+    /// A heading in the text of a plan.
+    PlanHeading,
+    /// A paragraph in the text of a plan.
+    PlanText,
+    /// An item of a list in the text of a plan.
+    PlanItem,
+    /// Code in the text of a plan.
+    PlanCode,
 }
 
 impl Look {
+    /// The look of a step of a plan.
+    pub(crate) const fn of_step(status: StepStatus) -> Self {
+        match status {
+            StepStatus::Pending => Self::Tool,
+            StepStatus::InProgress => Self::Heading,
+            StepStatus::Completed | StepStatus::Skipped => Self::Turn,
+            StepStatus::Failed => Self::ToolFailed,
+        }
+    }
+
     /// What stands before a row: before one that begins a line, and before one that continues it.
     pub(crate) const fn gutters(self) -> (&'static str, &'static str) {
         match self {
@@ -55,6 +75,10 @@ impl Look {
             Self::Fact => ("  ", "            "),
             Self::Notice => ("· ", "  "),
             Self::Error => ("! ", "  "),
+            // A rule stands before every row of a plan: none can look like a line of the request's own.
+            Self::PlanHeading | Self::PlanText => ("│ ", "│ "),
+            Self::PlanItem => ("│ ", "│   "),
+            Self::PlanCode => ("│   ", "│ ↪ "),
         }
     }
 
@@ -68,8 +92,13 @@ impl Look {
     /// Where its lines may be broken: of what runs or is written no space may hang out of sight.
     pub(crate) const fn wrap(self) -> Wrap {
         match self {
-            Self::Command | Self::Diff | Self::Output => Wrap::Anywhere,
+            Self::Command | Self::Diff | Self::Output | Self::PlanCode => Wrap::Anywhere,
             _ => Wrap::Words,
         }
+    }
+
+    /// True of text in which code stands between backticks.
+    pub(crate) const fn has_code_spans(self) -> bool {
+        matches!(self, Self::PlanText | Self::PlanItem)
     }
 }

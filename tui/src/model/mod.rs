@@ -18,6 +18,7 @@ mod written;
 
 use std::collections::VecDeque;
 
+use ipc::event::Activity;
 use ipc::id::AgentId;
 use ipc::image::Image;
 
@@ -29,17 +30,18 @@ pub(crate) use history::History;
 pub(crate) use look::Look;
 pub(crate) use outgoing::Outgoing;
 pub(crate) use part::{Fold, Part, Unfolded};
-pub(crate) use screen::Areas;
 pub use screen::is_tiny;
+pub(crate) use screen::{Areas, plan_rows};
 pub(crate) use session::{Pending, Session};
 pub(crate) use transcript::Transcript;
 pub(crate) use tree::{Ended, TreeLine};
 pub(crate) use turn::{Doing, Turn, account, summary, tells_apart};
-pub(crate) use written::Written;
+pub(crate) use written::{PLANNER, Written};
 
-use crate::card::Card;
+use crate::card::{Card, Sheet};
 use crate::commands::{Command, KeyMode};
 use crate::moment::Moment;
+use crate::plan::Plans;
 use crate::start::Start;
 use crate::text::SafeText;
 
@@ -57,6 +59,9 @@ pub struct Model {
     /// The pictures that go with the next message.
     pub(crate) attached: Vec<Image>,
     pub(crate) agents: Agents,
+    pub(crate) plans: Plans,
+    /// The plan, as its view shows it.
+    pub(crate) plan_sheet: Sheet,
     /// Whether the session is over.
     pub(crate) over: bool,
     /// The requests that wait, the first of them before the person.
@@ -77,6 +82,8 @@ pub(crate) enum Mode {
     Command,
     /// The list of agents.
     Agents,
+    /// The view of a plan.
+    Plan,
 }
 
 /// The blocks that the reply that is being received goes on in.
@@ -102,6 +109,8 @@ impl Model {
             history: History::default(),
             attached: Vec::new(),
             agents: Agents::new(Session::new(&start)),
+            plans: Plans::default(),
+            plan_sheet: Sheet::default(),
             over: false,
             cards: VecDeque::new(),
             revision: 0,
@@ -122,6 +131,11 @@ impl Model {
         self.agents.select(agent)
     }
 
+    /// True if the agent that is shown makes a plan.
+    pub(crate) fn plans_now(&self) -> bool {
+        self.agents.shown().session.activity == Activity::Plan
+    }
+
     /// A sentence in the transcript that is shown.
     pub(crate) fn say(&mut self, look: Look, text: &str) {
         self.agents.shown_mut().say(look, text);
@@ -137,7 +151,8 @@ impl Model {
     fn greet(&mut self) {
         let place = SafeText::labelled("", self.start.project.as_bytes());
         let session = &self.agents.shown().session;
-        let allowed = format!("{} · {}", session.mode, access::plain(&session.rights));
+        let plans = if self.plans_now() { "makes a plan and changes nothing · " } else { "" };
+        let allowed = format!("{plans}{} · {}", session.mode, access::plain(&session.rights));
         let hint = |command| self.start.keymap.hint(KeyMode::Insert, command);
         let [send, line, leave] = [Command::Submit, Command::Newline, Command::Leave].map(hint);
         let keys = format!("{send} sends · {line} new line · {leave} NORMAL · :help · :q");

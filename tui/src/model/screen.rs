@@ -66,6 +66,11 @@ impl Areas {
     }
 }
 
+/// The rows that the text of a plan has in its view: the keys have the last one.
+pub(crate) const fn plan_rows(height: u16) -> u16 {
+    height.saturating_sub(1)
+}
+
 fn card_area(card: &Card, keymap: &Keymap, mut room: Rect) -> Rect {
     let text = u16::try_from(card.sheet().rows(room.width)).unwrap_or(u16::MAX);
     let frame = card.frame_rows(keymap, (room.width, room.height));

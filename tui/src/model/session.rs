@@ -2,7 +2,7 @@
 
 use ipc::approval::{ApprovalMode, SessionGrant};
 use ipc::confinement::Tier;
-use ipc::event::{Account, Recorded};
+use ipc::event::{Account, Activity, Recorded};
 use ipc::rights::{Network, NetworkState, RightsSummary};
 
 use crate::start::Start;
@@ -10,6 +10,7 @@ use crate::start::Start;
 /// What is true of an agent now.
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
+    pub activity: Activity,
     pub mode: ApprovalMode,
     pub net: Network,
     pub rights: RightsSummary,
@@ -35,6 +36,7 @@ pub(crate) enum Pending {
 impl Session {
     pub(crate) fn new(start: &Start) -> Self {
         Self {
+            activity: start.activity,
             mode: start.mode,
             net: start.net,
             rights: start.rights.clone(),

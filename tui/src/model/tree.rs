@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use ipc::event::{Account, SubAgentResult, SubAgentSpawned, SubAgentStatus, counted};
+use ipc::event::{Account, Activity, SubAgentResult, SubAgentSpawned, SubAgentStatus, counted};
 use ipc::id::AgentId;
 use ipc::path::WirePath;
 use ipc::rights::{NamedRoot, NetworkState, RightsSummary};
 
 use super::{AgentView, Agents, Look, Model, Session, access};
 use crate::moment::Moment;
+use crate::plan::Progress;
 use crate::tool_summary::first_line;
 
 /// From this width on, the list stands beside the transcript.
@@ -41,8 +42,14 @@ pub(crate) struct TreeLine {
 
 impl AgentView {
     /// A sub-agent begins: its access is less than that of the session's first agent, which its view began with.
-    pub(crate) fn started(&mut self, now: Moment, spawned: &SubAgentSpawned, project: &WirePath) {
+    pub(crate) fn started(
+        &mut self,
+        now: Moment,
+        (spawned, parents): (&SubAgentSpawned, Activity),
+        project: &WirePath,
+    ) {
         self.task = Some(spawned.task.clone());
+        self.session.activity = spawned.activity.unwrap_or(parents);
         let Session { model, net, rights, grants, pending, .. } = &mut self.session;
         model.clone_from(&spawned.model);
         *net = spawned.net;
@@ -150,9 +157,15 @@ impl Model {
         self.walks_tree() || self.tree_columns(self.size.0).is_some()
     }
 
+    /// True while what is on the screen counts the seconds of more than the agent that is shown.
+    pub(crate) fn counts_seconds(&self) -> bool {
+        self.tree_shows()
+            || self.mode == super::Mode::Plan && self.plans.current().is_some_and(Progress::runs)
+    }
+
     /// The columns of the list beside the transcript; none where there is no list, or no room beside.
     pub(crate) fn tree_columns(&self, width: u16) -> Option<u16> {
-        let shows = self.walks_tree() || self.tree().len() > 1;
+        let shows = self.walks_tree() || self.tree().len() > 1 || self.plans.beside().is_some();
         (shows && width >= BESIDE).then(|| (width / 3).clamp(COLUMNS.0, COLUMNS.1))
     }
 
@@ -169,12 +182,13 @@ impl Model {
         let line = |names, text| TreeLine { agent: agent.clone(), indent, names, over, text };
         let (state, spent) = (view.state(asks, self.now), brief(&view.account()));
         let task = view.task.as_deref().map_or("the agent you talk to", first_line);
+        let plans = if view.session.activity == Activity::Plan { "plan · " } else { "" };
         if over {
-            return vec![line(true, format!("{agent} {state} · {task} · {spent}"))];
+            return vec![line(true, format!("{agent} {state} · {plans}{task} · {spent}"))];
         }
         let activity = view.activity().map(|activity| format!(" · {activity}")).unwrap_or_default();
         vec![
-            line(true, format!("{agent} {task}")),
+            line(true, format!("{agent} {plans}{task}")),
             line(false, format!("{state}{activity}")),
             line(false, format!("{} · {spent}", access::brief(&view.session.rights, &self.start.project))),
         ]

@@ -10,6 +10,9 @@ const MOST: u16 = 40;
 /// What stands before the text of a prompt.
 pub(crate) const PROMPT: u16 = 2;
 
+/// What stands before that where a planner is written to.
+pub(crate) const PLANNER: &str = " plan ";
+
 /// What is being written, in rows, with the caret.
 #[derive(Debug)]
 pub(crate) struct Written {
@@ -62,7 +65,9 @@ impl Model {
     /// How many rows the prompt would fill.
     pub(crate) fn prompt_rows(&self, width: u16) -> u16 {
         let editor = if self.mode == super::Mode::Command { &self.line } else { &self.prompt };
-        let rows = Written::new(editor, width.saturating_sub(PROMPT), MOST).rows.len();
+        let planner = if self.plans_now() { PLANNER.len() } else { 0 };
+        let before = PROMPT.saturating_add(u16::try_from(planner).unwrap_or_default());
+        let rows = Written::new(editor, width.saturating_sub(before), MOST).rows.len();
         u16::try_from(rows).unwrap_or(MOST)
     }
 }

@@ -4,7 +4,7 @@ use ipc::approval::ReviewDecision;
 use ipc::frontend::UserActionKind;
 use ratatui::layout::Rect;
 
-use super::editing;
+use super::{comments, editing, plan};
 use crate::card::{Asked, Card, Menu, Stage};
 use crate::commands::{Command, KeyMode};
 use crate::keymap::{Key, Keymap};
@@ -18,6 +18,9 @@ pub(super) fn key(model: &mut Model, at: Moment, key: Key, actions: &mut Vec<Act
     if card.editor().is_some() {
         return write(model, key, actions);
     }
+    if matches!(card.stage, Stage::Comments) {
+        return comments::key(model, key, actions);
+    }
     let Some(command) = model.start.keymap.command(mode_of(card), key) else { return false };
     match command {
         Command::Suspend => actions.push(Action::Suspend),
@@ -29,6 +32,8 @@ pub(super) fn key(model: &mut Model, at: Moment, key: Key, actions: &mut Vec<Act
         Command::Confirm => approve(model, at, in_session, actions),
         Command::ApproveSession => choose_scope(model, at),
         Command::Back => set_stage(model, Stage::Deciding),
+        Command::Comment => comments::begin(model),
+        Command::EditPlan => plan::edit(model, actions),
         other => look(model, other),
     }
     true
@@ -47,6 +52,9 @@ pub(super) fn decides(model: &Model, key: Key) -> bool {
                 | Command::ApproveOnce
                 | Command::Confirm
                 | Command::ApproveSession
+                | Command::Comment
+                | Command::SendComments
+                | Command::EditPlan
         )
     })
 }
@@ -54,6 +62,7 @@ pub(super) fn decides(model: &Model, key: Key) -> bool {
 const fn mode_of(card: &Card) -> KeyMode {
     match card.stage {
         Stage::Scope(_) => KeyMode::Scope,
+        Stage::Comments => KeyMode::Comments,
         Stage::Deciding | Stage::Word(_) => KeyMode::Approval,
     }
 }
@@ -65,11 +74,11 @@ pub(super) fn scroll(card: &mut Card, keymap: &Keymap, area: Rect, rows: isize) 
 }
 
 /// The rows of a card that its text has.
-fn text_rows(card: &Card, keymap: &Keymap, area: Rect) -> u16 {
+pub(super) fn text_rows(card: &Card, keymap: &Keymap, area: Rect) -> u16 {
     area.height - card.frame_rows(keymap, (area.width, area.height))
 }
 
-fn set_stage(model: &mut Model, stage: Stage) {
+pub(super) fn set_stage(model: &mut Model, stage: Stage) {
     if let Some(card) = model.cards.front_mut() {
         card.stage = stage;
     }
@@ -79,7 +88,7 @@ fn set_stage(model: &mut Model, stage: Stage) {
 fn in_session(card: &Card) -> Option<ReviewDecision> {
     match &card.stage {
         Stage::Scope(menu) => menu.scope().map(|scope| ReviewDecision::ApprovedForSession { scope }),
-        Stage::Deciding | Stage::Word(_) => None,
+        Stage::Deciding | Stage::Word(_) | Stage::Comments => None,
     }
 }
 
@@ -96,7 +105,7 @@ fn approve(
     }
 }
 
-fn answer(model: &mut Model, decision: ReviewDecision, actions: &mut Vec<Action>) {
+pub(super) fn answer(model: &mut Model, decision: ReviewDecision, actions: &mut Vec<Action>) {
     let Some(card) = model.cards.pop_front() else { return };
     let answer = card.answer(decision);
     let Asked { agent, id } = card.asked;
@@ -172,6 +181,7 @@ fn finish(model: &mut Model, actions: &mut Vec<Action>) {
             menu.finish_editing();
             menu.lay(previews, revision);
         }
+        Stage::Comments => comments::end_writing(model),
         Stage::Deciding => {}
     }
 }
@@ -180,6 +190,7 @@ fn give_up(model: &mut Model) {
     let Some(card) = model.cards.front_mut() else { return };
     match &mut card.stage {
         Stage::Scope(menu) => menu.editing = None,
+        Stage::Comments => comments::end_writing(model),
         Stage::Word(_) | Stage::Deciding => card.stage = Stage::Deciding,
     }
 }

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use ipc::approval::{ReviewDecision, SessionGrant};
+use ipc::approval::{ReviewDecision, ServerRequest, SessionGrant};
 use ipc::event::{
     Account, ApprovalAnswered, AssistantMessage, CompactionStarted, DecidedBy, EventKind, RestoredPlace,
-    RunResult, SessionEvent, SessionStarted, WorkerStarted,
+    RunResult, SessionEvent, SessionStarted, SubAgentSpawned, WorkerStarted,
 };
 use ipc::frontend::{UiEvent, UiEventKind};
-use ipc::id::{CallId, Generation, GrantId};
+use ipc::id::{AgentId, CallId, Generation, GrantId};
 use ipc::image::Image;
 
-use super::{denial, turns};
+use super::{denial, plan, turns};
 use crate::card::{Asked, Card};
 use crate::message::Action;
 use crate::model::{AgentView, Block, Call, Doing, Fold, Look, Model, Part, Pending, Reply, access};
@@ -23,7 +23,11 @@ pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>)
     let UiEvent { agent, kind, .. } = event;
     let view = model.agents.of(&agent);
     match kind {
-        UiEventKind::Logged(event) => return logged(model, *event, actions),
+        UiEventKind::Logged(event) => {
+            let changed = logged(model, *event, actions);
+            plan::lay(model);
+            return changed;
+        }
         UiEventKind::TextDelta { text } => text_delta(view, &text),
         UiEventKind::ThinkingDelta { text } => thinking_delta(view, &text),
         UiEventKind::OutputDelta { call, text } => {
@@ -33,6 +37,9 @@ pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>)
             }
         }
         UiEventKind::ApprovalRequested { id, request } => {
+            if let ServerRequest::PlanApproval(params) = &*request {
+                model.plans.asked(params);
+            }
             let asked = Asked { agent, id };
             let revision = model.next_revision();
             model.cards.push_back(Card::new(asked, request, &model.start.project, model.now, revision));
@@ -93,6 +100,7 @@ fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> 
             user_message(view, now, &text, &images);
             if begins {
                 model.agents.forget_ended();
+                model.plans.forget_ended();
             }
         }
         EventKind::ContextAdded { source, .. } if !is_our_own(&source) => {
@@ -118,13 +126,23 @@ fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> 
             view.say(Look::Notice, &format!("agent {}, beside its calls: {denial}", event.agent));
         }
         EventKind::TurnFinished(turn) => turns::finished(model, &event.agent, &turn, actions),
-        EventKind::SubAgentSpawned(spawned) => {
-            view.say(Look::Notice, &spawned.to_string());
-            model.agents.of(&spawned.agent).started(now, &spawned, &model.start.project);
-        }
+        EventKind::SubAgentSpawned(spawned) => sub_agent_spawned(model, &event.agent, &spawned),
         EventKind::SubAgentResult(result) => {
             view.say(Look::Notice, &result.to_string());
             model.agents.of(&result.agent).ended(&result);
+            model.plans.ended(now, &result);
+        }
+        EventKind::PlanCreated(created) => {
+            view.say(Look::Notice, &created.to_string());
+            model.plans.created(&event.agent, &created);
+        }
+        EventKind::PlanApproved(approved) => {
+            view.say(Look::Notice, &approved.to_string());
+            model.plans.approved(&approved);
+        }
+        EventKind::PlanStepStatus(change) => {
+            view.say(Look::Notice, &change.to_string());
+            model.plans.step(now, &event.agent, &change);
         }
         EventKind::Result(result) => over(model, &result),
         other => return state_changed(view, now, other),
@@ -184,6 +202,18 @@ fn state_changed(view: &mut AgentView, now: Moment, kind: EventKind) -> bool {
         _ => return false,
     }
     true
+}
+
+/// A sub-agent that nobody called for is the user's own: a line says how its transcript is shown.
+fn sub_agent_spawned(model: &mut Model, parent: &AgentId, spawned: &SubAgentSpawned) {
+    let now = model.now;
+    let view = model.agents.of(parent);
+    let parents = view.session.activity;
+    let hint =
+        if spawned.call.is_none() { format!(" · :agent {} shows it", spawned.agent) } else { String::new() };
+    view.say(Look::Notice, &format!("{spawned}{hint}"));
+    model.agents.of(&spawned.agent).started(now, (spawned, parents), &model.start.project);
+    model.plans.spawned(spawned);
 }
 
 /// The session is over, and with it every agent.
@@ -287,7 +317,7 @@ fn approval_answered(view: &mut AgentView, answered: &ApprovalAnswered) {
         (DecidedBy::NoFrontEnd, None) => ": there was nobody to ask".to_owned(),
         (DecidedBy::BadAnswer, None) => ": the answer did not count".to_owned(),
         (DecidedBy::Interrupted, None) => ": interrupted".to_owned(),
-        (DecidedBy::Edited, None) => ": the plan was edited".to_owned(),
+        (DecidedBy::Edited, None) => ": you edited the plan, and another request follows".to_owned(),
     };
     view.say(look, &format!("call {}: {decision}{by}", answered.call));
 }

@@ -3,7 +3,7 @@
 use crossterm::event::{KeyEvent, KeyEventKind};
 use ipc::frontend::UserActionKind;
 
-use super::{approval, aside, editing, help, tell, tree, turns, typed};
+use super::{approval, aside, editing, help, plan, tell, tree, turns, typed};
 use crate::card::Card;
 use crate::commands::{Command, KeyMode};
 use crate::keymap::Key;
@@ -26,6 +26,7 @@ pub(super) fn key(model: &mut Model, at: Moment, event: KeyEvent, actions: &mut 
         Mode::Insert => KeyMode::Insert,
         Mode::Command => KeyMode::Command,
         Mode::Agents => KeyMode::Agents,
+        Mode::Plan => KeyMode::Plan,
     };
     match (model.start.keymap.command(mode, key), key.text()) {
         (Some(command), _) => perform(model, at, command, actions),
@@ -56,7 +57,7 @@ pub(super) fn paste(model: &mut Model, text: &str) -> bool {
     let pasted = if let Some(editor) = card.and_then(Card::editor_mut) {
         editor.paste(text)
     } else {
-        if matches!(model.mode, Mode::Normal | Mode::Agents) {
+        if matches!(model.mode, Mode::Normal | Mode::Agents | Mode::Plan) {
             model.mode = Mode::Insert;
         }
         writing(model).paste(text)
@@ -70,7 +71,7 @@ pub(super) fn paste(model: &mut Model, text: &str) -> bool {
 const fn writing(model: &mut Model) -> &mut Editor {
     match model.mode {
         Mode::Command => &mut model.line,
-        Mode::Normal | Mode::Insert | Mode::Agents => &mut model.prompt,
+        Mode::Normal | Mode::Insert | Mode::Agents | Mode::Plan => &mut model.prompt,
     }
 }
 
@@ -95,6 +96,9 @@ fn perform(model: &mut Model, at: Moment, command: Command, actions: &mut Vec<Ac
     }
     if model.mode == Mode::Agents {
         return tree::walk(model, command, actions);
+    }
+    if model.mode == Mode::Plan {
+        return plan::read(model, command, actions);
     }
     if model.mode != Mode::Normal && editing::edit(writing(model), command) {
         return;
@@ -185,7 +189,7 @@ fn leave(model: &mut Model, actions: &mut Vec<Action>) {
         Mode::Insert if model.prompt.is_empty() && model.agents.shown().turn.is_running() => {
             turns::interrupt(model, actions);
         }
-        Mode::Insert | Mode::Normal | Mode::Agents => model.mode = Mode::Normal,
+        Mode::Insert | Mode::Normal | Mode::Agents | Mode::Plan => model.mode = Mode::Normal,
     }
 }
 

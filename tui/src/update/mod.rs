@@ -2,11 +2,13 @@
 
 mod approval;
 mod aside;
+mod comments;
 mod denial;
 mod editing;
 mod events;
 mod help;
 mod keys;
+mod plan;
 mod tree;
 mod turns;
 mod typed;
@@ -15,8 +17,9 @@ use std::time::Duration;
 
 use ipc::frontend::UserActionKind;
 
+use crate::card::Asked;
 use crate::message::{Action, Msg};
-use crate::model::{Areas, Look, Model};
+use crate::model::{Areas, Look, Mode, Model, plan_rows};
 use crate::moment::Moment;
 use crate::view::Shown;
 
@@ -38,8 +41,14 @@ pub fn update(model: &mut Model, at: Moment, message: Msg) -> Vec<Action> {
         Msg::Wheel(notches) => wheel(model, notches),
         Msg::Resize(width, height) => resize(model, (width, height)),
         Msg::Core(event) => events::core(model, event, &mut actions),
-        Msg::Tick => changes_by_itself(model),
+        Msg::Tick => {
+            plan::lay(model);
+            changes_by_itself(model)
+        }
         Msg::Drawn(shown) => drawn(model, at, shown),
+        Msg::PlanEdited { agent, id, edited } => {
+            plan::edited(model, Asked { agent, id }, edited, &mut actions)
+        }
         Msg::Resumed => return resumed(model),
         Msg::Note(text) => {
             model.say(Look::Notice, &text);
@@ -61,7 +70,7 @@ pub fn next_tick(model: &Model, now: Moment) -> Option<Duration> {
     let remaining = card.map(|card| card.remaining(now)).filter(|remaining| !remaining.is_zero());
     let turn = &model.agents.shown().turn;
     // The list counts the seconds of all of them.
-    let began = if model.tree_shows() { model.agents.began() } else { turn.began };
+    let began = if model.counts_seconds() { model.agents.began() } else { turn.began };
     let elapsed = began.map(|began| now.since(began));
     let attempt = turn.began.and_then(|_| turn.doing.remaining(now));
     // Countdowns show whole seconds that are left, the turn whole seconds that are gone.
@@ -76,7 +85,7 @@ fn past_whole_second(remaining: Duration) -> Duration {
 }
 
 fn changes_by_itself(model: &Model) -> bool {
-    let turns = model.tree_shows() && model.agents.began().is_some();
+    let turns = model.counts_seconds() && model.agents.began().is_some();
     turns || model.agents.shown().turn.is_running() || !model.cards.is_empty()
 }
 
@@ -85,6 +94,10 @@ fn wheel(model: &mut Model, notches: i16) -> bool {
     let areas = Areas::now(model);
     match (model.cards.front_mut(), areas.card) {
         (Some(card), Some(area)) => approval::scroll(card, &model.start.keymap, area, rows),
+        _ if model.mode == Mode::Plan => {
+            let height = plan_rows(areas.transcript.height);
+            model.plan_sheet.scroll(rows, (areas.transcript.width, height));
+        }
         _ => model
             .agents
             .shown_mut()

@@ -7,7 +7,7 @@ use ipc::frontend::UserActionKind;
 use ipc::image::Image;
 use ipc::rights::{Network, RightsChange};
 
-use super::{help, keys, tell, tree};
+use super::{help, keys, plan, tell, tree};
 use crate::commands::{Command, Row, TABLE};
 use crate::message::Action;
 use crate::model::{Block, Look, Model, Part, Pending, access};
@@ -64,6 +64,8 @@ fn perform(model: &mut Model, command: Command, argument: Option<&str>, actions:
         },
         (Command::Image, Some(path)) => actions.push(Action::Attach(PathBuf::from(path))),
         (Command::Image, None) => detach(model),
+        (Command::Plan, text) => plan::command(model, text, actions),
+        (Command::EditPlan, None) => plan::edit(model, actions),
         (Command::Agents, None) => tree::open(model),
         (Command::Agent, Some(id)) => tree::show(model, &id.into()),
         (Command::Rights, None) => rights(model),

@@ -31,10 +31,20 @@ pub(super) fn card(
     let editor_row = height + 1;
     let first = editor_row + u16::from(card.editor().is_some());
     keys(model, card, (pane, first), below, theme);
-    let mark = if matches!(card.stage, Stage::Word(_)) { "no, because › " } else { "pattern › " };
-    let caret = card.editor().and_then(|editor| prompt::one_line(pane, (0, editor_row), mark, editor, theme));
+    let mark = SafeText::line(&mark(card));
+    let caret =
+        card.editor().and_then(|editor| prompt::one_line(pane, (0, editor_row), mark.all(), editor, theme));
     let to_end = (below == 0 && height > 0).then(|| sheet.revision());
     (Shown { card: Some(card.number()), whole: height > 0, to_end }, caret)
+}
+
+/// The words before what is being written.
+fn mark(card: &Card) -> String {
+    match (&card.stage, &card.comments) {
+        (Stage::Comments, Some(comments)) => comments.mark(),
+        (Stage::Word(_), _) => "no, because › ".to_owned(),
+        _ => "pattern › ".to_owned(),
+    }
 }
 
 /// The question, and at the right the time that is left: it shows however long the question is.

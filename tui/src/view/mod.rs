@@ -2,6 +2,7 @@
 
 mod card;
 mod pane;
+mod plan;
 mod prompt;
 mod rows;
 mod status;
@@ -13,7 +14,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use crate::commands::{Command, KeyMode};
-use crate::model::{Areas, Model, is_tiny};
+use crate::model::{Areas, Mode, Model, is_tiny};
 use crate::text::SafeText;
 use pane::Pane;
 use theme::Theme;
@@ -37,9 +38,18 @@ pub fn view(model: &Model, frame: &mut Frame<'_>) -> Shown {
         return tiny(model, frame, theme);
     }
     let areas = Areas::of(model, screen);
-    transcript(model, &mut Pane::new(frame.buffer_mut(), areas.transcript), theme);
+    let mut pane = Pane::new(frame.buffer_mut(), areas.transcript);
+    if model.mode == Mode::Plan {
+        plan::view(model, &mut pane, theme);
+    } else {
+        transcript(model, &mut pane, theme);
+    }
     if let Some(area) = areas.tree {
-        tree::tree(model, &mut Pane::new(frame.buffer_mut(), area), theme);
+        let (agents, steps) = plan::split(model, area);
+        tree::tree(model, &mut Pane::new(frame.buffer_mut(), agents), theme);
+        if let Some(area) = steps {
+            plan::steps(model, &mut Pane::new(frame.buffer_mut(), area), theme);
+        }
     }
     prompt::queue(model, &mut Pane::new(frame.buffer_mut(), areas.queue), theme);
     prompt::rule(model, &areas, &mut Pane::new(frame.buffer_mut(), areas.rule), theme);

@@ -7,8 +7,8 @@ use ratatui::style::Style;
 use super::pane::Pane;
 use super::theme::Theme;
 use crate::commands::{Command, KeyMode};
-use crate::model::{Areas, Editor, Mode, Model, Pending, Written};
-use crate::text::SafeText;
+use crate::model::{Areas, Editor, Mode, Model, PLANNER, Pending, Written};
+use crate::text::{SafeStr, SafeText};
 
 /// Counting further would take a while, and help nobody.
 const MOST_BELOW: usize = 999;
@@ -78,7 +78,7 @@ fn below(model: &Model, areas: &Areas) -> String {
     let more = if rows == MOST_BELOW { "+" } else { "" };
     let lines = if rows == 1 { "line" } else { "lines" };
     let key = match model.mode {
-        Mode::Normal | Mode::Agents => model.start.keymap.hint(KeyMode::Normal, Command::Bottom),
+        Mode::Normal | Mode::Agents | Mode::Plan => model.start.keymap.hint(KeyMode::Normal, Command::Bottom),
         Mode::Insert => model.start.keymap.hint(KeyMode::Insert, Command::LineEnd),
         Mode::Command => String::new(),
     };
@@ -90,11 +90,13 @@ fn below(model: &Model, areas: &Areas) -> String {
 pub(super) fn prompt(model: &Model, pane: &mut Pane<'_>, theme: Theme) -> Option<(u16, u16)> {
     let (mark, editor) = match model.mode {
         Mode::Command => (":", &model.line),
-        Mode::Insert | Mode::Normal | Mode::Agents => ("› ", &model.prompt),
+        Mode::Insert | Mode::Normal | Mode::Agents | Mode::Plan => ("› ", &model.prompt),
     };
     let writes = matches!(model.mode, Mode::Command | Mode::Insert);
     let style = if writes { Style::new() } else { theme.dim() };
-    let left = pane.put(0, 0, mark, theme.strong());
+    // Whoever writes to a planner sees it where the text goes.
+    let left = if model.plans_now() { pane.put(0, 0, PLANNER, theme.planner()) } else { 0 };
+    let left = pane.put(left, 0, mark, theme.strong());
     let caret = written(pane, (left, 0), editor, pane.height(), style);
     caret.filter(|_| writes)
 }
@@ -103,7 +105,7 @@ pub(super) fn prompt(model: &Model, pane: &mut Pane<'_>, theme: Theme) -> Option
 pub(super) fn one_line(
     pane: &mut Pane<'_>,
     (x, y): (u16, u16),
-    mark: &'static str,
+    mark: SafeStr<'_>,
     editor: &Editor,
     theme: Theme,
 ) -> Option<(u16, u16)> {

@@ -26,6 +26,8 @@ pub(super) fn draw(
             let x = pane.put(0, y, gutter, marks);
             if part.look() == Look::Diff {
                 diff(pane, (x, y), (part.text(), row), theme);
+            } else if part.look().has_code_spans() {
+                with_code(pane, (x, y), (part.text(), row), theme);
             } else {
                 pane.put(x, y, part.text().slice(row.start..row.end), theme.row(part.look()));
             }
@@ -48,6 +50,24 @@ fn diff(pane: &mut Pane<'_>, (x, y): (u16, u16), (text, row): (&SafeText, Row), 
     let x = pane.put(x, y, text.slice(row.start..after_sign), sign_style);
     let x = pane.put(x, y, text.slice(after_sign..row.end), style);
     pane.fill(x, y, style);
+}
+
+/// A row of a plan's text: code between backticks has a look of its own, over the rows of a line.
+fn with_code(pane: &mut Pane<'_>, (x, y): (u16, u16), (text, row): (&SafeText, Row), theme: Theme) {
+    let line = text.as_str().get(..row.start).and_then(|before| before.rfind('\n')).map_or(0, |end| end + 1);
+    let before = text.as_str().get(line..row.start).unwrap_or_default();
+    let mut is_code = before.matches('`').count() % 2 == 1;
+    let (mut x, mut from) = (x, row.start);
+    let style = |is_code| if is_code { theme.code() } else { Style::new() };
+    for cluster in Clusters::new(text.as_str().get(..row.end).unwrap_or_default(), row.start) {
+        if cluster.text.starts_with('`') {
+            // Both backticks are of the code.
+            let cut = if is_code { cluster.end() } else { cluster.at };
+            x = pane.put(x, y, text.slice(from..cut), style(is_code));
+            (from, is_code) = (cut, !is_code);
+        }
+    }
+    pane.put(x, y, text.slice(from..row.end), style(is_code));
 }
 
 /// Whether the mark stands before every line, and not only before the first.

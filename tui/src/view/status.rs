@@ -19,10 +19,12 @@ pub(super) fn status(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
         Mode::Insert => (" INSERT ", theme.mode(model.mode)),
         Mode::Command => (" COMMAND ", theme.mode(model.mode)),
         Mode::Agents => (" AGENTS ", theme.mode(model.mode)),
+        Mode::Plan => (" PLAN VIEW ", theme.mode(model.mode)),
     };
     let mut x = pane.put(0, 0, word, style);
     let net = if model.agents.shown().session.net == Network::On { theme.open() } else { Style::new() };
-    let styles = [Style::new(), theme.strong(), net, Style::new(), theme.dim(), theme.dim()];
+    let activity = if model.plans_now() { theme.planner() } else { Style::new() };
+    let styles = [activity, theme.strong(), net, Style::new(), theme.dim(), theme.dim()];
     let pieces = fitting(model, usize::from(pane.width().saturating_sub(x)));
     let shown = pieces.iter().zip(styles).filter(|(text, _)| !text.is_empty());
     for (n, (text, style)) in shown.enumerate() {
@@ -60,7 +62,7 @@ fn pieces(model: &Model) -> Pieces {
     };
     let (turn, all) = accounts(model);
     [
-        model.start.activity.to_string(),
+        session.activity.to_string(),
         mode,
         net,
         access::sandbox(session.tier).to_owned(),

@@ -49,6 +49,10 @@ const INSERT: Pair =
     Pair { exact: (BLACK, Color::Rgb(0x7f, 0xd1, 0x8b)), sixteen: (Color::Black, Color::Green) };
 const COMMAND: Pair =
     Pair { exact: (BLACK, Color::Rgb(0x7d, 0xd3, 0xe0)), sixteen: (Color::Black, Color::Cyan) };
+const PLANNER: Pair =
+    Pair { exact: (WHITE, Color::Rgb(0x6d, 0x28, 0xd9)), sixteen: (Color::White, Color::Magenta) };
+const CODE: Pair =
+    Pair { exact: (WHITE, Color::Rgb(0x37, 0x41, 0x51)), sixteen: (Color::Black, Color::Gray) };
 
 impl Theme {
     pub(super) const fn new(colour: Colour) -> Self {
@@ -59,8 +63,16 @@ impl Theme {
     pub(super) fn row(self, look: Look) -> Style {
         let plain = Style::new();
         match look {
-            Look::User | Look::Heading => plain.add_modifier(Modifier::BOLD),
-            Look::Assistant | Look::Tool | Look::Command | Look::Fact | Look::Diff => plain,
+            Look::User | Look::Heading | Look::PlanHeading => plain.add_modifier(Modifier::BOLD),
+            Look::PlanCode if self.colour == Colour::Exact => CODE.exact(),
+            Look::Assistant
+            | Look::Tool
+            | Look::Command
+            | Look::Fact
+            | Look::Diff
+            | Look::PlanText
+            | Look::PlanItem
+            | Look::PlanCode => plain,
             Look::Void => plain.add_modifier(Modifier::DIM | Modifier::CROSSED_OUT),
             Look::Thinking => plain.add_modifier(Modifier::DIM | Modifier::ITALIC),
             Look::Output | Look::Notice | Look::Turn => self.dim(),
@@ -104,10 +116,23 @@ impl Theme {
     /// The word for the mode.
     pub(super) fn mode(self, mode: Mode) -> Style {
         self.loud(match mode {
-            Mode::Normal | Mode::Agents => NORMAL,
+            Mode::Normal | Mode::Agents | Mode::Plan => NORMAL,
             Mode::Insert => INSERT,
             Mode::Command => COMMAND,
         })
+    }
+
+    /// The word for a planner.
+    pub(super) fn planner(self) -> Style {
+        self.loud(PLANNER)
+    }
+
+    /// Code within a line of a plan.
+    pub(super) fn code(self) -> Style {
+        match self.colour {
+            Colour::Exact => CODE.exact(),
+            Colour::None | Colour::Sixteen => Style::new().add_modifier(Modifier::UNDERLINED),
+        }
     }
 
     /// The network, while it is on.

@@ -6,6 +6,7 @@ use ratatui::style::{Color, Modifier};
 use tui::Colour;
 
 use crate::core::{denial, external, network, patch, update};
+use crate::plan_cards::params;
 use crate::seat::{Seat, start};
 use crate::sub_agents::spawn;
 
@@ -133,12 +134,15 @@ fn seats() -> impl Iterator<Item = Seat> {
 
 /// Checks a request from its arrival on, with each of these keys pressed, on the whole screen.
 fn check_request(mut seat: Seat, request: ServerRequest, keys: &str) {
+    let is_plan = matches!(request, ServerRequest::PlanApproval(_));
     seat.ask(1, request);
     let height = seat.buffer().area.height;
     let shown = height - if height >= 16 { 2 } else { 1 };
     let width = seat.buffer().area.width;
     seat.wait(400);
-    for key in ["d"].into_iter().chain(keys.split("")) {
+    // A plan has the whole screen from the start.
+    let whole = Some("d").filter(|_| !is_plan);
+    for key in whole.into_iter().chain(keys.split("")) {
         seat.keys(key);
         check(&seat, 0..shown, width, key);
         check(&seat, shown..=shown, 10, "the word for the mode");
@@ -167,6 +171,11 @@ fn every_text_of_a_request_can_be_read() {
     for seat in seats() {
         check_request(seat, ServerRequest::AgentRightsApproval(spawn("look \u{200b}")), "sjG");
     }
+    for seat in seats() {
+        let mut plan = params();
+        plan.markdown.push_str("```\nlast \u{202e} code\n```\n");
+        check_request(seat, ServerRequest::PlanApproval(plan), "jGc2c");
+    }
 }
 
 #[test]
@@ -179,6 +188,18 @@ fn the_word_for_each_mode_can_be_read() {
         }
         seat.press(crossterm::event::KeyCode::Esc);
         check(&seat, row..=row, 8, "NORMAL");
+    }
+}
+
+#[test]
+fn the_word_for_a_planner_can_be_read() {
+    for colour in [Colour::None, Colour::Sixteen, Colour::Exact] {
+        let mut start = start((60, 20));
+        start.capabilities.colour = colour;
+        start.activity = ipc::event::Activity::Plan;
+        let seat = Seat::from(start);
+        assert!(seat.row(17).starts_with(" plan ›") && seat.row(18).contains(" plan "), "{}", seat.screen());
+        check(&seat, 17..=18, 13, "the word for a planner");
     }
 }
 

@@ -7,9 +7,13 @@ use crate::seat::Seat;
 #[test]
 #[allow(clippy::too_many_lines, reason = "the table is what is looked at")]
 fn help_is_made_from_the_table() {
-    let mut seat = Seat::new(100, 118);
+    let mut seat = Seat::new(100, 147);
     seat.keys(":help\n");
     assert_snapshot!(seat.screen(), @r"
+    /home/me/project
+    · ask · read-only · network off · secrets hidden
+    · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q
+
     commands
       :net on|off                   allow or block network access
       :mode ask|auto|deny           ask first, allow changes in the project, or deny
@@ -18,6 +22,8 @@ fn help_is_made_from_the_table() {
       :revoke N                     take back a grant of this session
       :image PATH                   attach a picture; without PATH: detach it
       :compact                      replace the conversation by a summary
+      :plan TEXT                    make a plan; without TEXT: show the plan
+      :edit-plan                    edit the plan that waits, in $EDITOR
       :agents                       list the agents: open, message or stop one
       :agent ID                     show an agent; what you type is for it
       :help                         show this table
@@ -92,6 +98,7 @@ fn help_is_made_from_the_table() {
       ctrl-u                        delete to the start of the line
       ctrl-k                        delete to the end of the line
     keys in APPROVAL
+      v                             edit the plan that waits, in $EDITOR
       ctrl-z                        suspend; fg continues
       ctrl-l                        redraw the screen
       k up                          up
@@ -106,6 +113,7 @@ fn help_is_made_from_the_table() {
       e                             no, with a reason for the model
       d                             full screen, and back
       esc ctrl-c                    no, and stop the turn
+      c                             comment on the steps of a plan
     keys in SCOPE
       k up                          up
       j down                        down
@@ -123,7 +131,29 @@ fn help_is_made_from_the_table() {
       esc q h left                  close the list
       ctrl-l                        redraw the screen
       k up                          up
-    ── 3 lines below - End to follow ───────────────────────────────────────────────────────────────────
+      j down                        down
+      g home                        to the beginning
+      G end                         to the end, and follow it
+    keys in COMMENTS
+      k up                          up
+      j down                        down
+      pageup                        a page up
+      pagedown                      a page down
+      g home                        to the beginning
+      G end                         to the end, and follow it
+      esc q ctrl-c                  back to the request
+      enter c i                     write a comment on it
+      s                             no, with these comments
+    keys in PLAN
+      k up                          up
+      j down                        down
+      pageup ctrl-u                 a page up
+      pagedown ctrl-f               a page down
+      g home                        to the beginning
+      G end                         to the end, and follow it
+      q esc ctrl-c                  close the plan
+
+    ────────────────────────────────────────────────────────────────────────────────────────────────────
     ›
      INSERT  execute · ask · net off · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0
     read-only · network off · secrets hidden

@@ -13,7 +13,7 @@ use crate::core::{denial, exec, patch, update};
 use crate::seat::Seat;
 
 /// Text with much in it that is hard.
-fn hostile_text() -> impl Strategy<Value = String> {
+pub(crate) fn hostile_text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         "[ -~]{0,12}",
         any::<char>().prop_map(String::from),
@@ -50,7 +50,7 @@ fn shows(c: char) -> bool {
 }
 
 /// Everything in a cell shows, and takes the columns that it covers.
-fn check_cells(buffer: &Buffer) -> Result<(), TestCaseError> {
+pub(crate) fn check_cells(buffer: &Buffer) -> Result<(), TestCaseError> {
     for row in buffer.content.chunks(usize::from(buffer.area.width)) {
         let mut covered = 0_usize;
         for cell in row {

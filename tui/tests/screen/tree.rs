@@ -13,7 +13,7 @@ use tui::{Action, Msg};
 
 use crate::seat::Seat;
 
-fn log(seat: &mut Seat, agent: &str, kind: EventKind) {
+pub(crate) fn log(seat: &mut Seat, agent: &str, kind: EventKind) {
     let event = SessionEvent {
         id: EventId(1),
         parent: None,
@@ -33,7 +33,7 @@ fn says(seat: &mut Seat, agent: &str, text: &str) {
     seat.send(Msg::Core(UiEvent { conversation_id: "c".into(), agent: agent.into(), kind }));
 }
 
-fn user(seat: &mut Seat, agent: &str, text: &str) {
+pub(crate) fn user(seat: &mut Seat, agent: &str, text: &str) {
     log(seat, agent, EventKind::UserMessage { text: text.to_owned(), images: vec![] });
 }
 
@@ -41,7 +41,9 @@ fn spawn(seat: &mut Seat, agent: &str, task: &str, write: &[&str]) {
     let parent = agent.rsplit_once('.').unwrap().0.to_owned();
     let spawned = SubAgentSpawned {
         agent: agent.into(),
-        call: CallId(1),
+        call: Some(CallId(1)),
+        activity: None,
+        plan: None,
         task: task.to_owned(),
         role: None,
         model: "m".to_owned(),
@@ -60,7 +62,8 @@ fn end(seat: &mut Seat, agent: &str, status: SubAgentStatus) {
     let parent = agent.rsplit_once('.').unwrap().0.to_owned();
     let result = SubAgentResult {
         agent: agent.into(),
-        call: CallId(1),
+        call: Some(CallId(1)),
+        plan: vec![],
         status,
         message: None,
         files: vec![],

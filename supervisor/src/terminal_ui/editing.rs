@@ -1,0 +1,59 @@
+//! The terminal in the hands of an editor: the UI leaves it, reads nothing, and has it back however the editor ended.
+
+use std::io;
+
+use ipc::frontend::UserActionKind;
+use ipc::id::{AgentId, ApprovalId};
+use tokio::task::spawn_blocking;
+use tui::Msg;
+
+use super::ui::Ui;
+use crate::signals::Change;
+use crate::tty::stop_job;
+
+/// The outcome of an editor: another text, none if the text is as it was, or the reason why there is no text.
+type Edited = Result<Option<String>, String>;
+
+impl Ui {
+    /// Has a plan edited. The session goes on meanwhile; its events wait.
+    pub(super) async fn edit_plan(
+        &mut self,
+        (agent, id): (AgentId, ApprovalId),
+        markdown: String,
+    ) -> io::Result<()> {
+        self.tty.release();
+        // An editor that is killed leaves the terminal as it had it.
+        let modes = self.tty.modes()?;
+        let edited = self.wait_for_editor(markdown).await;
+        self.tty.set_modes(&modes);
+        self.resume()?;
+        self.tell(Msg::PlanEdited { agent, id, edited }).await
+    }
+
+    /// Waits for the editor. SIGINT and SIGQUIT of the keyboard are meant for it; a stop is meant for the whole job.
+    async fn wait_for_editor(&mut self, markdown: String) -> Edited {
+        let mut editor = spawn_blocking(move || edit(&markdown));
+        loop {
+            tokio::select! {
+                edited = &mut editor => {
+                    return edited.unwrap_or_else(|error| Err(format!("cannot edit the plan: {error}")));
+                }
+                signal = self.endings.next() => match signal {
+                    libc::SIGINT | libc::SIGQUIT => {}
+                    libc::SIGHUP => self.act(UserActionKind::HangUp).await,
+                    _ => self.act(UserActionKind::Terminate).await,
+                },
+                change = self.changes.next() => if change == Change::Suspended {
+                    // Where nobody could continue us we are not stopped, and go on at once.
+                    let _ = stop_job();
+                },
+            }
+        }
+    }
+}
+
+/// Runs the person's editor on a guarded copy of a text; it has the terminal.
+fn edit(_markdown: &str) -> Edited {
+    // The guarded copy and the editor are those of `bailiwick plan edit`.
+    Err("cannot edit the plan: no editor can be started from here yet".to_owned())
+}

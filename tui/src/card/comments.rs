@@ -1,0 +1,156 @@
+//! Comments on the steps of a plan: together they are one denial, which the planner reads.
+
+use ipc::approval::{PlanApprovalParams, ServerRequest};
+
+use super::sheet::Sheet;
+use crate::model::{Block, Editor, Look, Part};
+use crate::text::SafeText;
+
+/// Comments on the steps of a plan, and on the plan as a whole.
+#[derive(Debug)]
+pub(crate) struct Comments {
+    /// One for the plan, then one for each step.
+    about: Vec<Comment>,
+    chosen: usize,
+    is_writing: bool,
+    /// The number of a step, as far as it was typed.
+    typed: usize,
+    pub sheet: Sheet,
+}
+
+/// A comment, which may be empty.
+#[derive(Debug)]
+struct Comment {
+    title: String,
+    editor: Editor,
+}
+
+impl Comments {
+    /// No comments yet; none are possible on other requests.
+    pub(crate) fn of(request: &ServerRequest) -> Option<Self> {
+        let ServerRequest::PlanApproval(PlanApprovalParams { plan, .. }) = request else { return None };
+        let titles = std::iter::once(&plan.title).chain(plan.steps.iter().map(|step| &step.title));
+        let about = titles.map(|title| Comment { title: title.clone(), editor: Editor::default() });
+        Some(Self { about: about.collect(), chosen: 1, is_writing: false, typed: 0, sheet: Sheet::default() })
+    }
+
+    /// Chooses a step so many places further.
+    pub(crate) fn choose(&mut self, by: isize) {
+        self.typed = 0;
+        self.chosen = self.chosen.saturating_add_signed(by).min(self.about.len().saturating_sub(1));
+    }
+
+    /// Takes a digit of a step's number: the digits before it count as long as there is such a step. 0 is the whole plan.
+    pub(crate) fn choose_by_digit(&mut self, digit: usize) {
+        let longer = self.typed.saturating_mul(10).saturating_add(digit);
+        let number = if longer < self.about.len() { longer } else { digit };
+        if number < self.about.len() {
+            (self.chosen, self.typed) = (number, number);
+        }
+    }
+
+    /// Begins to write the comment on the chosen step, or goes on with it.
+    pub(crate) const fn write(&mut self) {
+        self.is_writing = true;
+    }
+
+    /// Ends the writing; the text stays.
+    pub(crate) const fn end_writing(&mut self) {
+        self.is_writing = false;
+    }
+
+    /// The comment that is being written.
+    pub(crate) fn editor(&self) -> Option<&Editor> {
+        self.about.get(self.chosen).filter(|_| self.is_writing).map(|about| &about.editor)
+    }
+
+    /// The comment that is being written.
+    pub(crate) fn editor_mut(&mut self) -> Option<&mut Editor> {
+        let is_writing = self.is_writing;
+        self.about.get_mut(self.chosen).filter(|_| is_writing).map(|about| &mut about.editor)
+    }
+
+    /// The words before what is being written.
+    pub(crate) fn mark(&self) -> String {
+        if self.chosen == 0 { "on the plan › ".to_owned() } else { format!("on step {} › ", self.chosen) }
+    }
+
+    /// All comments in one message: `On step 2 (Fix the parser): use a fuzzer`; none if there is no comment.
+    pub(crate) fn message(&self) -> Option<String> {
+        let lines = self.written().map(|(number, comment, text)| match number {
+            0 => format!("On the plan: {text}"),
+            _ => format!("On step {number} ({}): {text}", comment.title),
+        });
+        let lines: Vec<_> = lines.collect();
+        (!lines.is_empty()).then(|| lines.join("\n"))
+    }
+
+    /// How many comments there are.
+    pub(crate) fn count(&self) -> usize {
+        self.written().count()
+    }
+
+    fn written(&self) -> impl Iterator<Item = (usize, &Comment, &str)> {
+        let each = self.about.iter().enumerate();
+        each.map(|(number, comment)| (number, comment, comment.editor.text().trim()))
+            .filter(|(_, _, text)| !text.is_empty())
+    }
+
+    /// Lays the sheet anew, in an area of this size, with the chosen step in sight.
+    pub(crate) fn lay(&mut self, revision: u64, size: (u16, u16)) {
+        let heading = "no, with comments on the steps: the planner revises the plan, and asks again";
+        let mut parts = vec![Part::new(SafeText::line(heading), Look::Heading)];
+        let (mut at, mut more) = (0, 0);
+        for (number, Comment { title, editor }) in self.about.iter().enumerate() {
+            let is_chosen = number == self.chosen;
+            let (mark, look) = if is_chosen { ("▸ ", Look::Heading) } else { ("", Look::Assistant) };
+            let about = if number == 0 { "0 the plan".to_owned() } else { format!("{number} {title}") };
+            let text = editor.text().trim();
+            if is_chosen {
+                (at, more) = (parts.len(), usize::from(!text.is_empty()));
+            }
+            parts.push(Part::new(SafeText::line(&format!("{mark}{about}")), look));
+            if !text.is_empty() {
+                parts.push(Part::new(SafeText::exact(text), Look::Command));
+            }
+        }
+        self.sheet.renew(Block::of(parts), revision);
+        self.sheet.reveal(at, more, size);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn comments(steps: usize) -> Comments {
+        let comment = |n: usize| Comment { title: format!("T{n}"), editor: Editor::default() };
+        Comments {
+            about: (0..=steps).map(comment).collect(),
+            chosen: 1,
+            is_writing: false,
+            typed: 0,
+            sheet: Sheet::default(),
+        }
+    }
+
+    #[test]
+    fn a_step_is_chosen_by_the_digits_of_its_number() {
+        let mut comments = comments(120);
+        let mut chosen = |digits: &str| {
+            comments.choose(isize::MIN);
+            digits
+                .chars()
+                .filter_map(|c| c.to_digit(10))
+                .for_each(|digit| comments.choose_by_digit(digit as usize));
+            comments.chosen
+        };
+        let cases = [("7", 7), ("12", 12), ("120", 120), ("121", 1), ("999", 9), ("0", 0), ("05", 5)];
+        for (digits, expected) in cases {
+            assert_eq!(chosen(digits), expected, "{digits}");
+        }
+        let mut few = self::comments(2);
+        few.choose_by_digit(9);
+        assert_eq!(few.chosen, 1, "there is no step 9");
+    }
+}

@@ -1,0 +1,105 @@
+//! The text of a request for the execution of a plan: the plan behind a rule, then the supervisor's own account of it.
+
+use ipc::approval::PlanApprovalParams;
+use ipc::path::WirePath;
+use ipc::plan::{OnFailure, PlanStep};
+use ipc::rights::Network;
+
+use super::content::{fact, named, places};
+use crate::model::{Look, Part};
+use crate::plan::styled;
+use crate::text::SafeText;
+
+/// The plan, every byte of it.
+pub(super) fn text(params: &PlanApprovalParams) -> Vec<Part> {
+    let heading = Part::new(SafeText::line("the plan, every byte of it:"), Look::Heading);
+    std::iter::once(heading).chain(styled(&params.markdown)).collect()
+}
+
+/// The supervisor's account: the steps as it read them, and the access of their execution, with absolute paths.
+pub(super) fn facts(params: &PlanApprovalParams, project: &WirePath) -> Vec<Part> {
+    let heading = Part::new(SafeText::line("access of its execution, by the supervisor:"), Look::Heading);
+    let mut parts = vec![heading];
+    parts.extend(listed("may", written(params, project)));
+    parts.push(fact("network", &network(params)));
+    parts.extend(listed("steps", steps(params)));
+    parts.push(fact("failure", failure(params.plan.on_failure.unwrap_or_default())));
+    parts.push(fact("lasts", "as long as the plan is executed; it asks nobody"));
+    parts
+}
+
+/// Lines of which the first has a name.
+fn listed(name: &'static str, lines: Vec<Vec<u8>>) -> impl Iterator<Item = Part> {
+    let names = std::iter::once(name).chain(std::iter::repeat(""));
+    names.zip(lines).map(|(name, line)| named(name, &line))
+}
+
+/// The marker stands before the path: no path can spell it away.
+fn written(params: &PlanApprovalParams, project: &WirePath) -> Vec<Vec<u8>> {
+    let write = &params.rights.write;
+    if write.is_empty() {
+        return vec![b"write nothing but its own temp directory".to_vec()];
+    }
+    let line = |path: &WirePath| {
+        let is_inside = path.as_path().starts_with(project.as_path());
+        let words: &[u8] = if is_inside { b"write " } else { b"write BEYOND THE PROJECT " };
+        [words, path.as_bytes()].concat()
+    };
+    write.iter().map(line).collect()
+}
+
+fn network(params: &PlanApprovalParams) -> String {
+    match (params.rights.net, params.network_refused) {
+        (Network::On, _) => places("on", params.rights.reach),
+        (Network::Off, false) => "off".to_owned(),
+        (Network::Off, true) => "off: the plan asks for it, and this session does not have it".to_owned(),
+    }
+}
+
+fn steps(params: &PlanApprovalParams) -> Vec<Vec<u8>> {
+    let line = |(number, step): (u32, &PlanStep)| {
+        let kept = if params.finished.contains(&number) { "finished before and kept: " } else { "" };
+        let counts = match (step.files.len(), step.acceptance.len()) {
+            (0, 0) => String::new(),
+            (files, 0) => format!("({}) ", counted(files, "file")),
+            (0, conditions) => format!("({}) ", counted(conditions, "condition")),
+            (files, conditions) => {
+                format!("({}, {}) ", counted(files, "file"), counted(conditions, "condition"))
+            }
+        };
+        format!("{number} {kept}{counts}{}", step.title).into_bytes()
+    };
+    (1..).zip(&params.plan.steps).map(line).collect()
+}
+
+fn counted(count: usize, unit: &str) -> String {
+    format!("{count} {unit}{}", if count == 1 { "" } else { "s" })
+}
+
+const fn failure(on_failure: OnFailure) -> &'static str {
+    match on_failure {
+        OnFailure::Stop => "a failed step ends the execution",
+        OnFailure::Retry => "a failed step is tried again, a few times at most",
+        OnFailure::Replan => "a failed step leads back to the planner, and to another approval",
+    }
+}
+
+/// Every acceptance command, whole, below the number of its step. No title stands there: it could look like a fact.
+pub(super) fn commands(params: &PlanApprovalParams) -> Vec<Part> {
+    let heading = |text: &str| Part::new(SafeText::line(text), Look::Heading);
+    let words = match (params.plan.commands().next(), params.confirms_commands) {
+        (None, _) => return vec![heading("will run without asking: no acceptance command")],
+        (Some(_), true) => "will run, each after a question:",
+        (Some(_), false) => "will run without asking:",
+    };
+    let mut parts = vec![heading(words)];
+    let mut last = 0;
+    for (step, command) in params.plan.commands() {
+        if step != last {
+            parts.push(heading(&format!("step {step}")));
+        }
+        last = step;
+        parts.push(Part::new(SafeText::exact(command), Look::Command));
+    }
+    parts
+}

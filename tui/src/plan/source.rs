@@ -1,0 +1,101 @@
+//! The text of a plan, every byte of it, with looks by its Markdown.
+//!
+//! An approval is bound to the bytes, and the agent that executes the plan reads them all: comments, link targets and sections
+//! that mean nothing are shown as they are written. A line gets its look alone: nothing is left out, moved or renumbered.
+
+use crate::model::{Look, Part};
+use crate::text::SafeText;
+
+/// The text behind a rule, with its lines in their order.
+pub(crate) fn styled(markdown: &str) -> Vec<Part> {
+    let mut parts: Vec<(Look, String)> = Vec::new();
+    let mut fence = None;
+    for line in markdown.split_inclusive('\n') {
+        let look = look_of(line, &mut fence);
+        match parts.last_mut() {
+            Some((last, text)) if *last == look => text.push_str(line),
+            _ => parts.push((look, line.to_owned())),
+        }
+    }
+    parts.into_iter().map(|(look, text)| Part::new(SafeText::exact(&text), look)).collect()
+}
+
+/// A fence that is open: its character, and how many of them there are.
+type Fence = (char, usize);
+
+fn look_of(line: &str, fence: &mut Option<Fence>) -> Look {
+    let text = line.trim();
+    let (mark, length) = run(text);
+    let is_fence = matches!(mark, '`' | '~') && length >= 3;
+    if let Some(open) = *fence {
+        // A fence is closed by as many of its characters with nothing after them (CommonMark, section 4.5).
+        if is_fence && mark == open.0 && length >= open.1 && text.chars().all(|c| c == mark) {
+            *fence = None;
+        }
+        return Look::PlanCode;
+    }
+    if is_fence {
+        *fence = Some((mark, length));
+        return Look::PlanCode;
+    }
+    let after = text.get(length * mark.len_utf8()..).unwrap_or_default();
+    if mark == '#' && length <= 6 && (after.is_empty() || after.starts_with(' ')) {
+        Look::PlanHeading
+    } else if is_item(text) {
+        Look::PlanItem
+    } else {
+        Look::PlanText
+    }
+}
+
+/// The first character, and how many of it come one after the other.
+fn run(text: &str) -> (char, usize) {
+    let first = text.chars().next().unwrap_or(' ');
+    (first, text.chars().take_while(|c| *c == first).count())
+}
+
+fn is_item(text: &str) -> bool {
+    let digits = text.chars().take_while(char::is_ascii_digit).count();
+    let numbered = text.get(digits..).filter(|_| digits > 0);
+    ["- ", "* ", "+ "].iter().any(|mark| text.starts_with(mark))
+        || numbered.is_some_and(|rest| rest.starts_with(". ") || rest.starts_with(") "))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn looks(markdown: &str) -> Vec<(Look, String)> {
+        styled(markdown).iter().map(|part| (part.look(), part.text().as_str().to_owned())).collect()
+    }
+
+    #[test]
+    fn each_kind_of_line_has_its_look() {
+        let text =
+            "# Title\nWords\nmore\n\n- one\n2. two\n\n```sh\n# no heading\n~~~\n```\n#none\n####### none\n";
+        let text = looks(text);
+        let text: Vec<_> = text.iter().map(|(look, text)| (*look, text.as_str())).collect();
+        assert_eq!(
+            text,
+            [
+                (Look::PlanHeading, "# Title\n"),
+                (Look::PlanText, "Words\nmore\n\n"),
+                (Look::PlanItem, "- one\n2. two\n"),
+                (Look::PlanText, "\n"),
+                (Look::PlanCode, "```sh\n# no heading\n~~~\n```\n"),
+                (Look::PlanText, "#none\n####### none\n"),
+            ]
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_of_a_text_is_left_out(text in "([#`~> \t0-9.*-]|[a-z]|\n|\r|\u{202e}|漢){0,80}") {
+            let shown: String = looks(&text).into_iter().map(|(_, text)| text).collect();
+            let alone: String = text.split_inclusive('\n').map(|line| SafeText::exact(line).as_str().to_owned()).collect();
+            prop_assert_eq!(shown, alone);
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! A step of a plan: its status, and the line about it.
+
+use std::time::Duration;
+
+use ipc::event::{AcceptanceOutcome, PlanStepStatus, StepAccount};
+use ipc::plan::StepStatus;
+
+use crate::moment::Moment;
+
+/// A step of a plan.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Step {
+    title: String,
+    /// How many commands have to pass.
+    commands: usize,
+    pub status: StepStatus,
+    /// The moment at which it began, while it runs.
+    began: Option<Moment>,
+    /// The time that it took, once it is over.
+    lasted: Option<Duration>,
+    /// How many commands passed, where they were run.
+    passed: Option<usize>,
+    /// The last word on it.
+    pub note: Option<String>,
+}
+
+/// The line about a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StepLine {
+    pub status: StepStatus,
+    pub text: String,
+}
+
+impl Step {
+    /// A step that nothing was done for.
+    pub(crate) fn new(title: &str, commands: usize) -> Self {
+        Self { title: title.to_owned(), commands, ..Self::default() }
+    }
+
+    /// The status changes.
+    pub(crate) fn changed(&mut self, now: Moment, change: &PlanStepStatus) {
+        let began = self.began.take();
+        if change.to == StepStatus::InProgress {
+            self.began = Some(began.unwrap_or(now));
+            self.passed = None;
+        } else {
+            self.lasted = began.map(|began| now.since(began)).or(self.lasted);
+        }
+        self.status = change.to;
+        self.title.clone_from(&change.title);
+        self.note.clone_from(&change.note);
+        self.ran(&change.acceptance);
+    }
+
+    /// The agent that executes the plan is over.
+    pub(crate) fn accounted(&mut self, now: Moment, account: &StepAccount) {
+        self.lasted = self.began.take().map(|began| now.since(began)).or(self.lasted);
+        self.status = account.status;
+        self.title.clone_from(&account.title);
+        self.note.clone_from(&account.note);
+        self.ran(&account.acceptance);
+    }
+
+    fn ran(&mut self, outcomes: &[AcceptanceOutcome]) {
+        if !outcomes.is_empty() {
+            self.passed = Some(outcomes.iter().filter(|one| one.passed).count());
+            self.commands = self.commands.max(outcomes.len());
+        }
+    }
+
+    pub(crate) const fn runs(&self) -> bool {
+        self.began.is_some()
+    }
+
+    /// `✓ 2 completed 12 s · 2/3 passed · Fix the parser`: what may be cut comes last.
+    pub(crate) fn line(&self, number: u32, now: Moment) -> StepLine {
+        let (mark, word) = match self.status {
+            StepStatus::Pending => ("·", "pending"),
+            StepStatus::InProgress => ("▸", "running"),
+            StepStatus::Completed => ("✓", "completed"),
+            StepStatus::Failed => ("✗", "failed"),
+            StepStatus::Skipped => ("-", "skipped"),
+        };
+        let time = self.began.map(|began| now.since(began)).or(self.lasted);
+        let time = time.map(|time| format!(" {} s", time.as_secs())).unwrap_or_default();
+        let passed = self.passed.map(|passed| format!(" · {passed}/{} passed", self.commands));
+        let text = format!("{mark} {number} {word}{time}{} · {}", passed.unwrap_or_default(), self.title);
+        StepLine { status: self.status, text }
+    }
+}

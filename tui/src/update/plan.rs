@@ -1,0 +1,119 @@
+//! The view of a plan, `:plan` and `:edit-plan`.
+
+use ipc::approval::ServerRequest;
+use ipc::event::Activity;
+use ipc::frontend::UserActionKind;
+use ipc::id::{AgentId, ApprovalId};
+
+use crate::card::{Asked, Card};
+use crate::commands::Command;
+use crate::message::Action;
+use crate::model::{Areas, Block, Look, Mode, Model, Part, plan_rows};
+use crate::plan::{Progress, styled};
+use crate::text::SafeText;
+
+/// Starts a planner, or shows the plan.
+pub(super) fn command(model: &mut Model, text: Option<&str>, actions: &mut Vec<Action>) {
+    match text {
+        None if model.plans.current().is_some() => open(model),
+        _ if model.over => model.say(Look::Error, "the session is over; :q leaves"),
+        _ if model.start.activity == Activity::Plan => {
+            model.say(Look::Error, "this agent is a planner itself: type a message that says what to plan");
+        }
+        None => {
+            let usage = ":plan TEXT: an agent beside this one makes a plan and changes nothing";
+            model.say(Look::Notice, usage);
+        }
+        Some(text) => {
+            let kind = UserActionKind::Plan { text: text.to_owned() };
+            actions.push(Action::User(AgentId::root(), kind));
+        }
+    }
+}
+
+/// Hands the plan that waits to an editor.
+pub(super) fn edit(model: &mut Model, actions: &mut Vec<Action>) {
+    let action = model.cards.iter().find_map(|Card { asked: Asked { agent, id }, request, .. }| {
+        let ServerRequest::PlanApproval(params) = &**request else { return None };
+        let (agent, id, markdown) = (agent.clone(), *id, params.markdown.clone());
+        Some(Action::EditPlan { agent, id, markdown })
+    });
+    match action {
+        Some(action) => actions.push(action),
+        None => model.say(Look::Notice, "no plan waits for your approval"),
+    }
+}
+
+/// The editor is done.
+pub(super) fn edited(
+    model: &mut Model,
+    asked: Asked,
+    edited: Result<Option<String>, String>,
+    actions: &mut Vec<Action>,
+) -> bool {
+    let waits = model.cards.iter().any(|card| card.asked == asked);
+    match edited {
+        Err(why) => model.say(Look::Error, &why),
+        Ok(None) => model.say(Look::Notice, "the plan is as it was"),
+        Ok(Some(_)) if !waits => {
+            model.say(Look::Error, "the edit is not used: the plan no longer waits for your approval");
+        }
+        Ok(Some(markdown)) => {
+            let Asked { agent, id } = asked;
+            actions.push(Action::User(agent, edit_of(id, markdown)));
+        }
+    }
+    true
+}
+
+const fn edit_of(id: ApprovalId, markdown: String) -> UserActionKind {
+    UserActionKind::EditPlan { id, markdown }
+}
+
+/// Shows the plan instead of the transcript.
+fn open(model: &mut Model) {
+    model.mode = Mode::Plan;
+    model.plan_sheet = crate::card::Sheet::default();
+    lay(model);
+}
+
+/// Lays the view anew, where it shows: statuses and times change.
+pub(super) fn lay(model: &mut Model) {
+    if model.mode != Mode::Plan {
+        return;
+    }
+    let revision = model.next_revision();
+    if let Some(plan) = model.plans.current() {
+        model.plan_sheet.renew(block(plan, model.now), revision);
+    }
+}
+
+fn block(plan: &Progress, now: crate::Moment) -> Block {
+    let part = |text: &str, look| Part::new(SafeText::line(text), look);
+    let mut parts = vec![part(&format!("plan: {} · {}", plan.title, plan.state()), Look::Heading)];
+    for (line, note) in plan.lines(now).iter().zip(plan.notes()) {
+        parts.push(part(&line.text, Look::of_step(line.status)));
+        parts.extend(note.map(|note| Part::new(SafeText::exact(note), Look::Claim)));
+    }
+    parts.push(part(&format!("its text, {}:", plan.path), Look::Heading));
+    parts.extend(styled(&plan.markdown));
+    Block::of(parts)
+}
+
+/// A key while the plan shows.
+pub(super) fn read(model: &mut Model, command: Command, actions: &mut Vec<Action>) {
+    let area = Areas::now(model).transcript;
+    let size = (area.width, plan_rows(area.height));
+    let page = isize::try_from(size.1.saturating_sub(1).max(1)).unwrap_or(1);
+    let rows = match command {
+        Command::LineUp => -1,
+        Command::LineDown => 1,
+        Command::PageUp => -page,
+        Command::PageDown => page,
+        Command::Top => isize::MIN,
+        Command::Bottom => isize::MAX,
+        Command::Repaint => return actions.push(Action::Repaint),
+        _ => return model.mode = Mode::Normal,
+    };
+    model.plan_sheet.scroll(rows, size);
+}

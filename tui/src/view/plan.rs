@@ -1,0 +1,72 @@
+//! A plan: its view instead of the transcript, and its steps below the list of agents.
+
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+use super::pane::Pane;
+use super::rows;
+use super::theme::Theme;
+use crate::commands::{Command, KeyMode};
+use crate::model::{Look, Model, Unfolded, plan_rows};
+use crate::plan::Progress;
+use crate::text::{Clusters, SafeText};
+
+/// The column where the lines begin: before them stands the border.
+const TEXT: u16 = 2;
+
+/// Draws the view; its last row tells the keys.
+pub(super) fn view(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
+    let sheet = &model.plan_sheet;
+    let rows = plan_rows(pane.height());
+    let top = sheet.top(pane.width(), rows);
+    for y in 0..rows {
+        if let Some(row) = sheet.block.row(top + usize::from(y), pane.width(), Unfolded::default()) {
+            rows::draw(pane, y, (&sheet.block, row), &model.start.keymap, (theme, Style::new()));
+        }
+    }
+    let below = sheet.rows(pane.width()).saturating_sub(top + usize::from(rows));
+    let key = |command| model.start.keymap.hint(KeyMode::Plan, command);
+    let [close, down, up] = [Command::ClosePlan, Command::LineDown, Command::LineUp].map(key);
+    let more = match below {
+        0 => String::new(),
+        1 => "  1 more line".to_owned(),
+        below => format!("  {below} more lines"),
+    };
+    let keys = format!("{close} close  {down}/{up} scroll{more}");
+    pane.put(0, rows, SafeText::line(&keys).all(), theme.dim());
+}
+
+/// The rows of the agents and those of the steps, beside the transcript. Of many agents and many steps each has half.
+pub(super) fn split(model: &Model, area: Rect) -> (Rect, Option<Rect>) {
+    let plan = model.plans.beside().filter(|_| model.tree_columns(model.size.0).is_some());
+    let Some(plan) = plan else { return (area, None) };
+    let rows = |lines: usize| u16::try_from(lines + 1).unwrap_or(u16::MAX);
+    let keys = u16::from(model.walks_tree());
+    let agents = rows(model.tree_lines().len()).saturating_add(keys).min(area.height.div_ceil(2));
+    let steps = rows(plan.lines(model.now).len()).min(area.height - agents);
+    let agents = Rect { height: area.height - steps, ..area };
+    (agents, Some(Rect { y: area.y + agents.height, height: steps, ..area }))
+}
+
+/// Draws the steps: of many, those around the one that runs.
+pub(super) fn steps(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
+    let Some(plan) = model.plans.beside() else { return };
+    pane.clear(Style::new());
+    (0..pane.height()).for_each(|y| _ = pane.put(0, y, "│", theme.dim()));
+    pane.put(TEXT, 0, SafeText::line(&format!("plan · {}", plan.state())).all(), theme.strong());
+    let lines = plan.lines(model.now);
+    let room = usize::from(pane.height().saturating_sub(1));
+    for (y, line) in (1..pane.height()).zip(lines.iter().skip(first(plan, lines.len(), room))) {
+        let style = theme.row(Look::of_step(line.status));
+        let text = SafeText::line(&line.text);
+        pane.put(TEXT, y, text.all(), style);
+        let columns: usize = Clusters::new(text.as_str(), 0).map(|cluster| cluster.columns).sum();
+        if columns > usize::from(pane.width().saturating_sub(TEXT)) {
+            pane.put(pane.width().saturating_sub(1), y, "…", style);
+        }
+    }
+}
+
+fn first(plan: &Progress, lines: usize, room: usize) -> usize {
+    plan.at().saturating_sub(room / 2).min(lines.saturating_sub(room))
+}
