@@ -16,7 +16,7 @@ use crate::core::{Approver, PLAN_FILE, Planning, RunLimits};
 use crate::driver::ToolServer;
 use crate::gate::{ApprovalMode, Standing};
 use crate::place::Setup;
-use crate::plans::Store;
+use crate::plans::{PlanId, Store};
 use crate::prompt::Part;
 use crate::tools::ServedCall;
 
@@ -87,7 +87,7 @@ pub(super) struct PlanFiles {
     project: WirePath,
     conversation: ConversationId,
     /// The plan that each planner has written last.
-    written: Arc<Mutex<HashMap<AgentId, String>>>,
+    written: Arc<Mutex<HashMap<AgentId, PlanId>>>,
 }
 
 impl PlanFiles {
@@ -116,7 +116,7 @@ impl ToolServer for PlanFiles {
             let mut written = written.lock().unwrap_or_else(PoisonError::into_inner);
             let stored = match written.get(&agent) {
                 Some(id) => store.write(id, &call.json),
-                None => store.create(&project, Some(&conversation), &call.json),
+                None => store.create(project.as_path(), Some(conversation), &call.json),
             };
             let stored = stored.map_err(|error| error.to_string())?;
             written.insert(agent, stored.id);

@@ -7,6 +7,7 @@ use ipc::id::{AgentId, ApprovalId};
 use tokio::task::spawn_blocking;
 use tui::Msg;
 
+use super::editor::edit;
 use super::ui::Ui;
 use crate::signals::Change;
 use crate::tty::stop_job;
@@ -50,10 +51,4 @@ impl Ui {
             }
         }
     }
-}
-
-/// Runs the person's editor on a guarded copy of a text; it has the terminal.
-fn edit(_markdown: &str) -> Edited {
-    // The guarded copy and the editor are those of `bailiwick plan edit`.
-    Err("cannot edit the plan: no editor can be started from here yet".to_owned())
 }

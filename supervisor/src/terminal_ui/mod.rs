@@ -5,6 +5,7 @@
 //! loop ([`ui`]).
 
 mod editing;
+mod editor;
 mod frames;
 mod input;
 mod keys;
