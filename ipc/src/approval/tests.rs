@@ -4,6 +4,7 @@ use super::*;
 use crate::event::Recorded;
 use crate::id::{AgentId, ApprovalId, CallId, GrantId};
 use crate::path::WirePath;
+use crate::plan::{Acceptance, Plan, PlanStep};
 use crate::rights::{Execution, Grant, NamedRoot, Network, Reach, Rights, RightsSummary};
 use crate::tool::Access;
 
@@ -117,6 +118,31 @@ fn agent() -> AgentRightsApprovalParams {
     }
 }
 
+fn plan() -> PlanApprovalParams {
+    let AgentRightsApprovalParams { rights, grant, .. } = agent();
+    let step = PlanStep {
+        title: "One".to_owned(),
+        acceptance: vec![Acceptance::Command("make".to_owned())],
+        ..PlanStep::default()
+    };
+    PlanApprovalParams {
+        conversation_id: "s".into(),
+        agent: AgentId::root(),
+        call_id: CallId(7),
+        path: "/s/p.md".into(),
+        markdown: "# P\n".to_owned(),
+        plan: Plan { title: "P".to_owned(), steps: vec![step], ..Plan::default() },
+        finished: vec![],
+        rights,
+        grant,
+        network_refused: true,
+        confirms_commands: false,
+        digest: "ab".to_owned(),
+        timeout_ms: 1000,
+        reason: None,
+    }
+}
+
 fn golden(request: ServerRequest, json: &str) {
     assert_eq!(serde_json::to_string(&request).unwrap(), json);
     assert_eq!(serde_json::from_str::<ServerRequest>(json).unwrap(), request);
@@ -216,6 +242,23 @@ fn a_request_for_the_rights_of_a_sub_agent_has_its_shape() {
 }
 
 #[test]
+fn a_request_for_the_execution_of_a_plan_has_its_shape() {
+    golden(
+        ServerRequest::PlanApproval(plan()),
+        concat!(
+            r##"{"method":"planApproval","params":{"conversation_id":"s","agent":"1","call_id":7,"##,
+            r##""path":"/s/p.md","markdown":"# P\n","plan":{"title":"P","steps":[{"title":"One","##,
+            r##""acceptance":[{"type":"command","text":"make"}]}]},"##,
+            r##""rights":{"read":["/"],"hidden":[],"write":["/p/src","/t"],"protected":[],"net":"on","##,
+            r##""reach":{"host":false,"lan":false,"link_local":false,"metadata":false},"exec":"allowed","##,
+            r##""limits":{"timeout_ms":600000,"output_bytes":65536}},"##,
+            r##""grant":{"write":["/p/src"],"net":"on","reach":{"host":false,"lan":false,"link_local":false,"metadata":false}},"##,
+            r##""network_refused":true,"digest":"ab","timeout_ms":1000}}"##
+        ),
+    );
+}
+
+#[test]
 fn the_session_is_required_and_nothing_unknown_passes() {
     for request in [
         ServerRequest::ApplyPatchApproval(patch()),
@@ -223,6 +266,7 @@ fn the_session_is_required_and_nothing_unknown_passes() {
         ServerRequest::NetworkApproval(network()),
         ServerRequest::ExternalToolApproval(external()),
         ServerRequest::AgentRightsApproval(agent()),
+        ServerRequest::PlanApproval(plan()),
     ] {
         let json = serde_json::to_string(&request).unwrap();
         let nameless = json.replace(r#""conversation_id":"s","#, "");
@@ -242,6 +286,7 @@ fn each_kind_has_a_request_a_response_and_an_operation_of_its_own() {
         ServerRequest::NetworkApproval(network()),
         ServerRequest::ExternalToolApproval(external()),
         ServerRequest::AgentRightsApproval(agent()),
+        ServerRequest::PlanApproval(plan()),
     ];
     assert!(requests.iter().map(ServerRequest::kind).eq(AskKind::ALL.iter().copied()));
     assert!(requests.iter().map(ServerRequest::method).eq(SERVER_METHODS.iter().copied()));
@@ -251,8 +296,14 @@ fn each_kind_has_a_request_a_response_and_an_operation_of_its_own() {
         format!("{:?}", answer.into_op(ApprovalId(3)).unwrap())
     });
     let fields = r#" { id: ApprovalId(3), decision: Abort, digest: Some("ab") }"#;
-    let names =
-        ["PatchApproval", "ExecApproval", "NetworkApproval", "ExternalToolApproval", "AgentRightsApproval"];
+    let names = [
+        "PatchApproval",
+        "ExecApproval",
+        "NetworkApproval",
+        "ExternalToolApproval",
+        "AgentRightsApproval",
+        "PlanApproval",
+    ];
     assert_eq!(operations, names.map(|name| format!("{name}{fields}")));
     let failed = ApprovalAnswer::Failed { cause: "none".to_owned() };
     assert_eq!(failed.into_op(ApprovalId(3)), Err("none".to_owned()));

@@ -249,10 +249,7 @@ mod tests {
 
     #[test]
     fn what_is_not_built_is_a_usage_error() {
-        for line in
-            [&["bailiwick", "exec", "--resume", "x"][..], &["bailiwick", "exec", "--activity", "plan", "x"]]
-        {
-            assert_eq!(Cli::try_parse_from(line).unwrap_err().exit_code(), 2, "{line:?}");
-        }
+        let line = ["bailiwick", "exec", "--resume", "x"];
+        assert_eq!(Cli::try_parse_from(line).unwrap_err().exit_code(), 2);
     }
 }

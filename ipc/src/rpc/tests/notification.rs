@@ -142,11 +142,19 @@ fn agents() -> Vec<Sample> {
         json!({"input": 1, "cache_creation": 0, "cache_creation_1h": 0, "cache_read": 0, "output": 1});
     let spawned = json!({"agent": "1.1", "call": 1, "task": "t", "model": "m", "write": [], "net": "off",
         "reach": reach, "rights_digest": "a"});
+    let plan = json!({"call": 1, "path": "/s/p.md", "digest": "d", "author": "planner", "markdown": "m",
+        "plan": {"title": "t", "steps": [{"title": "s"}]}});
+    let approved = json!({"path": "/s/p.md", "digest": "d", "write": ["/p"], "net": "off", "reach": reach,
+        "by": "user"});
+    let step = json!({"step": 1, "title": "s", "from": "pending", "to": "completed"});
     let ended = json!({"agent": "1.1", "call": 1, "status": "done", "denials": 0, "steps": 1, "usage": usage,
         "duration_ms": 1, "text": "x"});
     vec![
         ("sub_agent_spawned", spawned, json!({"max_steps": 3})),
         ("sub_agent_result", ended, json!({"message": "m", "files": ["a"]})),
+        ("plan_created", plan, json!({})),
+        ("plan_approved", approved, json!({"call": 1, "markdown": "m"})),
+        ("plan_step_status", step, json!({"note": "n", "files": ["a"]})),
         ("write_turn_awaited", json!({"call": 1, "holders": ["1.1"]}), json!({})),
         ("write_turn_taken", json!({"call": 1, "waited_ms": 20}), json!({})),
         ("model_changed", json!({"from": "a", "to": "b", "new_context": true}), json!({})),

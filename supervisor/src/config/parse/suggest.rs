@@ -22,7 +22,9 @@ pub(super) fn nearest(prefix: &str, name: &str) -> Option<&'static str> {
     }
     let likeness = |known: &str| strsim::jaro_winkler(last(known), name);
     let here = all.into_iter().filter(|known| known.starts_with(prefix));
-    here.filter(|known| likeness(known) >= LIKE).max_by(|a, b| likeness(a).total_cmp(&likeness(b)))
+    // Of those that are as near, the one that lies in no table, or in the shortest.
+    let order = |a: &&str, b: &&str| likeness(a).total_cmp(&likeness(b)).then(b.len().cmp(&a.len()));
+    here.filter(|known| likeness(known) >= LIKE).max_by(order)
 }
 
 /// The name without its table.
