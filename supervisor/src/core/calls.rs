@@ -72,6 +72,13 @@ pub(super) enum Open {
     Accepting(StepUpdate),
 }
 
+/// A claim about a step, all of whose acceptance commands have a result.
+pub(super) struct MadeUp {
+    pub(super) call: CallId,
+    pub(super) update: StepUpdate,
+    pub(super) results: Vec<(CallId, CallResult)>,
+}
+
 /// A call that somebody is asked about.
 #[derive(Clone, Debug)]
 pub(super) struct Asking {
@@ -151,8 +158,8 @@ impl Calls {
         self.slots.push(Slot { call, tool_use, state, progress: None, remark: None, within, duration_ms: 0 });
     }
 
-    /// The open call that is made of others, if they are all closed: its id, and their results.
-    pub(super) fn made_up(&self) -> Option<(CallId, StepUpdate, Vec<(CallId, CallResult)>)> {
+    /// The open call that is made of others, if they are all closed.
+    pub(super) fn made_up(&self) -> Option<MadeUp> {
         let made = |slot: &Slot| match &slot.state {
             State::Open(Open::Accepting(update)) => Some((slot.call, update.clone())),
             _ => None,
@@ -163,7 +170,7 @@ impl Calls {
             State::Closed(result) => Some((slot.call, result.clone())),
             State::Waiting | State::Open(_) | State::Asking(_) => None,
         });
-        Some((whole, update, results.collect::<Option<_>>()?))
+        Some(MadeUp { call: whole, update, results: results.collect::<Option<_>>()? })
     }
 
     /// The call that begins next. None begins while one is with a person, or is carried out as approved.

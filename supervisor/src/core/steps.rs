@@ -13,7 +13,7 @@ use ipc::tool::CommandExit;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::calls::{CallResult, Open};
+use super::calls::{CallResult, MadeUp, Open};
 use super::plan::Planning;
 use super::reply::ToolUse;
 use super::{Agent, EndReason};
@@ -183,7 +183,7 @@ impl Agent {
 
     /// When all acceptance commands of a step have a result, so has the claim; true if that is so now.
     pub(super) fn conclude_step(&mut self) -> bool {
-        let Some((call, update, results)) = self.calls.made_up() else { return false };
+        let Some(MadeUp { call, update, results }) = self.calls.made_up() else { return false };
         let outcomes: Vec<_> =
             results.iter().filter_map(|(part, result)| self.outcome(*part, result)).collect();
         let Some(failed) = outcomes.iter().find(|one| !one.passed) else {

@@ -24,8 +24,7 @@ pub(super) fn nearest(prefix: &str, name: &str) -> Option<&'static str> {
     let here = all.into_iter().filter(|known| known.starts_with(prefix));
     let in_table = |known: &str| known.contains('.');
     // Of those that are as near, one that lies in no table.
-    let order =
-        |a: &&str, b: &&str| likeness(a).total_cmp(&likeness(b)).then(in_table(b).cmp(&in_table(a)));
+    let order = |a: &&str, b: &&str| likeness(a).total_cmp(&likeness(b)).then(in_table(b).cmp(&in_table(a)));
     here.filter(|known| likeness(known) >= LIKE).max_by(order)
 }
 

@@ -6,8 +6,8 @@ use ipc::rights::{Network, Rights};
 use super::{auto, deny, online};
 use crate::gate::Standing;
 
-fn asked(write: &[&str], network: bool) -> Option<PlanRights> {
-    Some(PlanRights { write: write.iter().map(|path| (*path).to_owned()).collect(), network })
+fn asked(write: &[&str], network: bool) -> PlanRights {
+    PlanRights { write: write.iter().map(|path| (*path).to_owned()).collect(), network }
 }
 
 fn planner() -> Rights {
@@ -15,8 +15,11 @@ fn planner() -> Rights {
 }
 
 /// The write roots, the network and whether it was refused; or why there are no rights.
-fn judged(standing: &Standing, asked: Option<PlanRights>) -> Result<(Vec<String>, Network, bool), String> {
-    let (child, refused) = standing.judge_plan(asked.as_ref(), &planner()).map_err(|error| error.0)?;
+fn judged(
+    standing: &Standing,
+    asked: impl Into<Option<PlanRights>>,
+) -> Result<(Vec<String>, Network, bool), String> {
+    let (child, refused) = standing.judge_plan(asked.into().as_ref(), &planner()).map_err(|error| error.0)?;
     assert_eq!(child.grant.write, child.rights.write, "all of it is beyond the planner's rights");
     assert_eq!(child.grant.net, child.rights.net);
     let write = child.rights.write.iter().map(ToString::to_string).collect();
@@ -39,9 +42,9 @@ fn the_caches_go_only_to_an_execution_that_writes_the_project_with_the_sessions_
     let caches = |standing: Standing| Standing { caches: Some("/c".into()), ..standing };
     let has = |standing: &Standing, rights| judged(standing, rights).unwrap().0.contains(&"/c".to_owned());
     assert!(has(&caches(auto()), None));
-    assert!(!has(&caches(auto()), asked(&["src"], false)));
+    assert!(!has(&caches(auto()), Some(asked(&["src"], false))));
     assert!(!has(&caches(online(auto())), None));
-    assert!(has(&caches(online(auto())), asked(&[], true)));
+    assert!(has(&caches(online(auto())), Some(asked(&[], true))));
 }
 
 #[test]
@@ -93,5 +96,5 @@ fn the_flags_of_a_run_approve_no_more_than_they_allow() {
         beyond(&deny(), None).as_deref(),
         Some("writing /home/me/p (--mode auto or --write allows it)")
     );
-    assert_eq!(beyond(&online(auto()), asked(&[], true).as_ref()), None);
+    assert_eq!(beyond(&online(auto()), Some(&asked(&[], true))), None);
 }

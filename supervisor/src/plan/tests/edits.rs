@@ -37,8 +37,7 @@ fn after(change: impl Fn(&mut Plan)) -> String {
     similar::TextDiff::from_lines(TEXT, edited.source())
         .iter_all_changes()
         .filter(|change| change.tag() != similar::ChangeTag::Equal)
-        .map(|change| format!("{}{}", change.tag(), change.value()))
-        .collect()
+        .fold(String::new(), |all, change| all + &change.tag().to_string() + change.value())
 }
 
 fn step(title: &str) -> PlanStep {
@@ -47,7 +46,8 @@ fn step(title: &str) -> PlanStep {
 
 #[test]
 fn only_what_differs_is_written_anew() {
-    let changes: [(&str, fn(&mut Plan)); 11] = [
+    type Change = (&'static str, fn(&mut Plan));
+    let changes: [Change; 11] = [
         ("nothing", |_| ()),
         ("title", |plan| plan.title = "New".into()),
         ("context", |plan| plan.context = "Why.".into()),

@@ -3,6 +3,7 @@ use ipc::plan::{Acceptance, Plan, PlanRights, PlanStep};
 use super::super::{Document, validate};
 use super::{fault, with_step};
 
+#[expect(clippy::too_many_lines, reason = "a table of texts and their errors")]
 #[test]
 fn every_error_names_its_line_and_what_was_expected() {
     let head = "# T\n";
