@@ -19,7 +19,7 @@ mod script;
 use std::path::PathBuf;
 
 use ipc::confinement::Tier;
-use tests::{User, World, tier};
+use tests::{Finished, User, World, tier};
 
 use self::normal::Normal;
 use self::script::{FrontEnd, Script};
@@ -39,6 +39,9 @@ fn replay(name: &str) {
         FrontEnd::Serve { options, steps } => front_end::serve(&world, &server, options, steps),
     };
     assert_eq!(server.remaining(), 0, "replies that nobody asked for: {}\n{}", done.stdout, done.stderr);
+    if name.starts_with("plan") {
+        agrees(&world);
+    }
     let normal = Normal::of(&world);
     if matches!(script.front_end, FrontEnd::Exec { .. }) {
         normal.is_streamed(&done);
@@ -50,6 +53,13 @@ fn replay(name: &str) {
     settings.set_omit_expression(true);
     settings.set_description(script.about);
     settings.bind(|| insta::assert_snapshot!(name, record));
+}
+
+/// What each agent did lies within what it was given, as far as the log can tell.
+fn agrees(world: &World) {
+    let session = world.log()[0]["session"].as_str().unwrap().to_owned();
+    let audit = Finished::of(&mut world.bailiwick(["audit", &session]));
+    assert_eq!(audit.code, 0, "{}\n{}", audit.stdout, audit.stderr);
 }
 
 macro_rules! sessions {

@@ -23,6 +23,8 @@ struct Known<'a> {
     project: Option<&'a WirePath>,
     /// The rights of each agent's worker just now.
     now: BTreeMap<&'a AgentId, Rights>,
+    /// The write roots that each sub-agent was declared to have, as the host names them.
+    declared: BTreeMap<&'a AgentId, &'a [WirePath]>,
     /// The most that each sub-agent may ever have: at first its parent's rights and its grant, then those of its first worker.
     most: BTreeMap<&'a AgentId, (Rule, Rights)>,
 }
@@ -35,6 +37,7 @@ impl<'a> Known<'a> {
                 let parent = self.now.get(&event.agent)?;
                 let most = parent.with_grant(&spawned.grant.clone().unwrap_or_default());
                 self.most.insert(&spawned.agent, (Rule::WithinParent, most));
+                self.declared.insert(&spawned.agent, &spawned.write);
             }
             EventKind::WorkerStarted(started) if started.one_shot.is_none() => {
                 return self.start_worker(&event.agent, started);
@@ -51,7 +54,12 @@ impl<'a> Known<'a> {
         if agent.is_top_level() {
             return None;
         }
+        let caches = self.granted_caches(agent, &rights);
         let most = self.most.insert(agent, (Rule::OnlyNarrower, rights.clone()));
+        let most = most.map(|(rule, mut most)| {
+            most.write.extend(caches);
+            (rule, most.normalised())
+        });
         let (rule, most) = most.filter(|(_, most)| !most.covers(&rights))?;
         let than = if rule == Rule::WithinParent { "its parent and its grant" } else { "the worker before" };
         let text =
@@ -59,6 +67,18 @@ impl<'a> Known<'a> {
         // Later workers are held to the rights that were within bounds.
         self.most.insert(agent, (rule, most));
         Some(finding(rule, agent, text))
+    }
+}
+
+impl Known<'_> {
+    /// The caches, where an approved plan gave them: a grant has their path, and a worker's rights their name. The one declared root
+    /// that the worker's rights do not name is theirs, if it lies within the bounds.
+    fn granted_caches(&self, agent: &AgentId, rights: &Rights) -> Option<WirePath> {
+        let (_, most) = self.most.get(agent)?;
+        let declared = self.declared.get(agent)?.iter();
+        let mut unnamed = declared.filter(|root| !rights.allows_write(root));
+        let caches = unnamed.next().filter(|_| unnamed.next().is_none())?;
+        most.allows_write(caches).then(|| CACHES.into())
     }
 }
 

@@ -178,3 +178,29 @@ fn the_rights_of_a_sub_agent_only_narrow() {
     // What the user turns on reaches the agent of the top level alone.
     insta::assert_snapshot!(findings(&worker(begun(&source), "1", 2, &project)), @"");
 }
+
+#[test]
+fn the_caches_that_a_plan_was_given_are_known_by_the_declared_root() {
+    let log = |declared: &[&str], granted: &[&str], has: &Value| {
+        let spawned = json!({"write": declared, "grant": grant(granted)});
+        let log = begun(&json!(["temp"])).spawned("1.1", spawned);
+        findings(&worker(log, "1.1", 1, has))
+    };
+    let both = json!(["project", "caches", "temp"]);
+    let within = |log: String| !log.contains("WithinParent: worker");
+    assert!(within(log(&["/p", "/c"], &["/p", "/c"], &both)));
+    assert!(!within(log(&["/p", "/c"], &["/p"], &both)), "they were not granted");
+    assert!(!within(log(&["/p"], &["/p"], &both)), "they were not declared");
+}
+
+#[test]
+fn a_plan_is_granted_what_its_approval_showed() {
+    let approved = |write: &[&str], by: &str| {
+        let reach = json!({"host": false, "lan": false, "link_local": false, "metadata": false});
+        let data = json!({"call": 1, "path": "/s/p.md", "digest": "d", "write": write, "net": "off", "reach": reach, "by": by});
+        findings(&granted(Log::new().with("1", "plan_approved", data)))
+    };
+    assert_eq!(approved(&["/p"], "configuration"), "");
+    assert!(approved(&["/p/src"], "configuration").contains("ApprovedGrant"));
+    assert!(approved(&["/p"], "user").contains("ApprovedGrant"), "no request was answered");
+}
