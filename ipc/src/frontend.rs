@@ -94,7 +94,7 @@ pub enum UserActionKind {
     },
     /// Starts an agent beside the session's first that makes a plan and changes nothing.
     Plan {
-        /// What the plan is to be for.
+        /// The purpose of the plan.
         text: String,
     },
     /// Puts other bytes into the place of a plan that waits for its approval: that request is over, and another one follows.

@@ -36,7 +36,7 @@ mod opening;
 mod pictures;
 mod place;
 pub mod plan;
-pub mod plans;
+mod plans;
 pub mod policy;
 pub mod prompt;
 mod protected;

@@ -21,7 +21,7 @@ pub struct PlanCreated {
     pub path: WirePath,
     /// SHA-256 of its bytes, in hexadecimal.
     pub digest: String,
-    /// Who wrote these bytes.
+    /// The author of these bytes.
     pub author: PlanAuthor,
     /// The bytes.
     pub markdown: String,
@@ -29,7 +29,7 @@ pub struct PlanCreated {
     pub plan: Plan,
 }
 
-/// Who wrote a plan.
+/// The author of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -55,9 +55,9 @@ pub struct PlanApproved {
     pub write: Vec<WirePath>,
     /// The network of its execution.
     pub net: Network,
-    /// How far that leads, where it is on.
+    /// The neighbourhood that it leads to, where it is on.
     pub reach: Reach,
-    /// Who decided.
+    /// The one that decided.
     pub by: DecidedBy,
     /// The bytes, where no event `plan_created` of this session has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -72,14 +72,14 @@ pub struct PlanStepStatus {
     pub step: u32,
     /// Its title.
     pub title: String,
-    /// What it was.
+    /// The status before.
     pub from: StepStatus,
-    /// What it is.
+    /// The status after.
     pub to: StepStatus,
     /// A word on it: the agent's claim, or the supervisor's reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// What came of its acceptance commands, where they were run for this.
+    /// The outcomes of its acceptance commands, where they were run for this.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub acceptance: Vec<AcceptanceOutcome>,
     /// Files that changed by file tools since the step began, in order.
@@ -87,7 +87,7 @@ pub struct PlanStepStatus {
     pub files: Vec<WirePath>,
 }
 
-/// How far a step came, when the agent that executes its plan is over.
+/// The progress of a step, when the agent that executes its plan is over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StepAccount {
@@ -95,17 +95,17 @@ pub struct StepAccount {
     pub step: u32,
     /// Its title.
     pub title: String,
-    /// What it is.
+    /// The status of it.
     pub status: StepStatus,
     /// The last word on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// What came of its acceptance commands, when they were run last.
+    /// The outcomes of its acceptance commands, when they were run last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub acceptance: Vec<AcceptanceOutcome>,
 }
 
-/// What came of an acceptance command, as the supervisor saw it.
+/// The outcome of an acceptance command, as the supervisor saw it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AcceptanceOutcome {
@@ -115,7 +115,7 @@ pub struct AcceptanceOutcome {
     pub command: String,
     /// True if it ended with exit status 0.
     pub passed: bool,
-    /// How it ended, in a phrase: `exit status 1`.
+    /// The end of it, in a phrase: `exit status 1`.
     pub ended: String,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,

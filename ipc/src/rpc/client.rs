@@ -178,7 +178,7 @@ pub struct NewConversationParams {
     /// What becomes of calls that the standing rights do not cover; `ask` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<ApprovalMode>,
-    /// What the agent is there for; `execute` if absent. With `plan` it makes a plan and changes nothing; another agent executes
+    /// The purpose of the agent; `execute` if absent. With `plan` it makes a plan and changes nothing; another agent executes
     /// the plan when it is approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub activity: Option<Activity>,

@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::effect::hexadecimal;
 use crate::gate::ChildRights;
+use crate::plan;
 
 /// A plan in its file, and exactly the rights that its execution would have.
 #[derive(Clone, Debug)]
@@ -31,17 +32,17 @@ impl PlanProposal {
     /// Binds a plan to its rights; fails where they have no encoding that an answer could be bound to.
     pub(crate) fn new(
         path: WirePath,
-        (markdown, plan): (String, Plan),
+        (markdown, read): (String, Plan),
         child: ChildRights,
         finished: Vec<u32>,
     ) -> Result<Self, CodecError> {
         let digest = hexadecimal(&Sha256::digest(codec::encode(&(&markdown, &child.rights))?));
-        let plan_digest = hexadecimal(&Sha256::digest(&markdown));
+        let plan_digest = plan::digest(&markdown);
         let (network_refused, confirms_commands) = (false, false);
         Ok(Self {
             path,
             markdown,
-            plan,
+            plan: read,
             plan_digest,
             child,
             finished,

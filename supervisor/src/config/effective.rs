@@ -130,7 +130,7 @@ impl Effective {
         }
     }
 
-    /// What becomes of the rest of a plan after a failed step, where the plan does not say.
+    /// The fate of the rest of a plan after a failed step, where the plan does not say.
     pub fn on_failure(&self) -> OnFailure {
         match self.text("plan.on_failure") {
             Some("retry") => OnFailure::Retry,
@@ -139,7 +139,7 @@ impl Effective {
         }
     }
 
-    /// How often a failed step of a plan is tried again.
+    /// The number of times that a failed step of a plan is tried again.
     pub fn plan_retries(&self) -> u32 {
         self.number("plan.retries").map_or(0, |number| u32::try_from(number).unwrap_or(u32::MAX))
     }

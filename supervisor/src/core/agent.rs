@@ -176,6 +176,7 @@ impl Agent {
             Input::Served { call, outcome, duration_ms } => self.on_served(call, outcome, duration_ms),
             Input::AgentFinished { call, report } => self.on_agent_finished(call, &report),
             Input::Narrowed { rights } => self.on_narrowed(rights),
+            Input::TakenBack(change) => self.on_taken_back(&change),
             Input::OutOfBudget { request, reason, message } => {
                 self.on_out_of_budget(request, reason, message);
             }
@@ -207,7 +208,7 @@ impl Agent {
         both_ends(&self.history.said(), MOST, LONGEST)
     }
 
-    /// What it knows to make plans, if it does.
+    /// The planning that it does, if it does any.
     pub const fn planning(&self) -> Option<&Planning> {
         self.config.planning.as_ref()
     }

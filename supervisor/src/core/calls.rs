@@ -37,7 +37,7 @@ struct Slot {
     remark: Option<String>,
     /// The call that it is made for, where the model did not make it.
     within: Option<CallId>,
-    /// How long it took until it was closed.
+    /// The time that it took until it was closed, in milliseconds.
     duration_ms: u64,
 }
 
@@ -111,7 +111,7 @@ pub(super) struct CallResult {
     pub(super) explanation: Option<String>,
     /// How to get what is left out of it, if it has to be cut.
     pub(super) rest: Option<String>,
-    /// How its command ended, if it ran one to its end.
+    /// The end of its command, if it ran one to its end.
     pub(super) exit: Option<CommandExit>,
 }
 
@@ -188,7 +188,7 @@ impl Calls {
         next.filter(|_| other.is_none()).map(|slot| (slot.call, slot.tool_use.clone()))
     }
 
-    /// Whether a call that has begun is not closed, apart from one that is made of others.
+    /// True if a call that has begun is not closed, apart from one that is made of others.
     pub(super) fn any_begun(&self) -> bool {
         self.slots.iter().any(|slot| match &slot.state {
             State::Open(Open::Accepting(_)) | State::Waiting | State::Closed(_) => false,
@@ -310,7 +310,7 @@ impl Calls {
         self.slots.iter().filter(|slot| is(&slot.state)).map(|slot| slot.call).collect()
     }
 
-    /// How long a closed call took, in milliseconds.
+    /// The time that a closed call took, in milliseconds.
     pub(super) fn duration(&self, call: CallId) -> u64 {
         self.slots.iter().find(|slot| slot.call == call).map_or(0, |slot| slot.duration_ms)
     }

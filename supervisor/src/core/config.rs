@@ -50,7 +50,7 @@ pub struct AgentConfig {
     pub id: AgentId,
     /// What it is there for.
     pub activity: Activity,
-    /// What it has to know to make plans, if it does.
+    /// The planning that it does, if it does any.
     pub planning: Option<Planning>,
     /// The plan that it executes, if it does.
     pub execution: Option<Execution>,

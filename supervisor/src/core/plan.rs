@@ -13,13 +13,13 @@ use ipc::event::{
 use ipc::id::{ApprovalId, CallId};
 use ipc::path::WirePath;
 use ipc::plan::{OnFailure, Plan, PlanStep, StepStatus};
-use ipc::rights::Network;
+use ipc::rights::{Network, Reach, Rights, RightsChange};
 
 use super::approvals::Case;
 use super::calls::{CallResult, Open};
 use super::{Agent, Effect, Execution, NewAgent, Purpose, ServedOutcome};
 use crate::approval::{PlanProposal, Subject};
-use crate::gate::{Ask, ChildRights, PlanRefusal, Standing};
+use crate::gate::{Ask, Change, ChildRights, PlanRefusal, Standing};
 use crate::plan::Document;
 use crate::prompt::task_of_plan;
 use crate::tools::{ServedCall, SpawnAgent, SupervisorCall};
@@ -27,23 +27,23 @@ use crate::tools::{ServedCall, SpawnAgent, SupervisorCall};
 /// The name under which the session's server writes a plan to its file, and answers with the file's path.
 pub const PLAN_FILE: &str = "plan_file";
 
-/// What the planner is told where nobody decides.
+/// The result of a plan on which nobody decides.
 const UNDECIDED: &str = "The plan is written to its file. Nobody can approve it in this run; the user executes it later. End \
     your turn with a short summary of the plan.";
 
 /// The longest that this may take.
 const WRITING: Duration = Duration::from_secs(30);
 
-/// What a planner has to know of the session.
+/// The session as far as its planner has to know it.
 #[derive(Clone, Debug)]
 pub struct Planning {
-    /// What the flags and settings of the session allow: execution has no more.
+    /// The rights that the flags and settings of the session allow: execution has no more.
     pub ceiling: Standing,
     /// The decision on a plan, where no person is asked.
     pub approver: Approver,
-    /// What becomes of the rest after a failed step, where the plan does not say.
+    /// The fate of the rest after a failed step, where the plan does not say.
     pub on_failure: OnFailure,
-    /// How often a failed step may be tried again.
+    /// The number of times that a failed step may be tried again.
     pub retries: u32,
     /// The longest that an acceptance command may take.
     pub acceptance_timeout: Duration,
@@ -51,7 +51,7 @@ pub struct Planning {
     pub finished: Vec<PlanStep>,
 }
 
-/// Who decides on a plan.
+/// The one that decides on a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Approver {
     /// A person, by the front end that answers approvals; nobody if there is none.
@@ -59,7 +59,7 @@ pub enum Approver {
     Person,
     /// The flags of this run, so many times: whatever lies within them is approved.
     Flags {
-        /// How many plans they still approve.
+        /// The number of plans that they still approve.
         rounds: u32,
     },
 }
@@ -70,8 +70,6 @@ pub(super) struct Draft {
     author: PlanAuthor,
     markdown: String,
     plan: Plan,
-    child: ChildRights,
-    network_refused: bool,
 }
 
 impl Agent {
@@ -106,9 +104,15 @@ impl Agent {
         let planning = self.config.planning.as_ref().ok_or("this agent makes no plans")?;
         let plan = Document::parse(&markdown).map_err(|error| error.to_string())?.plan().clone();
         kept(&planning.finished, &plan)?;
+        self.rights_of_plan(&plan)?;
+        Ok(Draft { author, markdown, plan })
+    }
+
+    /// The rights of a plan's execution as things stand, and whether a network that it asks for is not among them.
+    fn rights_of_plan(&self, plan: &Plan) -> Result<(ChildRights, bool), String> {
+        let planning = self.config.planning.as_ref().ok_or("this agent makes no plans")?;
         let child = planning.ceiling.judge_plan(plan.rights.as_ref(), &self.config.standing.rights);
-        let (child, network_refused) = child.map_err(|PlanRefusal(why)| format!("Rights: {why}"))?;
-        Ok(Draft { author, markdown, plan, child, network_refused })
+        child.map_err(|PlanRefusal(why)| format!("Rights: {why}"))
     }
 
     fn put_into_file(&mut self, call: CallId, draft: Draft) {
@@ -125,7 +129,12 @@ impl Agent {
             ServedOutcome::Failed(why) | ServedOutcome::Unserved(why) => return self.not_in_file(call, &why),
             ServedOutcome::Late(after) => return self.not_in_file(call, &format!("it took over {after:?}")),
         };
-        let Draft { author, markdown, plan, child, network_refused } = draft;
+        let Draft { author, markdown, plan } = draft;
+        // The user may have taken rights back meanwhile.
+        let (child, network_refused) = match self.rights_of_plan(&plan) {
+            Ok(child) => child,
+            Err(why) => return self.not_in_file(call, &why),
+        };
         let proposal = PlanProposal::new(path, (markdown, plan), child, self.finished_steps());
         let mut proposal = match proposal {
             Ok(proposal) => proposal,
@@ -223,7 +232,7 @@ impl Agent {
         self.calls.open_as(call, Open::Delegated);
     }
 
-    /// What the planner is told when execution is over, besides the account: whether to go on planning.
+    /// The end of the planner's result, behind the account of an execution: it says whether to go on planning.
     pub(super) fn after_execution(&mut self, call: CallId, report: &SubAgentResult) -> String {
         let (Some(planning), Some((steps, on_failure))) =
             (&mut self.config.planning, self.plans.remove(&call))
@@ -257,6 +266,37 @@ impl Agent {
              plan unless they ask for one]"
                 .to_owned()
         }
+    }
+
+    /// The user took rights back from the session, or from every approval: no plan gives them any more, and a question that shows them
+    /// is over.
+    pub(super) fn on_taken_back(&mut self, change: &Change) {
+        let Some(planning) = &mut self.config.planning else { return };
+        let ceiling = &mut planning.ceiling;
+        match change {
+            Change::Rights(RightsChange::Network { net: Network::Off, .. }) => {
+                (ceiling.rights.net, ceiling.rights.reach) = (Network::Off, Reach::default());
+            }
+            Change::Rights(RightsChange::RemoveWrite { path }) => {
+                ceiling.rights.write.retain(|root| !root.is_within(path));
+            }
+            Change::Mode(ApprovalMode::Deny) => ceiling.mode = ApprovalMode::Deny,
+            Change::Rights(_) | Change::Mode(_) => return,
+        }
+        let shown = |id: ApprovalId| match &self.calls.asking(id)?.1.subject {
+            Subject::Plan(plan) => self.still_allows_plan(&plan.child.rights).err(),
+            Subject::Effect { .. } | Subject::External(_) | Subject::Agent(_) => None,
+        };
+        if let Some(why) = self.calls.all_asking().into_iter().find_map(shown) {
+            self.withdraw("the rights were changed", &format!("interrupted: {why}"));
+            self.go_on();
+        }
+    }
+
+    /// Judges whether rights of a plan's execution are still within what the session may do; the reason if they are not.
+    pub fn still_allows_plan(&self, rights: &Rights) -> Result<(), String> {
+        let planning = self.config.planning.as_ref();
+        planning.map_or(Ok(()), |planning| planning.ceiling.still_allows_plan(rights))
     }
 
     fn finished_steps(&self) -> Vec<u32> {

@@ -17,6 +17,7 @@ use ipc::tool::ToolCall;
 use super::{EndReason, Execution, ModelChoice, Planning, RunEnd};
 use crate::activity::Activity;
 use crate::approval::Proposal;
+use crate::gate::Change;
 use crate::provider::{ModelRequest, ProviderError, StreamEvent};
 use crate::tools::{ServedCall, SpawnAgent};
 
@@ -83,11 +84,11 @@ pub struct NewAgent {
     pub rights: Rights,
     /// The part of them that its parent does not have, and that was approved.
     pub grant: Grant,
-    /// What it is for.
+    /// The purpose of it.
     pub purpose: Purpose,
 }
 
-/// What a sub-agent is for.
+/// The purpose of a sub-agent.
 #[derive(Clone, Debug)]
 pub enum Purpose {
     /// A task of its parent's, within its parent's activity.
@@ -226,6 +227,8 @@ pub enum Input {
         /// The rights, with the host's own paths.
         rights: Rights,
     },
+    /// The user took something back, of whatever agent: a plan is given no more than what is left.
+    TakenBack(Change),
     /// The session's budget has nothing left for a request that has not gone out.
     OutOfBudget {
         /// The attempt.

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use ipc::approval::ApprovalMode;
 use ipc::event::{EventKind, NoticeCode, RightsChanged};
-use ipc::rights::{Network, Reach, Rights, RightsChange};
+use ipc::rights::{Network, Rights, RightsChange};
 
 use super::agent::State;
 use super::calls::Open;
@@ -66,7 +66,6 @@ impl Agent {
             self.replacement.next.push_back(change);
             return;
         }
-        self.lower_ceiling(&change);
         let decided = self.decide(&change);
         let withdrawn = !matches!(decided, Err(Unchanged::Refused(_))) && self.withdraw_approved(&change);
         match decided {
@@ -112,21 +111,6 @@ impl Agent {
             | Open::Accepting(_) => false,
         });
         withdrawn
-    }
-
-    /// What the user takes back while a plan is made, its execution does not have either.
-    fn lower_ceiling(&mut self, change: &Change) {
-        let Some(planning) = &mut self.config.planning else { return };
-        let rights = &mut planning.ceiling.rights;
-        match change {
-            Change::Rights(RightsChange::Network { net: Network::Off, .. }) => {
-                (rights.net, rights.reach) = (Network::Off, Reach::default());
-            }
-            Change::Rights(RightsChange::RemoveWrite { path }) => {
-                rights.write.retain(|root| !root.is_within(path));
-            }
-            Change::Rights(_) | Change::Mode(_) => {}
-        }
     }
 
     fn decide(&self, change: &Change) -> Result<Rights, Unchanged> {

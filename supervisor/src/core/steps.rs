@@ -40,9 +40,9 @@ pub struct Execution {
 /// A step, and how far it has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// What is to be done.
+    /// The step as the plan has it.
     pub step: PlanStep,
-    /// How far it has come.
+    /// The status of it.
     pub status: StepStatus,
     note: Option<String>,
     acceptance: Vec<AcceptanceOutcome>,
@@ -87,7 +87,7 @@ impl Execution {
         &self.steps
     }
 
-    /// How far each step has come.
+    /// The progress of each step.
     pub fn account(&self) -> Vec<StepAccount> {
         let each = (1..).zip(&self.steps).map(|(number, step)| StepAccount {
             step: number,
@@ -111,7 +111,7 @@ impl Execution {
         self.steps.get_mut(at)
     }
 
-    /// Whether the claim makes sense, and why not.
+    /// The reason why a claim makes no sense, if it makes none.
     fn misfit(&self, update: &StepUpdate) -> Option<String> {
         if self.stopped {
             return Some("execution has ended with the failed step: end your turn".to_owned());

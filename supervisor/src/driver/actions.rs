@@ -57,7 +57,7 @@ pub(super) const fn for_all(kind: &UserActionKind) -> Option<Op> {
 }
 
 /// The input that an action is, with the path that the user named resolved, once: the core knows nothing of file systems.
-fn resolved(project: &Path, kind: UserActionKind) -> Result<Op, String> {
+pub(super) fn resolved(project: &Path, kind: UserActionKind) -> Result<Op, String> {
     Ok(match kind {
         UserActionKind::Prompt { text, images } => Op::UserTurn { text, images },
         UserActionKind::SetRights { change: RightsChange::AddWrite { path } } => {

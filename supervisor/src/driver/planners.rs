@@ -1,11 +1,14 @@
 //! Planners that a person starts beside the session's first agent: sub-agents of it, which nothing but their own end ends.
 
 use ipc::event::NoticeCode;
+use ipc::frontend::{Op, UserActionKind};
 use ipc::id::AgentId;
 use ipc::rights::{Grant, Network, Reach, Rights};
 
+use super::actions::resolved;
 use super::{Session, SessionError};
-use crate::core::{NewAgent, Purpose};
+use crate::core::{Input, NewAgent, Purpose};
+use crate::gate::Change;
 use crate::tools::SpawnAgent;
 
 impl Session {
@@ -15,6 +18,21 @@ impl Session {
             Ok(agent) => self.start_beside(AgentId::root(), agent),
             Err(why) => self.notice(NoticeCode::PlanRefused, &format!("no planner was started: {why}")),
         }
+    }
+
+    /// Tells every planner of what the user takes back, of whatever agent, before anything else becomes of it.
+    pub(super) fn take_back_from_planners(&mut self, kind: &UserActionKind) -> Result<(), SessionError> {
+        let Some(first) = self.runs.first() else { return Ok(()) };
+        let project = first.worker.confinement().project.as_path().to_owned();
+        let change = match resolved(&project, kind.clone()) {
+            Ok(Op::SetRights { change }) => Change::Rights(change),
+            Ok(Op::SetMode { mode }) => Change::Mode(mode),
+            _ => return Ok(()),
+        };
+        self.for_each(|run, shared| match run.agent.planning() {
+            Some(_) => run.feed(shared, Input::TakenBack(change.clone())),
+            None => Ok(()),
+        })
     }
 
     fn planner(&self, text: String) -> Result<Box<NewAgent>, String> {

@@ -101,6 +101,7 @@ fn of(input: &Input) -> Concerns {
         | Input::Refused(_)
         | Input::Lapsed { .. }
         | Input::OutOfBudget { .. }
+        | Input::TakenBack(_)
         | Input::Timer(_) => Concerns::None,
     }
 }

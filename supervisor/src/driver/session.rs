@@ -177,6 +177,7 @@ impl Session {
             (_, UserActionKind::Plan { text }) => self.start_planner(text),
             (run, kind) => {
                 self.withdraw(&kind);
+                self.take_back_from_planners(&kind)?;
                 match (for_all(&kind), run.filter(|run| !self.runs[*run].is_over())) {
                     (Some(op), _) => self.for_each(|run, shared| run.feed(shared, Input::Op(op.clone()))),
                     (None, Some(run)) => self.guarded(run, |run, shared| run.act(shared, kind)),

@@ -32,7 +32,7 @@ pub trait OpensAgents: Send {
     /// A sub-agent that has not begun, with a place of its own; the error is a sentence for its parent's model.
     fn open(&mut self, id: &AgentId, agent: &NewAgent) -> Result<OpenedAgent, String>;
 
-    /// What a planner beside an agent has to know, whose rights bound what execution has; none where no plans are made.
+    /// The planning of a planner beside an agent with these rights, which bound those of execution; none where no plans are made.
     fn planning(&self, ceiling: Standing) -> Option<Planning>;
 }
 
@@ -232,6 +232,13 @@ impl Session {
     }
 
     fn start(&mut self, id: AgentId, child: Child, agent: Box<NewAgent>) -> Result<(), SessionError> {
+        // Between its approval and now the user may have taken back what its plan was given.
+        let planner = self.runs.iter().find(|run| *run.id() == child.parent);
+        if let (Purpose::Executor(_), Some(planner)) = (&agent.purpose, planner)
+            && let Err(why) = planner.agent.still_allows_plan(&agent.rights)
+        {
+            return self.not_started(id, child, format!("the plan is not executed: {why}"));
+        }
         let agent = self.within_its_parent(&id, &child, agent);
         let opened = match &mut self.tree.opener {
             Some(opener) => opener.open(&id, &agent),

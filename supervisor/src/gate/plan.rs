@@ -5,7 +5,7 @@ use ipc::plan::PlanRights;
 use ipc::rights::{Grant, Network, Reach, Rights};
 
 use super::judge::{Place, plain};
-use super::{ChildRights, Standing};
+use super::{ApprovalMode, ChildRights, Standing};
 
 /// The right that a plan asks for and that no approval gives it, in a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,8 +44,7 @@ impl Standing {
         let root = named
             .map(WirePath::from)
             .ok_or_else(|| PlanRefusal(format!("write: got {asked}, expected a path without `..`")))?;
-        let allowed = |own: &WirePath| root.is_within(own) && Some(own) != self.temp.as_ref();
-        if !root.is_within(&self.project) && !self.rights.write.iter().any(allowed) {
+        if !self.may_be_planned(&root) {
             return Err(PlanRefusal(format!(
                 "write: {asked} lies neither in the project nor in a directory that this session may write; the user makes \
                  one writable with --write"
@@ -56,6 +55,25 @@ impl Standing {
             Some(denial) => Err(PlanRefusal(format!("write: {asked} cannot be given: {denial}"))),
             None => Ok(root),
         }
+    }
+
+    /// True of a place that a plan may be given by an approval. The caches come with the project's whole write right, and never by name.
+    fn may_be_planned(&self, root: &WirePath) -> bool {
+        let allowed = |own: &WirePath| root.is_within(own) && Some(own) != self.temp.as_ref();
+        root.is_within(&self.project) || self.rights.write.iter().any(allowed) && !self.is_in_caches(root)
+    }
+
+    /// Judges whether these rights of a plan's execution are still within what the session may do, of which the user may have taken
+    /// something back since they were judged; the reason if they are not.
+    pub fn still_allows_plan(&self, rights: &Rights) -> Result<(), String> {
+        if self.mode == ApprovalMode::Deny {
+            return Err("the mode is deny now".to_owned());
+        }
+        if rights.net == Network::On && self.rights.net == Network::Off {
+            return Err("the network is off now".to_owned());
+        }
+        let gone = |root: &&WirePath| !self.may_be_planned(root) && self.caches.as_ref() != Some(root);
+        rights.write.iter().find(gone).map_or(Ok(()), |root| Err(format!("{root} may not be written now")))
     }
 
     /// The first right of a plan's execution that the flags of this run do not allow, in words.

@@ -93,7 +93,7 @@ impl Standing {
         })
     }
 
-    fn is_in_caches(&self, path: &WirePath) -> bool {
+    pub(super) fn is_in_caches(&self, path: &WirePath) -> bool {
         self.caches.as_ref().is_some_and(|caches| path.is_within(caches))
     }
 

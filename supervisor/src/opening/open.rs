@@ -170,7 +170,7 @@ pub(crate) fn open(
     let confinement = setup.confinement(standing.rights.clone());
     let worker = SessionWorker::new(Arc::clone(&boundary), AgentId::root(), confinement);
     let surroundings = surroundings(options.activity);
-    let plan_files: Arc<dyn ToolServer> = Arc::new(PlanFiles::new(&setup, &conversation));
+    let plan_files: Arc<dyn ToolServer> = Arc::new(PlanFiles::new(&setup.directories));
     let (live, seen) = watch::channel(Lives::new());
     let live_socket = live_socket(&setup.directories, &conversation, seen);
     let sub_agents = SubAgents {

@@ -63,7 +63,7 @@ pub(crate) struct SessionOptions {
     pub agent_models: Vec<String>,
     /// What its first agent is there for.
     pub activity: Activity,
-    /// What it does with plans.
+    /// The options of its plans.
     pub plan: PlanOptions,
 }
 
@@ -105,7 +105,7 @@ impl SessionOptions {
     }
 }
 
-/// What the settings say of plans.
+/// The options of plans as the settings have them.
 pub(crate) fn plan_options(effective: &Effective) -> PlanOptions {
     PlanOptions {
         approver: Approver::Person,
@@ -117,7 +117,7 @@ pub(crate) fn plan_options(effective: &Effective) -> PlanOptions {
     }
 }
 
-/// What is asked for, with the model that the settings name for planning, where nobody asked for another one. Execution keeps
+/// The settings that are asked for, with the model that the settings name for planning, where nobody asked for another one. Execution keeps
 /// the model that it would have had.
 pub(crate) fn for_activity(asked: Layer, sources: &Sources, activity: Activity) -> Layer {
     let effective = sources.effective(&asked);

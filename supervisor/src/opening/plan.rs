@@ -1,44 +1,44 @@
 //! Plans in a session: what the settings say of them, what a planner may do itself, and where plans are written.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use ipc::cost::Usd;
-use ipc::id::{AgentId, ConversationId};
-use ipc::path::WirePath;
+use ipc::id::AgentId;
 use ipc::plan::OnFailure;
 use ipc::rights::{Network, Reach, Rights};
 
 use crate::core::{Approver, PLAN_FILE, Planning, RunLimits};
+use crate::directories::Directories;
 use crate::driver::ToolServer;
 use crate::gate::{ApprovalMode, Standing};
-use crate::place::Setup;
-use crate::plans::{PlanId, Store};
+use crate::plans::Store;
 use crate::prompt::Part;
 use crate::tools::ServedCall;
 
-/// What a session does with plans.
+/// The options of a session's plans.
 #[derive(Clone, Debug)]
 pub(crate) struct PlanOptions {
-    /// Who decides on a plan.
+    /// The one that decides on a plan.
     pub approver: Approver,
-    /// What becomes of the rest after a failed step, where the plan does not say.
+    /// The fate of the rest after a failed step, where the plan does not say.
     pub on_failure: OnFailure,
-    /// How often a failed step may be tried again.
+    /// The number of times that a failed step may be tried again.
     pub retries: u32,
     /// The longest that an acceptance command may take.
     pub acceptance_timeout: Duration,
     /// The model of a planner, and that of an executor, where they are others than the session's.
     pub models: (Option<String>, Option<String>),
-    /// What a planner, and what an executor, may cost in all.
+    /// The price that a planner, and that an executor, may come to in all.
     pub max_usd: (Option<Usd>, Option<Usd>),
 }
 
 impl PlanOptions {
-    /// What a planner has to know, whose session may do this.
+    /// The planning of a planner whose session may do this.
     pub(super) fn planning(&self, ceiling: Standing) -> Planning {
         Planning {
             ceiling,
@@ -83,44 +83,36 @@ pub(super) fn planner_standing(ceiling: &Standing) -> Standing {
 
 /// Writes the plans of a session's planners, each into a file of its own.
 pub(super) struct PlanFiles {
-    store: Arc<Store>,
-    project: WirePath,
-    conversation: ConversationId,
-    /// The plan that each planner has written last.
-    written: Arc<Mutex<HashMap<AgentId, PlanId>>>,
+    store: Store,
+    /// The file that each planner has written to.
+    files: Arc<Mutex<HashMap<AgentId, PathBuf>>>,
 }
 
 impl PlanFiles {
-    /// The plans of a session in a project.
-    pub(super) fn new(setup: &Setup, conversation: &ConversationId) -> Self {
-        Self {
-            store: Arc::new(Store::at(&setup.directories)),
-            project: setup.policy.project.clone(),
-            conversation: conversation.clone(),
-            written: Arc::default(),
-        }
+    /// Writes below our own directories.
+    pub(super) fn new(directories: &Directories) -> Self {
+        Self { store: Store::at(directories), files: Arc::default() }
     }
 }
 
 impl ToolServer for PlanFiles {
     fn serve(&self, agent: &AgentId, call: ServedCall) -> BoxFuture<'static, Result<String, String>> {
-        let ServedCall::Supervisor(call) = call else {
-            return std::future::ready(Err("this session has no such server".to_owned())).boxed();
+        let text = match call {
+            ServedCall::Supervisor(call) if call.tool == PLAN_FILE => call.json,
+            ServedCall::Supervisor(_) | ServedCall::External(_) => {
+                return std::future::ready(Err("nothing serves this tool here".to_owned())).boxed();
+            }
         };
-        if call.tool != PLAN_FILE {
-            return std::future::ready(Err(format!("nothing serves {} here", call.tool))).boxed();
-        }
-        let (store, written, agent) = (Arc::clone(&self.store), Arc::clone(&self.written), agent.clone());
-        let (project, conversation) = (self.project.clone(), self.conversation.clone());
+        let (store, files, agent) = (self.store.clone(), Arc::clone(&self.files), agent.clone());
         let write = move || {
-            let mut written = written.lock().unwrap_or_else(PoisonError::into_inner);
-            let stored = match written.get(&agent) {
-                Some(id) => store.write(id, &call.json),
-                None => store.create(project.as_path(), Some(conversation), &call.json),
+            let mut files = files.lock().unwrap_or_else(PoisonError::into_inner);
+            let path = match files.get(&agent) {
+                Some(path) => store.replace(path, &text).map(|()| path.clone()),
+                None => store.create(&text),
             };
-            let stored = stored.map_err(|error| error.to_string())?;
-            written.insert(agent, stored.id);
-            Ok(stored.path.display().to_string())
+            let path = path.map_err(|error| error.to_string())?;
+            files.insert(agent, path.clone());
+            Ok(path.display().to_string())
         };
         async move { tokio::task::spawn_blocking(write).await.unwrap_or_else(|error| Err(error.to_string())) }
             .boxed()

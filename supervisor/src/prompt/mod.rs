@@ -20,10 +20,10 @@ const DELEGATING: &str = include_str!("delegating.md");
 /// What a sub-agent is told besides.
 const SUB_AGENT: &str = include_str!("sub_agent.md");
 
-/// What a planner is told besides.
+/// The instructions of a planner.
 const PLANNER: &str = include_str!("planner.md");
 
-/// What an agent is told besides that executes a plan.
+/// The instructions of an agent that executes a plan.
 const EXECUTOR: &str = include_str!("executor.md");
 
 /// The part of an agent in a plan.

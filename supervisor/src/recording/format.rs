@@ -32,7 +32,7 @@ pub struct Run {
     pub model: String,
     /// The activity of its agent.
     pub activity: Activity,
-    /// How many plans its flags approve.
+    /// The number of plans that its flags approve.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approve_plan: Option<u32>,
     /// The approval mode.

@@ -8,10 +8,10 @@ use std::fs;
 use std::io;
 use std::process::{Command, Stdio};
 
-/// What stands before the plan.
+/// The lines before the plan.
 const TOP: &str = "<!-- The plan begins below this comment, which is no part of it. Leave both comments as they are.\n\n\n\n\n\n\n\n\n\n-->\n";
 
-/// What stands behind it.
+/// The lines behind it.
 const BOTTOM: &str =
     "\n\u{c}\n<!-- The plan ends above this comment, which is no part of it.\n\n\n\n\n\n\n\n\n\n-->\n";
 

@@ -30,7 +30,7 @@ pub enum PlanCall {
 pub struct StepUpdate {
     /// The number of the step, from 1.
     pub step: u32,
-    /// What it is now.
+    /// The status that it claims.
     pub status: StepStatus,
     /// A word on it.
     pub note: Option<String>,

@@ -55,7 +55,7 @@ fn replay(name: &str) {
     settings.bind(|| insta::assert_snapshot!(name, record));
 }
 
-/// What each agent did lies within what it was given, as far as the log can tell.
+/// Holds what each agent did to what it was given, as far as the log can tell.
 fn agrees(world: &World) {
     let session = world.log()[0]["session"].as_str().unwrap().to_owned();
     let audit = Finished::of(&mut world.bailiwick(["audit", &session]));
@@ -88,4 +88,5 @@ sessions! {
     plan_beside
     plan_hostile
     plan_hostile_execution
+    plan_net_off
 }

@@ -85,7 +85,7 @@ impl Comments {
         (!lines.is_empty()).then(|| lines.join("\n"))
     }
 
-    /// How many comments there are.
+    /// The number of comments.
     pub(crate) fn count(&self) -> usize {
         self.written().count()
     }

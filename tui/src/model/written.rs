@@ -10,7 +10,7 @@ const MOST: u16 = 40;
 /// What stands before the text of a prompt.
 pub(crate) const PROMPT: u16 = 2;
 
-/// What stands before that where a planner is written to.
+/// The word before that where a planner is written to.
 pub(crate) const PLANNER: &str = " plan ";
 
 /// What is being written, in rows, with the caret.

@@ -11,14 +11,14 @@ use crate::moment::Moment;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Step {
     title: String,
-    /// How many commands have to pass.
+    /// The number of commands that have to pass.
     commands: usize,
     pub status: StepStatus,
     /// The moment at which it began, while it runs.
     began: Option<Moment>,
     /// The time that it took, once it is over.
     lasted: Option<Duration>,
-    /// How many commands passed, where they were run.
+    /// The number of commands that passed, where they were run.
     passed: Option<usize>,
     /// The last word on it.
     pub note: Option<String>,

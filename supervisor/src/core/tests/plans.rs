@@ -19,7 +19,7 @@ use crate::approval::ApprovalSettings;
 use crate::core::{
     AgentConfig, Approver, Effect, Execution, Input, PLAN_FILE, Planning, Purpose, ServedOutcome,
 };
-use crate::gate::{ApprovalMode, Standing};
+use crate::gate::{ApprovalMode, Change, Standing};
 use crate::plan::Document;
 use crate::provider::{AssistantBlock, StopReason};
 use crate::tools::{Kit, PlanTool, Registry, ServedCall};
@@ -303,10 +303,45 @@ fn the_network_that_is_turned_off_while_a_plan_is_made_is_not_given() {
     for off in [false, true] {
         let mut script = planner(online.clone(), false);
         if off {
-            script.set_rights(RightsChange::Network { net: Network::Off, reach: None });
+            let change = RightsChange::Network { net: Network::Off, reach: None };
+            script.input(Input::TakenBack(Change::Rights(change)));
         }
         script.reply(1, &[writes("a", &wants)], StopReason::ToolUse).plan_in_file(1);
         assert_eq!(script.executions().is_empty(), off);
+    }
+}
+
+#[test]
+fn a_question_about_rights_that_are_taken_back_is_over() {
+    let wants = PLAN.replace("## Steps", "## Rights\n\n- network: on\n- write: /srv/x/y\n\n## Steps");
+    let off = || Change::Rights(RightsChange::Network { net: Network::Off, reach: None });
+    let removed = |path: &str| Change::Rights(RightsChange::RemoveWrite { path: path.into() });
+    for (change, is_over) in [
+        (off(), true),
+        (removed("/srv/x"), true),
+        (Change::Mode(ApprovalMode::Deny), true),
+        (removed("/srv/other"), false),
+        (Change::Mode(ApprovalMode::Auto), false),
+    ] {
+        let mut online = planning(Approver::Person);
+        online.ceiling.rights.net = Network::On;
+        online.ceiling.rights.write.push("/srv/x".into());
+        let mut script = planner(online.clone(), true);
+        script.reply(1, &[writes("a", &wants)], StopReason::ToolUse).plan_in_file(1);
+        assert_eq!(script.asked_for().len(), 1, "{}", script.lines());
+        script.input(Input::TakenBack(change.clone())).decide_plan(1, ReviewDecision::Approved, None);
+        assert_eq!(script.executions().is_empty(), is_over, "{change:?}");
+        // The same while the plan is on its way to its file: then the question shows what is left.
+        let mut script = planner(online, true);
+        script.reply(1, &[writes("a", &wants)], StopReason::ToolUse);
+        script.input(Input::TakenBack(change.clone())).plan_in_file(1);
+        script.decide_plan(1, ReviewDecision::Approved, None);
+        let net = script.effects.iter().find_map(|effect| match effect {
+            Effect::SpawnAgent { agent, .. } => Some(agent.rights.net),
+            _ => None,
+        });
+        let expected = if is_over { [None, Some(Network::Off)] } else { [Some(Network::On); 2] };
+        assert!(expected.contains(&net), "{change:?}: {net:?}");
     }
 }
 

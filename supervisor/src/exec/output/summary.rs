@@ -20,7 +20,7 @@ pub(super) struct Tally {
 struct LastPlan {
     path: WirePath,
     digest: String,
-    /// How far its steps came; empty where it was not executed.
+    /// The progress of its steps; empty where it was not executed.
     steps: Vec<StepAccount>,
 }
 

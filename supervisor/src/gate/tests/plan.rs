@@ -48,6 +48,15 @@ fn the_caches_go_only_to_an_execution_that_writes_the_project_with_the_sessions_
 }
 
 #[test]
+fn the_caches_are_never_given_by_name() {
+    let mut standing = Standing { caches: Some("/c".into()), ..online(auto()) };
+    standing.rights.write.push("/c".into());
+    for path in ["/c", "/c/pip"] {
+        assert!(judged(&standing, asked(&[path], false)).is_err(), "{path}");
+    }
+}
+
+#[test]
 fn a_plan_gets_places_of_the_project_and_of_the_flags_and_no_others() {
     let mut standing = auto();
     standing.rights.write.push("/srv/data".into());
