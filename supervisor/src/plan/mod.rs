@@ -24,8 +24,9 @@
 //! - The manual mentions it    anything else: a criterion
 //! ```
 //!
-//! Only a subset of Markdown means something, and it is read line by line, so that a plan takes time in proportion to its length. Where a
-//! Markdown viewer could show another structure than ours, the text is an error: approving a plan is approving its commands.
+//! Only a subset of Markdown means something, and it is read line by line, so that a plan takes time in proportion to its length. Much of what a
+//! Markdown viewer would show with another structure is an error; headings that are underlined, and HTML blocks, are text here. A person approves
+//! the bytes and the list of commands, and no rendering.
 
 mod document;
 mod edit;
