@@ -43,7 +43,7 @@ impl Store {
             let path = self.place.join(&name);
             match create(&path, text.as_bytes()) {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                    name = format!("{second}-{number}.md")
+                    name = format!("{second}-{number}.md");
                 }
                 written => return written.map(|()| path.clone()).map_err(at(&path)),
             }
