@@ -98,6 +98,8 @@ pub(super) struct Run {
     pub(super) text: String,
     /// The last denial, while no call has succeeded after it.
     pub(super) denial: Option<String>,
+    /// True if the next plan revises the last one, whose finished steps it keeps.
+    pub(super) must_keep: bool,
     /// The reason why the last plan was not executed to its end, if it was not.
     pub(super) unexecuted: Option<String>,
     /// Replies in a row that were cut at their limit.

@@ -326,6 +326,8 @@ impl Calls {
         if let Some(slot) = self.slots.iter_mut().find(unclosed) {
             slot.duration_ms = duration_ms;
         }
+        // What has not begun of a call that is over never begins.
+        self.slots.retain(|slot| slot.within != Some(call) || !matches!(slot.state, State::Waiting));
         self.set(call, State::Closed(result));
     }
 

@@ -103,7 +103,9 @@ impl Agent {
     fn draft(&self, markdown: String, author: PlanAuthor) -> Result<Draft, String> {
         let planning = self.config.planning.as_ref().ok_or("this agent makes no plans")?;
         let plan = Document::parse(&markdown).map_err(|error| error.to_string())?.plan().clone();
-        kept(&planning.finished, &plan)?;
+        if self.run.must_keep {
+            kept(&planning.finished, &plan)?;
+        }
         self.rights_of_plan(&plan)?;
         Ok(Draft { author, markdown, plan })
     }
@@ -135,7 +137,8 @@ impl Agent {
             Ok(child) => child,
             Err(why) => return self.not_in_file(call, &why),
         };
-        let proposal = PlanProposal::new(path, (markdown, plan), child, self.finished_steps());
+        let finished = (1..).take(self.finished_of(&plan)).collect();
+        let proposal = PlanProposal::new(path, (markdown, plan), child, finished);
         let mut proposal = match proposal {
             Ok(proposal) => proposal,
             Err(error) => return self.not_in_file(call, &format!("its rights cannot be shown: {error}")),
@@ -155,7 +158,7 @@ impl Agent {
     }
 
     fn not_in_file(&mut self, call: CallId, why: &str) {
-        let text = format!("the plan could not be written to its file: {why}");
+        let text = format!("the plan was not written: {why}");
         self.close_at_once(call, CallResult::not_done(ToolCallStatus::Failed, text));
         self.go_on();
     }
@@ -203,8 +206,9 @@ impl Agent {
 
     /// An approved plan: another agent executes it, with the rights that were shown and no others.
     pub(super) fn execute_plan(&mut self, call: CallId, proposal: PlanProposal, ask: Ask, by: DecidedBy) {
-        let Some(planning) = self.config.planning.clone() else { return };
+        let Some(mut planning) = self.config.planning.clone() else { return };
         let PlanProposal { path, markdown, plan, child, plan_digest, .. } = proposal;
+        planning.finished.truncate(self.finished_of(&plan));
         let execution = Execution::new(&plan, &planning);
         self.plans.insert(call, (plan.steps.clone(), plan.on_failure.unwrap_or(planning.on_failure)));
         self.log(EventKind::PlanApproved(PlanApproved {
@@ -241,9 +245,19 @@ impl Agent {
         };
         let is_done = |status: StepStatus| matches!(status, StepStatus::Completed | StepStatus::Skipped);
         let finished = report.plan.iter().zip(steps).take_while(|(account, _)| is_done(account.status));
-        planning.finished = finished.map(|(_, step)| step).collect();
+        // An execution that did not begin has finished nothing, and what was finished before stays so.
+        if !report.plan.is_empty() {
+            planning.finished = finished.map(|(_, step)| step).collect();
+        }
         let open = report.plan.iter().find(|step| !is_done(step.status));
-        let whole = open.is_none() && report.status == SubAgentStatus::Done;
+        let whole = open.is_none() && !report.plan.is_empty() && report.status == SubAgentStatus::Done;
+        let revises =
+            !whole && on_failure == OnFailure::Replan && report.status != SubAgentStatus::Interrupted;
+        if whole {
+            // Another plan has nothing to do with this one.
+            planning.finished.clear();
+        }
+        self.run.must_keep = revises;
         let kept = planning.finished.len();
         self.run.unexecuted = (!whole).then(|| match open {
             Some(step) => {
@@ -256,7 +270,7 @@ impl Agent {
         });
         if whole {
             "\n[the plan is executed: end your turn with a short summary for the user]".to_owned()
-        } else if on_failure == OnFailure::Replan && report.status != SubAgentStatus::Interrupted {
+        } else if revises {
             format!(
                 "\n[the plan was not executed to its end: look what went wrong, then call write_plan with a revised plan. Keep \
                  the first {kept} steps exactly as they are: they are finished, and are not done again]"
@@ -299,9 +313,10 @@ impl Agent {
         planning.map_or(Ok(()), |planning| planning.ceiling.still_allows_plan(rights))
     }
 
-    fn finished_steps(&self) -> Vec<u32> {
-        let finished = self.config.planning.as_ref().map_or(0, |planning| planning.finished.len());
-        (1..).take(finished).collect()
+    /// The number of a plan's first steps that are finished: those that are what they were.
+    fn finished_of(&self, plan: &Plan) -> usize {
+        let finished = self.config.planning.iter().flat_map(|planning| &planning.finished);
+        finished.zip(&plan.steps).take_while(|(finished, step)| finished == step).count()
     }
 }
 

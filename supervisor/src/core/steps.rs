@@ -156,36 +156,48 @@ impl Agent {
 
     /// Runs the acceptance commands of a step that is said to be done, one after the other, each as a call of its own.
     fn accept(&mut self, call: CallId, update: StepUpdate) {
-        let Some(execution) = &mut self.config.execution else { return };
-        let timeout_s = execution.timeout.as_secs().max(1);
-        let step = execution.step(update.step);
-        let commands: Vec<_> =
-            step.map(|step| step.step.commands().map(str::to_owned).collect()).unwrap_or_default();
+        let commands = self.commands_of(update.step);
+        let Some(calls) = self.acceptance_calls(call, &commands) else {
+            let text = "the acceptance commands could not be run, and the step is as it was";
+            return self.close_at_once(call, CallResult::not_done(ToolCallStatus::Failed, text));
+        };
         self.calls.open_as(call, Open::Accepting(update));
-        for (number, command) in (1..).zip(commands) {
-            let Some(part) = self.acceptance_call(call, number, &command, timeout_s) else { continue };
+        for part in calls {
             let id = self.reserve_call();
             self.calls.push_within(call, id, part);
         }
     }
 
-    fn acceptance_call(&self, call: CallId, number: u32, command: &str, timeout_s: u64) -> Option<ToolUse> {
-        let of = self.calls.tool_use(call)?;
-        let input = json!({ "command": command, "timeout_s": timeout_s }).to_string();
-        Some(ToolUse {
-            id: ToolUseId(format!("{}-acceptance-{number}", of.id)),
-            name: SHELL_EXEC.to_owned(),
-            echoed: RawValue::from_string(input.clone()).ok()?,
-            input: Ok(input),
-            said: None,
-        })
+    fn commands_of(&self, step: u32) -> Vec<String> {
+        let at = usize::try_from(step).ok().and_then(|step| step.checked_sub(1));
+        let step = at.and_then(|at| self.config.execution.as_ref()?.steps.get(at));
+        step.map(|step| step.step.commands().map(str::to_owned).collect()).unwrap_or_default()
+    }
+
+    /// A call for each command; none at all if there cannot be one for each.
+    fn acceptance_calls(&self, call: CallId, commands: &[String]) -> Option<Vec<ToolUse>> {
+        let timeout_s = self.config.execution.as_ref()?.timeout.as_secs().max(1);
+        let of = &self.calls.tool_use(call)?.id;
+        let one = |(number, command): (u32, &String)| {
+            let input = json!({ "command": command, "timeout_s": timeout_s }).to_string();
+            Some(ToolUse {
+                id: ToolUseId(format!("{of}-acceptance-{number}")),
+                name: SHELL_EXEC.to_owned(),
+                echoed: RawValue::from_string(input.clone()).ok()?,
+                input: Ok(input),
+                said: None,
+            })
+        };
+        (1..).zip(commands).map(one).collect()
     }
 
     /// When all acceptance commands of a step have a result, so has the claim; true if that is so now.
     pub(super) fn conclude_step(&mut self) -> bool {
         let Some(MadeUp { call, update, results }) = self.calls.made_up() else { return false };
+        let commands = self.commands_of(update.step);
+        let of_each = commands.iter().zip(&results);
         let outcomes: Vec<_> =
-            results.iter().filter_map(|(part, result)| self.outcome(*part, result)).collect();
+            of_each.map(|(command, (part, result))| self.outcome(*part, command, result)).collect();
         let Some(failed) = outcomes.iter().find(|one| !one.passed) else {
             self.set_step(&update, outcomes.clone());
             let text = format!("{}{}", told(&outcomes, &[]), self.what_comes_next());
@@ -203,22 +215,20 @@ impl Agent {
         true
     }
 
-    fn outcome(&self, call: CallId, result: &CallResult) -> Option<AcceptanceOutcome> {
-        let input = self.calls.tool_use(call)?.input.as_ref().ok()?;
-        let input: serde_json::Value = serde_json::from_str(input).ok()?;
+    fn outcome(&self, call: CallId, command: &str, result: &CallResult) -> AcceptanceOutcome {
         let ended = match result.exit {
             Some(CommandExit::Code(code)) => format!("exit status {code}"),
             Some(CommandExit::Signal(signal)) => format!("signal {signal}"),
             Some(CommandExit::TimedOut) => "over its time".to_owned(),
             None => format!("{}, without an exit status", word(result.status)),
         };
-        Some(AcceptanceOutcome {
+        AcceptanceOutcome {
             call,
-            command: input.get("command")?.as_str()?.to_owned(),
+            command: command.to_owned(),
             passed: result.exit == Some(CommandExit::Code(0)),
             ended,
             duration_ms: self.calls.duration(call),
-        })
+        }
     }
 
     /// A step failed: it is tried again, as often as that is allowed, or execution ends.
@@ -304,7 +314,7 @@ impl Agent {
         Some((EndReason::GaveUp, message))
     }
 
-    /// Why no call but a report is carried out any more.
+    /// True if no call but a report is carried out any more.
     pub(super) fn is_stopped(&self) -> bool {
         self.config.execution.as_ref().is_some_and(|execution| execution.stopped)
     }

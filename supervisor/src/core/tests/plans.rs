@@ -10,7 +10,7 @@ use ipc::event::{
 use ipc::frontend::Op;
 use ipc::id::{ApprovalId, CallId};
 use ipc::plan::{OnFailure, StepStatus};
-use ipc::rights::{Network, RightsChange};
+use ipc::rights::{Network, Rights, RightsChange};
 use serde_json::json;
 
 use super::script::{Script, call, command, config, file, standing, text};
@@ -419,6 +419,51 @@ fn steps_are_reported_in_their_order_and_a_finished_one_stays() {
     }
     script.reply(6, &[text("Done.")], StopReason::EndTurn);
     assert_eq!(script.end().unwrap().0, EndReason::Done);
+}
+
+#[test]
+fn what_has_not_begun_of_an_interrupted_claim_never_begins() {
+    let mut script = executor(OnFailure::Stop);
+    script.reply(1, &[reports("a", 1, "completed", None)], StopReason::ToolUse);
+    let narrower = Rights { write: vec!["/tmp/bw-1".into()], ..standing().rights };
+    script.input(Input::Narrowed { rights: narrower }).ready(2);
+    assert_eq!(script.dispatched(), [2], "the second command waited");
+    assert_eq!(script.finished(1).unwrap().0, ToolCallStatus::Interrupted);
+    assert!(script.steps().is_empty());
+    // The claim can be made again, and is judged by all commands.
+    script.reply(2, &[reports("b", 1, "completed", None)], StopReason::ToolUse);
+    script.outcome(5, ran(0)).outcome(6, ran(0));
+    assert_eq!(script.steps(), [(1, StepStatus::Completed, 2)]);
+}
+
+#[test]
+fn a_plan_after_an_executed_one_begins_anew_and_one_after_a_failed_one_may() {
+    let other = PLAN.replace("# P", "# Q").replace("One", "Other");
+    for (statuses, next, expected) in [
+        ([StepStatus::Completed, StepStatus::Completed], PLAN, 0),
+        ([StepStatus::Completed, StepStatus::Failed], PLAN, 1),
+        ([StepStatus::Completed, StepStatus::Failed], other.as_str(), 0),
+    ] {
+        let mut script = planner(planning(Approver::Flags { rounds: 5 }), false);
+        script.reply(1, &[writes("a", PLAN)], StopReason::ToolUse).plan_in_file(1).executed(1, &statuses);
+        script.reply(2, &[text("So far.")], StopReason::EndTurn).user("go on");
+        script.reply(3, &[writes("b", next)], StopReason::ToolUse).plan_in_file(2);
+        let account = script.executions()[1].account();
+        let done = account.iter().filter(|step| step.status == StepStatus::Completed).count();
+        assert_eq!(done, expected, "{statuses:?}");
+    }
+}
+
+#[test]
+fn an_execution_that_never_began_leaves_what_was_finished() {
+    let replan = PLAN.replace("## Steps", "## On failure\n\nreplan\n\n## Steps");
+    let mut script = planner(planning(Approver::Flags { rounds: 5 }), false);
+    script.reply(1, &[writes("a", &replan)], StopReason::ToolUse).plan_in_file(1);
+    script.executed(1, &[StepStatus::Completed, StepStatus::Failed]);
+    script.reply(2, &[writes("b", &replan)], StopReason::ToolUse).plan_in_file(2).executed(2, &[]);
+    script.reply(3, &[writes("c", &replan)], StopReason::ToolUse).plan_in_file(3);
+    let account = script.executions()[2].account();
+    assert_eq!(account[0].status, StepStatus::Completed);
 }
 
 #[test]
