@@ -39,8 +39,14 @@ fn run(editor: &str, markdown: &str) -> Result<Option<String>, String> {
         return Err(format!("{editor} ended with {status}: the plan is as it was"));
     }
     let text = fs::read_to_string(&copy).map_err(|error| failed("the edited copy", error))?;
-    let text =
-        unguarded(&text).ok_or("the comments at the ends of the copy were changed: the plan is as it was")?;
+    let Some(text) = unguarded(&text) else {
+        // The person's work is not thrown away.
+        let kept = place.keep().join("plan.md");
+        return Err(format!(
+            "the comments at the ends of the copy were changed: the plan is as it was, and your text is in {}",
+            kept.display()
+        ));
+    };
     Ok(Some(text.to_owned()).filter(|text| text != markdown))
 }
 
@@ -88,8 +94,12 @@ mod tests {
         let changes = run("sed -i s/one/two/", "# one\n");
         assert_eq!(changes, Ok(Some("# two\n".to_owned())));
         assert_eq!(run("true", "# one\n"), Ok(None));
-        for editor in ["false", "sed -i 1d", "no-such-editor 2>/dev/null"] {
+        for editor in ["false", "no-such-editor 2>/dev/null"] {
             assert!(run(editor, "# one\n").is_err(), "{editor}");
         }
+        let error = run("sed -i '1d; s/one/two/'", "# one\n").unwrap_err();
+        let kept = std::path::Path::new(error.rsplit_once(' ').unwrap().1);
+        assert!(fs::read_to_string(kept).unwrap().contains("# two\n"), "{error}");
+        fs::remove_dir_all(kept.parent().unwrap()).unwrap();
     }
 }

@@ -23,8 +23,9 @@ pub(crate) use sheet::Sheet;
 use title::Title;
 
 use crate::keymap::Keymap;
-use crate::model::Editor;
+use crate::model::{Editor, Look, Part};
 use crate::moment::Moment;
+use crate::text::SafeText;
 
 /// An approval: those of two agents may have the same number.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +44,8 @@ pub(crate) struct Card {
     pub stage: Stage,
     /// Comments on the steps of a plan, kept while the person reads on.
     pub comments: Option<Comments>,
+    /// The person's text of its plan, while it has not taken the place of the one that is asked about.
+    pub edited: Option<String>,
     /// Whether it has the whole screen.
     pub whole: bool,
     deadline: Moment,
@@ -96,6 +99,7 @@ impl Card {
             // A plan is more than a few lines.
             whole: matches!(*request, ServerRequest::PlanApproval(_)),
             comments: Comments::of(&request),
+            edited: None,
             deadline: at.plus(Duration::from_millis(request.timeout_ms())),
             deny: Guard::default(),
             approve: Guard::default(),
@@ -103,6 +107,13 @@ impl Card {
             in_burst: false,
             request,
         }
+    }
+
+    /// Begins anew with this sentence above everything else.
+    pub(crate) fn remark(&mut self, sentence: &str, project: &WirePath, revision: u64) {
+        let mut block = content::body(&self.request, project);
+        block.parts.insert(0, Part::new(SafeText::line(&format!("! {sentence}")), Look::Error));
+        self.body = Sheet::new(block, revision);
     }
 
     /// A number that no other request has.

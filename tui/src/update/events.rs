@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use ipc::approval::{ReviewDecision, ServerRequest, SessionGrant};
 use ipc::event::{
-    Account, ApprovalAnswered, AssistantMessage, CompactionStarted, DecidedBy, EventKind, RestoredPlace,
-    RunResult, SessionEvent, SessionStarted, SubAgentSpawned, WorkerStarted,
+    Account, ApprovalAnswered, AssistantMessage, CompactionStarted, DecidedBy, EventKind, NoticeCode,
+    RestoredPlace, RunResult, SessionEvent, SessionStarted, SubAgentSpawned, WorkerStarted,
 };
 use ipc::frontend::{UiEvent, UiEventKind};
 use ipc::id::{AgentId, CallId, Generation, GrantId};
@@ -24,6 +24,9 @@ pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>)
     let view = model.agents.of(&agent);
     match kind {
         UiEventKind::Logged(event) => {
+            if let EventKind::Notice { code: NoticeCode::PlanNotRead, message } = &event.kind {
+                plan::not_read(model, &event.agent, message);
+            }
             let changed = logged(model, *event, actions);
             plan::lay(model);
             return changed;

@@ -33,11 +33,14 @@ pub(super) fn command(model: &mut Model, text: Option<&str>, actions: &mut Vec<A
 
 /// Hands the plan that waits to an editor.
 pub(super) fn edit(model: &mut Model, actions: &mut Vec<Action>) {
-    let action = model.cards.iter().find_map(|Card { asked: Asked { agent, id }, request, .. }| {
-        let ServerRequest::PlanApproval(params) = &**request else { return None };
-        let (agent, id, markdown) = (agent.clone(), *id, params.markdown.clone());
-        Some(Action::EditPlan { agent, id, markdown })
-    });
+    let action =
+        model.cards.iter().find_map(|Card { asked: Asked { agent, id }, request, edited, .. }| {
+            let ServerRequest::PlanApproval(params) = &**request else { return None };
+            // An edit that was not taken goes on where it ended.
+            let markdown = edited.as_ref().unwrap_or(&params.markdown).clone();
+            let (agent, id) = (agent.clone(), *id);
+            Some(Action::EditPlan { agent, id, markdown })
+        });
     match action {
         Some(action) => actions.push(action),
         None => model.say(Look::Notice, "no plan waits for your approval"),
@@ -53,17 +56,33 @@ pub(super) fn edited(
 ) -> bool {
     let waits = model.cards.iter().any(|card| card.asked == asked);
     match edited {
-        Err(why) => model.say(Look::Error, &why),
+        Err(why) => {
+            model.say(Look::Error, &why);
+            not_read(model, &asked.agent, &why);
+        }
         Ok(None) => model.say(Look::Notice, "the plan is as it was"),
         Ok(Some(_)) if !waits => {
             model.say(Look::Error, "the edit is not used: the plan no longer waits for your approval");
         }
         Ok(Some(markdown)) => {
+            if let Some(card) = model.cards.iter_mut().find(|card| card.asked == asked) {
+                card.edited = Some(markdown.clone());
+            }
             let Asked { agent, id } = asked;
             actions.push(Action::User(agent, edit_of(id, markdown)));
         }
     }
     true
+}
+
+/// An edited text is none that can be used: the plan's card begins with the reason, whichever agent is shown.
+pub(super) fn not_read(model: &mut Model, agent: &AgentId, message: &str) {
+    let revision = model.next_revision();
+    let is_plan = |card: &&mut Card| matches!(*card.request, ServerRequest::PlanApproval(_));
+    let project = &model.start.project;
+    for card in model.cards.iter_mut().filter(is_plan).filter(|card| card.asked.agent == *agent) {
+        card.remark(message, project, revision);
+    }
 }
 
 const fn edit_of(id: ApprovalId, markdown: String) -> UserActionKind {

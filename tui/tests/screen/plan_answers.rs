@@ -3,12 +3,22 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use insta::assert_snapshot;
 use ipc::approval::ReviewDecision;
-use ipc::frontend::UserActionKind;
+use ipc::event::{EventKind, NoticeCode};
+use ipc::frontend::{UiEvent, UiEventKind, UserActionKind};
 use ipc::id::ApprovalId;
 use tui::{Action, Msg};
 
+use crate::core::logged;
 use crate::plan_cards::{MARKDOWN, answered, ask, asked, params, step};
 use crate::seat::Seat;
+
+/// An event of an agent.
+fn by(agent: &str, kind: EventKind) -> Msg {
+    let UiEventKind::Logged(mut event) = logged(kind) else { panic!("an event") };
+    event.agent = agent.into();
+    let kind = UiEventKind::Logged(event);
+    Msg::Core(UiEvent { conversation_id: "c".into(), agent: agent.into(), kind })
+}
 
 fn denied(message: &str) -> Vec<UserActionKind> {
     answered(ReviewDecision::Denied { message: Some(message.to_owned()) })
@@ -156,6 +166,14 @@ fn a_plan_is_edited_elsewhere_and_comes_back() {
     let kind = UserActionKind::EditPlan { id: ApprovalId(1), markdown: "# Other\n".to_owned() };
     assert_eq!(std::mem::take(&mut seat.actions), [Action::User("1.1".into(), kind)]);
     assert!(seat.screen().contains("Execute this plan?"), "the request stays until the core closes it");
+    // A text that the supervisor cannot use is told above the card, and is what the editor has next.
+    let code = NoticeCode::PlanNotRead;
+    let message = "the plan was not changed: line 1: expected a section ## Steps".to_owned();
+    seat.send(by("1.1", EventKind::Notice { code, message }));
+    assert!(seat.screen().contains("line 1: expected"), "{}", seat.screen());
+    seat.keys("v");
+    let again = Action::EditPlan { agent: "1.1".into(), id: ApprovalId(1), markdown: "# Other\n".to_owned() };
+    assert_eq!(std::mem::take(&mut seat.actions), [again]);
     for (edited, said) in [
         (Ok(None), "the plan is as it was"),
         (Err("the editor ended with exit status 1".to_owned()), "the editor ended with exit status 1"),
