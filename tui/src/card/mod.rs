@@ -112,7 +112,7 @@ impl Card {
     /// Begins anew with this sentence above everything else.
     pub(crate) fn remark(&mut self, sentence: &str, project: &WirePath, revision: u64) {
         let mut block = content::body(&self.request, project);
-        block.parts.insert(0, Part::new(SafeText::line(&format!("! {sentence}")), Look::Error));
+        block.parts.insert(0, Part::new(SafeText::line(sentence), Look::Error));
         self.body = Sheet::new(block, revision);
     }
 
