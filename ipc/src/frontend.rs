@@ -104,6 +104,12 @@ pub enum UserActionKind {
         /// The bytes.
         markdown: String,
     },
+    /// Executes a plan that was made before the session. The session's first agent, a planner, revises it if a step fails and the
+    /// plan is to be revised then.
+    ExecutePlan {
+        /// The bytes.
+        markdown: String,
+    },
     /// Changes what becomes of calls that the standing rights do not cover, and those rights with it.
     SetMode {
         /// The mode.
@@ -167,6 +173,11 @@ macro_rules! op {
             EditPlan {
                 /// The request.
                 id: ApprovalId,
+                /// The bytes.
+                markdown: String,
+            },
+            /// Executes a plan that was made before the session.
+            ExecutePlan {
                 /// The bytes.
                 markdown: String,
             },

@@ -22,6 +22,7 @@ mod diagnostics;
 mod directories;
 mod doctor;
 pub mod driver;
+mod editor;
 mod exec;
 mod exit;
 mod explain;

@@ -222,8 +222,8 @@ fn only_the_monitor_starts_processes() {
             "supervisor/src/bench/tui_process.rs",
             "supervisor/src/demo/attack/session.rs",
             "supervisor/src/demo/project.rs",
+            "supervisor/src/editor.rs",
             "supervisor/src/monitor/child.rs",
-            "supervisor/src/terminal_ui/editor.rs",
         ]
     );
 }

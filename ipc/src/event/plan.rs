@@ -38,6 +38,8 @@ pub enum PlanAuthor {
     Planner,
     /// A person, who edited it.
     Person,
+    /// An earlier session, or whoever wrote the plan's file.
+    Earlier,
 }
 
 /// A plan may be executed: its execution begins with exactly these bytes and rights.
@@ -135,6 +137,7 @@ impl PlanAuthor {
         match self {
             Self::Planner => "planner",
             Self::Person => "person",
+            Self::Earlier => "earlier",
         }
     }
 }

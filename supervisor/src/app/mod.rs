@@ -2,6 +2,7 @@
 
 mod config;
 mod debug;
+mod plan;
 
 use std::io::Write;
 use std::path::Path;
@@ -78,6 +79,7 @@ fn run(command: Command, keys: TakenKeys, runtime: &Runtime) -> Exit {
                 Exit::Usage
             }
         },
+        Command::Plan(command) => plan::run(command, keys, runtime),
         Command::Sandbox(args) => runtime.block_on(sandbox::run(args)),
         Command::Doctor(args) => runtime.block_on(doctor(&args, &keys)),
         Command::Explain(args) => runtime.block_on(explain::run(args)),

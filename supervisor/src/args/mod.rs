@@ -2,6 +2,7 @@
 
 mod flags;
 mod parse;
+mod plan;
 #[cfg(test)]
 mod printed;
 mod rights;
@@ -14,6 +15,9 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 pub(crate) use self::flags::{of_confinement, of_exec, of_tui};
+pub(crate) use self::plan::{
+    ApproveArgs, ExportArgs, ListArgs, OnePlan, PlanCommand, PlanExecuteArgs, ShowArgs,
+};
 pub(crate) use self::rights::{AuditArgs, DoctorArgs, ExplainArgs, SandboxArgs};
 pub(crate) use self::shared::{AgentArgs, ConfinementArgs, ModelArgs};
 pub(crate) use self::task::{ExecArgs, ReplayArgs, TuiArgs};
@@ -48,6 +52,9 @@ pub(crate) enum Command {
     /// Runs a recorded task again, its model played from the recording; a request that differs ends it with status 6
     #[command(after_help = EXIT_STATUS)]
     Replay(ReplayArgs),
+    /// Lists, shows, edits, approves and executes the plans that planners made
+    #[command(subcommand)]
+    Plan(PlanCommand),
     /// Runs a command under exactly the rights that an agent's command would have
     Sandbox(SandboxArgs),
     /// Serves other front ends: JSON-RPC 2.0 on standard input and output

@@ -62,6 +62,8 @@ pub struct Agent {
     pub(super) grants: SessionGrants,
     /// The plans that are executed, and what becomes of the rest after a failed step.
     pub(super) plans: BTreeMap<CallId, (Vec<PlanStep>, OnFailure)>,
+    /// A plan that was made before the session, until its execution begins.
+    pub(super) earlier_plan: Option<String>,
     /// What was refused beside the calls.
     pub(super) beside: Beside,
     pub(super) effects: Vec<Effect>,
@@ -138,6 +140,7 @@ impl Agent {
             last_approval: ApprovalId(0),
             grants: SessionGrants::default(),
             plans: BTreeMap::new(),
+            earlier_plan: None,
             beside: Beside::default(),
             effects: Vec::new(),
         }
@@ -269,6 +272,7 @@ impl Agent {
                 self.on_answer(id, Answer { kind: AskKind::Plan, decision, digest });
             }
             Op::EditPlan { id, markdown } => self.on_edit_plan(id, markdown),
+            Op::ExecutePlan { markdown } => self.on_execute_plan(markdown),
             Op::SetMode { mode } => self.on_change(Change::Mode(mode)),
             Op::RevokeGrant { id } => self.on_revoke(id),
         }

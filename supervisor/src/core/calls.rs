@@ -37,6 +37,8 @@ struct Slot {
     remark: Option<String>,
     /// The call that it is made for, where the model did not make it.
     within: Option<CallId>,
+    /// True if the user made it, so that its result answers no call of the model's.
+    of_user: bool,
     /// The time that it took until it was closed, in milliseconds.
     duration_ms: u64,
 }
@@ -153,9 +155,26 @@ impl Calls {
         self.add(call, tool_use, Some(whole));
     }
 
+    /// Adds a call of the user's.
+    pub(super) fn push_of_user(&mut self, call: CallId, tool_use: ToolUse) {
+        self.add(call, tool_use, None);
+        if let Some(slot) = self.slots.last_mut() {
+            slot.of_user = true;
+        }
+    }
+
     fn add(&mut self, call: CallId, tool_use: ToolUse, within: Option<CallId>) {
-        let state = State::Waiting;
-        self.slots.push(Slot { call, tool_use, state, progress: None, remark: None, within, duration_ms: 0 });
+        let (state, of_user) = (State::Waiting, false);
+        self.slots.push(Slot {
+            call,
+            tool_use,
+            state,
+            progress: None,
+            remark: None,
+            within,
+            of_user,
+            duration_ms: 0,
+        });
     }
 
     /// The open call that is made of others, if they are all closed.
@@ -194,6 +213,16 @@ impl Calls {
             State::Open(Open::Accepting(_)) | State::Waiting | State::Closed(_) => false,
             State::Open(_) | State::Asking(_) => true,
         })
+    }
+
+    /// True of a call that the user made.
+    pub(super) fn is_of_user(&self, call: CallId) -> bool {
+        self.slots.iter().any(|slot| slot.call == call && slot.of_user)
+    }
+
+    /// True if there are calls, and all of them are the user's.
+    pub(super) fn are_of_user(&self) -> bool {
+        !self.slots.is_empty() && self.slots.iter().all(|slot| slot.of_user)
     }
 
     /// Whether every call has its result.
@@ -331,11 +360,12 @@ impl Calls {
         self.set(call, State::Closed(result));
     }
 
-    /// The results in the order of the calls. A call without one would be left out: close them all first.
-    pub(super) fn into_results(self) -> Vec<(ToolUseId, CallResult)> {
-        let of_model = self.slots.into_iter().filter(|slot| slot.within.is_none());
-        let results = of_model.filter_map(|slot| match slot.state {
-            State::Closed(result) => Some((slot.tool_use.id, result)),
+    /// The results in the order of the calls, each with the model's id of the call that it answers; the user's calls have none. A call
+    /// without a result would be left out: close them all first.
+    pub(super) fn into_results(self) -> Vec<(Option<ToolUseId>, CallResult)> {
+        let whole = self.slots.into_iter().filter(|slot| slot.within.is_none());
+        let results = whole.filter_map(|slot| match slot.state {
+            State::Closed(result) => Some(((!slot.of_user).then_some(slot.tool_use.id), result)),
             State::Waiting | State::Open(_) | State::Asking(_) => None,
         });
         results.collect()
@@ -374,8 +404,11 @@ impl CallResult {
         u64::try_from(explanation.len()).ok()
     }
 
-    pub(super) fn into_block(self, tool_use: ToolUseId) -> UserBlock {
+    pub(super) fn into_block(self, tool_use: Option<ToolUseId>) -> UserBlock {
         let Self { content, is_error, images, .. } = self;
-        UserBlock::ToolResult { tool_use, content, is_error, images }
+        match tool_use {
+            Some(tool_use) => UserBlock::ToolResult { tool_use, content, is_error, images },
+            None => UserBlock::Text(content),
+        }
     }
 }

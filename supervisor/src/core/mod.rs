@@ -18,6 +18,7 @@ mod compaction;
 mod config;
 mod delegation;
 mod dispatch;
+mod earlier_plan;
 mod end;
 mod fitting;
 mod history;

@@ -49,6 +49,9 @@ pub struct Planning {
     pub acceptance_timeout: Duration,
     /// The steps that executions so far have finished, from the first.
     pub finished: Vec<PlanStep>,
+    /// SHA-256 of a plan, in hexadecimal, that the user approved before the session began: it is executed as far as the flags of
+    /// this run allow.
+    pub approved: Option<String>,
 }
 
 /// The one that decides on a plan.
@@ -75,7 +78,7 @@ pub(super) struct Draft {
 impl Agent {
     /// A plan of the planner's: what cannot be read, or cannot be given, goes back at once.
     pub(super) fn write_plan(&mut self, call: CallId, markdown: String) {
-        match self.draft(markdown, PlanAuthor::Planner) {
+        match self.draft(markdown, self.author_of(call)) {
             Ok(draft) => self.put_into_file(call, draft),
             Err(why) => {
                 let text = format!("the plan was not written: {why}");
@@ -167,6 +170,11 @@ impl Agent {
         let ask = Ask { kind: AskKind::Plan, grant: proposal.child.grant.clone() };
         let planning = self.config.planning.as_ref();
         let approver = planning.map(|planning| planning.approver).unwrap_or_default();
+        let earlier = planning.and_then(|planning| planning.approved.as_ref());
+        if earlier == Some(&proposal.plan_digest) {
+            self.execute_within_flags(call, proposal, ask);
+            return;
+        }
         let is_denied = planning.is_some_and(|planning| planning.ceiling.mode == ApprovalMode::Deny);
         match approver {
             Approver::Flags { rounds } => self.decide_by_flags(call, proposal, ask, rounds),
@@ -181,27 +189,34 @@ impl Agent {
 
     /// Without a person only what the flags of this run allow is approved, and only so many times.
     fn decide_by_flags(&mut self, call: CallId, proposal: PlanProposal, ask: Ask, rounds: u32) {
-        let by = DecidedBy::Configuration;
-        let Some(planning) = &mut self.config.planning else { return };
-        let beyond = planning.ceiling.beyond_flags(&proposal.child.rights);
-        let cause = match beyond {
-            _ if rounds == 0 => {
-                Some("--approve-plan has approved as many plans as it was told to".to_owned())
-            }
-            Some(what) => {
-                Some(format!("--approve-plan approves what the flags of this run allow, and not {what}"))
-            }
-            None if proposal.network_refused => {
-                Some("the plan asks for the network; --net on is what allows it".to_owned())
-            }
-            None => None,
+        let Some(rest) = rounds.checked_sub(1) else {
+            let cause = "--approve-plan has approved as many plans as it was told to";
+            return self.deny(call, (None, DecidedBy::Configuration), cause);
         };
-        if let Some(cause) = cause {
-            return self.deny(call, (None, by), &cause);
+        if self.execute_within_flags(call, proposal, ask)
+            && let Some(planning) = &mut self.config.planning
+        {
+            planning.approver = Approver::Flags { rounds: rest };
         }
-        planning.approver = Approver::Flags { rounds: rounds - 1 };
+    }
+
+    /// Executes a plan if it needs no more than the flags of this run allow; whether it does.
+    fn execute_within_flags(&mut self, call: CallId, proposal: PlanProposal, ask: Ask) -> bool {
+        let by = DecidedBy::Configuration;
+        if let Some(difference) = self.beyond_flags(&proposal) {
+            let cause = format!("the plan needs more than the flags of this run allow: {difference}");
+            self.deny(call, (None, by), &cause);
+            return false;
+        }
         self.log_answer(call, None, ipc::approval::ReviewDecision::Approved, (by, None));
         self.execute_plan(call, proposal, ask, by);
+        true
+    }
+
+    fn beyond_flags(&self, proposal: &PlanProposal) -> Option<String> {
+        let ceiling = &self.config.planning.as_ref()?.ceiling;
+        let network = proposal.network_refused.then(|| "the network (--net on allows it)".to_owned());
+        ceiling.beyond_flags(&proposal.child.rights).or(network)
     }
 
     /// An approved plan: another agent executes it, with the rights that were shown and no others.

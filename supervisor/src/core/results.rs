@@ -112,8 +112,16 @@ impl Agent {
             self.advance();
         }
         if self.calls.are_closed() && !self.replacement.is_awaited() {
+            let is_user = self.calls.are_of_user();
+            if is_user {
+                self.conclude_earlier_plan();
+            }
             let results = self.take_results();
             self.history.push_user(results);
+            // The model is asked nothing about a call of the user's, unless it has a plan to revise.
+            if is_user && !self.run.must_keep {
+                return self.end_turn();
+            }
             self.begin_step();
         }
     }

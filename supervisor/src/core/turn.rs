@@ -17,6 +17,9 @@ impl Agent {
             Next::Compact(cause) => self.compact(cause, Then::Step),
             Next::Step => {
                 self.say_what_waits();
+                if let Some(markdown) = self.earlier_plan.take() {
+                    return self.begin_earlier_plan(&markdown);
+                }
                 self.run.attempt = 0;
                 self.begin_attempt();
             }
@@ -98,6 +101,7 @@ impl Agent {
         }
         self.compaction_wanted = false;
         self.turn_waits = false;
+        self.earlier_plan = None;
         let Run { steps, usage, cost, text, .. } = std::mem::take(&mut self.run);
         let cost = self.config.prices.map(|_| cost);
         self.effects.push(Effect::Finish(RunEnd { reason, message, text, steps, usage, cost }));

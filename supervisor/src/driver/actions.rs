@@ -19,7 +19,9 @@ impl AgentRun {
         }
         match resolved(self.worker.confinement().project.as_path(), kind) {
             Ok(op) => {
-                if matches!(op, Op::UserTurn { .. } | Op::Compact) && !self.agent.is_busy() {
+                if matches!(op, Op::UserTurn { .. } | Op::ExecutePlan { .. } | Op::Compact)
+                    && !self.agent.is_busy()
+                {
                     self.turn_began = Some(Instant::now());
                     shared.begin_turn(&self.id);
                 }
@@ -73,6 +75,7 @@ pub(super) fn resolved(project: &Path, kind: UserActionKind) -> Result<Op, Strin
         UserActionKind::SetRights { change } => Op::SetRights { change },
         UserActionKind::SetModel { model } => return Err(format!("the model {model} is no right")),
         UserActionKind::EditPlan { id, markdown } => Op::EditPlan { id, markdown },
+        UserActionKind::ExecutePlan { markdown } => Op::ExecutePlan { markdown },
         UserActionKind::Plan { .. } => return Err("a plan is none".to_owned()),
         // Answers have a way of their own.
         UserActionKind::Answer { id, .. } => {

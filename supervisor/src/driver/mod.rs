@@ -56,7 +56,7 @@ pub use prepare::{PrepareError, prepare};
 pub use run::{AgentParts, AgentRun};
 pub use served::ToolServer;
 pub use session::Session;
-pub use shared::Shared;
+pub use shared::{PlanRecords, Shared};
 pub use tree::{OpenedAgent, OpensAgents};
 pub use tripwire::Guard;
 pub use workers::SessionWorker;

@@ -1,6 +1,7 @@
 //! What the agent runs of a session share: there is one of each, whoever acts.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use ipc::event::{EventKind, Observer as Witness};
 use ipc::frontend::{UiEvent, UiEventKind};
@@ -15,6 +16,12 @@ use super::{ChangeTracker, Guard, SessionError};
 use crate::core::RunLimits;
 use crate::session::{Flushed, Flusher, SessionLog};
 
+/// Records of plans that outlive the session.
+pub trait PlanRecords: Send + Sync {
+    /// Takes note of something that happened to an agent.
+    fn note(&self, agent: &AgentId, kind: &EventKind);
+}
+
 /// What exists once in a session.
 pub struct Shared {
     /// The session.
@@ -27,6 +34,8 @@ pub struct Shared {
     pub changes: Option<ChangeTracker>,
     /// What the host runs later, where an agent may write in the project.
     pub tripwire: Option<Guard>,
+    /// The records of the session's plans.
+    plans: Option<Arc<dyn PlanRecords>>,
     flusher: Flusher,
     pub(super) budget: Budget,
     /// True if a request that waits may have its budget now.
@@ -56,6 +65,7 @@ impl Shared {
             ui,
             changes,
             tripwire,
+            plans: None,
             budget: Budget::default(),
             budget_freed: false,
             turns: WriteTurns::default(),
@@ -69,6 +79,12 @@ impl Shared {
     #[must_use]
     pub fn within(self, limits: RunLimits) -> Self {
         Self { budget: Budget::new(limits), ..self }
+    }
+
+    /// The same, which tells these records of everything that is logged.
+    #[must_use]
+    pub fn telling(self, plans: Arc<dyn PlanRecords>) -> Self {
+        Self { plans: Some(plans), ..self }
     }
 
     /// A turn of the user's has limits of its own.
@@ -96,6 +112,9 @@ impl Shared {
         observed_by: Witness,
     ) -> Result<UiEventKind, SessionError> {
         self.budget_freed |= self.budget.note(agent, &kind);
+        if let Some(plans) = &self.plans {
+            plans.note(agent, &kind);
+        }
         Ok(UiEventKind::Logged(Box::new(self.log.append(agent, observed_by, kind)?)))
     }
 

@@ -3,6 +3,7 @@
 mod approval_socket;
 mod output;
 mod passing;
+mod plan;
 pub(crate) mod replay;
 mod task;
 
@@ -14,6 +15,7 @@ use tokio::task::JoinSet;
 
 use self::approval_socket::{ApprovalSocket, relay};
 use self::output::{Format, Printer};
+pub(crate) use self::plan::{ApprovedPlan, execute_plan};
 use crate::args::{ActivityArg, DeniedArg, ExecArgs, Output, of_exec};
 use crate::config::Sources;
 use crate::core::Approver;
@@ -32,7 +34,7 @@ use crate::signals::UserSignals;
 /// Runs the task.
 pub(crate) async fn run(args: ExecArgs, place: Place) -> Exit {
     match task(&args) {
-        Ok(task) => carry_out(&args, task, place, |_| ()).await,
+        Ok(task) => carry_out(&args, Beginning::Task(task), place, |_| ()).await,
         Err(Refusal(exit, message)) => {
             complain(&message);
             exit
@@ -41,11 +43,16 @@ pub(crate) async fn run(args: ExecArgs, place: Place) -> Exit {
 }
 
 /// Runs a task; `arrived` is told where, before the first request to the model.
-async fn carry_out(args: &ExecArgs, task: Task, place: Place, arrived: impl FnOnce(&Places)) -> Exit {
+async fn carry_out(
+    args: &ExecArgs,
+    beginning: Beginning,
+    place: Place,
+    arrived: impl FnOnce(&Places),
+) -> Exit {
     let began = Instant::now();
     // Before there is anything that a signal could leave behind.
     let signals = UserSignals::new().map_err(Refusal::internal);
-    match signals.and_then(|signals| Ok((prepare(args, task, place, began)?, signals))) {
+    match signals.and_then(|signals| Ok((prepare(args, beginning, place, began)?, signals))) {
         Ok((prepared, signals)) => {
             arrived(prepared.session.places());
             Box::pin(prepared.run(signals)).await
@@ -57,11 +64,19 @@ async fn carry_out(args: &ExecArgs, task: Task, place: Place, arrived: impl FnOn
     }
 }
 
+/// What a run begins with.
+enum Beginning {
+    /// A task for the model.
+    Task(Task),
+    /// A plan that was approved before.
+    Plan(ApprovedPlan),
+}
+
 struct Prepared {
     session: Session,
     handle: Handle,
     printer: Printer,
-    prompt: UserActionKind,
+    beginning: UserActionKind,
     /// Whoever answers approvals, if somebody may.
     relay: Option<JoinSet<()>>,
 }
@@ -73,7 +88,7 @@ fn task(args: &ExecArgs) -> Result<Task, Refusal> {
     Ok(Task { prompt, images: images.map_err(Refusal::usage)? })
 }
 
-fn prepare(args: &ExecArgs, task: Task, place: Place, began: Instant) -> Result<Prepared, Refusal> {
+fn prepare(args: &ExecArgs, beginning: Beginning, place: Place, began: Instant) -> Result<Prepared, Refusal> {
     if args.deltas && args.output != Output::StreamJson {
         return Err(Refusal::usage(
             "cannot add deltas to this output\n  hint: --output stream-json --deltas",
@@ -84,12 +99,21 @@ fn prepare(args: &ExecArgs, task: Task, place: Place, began: Instant) -> Result<
     }
     let sources = Sources::read(&place.directories, &args.directory).map_err(Refusal::usage)?;
     let mut options = options(args, sources);
-    options.record = args.record.clone().map(|directory| Record {
-        directory,
-        front_end: FrontEnd::Exec,
-        task: Some(task.clone()),
-    });
-    let prompt = UserActionKind::Prompt { text: task.prompt, images: task.images };
+    let executes_plan = matches!(beginning, Beginning::Plan(_));
+    let beginning = match beginning {
+        Beginning::Task(task) => {
+            options.record = args.record.clone().map(|directory| Record {
+                directory,
+                front_end: FrontEnd::Exec,
+                task: Some(task.clone()),
+            });
+            UserActionKind::Prompt { text: task.prompt, images: task.images }
+        }
+        Beginning::Plan(ApprovedPlan { earlier, markdown }) => {
+            options.plan.earlier = Some(earlier);
+            UserActionKind::ExecutePlan { markdown }
+        }
+    };
     let socket = args.approval_socket.as_deref().map(|path| approval_socket(path, &options)).transpose()?;
     let (session, handle, events) = opening::open(options, place, began)?;
     let (events, relay) = match socket {
@@ -99,9 +123,10 @@ fn prepare(args: &ExecArgs, task: Task, place: Place, began: Instant) -> Result<
             (events, Some(relay))
         }
     };
-    let format = Format { output: args.output, deltas: args.deltas, log: session.log_path().into() };
+    let format =
+        Format { output: args.output, deltas: args.deltas, executes_plan, log: session.log_path().into() };
     let printer = Printer::start(format, events).map_err(Refusal::internal)?;
-    Ok(Prepared { session, handle, printer, prompt, relay })
+    Ok(Prepared { session, handle, printer, beginning, relay })
 }
 
 /// The socket, outside everything that the agent may come to write.
@@ -143,7 +168,7 @@ fn options(args: &ExecArgs, sources: Sources) -> SessionOptions {
 
 impl Prepared {
     async fn run(self, signals: UserSignals) -> Exit {
-        self.handle.act(self.prompt).await;
+        self.handle.act(self.beginning).await;
         tokio::spawn(self.handle.forward(signals));
         let ended = Box::pin(self.session.run()).await;
         self.printer.finish().await;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use clap::ValueEnum;
 
-use super::carry_out;
+use super::{Beginning, carry_out};
 use crate::activity::Activity;
 use crate::args::{
     ActivityArg, ConfinementArgs, DeniedArg, ExecArgs, ModeArg, ModelArgs, NetArg, ProviderArg, ReachArg,
@@ -46,7 +46,7 @@ async fn begin(args: &ReplayArgs, directories: Directories) -> Result<Exit, Refu
     let exec_args = player.exec_args(args)?;
     let keys = TakenKeys { anthropic: Some(KEY.into()), openai: Some(KEY.into()), ..TakenKeys::default() };
     let place = Place { directories, keys };
-    let exit = carry_out(&exec_args, task, place, |places| player.arrived(places)).await;
+    let exit = carry_out(&exec_args, Beginning::Task(task), place, |places| player.arrived(places)).await;
     Ok(match player.mismatch() {
         None => exit,
         // What stopped the run was not the run's own.

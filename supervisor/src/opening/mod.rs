@@ -5,11 +5,13 @@ mod models;
 mod open;
 mod options;
 mod plan;
+mod plan_files;
 mod record;
 mod sub_agents;
 mod unheard;
 
 pub(crate) use self::open::{Events, Handle, NotTaken, OpenError, Place, Refusal, Session, open};
 pub(crate) use self::options::{SessionOptions, for_activity, plan_options};
+pub(crate) use self::plan::EarlierPlan;
 pub(crate) use self::record::Record;
 pub(crate) use self::unheard::unheard;

@@ -13,7 +13,8 @@ use tokio::sync::{mpsc, watch};
 
 use super::model::ModelError;
 use super::options::SessionOptions;
-use super::plan::{PlanFiles, planner_standing};
+use super::plan::planner_standing;
+use super::plan_files::PlanFiles;
 use super::sub_agents::{SubAgents, tool_of};
 use super::unheard::unheard;
 use crate::activity::Activity;
@@ -22,7 +23,7 @@ use crate::core::{Agent, AgentConfig, Backoff, ModelChoice, Planning, RunEnd};
 use crate::directories::Directories;
 use crate::driver::{
     self, AgentParts, AgentRun, Boundary, ChangeTracker, Guard, Lives, Observer, Processes, SessionError,
-    SessionWorker, Shared, ToolServer, Turns,
+    SessionWorker, Shared, Turns,
 };
 use crate::exit::Exit;
 use crate::gate::{ApprovalMode, Standing};
@@ -170,7 +171,8 @@ pub(crate) fn open(
     let confinement = setup.confinement(standing.rights.clone());
     let worker = SessionWorker::new(Arc::clone(&boundary), AgentId::root(), confinement);
     let surroundings = surroundings(options.activity);
-    let plan_files: Arc<dyn ToolServer> = Arc::new(PlanFiles::new(&setup.directories));
+    let earlier = options.plan.earlier.as_ref();
+    let (plan_files, plan_records) = PlanFiles::shared(&setup, &conversation, earlier);
     let (live, seen) = watch::channel(Lives::new());
     let live_socket = live_socket(&setup.directories, &conversation, seen);
     let sub_agents = SubAgents {
@@ -200,7 +202,8 @@ pub(crate) fn open(
     };
     let standing = run.agent().standing().clone();
     let places = places(conversation.clone(), &standing, &surroundings);
-    let shared = Shared::new(conversation.clone(), log, ui, changes, tripwire).within(options.limits);
+    let shared = Shared::new(conversation.clone(), log, ui, changes, tripwire);
+    let shared = shared.within(options.limits).telling(plan_records);
     let deadline = options.timeout.map(|timeout| (began + timeout).into());
     if let (Some(recorder), Some(record)) = (recorder, options.record.clone()) {
         record.describe(&recorder, &options, places.clone());

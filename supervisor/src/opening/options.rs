@@ -109,6 +109,7 @@ impl SessionOptions {
 pub(crate) fn plan_options(effective: &Effective) -> PlanOptions {
     PlanOptions {
         approver: Approver::Person,
+        earlier: None,
         on_failure: effective.on_failure(),
         retries: effective.plan_retries(),
         acceptance_timeout: effective.acceptance_timeout(),

@@ -1,24 +1,15 @@
-//! Plans in a session: what the settings say of them, what a planner may do itself, and where plans are written.
+//! Plans in a session: what the settings say of them, and what a planner may do itself.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use ipc::cost::Usd;
-use ipc::id::AgentId;
-use ipc::plan::OnFailure;
+use ipc::plan::{OnFailure, PlanStep};
 use ipc::rights::{Network, Reach, Rights};
 
-use crate::core::{Approver, PLAN_FILE, Planning, RunLimits};
-use crate::directories::Directories;
-use crate::driver::ToolServer;
+use crate::core::{Approver, Planning, RunLimits};
 use crate::gate::{ApprovalMode, Standing};
-use crate::plans::Store;
 use crate::prompt::Part;
-use crate::tools::ServedCall;
 
 /// The options of a session's plans.
 #[derive(Clone, Debug)]
@@ -33,8 +24,21 @@ pub(crate) struct PlanOptions {
     pub acceptance_timeout: Duration,
     /// The model of a planner, and that of an executor, where they are others than the session's.
     pub models: (Option<String>, Option<String>),
+    /// The plan that the session executes, where it was made before.
+    pub earlier: Option<EarlierPlan>,
     /// The price that a planner, and that an executor, may come to in all.
     pub max_usd: (Option<Usd>, Option<Usd>),
+}
+
+/// A plan that was made and approved before the session.
+#[derive(Clone, Debug)]
+pub(crate) struct EarlierPlan {
+    /// SHA-256 of its bytes, in hexadecimal.
+    pub digest: String,
+    /// Its file, which a revision of it is written to.
+    pub path: PathBuf,
+    /// The first of its steps that an execution before has finished: they are not done again.
+    pub finished: Vec<PlanStep>,
 }
 
 impl PlanOptions {
@@ -46,7 +50,8 @@ impl PlanOptions {
             on_failure: self.on_failure,
             retries: self.retries,
             acceptance_timeout: self.acceptance_timeout,
-            finished: Vec::new(),
+            finished: self.earlier.as_ref().map(|plan| plan.finished.clone()).unwrap_or_default(),
+            approved: self.earlier.as_ref().map(|plan| plan.digest.clone()),
         }
     }
 
@@ -79,42 +84,4 @@ pub(super) fn planner_standing(ceiling: &Standing) -> Standing {
         ..ceiling.rights.clone()
     };
     Standing { rights: rights.normalised(), mode: ApprovalMode::Deny, modes: None, ..ceiling.clone() }
-}
-
-/// Writes the plans of a session's planners, each into a file of its own.
-pub(super) struct PlanFiles {
-    store: Store,
-    /// The file that each planner has written to.
-    files: Arc<Mutex<HashMap<AgentId, PathBuf>>>,
-}
-
-impl PlanFiles {
-    /// Writes below our own directories.
-    pub(super) fn new(directories: &Directories) -> Self {
-        Self { store: Store::at(directories), files: Arc::default() }
-    }
-}
-
-impl ToolServer for PlanFiles {
-    fn serve(&self, agent: &AgentId, call: ServedCall) -> BoxFuture<'static, Result<String, String>> {
-        let text = match call {
-            ServedCall::Supervisor(call) if call.tool == PLAN_FILE => call.json,
-            ServedCall::Supervisor(_) | ServedCall::External(_) => {
-                return std::future::ready(Err("nothing serves this tool here".to_owned())).boxed();
-            }
-        };
-        let (store, files, agent) = (self.store.clone(), Arc::clone(&self.files), agent.clone());
-        let write = move || {
-            let mut files = files.lock().unwrap_or_else(PoisonError::into_inner);
-            let path = match files.get(&agent) {
-                Some(path) => store.replace(path, &text).map(|()| path.clone()),
-                None => store.create(&text),
-            };
-            let path = path.map_err(|error| error.to_string())?;
-            files.insert(agent, path.clone());
-            Ok(path.display().to_string())
-        };
-        async move { tokio::task::spawn_blocking(write).await.unwrap_or_else(|error| Err(error.to_string())) }
-            .boxed()
-    }
 }

@@ -7,8 +7,8 @@ use ipc::id::{AgentId, ApprovalId};
 use tokio::task::spawn_blocking;
 use tui::Msg;
 
-use super::editor::edit;
 use super::ui::Ui;
+use crate::editor::edit;
 use crate::signals::Change;
 use crate::tty::stop_job;
 

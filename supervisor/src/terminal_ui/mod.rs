@@ -5,7 +5,6 @@
 //! loop ([`ui`]).
 
 mod editing;
-mod editor;
 mod frames;
 mod input;
 mod keys;

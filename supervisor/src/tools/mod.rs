@@ -23,7 +23,7 @@ pub use described::{LeftOut, diffs_of};
 pub use error::ToolUseError;
 pub use external::ExternalTool;
 pub use invocation::{ExternalCall, Invocation, ServedCall, SupervisorCall};
-pub use plan::{PlanCall, StepUpdate};
+pub use plan::{PlanCall, StepUpdate, WRITE_PLAN};
 pub use registry::{Kit, PlanTool, Registry, UnfitTool};
 pub use render::{Rendered, join_ends, render, seconds, whole_output};
 pub use spawn::SpawnAgent;

@@ -10,6 +10,9 @@ use super::arguments::{Misfit, filled, positive};
 use super::typed::{Arguments, Typed};
 use super::{Invocation, Tool};
 
+/// The name of the planner's tool.
+pub const WRITE_PLAN: &str = "write_plan";
+
 /// The longest note on a step, in bytes.
 const LONGEST_NOTE: usize = 4 << 10;
 
@@ -56,7 +59,7 @@ struct WritePlan {
 impl Arguments for WritePlan {
     type Call = PlanCall;
 
-    const NAME: &'static str = "write_plan";
+    const NAME: &'static str = WRITE_PLAN;
     const DESCRIPTION: &'static str = "Writes the plan to its file and shows it to the user. It returns when the user has \
         decided: with comments, after which you revise the plan and call this again; or with the account of its execution, \
         which another agent carries out.";

@@ -36,6 +36,8 @@ pub(super) struct Format {
     pub output: Output,
     /// True if the pieces of replies are lines of a stream.
     pub deltas: bool,
+    /// True if the run begins with the execution of a plan.
+    pub executes_plan: bool,
     /// The session's log.
     pub log: WirePath,
 }
@@ -154,6 +156,7 @@ impl Page {
             EventKind::SessionStarted(started) => {
                 let first = format!("{} · {}", started.rights, started.model);
                 match (started.activity, started.mode) {
+                    (Activity::Plan, _) if self.format.executes_plan => first,
                     (Activity::Plan, _) => format!("{first}\n{PLANS}"),
                     (Activity::Execute, ApprovalMode::Deny) => format!("{first}\n{READ_ONLY}"),
                     (Activity::Execute, _) => first,
@@ -245,9 +248,14 @@ impl Page {
             std::time::Duration::from_millis(result.duration_ms).as_secs_f64(),
         ))?;
         // A script reads it there.
-        let path = self.tally.plan().filter(|_| matches!(self.format.output, Output::Text));
+        let is_wanted = matches!(self.format.output, Output::Text) && !self.format.executes_plan;
+        let path = self.tally.plan().filter(|_| is_wanted);
         let path = path.map(|path| format!("{path}\n"));
-        path.map_or(Ok(()), |path| self.text(&path))
+        let Some(path) = path else { return Ok(()) };
+        if self.tally.waits() && result.reason == EndReason::Done {
+            self.note("  hint: bailiwick plan approve and bailiwick plan execute have it executed")?;
+        }
+        self.text(&path)
     }
 
     fn note(&mut self, text: &str) -> io::Result<()> {

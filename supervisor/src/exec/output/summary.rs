@@ -79,6 +79,11 @@ impl Tally {
         self.plan.as_ref().map(|plan| &plan.path)
     }
 
+    /// True if the last plan was not executed.
+    pub(super) fn waits(&self) -> bool {
+        self.plan.as_ref().is_some_and(|plan| plan.steps.is_empty())
+    }
+
     /// The denial after which an agent ended its turn: the first one of its last call that met any.
     pub(super) fn last_denial(&self, agent: &AgentId) -> Option<&Denial> {
         let of_calls = || self.denials.iter().filter(|one| one.agent == *agent && one.call.is_some());

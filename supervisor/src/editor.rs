@@ -19,7 +19,7 @@ const BOTTOM: &str =
 const USUAL: &str = "vi";
 
 /// Runs the editor on a copy of a text; none if it left the text as it was.
-pub(super) fn edit(markdown: &str) -> Result<Option<String>, String> {
+pub(crate) fn edit(markdown: &str) -> Result<Option<String>, String> {
     let editor = ["VISUAL", "EDITOR"].iter().find_map(|name| std::env::var(name).ok());
     let editor = editor.filter(|editor| !editor.trim().is_empty()).unwrap_or_else(|| USUAL.to_owned());
     run(&editor, markdown)

@@ -1,5 +1,7 @@
 //! Plans: written, decided on, edited, executed step by step, and revised.
 
+mod earlier;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +15,7 @@ use ipc::plan::{OnFailure, StepStatus};
 use ipc::rights::{Network, Rights, RightsChange};
 use serde_json::json;
 
-use super::script::{Script, call, command, config, file, standing, text};
+use super::script::{Script, call, command, config, file, messages, standing, text};
 use crate::activity::Activity;
 use crate::approval::ApprovalSettings;
 use crate::core::{
@@ -39,6 +41,7 @@ fn planning(approver: Approver) -> Planning {
         retries: 1,
         acceptance_timeout: Duration::from_secs(9),
         finished: Vec::new(),
+        approved: None,
     }
 }
 
@@ -47,6 +50,12 @@ fn tools(activity: Activity, plan: PlanTool) -> Arc<Registry> {
 }
 
 fn planner(planning: Planning, answerer: bool) -> Script {
+    let mut script = planner_at_rest(planning, answerer);
+    script.user("plan");
+    script
+}
+
+fn planner_at_rest(planning: Planning, answerer: bool) -> Script {
     let mut standing = standing();
     standing.rights.write = vec!["/tmp/bw-1".into()];
     let mut script = Script::with(AgentConfig {
@@ -57,7 +66,7 @@ fn planner(planning: Planning, answerer: bool) -> Script {
         planning: Some(planning),
         ..config()
     });
-    script.ready(1).user("plan");
+    script.ready(1);
     script
 }
 

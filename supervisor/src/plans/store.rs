@@ -1,4 +1,4 @@
-//! The files of plans: a directory of ours, private and hidden from every agent, with one file for each plan.
+//! The files of plans and of their records, written whole or not at all.
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, ErrorKind, Write};
@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
+use super::record::Record;
 use crate::directories::Directories;
 
 /// The directory of all plans.
@@ -27,6 +28,10 @@ impl Store {
     /// The store in these directories.
     pub(crate) fn at(directories: &Directories) -> Self {
         Self { place: directories.plans() }
+    }
+
+    pub(super) fn place(&self) -> &Path {
+        &self.place
     }
 
     /// Writes a new plan into a file of its own, and gives its path. Its name is the second in which it was made, in UTC, with a number if
@@ -53,10 +58,22 @@ impl Store {
 
     /// Puts another text into the file of a plan, all of it or nothing.
     pub(crate) fn replace(&self, path: &Path, text: &str) -> Result<(), StoreError> {
+        self.put(path, text.as_bytes())
+    }
+
+    /// Writes the record of the plan in this file.
+    pub(crate) fn write_record(&self, path: &Path, record: &Record) -> Result<(), StoreError> {
+        let path = path.with_extension("json");
+        let text = serde_json::to_vec(record);
+        let text = text.map_err(|error| StoreError { path: path.clone(), source: error.into() })?;
+        self.put(&path, &text)
+    }
+
+    fn put(&self, path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
         let written = || {
             // It is made with mode 0600.
             let mut file = tempfile::NamedTempFile::new_in(&self.place)?;
-            file.write_all(text.as_bytes())?;
+            file.write_all(bytes)?;
             file.as_file().sync_all()?;
             file.persist(path)?;
             File::open(&self.place)?.sync_all()

@@ -1,0 +1,70 @@
+//! What the execution of a plan may do, as a person reads it before an approval.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use ipc::plan::{OnFailure, Plan};
+
+use crate::directories::Directories;
+use crate::plans::Kept;
+
+/// The account: places with absolute paths, the network, and every acceptance command in full.
+pub(super) fn access(kept: &Kept, plan: &Plan, directories: &Directories) -> String {
+    let mut text = String::from("access of its execution:\n");
+    let project = kept.project().unwrap_or(Path::new("the project"));
+    let caches = directories.cache.join("projects");
+    for place in places(project, plan, &caches) {
+        // A String takes every write.
+        let _ = writeln!(text, "  write    {place}");
+    }
+    let network = plan.rights.as_ref().is_some_and(|rights| rights.network);
+    let network = if network { "on (the run has to say --net on)" } else { "off" };
+    let _ = writeln!(text, "  network  {network}");
+    let _ = writeln!(text, "  failure  {}", failure(plan.on_failure));
+    text.push_str("  lasts    as long as the plan is executed; it asks nobody\n");
+    text.push_str(if plan.commands().next().is_some() {
+        "will run without asking:\n"
+    } else {
+        "will run without asking: no acceptance command\n"
+    });
+    let mut last = 0;
+    for (step, command) in plan.commands() {
+        if step != last {
+            let _ = writeln!(text, "  step {step}");
+        }
+        last = step;
+        for line in command.lines() {
+            let _ = writeln!(text, "    {line}");
+        }
+    }
+    text
+}
+
+/// The marker stands before the path: no path can spell it away.
+fn places(project: &Path, plan: &Plan, caches: &Path) -> Vec<String> {
+    let roots = plan.rights.as_ref().map_or(&[][..], |rights| &rights.write);
+    if roots.is_empty() {
+        return vec![
+            format!("{} (the project)", project.display()),
+            format!("the package caches of this project, below {}", caches.display()),
+        ];
+    }
+    let place = |root: &String| {
+        let path = project.join(root);
+        if path.starts_with(project) {
+            path.display().to_string()
+        } else {
+            format!("BEYOND THE PROJECT {0} (the run has to say --write {0})", path.display())
+        }
+    };
+    roots.iter().map(place).collect()
+}
+
+const fn failure(on_failure: Option<OnFailure>) -> &'static str {
+    match on_failure {
+        Some(OnFailure::Stop) => "a failed step ends the execution",
+        Some(OnFailure::Retry) => "a failed step is tried again, a few times at most",
+        Some(OnFailure::Replan) => "a failed step leads back to the planner, and to another approval",
+        None => "what plan.on_failure in the settings says",
+    }
+}

@@ -1,0 +1,65 @@
+//! `bailiwick plan approve` and `reject`: a person's word on exactly the bytes that they were shown.
+
+use std::io::{self, BufRead, Write};
+
+use nix::sys::termios::{FlushArg, tcflush};
+
+use super::show::whole;
+use super::{becomes, find};
+use crate::args::{ApproveArgs, OnePlan};
+use crate::config::can_ask;
+use crate::directories::Directories;
+use crate::exit::Exit;
+use crate::messages::{harmless, say};
+use crate::opening::Refusal;
+use crate::plans::{Fate, Store};
+
+pub(super) fn approve(store: &Store, directories: &Directories, args: &ApproveArgs) -> Result<Exit, Refusal> {
+    let kept = find(store, &args.plan)?;
+    kept.read().map_err(|error| Refusal::usage(format!("it cannot be approved: {error}")))?;
+    let is_approved = match &args.digest {
+        Some(digest) if *digest == kept.digest => true,
+        Some(digest) => {
+            return Err(Refusal::usage(format!(
+                "{} has another text: got --digest {digest}, expected {}\n  hint: bailiwick plan show {}",
+                kept.id, kept.digest, kept.id
+            )));
+        }
+        None if can_ask() => asked(&whole(&kept, directories)).map_err(Refusal::internal)?,
+        None => {
+            return Err(Refusal::usage(format!(
+                "cannot ask about {}: standard input or standard error is no terminal\n  hint: bailiwick plan approve {} --digest \
+                 SHA256 approves exactly the text that has it; bailiwick plan show prints both",
+                kept.id, kept.id
+            )));
+        }
+    };
+    if !is_approved {
+        say("not approved");
+        return Ok(Exit::Denied);
+    }
+    becomes(store, &kept, Fate::Approved)?;
+    say(&format!("{} is approved as it stands; bailiwick plan execute {} executes it", kept.id, kept.id));
+    Ok(Exit::Done)
+}
+
+pub(super) fn reject(store: &Store, args: &OnePlan) -> Result<Exit, Refusal> {
+    let kept = find(store, args)?;
+    becomes(store, &kept, Fate::Rejected)?;
+    say(&format!("{} is rejected; bailiwick plan approve {} takes that back", kept.id, kept.id));
+    Ok(Exit::Done)
+}
+
+/// Whether the person said yes after they were shown everything; anything else is no.
+fn asked(text: &str) -> io::Result<bool> {
+    let mut out = io::stderr().lock();
+    write!(out, "{}", harmless(text))?;
+    // What was typed before the question stood there is no answer to it.
+    tcflush(io::stdin(), FlushArg::TCIFLUSH)?;
+    write!(out, "May exactly this be executed? [y/N] ")?;
+    out.flush()?;
+    drop(out);
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}

@@ -1,0 +1,145 @@
+//! `bailiwick plan`: the plans that planners made, outside of their sessions.
+
+mod access;
+mod decide;
+mod edit;
+mod export;
+mod list;
+mod show;
+
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use tokio::runtime::Runtime;
+
+use crate::args::{OnePlan, PlanCommand, PlanExecuteArgs};
+use crate::directories::Directories;
+use crate::exec::{self, ApprovedPlan};
+use crate::exit::Exit;
+use crate::messages::complain;
+use crate::opening::{EarlierPlan, Place, Refusal};
+use crate::plans::{Fate, FindError, Kept, Record, Store, StoreError};
+use crate::secrets::TakenKeys;
+use crate::shell_word::shell_word;
+
+/// Runs `bailiwick plan`.
+pub(super) fn run(command: PlanCommand, keys: TakenKeys, runtime: &Runtime) -> Exit {
+    let done = Directories::of_process().map_err(Refusal::usage).and_then(|directories| {
+        let store = Store::at(&directories);
+        match command {
+            PlanCommand::List(args) => list::run(&store, &args),
+            PlanCommand::Show(args) => show::run(&store, &directories, &args),
+            PlanCommand::Edit(args) => edit::run(&store, &args),
+            PlanCommand::Approve(args) => decide::approve(&store, &directories, &args),
+            PlanCommand::Reject(args) => decide::reject(&store, &args),
+            PlanCommand::Export(args) => export::run(&store, &args),
+            PlanCommand::Execute(args) => execute(*args, &store, Place { directories, keys }, runtime),
+        }
+    });
+    done.unwrap_or_else(|Refusal(exit, message)| {
+        complain(&message);
+        exit
+    })
+}
+
+impl From<FindError> for Refusal {
+    fn from(error: FindError) -> Self {
+        match error {
+            FindError::Read { .. } => Self::internal(error),
+            FindError::None(_) | FindError::Unknown(_) | FindError::Ambiguous(..) => Self::usage(error),
+        }
+    }
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        Self::internal(error)
+    }
+}
+
+/// The project as plans name it.
+fn project(directory: &Path) -> Result<PathBuf, Refusal> {
+    let failed =
+        |error| Refusal::usage(format!("cannot use {} as the project: {error}", directory.display()));
+    directory.canonicalize().map_err(failed)
+}
+
+fn find(store: &Store, args: &OnePlan) -> Result<Kept, Refusal> {
+    Ok(store.find(args.plan.as_deref(), &project(&args.directory)?)?)
+}
+
+/// The plan's record with this fate of its present bytes.
+fn becomes(store: &Store, kept: &Kept, fate: Fate) -> Result<(), Refusal> {
+    let record = kept.record.clone().ok_or_else(|| no_record(kept))?;
+    Ok(store.write_record(&kept.path, &record.now(fate, kept.digest.clone()))?)
+}
+
+/// Nothing says for which project a plan without a record was made.
+fn no_record(kept: &Kept) -> Refusal {
+    let path = kept.path.with_extension("json");
+    Refusal::usage(format!("{} has no record of its project: {} cannot be read", kept.id, path.display()))
+}
+
+/// The fate of a plan in words: `approved 2026-11-25 10:11`.
+fn told(kept: &Kept) -> String {
+    let Some(Record { fate, since, done, .. }) = &kept.record else {
+        return "without a record".to_owned();
+    };
+    let since = minute(*since);
+    if kept.is_edited() {
+        return format!("edited after it was {fate} ({since})");
+    }
+    match done {
+        Some(done) => format!("{fate} {since}, {}", counted(*done, "step done", "steps done")),
+        None => format!("{fate} {since}"),
+    }
+}
+
+fn counted(count: u32, one: &str, more: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { more })
+}
+
+fn minute(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%d %H:%M UTC").to_string()
+}
+
+/// Executes a plan that is approved as it stands.
+fn execute(args: PlanExecuteArgs, store: &Store, place: Place, runtime: &Runtime) -> Result<Exit, Refusal> {
+    let project = project(&args.directory)?;
+    let kept = store.find(args.plan.as_deref(), &project)?;
+    let steps = kept.read().map_err(Refusal::usage)?.plan().steps.clone();
+    let made_for = kept.project().ok_or_else(|| no_record(&kept))?;
+    if made_for != project {
+        return Err(Refusal::usage(format!(
+            "{} was made for {}\n  hint: -C {}",
+            kept.id,
+            made_for.display(),
+            shell_word(made_for)
+        )));
+    }
+    match kept.fate() {
+        Fate::Approved | Fate::Unfinished => {}
+        Fate::Executed => {
+            return Err(Refusal::usage(format!(
+                "{} is executed already\n  hint: bailiwick plan approve {} has it executed once more",
+                kept.id, kept.id
+            )));
+        }
+        Fate::Proposed | Fate::Rejected => {
+            return Err(Refusal(
+                Exit::Denied,
+                format!(
+                    "{} is not approved: {}\n  hint: bailiwick plan approve {}",
+                    kept.id,
+                    told(&kept),
+                    kept.id
+                ),
+            ));
+        }
+    }
+    let done = kept.record.as_ref().and_then(|record| record.done).filter(|_| !args.all_steps);
+    let done = usize::try_from(done.unwrap_or(0)).unwrap_or(0);
+    let finished = steps.into_iter().take(done).collect();
+    let earlier = EarlierPlan { digest: kept.digest, path: kept.path, finished };
+    Ok(runtime.block_on(exec::execute_plan(args, ApprovedPlan { earlier, markdown: kept.text }, place)))
+}

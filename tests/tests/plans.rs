@@ -1,0 +1,199 @@
+//! `bailiwick plan`: plans outside of the sessions that made them.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use supervisor::replay::ReplayServer;
+use tests::replies::{calls, done, model_of};
+use tests::{Finished, User, World};
+
+const PLAN: &str = "# Two words\n\n## Steps\n\n### 1. Write two\n\nAcceptance:\n- `grep -q two a.txt`\n\n### 2. Write three\n\nAcceptance:\n- `grep -q three a.txt`\n";
+
+fn plan(world: &World, arguments: &[&str]) -> Finished {
+    let (command, rest) = arguments.split_first().unwrap();
+    Finished::of(world.bailiwick(["plan", command, "-C"]).arg(world.project()).args(rest))
+}
+
+/// Runs the model's part of a command with these flags.
+fn with_model(world: &World, server: &ReplayServer, arguments: &[&str]) -> Finished {
+    let mut command = world.bailiwick(arguments);
+    command.args(["--base-url", &server.base_url(), "--model", "scripted", "-C"]).arg(world.project());
+    Finished::of(command.env("ANTHROPIC_API_KEY", "no-key-is-needed"))
+}
+
+/// A world in whose project a planner has made this plan.
+fn planned(markdown: &str) -> World {
+    let world = World::new(User::Myself);
+    world.file("a.txt", "one\n");
+    let server = model_of([calls(&[("write_plan", json!({ "markdown": markdown }))]), done()]);
+    let run = with_model(&world, &server, &["exec", "--activity", "plan", "plan it"]).expect(0);
+    let path = run.stdout.lines().last().unwrap();
+    assert_eq!(fs::read_to_string(path).unwrap(), markdown);
+    world
+}
+
+fn shown(world: &World) -> Value {
+    serde_json::from_str(&plan(world, &["show", "--json"]).expect(0).stdout).unwrap()
+}
+
+fn approve(world: &World) {
+    let digest = shown(world)["digest"].as_str().unwrap().to_owned();
+    plan(world, &["approve", "--digest", &digest]).expect(0);
+}
+
+fn file_of(world: &World) -> PathBuf {
+    shown(world)["path"].as_str().unwrap().into()
+}
+
+fn step(number: u32, word: &str) -> String {
+    calls(&[
+        ("update_step", json!({"step": number, "status": "in_progress"})),
+        ("shell_exec", json!({"command": format!("echo {word} >> a.txt")})),
+        ("update_step", json!({"step": number, "status": "completed"})),
+    ])
+}
+
+#[test]
+fn an_approved_plan_is_executed_and_goes_on_at_the_step_that_failed() {
+    let world = planned(PLAN);
+    let nobody = model_of([]);
+    let refused = with_model(&world, &nobody, &["plan", "execute"]).expect(4);
+    assert!(
+        refused.stderr.contains("is not approved") && refused.stderr.contains("hint: bailiwick plan approve")
+    );
+    approve(&world);
+    let server = model_of([step(1, "two"), step(2, "four"), done()]);
+    let run = with_model(&world, &server, &["plan", "execute"]).expect(3);
+    assert!(run.stderr.contains("step 2 is failed: Write three"), "{}", run.stderr);
+    assert_eq!(shown(&world)["record"]["done"], 1);
+    let server = model_of([step(2, "three"), done()]);
+    let run = with_model(&world, &server, &["plan", "execute"]).expect(0);
+    assert!(run.stderr.contains("1 completed: Write two (finished before)"), "{}", run.stderr);
+    assert_eq!(world.read("a.txt"), "one\ntwo\nfour\nthree\n");
+    assert_eq!(shown(&world)["fate"], "executed");
+    let again = with_model(&world, &nobody, &["plan", "execute"]).expect(2);
+    assert!(again.stderr.contains("is executed already"), "{}", again.stderr);
+    assert!(nobody.requests().is_empty());
+    let audited = Finished::of(world.bailiwick(["audit", "-C"]).arg(world.project())).expect(0);
+    assert!(!audited.stdout.contains("finding:"), "{}", audited.stdout);
+}
+
+#[test]
+fn an_approval_is_of_exactly_these_bytes_in_exactly_this_project() {
+    let world = planned(PLAN);
+    let wrong = plan(&world, &["approve", "--digest", &"0".repeat(64)]).expect(2);
+    assert!(wrong.stderr.contains("has another text"), "{}", wrong.stderr);
+    assert_eq!(shown(&world)["fate"], "proposed");
+    // Without a terminal nobody is asked, and nothing is approved.
+    plan(&world, &["approve"]).expect(2);
+    approve(&world);
+    let file = file_of(&world);
+    fs::write(&file, PLAN.replace("grep -q two a.txt", "touch hacked")).unwrap();
+    assert_eq!(shown(&world)["fate"], "proposed");
+    assert!(plan(&world, &["list"]).expect(0).stdout.contains("edited after it was approved"));
+    let nobody = model_of([]);
+    with_model(&world, &nobody, &["plan", "execute"]).expect(4);
+    // A plan of one project is not executed in another.
+    fs::write(&file, PLAN).unwrap();
+    let other = world.root().join("other");
+    fs::create_dir(&other).unwrap();
+    let id = shown(&world)["id"].as_str().unwrap().to_owned();
+    let run = Finished::of(world.bailiwick(["plan", "execute", &id, "-C"]).arg(&other)).expect(2);
+    assert!(run.stderr.contains("was made for"), "{}", run.stderr);
+    plan(&world, &["reject"]).expect(0);
+    with_model(&world, &nobody, &["plan", "execute"]).expect(4);
+}
+
+#[test]
+fn a_plan_that_needs_more_than_the_flags_allow_ends_with_the_difference() {
+    let wants = PLAN.replace("## Steps", "## Rights\n\n- network: on\n\n## Steps");
+    let world = planned(&wants);
+    assert!(plan(&world, &["show"]).expect(0).stdout.contains("the run has to say --net on"));
+    approve(&world);
+    let nobody = model_of([]);
+    let run = with_model(&world, &nobody, &["plan", "execute"]).expect(4);
+    assert!(run.stderr.contains("the network (--net on allows it)"), "{}", run.stderr);
+    assert_eq!(world.read("a.txt"), "one\n");
+}
+
+#[test]
+fn an_edit_is_taken_as_a_whole_or_kept_for_its_author() {
+    let world = planned(PLAN);
+    approve(&world);
+    let edit = |editor: &str| {
+        let mut command = world.bailiwick(["plan", "edit", "-C"]);
+        Finished::of(command.arg(world.project()).env_remove("VISUAL").env("EDITOR", editor))
+    };
+    assert!(edit("true").expect(0).stderr.contains("is as it was"));
+    assert_eq!(shown(&world)["fate"], "approved");
+    let broken = edit("sed -i 's/## Steps/## Stops/'").expect(2);
+    let kept = broken.stderr.trim_end().rsplit_once(" is in ").unwrap().1;
+    assert!(fs::read_to_string(kept).unwrap().contains("## Stops"), "{}", broken.stderr);
+    fs::remove_file(kept).unwrap();
+    assert_eq!(fs::read_to_string(file_of(&world)).unwrap(), PLAN);
+    assert!(edit("sed -i 's/Write three/Write 3/'").expect(0).stderr.contains("its approval is over"));
+    assert_eq!(fs::read_to_string(file_of(&world)).unwrap(), PLAN.replace("Write three", "Write 3"));
+    assert_eq!(shown(&world)["fate"], "proposed");
+    // No key is in the editor's environment.
+    let mut command = world.bailiwick(["plan", "edit", "-C"]);
+    let environment = world.root().join("environment");
+    let editor = format!("env > {}; true", environment.display());
+    command.arg(world.project()).env("EDITOR", editor).env("ANTHROPIC_API_KEY", "the-canary");
+    Finished::of(&mut command).expect(0);
+    assert!(!fs::read_to_string(&environment).unwrap().contains("canary"));
+}
+
+#[test]
+fn plans_are_listed_found_by_the_beginning_of_their_names_and_exported() {
+    let world = planned(PLAN);
+    let server = model_of([
+        calls(&[("write_plan", json!({ "markdown": PLAN.replace("Two words", "Another") }))]),
+        done(),
+    ]);
+    with_model(&world, &server, &["exec", "--activity", "plan", "again"]).expect(0);
+    let listed = plan(&world, &["list", "--json"]).expect(0).stdout;
+    let rows: Vec<Value> = listed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let titles: Vec<_> = rows.iter().map(|row| row["title"].as_str().unwrap()).collect();
+    assert_eq!(titles, ["Two words", "Another"]);
+    let first = rows[0]["id"].as_str().unwrap();
+    assert_eq!(plan(&world, &["export", first]).expect(0).stdout, PLAN);
+    let several = plan(&world, &["show", "2"]).expect(2);
+    assert!(several.stderr.contains("begins the names of several plans"), "{}", several.stderr);
+    assert!(plan(&world, &["show", "x"]).expect(2).stderr.contains("no plan \"x\""));
+    // A link that an agent left is not written through.
+    let victim = world.root().join("victim");
+    fs::write(&victim, "kept").unwrap();
+    symlink(&victim, world.project().join("plan.md")).unwrap();
+    let target = world.project().join("plan.md");
+    plan(&world, &["export", first, "-o", target.to_str().unwrap()]).expect(2);
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "kept");
+    let empty = World::new(User::Myself);
+    assert!(plan(&empty, &["show"]).expect(2).stderr.contains("no plan of"));
+    assert!(plan(&empty, &["list"]).expect(0).stderr.contains("no plans"));
+}
+
+#[test]
+fn what_lies_in_the_directory_of_plans_by_mistake_is_named_and_executes_nothing() {
+    let world = planned(PLAN);
+    let file = file_of(&world);
+    for (text, word) in [
+        (vec![b'x'; 300 << 10], "at most 262144 bytes, found 307200"),
+        (b"# P\n\x1b]0;title\x07\n".to_vec(), "line"),
+        (b"# \xff\n".to_vec(), "utf-8"),
+    ] {
+        fs::write(&file, text).unwrap();
+        let run = plan(&world, &["approve", "--digest", &"0".repeat(64)]);
+        assert!(run.code == 2 || run.code == 1, "{}", run.stderr);
+        assert!(run.stderr.contains(word), "{word}: {}", run.stderr);
+        assert!(!run.stderr.contains('\x1b'));
+    }
+    fs::write(&file, PLAN).unwrap();
+    fs::write(file.with_extension("json"), "{").unwrap();
+    let id = file.file_stem().unwrap().to_str().unwrap();
+    let run = plan(&world, &["execute", id]).expect(2);
+    assert!(run.stderr.contains("has no record of its project"), "{}", run.stderr);
+}
