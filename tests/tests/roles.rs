@@ -7,7 +7,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 use supervisor::replay::ReplayServer;
-use tests::replies::{calls, done, model_of, says};
+use tests::replies::{calls, done, model_of, says, shell};
 use tests::trust::trust;
 use tests::{Finished, User, World};
 
@@ -184,7 +184,7 @@ fn a_role_that_makes_no_sense_is_said_with_its_place() {
     ];
     insta::assert_snapshot!(said.concat(), @r#"
     bailiwick: [world]/own/config/config.toml:1:9: the role a has no description
-    bailiwick: [world]/own/config/config.toml:4:1: `agents.a.colour`: no field of a role: expected one of description, prompt, access, model, tools
+    bailiwick: [world]/own/config/config.toml:4:1: `agents.a.colour`: no field of a role: expected one of description, prompt, access, model, tools, max_steps, max_usd
     bailiwick: [world]/own/config/config.toml:4:1: `agents.a.access`: expected "read" or "write"
     bailiwick: [world]/own/config/config.toml:1:9: `agents.a.tools`: no tool is called "bash": expected some of read_file, list_directory, search_files, write_file, edit_file, shell_exec, spawn_agent
     bailiwick: [world]/own/config/config.toml:1:9: "a b" cannot be the name of a role: expected at most 40 letters, digits, `_` and `-`
@@ -204,4 +204,15 @@ fn a_write_root_that_does_not_exist_is_told_with_what_to_do() {
     let told = asked(&server, 1)["messages"].to_string();
     let expected = format!("write: {}/new does not exist: make it first, or name", world.project().display());
     assert!(told.contains(&expected), "{told}");
+}
+
+#[test]
+fn a_roles_bounds_end_its_sub_agent_and_no_call_widens_them() {
+    let world = World::new(User::Myself);
+    world.configure("[agents.short]\ndescription = \"d\"\nprompt = \"p\"\nmax_steps = 1\nmax_usd = 0.5\n");
+    let spawn = spawns(json!({"task": "x", "role": "short", "max_steps": 9}));
+    let server = model_of([spawn, shell("true"), done()]);
+    Finished::of(&mut world.exec(&server, &["--mode", "auto"])).expect(0);
+    let told = asked(&server, 2)["messages"].to_string();
+    assert!(told.contains("step_limit"), "{told}");
 }

@@ -227,12 +227,14 @@ fn unfit(role: &Role, effective: &Effective) -> Option<String> {
 
 /// A role for a person who is asked to trust it: a sub-agent follows its instructions, so that all of them are shown.
 fn described(path: &Path, role: &Role) -> Vec<String> {
-    let Role { name, description, prompt, writes, model, tools } = role;
+    let Role { name, description, prompt, writes, model, tools, max_steps, max_usd } = role;
     let access = if *writes { "may write" } else { "reads" };
     let model = model.as_ref().map(|model| format!(", model {model}")).unwrap_or_default();
     let tools = tools.as_ref().map(|tools| format!(", tools {}", tools.join(" "))).unwrap_or_default();
+    let steps = max_steps.map(|steps| format!(", at most {steps} steps")).unwrap_or_default();
+    let usd = max_usd.map(|usd| format!(", at most {usd}")).unwrap_or_default();
     let head = format!(
-        "the role {name} of sub-agents ({access}{model}{tools}): {description}  ({})",
+        "the role {name} of sub-agents ({access}{model}{tools}{steps}{usd}): {description}  ({})",
         path.display()
     );
     let instructions = prompt.lines().map(|line| format!("  | {line}"));

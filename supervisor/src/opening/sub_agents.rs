@@ -75,7 +75,7 @@ impl OpensAgents for SubAgents {
             sees_images,
             prices,
             window,
-            limits: RunLimits { max_steps: agent.spawn.max_steps, ..self.options.plan.limits(part) },
+            limits: limits(agent.spawn.max_steps, role, self.options.plan.limits(part)),
             backoff: Box::new(Jittered(self.options.model.retries)),
             id: id.clone(),
             activity,
@@ -130,6 +130,16 @@ impl SubAgents {
 
     fn may_delegate(&self, id: &AgentId) -> bool {
         id.level() < self.limits.depth as usize
+    }
+}
+
+/// The bounds on a sub-agent: its parent asks for fewer steps, and its role allows no more than so many.
+fn limits(max_steps: Option<u32>, role: Option<&Role>, of_part: RunLimits) -> RunLimits {
+    let of_role = role.and_then(|role| role.max_steps);
+    RunLimits {
+        max_steps: max_steps.into_iter().chain(of_role).min(),
+        max_usd: of_part.max_usd.into_iter().chain(role.and_then(|role| role.max_usd)).min(),
+        ..of_part
     }
 }
 

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     const REVIEWER: &str = "---\ndescription: \"Reviews a change.\"\n# of ours\naccess: read\nmodel: small\n\
-        tools: read_file, search_files\n---\n\nYou review.\nBe brief.\n";
+        tools: read_file, search_files\nmax_steps: 9\nmax_usd: 0.5\n---\n\nYou review.\nBe brief.\n";
 
     #[test]
     fn a_file_is_its_fields_and_then_the_instructions() {
@@ -71,6 +71,8 @@ mod tests {
                 writes: false,
                 model: Some("small".to_owned()),
                 tools: Some(vec!["read_file".to_owned(), "search_files".to_owned()]),
+                max_steps: Some(9),
+                max_usd: Some("0.5".parse().unwrap()),
             }
         );
     }
@@ -88,6 +90,8 @@ mod tests {
                 wrong("---\nprompt: x\n---\nx"),
                 wrong("---\naccess: all\n---\nx"),
                 wrong("---\ntools: ,\n---\nx"),
+                wrong("---\nmax_steps: 0\n---\nx"),
+                wrong("---\nmax_usd: -1\n---\nx"),
                 wrong("---\ndescription: a\u{1b}[2J\n---\nx"),
                 wrong("---\ndescription: x\n---\n \n"),
                 wrong("---\naccess: read\n---\nx"),
@@ -99,10 +103,12 @@ mod tests {
         line 1: expected ---, then fields as `description: …`, then ---
         the fields have no end: expected a line ---
         line 2: expected `field: value`
-        line 2: `color`: no field of a role: expected one of description, prompt, access, model, tools
+        line 2: `color`: no field of a role: expected one of description, prompt, access, model, tools, max_steps, max_usd
         line 2: `prompt`: the instructions stand below the second ---
         line 2: `access`: expected "read" or "write"
         line 2: `tools`: expected the names of tools
+        line 2: `max_steps`: expected a number of replies from 1 on
+        line 2: `max_usd`: expected an amount of US dollars above 0, as in 0.5
         line 2: `description`: expected text of at most 500 bytes without control characters
         the instructions: expected text of at most 16384 bytes without control characters
         the role r has no description

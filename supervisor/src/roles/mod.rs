@@ -4,6 +4,8 @@ mod markdown;
 
 use std::sync::Arc;
 
+use ipc::cost::Usd;
+
 pub(crate) use markdown::parse_markdown;
 
 /// The most roles of a session: the model reads about each of them with every request.
@@ -19,7 +21,8 @@ const LONGEST_PROMPT: usize = 16 << 10;
 const LONGEST_NAME: usize = 40;
 
 /// The fields of a role.
-pub(crate) const FIELDS: [&str; 5] = ["description", "prompt", "access", "model", "tools"];
+pub(crate) const FIELDS: [&str; 7] =
+    ["description", "prompt", "access", "model", "tools", "max_steps", "max_usd"];
 
 /// A kind of sub-agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +39,10 @@ pub struct Role {
     pub model: Option<String>,
     /// The only tools that it has of those that its rights leave it; absent for all of them.
     pub tools: Option<Vec<String>>,
+    /// The most replies of its model.
+    pub max_steps: Option<u32>,
+    /// The most that it may cost.
+    pub max_usd: Option<Usd>,
 }
 
 /// The roles of a session.
@@ -45,7 +52,7 @@ pub struct Roles(Arc<[Role]>);
 /// A field of a role, as it stands in a file.
 #[derive(Clone, Debug)]
 pub(crate) enum Field {
-    /// A text. Of the tools it is their names with commas between.
+    /// A text, or a number as it was written. Of the tools it is their names with commas between.
     Text(String),
     /// A list of names.
     List(Vec<String>),
@@ -59,6 +66,8 @@ pub(crate) struct Draft {
     writes: bool,
     model: Option<String>,
     tools: Option<Vec<String>>,
+    max_steps: Option<u32>,
+    max_usd: Option<Usd>,
 }
 
 impl Roles {
@@ -93,6 +102,8 @@ impl Draft {
             ("access", Field::Text(text)) => self.writes = writes(text.trim())?,
             ("model", Field::Text(text)) => self.model = Some(line(text, LONGEST_DESCRIPTION)?),
             ("tools", Field::Text(text)) => self.tools = Some(tools(text.split(','))?),
+            ("max_steps", Field::Text(text)) => self.max_steps = Some(steps(text.trim())?),
+            ("max_usd", Field::Text(text)) => self.max_usd = Some(amount(text.trim())?),
             ("tools", Field::List(names)) => self.tools = Some(tools(names.iter().map(String::as_str))?),
             (known, Field::List(_)) if FIELDS.contains(&known) => return Err("expected a text".to_owned()),
             _ => return Err(format!("no field of a role: expected one of {}", FIELDS.join(", "))),
@@ -107,7 +118,7 @@ impl Draft {
                 "{name:?} cannot be the name of a role: expected at most {LONGEST_NAME} letters, digits, `_` and `-`"
             ));
         }
-        let Self { description, prompt, writes, model, tools } = self;
+        let Self { description, prompt, writes, model, tools, max_steps, max_usd } = self;
         let missing = |field: &str| format!("the role {name} has no {field}");
         Ok(Role {
             name: name.to_owned(),
@@ -116,6 +127,8 @@ impl Draft {
             writes,
             model,
             tools,
+            max_steps,
+            max_usd,
         })
     }
 }
@@ -146,6 +159,16 @@ fn writes(access: &str) -> Result<bool, String> {
         "write" => Ok(true),
         _ => Err("expected \"read\" or \"write\"".to_owned()),
     }
+}
+
+fn steps(text: &str) -> Result<u32, String> {
+    let steps = text.parse().ok().filter(|steps| *steps > 0);
+    steps.ok_or_else(|| "expected a number of replies from 1 on".to_owned())
+}
+
+fn amount(text: &str) -> Result<Usd, String> {
+    let amount = text.parse().ok().filter(|amount| *amount > Usd::ZERO);
+    amount.ok_or_else(|| "expected an amount of US dollars above 0, as in 0.5".to_owned())
 }
 
 fn tools<'a>(names: impl Iterator<Item = &'a str>) -> Result<Vec<String>, String> {

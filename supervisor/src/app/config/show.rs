@@ -85,10 +85,12 @@ fn of_binding(binding: &Binding) -> Row {
 }
 
 fn of_role(entry: &RoleEntry) -> Row {
-    let RoleEntry { role: Role { name, description, prompt, writes, model, tools }, origin } = entry;
+    let RoleEntry { role, origin } = entry;
+    let Role { name, description, prompt, writes, model, tools, max_steps, max_usd } = role;
     let access = if *writes { "write" } else { "read" };
     let fields = json!({
         "description": description, "prompt": prompt, "access": access, "model": model, "tools": tools,
+        "max_steps": max_steps, "max_usd": max_usd,
     });
     Row {
         name: format!("agents.{name}"),

@@ -138,10 +138,12 @@ fn is_to_blame(binding: &Binding, error: &KeymapError) -> bool {
     }
 }
 
-/// A text, or a list of texts.
+/// A text, a number, or a list of texts.
 fn field_of(item: &Item) -> Option<Field> {
     match item.as_value()? {
         Toml::String(text) => Some(Field::Text(text.value().clone())),
+        Toml::Integer(number) => Some(Field::Text(number.value().to_string())),
+        Toml::Float(number) => Some(Field::Text(number.value().to_string())),
         Toml::Array(list) => {
             let names = list.iter().map(|name| name.as_str().map(str::to_owned));
             names.collect::<Option<_>>().map(Field::List)
