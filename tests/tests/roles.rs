@@ -214,5 +214,5 @@ fn a_roles_bounds_end_its_sub_agent_and_no_call_widens_them() {
     let server = model_of([spawn, shell("true"), done()]);
     Finished::of(&mut world.exec(&server, &["--mode", "auto"])).expect(0);
     let told = asked(&server, 2)["messages"].to_string();
-    assert!(told.contains("step_limit"), "{told}");
+    assert!(told.contains("the limit of 1 steps is reached"), "{told}");
 }
