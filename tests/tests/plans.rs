@@ -29,6 +29,7 @@ fn with_model(world: &World, server: &ReplayServer, arguments: &[&str]) -> Finis
 fn planned(markdown: &str) -> World {
     let world = World::new(User::Myself);
     world.file("a.txt", "one\n");
+    world.file("old", "");
     let server = model_of([calls(&[("write_plan", json!({ "markdown": markdown }))]), done()]);
     let run = with_model(&world, &server, &["exec", "--activity", "plan", "plan it"]).expect(0);
     let path = run.stdout.lines().last().unwrap();
@@ -52,7 +53,7 @@ fn file_of(world: &World) -> PathBuf {
 fn step(number: u32, word: &str) -> String {
     calls(&[
         ("update_step", json!({"step": number, "status": "in_progress"})),
-        ("shell_exec", json!({"command": format!("echo {word} >> a.txt")})),
+        ("shell_exec", json!({"command": format!("echo {word} >> a.txt && rm -f old && touch {word}")})),
         ("update_step", json!({"step": number, "status": "completed"})),
     ])
 }
@@ -70,6 +71,18 @@ fn an_approved_plan_is_executed_and_goes_on_at_the_step_that_failed() {
     let run = with_model(&world, &server, &["plan", "execute"]).expect(3);
     assert!(run.stderr.contains("step 2 is failed: Write three"), "{}", run.stderr);
     assert_eq!(shown(&world)["record"]["done"], 1);
+    // What commands changed counts for the step, too.
+    let ended = |event: &&Value| event["type"] == "plan_step_status" && event["data"]["to"] != "in_progress";
+    let log = world.log();
+    let changed = log.iter().filter(ended).map(|event| world.stable(&event["data"]["files"].to_string()));
+    let project = "[world]/project";
+    assert_eq!(
+        changed.collect::<Vec<_>>(),
+        [
+            format!(r#"["{project}/a.txt","{project}/old","{project}/two"]"#),
+            format!(r#"["{project}/a.txt","{project}/four"]"#)
+        ]
+    );
     let server = model_of([step(2, "three"), done()]);
     let run = with_model(&world, &server, &["plan", "execute"]).expect(0);
     assert!(run.stderr.contains("1 completed: Write two (finished before)"), "{}", run.stderr);

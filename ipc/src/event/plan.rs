@@ -84,7 +84,8 @@ pub struct PlanStepStatus {
     /// The outcomes of its acceptance commands, where they were run for this.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub acceptance: Vec<AcceptanceOutcome>,
-    /// Files that changed by file tools since the step began, in order.
+    /// Files of the project that changed since the report on the step before, in order, a thousand at most. Where the project could not be
+    /// looked at they are those that file tools changed since the step began.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<WirePath>,
 }
@@ -105,6 +106,9 @@ pub struct StepAccount {
     /// The outcomes of its acceptance commands, when they were run last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub acceptance: Vec<AcceptanceOutcome>,
+    /// Files of the project that changed with it, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<WirePath>,
 }
 
 /// The outcome of an acceptance command, as the supervisor saw it.
@@ -172,29 +176,47 @@ impl fmt::Display for PlanApproved {
 /// One line for people, and one for each acceptance command: `step 2 completed: Fix the parser`.
 impl fmt::Display for PlanStepStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { step, title, to, note, acceptance, .. } = self;
+        let Self { step, title, to, note, acceptance, files, .. } = self;
         let word = match to {
             StepStatus::InProgress => "begins",
             other => other.as_str(),
         };
         write!(f, "step {step} {word}: {title}")?;
         note.as_ref().map_or(Ok(()), |note| write!(f, " ({note})"))?;
-        acceptance.iter().try_for_each(|one| write!(f, "\n  {one}"))
+        acceptance.iter().try_for_each(|one| write!(f, "\n  {one}"))?;
+        if files.is_empty() { Ok(()) } else { write!(f, "\n  changed: {}", Files(files)) }
+    }
+}
+
+/// The names of files, the first few of many: `src/a.rs, src/b.rs and 3 more`.
+struct Files<'a>(&'a [WirePath]);
+
+impl fmt::Display for Files<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const MOST: usize = 8;
+        for (at, path) in self.0.iter().take(MOST).enumerate() {
+            let comma = if at == 0 { "" } else { ", " };
+            write!(f, "{comma}{}", Word(path))?;
+        }
+        match self.0.len().saturating_sub(MOST) {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
     }
 }
 
 /// One line for people: `2 failed: Fix the parser (a test fails) · 1 of 2 commands passed`.
 impl fmt::Display for StepAccount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { step, title, status, note, acceptance } = self;
+        let Self { step, title, status, note, acceptance, files } = self;
         write!(f, "{step} {status}: {title}")?;
         note.as_ref().map_or(Ok(()), |note| write!(f, " ({note})"))?;
-        if acceptance.is_empty() {
-            return Ok(());
+        if !acceptance.is_empty() {
+            let passed = acceptance.iter().filter(|one| one.passed).count();
+            let unit = if acceptance.len() == 1 { "command" } else { "commands" };
+            write!(f, " · {passed} of {} {unit} passed", acceptance.len())?;
         }
-        let passed = acceptance.iter().filter(|one| one.passed).count();
-        let unit = if acceptance.len() == 1 { "command" } else { "commands" };
-        write!(f, " · {passed} of {} {unit} passed", acceptance.len())
+        if files.is_empty() { Ok(()) } else { write!(f, " · changed {}", Files(files)) }
     }
 }
 

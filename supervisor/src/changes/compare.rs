@@ -49,6 +49,11 @@ impl Base {
         Self { snapshot, settled_before_ns: asked_ns.saturating_sub(CLOCK_MARGIN_NS) }
     }
 
+    /// A base without contents, which tells only of stamps.
+    pub fn of_stamps(snapshot: Snapshot) -> Self {
+        Self { snapshot, settled_before_ns: 0 }
+    }
+
     /// How many files and links it holds.
     pub fn len(&self) -> usize {
         self.snapshot.len()
@@ -73,6 +78,18 @@ impl Base {
         comparison.judge_gone(excluded, &mut fetch);
         comparison.fetch = Arc::new(fetch);
         comparison
+    }
+
+    /// The paths whose kind or stamp is another in a later manifest, and those that came or went, in order. Contents are not compared: a
+    /// file that was written with the bytes that it had is one of them.
+    pub fn stamped_since(&self, now: &Snapshot) -> Vec<ProjectPath> {
+        let old = &self.snapshot.entries;
+        let differs = |path: &&ProjectPath| match (old.get(path), now.entries.get(path)) {
+            (Some(old), Some(now)) => old.stamp != now.stamp,
+            _ => true,
+        };
+        let paths: BTreeSet<_> = old.keys().chain(now.entries.keys()).filter(differs).collect();
+        paths.into_iter().cloned().collect()
     }
 
     /// Whether nothing tells the two apart, and the stamp is old enough for that to mean something.

@@ -72,9 +72,12 @@ pub(super) enum Open {
     WritingPlan(Box<Draft>),
     /// The acceptance commands of a step are run, each as a call of its own.
     Accepting(StepUpdate),
+    /// The changes of a step are looked at, before it has its status.
+    Looking(Box<MadeUp>),
 }
 
 /// A claim about a step, all of whose acceptance commands have a result.
+#[derive(Clone, Debug)]
 pub(super) struct MadeUp {
     pub(super) call: CallId,
     pub(super) update: StepUpdate,
@@ -127,7 +130,8 @@ impl Open {
             | Self::Served(_)
             | Self::Delegated
             | Self::WritingPlan(_)
-            | Self::Accepting(_) => false,
+            | Self::Accepting(_)
+            | Self::Looking(_) => false,
         }
     }
 
@@ -140,6 +144,7 @@ impl Open {
                 | Self::Served(ServedCall::External(_))
                 | Self::WritingPlan(_)
                 | Self::Accepting(_)
+                | Self::Looking(_)
         )
     }
 }

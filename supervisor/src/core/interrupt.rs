@@ -104,7 +104,11 @@ impl Agent {
             Open::Committing(_) | Open::Served(ServedCall::External(_)) => format!("{sentence}; {IN_PART}"),
             Open::Delegated => format!("{sentence}; {SUBTREE_ENDED}"),
             Open::Served(ServedCall::Supervisor(_)) => format!("{sentence}; {SERVED_IN_PART}"),
-            Open::Serving(_) | Open::Preparing(_) | Open::WritingPlan(_) | Open::Accepting(_) => sentence,
+            Open::Serving(_)
+            | Open::Preparing(_)
+            | Open::WritingPlan(_)
+            | Open::Accepting(_)
+            | Open::Looking(_) => sentence,
         };
         let text = with_output(text, progress.as_ref(), open.prints());
         let duration_ms = progress.map_or(0, |progress| progress.duration_ms);

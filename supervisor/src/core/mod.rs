@@ -50,7 +50,7 @@ pub use protocol::{
     CallProgress, ContextItem, Effect, Estimate, Input, NewAgent, Purpose, ReadyWorker, RequestId,
     ServedOutcome, TimerId,
 };
-pub use steps::{Execution, Step};
+pub use steps::{Execution, STEP_BEGINS, STEP_CHANGES, Step};
 pub use window::Window;
 
 #[cfg(test)]

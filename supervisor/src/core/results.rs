@@ -22,7 +22,8 @@ impl Agent {
                 | Open::Served(_)
                 | Open::Delegated
                 | Open::WritingPlan(_)
-                | Open::Accepting(_),
+                | Open::Accepting(_)
+                | Open::Looking(_),
             )
             | None => return,
         };
@@ -107,10 +108,7 @@ impl Agent {
             return;
         }
         self.advance();
-        // What waited behind a step that is judged now may begin.
-        while self.conclude_step() {
-            self.advance();
-        }
+        self.conclude_step();
         if self.calls.are_closed() && !self.replacement.is_awaited() {
             let is_user = self.calls.are_of_user();
             if is_user {

@@ -108,7 +108,8 @@ impl Agent {
             | Open::Served(ServedCall::Supervisor(_))
             | Open::Delegated
             | Open::WritingPlan(_)
-            | Open::Accepting(_) => false,
+            | Open::Accepting(_)
+            | Open::Looking(_) => false,
         });
         withdrawn
     }

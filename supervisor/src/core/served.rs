@@ -24,6 +24,7 @@ impl Agent {
         let served = match self.calls.open(call) {
             Some(Open::Served(served)) => served,
             Some(Open::WritingPlan(draft)) => return self.on_plan_in_file(call, *draft.clone(), outcome),
+            Some(Open::Looking(claim)) => return self.on_looked(*claim.clone(), outcome),
             _ => return,
         };
         let (by, in_part) = match served {

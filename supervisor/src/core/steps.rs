@@ -16,8 +16,20 @@ use serde_json::value::RawValue;
 use super::calls::{CallResult, MadeUp, Open};
 use super::plan::Planning;
 use super::reply::ToolUse;
-use super::{Agent, EndReason};
-use crate::tools::{SHELL_EXEC, StepUpdate};
+use super::{Agent, Effect, EndReason, ServedOutcome};
+use crate::tools::{SHELL_EXEC, ServedCall, StepUpdate, SupervisorCall};
+
+/// The name under which an executor's server says which files changed since the last report on a step, as a list of paths in JSON.
+pub const STEP_CHANGES: &str = "step_changes";
+
+/// Asked for when a step begins: what changed before it is the next step's as well, but a first look is needed.
+pub const STEP_BEGINS: &str = "begins";
+
+/// Asked for when a step ends.
+const STEP_ENDS: &str = "ends";
+
+/// The longest that a look at the project may take.
+const LOOKING: Duration = Duration::from_secs(30);
 
 /// The most of an acceptance command's output that stands in the result of the step, in bytes.
 const OUTPUT: usize = 4 << 10;
@@ -33,7 +45,7 @@ pub struct Execution {
     timeout: Duration,
     /// True once a step failed for good: nothing else is done.
     stopped: bool,
-    /// Files that changed by file tools since the step began.
+    /// Files that changed since the last report on a step: those of file tools, until the project was looked at.
     files: BTreeSet<WirePath>,
 }
 
@@ -47,6 +59,8 @@ pub struct Step {
     note: Option<String>,
     acceptance: Vec<AcceptanceOutcome>,
     failures: u32,
+    /// The files that changed with it.
+    files: BTreeSet<WirePath>,
 }
 
 impl Execution {
@@ -59,6 +73,7 @@ impl Execution {
             note: (at < finished.len()).then(|| "finished before".to_owned()),
             acceptance: Vec::new(),
             failures: 0,
+            files: BTreeSet::new(),
         };
         Self {
             digest: String::new(),
@@ -95,6 +110,7 @@ impl Execution {
             status: step.status,
             note: step.note.clone(),
             acceptance: step.acceptance.clone(),
+            files: step.files.iter().cloned().collect(),
         });
         each.collect()
     }
@@ -146,12 +162,40 @@ impl Agent {
         }
         match update.status {
             StepStatus::Completed => self.accept(call, update),
+            StepStatus::Pending | StepStatus::InProgress | StepStatus::Failed | StepStatus::Skipped => {
+                self.look(MadeUp { call, update, results: Vec::new() });
+            }
+        }
+    }
+
+    /// Has the project looked at, so that what changed goes to the step that the claim is about.
+    fn look(&mut self, claim: MadeUp) {
+        let when = if claim.update.status == StepStatus::InProgress { STEP_BEGINS } else { STEP_ENDS };
+        let served = SupervisorCall { tool: STEP_CHANGES.into(), json: when.to_owned() };
+        let (call, served) = (claim.call, ServedCall::Supervisor(served));
+        self.effects.push(Effect::Serve { call, served, timeout: LOOKING });
+        self.calls.open_as(call, Open::Looking(Box::new(claim)));
+    }
+
+    /// The project was looked at, or could not be: the claim is judged now.
+    pub(super) fn on_looked(&mut self, claim: MadeUp, outcome: ServedOutcome) {
+        let seen = match outcome {
+            ServedOutcome::Answered(json) => serde_json::from_str(&json).ok(),
+            ServedOutcome::Failed(_) | ServedOutcome::Unserved(_) | ServedOutcome::Late(_) => None,
+        };
+        if let (Some(execution), Some(files)) = (&mut self.config.execution, seen) {
+            execution.files = files;
+        }
+        let MadeUp { call, update, results } = claim;
+        match update.status {
+            StepStatus::Completed => self.judge_step(call, update, results),
             StepStatus::Failed => self.step_failed(call, &update, Vec::new()),
             StepStatus::Pending | StepStatus::InProgress | StepStatus::Skipped => {
                 self.set_step(&update, Vec::new());
                 self.close_at_once(call, CallResult::answered(self.what_comes_next()));
             }
         }
+        self.go_on();
     }
 
     /// Runs the acceptance commands of a step that is said to be done, one after the other, each as a call of its own.
@@ -191,9 +235,15 @@ impl Agent {
         (1..).zip(commands).map(one).collect()
     }
 
-    /// When all acceptance commands of a step have a result, so has the claim; true if that is so now.
-    pub(super) fn conclude_step(&mut self) -> bool {
-        let Some(MadeUp { call, update, results }) = self.calls.made_up() else { return false };
+    /// When all acceptance commands of a step have a result, the project is looked at.
+    pub(super) fn conclude_step(&mut self) {
+        if let Some(claim) = self.calls.made_up() {
+            self.look(claim);
+        }
+    }
+
+    /// Judges a step that is said to be done by its acceptance commands.
+    fn judge_step(&mut self, call: CallId, update: StepUpdate, results: Vec<(CallId, CallResult)>) {
         let commands = self.commands_of(update.step);
         let of_each = commands.iter().zip(&results);
         let outcomes: Vec<_> =
@@ -201,8 +251,7 @@ impl Agent {
         let Some(failed) = outcomes.iter().find(|one| !one.passed) else {
             self.set_step(&update, outcomes.clone());
             let text = format!("{}{}", told(&outcomes, &[]), self.what_comes_next());
-            self.close_at_once(call, CallResult::answered(text));
-            return true;
+            return self.close_at_once(call, CallResult::answered(text));
         };
         let reason = format!("acceptance command failed: {} ({})", first_line(&failed.command), failed.ended);
         let note = match &update.note {
@@ -212,7 +261,6 @@ impl Agent {
         let update = StepUpdate { status: StepStatus::Failed, note: Some(note), ..update };
         let outputs: Vec<_> = results.into_iter().map(|(_, result)| result).collect();
         self.step_failed(call, &update, outcomes.into_iter().zip(outputs).collect());
-        true
     }
 
     fn outcome(&self, call: CallId, command: &str, result: &CallResult) -> AcceptanceOutcome {
@@ -267,14 +315,12 @@ impl Agent {
     /// The status that a claim, or the supervisor, gives a step.
     fn set_step(&mut self, update: &StepUpdate, outcomes: Vec<AcceptanceOutcome>) {
         let Some(execution) = &mut self.config.execution else { return };
-        if update.status == StepStatus::InProgress {
-            execution.files.clear();
-        }
-        let files = execution.files.iter().cloned().collect();
+        let files: Vec<_> = std::mem::take(&mut execution.files).into_iter().collect();
         let Some(step) = execution.step(update.step) else { return };
         let from = std::mem::replace(&mut step.status, update.status);
         step.note.clone_from(&update.note);
         step.acceptance.clone_from(&outcomes);
+        step.files.extend(files.iter().cloned());
         let changed = PlanStepStatus {
             step: update.step,
             title: step.step.title.clone(),

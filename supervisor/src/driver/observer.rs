@@ -94,6 +94,13 @@ impl Observer {
         Ok(Taken { value, notes })
     }
 
+    /// Takes the stamps of the project's files and links.
+    pub async fn stamps(self) -> Result<Snapshot, ObserverError> {
+        let mut session = self.start().await?;
+        let intake = Intake::of_manifest(Limits::default());
+        Ok(session.take(Work::Snapshot { contents: false }, intake).await?.0)
+    }
+
     async fn start(&self) -> Result<Session, ObserverError> {
         let order = WorkerOrder {
             agent: self.agent.clone(),

@@ -7,6 +7,7 @@ mod options;
 mod plan;
 mod plan_files;
 mod record;
+mod step_changes;
 mod sub_agents;
 mod unheard;
 

@@ -165,14 +165,14 @@ pub(crate) fn open(
     let (actions, inbox) = mpsc::channel(16);
     let observer_temp = setup.another_temp()?;
     let boundary = Processes::shared(setup.spawner.clone(), setup.programs.clone());
-    let changes = (patch.is_some() || options.lists_changes)
-        .then(|| ChangeTracker::start(observer(&setup, &boundary, &observer_temp), patch));
+    let observer = observer(&setup, &boundary, &observer_temp);
+    let changes =
+        (patch.is_some() || options.lists_changes).then(|| ChangeTracker::start(observer.clone(), patch));
     let tripwire = setup.watched_at_once().map(Guard::start).transpose()?;
     let confinement = setup.confinement(standing.rights.clone());
     let worker = SessionWorker::new(Arc::clone(&boundary), AgentId::root(), confinement);
     let surroundings = surroundings(options.activity);
-    let earlier = options.plan.earlier.as_ref();
-    let (plan_files, plan_records) = PlanFiles::shared(&setup, &conversation, earlier);
+    let (plan_files, plan_records) = PlanFiles::shared(&setup, &conversation, options.plan.earlier.as_ref());
     let (live, seen) = watch::channel(Lives::new());
     let live_socket = live_socket(&setup.directories, &conversation, seen);
     let sub_agents = SubAgents {
@@ -185,6 +185,7 @@ pub(crate) fn open(
         live: live.clone(),
         limits: options.agents,
         plan_files: Arc::clone(&plan_files),
+        observer,
     };
     let run = AgentRun::new(AgentParts {
         agent: agent(&options, (standing, planning), &conversation, &surroundings).starting(),
@@ -202,14 +203,13 @@ pub(crate) fn open(
     };
     let standing = run.agent().standing().clone();
     let places = places(conversation.clone(), &standing, &surroundings);
-    let shared = Shared::new(conversation.clone(), log, ui, changes, tripwire);
-    let shared = shared.within(options.limits).telling(plan_records);
+    let shared = Shared::new(conversation.clone(), log, ui, changes, tripwire).telling(plan_records);
     let deadline = options.timeout.map(|timeout| (began + timeout).into());
     if let (Some(recorder), Some(record)) = (recorder, options.record.clone()) {
         record.describe(&recorder, &options, places.clone());
     }
     let session = Session {
-        inner: driver::Session::new(shared, run, inbox, deadline)
+        inner: driver::Session::new(shared.within(options.limits), run, inbox, deadline)
             .with_sub_agents(Box::new(sub_agents), options.agents),
         standing,
         activity: options.activity,

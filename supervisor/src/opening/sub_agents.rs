@@ -9,11 +9,12 @@ use tokio::sync::watch;
 
 use super::open::{Jittered, agent_config};
 use super::options::SessionOptions;
+use super::step_changes::StepChanges;
 use crate::activity::Activity;
 use crate::core::{Agent, AgentConfig, ModelChoice, NewAgent, Planning, Purpose, RunLimits, TreeLimits};
 use crate::driver::{
-    AgentParts, AgentRun, Boundary, Lives, Models, OpenedAgent, OpensAgents, SessionWorker, ToolServer,
-    Turns, rights_digest,
+    AgentParts, AgentRun, Boundary, Lives, Models, Observer, OpenedAgent, OpensAgents, SessionWorker,
+    ToolServer, Turns, rights_digest,
 };
 use crate::gate::Standing;
 use crate::place::{AgentPlace, Setup};
@@ -33,6 +34,8 @@ pub(super) struct SubAgents {
     pub(super) live: watch::Sender<Lives>,
     pub(super) limits: TreeLimits,
     pub(super) plan_files: Arc<dyn ToolServer>,
+    /// The eyes of what looks at the project between the steps of a plan.
+    pub(super) observer: Observer,
 }
 
 impl OpensAgents for SubAgents {
@@ -94,7 +97,8 @@ impl OpensAgents for SubAgents {
         });
         let run = match part {
             Some(Part::Planner) => run.served_by(Arc::clone(&self.plan_files)),
-            Some(Part::Executor) | None => run,
+            Some(Part::Executor) => run.served_by(Arc::new(StepChanges::new(self.observer.clone()))),
+            None => run,
         };
         Ok(OpenedAgent { run: run.in_place(Box::new(temp)), model, rights_digest })
     }

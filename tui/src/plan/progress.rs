@@ -185,8 +185,8 @@ impl Progress {
         place(StepStatus::InProgress).or_else(|| place(StepStatus::Pending)).unwrap_or(0)
     }
 
-    /// Each step with its number and a word on it, where there is one.
-    pub(crate) fn notes(&self) -> impl Iterator<Item = Option<&str>> {
-        self.steps.values().map(|step| step.note.as_deref())
+    /// Its steps in their order.
+    pub(crate) fn steps(&self) -> impl Iterator<Item = &Step> {
+        self.steps.values()
     }
 }

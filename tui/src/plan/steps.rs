@@ -1,8 +1,10 @@
 //! A step of a plan: its status, and the line about it.
 
+use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 use ipc::event::{AcceptanceOutcome, PlanStepStatus, StepAccount};
+use ipc::path::WirePath;
 use ipc::plan::StepStatus;
 
 use crate::moment::Moment;
@@ -22,6 +24,8 @@ pub(crate) struct Step {
     passed: Option<usize>,
     /// The last word on it.
     pub note: Option<String>,
+    /// The files that changed with it.
+    files: Vec<WirePath>,
 }
 
 /// The line about a step.
@@ -49,6 +53,9 @@ impl Step {
         self.status = change.to;
         self.title.clone_from(&change.title);
         self.note.clone_from(&change.note);
+        let new = change.files.iter().filter(|path| !self.files.contains(path)).cloned();
+        let new: Vec<_> = new.collect();
+        self.files.extend(new);
         self.ran(&change.acceptance);
     }
 
@@ -58,6 +65,7 @@ impl Step {
         self.status = account.status;
         self.title.clone_from(&account.title);
         self.note.clone_from(&account.note);
+        self.files.clone_from(&account.files);
         self.ran(&account.acceptance);
     }
 
@@ -66,6 +74,21 @@ impl Step {
             self.passed = Some(outcomes.iter().filter(|one| one.passed).count());
             self.commands = self.commands.max(outcomes.len());
         }
+    }
+
+    /// The files that changed with it, relative to the project, in a line: `changed: src/a.rs, src/b.rs and 3 more`.
+    pub(crate) fn changes(&self, project: &WirePath) -> Option<Vec<u8>> {
+        const MOST: usize = 20;
+        let name = |path: &WirePath| {
+            let inside = path.as_path().strip_prefix(project.as_path()).unwrap_or(path.as_path());
+            inside.as_os_str().as_bytes().to_owned()
+        };
+        let names: Vec<_> = self.files.iter().take(MOST).map(name).collect();
+        let mut line = [b"changed: ".to_vec(), names.join(&b", "[..])].concat();
+        if let more @ 1.. = self.files.len().saturating_sub(MOST) {
+            line.extend(format!(" and {more} more").into_bytes());
+        }
+        (!names.is_empty()).then_some(line)
     }
 
     pub(crate) const fn runs(&self) -> bool {

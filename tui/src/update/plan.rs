@@ -4,6 +4,7 @@ use ipc::approval::ServerRequest;
 use ipc::event::Activity;
 use ipc::frontend::UserActionKind;
 use ipc::id::{AgentId, ApprovalId};
+use ipc::path::WirePath;
 
 use crate::card::{Asked, Card};
 use crate::commands::Command;
@@ -103,16 +104,17 @@ pub(super) fn lay(model: &mut Model) {
     }
     let revision = model.next_revision();
     if let Some(plan) = model.plans.current() {
-        model.plan_sheet.renew(block(plan, model.now), revision);
+        model.plan_sheet.renew(block(plan, (model.now, &model.start.project)), revision);
     }
 }
 
-fn block(plan: &Progress, now: crate::Moment) -> Block {
+fn block(plan: &Progress, (now, project): (crate::Moment, &WirePath)) -> Block {
     let part = |text: &str, look| Part::new(SafeText::line(text), look);
     let mut parts = vec![part(&format!("plan: {} · {}", plan.title, plan.state()), Look::Heading)];
-    for (line, note) in plan.lines(now).iter().zip(plan.notes()) {
+    for (line, step) in plan.lines(now).iter().zip(plan.steps()) {
         parts.push(part(&line.text, Look::of_step(line.status)));
-        parts.extend(note.map(|note| Part::new(SafeText::exact(note), Look::Claim)));
+        parts.extend(step.note.as_ref().map(|note| Part::new(SafeText::exact(note), Look::Claim)));
+        parts.extend(step.changes(project).map(|line| Part::new(SafeText::bytes(&line), Look::Fact)));
     }
     parts.push(part(&format!("its text, {}:", plan.path), Look::Heading));
     parts.extend(styled(&plan.markdown));

@@ -74,7 +74,9 @@ fn step(seat: &mut Seat, step: u32, (from, to): (StepStatus, StepStatus), outcom
     let title = plan().steps.get(step as usize - 1).map_or("another", |step| &step.title).to_owned();
     let note = (to == StepStatus::Failed).then(|| "a test fails".to_owned());
     let acceptance = outcomes.iter().map(|passed| outcome(*passed)).collect();
-    let change = PlanStepStatus { step, title, from, to, note, acceptance, files: vec![] };
+    let file = format!("/home/me/project/src/{step}\u{1b}.rs");
+    let files = if to == StepStatus::Completed { vec![file.as_str().into()] } else { vec![] };
+    let change = PlanStepStatus { step, title, from, to, note, acceptance, files };
     log(seat, "1.2", EventKind::PlanStepStatus(change));
 }
 
@@ -85,6 +87,7 @@ fn end(seat: &mut Seat, statuses: &[StepStatus]) {
         status: *status,
         note: None,
         acceptance: vec![],
+        files: vec![],
     });
     log(
         seat,
@@ -187,6 +190,7 @@ fn below_100_columns_the_plan_has_a_view() {
     assert_snapshot!(seat.screen(), @r#"
     plan: Fix the parser · 1 of 2 done
     ✓ 1 completed 3 s · Reproduce it
+      changed: src/1\u{1b}.rs
     ▸ 2 running 7 s · Mend the lexer
     its text, /state/plans/p.md:
     │ # Fix the parser
@@ -203,8 +207,7 @@ fn below_100_columns_the_plan_has_a_view() {
     │   assert_eq!(lex("a\r\n"), [Word("a")]);
     │   ```
     │
-    │ Files:
-    q close  j/k scroll  8 more lines
+    q close  j/k scroll  9 more lines
     ── agent 1 · waiting 10 s · Esc interrupts ─────────────────────────────────────
     ›
      PLAN VIEW  execute · ask · net off · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0

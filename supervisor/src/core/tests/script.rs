@@ -22,8 +22,8 @@ use serde_json::value::RawValue;
 use crate::activity::Activity;
 use crate::approval::ApprovalSettings;
 use crate::core::{
-    Agent, AgentConfig, Backoff, ContextItem, Effect, Input, ReadyWorker, RequestId, RunLimits, TimerId,
-    Window,
+    Agent, AgentConfig, Backoff, ContextItem, Effect, Input, ReadyWorker, RequestId, RunLimits, STEP_CHANGES,
+    ServedOutcome, TimerId, Window,
 };
 use crate::gate::{ApprovalMode, Standing};
 use crate::prompt::Surroundings;
@@ -31,7 +31,7 @@ use crate::provider::{
     AssistantBlock, ContentBlock, GiveUp, Message, ModelRequest, ProviderError, RequestOptions, StopReason,
     StreamEvent, Tried, UserBlock,
 };
-use crate::tools::Registry;
+use crate::tools::{Registry, ServedCall};
 
 /// Two retries, one second apart.
 pub(super) struct Twice;
@@ -94,6 +94,18 @@ pub(super) struct Script {
     pub(super) agent: Agent,
     pub(super) effects: Vec<Effect>,
     pub(super) shown: usize,
+    /// False where the test itself says what a look at the project finds.
+    pub(super) looks: bool,
+}
+
+/// The call for which the project is to be looked at.
+fn look(effect: &Effect) -> Option<CallId> {
+    match effect {
+        Effect::Serve { call, served: ServedCall::Supervisor(served), .. } if served.tool == STEP_CHANGES => {
+            Some(*call)
+        }
+        _ => None,
+    }
 }
 
 impl Script {
@@ -102,7 +114,7 @@ impl Script {
     }
 
     pub(super) fn with(config: AgentConfig) -> Self {
-        Self { agent: Agent::new(config), effects: Vec::new(), shown: 0 }
+        Self { agent: Agent::new(config), effects: Vec::new(), shown: 0, looks: true }
     }
 
     pub(super) fn limited(limits: RunLimits) -> Self {
@@ -110,8 +122,17 @@ impl Script {
     }
 
     pub(super) fn input(&mut self, input: Input) -> &mut Self {
-        self.effects.extend(self.agent.handle(input));
-        self
+        let effects = self.agent.handle(input);
+        let look = effects.iter().find_map(look);
+        self.effects.extend(effects);
+        match look {
+            // A look at the project between two steps finds nothing, unless a test says otherwise.
+            Some(call) if self.looks => {
+                let outcome = ServedOutcome::Answered("[]".to_owned());
+                self.input(Input::Served { call, outcome, duration_ms: 1 })
+            }
+            _ => self,
+        }
     }
 
     pub(super) fn user(&mut self, text: &str) -> &mut Self {

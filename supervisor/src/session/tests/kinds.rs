@@ -329,6 +329,7 @@ fn step_account() -> StepAccount {
         status: StepStatus::Failed,
         note: Some("n".to_owned()),
         acceptance: vec![outcome()],
+        files: vec!["/p/a.rs".into()],
     }
 }
 

@@ -1,5 +1,6 @@
 //! Plans: written, decided on, edited, executed step by step, and revised.
 
+mod changes;
 mod earlier;
 
 use std::sync::Arc;
@@ -168,6 +169,7 @@ impl Script {
             status: *status,
             note: None,
             acceptance: vec![],
+            files: vec![],
         };
         let report = SubAgentResult {
             agent: "1.1".into(),
