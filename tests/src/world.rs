@@ -177,7 +177,10 @@ impl World {
     /// The session logs, complete lines only.
     pub fn log(&self) -> Vec<serde_json::Value> {
         let sessions = fs::read_dir(self.own().join("state/sessions")).into_iter().flatten().flatten();
-        let texts = sessions.map(|entry| fs::read_to_string(entry.path()).expect("a log is text"));
+        let mut paths: Vec<_> = sessions.map(|entry| entry.path()).collect();
+        // Their names sort by time.
+        paths.sort_unstable();
+        let texts = paths.into_iter().map(|path| fs::read_to_string(path).expect("a log is text"));
         let parse = |line: &str| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
         texts
             .flat_map(|text| {
