@@ -46,7 +46,7 @@ impl Package {
         let world = World::new(User::Myself);
         let tar = || {
             let mut tar = world.command("tar");
-            tar.args(["xzf"]).arg(&archive).args(["--strip-components=1", "--no-same-owner", "-C"]);
+            tar.args(["xzf"]).arg(archive).args(["--strip-components=1", "--no-same-owner", "-C"]);
             Finished::of(tar.arg(world.project()))
         };
         tar().expect(0);
