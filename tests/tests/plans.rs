@@ -210,3 +210,29 @@ fn what_lies_in_the_directory_of_plans_by_mistake_is_named_and_executes_nothing(
     let run = plan(&world, &["execute", id]).expect(2);
     assert!(run.stderr.contains("has no record of its project"), "{}", run.stderr);
 }
+
+#[test]
+fn a_link_in_the_project_makes_nothing_beyond_it_writable() {
+    for tier in tests::tier::all() {
+        let world = World::new(User::Myself).in_tier(tier);
+        let outside = world.root().join("outside");
+        fs::create_dir(&outside).unwrap();
+        symlink(&outside, world.project().join("out")).unwrap();
+        let wants = PLAN.replace("## Steps", "## Rights\n\n- write: out\n\n## Steps");
+        let server = model_of([
+            calls(&[("write_plan", json!({ "markdown": wants }))]),
+            calls(&[
+                ("update_step", json!({"step": 1, "status": "in_progress"})),
+                ("shell_exec", json!({"command": "echo two > out/x; echo two > a.txt"})),
+                ("update_step", json!({"step": 1, "status": "completed"})),
+            ]),
+            done(),
+            done(),
+        ]);
+        let mut arguments = vec!["exec", "--activity", "plan", "--mode", "auto", "--approve-plan", "do it"];
+        arguments.extend(world.tier_flags());
+        let run = with_model(&world, &server, &arguments);
+        assert_ne!(run.code, 0, "{}", run.stderr);
+        assert_eq!(fs::read_dir(&outside).unwrap().count(), 0, "{}", run.stderr);
+    }
+}

@@ -32,6 +32,9 @@ pub struct PlanApprovalParams {
     /// All rights that execution would have besides a private temp directory. Every acceptance command runs under them without
     /// another question.
     pub rights: Rights,
+    /// The write root among them that is the project's package caches, which lie outside the project.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caches: Option<WirePath>,
     /// Those of them that are beyond the rights of the agent that asks.
     pub grant: Grant,
     /// True if the plan asks for the network, which is off in this session: execution will not have it.

@@ -134,6 +134,7 @@ fn plan() -> PlanApprovalParams {
         plan: Plan { title: "P".to_owned(), steps: vec![step], ..Plan::default() },
         finished: vec![],
         rights,
+        caches: None,
         grant,
         network_refused: true,
         confirms_commands: false,

@@ -18,6 +18,8 @@ pub(crate) struct PlanProposal {
     /// SHA-256 of the bytes, in hexadecimal.
     pub(crate) plan_digest: String,
     pub(crate) child: ChildRights,
+    /// The write root of them that is the project's caches.
+    pub(crate) caches: Option<WirePath>,
     /// The steps that are finished.
     pub(crate) finished: Vec<u32>,
     /// True if the plan asks for a network that the session does not have.
@@ -45,6 +47,7 @@ impl PlanProposal {
             plan: read,
             plan_digest,
             child,
+            caches: None,
             finished,
             network_refused,
             confirms_commands,

@@ -153,6 +153,7 @@ impl Question<'_> {
             plan: proposal.plan.clone(),
             finished: proposal.finished.clone(),
             rights: proposal.child.rights.clone(),
+            caches: proposal.caches.clone(),
             grant: ask.grant.clone(),
             network_refused: proposal.network_refused,
             confirms_commands: proposal.confirms_commands,

@@ -147,6 +147,8 @@ impl Agent {
             Err(error) => return self.not_in_file(call, &format!("its rights cannot be shown: {error}")),
         };
         proposal.network_refused = network_refused;
+        let caches = self.config.planning.as_ref().and_then(|planning| planning.ceiling.caches.clone());
+        proposal.caches = caches.filter(|caches| proposal.child.rights.write.contains(caches));
         proposal.confirms_commands = self.config.approvals.confirm_shell;
         self.log(EventKind::PlanCreated(Box::new(PlanCreated {
             call,

@@ -40,12 +40,19 @@ fn written(params: &PlanApprovalParams, project: &WirePath) -> Vec<Vec<u8>> {
     if write.is_empty() {
         return vec![b"write nothing but its own temp directory".to_vec()];
     }
+    let is_inside = |path: &WirePath| path.as_path().starts_with(project.as_path());
     let line = |path: &WirePath| {
-        let is_inside = path.as_path().starts_with(project.as_path());
-        let words: &[u8] = if is_inside { b"write " } else { b"write BEYOND THE PROJECT " };
+        let words: &[u8] = if is_inside(path) {
+            b"write "
+        } else if params.caches.as_ref() == Some(path) {
+            b"write the package caches of the project, "
+        } else {
+            b"write BEYOND THE PROJECT "
+        };
         [words, path.as_bytes()].concat()
     };
-    write.iter().map(line).collect()
+    let (inside, beyond): (Vec<_>, Vec<_>) = write.iter().partition(|path| is_inside(path));
+    inside.into_iter().chain(beyond).map(line).collect()
 }
 
 fn network(params: &PlanApprovalParams) -> String {

@@ -70,7 +70,11 @@ pub(crate) fn params() -> PlanApprovalParams {
         markdown: MARKDOWN.to_owned(),
         plan: plan(),
         finished: vec![],
-        rights: Rights { write: vec!["/home/me/project".into(), "/srv/site".into()], ..Rights::default() },
+        rights: Rights {
+            write: vec!["/caches/p".into(), "/home/me/project".into(), "/srv/site".into()],
+            ..Rights::default()
+        },
+        caches: Some("/caches/p".into()),
         grant: ipc::rights::Grant::default(),
         network_refused: true,
         confirms_commands: false,
@@ -123,7 +127,7 @@ fn the_card_shows_every_byte_of_the_plan_and_then_its_access() {
     │ - `tests/lexer.rs`
     │
     │ ### 2. Mend the lexer
-    18 more lines. Press G to see the end, then y.  n no  c comment…  v edit
+    19 more lines. Press G to see the end, then y.  n no  c comment…  v edit
     d smaller  Esc stop
      APPROVAL  execute · ask · net off · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0
     read-only · network off · secrets hidden
@@ -131,7 +135,6 @@ fn the_card_shows_every_byte_of_the_plan_and_then_its_access() {
     seat.keys("G");
     assert_snapshot!(seat.screen(), @r"
      Execute this plan? ────────────────────────────────────────────────── 4:59 left
-    │ ### 2. Mend the lexer
     │
     │ Acceptance:
     │ - `cargo test -p lexer`
@@ -139,6 +142,7 @@ fn the_card_shows_every_byte_of_the_plan_and_then_its_access() {
     │ - The docs mention it
     access of its execution, by the supervisor:
       may       write /home/me/project
+                write the package caches of the project, /caches/p
                 write BEYOND THE PROJECT /srv/site
       network   off: the plan asks for it, and this session does not have it
       steps     1 (1 file) Reproduce it
@@ -186,6 +190,7 @@ fn in_a_large_terminal_the_whole_card_is_in_sight() {
     │ - The docs mention it
     access of its execution, by the supervisor:
       may       write /home/me/project
+                write the package caches of the project, /caches/p
                 write BEYOND THE PROJECT /srv/site
       network   off: the plan asks for it, and this session does not have it
       steps     1 (1 file) Reproduce it
@@ -197,7 +202,6 @@ fn in_a_large_terminal_the_whole_card_is_in_sight() {
     │ cargo test -p lexer
     │ cargo clippy -- -D warnings
       asks      agent 1.1
-
 
 
 
