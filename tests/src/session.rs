@@ -163,7 +163,12 @@ fn standing(world: &World, temp: &Path, beginning: &Beginning) -> Standing {
 }
 
 fn surroundings() -> Surroundings {
-    Surroundings { platform: "Linux".to_owned(), date: "2026-11-21".to_owned(), activity: Activity::Execute }
+    Surroundings {
+        platform: "Linux".to_owned(),
+        date: "2026-11-21".to_owned(),
+        activity: Activity::Execute,
+        instructions: None,
+    }
 }
 
 fn agent(

@@ -34,6 +34,8 @@ pub struct Effective {
     pub models: Vec<ModelEntry>,
     /// The roles of sub-agents: the user's, then those of a project's that are trusted.
     pub roles: Vec<RoleEntry>,
+    /// The user's own instructions, which hold in every project.
+    pub instructions: Option<String>,
 }
 
 impl Effective {

@@ -28,7 +28,7 @@ pub fn merge(layers: Layers<'_>) -> Effective {
     let mut ignored = Vec::new();
     let settled = KEYS.iter().map(|key| layers.settle(key, &mut ignored)).collect();
     let Layer { bindings, models, roles, .. } = layers.user.clone();
-    Effective { settled, ignored, bindings, models, roles }
+    Effective { settled, ignored, bindings, models, roles, instructions: None }
 }
 
 impl<'a> Layers<'a> {

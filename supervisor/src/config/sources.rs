@@ -84,6 +84,7 @@ impl Sources {
             project: self.project.as_ref().map_or(&none, |file| &file.layer),
             trusted: self.trusted,
         });
+        effective.instructions.clone_from(&self.user.instructions);
         for (file, _) in self.roles.iter().filter(|(_, trusted)| *trusted) {
             if let Ok((role, _)) = &file.role
                 && unfit(role, &effective).is_none()

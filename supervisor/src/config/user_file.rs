@@ -1,4 +1,4 @@
-//! The user's own `config.toml`: it may widen what agents may do, so that nobody else may write it.
+//! The user's own `config.toml` and `AGENTS.md`: they say what agents may do and should do, so that nobody else may write them.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
@@ -13,8 +13,14 @@ use crate::directories::Directories;
 /// Its name in the configuration directory.
 pub const USER_NAME: &str = "config.toml";
 
-/// The most bytes that it may have.
+/// The name of the user's own instructions, which hold in every project, in the configuration directory.
+const INSTRUCTIONS: &str = "AGENTS.md";
+
+/// The most bytes of the settings.
 const MOST: usize = 1 << 20;
+
+/// The most bytes of the instructions.
+const MOST_INSTRUCTIONS: usize = 64 << 10;
 
 /// The user's own file.
 #[derive(Debug)]
@@ -23,32 +29,41 @@ pub struct UserFile {
     pub path: PathBuf,
     /// What it says.
     pub layer: Layer,
+    /// The user's own instructions, where there are any.
+    pub instructions: Option<String>,
 }
 
 impl UserFile {
-    /// Reads it; one that is missing says nothing.
+    /// Reads both; one that is missing says nothing.
     pub fn read(directories: &Directories) -> Result<Self, ConfigError> {
         let path = directories.config.join(USER_NAME);
-        let unreadable = |source| ConfigError::Unreadable { file: path.clone(), source };
-        // It may be a link: people keep such files in repositories of their own. What it leads to is judged.
-        let opened = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(&path);
-        let file = match opened {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(Self { path, layer: Layer::default() });
-            }
-            opened => opened.map_err(unreadable)?,
+        let layer = match own_text(&path, directories, MOST)? {
+            Some(text) => parse(&text, &path, Whose::Users)?,
+            None => Layer::default(),
         };
-        let meta = file.metadata().map_err(unreadable)?;
-        if !meta.is_file() {
-            return Err(ConfigError::NotAFile { file: path, what: "something else" });
-        }
-        check(&path, &meta)?;
-        check(&directories.config, &std::fs::metadata(&directories.config).map_err(unreadable)?)?;
-        let mut text = Vec::new();
-        file.take(MOST as u64 + 1).read_to_end(&mut text).map_err(unreadable)?;
-        let layer = parse(&super::parse::text(text, &path, MOST)?, &path, Whose::Users)?;
-        Ok(Self { path, layer })
+        let instructions = own_text(&directories.config.join(INSTRUCTIONS), directories, MOST_INSTRUCTIONS)?;
+        Ok(Self { path, layer, instructions: instructions.filter(|text| !text.trim().is_empty()) })
     }
+}
+
+/// The text of a file of the user's own, if there is one.
+fn own_text(path: &Path, directories: &Directories, most: usize) -> Result<Option<String>, ConfigError> {
+    let unreadable = |source| ConfigError::Unreadable { file: path.to_owned(), source };
+    // It may be a link: people keep such files in repositories of their own. What it leads to is judged.
+    let opened = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path);
+    let file = match opened {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(unreadable)?,
+    };
+    let meta = file.metadata().map_err(unreadable)?;
+    if !meta.is_file() {
+        return Err(ConfigError::NotAFile { file: path.to_owned(), what: "something else" });
+    }
+    check(path, &meta)?;
+    check(&directories.config, &std::fs::metadata(&directories.config).map_err(unreadable)?)?;
+    let mut text = Vec::new();
+    file.take(most as u64 + 1).read_to_end(&mut text).map_err(unreadable)?;
+    super::parse::text(text, path, most).map(Some)
 }
 
 /// Nobody but the user and root may change it, or put another in its place.

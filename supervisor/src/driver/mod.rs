@@ -14,6 +14,7 @@ mod effects;
 mod finish;
 mod flushes;
 mod happenings;
+mod instructions;
 mod live;
 mod models;
 mod modes;

@@ -7,27 +7,21 @@ use ipc::confinement::Confinement;
 use ipc::event::{EventKind, NoticeCode, Observer as Witness, WorkerStarted};
 use ipc::id::CallId;
 use ipc::message::{Outcome, Work};
-use ipc::tool::{ReadFile, ToolCall, ToolOutput};
 use tokio::time::{Instant, sleep_until};
 
 use super::boundary::StartedWorker;
 use super::digest::Digests;
+use super::instructions::{INSTRUCTIONS, Looking};
 use super::{AgentRun, SessionError, Shared};
 use crate::core::{ContextItem, EndReason, Input, ReadyWorker};
 use crate::monitor::StartError;
 use crate::prompt::environment_context;
 
-/// The project's own instructions, read by the worker like any file.
-const INSTRUCTIONS: &str = "AGENTS.md";
-
-/// The longest that the reading of [`INSTRUCTIONS`] may hold a run: a worker that was taken over need not answer.
+/// The longest that the search for instructions may hold a run: a worker that was taken over need not answer.
 const INSTRUCTIONS_TIME: Duration = Duration::from_secs(10);
 
-/// The most lines of [`INSTRUCTIONS`] that the model is given.
-const INSTRUCTION_LINES: u64 = 400;
-
-/// The call of the supervisor itself that reads [`INSTRUCTIONS`]; the core numbers its own from 1.
-const READING: CallId = CallId((1 << 63) + 1);
+/// The context that the user's own instructions come from.
+const USERS: &str = "the user's AGENTS.md";
 
 /// How far an agent run has come.
 #[derive(Debug, Default)]
@@ -35,8 +29,8 @@ pub(super) enum Startup {
     /// The first worker is on its way.
     #[default]
     Worker,
-    /// It reads the project's instructions, until this moment.
-    Instructions(Instant),
+    /// It looks for the project's instructions, until this moment.
+    Instructions(Instant, Looking),
     /// The agent was told where it is.
     Done,
 }
@@ -45,7 +39,7 @@ impl Startup {
     /// Waits until the instructions are late; pends if they are not waited for. Cancel safe.
     pub(super) async fn is_late(&self) {
         match self {
-            Self::Instructions(until) => sleep_until(*until).await,
+            Self::Instructions(until, _) => sleep_until(*until).await,
             Self::Worker | Self::Done => std::future::pending().await,
         }
     }
@@ -68,7 +62,7 @@ impl AgentRun {
         self.record(shared, EventKind::WorkerStarted(started), Witness::Supervisor)?;
         self.feed(shared, Input::WorkerReady(ready))?;
         self.publish(shared, digest);
-        self.read_instructions();
+        self.look_for_instructions();
         Ok(())
     }
 
@@ -82,45 +76,49 @@ impl AgentRun {
         self.feed(shared, Input::Broken { reason: EndReason::NoSandbox, message: error.to_string() })
     }
 
-    /// Has the worker read them by a call of our own, once: the supervisor opens nothing in a project.
-    fn read_instructions(&mut self) {
+    /// Has the worker look for them by calls of our own, once: the supervisor opens nothing in a project.
+    fn look_for_instructions(&mut self) {
         if matches!(self.startup, Startup::Worker) {
-            self.startup = Startup::Instructions(Instant::now() + INSTRUCTIONS_TIME);
-            let read = ReadFile { path: INSTRUCTIONS.into(), offset: None, limit: Some(INSTRUCTION_LINES) };
-            self.worker.call(READING, Work::Run(ToolCall::ReadFile(read)));
+            let (looking, calls) = Looking::begin(self.id.is_top_level());
+            self.startup = Startup::Instructions(Instant::now() + INSTRUCTIONS_TIME, looking);
+            for (call, tool) in calls {
+                self.worker.call(call, Work::Run(tool));
+            }
         }
     }
 
-    /// Takes the answer to that call, if it is one.
+    /// Takes the answer to one of those calls, if it is one.
     pub(super) fn takes_instructions(
         &mut self,
         shared: &mut Shared,
         call: CallId,
         outcome: &Outcome,
     ) -> Result<bool, SessionError> {
-        if call == READING && matches!(self.startup, Startup::Instructions(_)) {
-            self.tell_where_it_is(shared, instructions_in(outcome))?;
+        if let Startup::Instructions(_, looking) = &mut self.startup
+            && looking.take(call, outcome)
+        {
+            self.tell_where_it_is(shared)?;
         }
-        Ok(call == READING)
+        Ok(Looking::is_one(call))
     }
 
     /// The worker that was to read them is gone. The next one reads them if it was replaced, and not if it died of them.
     pub(super) fn lost_instructions(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
-        if !matches!(self.startup, Startup::Instructions(_)) {
+        if !matches!(self.startup, Startup::Instructions(..)) {
             return Ok(());
         }
         if self.worker.is_being_replaced() {
             self.startup = Startup::Worker;
             return Ok(());
         }
-        self.tell_where_it_is(shared, None)
+        self.tell_where_it_is(shared)
     }
 
     /// The rights were changed during the start, and no worker came of that: the user knows, and may change them again.
     pub(super) fn goes_on_without_instructions(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
         match self.startup {
-            Startup::Worker => self.tell_where_it_is(shared, None),
-            Startup::Instructions(_) | Startup::Done => Ok(()),
+            Startup::Worker => self.tell_where_it_is(shared),
+            Startup::Instructions(..) | Startup::Done => Ok(()),
         }
     }
 
@@ -129,19 +127,20 @@ impl AgentRun {
         let message = format!("{INSTRUCTIONS} was not read: the worker did not answer");
         self.notice(shared, NoticeCode::NoInstructions, &message)?;
         self.worker.replace(Ok(self.worker.confinement().clone()));
-        self.tell_where_it_is(shared, None)
+        self.tell_where_it_is(shared)
     }
 
-    /// Tells the agent of its place, which is what its worker sees, and of the project's instructions.
-    fn tell_where_it_is(
-        &mut self,
-        shared: &mut Shared,
-        instructions: Option<ContextItem>,
-    ) -> Result<(), SessionError> {
-        self.startup = Startup::Done;
+    /// Tells the agent of its place, which is what its worker sees, of the user's instructions and of the project's, as far as they were
+    /// found.
+    fn tell_where_it_is(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
+        let startup = std::mem::replace(&mut self.startup, Startup::Done);
         let text = environment_context(&self.surroundings, self.agent.standing());
         let mut items = vec![ContextItem { source: "environment".to_owned(), text }];
-        items.extend(instructions);
+        let users = self.surroundings.instructions.clone();
+        items.extend(users.map(|text| ContextItem { source: USERS.to_owned(), text }));
+        if let Startup::Instructions(_, looking) = startup {
+            items.extend(looking.items());
+        }
         self.feed(shared, Input::Context(items))
     }
 }
@@ -162,14 +161,5 @@ pub(super) fn worker_started(worker: &StartedWorker, confinement: &Confinement) 
         no_full_tier: worker.ruleset.no_full_tier.as_ref().map(|reason| reason.detail.clone()),
         not_enforced: worker.ruleset.missing.clone(),
         startup_us: u64::try_from(worker.startup.as_micros()).unwrap_or(u64::MAX),
-    }
-}
-
-fn instructions_in(outcome: &Outcome) -> Option<ContextItem> {
-    match outcome {
-        Outcome::Done(ToolOutput::File(file)) if !file.text.trim().is_empty() => {
-            Some(ContextItem { source: INSTRUCTIONS.to_owned(), text: file.text.clone() })
-        }
-        _ => None,
     }
 }

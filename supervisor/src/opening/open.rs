@@ -171,7 +171,7 @@ pub(crate) fn open(
     let tripwire = setup.watched_at_once().map(Guard::start).transpose()?;
     let confinement = setup.confinement(standing.rights.clone());
     let worker = SessionWorker::new(Arc::clone(&boundary), AgentId::root(), confinement);
-    let surroundings = surroundings(options.activity);
+    let surroundings = surroundings(&options);
     let (plan_files, plan_records) = PlanFiles::shared(&setup, &conversation, options.plan.earlier.as_ref());
     let (live, seen) = watch::channel(Lives::new());
     let live_socket = live_socket(&setup.directories, &conversation, seen);
@@ -403,7 +403,7 @@ impl Backoff for Jittered {
     }
 }
 
-fn surroundings(activity: Activity) -> prompt::Surroundings {
+fn surroundings(options: &SessionOptions) -> prompt::Surroundings {
     let name = nix::sys::utsname::uname();
     let word = |text: &std::ffi::OsStr| text.to_string_lossy().into_owned();
     let platform = name.map_or_else(
@@ -411,7 +411,8 @@ fn surroundings(activity: Activity) -> prompt::Surroundings {
         |name| format!("{} {} {}", word(name.sysname()), word(name.release()), word(name.machine())),
     );
     let date = jiff::Zoned::now().date().to_string();
-    prompt::Surroundings { platform, date, activity }
+    let instructions = options.instructions.clone();
+    prompt::Surroundings { platform, date, activity: options.activity, instructions }
 }
 
 /// What another run of the same task has otherwise.

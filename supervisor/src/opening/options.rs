@@ -65,6 +65,8 @@ pub(crate) struct SessionOptions {
     pub activity: Activity,
     /// The options of its plans.
     pub plan: PlanOptions,
+    /// The user's own instructions, which hold in every project.
+    pub instructions: Option<String>,
 }
 
 impl SessionOptions {
@@ -101,6 +103,7 @@ impl SessionOptions {
             agent_models: effective.agent_models(),
             activity: Activity::Execute,
             plan: plan_options(effective),
+            instructions: effective.instructions.clone(),
         }
     }
 }

@@ -17,11 +17,13 @@ pub struct Surroundings {
     pub date: String,
     /// What the agent is there for.
     pub activity: Activity,
+    /// The user's own instructions, which hold in every project.
+    pub instructions: Option<String>,
 }
 
 /// The context that an agent begins with: where it is, and what it may do there, as its worker sees both.
 pub fn environment_context(surroundings: &Surroundings, standing: &Standing) -> String {
-    let Surroundings { platform, date, activity } = surroundings;
+    let Surroundings { platform, date, activity, .. } = surroundings;
     let activity = activity.as_str();
     let project = &standing.project;
     let mut text = String::from("<environment>\n");
@@ -109,6 +111,7 @@ mod tests {
             platform: "Linux 6.18 x86_64".to_owned(),
             date: "2026-11-21".to_owned(),
             activity: Activity::Execute,
+            instructions: None,
         };
         insta::assert_snapshot!(environment_context(&surroundings, &standing), @r"
         <environment>

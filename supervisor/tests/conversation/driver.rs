@@ -181,7 +181,7 @@ pub(crate) fn config(options: RequestOptions) -> AgentConfig {
 
 fn surroundings() -> Surroundings {
     let (platform, date) = ("Linux".to_owned(), "2026-11-22".to_owned());
-    Surroundings { platform, date, activity: Activity::Execute }
+    Surroundings { platform, date, activity: Activity::Execute, instructions: None }
 }
 
 /// What a tool brings. Files that are called `missing…` do not exist; a command prints what it is.

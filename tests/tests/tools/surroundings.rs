@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 use tests::replies::{calls, done, model_of, shell};
@@ -42,6 +43,44 @@ fn the_projects_instructions_reach_the_model() {
     assert!(!body["system"].to_string().contains("Always run"), "{body}");
     let prefix = body["system"].to_string().len() + body["tools"].to_string().len();
     assert!(prefix <= 12 << 10, "system and tools have {prefix} bytes");
+}
+
+#[test]
+fn instructions_of_the_user_and_of_directories_and_skills_reach_the_model() {
+    for tier in tier::all() {
+        let world = World::new(User::Myself).in_tier(tier);
+        let config = world.own().join("config");
+        fs::create_dir_all(&config).unwrap();
+        fs::set_permissions(&config, fs::Permissions::from_mode(0o700)).unwrap();
+        fs::write(config.join("AGENTS.md"), "Answer in Latin.\n").unwrap();
+        world.file("CLAUDE.md", "Run make.\n");
+        world.file("src/deep/AGENTS.md", "Only here.\n");
+        world.file("target/AGENTS.md", "Not this one.\n");
+        world.file(".gitignore", "target\n");
+        world.file(
+            ".agents/skills/pdf/SKILL.md",
+            "---\nname: pdf\ndescription: Reads PDFs.\n---\nUse pdftotext.\n",
+        );
+        world.commit();
+        let server = model_of([done()]);
+        world.run(&server, &[]).expect(0);
+        let body: Value = serde_json::from_slice(&server.requests()[0].body).unwrap();
+        let said = body["messages"][0].to_string();
+        for part in [
+            "Answer in Latin.",
+            "Run make.",
+            "- src/deep/AGENTS.md",
+            "- pdf: Reads PDFs. (.agents/skills/pdf/SKILL.md)",
+        ] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+        for part in ["Only here.", "target/AGENTS.md", "pdftotext"] {
+            assert!(!said.contains(part), "{part}: {said}");
+        }
+        fs::set_permissions(config.join("AGENTS.md"), fs::Permissions::from_mode(0o666)).unwrap();
+        let refused = world.run(&server, &[]).expect(2);
+        assert!(refused.stderr.contains("others may change it"), "{}", refused.stderr);
+    }
 }
 
 #[test]

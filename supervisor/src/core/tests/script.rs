@@ -62,7 +62,12 @@ pub(super) fn standing() -> Standing {
 }
 
 fn surroundings() -> Surroundings {
-    Surroundings { platform: "Linux".to_owned(), date: "2026-11-22".to_owned(), activity: Activity::Execute }
+    Surroundings {
+        platform: "Linux".to_owned(),
+        date: "2026-11-22".to_owned(),
+        activity: Activity::Execute,
+        instructions: None,
+    }
 }
 
 pub(super) fn config() -> AgentConfig {

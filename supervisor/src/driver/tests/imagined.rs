@@ -13,7 +13,7 @@ use ipc::event::WorkerEnd;
 use ipc::id::{AgentId, CallId};
 use ipc::message::{Outcome, Work};
 use ipc::rights::Rights;
-use ipc::tool::{CommandExit, CommandResult, FileText, ReadFile, ToolCall, ToolOutput};
+use ipc::tool::{CommandExit, CommandResult, FileText, Matches, ReadFile, ToolCall, ToolOutput};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep;
 
@@ -223,11 +223,17 @@ async fn after(time: Duration, call: CallId, outcome: Option<Outcome>) -> (CallI
     (call, outcome)
 }
 
+fn nothing_found() -> Outcome {
+    let (text, matches, files, searched, truncated) = (String::new(), 0, 0, 0, None);
+    Outcome::Done(ToolOutput::Matches(Matches { text, matches, files, searched, truncated }))
+}
+
 /// What a call is answered; nothing where the worker dies of it.
 fn answer(work: &Work, first: bool) -> Option<Outcome> {
     let path = match work {
         Work::Run(ToolCall::ReadFile(ReadFile { path, .. })) => path.to_string(),
         Work::Run(ToolCall::ShellExec(_)) => return Some(executed()),
+        Work::Run(ToolCall::SearchFiles(_)) => return Some(nothing_found()),
         _ => panic!("{work:?}"),
     };
     if path.ends_with(POISON) && first {

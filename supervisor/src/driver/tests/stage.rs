@@ -69,7 +69,12 @@ impl Backoff for Never {
 }
 
 fn surroundings() -> Surroundings {
-    Surroundings { platform: "Linux".to_owned(), date: "2026-11-24".to_owned(), activity: Activity::Execute }
+    Surroundings {
+        platform: "Linux".to_owned(),
+        date: "2026-11-24".to_owned(),
+        activity: Activity::Execute,
+        instructions: None,
+    }
 }
 
 fn standing() -> Standing {
