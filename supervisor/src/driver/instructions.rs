@@ -266,8 +266,8 @@ mod tests {
 
     #[test]
     fn no_more_are_told_than_a_model_has_use_for() {
-        let lines: String = (0..80).map(|n| format!("d{n}/AGENTS.md:1:x\n")).collect();
-        let text = nested(&lines).unwrap();
+        let lines: Vec<_> = (0..80).map(|n| format!("d{n}/AGENTS.md:1:x")).collect();
+        let text = nested(&lines.join("\n")).unwrap();
         assert!(text.lines().count() == MOST + 2 && text.ends_with("(and 30 more)"), "{text}");
         let long = format!("s/SKILL.md:1:name: {0}\ns/SKILL.md:2:description: {0}\n", "ü".repeat(1000));
         assert!(skills(&long).unwrap().chars().count() < 500);
