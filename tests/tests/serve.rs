@@ -474,3 +474,23 @@ fn collect(directory: &Path, sources: &mut Vec<(PathBuf, String)>) {
         }
     }
 }
+
+#[test]
+fn a_conversation_goes_on_with_what_was_said_as_events() {
+    let world = World::new(User::Myself);
+    Finished::of(&mut world.exec(&model_of([done()]), &[])).expect(0);
+    let model = model_of([done()]);
+    let mut served = Served::greeted(&world);
+    let nothing = json!({"cwd": world.project(), "resume": "x"});
+    assert_eq!(served.refused("newConversation", nothing), (-32004, "option_refused".into()));
+    let name = world.log()[0]["session"].as_str().unwrap().to_owned();
+    let options = json!({"cwd": world.project(), "base_url": model.base_url(), "resume": name});
+    served.line(
+        &json!({"jsonrpc": "2.0", "id": 9, "method": "newConversation", "params": options}).to_string(),
+    );
+    assert_eq!(served.until("event/userMessage")["data"]["text"], "do it");
+    assert_eq!(served.until("event/sessionStarted")["data"]["resumed"], true);
+    served.call("sendUserMessage", json!({"conversation_id": name, "text": "go on"}));
+    served.until("event/turnFinished");
+    assert_eq!(served.end().1.code, 0);
+}

@@ -9,7 +9,7 @@ use crate::cost::Usd;
 use crate::path::WirePath;
 use crate::rights::RightsSummary;
 
-/// How a session began.
+/// The beginning of a session, or of another run of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionStarted {
@@ -27,6 +27,9 @@ pub struct SessionStarted {
     pub provider: String,
     /// The standing rights.
     pub rights: Recorded<RightsSummary>,
+    /// True if the session goes on that an earlier run began.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub resumed: bool,
 }
 
 /// Another model answers from now on.

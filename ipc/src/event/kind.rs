@@ -23,7 +23,7 @@ use crate::rights::RightsSummary;
 #[serde(tag = "type", content = "data", rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum EventKind {
-    /// The session began.
+    /// The session began, or goes on in another run.
     SessionStarted(SessionStarted),
     /// The user said something.
     UserMessage {
@@ -203,7 +203,7 @@ pub enum EventKind {
     },
     /// The agent rests; another message of the user may follow. Headless runs have their [`Result`](Self::Result) instead.
     TurnFinished(TurnFinished),
-    /// The end: always the last event.
+    /// The end of a run: its last event.
     Result(RunResult),
 }
 

@@ -182,6 +182,10 @@ pub struct NewConversationParams {
     /// the plan when it is approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub activity: Option<Activity>,
+    /// The session that goes on, by its id or the beginning of it: what was said in it so far comes as events first. A new one begins if
+    /// absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resume: Option<String>,
     /// The network; off if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub net: Option<Network>,

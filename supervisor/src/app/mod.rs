@@ -3,6 +3,7 @@
 mod config;
 mod debug;
 mod plan;
+mod sessions;
 
 use std::io::Write;
 use std::path::Path;
@@ -79,6 +80,11 @@ fn run(command: Command, keys: TakenKeys, runtime: &Runtime) -> Exit {
                 Exit::Usage
             }
         },
+        Command::Resume(args) => match place(keys) {
+            Ok(place) => runtime.block_on(terminal_ui::resumed(args, place)),
+            Err(exit) => exit,
+        },
+        Command::Sessions(args) => sessions::run(&args),
         Command::Plan(command) => plan::run(command, keys, runtime),
         Command::Sandbox(args) => runtime.block_on(sandbox::run(args)),
         Command::Doctor(args) => runtime.block_on(doctor(&args, &keys)),

@@ -41,6 +41,11 @@ impl SessionGrants {
         listed
     }
 
+    /// None at all, and the next has the number after this one: those of an earlier run are asked for again.
+    pub(crate) fn after(last: GrantId) -> Self {
+        Self { remembered: Vec::new(), last }
+    }
+
     /// Forgets an approval; whether there was one.
     pub(crate) fn revoke(&mut self, id: GrantId) -> bool {
         let before = self.remembered.len();

@@ -20,7 +20,7 @@ pub(crate) use self::plan::{
 };
 pub(crate) use self::rights::{AuditArgs, DoctorArgs, ExplainArgs, SandboxArgs};
 pub(crate) use self::shared::{AgentArgs, ConfinementArgs, ModelArgs};
-pub(crate) use self::task::{ExecArgs, ReplayArgs, TuiArgs};
+pub(crate) use self::task::{ExecArgs, ReplayArgs, ResumeArgs, SessionsArgs, TuiArgs};
 pub(crate) use self::values::{AccessArg, DeniedArg, Output, SubjectArg};
 pub(crate) use self::values::{ActivityArg, ModeArg, NetArg, ProviderArg, ReachArg, TierArg};
 use crate::attempt::Attempt;
@@ -52,6 +52,10 @@ pub(crate) enum Command {
     /// Runs a recorded task again, its model played from the recording; a request that differs ends it with status 6
     #[command(after_help = EXIT_STATUS)]
     Replay(ReplayArgs),
+    /// Goes on with a session in the terminal UI
+    Resume(ResumeArgs),
+    /// Lists the sessions of a project, the last one at the end
+    Sessions(SessionsArgs),
     /// Lists, shows, edits, approves and executes the plans that planners made
     #[command(subcommand)]
     Plan(PlanCommand),

@@ -35,6 +35,48 @@ pub(crate) struct TuiArgs {
     /// Writes the traffic with the model into this directory, which is made; see docs/recording.md
     #[arg(long, value_name = "DIR")]
     pub record: Option<PathBuf>,
+    /// Goes on with the last session of the project
+    #[arg(short = 'c', long = "continue")]
+    pub goes_on: bool,
+    /// Goes on with this session
+    #[arg(skip)]
+    pub session: Option<String>,
+}
+
+/// Arguments of `resume`.
+#[derive(Debug, Args)]
+pub(crate) struct ResumeArgs {
+    /// The session's name or its beginning [default: the last one of the project]
+    pub session: Option<String>,
+    /// The project [default: that of the session]
+    #[arg(short = 'C', value_name = "DIR", global = true)]
+    pub directory: Option<PathBuf>,
+    /// What becomes of what is beyond the rights [default: what the settings say, or ask]
+    #[arg(long, value_enum)]
+    pub mode: Option<ModeArg>,
+    /// What is confined, and how
+    #[command(flatten)]
+    pub confinement: ConfinementArgs,
+    /// The model, and who is asked
+    #[command(flatten)]
+    pub model: ModelArgs,
+}
+
+/// Arguments of `sessions`.
+#[derive(Debug, Args)]
+pub(crate) struct SessionsArgs {
+    /// The project
+    #[arg(short = 'C', value_name = "DIR", default_value = ".", global = true)]
+    pub directory: PathBuf,
+    /// Lists those of every project
+    #[arg(long)]
+    pub all: bool,
+    /// Only those whose first message has this text
+    #[arg(long, value_name = "TEXT")]
+    pub search: Option<String>,
+    /// Prints JSON, an object a line
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Arguments of `exec`.
@@ -57,6 +99,12 @@ pub(crate) struct ExecArgs {
     #[arg(long, value_name = "ROUNDS", num_args = 0..=1, require_equals = true, default_missing_value = "1",
         value_parser = clap::value_parser!(u32).range(1..=100))]
     pub approve_plan: Option<u32>,
+    /// Goes on with the session of this name, or whose name alone begins so: the task is its next message
+    #[arg(long, value_name = "SESSION", conflicts_with_all = ["record", "goes_on"])]
+    pub resume: Option<String>,
+    /// Goes on with the last session of the project: the task is its next message
+    #[arg(short = 'c', long = "continue", conflicts_with = "record")]
+    pub goes_on: bool,
     /// What is confined, and how
     #[command(flatten)]
     pub confinement: ConfinementArgs,

@@ -9,7 +9,6 @@ mod account;
 mod agent_account;
 mod effective;
 mod findings;
-mod last;
 mod page;
 mod places;
 mod running;
@@ -26,7 +25,6 @@ use serde::Serialize;
 
 use self::account::Account;
 use self::effective::Effective;
-use self::last::last_of;
 use self::page::PageError;
 use self::running::Running;
 use crate::args::{AgentArgs, AuditArgs};
@@ -34,7 +32,7 @@ use crate::directories::{Directories, DirectoriesError};
 use crate::exit::Exit;
 use crate::explain::{ExplainError, Place};
 use crate::messages::{complain, harmless};
-use crate::session::{self, LogError};
+use crate::session::{self, LogError, last_of};
 use crate::shell_word::shell_word;
 
 /// Why nothing was audited.

@@ -12,7 +12,7 @@ use super::reply::ToolUse;
 use crate::tools::WRITE_PLAN;
 
 /// The id of the user's call, which answers no call of the model's.
-const TOOL_USE: &str = "earlier-plan";
+pub(super) const TOOL_USE: &str = "earlier-plan";
 
 /// The end of a plan that never began.
 const NOT_EXECUTED: &str = "the plan was not executed";

@@ -11,7 +11,7 @@ use super::{Agent, ContextItem};
 use crate::provider::UserBlock;
 
 /// Where the context comes from that says where the agent is, and what it may do.
-const ENVIRONMENT: &str = "environment";
+pub(super) const ENVIRONMENT: &str = "environment";
 
 /// A message of the user.
 #[derive(Debug)]

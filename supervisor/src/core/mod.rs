@@ -33,6 +33,7 @@ mod protocol;
 mod record;
 mod reply;
 mod requests;
+mod restore;
 mod results;
 mod rights;
 mod served;

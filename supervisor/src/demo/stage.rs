@@ -63,6 +63,8 @@ impl Stage {
                 base_url: Some(self.server.base_url()),
             },
             record: None,
+            goes_on: false,
+            session: None,
         }
     }
 }

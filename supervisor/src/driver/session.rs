@@ -65,6 +65,13 @@ impl Session {
         Self { tree: Tree::new(Some(opener), limits), ..self }
     }
 
+    /// The same session, which goes on after these agents of an earlier run.
+    #[must_use]
+    pub fn after(mut self, agents: &[AgentId]) -> Self {
+        self.tree.after(agents);
+        self
+    }
+
     /// The same session with one more agent at the top level.
     #[must_use]
     pub fn with(mut self, run: AgentRun) -> Self {

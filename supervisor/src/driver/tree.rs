@@ -96,6 +96,15 @@ impl Tree {
         }
     }
 
+    /// Takes no number that a sub-agent of an earlier run had.
+    pub(super) fn after(&mut self, agents: &[AgentId]) {
+        for agent in agents {
+            let Some((parent, number)) = agent.as_str().rsplit_once('.') else { continue };
+            let last = self.numbers.entry(AgentId::from(parent)).or_default();
+            *last = (*last).max(number.parse().unwrap_or(0));
+        }
+    }
+
     /// The next sub-agent whose worker is gone; pends while none ends. Cancel safe.
     pub(super) async fn next(&mut self) -> Closed {
         match self.ending.next().await {

@@ -24,7 +24,8 @@ use crate::exit::Exit;
 use crate::messages::{complain, tell};
 use crate::modes::ApprovalMode;
 use crate::opening::{
-    self, Handle, Place, Record, Refusal, Session, SessionOptions, for_activity, plan_options,
+    self, Handle, Place, Record, Refusal, Resume, Session, SessionOptions, find_log, for_activity,
+    plan_options,
 };
 use crate::pictures;
 use crate::place::Wanted;
@@ -99,6 +100,7 @@ fn prepare(args: &ExecArgs, beginning: Beginning, place: Place, began: Instant) 
     }
     let sources = Sources::read(&place.directories, &args.directory).map_err(Refusal::usage)?;
     let mut options = options(args, sources);
+    options.resume = resume(args, &place).map_err(Refusal::usage)?;
     let executes_plan = matches!(beginning, Beginning::Plan(_));
     let beginning = match beginning {
         Beginning::Task(task) => {
@@ -127,6 +129,16 @@ fn prepare(args: &ExecArgs, beginning: Beginning, place: Place, began: Instant) 
         Format { output: args.output, deltas: args.deltas, executes_plan, log: session.log_path().into() };
     let printer = Printer::start(format, events).map_err(Refusal::internal)?;
     Ok(Prepared { session, handle, printer, beginning, relay })
+}
+
+/// The session that goes on, if one does. What was said in it so far is not printed again.
+fn resume(args: &ExecArgs, place: &Place) -> Result<Option<Resume>, String> {
+    if args.resume.is_none() && !args.goes_on {
+        return Ok(None);
+    }
+    let project = args.directory.canonicalize().unwrap_or_else(|_| args.directory.clone());
+    let log = find_log(&place.directories.sessions(), args.resume.as_deref(), &project)?;
+    Ok(Some(Resume { log, shows: false }))
 }
 
 /// The socket, outside everything that the agent may come to write.

@@ -35,6 +35,8 @@ pub(crate) async fn execute_plan(args: PlanExecuteArgs, plan: ApprovedPlan, plac
         approval_socket: None,
         timeout: args.timeout,
         record: None,
+        resume: None,
+        goes_on: false,
     };
     carry_out(&args, Beginning::Plan(plan), place, |_| ()).await
 }

@@ -153,6 +153,8 @@ impl Player {
             approval_socket: None,
             timeout: args.timeout,
             record: None,
+            resume: None,
+            goes_on: false,
         })
     }
 }

@@ -1,9 +1,11 @@
 //! The opening of a session, as every front end has it: its options, its model and its record.
 
+mod handle;
 mod model;
 mod models;
 mod open;
 mod options;
+mod past;
 mod plan;
 mod plan_files;
 mod record;
@@ -11,8 +13,10 @@ mod step_changes;
 mod sub_agents;
 mod unheard;
 
-pub(crate) use self::open::{Events, Handle, NotTaken, OpenError, Place, Refusal, Session, open};
+pub(crate) use self::handle::{Handle, NotTaken};
+pub(crate) use self::open::{Events, OpenError, Place, Refusal, Session, open};
 pub(crate) use self::options::{SessionOptions, for_activity, plan_options};
+pub(crate) use self::past::{Resume, find_log};
 pub(crate) use self::plan::EarlierPlan;
 pub(crate) use self::record::Record;
 pub(crate) use self::unheard::unheard;

@@ -4,19 +4,19 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ipc::event::{EventKind, NoticeCode, Observer as Witness, SessionStarted};
-use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
+use ipc::event::{EventKind, NoticeCode, SessionStarted};
+use ipc::frontend::UiEvent;
 use ipc::id::{AgentId, ConversationId};
 use ipc::path::WirePath;
-use secrecy::SecretString;
 use tokio::sync::{mpsc, watch};
 
+use super::handle::Handle;
 use super::model::ModelError;
 use super::options::SessionOptions;
+use super::past::{Begin, Earlier, Past};
 use super::plan::planner_standing;
 use super::plan_files::PlanFiles;
 use super::sub_agents::{SubAgents, tool_of};
-use super::unheard::unheard;
 use crate::activity::Activity;
 use crate::changes::{PatchFile, PatchFileError};
 use crate::core::{Agent, AgentConfig, Backoff, ModelChoice, Planning, RunEnd};
@@ -37,8 +37,7 @@ use crate::provider::{
 };
 use crate::recording::{DirectoryError, Places, Recorder};
 use crate::secrets::{ApiKey, KeyError, TakenKeys, find_key};
-use crate::session::{LogError, SessionLog};
-use crate::signals::UserSignals;
+use crate::session::LogError;
 use crate::tools::{Kit, Registry};
 
 /// What a session has besides its options.
@@ -86,6 +85,9 @@ pub(crate) enum OpenError {
     /// The traffic could not be recorded.
     #[error("--record: {0}")]
     Record(#[from] DirectoryError),
+    /// The session that is to go on is another project's.
+    #[error("the session belongs to the project {0}\n  hint: -C {0}")]
+    OtherProject(WirePath),
     /// There is no log.
     #[error(transparent)]
     Log(#[from] LogError),
@@ -102,7 +104,9 @@ impl From<OpenError> for Refusal {
             | OpenError::Model(_)
             | OpenError::Provider(_)
             | OpenError::Patch(_)
-            | OpenError::Record(_) => Exit::Usage,
+            | OpenError::Record(_)
+            | OpenError::OtherProject(_)
+            | OpenError::Log(LogError::Held { .. } | LogError::Broken { .. }) => Exit::Usage,
             OpenError::Log(_) | OpenError::System(_) => Exit::Internal,
         };
         Self(exit, error.to_string())
@@ -120,14 +124,6 @@ pub(crate) struct Session {
     // Removed when the session is over, and not before.
     _observer_temp: PrivateTemp,
     _setup: Arc<Setup>,
-}
-
-/// A front end's end of a session, for what the user does. With the last one gone the session ends.
-#[derive(Clone, Debug)]
-pub(crate) struct Handle {
-    /// The session.
-    pub conversation: ConversationId,
-    actions: mpsc::Sender<UserAction>,
 }
 
 /// A front end's end of a session, for what there is to show.
@@ -149,19 +145,18 @@ pub(crate) fn open(
     let secret = connection.api_key.clone();
     let provider = provider(&options, &place.keys, connection)?;
     let patch = options.patch.as_deref().map(PatchFile::open).transpose()?;
-    let ceiling = setup.standing();
-    let plans = options.activity == Activity::Plan;
-    let standing = if plans { planner_standing(&ceiling) } else { ceiling.clone() };
-    let planning = plans.then(|| options.plan.planning(ceiling));
-    let conversation = ConversationId(uuid::Uuid::now_v7().to_string());
+    let (standing, planning) = first_rights(&options, setup.standing());
+    let past = options.resume.as_ref().map(|resume| Past::open(resume, &standing.project)).transpose()?;
+    let conversation = past.as_ref().map_or_else(new_conversation, Past::session);
     let started = session_started(&options, &standing, provider.name());
     let (ui, events) = mpsc::unbounded_channel();
     let notices = options
         .notices
         .iter()
         .map(|message| EventKind::Notice { code: NoticeCode::Settings, message: message.clone() });
-    let begins = std::iter::once(EventKind::SessionStarted(started)).chain(notices);
-    let log = begin_log(&setup, &conversation, secret, begins, &ui)?;
+    let first = std::iter::once(EventKind::SessionStarted(started)).chain(notices);
+    let begins = Begin { state: &setup.directories.state, conversation: &conversation, secret, past };
+    let (log, earlier) = begins.log(first, &ui)?;
     let (actions, inbox) = mpsc::channel(16);
     let observer_temp = setup.another_temp()?;
     let boundary = Processes::shared(setup.spawner.clone(), setup.programs.clone());
@@ -188,7 +183,7 @@ pub(crate) fn open(
         observer,
     };
     let run = AgentRun::new(AgentParts {
-        agent: agent(&options, (standing, planning), &conversation, &surroundings).starting(),
+        agent: agent(&options, (standing, planning), &conversation, (&surroundings, &earlier)).starting(),
         provider,
         worker,
         live,
@@ -196,7 +191,7 @@ pub(crate) fn open(
         surroundings: surroundings.clone(),
         turns: options.turns,
     });
-    let run = if plans { run.served_by(plan_files) } else { run };
+    let run = if options.activity == Activity::Plan { run.served_by(plan_files) } else { run };
     let run = match options.models.clone() {
         Some(models) => run.choosing_from(models),
         None => run,
@@ -210,7 +205,8 @@ pub(crate) fn open(
     }
     let session = Session {
         inner: driver::Session::new(shared.within(options.limits), run, inbox, deadline)
-            .with_sub_agents(Box::new(sub_agents), options.agents),
+            .with_sub_agents(Box::new(sub_agents), options.agents)
+            .after(&earlier.agents()),
         standing,
         activity: options.activity,
         places,
@@ -249,63 +245,6 @@ impl Session {
     }
 }
 
-/// Why a session does not take an action.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NotTaken {
-    /// It has more to do than it takes in.
-    Busy,
-    /// It is over.
-    Over,
-}
-
-impl Handle {
-    /// The end of a channel whose other end is a session's.
-    pub(crate) const fn new(conversation: ConversationId, actions: mpsc::Sender<UserAction>) -> Self {
-        Self { conversation, actions }
-    }
-
-    /// Whether the session is over.
-    pub(crate) fn is_over(&self) -> bool {
-        self.actions.is_closed()
-    }
-
-    /// Acts as the user without waiting.
-    pub(crate) fn try_act(&self, action: UserAction) -> Result<(), NotTaken> {
-        self.actions.try_send(action).map_err(|error| match error {
-            mpsc::error::TrySendError::Full(_) => NotTaken::Busy,
-            mpsc::error::TrySendError::Closed(_) => NotTaken::Over,
-        })
-    }
-
-    /// Acts as the user, on the session's first agent. An answer or a message that comes after the session's end is told of.
-    pub(crate) async fn act(&self, kind: UserActionKind) {
-        self.act_on(self.action(kind)).await;
-    }
-
-    /// Acts as the user, on the agent that the action names. An answer or a message that comes after the session's end is
-    /// told of.
-    pub(crate) async fn act_on(&self, action: UserAction) {
-        if let Err(mpsc::error::SendError(action)) = self.actions.send(action).await
-            && let Some(unheard) = unheard(&action)
-        {
-            say(&unheard);
-        }
-    }
-
-    /// An action on the session's first agent.
-    pub(crate) fn action(&self, kind: UserActionKind) -> UserAction {
-        UserAction { conversation_id: self.conversation.clone(), agent: None, kind }
-    }
-
-    /// Turns signals into actions of the user.
-    pub(crate) async fn forward(self, mut signals: UserSignals) {
-        while !self.actions.is_closed() {
-            let kind = signals.next().await;
-            self.act(kind).await;
-        }
-    }
-}
-
 /// Who asks may be given more by an answer, and who has many turns may change the mode.
 const fn mode(options: &SessionOptions) -> Mode {
     match (options.mode, options.turns) {
@@ -331,31 +270,27 @@ fn live_socket(
         .ok()
 }
 
-/// The log of a new session; its first events go to the front end too.
-fn begin_log(
-    setup: &Setup,
-    conversation: &ConversationId,
-    secret: Option<SecretString>,
-    begins: impl Iterator<Item = EventKind>,
-    ui: &mpsc::UnboundedSender<UiEvent>,
-) -> Result<SessionLog, LogError> {
-    let mut log = SessionLog::create(&setup.directories.state, conversation)?.without(secret);
-    for event in begins {
-        let logged = log.append(&AgentId::root(), Witness::Supervisor, event)?;
-        let kind = UiEventKind::Logged(Box::new(logged));
-        let _ = ui.send(UiEvent { conversation_id: conversation.clone(), agent: AgentId::root(), kind });
+fn new_conversation() -> ConversationId {
+    ConversationId(uuid::Uuid::now_v7().to_string())
+}
+
+/// The rights of the first agent, within those that the session may have.
+fn first_rights(options: &SessionOptions, ceiling: Standing) -> (Standing, Option<Planning>) {
+    match options.activity {
+        Activity::Plan => (planner_standing(&ceiling), Some(options.plan.planning(ceiling))),
+        Activity::Execute => (ceiling, None),
     }
-    Ok(log)
 }
 
 fn agent(
     options: &SessionOptions,
     (standing, planning): (Standing, Option<Planning>),
     conversation: &ConversationId,
-    surroundings: &prompt::Surroundings,
+    (surroundings, earlier): (&prompt::Surroundings, &Earlier),
 ) -> Agent {
     let config = agent_config(options, standing, conversation, surroundings);
-    Agent::new(AgentConfig { planning, ..config })
+    let agent = Agent::new(AgentConfig { planning, ..config });
+    if earlier.events.is_empty() { agent } else { agent.restored(&earlier.events, earlier.is_another_model) }
 }
 
 /// The first agent of a session; every other one differs from it in what its place and its task are.
@@ -484,5 +419,6 @@ fn session_started(options: &SessionOptions, standing: &Standing, provider: &str
         model: options.model.name.clone(),
         provider: provider.to_owned(),
         rights: standing.summary().into(),
+        resumed: options.resume.is_some(),
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::model::ModelOptions;
 use super::models::SettingsModels;
+use super::past::Resume;
 use super::plan::PlanOptions;
 use super::record::Record;
 use crate::activity::Activity;
@@ -65,6 +66,8 @@ pub(crate) struct SessionOptions {
     pub activity: Activity,
     /// The options of its plans.
     pub plan: PlanOptions,
+    /// The session that goes on; a new one begins if absent.
+    pub resume: Option<Resume>,
     /// The user's own instructions, which hold in every project.
     pub instructions: Option<String>,
 }
@@ -103,6 +106,7 @@ impl SessionOptions {
             agent_models: effective.agent_models(),
             activity: Activity::Execute,
             plan: plan_options(effective),
+            resume: None,
             instructions: effective.instructions.clone(),
         }
     }

@@ -12,9 +12,10 @@ use crate::activity::Activity;
 use crate::config::Sources;
 use crate::directories::Directories;
 use crate::driver::{Models, Turns};
-use crate::opening::{self, OpenError, Place, SessionOptions, for_activity};
+use crate::opening::{self, OpenError, Place, Resume, SessionOptions, find_log, for_activity};
 use crate::place::{SetupError, Wanted};
 use crate::provider::ProviderKind;
+use crate::session::LogError;
 
 /// Opens sessions, all with our own key and directories.
 pub(super) struct Sessions {
@@ -64,6 +65,11 @@ fn options(directories: &Directories, params: &NewConversationParams) -> Result<
         options.approvals.timeout = Duration::from_secs(seconds);
     }
     options.activity = activity;
+    if let Some(name) = &params.resume {
+        let log = find_log(&directories.sessions(), Some(name), params.cwd.as_path());
+        let log = log.map_err(|why| ErrorWord::OptionRefused.because(format!("resume: {why}")))?;
+        options.resume = Some(Resume { log, shows: true });
+    }
     options.notices = sources.notices(&effective, &asked);
     Ok(options.choosing_from(sources, asked))
 }
@@ -71,9 +77,10 @@ fn options(directories: &Directories, params: &NewConversationParams) -> Result<
 fn refusal(error: &OpenError) -> ErrorObject {
     let word = match error {
         OpenError::Setup(SetupError::Project(_) | SetupError::TooMuchHidden(_)) => ErrorWord::ProjectRefused,
-        OpenError::Setup(SetupError::Path { .. } | SetupError::Env(_)) | OpenError::Model(_) => {
-            ErrorWord::OptionRefused
-        }
+        OpenError::Setup(SetupError::Path { .. } | SetupError::Env(_))
+        | OpenError::Model(_)
+        | OpenError::OtherProject(_)
+        | OpenError::Log(LogError::Held { .. } | LogError::Broken { .. }) => ErrorWord::OptionRefused,
         OpenError::Setup(SetupError::Programs { .. } | SetupError::Temp(_) | SetupError::System(_)) => {
             ErrorWord::SandboxUnavailable
         }

@@ -37,6 +37,22 @@ pub enum LogError {
         /// Why.
         source: io::Error,
     },
+    /// Another process has the session open.
+    #[error("the session of {path} is open in another process{}", holder.map(|pid| format!(" ({pid})")).unwrap_or_default())]
+    Held {
+        /// The log.
+        path: PathBuf,
+        /// The process, where the kernel tells it.
+        holder: Option<u32>,
+    },
+    /// The log is not whole: a session does not go on from what may not have happened.
+    #[error("the session cannot go on: {path}: {fault}\n  hint: bailiwick audit {path} checks it")]
+    Broken {
+        /// The log.
+        path: PathBuf,
+        /// The first thing that is wrong.
+        fault: Fault,
+    },
     /// An event has no JSON form.
     #[error("event {id} cannot be written as JSON: {source}")]
     Encode {

@@ -1,7 +1,7 @@
 //! The log's file: private, new, never a link, and appended to in whole lines.
 
-use std::fs::{DirBuilder, File};
-use std::io::{self, Write};
+use std::fs::{DirBuilder, File, TryLockError};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -50,9 +50,41 @@ impl LineFile {
             | OFlag::O_CLOEXEC;
         let mode = Mode::S_IRUSR | Mode::S_IWUSR;
         match openat(directory, name, flags, mode) {
-            Ok(descriptor) => Ok(Self { file: descriptor.into(), path, whole: 0, torn: false }),
+            Ok(descriptor) => {
+                let file = File::from(descriptor);
+                // Nobody else knows the new name: this waits for nobody.
+                let _ = file.try_lock();
+                Ok(Self { file, path, whole: 0, torn: false })
+            }
             Err(errno) => Err(LogError::Create { path, source: errno.into() }),
         }
+    }
+
+    /// Opens a log that exists, for this process alone, and reads it. What its writer did not finish is cut off; whether there was such a
+    /// line.
+    pub(super) fn reopen(directory: &File, path: PathBuf) -> Result<(Self, Vec<u8>, bool), LogError> {
+        let name = path.file_name().unwrap_or_default();
+        let flags = OFlag::O_RDWR | OFlag::O_APPEND | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let opened = openat(directory, name, flags, Mode::empty());
+        let unreadable = |source| LogError::Read { path: path.clone(), source };
+        let mut file = File::from(opened.map_err(|errno| unreadable(errno.into()))?);
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let holder = file.metadata().ok().and_then(|metadata| holder(metadata.ino()));
+                return Err(LogError::Held { path, holder });
+            }
+            Err(TryLockError::Error(source)) => return Err(unreadable(source)),
+        }
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(unreadable)?;
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        let torn = whole < bytes.len();
+        if torn {
+            file.set_len(whole as u64).map_err(unreadable)?;
+            bytes.truncate(whole);
+        }
+        Ok((Self { file, path, whole: whole as u64, torn: false }, bytes, torn))
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -93,4 +125,16 @@ impl LineFile {
     pub(super) fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
     }
+}
+
+/// The process that holds a lock on the file with this number, as the kernel tells it.
+fn holder(inode: u64) -> Option<u32> {
+    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    let end = format!(":{inode}");
+    // `1: FLOCK  ADVISORY  WRITE 1234 fe:00:5678 0 EOF`
+    locks.lines().find_map(|line| {
+        let words: Vec<_> = line.split_whitespace().collect();
+        let [_, "FLOCK", _, _, pid, file, ..] = words.as_slice() else { return None };
+        file.ends_with(&end).then(|| pid.parse().ok())?
+    })
 }

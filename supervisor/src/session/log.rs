@@ -8,10 +8,11 @@ use ipc::event::{EventKind, Observer, SessionEvent};
 use ipc::id::{AgentId, ConversationId, EventId};
 use secrecy::SecretString;
 
-use super::LogError;
 use super::chain::{END, GENESIS, KEY, Link};
 use super::file::{LineFile, open_directory};
 use super::flush::Flusher;
+use super::load::{Loaded, rebuild};
+use super::{Fault, LogError};
 use crate::secrets::Redactor;
 
 /// The log of one session, open for appending.
@@ -46,6 +47,38 @@ impl SessionLog {
             line: Vec::with_capacity(4096),
             redactor: Redactor::default(),
         })
+    }
+
+    /// Opens the log of a session that goes on, for this process alone; the events so far, and whether a line that its writer did not finish
+    /// was cut off.
+    pub fn reopen(path: &Path) -> Result<(Self, Vec<SessionEvent>, bool), LogError> {
+        let directory = open_directory(path.parent().unwrap_or(Path::new(".")))?;
+        let (file, bytes, torn) = LineFile::reopen(&directory, path.to_owned())?;
+        let Loaded { tree, faults } = rebuild(&bytes);
+        let broken = |fault| LogError::Broken { path: path.to_owned(), fault };
+        if let Some(fault) = faults.into_iter().next() {
+            return Err(broken(fault));
+        }
+        let events: Vec<_> = tree.events().cloned().collect();
+        let (Some(first), Some(last)) = (events.first(), events.last()) else {
+            return Err(broken(Fault::Torn { line: 1 }));
+        };
+        let line = bytes.strip_suffix(b"\n").unwrap_or(&bytes).rsplit(|byte| *byte == b'\n').next();
+        let log = Self {
+            file,
+            session: first.session.clone(),
+            last: last.id,
+            heads: events.iter().map(|event| (event.agent.clone(), event.id)).collect(),
+            prev: Link::of(line.unwrap_or_default()),
+            line: Vec::with_capacity(4096),
+            redactor: Redactor::default(),
+        };
+        Ok((log, events, torn))
+    }
+
+    /// The session's id.
+    pub const fn session(&self) -> &ConversationId {
+        &self.session
     }
 
     /// The same log, which holds this secret nowhere.

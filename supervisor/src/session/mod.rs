@@ -8,15 +8,19 @@ mod chain;
 mod error;
 mod file;
 mod flush;
+mod last;
 mod load;
 mod log;
+mod open_ends;
 mod page;
 mod tree;
 
 pub use error::{Fault, LogError};
 pub use flush::{Flushed, Flusher};
+pub(crate) use last::{begun, last_of, logs};
 pub use load::{Loaded, load, rebuild};
 pub use log::SessionLog;
+pub(crate) use open_ends::closing;
 pub use page::{LogPage, read_page};
 pub use tree::{Tree, Turn};
 

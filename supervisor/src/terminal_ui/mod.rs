@@ -21,15 +21,19 @@ use std::time::Instant;
 
 use self::tty::{Engaged, Tty};
 use self::ui::{Ended, Ui};
-use crate::args::{TuiArgs, of_tui};
+use crate::activity::Activity;
+use crate::args::{ActivityArg, ResumeArgs, TuiArgs, of_tui};
 use crate::config::{Effective, Sources, ask_for_trust};
 use crate::core::EndReason;
 use crate::driver::Turns;
 use crate::exit::Exit;
 use crate::messages::{complain, notes, say, tell};
-use crate::opening::{self, Events, Handle, Place, Record, Refusal, Session, SessionOptions, for_activity};
+use crate::opening::{
+    self, Events, Handle, Place, Record, Refusal, Resume, Session, SessionOptions, find_log, for_activity,
+};
 use crate::place::Wanted;
 use crate::recording::FrontEnd;
+use crate::session::begun;
 use crate::signals::{Changes, Endings};
 
 pub(crate) use self::painter::{END, Painter};
@@ -38,7 +42,8 @@ pub(crate) use self::painter::{END, Painter};
 pub(crate) async fn run(args: TuiArgs, place: Place) -> Exit {
     let finished = on_the_terminal(args, place).await;
     if let Some(log) = finished.log {
-        say(&format!("the session's log: {}", log.display()));
+        let name = log.file_stem().unwrap_or_default().to_string_lossy();
+        say(&format!("bailiwick resume {name} goes on with this session; its log: {}", log.display()));
     }
     finished.exit
 }
@@ -91,17 +96,51 @@ struct Prepared {
 fn prepare(args: &TuiArgs, place: Place, began: Instant) -> Result<Prepared, Refusal> {
     usable_terminal()?;
     crate::diagnostics::off_the_terminal().map_err(Refusal::usage)?;
+    let resume = resume(args, &place).map_err(Refusal::usage)?;
     let mut sources = Sources::read(&place.directories, &args.directory).map_err(Refusal::usage)?;
     ask_for_trust(&mut sources).map_err(Refusal::internal)?;
     // Before there is anything that a signal could leave behind, and no sooner: whoever is asked for trust can still leave.
     let endings = Endings::new().map_err(Refusal::internal)?;
-    let activity = args.activity.into();
+    let activity = match &resume {
+        Some(log) => begun(log).map_or(Activity::Execute, |begun| begun.activity),
+        None => args.activity.into(),
+    };
     let flags = for_activity(of_tui(args), &sources, activity);
     let effective = sources.effective(&flags);
     tell(&sources.notices(&effective, &flags));
-    let options = SessionOptions { activity, ..options(args, &effective) }.choosing_from(sources, flags);
+    let mut options = SessionOptions { activity, ..options(args, &effective) }.choosing_from(sources, flags);
+    options.resume = resume.map(|log| Resume { log, shows: true });
     let (session, handle, events) = opening::open(options, place, began)?;
     Ok(Prepared { session, handle, events, effective, began, endings })
+}
+
+/// The log of the session that goes on, if one does.
+fn resume(args: &TuiArgs, place: &Place) -> Result<Option<PathBuf>, String> {
+    if args.session.is_none() && !args.goes_on {
+        return Ok(None);
+    }
+    let project = args.directory.canonicalize().unwrap_or_else(|_| args.directory.clone());
+    find_log(&place.directories.sessions(), args.session.as_deref(), &project).map(Some)
+}
+
+/// Goes on with a session: in its own project, where no other is named.
+pub(crate) async fn resumed(args: ResumeArgs, place: Place) -> Exit {
+    let ResumeArgs { session, directory, mode, confinement, model } = args;
+    let here = directory.clone().unwrap_or_else(|| PathBuf::from("."));
+    let here = here.canonicalize().unwrap_or(here);
+    let log = match find_log(&place.directories.sessions(), session.as_deref(), &here) {
+        Ok(log) => log,
+        Err(error) => {
+            complain(&error);
+            return Exit::Usage;
+        }
+    };
+    let own = || begun(&log).map(|begun| begun.project.as_path().to_owned());
+    let directory = directory.or_else(own).unwrap_or(here);
+    let session = log.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let (prompt, activity, record, goes_on) = (None, ActivityArg::Execute, None, false);
+    let args = TuiArgs { prompt, directory, mode, activity, confinement, model, record, goes_on, session };
+    run(args, place).await
 }
 
 fn usable_terminal() -> Result<(), Refusal> {

@@ -1,16 +1,16 @@
 //! Conversations that go on and on in the smallest window: whatever was summarised and whenever, each request is one that
-//! the API accepts.
+//! the API accepts, and the log has all of it.
 
-use ipc::event::{EventKind, TokenUsage};
+use ipc::event::{EventKind, Observer, SessionEvent, TokenUsage};
 use ipc::frontend::Op;
-use ipc::id::CallId;
+use ipc::id::{CallId, EventId};
 use ipc::message::Outcome;
 use ipc::rights::Network;
 use proptest::prelude::*;
 
 use super::script::{Script, command, config, error, file, not_found, read, run, text, thinking};
 use super::witness::{Witness, size};
-use crate::core::{AgentConfig, Effect, RequestId, Window};
+use crate::core::{Agent, AgentConfig, Effect, RequestId, Window};
 use crate::provider::{StopReason, StreamEvent};
 
 /// What happens next.
@@ -53,6 +53,23 @@ fn any_move() -> impl Strategy<Value = Move> {
     ]
 }
 
+fn narrow() -> AgentConfig {
+    AgentConfig { window: Window::new(0), max_tokens: 32_000, ..config() }
+}
+
+fn logged(id: u64, kind: EventKind, observed_by: Observer) -> SessionEvent {
+    SessionEvent {
+        id: EventId(id),
+        parent: (id > 1).then(|| EventId(id - 1)),
+        time_ms: id,
+        session: "s".into(),
+        agent: "1".into(),
+        parent_agent: None,
+        observed_by,
+        kind,
+    }
+}
+
 /// A conversation, and whoever watches it.
 struct Play {
     script: Script,
@@ -62,21 +79,25 @@ struct Play {
     /// Whether the provider counts.
     counts: bool,
     open: Vec<CallId>,
+    /// The events so far, as the log has them.
+    log: Vec<SessionEvent>,
 }
 
 impl Play {
     fn new(counts: bool) -> Self {
         let window = Window::new(0);
-        let config = AgentConfig { window, max_tokens: 32_000, ..config() };
-        let mut script = Script::with(config);
+        let mut script = Script::with(narrow());
         script.context("environment", "here").context("AGENTS.md", &"Use tabs. ".repeat(100));
-        Self { script, witness: Witness::new(window), asked: 0, counts, open: Vec::new() }
+        Self { script, witness: Witness::new(window), asked: 0, counts, open: Vec::new(), log: Vec::new() }
     }
 
     /// Looks at what was asked for since it last looked.
     fn look(&mut self) {
         for effect in std::mem::take(&mut self.script.effects) {
             self.witness.see(&effect);
+            if let Effect::Log { kind, observed_by } = &effect {
+                self.log.push(logged(self.log.len() as u64 + 1, kind.clone(), *observed_by));
+            }
             match &effect {
                 Effect::StartStream { model, .. } => self.asked = size(model),
                 Effect::Dispatch { call, .. } => self.open.push(*call),
@@ -154,6 +175,23 @@ fn outcome(call: CallId, lines: usize) -> Outcome {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn the_log_has_every_conversation_that_a_model_was_told(
+        moves in proptest::collection::vec(any_move(), 1..60),
+        counts in proptest::bool::ANY,
+    ) {
+        let mut play = Play::new(counts);
+        play.look();
+        for next in moves {
+            play.play(next);
+        }
+        play.play(Move::Interrupt);
+        let restored = Agent::new(narrow()).restored(&play.log, false);
+        let live = &play.script.agent;
+        prop_assert_eq!(format!("{:?}", restored.history.messages()), format!("{:?}", live.history.messages()));
+        prop_assert_eq!(restored.last_call, live.last_call);
+    }
 
     #[test]
     fn r4_every_request_of_a_long_conversation_is_acceptable(

@@ -74,6 +74,7 @@ fn conversation() -> Vec<EventKind> {
         model: "m".to_owned(),
         provider: "p".to_owned(),
         rights: rights().into(),
+        resumed: true,
     };
     let message = AssistantMessage {
         message_id: "msg".to_owned(),

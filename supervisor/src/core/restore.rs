@@ -1,0 +1,178 @@
+//! A conversation that goes on: an agent from the events of its log.
+
+use std::collections::BTreeMap;
+
+use ipc::event::{AssistantMessage, EventKind, SessionEvent, ToolCallStatus};
+use ipc::id::{ApprovalId, CallId, GrantId, ToolUseId};
+use ipc::image::Image;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::calls::CallResult;
+use super::earlier_plan::TOOL_USE;
+use super::history::History;
+use super::message::ENVIRONMENT;
+use super::{Agent, ContextItem};
+use crate::approval::SessionGrants;
+use crate::provider::UserBlock;
+
+/// The model is told so with the next message.
+const GOES_ON: &str = "This conversation goes on after a pause, in another run of the program. Files may have changed meanwhile: read \
+    them again before you edit them. What you may do stands in the environment above.";
+
+/// The result of a call that no log has the end of.
+const NO_RESULT: &str = "interrupted: the session ended before this call did";
+
+/// A conversation while it is read.
+struct Reader {
+    history: History,
+    fixed: u64,
+    sees_images: bool,
+    /// What stands before the first words of the user.
+    opening: Vec<UserBlock>,
+    /// What joins the next message of the user.
+    said: Vec<UserBlock>,
+    /// The calls of the last reply, in their order, and the results so far.
+    calls: Vec<ToolUseId>,
+    results: BTreeMap<ToolUseId, UserBlock>,
+}
+
+impl Agent {
+    /// The same agent, which goes on with the conversation of these events, as the log has them in order; those of other agents are
+    /// passed over. A model that has said nothing in it sees no thinking of the one before.
+    #[must_use]
+    pub fn restored(mut self, events: &[SessionEvent], is_another_model: bool) -> Self {
+        let own = || events.iter().filter(|event| event.agent == self.config.id).map(|event| &event.kind);
+        let (fixed, sees_images) = (self.budget.fixed(), self.config.sees_images);
+        let history = own().fold(Reader::new(fixed, sees_images), Reader::take).finish();
+        let history = if is_another_model { history.for_another_model(fixed, sees_images) } else { history };
+        let instructions = own().filter_map(|kind| match kind {
+            EventKind::ContextAdded { source, text } if source != ENVIRONMENT => {
+                Some(ContextItem { source: source.clone(), text: text.clone() })
+            }
+            _ => None,
+        });
+        let instructions = instructions.collect();
+        let (mut call, mut approval, mut grant) = (CallId(0), ApprovalId(0), GrantId(0));
+        for kind in own() {
+            match kind {
+                EventKind::ToolCallStarted { call: id, .. } => call = call.max(*id),
+                EventKind::ApprovalRequested { id, .. } => approval = approval.max(*id),
+                EventKind::GrantAdded(added) => grant = grant.max(added.id),
+                _ => {}
+            }
+        }
+        self.history = history;
+        self.instructions = instructions;
+        (self.last_call, self.last_approval) = (call, approval);
+        self.grants = SessionGrants::after(grant);
+        if !self.history.is_empty() {
+            self.note(GOES_ON.to_owned());
+        }
+        self
+    }
+}
+
+impl Reader {
+    fn new(fixed: u64, sees_images: bool) -> Self {
+        Self {
+            history: History::new(fixed, sees_images),
+            fixed,
+            sees_images,
+            opening: Vec::new(),
+            said: Vec::new(),
+            calls: Vec::new(),
+            results: BTreeMap::new(),
+        }
+    }
+
+    fn take(mut self, kind: &EventKind) -> Self {
+        match kind {
+            EventKind::ContextAdded { text, .. } => {
+                let is_first = self.history.is_empty() && self.said.is_empty();
+                let blocks = if is_first { &mut self.opening } else { &mut self.said };
+                blocks.push(UserBlock::Text(text.clone()));
+            }
+            EventKind::UserMessage { text, images } => {
+                let shown = self.admitted(images);
+                self.said.extend(shown.into_iter().map(UserBlock::Image));
+                if !text.trim().is_empty() {
+                    self.said.push(UserBlock::Text(text.clone()));
+                }
+            }
+            EventKind::AssistantMessage(message) => self.replied(message),
+            EventKind::ToolCallFinished { tool_use, status, content, images, .. } => {
+                let images = self.admitted(images);
+                let is_error = *status != ToolCallStatus::Completed;
+                let (tool_use, content) = (tool_use.clone(), content.clone());
+                if tool_use.0 == TOOL_USE {
+                    self.said.push(UserBlock::Text(content));
+                } else if self.calls.contains(&tool_use) {
+                    let result =
+                        UserBlock::ToolResult { tool_use: tool_use.clone(), content, is_error, images };
+                    self.results.insert(tool_use, result);
+                }
+            }
+            EventKind::ModelChanged(changed) if changed.new_context => {
+                self.flush();
+                self.history = self.history.for_another_model(self.fixed, self.sees_images);
+            }
+            EventKind::ContextCompacted(compacted) => {
+                let first = compacted.first_message.clone();
+                self = Self { history: History::summarised(self.fixed, self.sees_images, first), ..self };
+                (self.calls, self.results) = (Vec::new(), BTreeMap::new());
+                (self.opening, self.said) = (Vec::new(), Vec::new());
+            }
+            _ => {}
+        }
+        self
+    }
+
+    fn admitted(&mut self, images: &[Image]) -> Vec<Image> {
+        self.history.admit(images.to_vec()).0
+    }
+
+    fn replied(&mut self, message: &AssistantMessage) {
+        self.flush();
+        let content = message.content.clone();
+        self.calls = content.iter().filter_map(|block| tool_use(block)).collect();
+        if message.stop_reason == "interrupted" {
+            self.history.push_interrupted(content);
+        } else {
+            self.history.push_assistant(content, message.usage);
+        }
+    }
+
+    /// Every call has one result (WIRE R4), and what was said meanwhile comes behind them.
+    fn flush(&mut self) {
+        let calls = std::mem::take(&mut self.calls);
+        let mut results = std::mem::take(&mut self.results);
+        let result = |call: ToolUseId| {
+            let missing = || CallResult::not_done(ToolCallStatus::Interrupted, NO_RESULT);
+            results.remove(&call).unwrap_or_else(|| missing().into_block(Some(call)))
+        };
+        let results: Vec<_> = calls.into_iter().map(result).collect();
+        self.history.push_user(results);
+        if self.history.is_empty() && !self.said.is_empty() {
+            self.history.open(std::mem::take(&mut self.opening));
+        }
+        self.history.push_user(std::mem::take(&mut self.said));
+    }
+
+    fn finish(mut self) -> History {
+        self.flush();
+        self.history
+    }
+}
+
+/// The id of a block that is a call.
+fn tool_use(block: &RawValue) -> Option<ToolUseId> {
+    #[derive(Deserialize)]
+    struct Block {
+        r#type: String,
+        #[serde(default)]
+        id: String,
+    }
+    let block: Block = serde_json::from_str(block.get()).ok()?;
+    (block.r#type == "tool_use").then_some(ToolUseId(block.id))
+}

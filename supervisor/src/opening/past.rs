@@ -1,0 +1,262 @@
+//! A session that goes on: its log opened again, what was open in it closed, and its conversation shown.
+
+use std::path::{Path, PathBuf};
+
+use ipc::event::{
+    EndReason, EventKind, NoticeCode, Observer as Witness, RunResult, SessionEvent, SessionStarted,
+    TokenUsage, TurnFinished,
+};
+use ipc::frontend::{UiEvent, UiEventKind};
+use ipc::id::{AgentId, ConversationId};
+use ipc::path::WirePath;
+use secrecy::SecretString;
+use serde::Deserialize;
+use tokio::sync::mpsc;
+
+use super::open::OpenError;
+use crate::session::{LogError, SessionLog, closing};
+
+/// The session that goes on.
+#[derive(Clone, Debug)]
+pub(crate) struct Resume {
+    /// Its log.
+    pub log: PathBuf,
+    /// True if the front end shows what was said so far.
+    pub shows: bool,
+}
+
+/// An earlier session, with everything in it closed.
+pub(super) struct Past {
+    log: SessionLog,
+    events: Vec<SessionEvent>,
+    shows: bool,
+    torn: bool,
+}
+
+impl Past {
+    /// Opens the log, for this process alone. The session goes on in its own project.
+    pub(super) fn open(resume: &Resume, project: &WirePath) -> Result<Self, OpenError> {
+        let (log, events, torn) = SessionLog::reopen(&resume.log)?;
+        let past = Self { log, events, shows: resume.shows, torn };
+        match past.project() {
+            Some(own) if own != project => Err(OpenError::OtherProject(own.clone())),
+            _ => Ok(past),
+        }
+    }
+
+    fn project(&self) -> Option<&WirePath> {
+        self.events.iter().find_map(|event| match &event.kind {
+            EventKind::SessionStarted(started) => Some(&started.project),
+            _ => None,
+        })
+    }
+
+    pub(super) fn session(&self) -> ConversationId {
+        self.log.session().clone()
+    }
+
+    /// Closes what is open in it.
+    pub(super) fn close(&mut self) -> Result<(), LogError> {
+        for (agent, kind) in closing(&self.events) {
+            let event = self.log.append(&agent, Witness::Supervisor, kind)?;
+            self.events.push(event);
+        }
+        Ok(())
+    }
+
+    /// What a person is to know of it.
+    pub(super) fn notice(&self) -> EventKind {
+        let torn = if self.torn { "; a line that was not finished was cut off its log" } else { "" };
+        let message = format!("the session goes on{torn}; what was approved for it is asked for again");
+        EventKind::Notice { code: NoticeCode::Resumed, message }
+    }
+
+    /// Shows the conversation so far, as if it had just happened.
+    fn show(&self, ui: &mpsc::UnboundedSender<UiEvent>) {
+        let mut runs = None;
+        let own = self.events.iter().filter(|event| event.agent == AgentId::root());
+        for event in own.filter(|_| self.shows) {
+            let show = |kind| {
+                let conversation_id = event.session.clone();
+                let _ = ui.send(UiEvent { conversation_id, agent: event.agent.clone(), kind });
+            };
+            let logged =
+                |kind: EventKind| UiEventKind::Logged(Box::new(SessionEvent { kind, ..event.clone() }));
+            match &event.kind {
+                EventKind::UserMessage { .. } => runs = Some(event),
+                EventKind::TurnFinished(_) => runs = None,
+                EventKind::AssistantMessage(message) => {
+                    for text in message.content.iter().filter_map(|block| words(block.get())) {
+                        show(UiEventKind::TextDelta { text });
+                    }
+                }
+                // The end of a headless run is that of its turn.
+                EventKind::Result(result) if runs.is_some() => {
+                    runs = None;
+                    show(logged(EventKind::TurnFinished(turn_of(result))));
+                }
+                _ => {}
+            }
+            if is_said(&event.kind) {
+                show(logged(event.kind.clone()));
+            }
+        }
+        if let Some(event) = runs {
+            let kind = EventKind::TurnFinished(cut_off());
+            let kind = UiEventKind::Logged(Box::new(SessionEvent { kind, ..event.clone() }));
+            let _ =
+                ui.send(UiEvent { conversation_id: event.session.clone(), agent: event.agent.clone(), kind });
+        }
+    }
+}
+
+/// True of what is a part of the conversation, and not of the run that it happened in.
+const fn is_said(kind: &EventKind) -> bool {
+    matches!(
+        kind,
+        EventKind::UserMessage { .. }
+            | EventKind::ModelRequested { .. }
+            | EventKind::AssistantMessage(_)
+            | EventKind::ToolCallStarted { .. }
+            | EventKind::ToolCallFinished { .. }
+            | EventKind::SubAgentSpawned(_)
+            | EventKind::SubAgentResult(_)
+            | EventKind::PlanCreated(_)
+            | EventKind::PlanApproved(_)
+            | EventKind::ContextCompacted(_)
+            | EventKind::TurnFinished(_)
+    )
+}
+
+fn turn_of(result: &RunResult) -> TurnFinished {
+    TurnFinished {
+        reason: result.reason,
+        message: result.message.clone(),
+        steps: result.steps,
+        usage: result.usage,
+        cost_usd: result.cost_usd,
+        duration_ms: result.duration_ms,
+    }
+}
+
+/// The end of a turn whose process ended before it.
+fn cut_off() -> TurnFinished {
+    TurnFinished {
+        reason: EndReason::Interrupted,
+        message: Some("the process ended before the turn did".to_owned()),
+        steps: 0,
+        usage: TokenUsage::default(),
+        cost_usd: None,
+        duration_ms: 0,
+    }
+}
+
+/// The log of a session about to begin, or to go on.
+pub(super) struct Begin<'a> {
+    /// The state directory.
+    pub state: &'a Path,
+    /// The session.
+    pub conversation: &'a ConversationId,
+    /// The key, which no log has.
+    pub secret: Option<SecretString>,
+    /// The runs before, where there were some.
+    pub past: Option<Past>,
+}
+
+/// What a session had before this run.
+#[derive(Debug, Default)]
+pub(super) struct Earlier {
+    /// Its events; none in a new session.
+    pub events: Vec<SessionEvent>,
+    /// True if another model answers from now on.
+    pub is_another_model: bool,
+}
+
+impl Earlier {
+    /// The agents that it has had.
+    pub(super) fn agents(&self) -> Vec<AgentId> {
+        self.events.iter().map(|event| event.agent.clone()).collect()
+    }
+}
+
+impl Begin<'_> {
+    /// The log, with the first events of this run, which go to the front end too, behind what was said in those before.
+    pub(super) fn log(
+        self,
+        first: impl Iterator<Item = EventKind>,
+        ui: &mpsc::UnboundedSender<UiEvent>,
+    ) -> Result<(SessionLog, Earlier), LogError> {
+        let Self { state, conversation, secret, past } = self;
+        let (log, mut earlier, notice) = match past {
+            None => (SessionLog::create(state, conversation)?, Earlier::default(), None),
+            Some(mut past) => {
+                past.close()?;
+                past.show(ui);
+                let notice = past.notice();
+                (past.log, Earlier { events: past.events, is_another_model: false }, Some(notice))
+            }
+        };
+        let mut log = log.without(secret);
+        for kind in first.chain(notice) {
+            if let EventKind::SessionStarted(started) = &kind {
+                earlier.is_another_model = is_of_another_model(&earlier.events, started);
+            }
+            let logged = log.append(&AgentId::root(), Witness::Supervisor, kind)?;
+            let kind = UiEventKind::Logged(Box::new(logged));
+            let _ = ui.send(UiEvent { conversation_id: conversation.clone(), agent: AgentId::root(), kind });
+        }
+        Ok((log, earlier))
+    }
+}
+
+/// True if the last words came from another model, or by another provider.
+fn is_of_another_model(events: &[SessionEvent], now: &SessionStarted) -> bool {
+    let (mut model, mut provider) = (&now.model, &now.provider);
+    for event in events {
+        match &event.kind {
+            EventKind::SessionStarted(started) => (model, provider) = (&started.model, &started.provider),
+            EventKind::ModelChanged(changed) => model = &changed.to,
+            _ => {}
+        }
+    }
+    *model != now.model || *provider != now.provider
+}
+
+/// The words of a block of a reply.
+fn words(block: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Block {
+        r#type: String,
+        #[serde(default)]
+        text: String,
+    }
+    let block: Block = serde_json::from_str(block).ok()?;
+    (block.r#type == "text").then_some(block.text)
+}
+
+/// The log of a session by its name or the beginning of it; without a name, the last of the project.
+pub(crate) fn find_log(sessions: &Path, name: Option<&str>, project: &Path) -> Result<PathBuf, String> {
+    let listed =
+        crate::session::logs(sessions).map_err(|error| format!("{}: {error}", sessions.display()))?;
+    let Some(name) = name else {
+        let last = crate::session::last_of(sessions, project);
+        let last = last.map_err(|error| format!("{}: {error}", sessions.display()))?;
+        return last.ok_or_else(|| {
+            format!(
+                "no session of {}\n  hint: bailiwick sessions --all lists those of every project",
+                project.display()
+            )
+        });
+    };
+    let stem = |log: &PathBuf| log.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
+    if let Some(log) = listed.iter().find(|log| stem(log) == name) {
+        return Ok(log.clone());
+    }
+    let matching: Vec<_> =
+        listed.iter().filter(|log| !name.is_empty() && stem(log).starts_with(name)).collect();
+    match matching.as_slice() {
+        [] => Err(format!("no session {name:?}\n  hint: bailiwick sessions --all lists them")),
+        [log] => Ok((*log).clone()),
+        several => Err(format!("{name:?} begins the names of {} sessions: give more of it", several.len())),
+    }
+}

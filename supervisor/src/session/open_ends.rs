@@ -1,0 +1,87 @@
+//! What a log has the beginning of and no end: calls, and sub-agents. A session that goes on closes them first.
+
+use std::collections::BTreeMap;
+
+use ipc::event::{
+    EventKind, SessionEvent, SubAgentResult, SubAgentSpawned, SubAgentStatus, TokenUsage, ToolCallStatus,
+};
+use ipc::id::{AgentId, CallId, ToolUseId};
+
+/// The result of a call that was cut off by the end of its process.
+const CUT_OFF: &str = "interrupted: the session ended before this call did; it may have been carried out, in whole or in part: look before \
+    you repeat it";
+
+/// The events that close what is open, each with its agent: the innermost first.
+pub(crate) fn closing(events: &[SessionEvent]) -> Vec<(AgentId, EventKind)> {
+    let mut calls: BTreeMap<(&AgentId, CallId), &ToolUseId> = BTreeMap::new();
+    let mut agents: BTreeMap<&AgentId, (&AgentId, &SubAgentSpawned, u64)> = BTreeMap::new();
+    for event in events {
+        match &event.kind {
+            EventKind::ToolCallStarted { call, tool_use, .. } => {
+                calls.insert((&event.agent, *call), tool_use);
+            }
+            EventKind::ToolCallFinished { call, .. } => drop(calls.remove(&(&event.agent, *call))),
+            EventKind::SubAgentSpawned(spawned) => {
+                agents.insert(&spawned.agent, (&event.agent, spawned, event.time_ms));
+            }
+            EventKind::SubAgentResult(result) => drop(agents.remove(&result.agent)),
+            _ => {}
+        }
+    }
+    let calls = calls.into_iter().map(|((agent, call), tool_use)| {
+        // A call that started a sub-agent ends behind it.
+        let spawned =
+            agents.values().any(|(parent, spawned, _)| **parent == *agent && spawned.call == Some(call));
+        ((agent.level(), if spawned { 0 } else { 2 }), (agent.clone(), cut_off(call, tool_use)))
+    });
+    let ended = agents.values().map(|(parent, spawned, began)| {
+        let result = EventKind::SubAgentResult(account(events, spawned, *began));
+        ((parent.level(), 1), ((*parent).clone(), result))
+    });
+    let mut all: Vec<_> = calls.chain(ended).collect();
+    all.sort_by_key(|(order, _)| std::cmp::Reverse(*order));
+    all.into_iter().map(|(_, event)| event).collect()
+}
+
+fn cut_off(call: CallId, tool_use: &ToolUseId) -> EventKind {
+    EventKind::ToolCallFinished {
+        call,
+        tool_use: tool_use.clone(),
+        status: ToolCallStatus::Interrupted,
+        content: CUT_OFF.to_owned(),
+        explanation_bytes: None,
+        duration_ms: 0,
+        diffs: Vec::new(),
+        diffs_left_out: false,
+        images: Vec::new(),
+    }
+}
+
+/// The account of a sub-agent as far as the log has it.
+fn account(events: &[SessionEvent], spawned: &SubAgentSpawned, began_ms: u64) -> SubAgentResult {
+    let own = || events.iter().filter(|event| event.agent == spawned.agent);
+    let (mut usage, mut steps) = (TokenUsage::default(), 0);
+    for event in own() {
+        if let EventKind::AssistantMessage(message) = &event.kind {
+            usage += message.usage;
+            steps += 1;
+        }
+    }
+    let denied = own().filter(|event| matches!(event.kind, EventKind::Denied { .. })).count();
+    let last_ms = own().map(|event| event.time_ms).max().unwrap_or(began_ms);
+    SubAgentResult {
+        agent: spawned.agent.clone(),
+        call: spawned.call,
+        status: SubAgentStatus::Interrupted,
+        message: Some("the session ended before it did".to_owned()),
+        files: Vec::new(),
+        denials: u32::try_from(denied).unwrap_or(u32::MAX),
+        denied: Vec::new(),
+        steps,
+        usage,
+        cost_usd: None,
+        duration_ms: last_ms.saturating_sub(began_ms),
+        plan: Vec::new(),
+        text: String::new(),
+    }
+}

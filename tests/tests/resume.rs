@@ -1,0 +1,181 @@
+//! Sessions that go on: after an end, after a kill, with another model, and by one process at a time.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+use supervisor::replay::{ReplayServer, sse};
+use tests::replies::{calls, done, model_of, says, shell};
+use tests::{Finished, User, World, wait_until};
+
+fn run(world: &World, server: &ReplayServer, arguments: &[&str]) -> Finished {
+    Finished::of(&mut world.exec(server, arguments))
+}
+
+/// The one log of a world.
+fn log_of(world: &World) -> PathBuf {
+    let mut logs = fs::read_dir(world.own().join("state/sessions")).unwrap().flatten();
+    let log = logs.next().unwrap().path();
+    assert!(logs.next().is_none(), "one session");
+    log
+}
+
+fn messages(server: &ReplayServer, request: usize) -> Vec<Value> {
+    let body: Value = serde_json::from_slice(&server.requests()[request].body).unwrap();
+    body["messages"].as_array().unwrap().clone()
+}
+
+/// A message without the marks of the cache.
+fn plain(message: &Value) -> Value {
+    let mut message = message.clone();
+    for block in message["content"].as_array_mut().unwrap() {
+        block.as_object_mut().unwrap().remove("cache_control");
+    }
+    message
+}
+
+fn audited(world: &World) {
+    let audit = Finished::of(world.bailiwick(["audit", "-C"]).arg(world.project())).expect(0);
+    assert!(!audit.stdout.contains("finding:"), "{}", audit.stdout);
+}
+
+#[test]
+fn the_model_is_sent_what_it_was_sent_and_said_before() {
+    let world = World::new(User::Myself);
+    world.file("a.txt", "one\n");
+    let first =
+        model_of([calls(&[("read_file", json!({"path": "a.txt"}))]), says("It says one.", "end_turn")]);
+    run(&world, &first, &[]).expect(0);
+    let second = model_of([done()]);
+    run(&world, &second, &["--continue"]).expect(0);
+    let (before, after) = (messages(&first, 1), messages(&second, 0));
+    // All of the last request, byte for byte, then its reply, and the next message.
+    assert_eq!(after.len(), before.len() + 2);
+    for (before, after) in before.iter().zip(&after) {
+        assert_eq!(plain(before), plain(after));
+    }
+    assert!(after[before.len()].to_string().contains("It says one."));
+    let last = after.last().unwrap().to_string();
+    assert!(last.contains("goes on after a pause") && last.contains("do it"), "{last}");
+    log_of(&world);
+    let started = world.log().into_iter().filter(|event| event["type"] == "session_started");
+    let resumed: Vec<_> = started.map(|event| event["data"]["resumed"] == true).collect();
+    assert_eq!(resumed, [false, true]);
+    audited(&world);
+}
+
+#[test]
+fn a_session_is_found_by_its_name_and_stays_with_its_project() {
+    let world = World::new(User::Myself);
+    run(&world, &model_of([done()]), &[]).expect(0);
+    let log = log_of(&world);
+    let name = log.file_stem().unwrap().to_str().unwrap().to_owned();
+    run(&world, &model_of([done()]), &["--resume", &name[..30]]).expect(0);
+    let nobody = model_of([]);
+    assert!(run(&world, &nobody, &["--resume", "x"]).expect(2).stderr.contains("no session \"x\""));
+    let other = world.root().join("other");
+    fs::create_dir(&other).unwrap();
+    let mut elsewhere = world.bailiwick(["exec", "--resume", &name, "go on", "-C"]);
+    elsewhere.arg(&other).args(["--base-url", &nobody.base_url()]).env("ANTHROPIC_API_KEY", "k");
+    let refused = Finished::of(&mut elsewhere).expect(2);
+    assert!(refused.stderr.contains("belongs to the project"), "{}", refused.stderr);
+    let mut none = world.bailiwick(["exec", "-c", "go on", "-C"]);
+    none.arg(&other).args(["--base-url", &nobody.base_url()]).env("ANTHROPIC_API_KEY", "k");
+    assert!(Finished::of(&mut none).expect(2).stderr.contains("no session of"));
+    let listed = Finished::of(world.bailiwick(["sessions", "--json", "-C"]).arg(world.project())).expect(0);
+    let row: Value = serde_json::from_str(&listed.stdout).unwrap();
+    assert_eq!((row["id"].as_str(), row["message"].as_str()), (Some(name.as_str()), Some("do it")));
+    let found = |text: &str| {
+        let mut list = world.bailiwick(["sessions", "--search", text, "-C"]);
+        Finished::of(list.arg(world.project())).expect(0).stdout
+    };
+    assert!(found("do it").contains(&name) && found("other").is_empty());
+}
+
+#[test]
+fn another_model_sees_what_was_said_and_no_thinking() {
+    let world = World::new(User::Myself);
+    let blocks = [sse::Block::thinking("hm", "signature-1"), sse::Block::text("It says one.")];
+    let reply = sse::message(&blocks, "end_turn", sse::Usage::default());
+    run(&world, &model_of([reply]), &[]).expect(0);
+    let same = model_of([done()]);
+    run(&world, &same, &["-c"]).expect(0);
+    assert!(messages(&same, 0)[1].to_string().contains("signature-1"));
+    let second = model_of([done()]);
+    run(&world, &second, &["-c", "--model", "claude-haiku-5-5"]).expect(0);
+    let sent = messages(&second, 0);
+    assert!(sent[1].to_string().contains("It says one."), "{sent:?}");
+    assert!(!sent[1].to_string().contains("signature-1"), "{sent:?}");
+}
+
+#[test]
+fn what_a_kill_cut_off_is_told_and_never_run_again() {
+    let world = World::new(User::Myself);
+    let server = model_of([shell("echo once >> ran; sleep 600"), done()]);
+    let mut child = world.exec(&server, &["--mode", "auto"]).stdout(Stdio::null()).spawn().unwrap();
+    wait_until("the command runs", || world.project().join("ran").exists());
+    kill(Pid::from_raw(i32::try_from(child.id()).unwrap()), Signal::SIGKILL).unwrap();
+    child.wait().unwrap();
+    // The kernel may have taken half a line.
+    let log = log_of(&world);
+    OpenOptions::new().append(true).open(&log).unwrap().write_all(b"{\"id\":99,\"par").unwrap();
+    let second = model_of([done()]);
+    let resumed = run(&world, &second, &["--mode", "auto", "-c"]).expect(0);
+    assert!(resumed.stdout.contains("a line that was not finished was cut off"), "{}", resumed.stdout);
+    let sent = messages(&second, 0);
+    let result = sent.iter().find(|message| message.to_string().contains("tool_result")).unwrap().to_string();
+    assert!(
+        result.contains("it may have been carried out") && result.contains("\"is_error\":true"),
+        "{result}"
+    );
+    assert_eq!(world.read("ran"), "once\n");
+    audited(&world);
+}
+
+#[test]
+fn a_killed_sub_agent_is_accounted_for() {
+    let world = World::new(User::Myself);
+    let server = model_of([
+        calls(&[("spawn_agent", json!({"task": "x", "access": "write"}))]),
+        shell("echo once >> ran; sleep 600"),
+    ]);
+    let mut child = world.exec(&server, &["--mode", "auto"]).stdout(Stdio::null()).spawn().unwrap();
+    wait_until("the command runs", || world.project().join("ran").exists());
+    kill(Pid::from_raw(i32::try_from(child.id()).unwrap()), Signal::SIGKILL).unwrap();
+    child.wait().unwrap();
+    let second = model_of([calls(&[("spawn_agent", json!({"task": "y"}))]), done(), done()]);
+    run(&world, &second, &["--mode", "auto", "-c"]).expect(0);
+    let log = world.log();
+    let ended = log.iter().filter(|event| event["type"] == "sub_agent_result");
+    let ended: Vec<_> =
+        ended.map(|event| (event["data"]["agent"].clone(), event["data"]["status"].clone())).collect();
+    assert_eq!(ended, [(json!("1.1"), json!("interrupted")), (json!("1.2"), json!("done"))]);
+    audited(&world);
+}
+
+#[test]
+fn a_session_that_is_open_names_who_has_it_and_a_broken_log_names_its_line() {
+    let world = World::new(User::Myself);
+    let server = model_of([shell("touch began; sleep 600"), done()]);
+    let mut child = world.exec(&server, &["--mode", "auto"]).stdout(Stdio::null()).spawn().unwrap();
+    wait_until("the command runs", || world.project().join("began").exists());
+    let nobody = model_of([]);
+    let refused = run(&world, &nobody, &["-c"]).expect(2);
+    let holder = format!("is open in another process ({})", child.id());
+    assert!(refused.stderr.contains(&holder), "{}", refused.stderr);
+    kill(Pid::from_raw(i32::try_from(child.id()).unwrap()), Signal::SIGTERM).unwrap();
+    child.wait().unwrap();
+    let log = log_of(&world);
+    let whole = fs::read_to_string(&log).unwrap();
+    fs::write(&log, whole.replacen("do it", "do-it", 1)).unwrap();
+    let refused = run(&world, &nobody, &["-c"]).expect(2);
+    assert!(refused.stderr.contains("does not continue the chain"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("hint: bailiwick audit"), "{}", refused.stderr);
+    assert!(nobody.requests().is_empty());
+}
