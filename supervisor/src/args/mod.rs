@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn what_is_not_built_is_a_usage_error() {
-        let line = ["bailiwick", "exec", "--resume", "x"];
+        let line = ["bailiwick", "exec", "--rewind", "x"];
         assert_eq!(Cli::try_parse_from(line).unwrap_err().exit_code(), 2);
     }
 }
