@@ -23,6 +23,7 @@
 mod card;
 pub mod commands;
 pub mod keymap;
+mod markdown;
 mod message;
 mod model;
 mod moment;

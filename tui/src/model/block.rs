@@ -39,6 +39,17 @@ impl Block {
         Self { gap: true, ..self }
     }
 
+    /// Takes the place of what was shown before it was whole.
+    pub(crate) fn renew(&mut self, block: Self) {
+        self.gap = block.gap;
+        self.parts.truncate(block.parts.len());
+        let mut parts = block.parts.into_iter();
+        for (old, new) in self.parts.iter_mut().zip(parts.by_ref()) {
+            old.becomes(new);
+        }
+        self.parts.extend(parts);
+    }
+
     /// How many rows it has.
     pub(crate) fn height(&self, width: u16, unfolded: Unfolded) -> usize {
         let parts = self.parts.iter().map(|part| part.showing(width, unfolded).height());

@@ -21,6 +21,8 @@ pub(crate) enum Look {
     ToolFailed,
     /// What a tool printed, or a file holds.
     Output,
+    /// Code in what the model says.
+    Code,
     /// A unified diff.
     Diff,
     /// The first line of a denial.
@@ -68,6 +70,7 @@ impl Look {
             Self::Thinking => ("┊ ", "┊ "),
             // The first column is ours: nothing that a model or tool says can look like a line of Bailiwick's own.
             Self::Assistant | Self::Void | Self::Output => ("  ", "  "),
+            Self::Code => ("  │ ", "  ↪ "),
             // What continues a line is told apart from a line of its own: it decides what runs.
             Self::Diff | Self::Command => ("│ ", "↪ "),
             // The claim stands above facts: no row of it can look like one of them.
@@ -92,9 +95,28 @@ impl Look {
     /// Where its lines may be broken: of what runs or is written no space may hang out of sight.
     pub(crate) const fn wrap(self) -> Wrap {
         match self {
-            Self::Command | Self::Diff | Self::Output | Self::PlanCode => Wrap::Anywhere,
+            Self::Command | Self::Diff | Self::Output | Self::Code | Self::PlanCode => Wrap::Anywhere,
             _ => Wrap::Words,
         }
+    }
+
+    /// True if the mark stands before every line, and not only before the first.
+    pub(crate) const fn repeats_mark(self) -> bool {
+        !matches!(self, Self::User | Self::Assistant | Self::Void | Self::Notice | Self::Error | Self::Turn)
+    }
+
+    /// True of text that is read line by line, which long lines make hard.
+    pub(crate) const fn is_prose(self) -> bool {
+        matches!(
+            self,
+            Self::User
+                | Self::Assistant
+                | Self::Void
+                | Self::Thinking
+                | Self::PlanText
+                | Self::PlanItem
+                | Self::Claim
+        )
     }
 
     /// True of text in which code stands between backticks.

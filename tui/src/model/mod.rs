@@ -6,6 +6,7 @@ mod block;
 mod calls;
 mod editor;
 mod history;
+mod lines;
 mod look;
 mod outgoing;
 mod part;
@@ -27,6 +28,7 @@ pub(crate) use block::{Block, BlockRow};
 pub(crate) use calls::Call;
 pub(crate) use editor::{Editor, Motion};
 pub(crate) use history::History;
+pub(crate) use lines::Lines;
 pub(crate) use look::Look;
 pub(crate) use outgoing::Outgoing;
 pub(crate) use part::{Fold, Part, Unfolded};
@@ -40,6 +42,7 @@ pub(crate) use written::{PLANNER, Written};
 
 use crate::card::{Card, Sheet};
 use crate::commands::{Command, KeyMode};
+use crate::markdown::Source;
 use crate::moment::Moment;
 use crate::plan::Plans;
 use crate::start::Start;
@@ -89,7 +92,10 @@ pub(crate) enum Mode {
 /// The blocks that the reply that is being received goes on in.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reply {
+    /// The block of the text that is not finished.
     pub text: Option<usize>,
+    /// The text that is not finished.
+    pub source: Source,
     pub thinking: Option<usize>,
     /// All of its blocks so far, those that it goes on in and those before them.
     pub blocks: Vec<usize>,

@@ -2,8 +2,13 @@
 
 use std::cell::{Ref, RefCell};
 
+use super::lines::Lines;
 use super::look::Look;
-use crate::text::{Columns, Row, SafeText, wrap};
+use crate::markdown::Table;
+use crate::text::{Clusters, Columns, Row, SafeStr, SafeText, Styled, Tone, wrap};
+
+/// The most columns of a line of prose.
+const MEASURE: usize = 100;
 
 /// How much of a part shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,10 +33,20 @@ pub(crate) struct Unfolded {
 /// A piece of text with its rows.
 #[derive(Debug)]
 pub(crate) struct Part {
-    text: SafeText,
+    body: Body,
     look: Look,
     fold: Fold,
+    /// The marks before its first row and before the others, where they are not those of its look.
+    marks: Option<Box<[SafeText; 2]>>,
     laid: RefCell<Laid>,
+}
+
+/// The text, or what it is made from for each width.
+#[derive(Debug)]
+enum Body {
+    Text(Styled),
+    Code(Styled, String),
+    Table(Box<Table>),
 }
 
 /// The rows for one width.
@@ -41,6 +56,8 @@ struct Laid {
     /// How much of the text they hold; nothing is laid where there is none.
     len: Option<usize>,
     rows: Vec<Row>,
+    /// The text for this width, of a body that is none.
+    text: Styled,
 }
 
 /// Which rows of a part show, and where a line stands for those that do not.
@@ -65,7 +82,23 @@ impl Showing {
 
 impl Part {
     pub(crate) fn new(text: SafeText, look: Look) -> Self {
-        Self { text, look, fold: Fold::Never, laid: RefCell::default() }
+        Self::styled(text.into(), look)
+    }
+
+    pub(crate) fn styled(text: Styled, look: Look) -> Self {
+        Self::of(Body::Text(text), look)
+    }
+
+    pub(crate) fn table(table: Table, look: Look) -> Self {
+        Self::of(Body::Table(Box::new(table)), look)
+    }
+
+    pub(crate) fn code(untrusted: &str, language: &str) -> Self {
+        Self::of(Body::Code(SafeText::prose(untrusted).into(), language.to_owned()), Look::Code)
+    }
+
+    fn of(body: Body, look: Look) -> Self {
+        Self { body, look, fold: Fold::Never, marks: None, laid: RefCell::default() }
     }
 
     #[must_use]
@@ -73,8 +106,20 @@ impl Part {
         Self { fold, ..self }
     }
 
-    pub(crate) const fn text(&self) -> &SafeText {
-        &self.text
+    /// With these marks before its first row, and before the others.
+    #[must_use]
+    pub(crate) fn after(self, (first, rest): (String, String)) -> Self {
+        let marks = [first, rest].map(|mark| SafeText::line(&mark));
+        Self { marks: Some(Box::new(marks)), ..self }
+    }
+
+    /// Its text, where that does not depend on the width.
+    #[cfg(test)]
+    pub(crate) fn text(&self) -> &SafeText {
+        match &self.body {
+            Body::Text(text) | Body::Code(text, _) => text.text(),
+            Body::Table(_) => panic!("the text depends on the width"),
+        }
     }
 
     pub(crate) const fn look(&self) -> Look {
@@ -85,15 +130,54 @@ impl Part {
         self.fold
     }
 
+    /// The marks before a row.
+    pub(crate) fn mark(&self, row: Row) -> SafeStr<'_> {
+        let is_first = row.first && (row.start == 0 || self.look.repeats_mark());
+        match &self.marks {
+            Some(marks) => marks[usize::from(!is_first)].all(),
+            None if is_first => self.look.gutters().0.into(),
+            None => self.look.gutters().1.into(),
+        }
+    }
+
     /// Goes on with what comes next: only the last row is laid again.
     pub(crate) fn push(&mut self, untrusted: &str) {
-        self.text.push(untrusted);
+        if let Body::Text(text) | Body::Code(text, _) = &mut self.body {
+            text.push_in(untrusted, Tone::default());
+        }
+    }
+
+    /// Goes on with words in the tone of the last one; says whether it can.
+    pub(crate) fn push_words(&mut self, words: &str) -> bool {
+        if let Body::Text(text) | Body::Code(text, _) = &mut self.body {
+            let len = text.text().len();
+            let tone = text
+                .pieces(len.saturating_sub(1)..len)
+                .last()
+                .map_or_else(Default::default, |(_, tone)| *tone);
+            text.push_in(words, tone);
+            return true;
+        }
+        false
+    }
+
+    /// Goes on with the rest of the other part's text, where that begins with all of this one's: what is laid stays.
+    pub(crate) fn becomes(&mut self, other: Self) {
+        if let (Body::Code(text, language), Body::Code(new, other)) = (&mut self.body, &other.body)
+            && language == other
+            && text.goes_on_as(new)
+        {
+            return;
+        }
+        *self = other;
     }
 
     /// Bounds what is kept of a text that is shown by its end.
     pub(crate) fn keep_last(&mut self, most: usize) {
-        if self.text.len() > most {
-            self.text.keep_last(most / 2);
+        if let Body::Text(text) = &mut self.body
+            && text.text().len() > most
+        {
+            text.keep_last(most / 2);
             *self.laid.get_mut() = Laid::default();
         }
     }
@@ -107,6 +191,15 @@ impl Part {
     pub(crate) fn set_look(&mut self, look: Look) {
         self.look = look;
         *self.laid.get_mut() = Laid::default();
+    }
+
+    /// Looks at the text of which [`rows`](Self::rows) are parts.
+    pub(crate) fn with_text<T>(&self, width: u16, look: impl FnOnce(&Styled) -> T) -> T {
+        self.lay(width);
+        match &self.body {
+            Body::Text(text) | Body::Code(text, _) => look(text),
+            Body::Table(_) => look(&self.laid.borrow().text),
+        }
     }
 
     /// Its rows at a width.
@@ -139,7 +232,11 @@ impl Part {
     }
 
     fn lay(&self, width: u16) {
-        let is_laid = |laid: &Laid| laid.width == width && laid.len == Some(self.text.len());
+        let len = match &self.body {
+            Body::Text(text) | Body::Code(text, _) => text.text().len(),
+            Body::Table(_) => 0,
+        };
+        let is_laid = |laid: &Laid| laid.width == width && laid.len == Some(len);
         if is_laid(&self.laid.borrow()) {
             return;
         }
@@ -147,11 +244,30 @@ impl Part {
         if laid.width != width || laid.len.is_none() {
             *laid = Laid { width, ..Laid::default() };
         }
-        laid.len = Some(self.text.len());
-        let from = laid.rows.pop().map_or(0, |row| row.start);
-        let left = |first| usize::from(width.saturating_sub(self.look.gutter_columns(first)).max(1));
-        let columns = Columns { first: left(true), rest: left(false) };
-        wrap(self.text.as_str(), from, columns, self.look.wrap(), &mut laid.rows);
+        laid.len = Some(len);
+        match &self.body {
+            Body::Text(text) | Body::Code(text, _) => {
+                let from = laid.rows.pop().map_or(0, |row| row.start);
+                let columns = Columns { first: self.left(width, true), rest: self.left(width, false) };
+                wrap(text.text().as_str(), from, columns, self.look.wrap(), &mut laid.rows);
+            }
+            Body::Table(table) => {
+                let Lines { text, rows, .. } = table.lay(self.left(width, false));
+                (laid.text, laid.rows) = (text, rows);
+            }
+        }
+    }
+
+    /// The columns that the marks before a row leave to the text; lines of prose are no longer than can be read well.
+    fn left(&self, width: u16, is_first: bool) -> usize {
+        let gutter = match &self.marks {
+            Some(marks) => {
+                Clusters::new(marks[usize::from(!is_first)].as_str(), 0).map(|mark| mark.columns).sum()
+            }
+            None => usize::from(self.look.gutter_columns(is_first)),
+        };
+        let left = usize::from(width).saturating_sub(gutter).max(1);
+        if self.look.is_prose() && !matches!(self.body, Body::Table(_)) { left.min(MEASURE) } else { left }
     }
 }
 

@@ -1,12 +1,18 @@
 //! Text from anywhere, made safe to draw: the one way into a cell.
 
 mod clusters;
+mod emoji;
 mod hidden;
 mod safe;
+mod styled;
+mod tone;
 mod wrap;
 
 pub use clusters::{Cluster, Clusters};
+pub use emoji::is_disputed;
 pub use safe::{SafeStr, SafeText};
+pub use styled::{Span, Styled};
+pub use tone::{Ground, Hue, Ink, Tone};
 pub use wrap::{Columns, Row, Wrap, wrap};
 
 #[cfg(test)]

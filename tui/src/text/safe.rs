@@ -6,6 +6,7 @@ use std::ops::Range;
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
+use super::emoji::is_sequence;
 use super::hidden::{columns, is_hidden, is_modifier, is_other_space, is_presentation};
 
 /// Tabs lead to the next multiple of this.
@@ -26,7 +27,7 @@ const LONGEST_TAIL: usize = 64;
 /// `\xff`. Escapes are drawn unlike other text, so that a text that spells one does not pass for one.
 ///
 /// [`prose`](Self::prose) is for what is read, [`exact`](Self::exact) for what runs or is written: it also escapes spaces
-/// that are not the space, and presentation selectors, which prose leaves out; [`line`](Self::line) is exact and has one
+/// that are not the space, joiners within emoji, and presentation selectors, which prose leaves out where they change nothing; [`line`](Self::line) is exact and has one
 /// line, so that no name can look like two.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SafeText {
@@ -150,6 +151,22 @@ impl SafeText {
         self.push_clusters(&tail.raw);
     }
 
+    /// Goes on with text that is safe already.
+    pub fn append(&mut self, safe: SafeStr<'_>) {
+        self.forget_tail();
+        let start = self.text.len();
+        let end = safe.base + safe.text.len();
+        let within = safe.escapes.iter().take_while(|escape| escape.start < end);
+        let moved = within.map(|escape| {
+            let from = escape.start.saturating_sub(safe.base);
+            start + from..start + escape.end.min(end) - safe.base
+        });
+        self.escapes.extend(moved);
+        self.text.push_str(safe.text);
+        let line = self.text.rfind('\n').map_or(0, |end| end + 1);
+        self.column = self.text.get(line..).unwrap_or_default().width();
+    }
+
     /// Says that the last character is whole.
     pub fn forget_tail(&mut self) {
         self.tail = Tail::default();
@@ -226,8 +243,12 @@ impl SafeText {
         }
     }
 
-    /// Whether every terminal draws the cluster alike: it begins with something visible, and is as wide as its characters.
+    /// Whether the cluster is drawn as it is: it begins with something visible and is as wide as its characters, or in prose
+    /// it is an emoji of several characters.
     fn is_undisputed(&self, cluster: &str) -> bool {
+        if self.manner == Manner::Prose && is_sequence(cluster) {
+            return cluster.width() == 2;
+        }
         let mut characters = cluster.chars();
         let Some(first) = characters.next() else { return false };
         let marks = characters.as_str().chars().filter(|c| columns(*c) == 0).count();
@@ -239,7 +260,10 @@ impl SafeText {
     }
 
     fn shows(&self, c: char) -> bool {
-        columns(c) > 0 && !is_hidden(c) && !(self.manner != Manner::Prose && is_other_space(c))
+        columns(c) > 0
+            && !is_hidden(c)
+            && !is_modifier(c)
+            && (self.manner == Manner::Prose || !is_other_space(c))
     }
 
     /// Character by character: one that shows stands for itself only where it cannot join the one before it.

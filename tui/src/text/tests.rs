@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 use unicode_width::UnicodeWidthStr;
 
+use super::emoji::is_sequence;
 use super::hidden::{columns, is_hidden};
 use super::*;
 
@@ -35,10 +36,27 @@ fn what_shows_stays() {
 }
 
 #[test]
-fn what_terminals_measure_differently_is_taken_apart() {
-    assert_eq!(prose("👨\u{200d}👩"), "👨\\u{200d}👩");
-    assert_eq!(prose("👍🏽"), "👍\\u{1f3fd}");
-    assert_eq!((prose("⚠\u{fe0f}!"), exact("⚠\u{fe0f}!")), ("⚠!".to_owned(), "⚠\\u{fe0f}!".to_owned()));
+fn emoji_of_several_characters_show_in_prose() {
+    let family = "👨\u{200d}👩\u{200d}👧\u{200d}👦";
+    let wales = "\u{1f3f4}\u{e0067}\u{e0062}\u{e0077}\u{e006c}\u{e0073}\u{e007f}";
+    for emoji in
+        [family, wales, "👍🏽", "👩🏽\u{200d}💻", "⚠\u{fe0f}", "1\u{fe0f}\u{20e3}", "🇩🇪", "❤\u{fe0f}\u{200d}🔥"]
+    {
+        assert_eq!((prose(emoji).as_str(), emoji.width()), (emoji, 2));
+        assert!(is_disputed(emoji) && (exact(emoji) != emoji || emoji == "🇩🇪"), "{emoji}");
+    }
+    assert_eq!(exact("👍🏽"), "👍\\u{1f3fd}", "what runs shows each character");
+}
+
+#[test]
+fn parts_of_emoji_alone_are_escapes() {
+    assert_eq!(prose("👨\u{200d}"), "👨\\u{200d}");
+    assert_eq!(prose("\u{1f3fd}"), "\\u{1f3fd}");
+    assert_eq!(prose("a\u{200d}b"), "a\\u{200d}b");
+    assert_eq!(prose("\u{1f3f4}\u{e0067}\u{e007f}"), "\u{1f3f4}\\u{e0067}\\u{e007f}");
+    assert_eq!((prose("a\u{fe0f}!"), exact("a\u{fe0f}!")), ("a!".to_owned(), "a\\u{fe0f}!".to_owned()));
+    let crowd = ["👨"; 9].join("\u{200d}");
+    assert!(prose(&crowd).contains("\\u{200d}"));
     let heap: String = std::iter::once('a').chain(std::iter::repeat_n('\u{301}', 50)).collect();
     assert!(prose(&heap).starts_with("a\\u{301}\\u{301}"));
 }
@@ -114,8 +132,12 @@ proptest! {
     #[test]
     fn nothing_hidden_is_left(text in hard_text(), is_exact in any::<bool>()) {
         let safe = if is_exact { exact(&text) } else { prose(&text) };
-        prop_assert!(safe.chars().all(|c| c == '\n' || !is_hidden(c)), "{safe:?}");
         for cluster in Clusters::new(&safe, 0).filter(|cluster| cluster.text != "\n") {
+            if !is_exact && is_sequence(cluster.text) {
+                prop_assert_eq!(cluster.columns, 2, "{:?} in {:?}", cluster, &safe);
+                continue;
+            }
+            prop_assert!(!cluster.text.chars().any(is_hidden), "{cluster:?} in {safe:?}");
             let sum: usize = cluster.text.chars().map(columns).sum();
             prop_assert!(cluster.columns > 0 && cluster.columns == sum, "{cluster:?} in {safe:?}");
         }

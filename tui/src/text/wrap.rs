@@ -1,6 +1,6 @@
 //! Text in rows.
 
-use super::Clusters;
+use super::{Cluster, Clusters};
 
 /// One row of a text, as a range of its bytes; the line end is in none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct Row {
 /// Where a line may be broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrap {
-    /// After spaces, and where there are none, anywhere.
+    /// After spaces and between characters of scripts without them, and where there are none, anywhere.
     Words,
     /// Anywhere: nothing hangs over the width.
     Anywhere,
@@ -70,11 +70,40 @@ fn wrap_line(text: &str, line: Row, columns: Columns, how: Wrap, rows: &mut Vec<
             open = Open { start: end, used: open.used - before, space: None, first: false };
         }
         open.used += cluster.columns;
-        if hangs {
+        if hangs || (how == Wrap::Words && breaks_after(text, cluster)) {
             open.space = Some((cluster.end(), open.used));
         }
     }
     rows.push(open.row(line.end));
+}
+
+/// Whether a line of words can be broken after a character that is no space: scripts without spaces can, but not before
+/// what closes a sentence or a bracket.
+fn breaks_after(text: &str, cluster: Cluster<'_>) -> bool {
+    let next = text.get(cluster.end()..).and_then(|rest| rest.chars().next());
+    cluster.columns == 2
+        && !cluster.text.starts_with(['「', '『', '（', '《', '〈', '【'])
+        && next.is_some_and(|c| {
+            !matches!(
+                c,
+                '、' | '。'
+                    | '，'
+                    | '．'
+                    | '！'
+                    | '？'
+                    | '：'
+                    | '；'
+                    | '」'
+                    | '』'
+                    | '）'
+                    | '》'
+                    | '〉'
+                    | '】'
+                    | 'ー'
+                    | '…'
+                    | '!'..='/' | ':' | ';' | '?' | ']' | '}'
+            )
+        })
 }
 
 /// The row that is being filled.

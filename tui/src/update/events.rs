@@ -11,7 +11,7 @@ use ipc::frontend::{UiEvent, UiEventKind};
 use ipc::id::{AgentId, CallId, Generation, GrantId};
 use ipc::image::Image;
 
-use super::{denial, plan, turns};
+use super::{denial, plan, reply, turns};
 use crate::card::{Asked, Card};
 use crate::message::Action;
 use crate::model::{AgentView, Block, Call, Doing, Fold, Look, Model, Part, Pending, Reply, access};
@@ -57,34 +57,21 @@ pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>)
 
 fn text_delta(view: &mut AgentView, text: &str) {
     view.turn.doing = Doing::Answering;
-    let at = view.reply.text.unwrap_or_else(|| begin(view, paragraph(Look::Assistant)));
-    view.reply.text = Some(at);
     view.reply.thinking = None;
     view.reply.streamed = true;
-    push(view, at, text);
+    reply::push(view, text);
 }
 
 fn thinking_delta(view: &mut AgentView, text: &str) {
     view.turn.doing = Doing::Thinking;
     let at = view.reply.thinking.unwrap_or_else(|| {
         let part = Part::new(SafeText::default(), Look::Thinking).folded(Fold::Thinking);
-        begin(view, Block::of(vec![part]))
+        reply::begin(view, Block::of(vec![part]))
     });
     // Text after it is another paragraph: what is shown has the order in which it came.
-    view.reply.text = None;
+    reply::end(view);
     view.reply.thinking = Some(at);
     push(view, at, text);
-}
-
-/// Begins a block of the reply.
-fn begin(view: &mut AgentView, block: Block) -> usize {
-    let at = view.transcript.push(block);
-    view.reply.blocks.push(at);
-    at
-}
-
-fn paragraph(look: Look) -> Block {
-    Block::of(vec![Part::new(SafeText::default(), look)]).apart()
 }
 
 fn push(view: &mut AgentView, block: usize, text: &str) {
@@ -266,8 +253,8 @@ fn assistant_message(view: &mut AgentView, message: AssistantMessage) {
         let of_kind = |kind| block.get("type").and_then(serde_json::Value::as_str) == Some(kind);
         if let Some(text) = block.get("text").and_then(serde_json::Value::as_str).filter(|_| of_kind("text"))
         {
-            let at = view.transcript.push(paragraph(Look::Assistant));
-            push(view, at, text);
+            reply::push(view, text);
+            reply::end(view);
         }
     }
 }

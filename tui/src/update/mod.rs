@@ -9,6 +9,7 @@ mod events;
 mod help;
 mod keys;
 mod plan;
+mod reply;
 mod tree;
 mod turns;
 mod typed;

@@ -7,7 +7,7 @@ use super::theme::Theme;
 use crate::commands::{Command, KeyMode};
 use crate::keymap::Keymap;
 use crate::model::{Block, BlockRow, Fold, Look, Part};
-use crate::text::{Clusters, Row, SafeText};
+use crate::text::{Clusters, Row, SafeText, Styled};
 
 /// Draws one row of a block; its marks in front have a style of their own.
 pub(super) fn draw(
@@ -21,22 +21,31 @@ pub(super) fn draw(
         BlockRow::Gap => {}
         BlockRow::Text { part, row } => {
             let Some(part) = block.parts.get(part) else { return };
-            let (start, rest) = part.look().gutters();
-            let gutter = if row.first && (row.start == 0 || repeats(part.look())) { start } else { rest };
-            let x = pane.put(0, y, gutter, marks);
-            if part.look() == Look::Diff {
-                diff(pane, (x, y), (part.text(), row), theme);
-            } else if part.look().has_code_spans() {
-                with_code(pane, (x, y), (part.text(), row), theme);
-            } else {
-                pane.put(x, y, part.text().slice(row.start..row.end), theme.row(part.look()));
-            }
+            let x = pane.put(0, y, part.mark(row), marks);
+            let width = pane.width();
+            part.with_text(width, |text| match part.look() {
+                Look::Diff => diff(pane, (x, y), (text.text(), row), theme),
+                look if look.has_code_spans() => with_code(pane, (x, y), (text.text(), row), theme),
+                look => toned(pane, (x, y), (text, row), (look, theme)),
+            });
         }
         BlockRow::Folded { part, count } => {
             let Some(part) = block.parts.get(part) else { return };
             let text = SafeText::prose(&folded(part, count, keymap));
             pane.put(0, y, text.all(), marks);
         }
+    }
+}
+
+/// A row of text whose stretches have tones.
+fn toned(pane: &mut Pane<'_>, (x, y): (u16, u16), (text, row): (&Styled, Row), (look, theme): (Look, Theme)) {
+    let mut x = x;
+    let style = theme.row(look);
+    for (range, tone) in text.pieces(row.start..row.end) {
+        x = pane.put(x, y, text.text().slice(range), theme.toned(style, look, tone));
+    }
+    if look == Look::Code {
+        pane.fill(x, y, style);
     }
 }
 
@@ -68,11 +77,6 @@ fn with_code(pane: &mut Pane<'_>, (x, y): (u16, u16), (text, row): (&SafeText, R
         }
     }
     pane.put(x, y, text.slice(from..row.end), style(is_code));
-}
-
-/// Whether the mark stands before every line, and not only before the first.
-const fn repeats(look: Look) -> bool {
-    !matches!(look, Look::User | Look::Notice | Look::Error | Look::Turn)
 }
 
 /// The beginning of the line that a row belongs to.

@@ -7,6 +7,7 @@ use ratatui::style::{Color, Modifier, Style};
 
 use crate::model::{Look, Mode};
 use crate::start::Colour;
+use crate::text::{Ground, Ink, Tone};
 
 /// Chooses a style for each kind of text.
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +65,7 @@ impl Theme {
         let plain = Style::new();
         match look {
             Look::User | Look::Heading | Look::PlanHeading => plain.add_modifier(Modifier::BOLD),
-            Look::PlanCode if self.colour == Colour::Exact => CODE.exact(),
+            Look::PlanCode | Look::Code if self.colour == Colour::Exact => CODE.exact(),
             Look::Assistant
             | Look::Tool
             | Look::Command
@@ -72,6 +73,7 @@ impl Theme {
             | Look::Diff
             | Look::PlanText
             | Look::PlanItem
+            | Look::Code
             | Look::PlanCode => plain,
             Look::Void => plain.add_modifier(Modifier::DIM | Modifier::CROSSED_OUT),
             Look::Thinking => plain.add_modifier(Modifier::DIM | Modifier::ITALIC),
@@ -80,6 +82,23 @@ impl Theme {
             Look::Denial => self.loud(DANGER),
             Look::ToolFailed | Look::Error => self.red(),
         }
+    }
+
+    /// The style of a stretch of a row that has this one.
+    pub(super) fn toned(self, row: Style, look: Look, tone: Tone) -> Style {
+        // What does not count looks alike.
+        if look == Look::Void {
+            return row;
+        }
+        let style = match tone.ground {
+            Ground::Code if look != Look::Code => row.patch(self.code()),
+            _ => row,
+        };
+        let style = match tone.ink {
+            Ink::Mark => style.patch(self.dim()),
+            _ => style,
+        };
+        style.add_modifier(tone.emphasis)
     }
 
     /// The styles of the sign and of the text of a diff's line: sixteen colours are too loud for whole lines.

@@ -26,7 +26,7 @@ fn one_place_writes_cells_and_nothing_reads_a_clock() {
             "set_span",
             "cell_mut",
             "render_widget",
-            "Paragraph",
+            "Paragraph::",
             "Span::",
             "Line::",
         ] {

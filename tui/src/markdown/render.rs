@@ -1,0 +1,315 @@
+//! A piece of Markdown as parts of the transcript.
+
+use std::ops::Range;
+
+use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Parser, Tag, TagEnd};
+use ratatui::style::Modifier;
+
+use super::inline::Inline;
+use super::source::start;
+use super::{OPTIONS, Piece, Table};
+use crate::model::{Block, Look, Part};
+use crate::text::{Ink, SafeText, Styled, Tone};
+
+/// Before every row: the first columns are ours.
+const MARGIN: &str = "  ";
+
+/// The most quotes, lists and items whose marks show: what is nested deeper is not moved further.
+const DEEPEST: usize = 16;
+
+/// The parts of a piece, each with its marks in front.
+pub(crate) fn render(piece: &Piece, look: Look) -> Block {
+    let mut parts = Render {
+        look,
+        parts: Vec::new(),
+        around: Vec::new(),
+        inline: None,
+        code: None,
+        table: None,
+        is_cell: false,
+        gap: false,
+        number: piece.number,
+        is_continued: piece.is_continued,
+    };
+    let mut read = 0;
+    for range in blocks(&piece.text) {
+        parts.unread(&piece.text, read..range.start);
+        read = range.end;
+        // Alone, so that no definition of an address that stands beside it makes a link of its words.
+        Parser::new_ext(piece.text.get(range).unwrap_or_default(), OPTIONS)
+            .for_each(|event| parts.take(event));
+        parts.end_paragraph();
+    }
+    parts.unread(&piece.text, read..piece.text.len());
+    Block { parts: parts.parts, gap: piece.is_apart }
+}
+
+/// The blocks of the top level; between them stand empty lines, and definitions of addresses.
+fn blocks(text: &str) -> Vec<Range<usize>> {
+    let mut blocks = Vec::new();
+    let mut depth = 0_usize;
+    for (event, range) in Parser::new_ext(text, OPTIONS).into_offset_iter() {
+        if depth == 0 {
+            blocks.push(start(text, &event, &range)..range.end);
+        }
+        match event {
+            Event::Start(_) => depth += 1,
+            Event::End(_) => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    blocks
+}
+
+struct Render {
+    look: Look,
+    parts: Vec<Part>,
+    /// The quotes and items around the text, from the outside.
+    around: Vec<Around>,
+    inline: Option<Inline>,
+    code: Option<Code>,
+    table: Option<Table>,
+    /// Whether the text is that of a cell.
+    is_cell: bool,
+    /// Whether the next paragraph stands apart from the text above it.
+    gap: bool,
+    /// The number of the first item.
+    number: Option<u64>,
+    is_continued: bool,
+}
+
+/// Code, with the word for its language.
+struct Code {
+    language: String,
+    text: String,
+}
+
+enum Around {
+    Quote,
+    /// A list, with the number of its next item.
+    List(Option<u64>),
+    /// An item: its mark, and whether that has been shown.
+    Item(String, bool),
+}
+
+impl Render {
+    fn take(&mut self, event: Event<'_>) {
+        match event {
+            Event::Start(tag) if self.starts(&tag) => {}
+            Event::End(tag) if self.ends(tag) => {}
+            Event::Text(text) if self.code.is_some() => {
+                if let Some(code) = &mut self.code {
+                    code.text.push_str(&text);
+                }
+            }
+            Event::Rule => {
+                self.apart();
+                self.text("─".repeat(20).as_str(), Tone::of(Ink::Mark));
+                self.gap = true;
+            }
+            event => self.inline.get_or_insert_default().take(&event),
+        }
+    }
+
+    /// Takes the beginning of a block in; says whether it was one.
+    fn starts(&mut self, tag: &Tag<'_>) -> bool {
+        match tag {
+            Tag::Paragraph | Tag::HtmlBlock => self.begin(Modifier::empty()),
+            Tag::Heading { level, .. } => self.begin(match level {
+                HeadingLevel::H1 => Modifier::BOLD | Modifier::UNDERLINED,
+                HeadingLevel::H2 => Modifier::BOLD,
+                _ => Modifier::BOLD | Modifier::ITALIC,
+            }),
+            Tag::BlockQuote(_) => {
+                self.apart();
+                self.mark();
+                self.around.push(Around::Quote);
+            }
+            Tag::CodeBlock(kind) => {
+                self.apart();
+                self.mark();
+                self.begin_code(kind);
+            }
+            Tag::List(first) => {
+                self.end_paragraph();
+                self.mark();
+                self.gap = false;
+                let first = first.map(|first| self.number.take().unwrap_or(first));
+                self.around.push(Around::List(first));
+            }
+            Tag::Item => self.begin_item(),
+            Tag::Table(alignments) => {
+                self.apart();
+                self.mark();
+                let has_header = !self.is_continued;
+                self.table = Some(Table { alignments: alignments.clone(), has_header, ..Table::default() });
+            }
+            Tag::TableRow => {
+                if let Some(table) = &mut self.table {
+                    table.rows.push(Vec::new());
+                }
+            }
+            Tag::TableCell => (self.is_cell, self.inline) = (true, Some(Inline::default())),
+            Tag::TableHead => {}
+            _ => return false,
+        }
+        true
+    }
+
+    /// Takes the end of a block in; says whether it was one.
+    fn ends(&mut self, tag: TagEnd) -> bool {
+        match tag {
+            TagEnd::Paragraph | TagEnd::HtmlBlock | TagEnd::Heading(_) => {
+                self.end_paragraph();
+                self.gap = true;
+            }
+            TagEnd::BlockQuote(_) | TagEnd::List(_) => {
+                self.end_paragraph();
+                self.around.pop();
+                self.gap = true;
+            }
+            TagEnd::CodeBlock => {
+                self.end_code();
+                self.gap = true;
+            }
+            TagEnd::Item => {
+                self.end_paragraph();
+                self.mark();
+                self.around.pop();
+                self.gap = false;
+            }
+            TagEnd::Table => {
+                let table = self.table.take().unwrap_or_default();
+                let prefix = self.prefix();
+                self.parts.push(Part::table(table, self.look).after(prefix));
+                self.gap = true;
+            }
+            TagEnd::TableCell => self.end_cell(),
+            TagEnd::TableRow => {
+                let row = self.table.as_mut().and_then(|table| table.rows.last_mut());
+                if let Some(row) = row {
+                    let last = row.iter().rposition(|cell| !cell.text().is_empty());
+                    row.truncate(last.map_or(0, |last| last + 1));
+                }
+            }
+            TagEnd::TableHead => {}
+            _ => return false,
+        }
+        true
+    }
+
+    /// Text that means nothing where it stands, as the definition of a link's address, shows as it is written.
+    fn unread(&mut self, text: &str, range: Range<usize>) {
+        let text = text.get(range).unwrap_or_default();
+        if !text.trim().is_empty() {
+            self.apart();
+            self.text(text.trim_matches('\n'), Tone::default());
+            self.gap = true;
+        }
+    }
+
+    fn begin(&mut self, emphasis: Modifier) {
+        self.apart();
+        self.inline = Some(Inline::begin(emphasis));
+    }
+
+    fn begin_item(&mut self) {
+        self.end_paragraph();
+        let mark = match self.around.last_mut() {
+            Some(Around::List(Some(number))) => {
+                let mark = format!("{number}. ");
+                *number = number.saturating_add(1);
+                mark
+            }
+            _ => "• ".to_owned(),
+        };
+        self.around.push(Around::Item(mark, false));
+        self.gap = false;
+    }
+
+    /// Ends the text before, and leaves a row empty after it where a block is over.
+    fn apart(&mut self) {
+        self.end_paragraph();
+        if std::mem::take(&mut self.gap) {
+            self.empty_row();
+        }
+    }
+
+    fn end_paragraph(&mut self) {
+        if let Some(inline) = self.inline.take().filter(|inline| !inline.is_empty()) {
+            let prefix = self.prefix();
+            self.parts.push(Part::styled(inline.finish(), self.look).after(prefix));
+        }
+    }
+
+    /// Shows the mark of an item that begins with no text of its own.
+    fn mark(&mut self) {
+        if self.around.iter().take(DEEPEST).any(|around| matches!(around, Around::Item(_, false))) {
+            self.empty_row();
+        }
+    }
+
+    fn empty_row(&mut self) {
+        let prefix = self.prefix();
+        self.parts.push(Part::new(SafeText::prose("\n"), self.look).after(prefix));
+    }
+
+    fn text(&mut self, text: &str, tone: Tone) {
+        let mut styled = Styled::default();
+        styled.push_in(text, tone);
+        let prefix = self.prefix();
+        self.parts.push(Part::styled(styled, self.look).after(prefix));
+    }
+
+    fn begin_code(&mut self, kind: &CodeBlockKind<'_>) {
+        let words = match kind {
+            CodeBlockKind::Fenced(words) => words.trim(),
+            CodeBlockKind::Indented => "",
+        };
+        if !words.is_empty() && !self.is_continued {
+            self.text(&format!("╭ {words}"), Tone::of(Ink::Mark));
+        }
+        let language = words.split([' ', ',', '{']).next().unwrap_or_default().to_owned();
+        self.code = Some(Code { language, text: String::new() });
+    }
+
+    fn end_code(&mut self) {
+        let Some(code) = self.code.take() else { return };
+        if code.text.is_empty() && self.is_continued {
+            return;
+        }
+        let (first, rest) = self.prefix();
+        let part = Part::code(&code.text, &code.language);
+        self.parts.push(part.after(([&first, "│ "].concat(), [&rest, "↪ "].concat())));
+    }
+
+    fn end_cell(&mut self) {
+        self.is_cell = false;
+        let cell = self.inline.take().unwrap_or_default().finish();
+        let Some(table) = &mut self.table else { return };
+        match table.rows.last_mut() {
+            None => table.header.push(cell),
+            Some(row) => row.push(cell),
+        }
+    }
+
+    /// The marks before the first row of a part, and before the others.
+    fn prefix(&mut self) -> (String, String) {
+        let (mut first, mut rest) = (MARGIN.to_owned(), MARGIN.to_owned());
+        for around in self.around.iter_mut().take(DEEPEST) {
+            match around {
+                Around::Quote => {
+                    first.push_str("▏ ");
+                    rest.push_str("▏ ");
+                }
+                Around::Item(mark, is_shown) => {
+                    let spaces = " ".repeat(mark.chars().count());
+                    first.push_str(if std::mem::replace(is_shown, true) { &spaces } else { mark });
+                    rest.push_str(&spaces);
+                }
+                Around::List(_) => {}
+            }
+        }
+        (first, rest)
+    }
+}

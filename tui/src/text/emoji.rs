@@ -1,0 +1,67 @@
+//! Sequences of characters that are one emoji: people, flags, skin tones, keycaps.
+//!
+//! Their joiners and selectors show nothing by themselves, and show as part of a sequence that Unicode knows. Terminals
+//! differ in how wide they draw such a sequence: whoever writes frames has to expect it (see [`is_disputed`]).
+
+use super::hidden::{columns, is_hidden, is_modifier};
+
+const JOINER: char = '\u{200d}';
+const EMOJI: char = '\u{fe0f}';
+const KEYCAP: char = '\u{20e3}';
+
+/// The most emoji that one sequence joins: a family of four.
+const JOINED: usize = 4;
+
+/// The flags that are written in tags: England, Scotland, Wales. Other tags could carry a message that nobody sees.
+const TAGGED: [&str; 3] = [
+    "\u{1f3f4}\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}",
+    "\u{1f3f4}\u{e0067}\u{e0062}\u{e0073}\u{e0063}\u{e0074}\u{e007f}",
+    "\u{1f3f4}\u{e0067}\u{e0062}\u{e0077}\u{e006c}\u{e0073}\u{e007f}",
+];
+
+/// True if the cluster is a sequence that is drawn as one emoji of two columns.
+pub(super) fn is_sequence(cluster: &str) -> bool {
+    is_keycap(cluster) || TAGGED.contains(&cluster) || is_joined(cluster)
+}
+
+/// True if terminals draw this cluster with different numbers of columns.
+pub fn is_disputed(cluster: &str) -> bool {
+    let mut characters = cluster.chars();
+    let first = characters.next();
+    // A regional indicator alone is a letter, and with another one a flag.
+    first.is_some_and(|c| matches!(c, '\u{1f1e6}'..='\u{1f1ff}'))
+        || characters.any(|c| matches!(c, JOINER | EMOJI) || is_modifier(c))
+        || TAGGED.contains(&cluster)
+}
+
+fn is_keycap(cluster: &str) -> bool {
+    let mut characters = cluster.chars();
+    matches!(characters.next(), Some('0'..='9' | '#' | '*'))
+        && characters.next() == Some(EMOJI)
+        && characters.next() == Some(KEYCAP)
+        && characters.next().is_none()
+}
+
+/// Emoji with a selector or a skin tone, and several of them with joiners between.
+fn is_joined(cluster: &str) -> bool {
+    let elements: Vec<&str> = cluster.split(JOINER).collect();
+    let is_sequence = elements.len() > 1 || cluster.chars().nth(1).is_some();
+    is_sequence && elements.len() <= JOINED && elements.iter().all(|element| is_element(element))
+}
+
+/// An emoji, perhaps with one selector or one skin tone.
+fn is_element(element: &str) -> bool {
+    let mut characters = element.chars();
+    let Some(first) = characters.next() else { return false };
+    let next = characters.next();
+    let base = is_pictograph(first) && columns(first) > 0 && !is_hidden(first) && !is_modifier(first);
+    base && next.is_none_or(|c| c == EMOJI || is_modifier(c)) && characters.next().is_none()
+}
+
+/// The blocks of Unicode in which pictographs are, closely: what joins in a cluster has been judged by its tables already.
+const fn is_pictograph(c: char) -> bool {
+    matches!(c,
+        '\u{a9}' | '\u{ae}' | '\u{203c}' | '\u{2049}' | '\u{2122}' | '\u{2139}' | '\u{2190}'..='\u{21ff}'
+        | '\u{2300}'..='\u{23ff}' | '\u{24c2}' | '\u{25a0}'..='\u{27bf}' | '\u{2934}'..='\u{2935}' | '\u{2b00}'..='\u{2bff}'
+        | '\u{3030}' | '\u{303d}' | '\u{3297}' | '\u{3299}' | '\u{1f000}'..='\u{1faff}')
+}
