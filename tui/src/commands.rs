@@ -72,6 +72,7 @@ pub enum Command {
     Revoke,
     Image,
     Compact,
+    Diff,
     Plan,
     EditPlan,
     Agents,
@@ -170,6 +171,7 @@ pub const TABLE: &[Row] = &[
     typed(Command::Revoke, "revoke", "revoke N", "take back a grant of this session"),
     typed(Command::Image, "image", "image PATH", "attach a picture; without PATH: detach it"),
     typed(Command::Compact, "compact", "compact", "replace the conversation by a summary"),
+    typed(Command::Diff, "diff", "diff files|steps", "show the changes of the session; alone: by file"),
     typed(Command::Plan, "plan", "plan TEXT", "make a plan; without TEXT: show the plan"),
     Row {
         command: Command::EditPlan,

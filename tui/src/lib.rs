@@ -22,6 +22,7 @@
 
 mod card;
 pub mod commands;
+mod diff;
 pub mod keymap;
 mod markdown;
 mod message;

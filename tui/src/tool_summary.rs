@@ -50,6 +50,11 @@ impl ToolSummary {
         if self.verb == RUN && self.object.contains('\n') { self.verb.clone() } else { self.text() }
     }
 
+    /// The same with another size of the change.
+    pub(crate) fn head_with(&self, stat: &str) -> String {
+        Self { stat: stat.to_owned(), ..self.clone() }.head()
+    }
+
     pub(crate) fn object(&self) -> &str {
         &self.object
     }

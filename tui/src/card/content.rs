@@ -10,6 +10,7 @@ use ipc::rights::{Grant, Network, Reach};
 use ipc::tool::Access;
 
 use super::plan;
+use crate::diff::Diff;
 use crate::model::{Block, Look, Part};
 use crate::text::SafeText;
 
@@ -155,30 +156,20 @@ fn file(path: &WirePath, change: &FileChange, project: &WirePath, is_named: bool
     let heading = |words, path: &WirePath| {
         Part::new(SafeText::labelled(words, in_project(path, project)), Look::Heading)
     };
-    let (words, text, to) = match change {
-        FileChange::Add { content } => ("create ", signed('+', content), None),
-        FileChange::Delete { content } => ("delete ", signed('-', content), None),
-        FileChange::Update { unified_diff, move_path } => ("edit ", unified_diff.clone(), move_path.as_ref()),
+    let (words, diff, to) = match change {
+        FileChange::Add { content } => ("create ", Diff::added(content), None),
+        FileChange::Delete { content } => ("delete ", Diff::removed(content), None),
+        FileChange::Update { unified_diff, move_path } => {
+            ("edit ", Diff::read(unified_diff), move_path.as_ref())
+        }
     };
     let mut parts = Vec::new();
     if !is_named || to.is_some() {
         parts.push(heading(words, path));
     }
     parts.extend(to.map(|to| heading("and move it to ", to)));
-    parts.push(Part::new(SafeText::exact(&text), Look::Diff));
+    parts.push(Part::diff(diff));
     parts
-}
-
-/// Each line with its sign, as in a diff.
-pub(crate) fn signed(sign: char, content: &str) -> String {
-    let mut text: String =
-        content.split_inclusive('\n').flat_map(|line| [sign.to_string(), line.to_owned()]).collect();
-    if content.is_empty() {
-        text.push_str("(empty)\n");
-    } else if !content.ends_with('\n') {
-        text.push_str("\n\\ no line end at the end of the file\n");
-    }
-    text
 }
 
 fn of_command(params: &ExecCommandApprovalParams, project: &WirePath) -> Vec<Part> {

@@ -16,7 +16,7 @@ use ipc::id::{AgentId, ApprovalId};
 use ipc::path::WirePath;
 
 pub(crate) use comments::Comments;
-pub(crate) use content::signed;
+pub(crate) use content::in_project;
 use guard::Guard;
 pub(crate) use scope::Menu;
 pub(crate) use sheet::Sheet;

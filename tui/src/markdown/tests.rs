@@ -151,13 +151,13 @@ fn code_keeps_its_lines() {
 
 #[test]
 fn a_long_list_and_long_code_are_cut_where_nobody_sees_it() {
-    let list: String = (0..2000).map(|n| format!("1. item {n}\n")).collect();
+    let list: String = (0..2000).map(|n| ["1. item ", &n.to_string(), "\n"].concat()).collect();
     let shown = at_once(&list, 40);
     assert!(
         shown.starts_with("\n  1. item 0\n  2. item 1\n") && shown.ends_with("\n  2000. item 1999\n"),
         "{shown}"
     );
-    let code: String = (0..2000).map(|n| format!("line {n}\n")).collect();
+    let code: String = (0..2000).map(|n| ["line ", &n.to_string(), "\n"].concat()).collect();
     let shown = at_once(&format!("```\n{code}```\nafter\n"), 40);
     let lines = shown.lines().filter(|line| line.starts_with("  │ line ")).count();
     assert!(
@@ -165,7 +165,7 @@ fn a_long_list_and_long_code_are_cut_where_nobody_sees_it() {
         "{lines} {}",
         &shown[shown.len() - 60..]
     );
-    let table: String = (0..1000).map(|n| format!("| {n} | x |\n")).collect();
+    let table: String = (0..1000).map(|n| ["| ", &n.to_string(), " | x |\n"].concat()).collect();
     let shown = at_once(&format!("|a|b|\n|-|-|\n{table}"), 40);
     assert!(shown.lines().filter(|line| line.contains(" │ ")).count() == 1001, "{shown}");
 }

@@ -1,14 +1,15 @@
 //! Tool calls, as they are shown.
 
-use ipc::event::ToolCallStatus;
+use ipc::event::{FileDiff, ToolCallStatus};
+use ipc::path::WirePath;
 use serde_json::Value;
-use similar::TextDiff;
 
 use super::block::Block;
+use super::changes::of_call;
 use super::look::Look;
 use super::part::{Fold, Part};
-use crate::card::signed;
-use crate::text::SafeText;
+use crate::diff::Diff;
+use crate::text::{Output, SafeText};
 use crate::tool_summary::{ToolSummary, edits, text};
 
 /// The rows of a diff or a new file that show while it is folded.
@@ -20,9 +21,6 @@ const OUTPUT: usize = 8;
 /// The most bytes of a command's output that are kept while it runs.
 const KEPT: usize = 256 << 10;
 
-/// The line between two hunks.
-const HUNK: &str = "⋮\n";
-
 /// A call that has not ended.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
@@ -30,8 +28,20 @@ pub(crate) struct Call {
     pub block: usize,
     name: String,
     summary: ToolSummary,
+    /// The change that the model asked for.
+    wanted: Vec<FileDiff>,
     /// True if its approval was denied: a line tells a person why, and its result tells the model the same.
     pub refused: bool,
+}
+
+/// How a call ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ending<'a> {
+    pub status: ToolCallStatus,
+    pub content: &'a str,
+    pub duration_ms: u64,
+    /// The changes that it made, where they are known.
+    pub diffs: &'a [FileDiff],
 }
 
 impl Call {
@@ -39,11 +49,12 @@ impl Call {
     pub(crate) fn started(name: &str, input: &str) -> (Self, Block) {
         let summary = ToolSummary::new(name, input);
         let input: Value = serde_json::from_str(input).unwrap_or(Value::Null);
-        let call = Self { block: 0, name: name.to_owned(), summary, refused: false };
+        let call =
+            Self { block: 0, name: name.to_owned(), summary, wanted: wanted(name, &input), refused: false };
         let mut parts = vec![Part::new(call.head('→', ""), Look::Tool)];
         parts.extend(detail(name, &input));
         // What it prints goes to the last part.
-        parts.push(Part::new(SafeText::exact(""), Look::Output).folded(Fold::Tail(OUTPUT)));
+        parts.push(Part::output(Output::default()).folded(Fold::Tail(OUTPUT)));
         (call, Block::of(parts))
     }
 
@@ -79,31 +90,49 @@ impl Call {
         rest.unwrap_or(content)
     }
 
-    /// Shows how it ended, and its result; the cards of its denials are shown already.
-    pub(crate) fn finished(
-        &self,
-        block: &mut Block,
-        status: ToolCallStatus,
-        content: &str,
-        duration_ms: u64,
-    ) {
-        let done = status == ToolCallStatus::Completed;
-        let ending = match status {
-            ToolCallStatus::Completed => format!(" · {duration_ms} ms"),
-            _ => format!(" · {status} after {duration_ms} ms"),
+    /// Shows how it ended, its change and its result; the cards of its denials are shown already.
+    pub(crate) fn finished(&self, block: &mut Block, ending: &Ending<'_>) {
+        let done = ending.status == ToolCallStatus::Completed;
+        let words = match ending.status {
+            ToolCallStatus::Completed => format!(" · {} ms", ending.duration_ms),
+            status => format!(" · {status} after {} ms", ending.duration_ms),
         };
+        let change = self.change(ending.diffs);
+        let counts = change.as_ref().filter(|_| done && self.are_whole(ending.diffs)).map(Diff::counts);
         if let Some(head) = block.parts.first_mut() {
             let (mark, look) = if done { ('✓', Look::Tool) } else { ('✗', Look::ToolFailed) };
-            head.replace(self.head(mark, &ending), look);
+            let head_words = match counts {
+                Some(counts) => self.summary.head_with(&counts.to_string()),
+                None => self.summary.head(),
+            };
+            head.replace(SafeText::line(&format!("{mark} {head_words}{words}")), look);
         }
-        // A change was shown as a diff, and what was read is the model's to read; failures and commands are for people.
-        let content = if self.refused || done && self.changes_files() { "" } else { content };
+        // A change is shown as a diff, and what was read is the model's to read; failures and commands are for people.
+        let content = if self.refused || done && self.changes_files() { "" } else { ending.content };
         // A sub-agent's end has a line of its own, and its transcript a view.
         let is_told = self.name == "spawn_agent" || done && self.name != "shell_exec";
         let fold = if is_told { Fold::Head(0) } else { Fold::Tail(OUTPUT) };
         if let Some(output) = block.parts.last_mut() {
-            *output = Part::new(SafeText::exact(content), Look::Output).folded(fold);
+            *output = Part::output(Output::new(content)).folded(fold);
         }
+        if let Some(change) = change.filter(|change| !change.is_empty()) {
+            block.parts.insert(1, Part::diff(change).folded(Fold::Head(CHANGE)));
+        }
+    }
+
+    /// The change that it made; where nobody tells, the one that it was asked for. It shows once the call is over: while it
+    /// waits for an approval, the request shows it.
+    fn change(&self, made: &[FileDiff]) -> Option<Diff> {
+        let files = if made.is_empty() { self.wanted.as_slice() } else { made };
+        (!files.is_empty()).then(|| of_call(files, self.are_whole(files)))
+    }
+
+    /// True if the texts of these changes are whole files, and not the strings that the model had replaced.
+    pub(crate) fn are_whole(&self, files: &[FileDiff]) -> bool {
+        let texts = |files: &[FileDiff]| -> Vec<_> {
+            files.iter().map(|file| (file.old_text.clone(), file.new_text.clone())).collect()
+        };
+        !files.is_empty() && (self.name == "write_file" || texts(files) != texts(&self.wanted))
     }
 
     fn changes_files(&self) -> bool {
@@ -123,19 +152,19 @@ fn detail(name: &str, input: &Value) -> Option<Part> {
             let command = text(input, "command").filter(|command| command.trim_end().contains('\n'))?;
             Some(folded(command, Look::Command))
         }
-        "write_file" => Some(folded(&signed('+', text(input, "content")?), Look::Diff)),
-        "edit_file" => {
-            let diff: String = edits(input).iter().map(|(old, new)| difference(old, new)).collect();
-            let diff = diff.strip_prefix(HUNK).unwrap_or(&diff);
-            (!diff.is_empty()).then(|| folded(diff, Look::Diff))
-        }
         _ => None,
     }
 }
 
-fn difference(old: &str, new: &str) -> String {
-    let diff = TextDiff::from_lines(old, new);
-    let diff = diff.unified_diff().context_radius(3).missing_newline_hint(false).to_string();
-    // The numbers of a hunk's header count in the strings of the edit: where these are in the file is unknown here.
-    diff.split_inclusive('\n').map(|line| if line.starts_with("@@") { HUNK } else { line }).collect()
+/// The change that a call asks for: a new content, or strings and what takes their place.
+fn wanted(name: &str, input: &Value) -> Vec<FileDiff> {
+    let path = WirePath::from(text(input, "path").unwrap_or_default());
+    let file = |old_text, new_text| FileDiff { path: path.clone(), old_text, new_text };
+    match name {
+        "write_file" => {
+            text(input, "content").map(|content| file(None, content.to_owned())).into_iter().collect()
+        }
+        "edit_file" => edits(input).into_iter().map(|(old, new)| file(Some(old), new)).collect(),
+        _ => Vec::new(),
+    }
 }

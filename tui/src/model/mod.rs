@@ -4,6 +4,7 @@ pub(crate) mod access;
 mod agents;
 mod block;
 mod calls;
+mod changes;
 mod editor;
 mod history;
 mod lines;
@@ -25,7 +26,8 @@ use ipc::image::Image;
 
 pub(crate) use agents::{AgentView, Agents};
 pub(crate) use block::{Block, BlockRow};
-pub(crate) use calls::Call;
+pub(crate) use calls::{Call, Ending};
+pub(crate) use changes::Changes;
 pub(crate) use editor::{Editor, Motion};
 pub(crate) use history::History;
 pub(crate) use lines::Lines;
@@ -63,6 +65,7 @@ pub struct Model {
     pub(crate) attached: Vec<Image>,
     pub(crate) agents: Agents,
     pub(crate) plans: Plans,
+    pub(crate) changes: Changes,
     /// The plan, as its view shows it.
     pub(crate) plan_sheet: Sheet,
     /// Whether the session is over.
@@ -116,6 +119,7 @@ impl Model {
             attached: Vec::new(),
             agents: Agents::new(Session::new(&start)),
             plans: Plans::default(),
+            changes: Changes::default(),
             plan_sheet: Sheet::default(),
             over: false,
             cards: VecDeque::new(),

@@ -4,8 +4,9 @@ use std::cell::{Ref, RefCell};
 
 use super::lines::Lines;
 use super::look::Look;
+use crate::diff::Diff;
 use crate::markdown::Table;
-use crate::text::{Clusters, Columns, Row, SafeStr, SafeText, Styled, Tone, wrap};
+use crate::text::{Clusters, Columns, Output, Row, SafeStr, SafeText, Styled, Tone, wrap};
 
 /// The most columns of a line of prose.
 const MEASURE: usize = 100;
@@ -46,6 +47,8 @@ pub(crate) struct Part {
 enum Body {
     Text(Styled),
     Code(Styled, String),
+    Output(Output),
+    Diff(Box<Diff>),
     Table(Box<Table>),
 }
 
@@ -97,6 +100,14 @@ impl Part {
         Self::of(Body::Code(SafeText::prose(untrusted).into(), language.to_owned()), Look::Code)
     }
 
+    pub(crate) fn diff(diff: Diff) -> Self {
+        Self::of(Body::Diff(Box::new(diff)), Look::Diff)
+    }
+
+    pub(crate) fn output(output: Output) -> Self {
+        Self::of(Body::Output(output), Look::Output)
+    }
+
     fn of(body: Body, look: Look) -> Self {
         Self { body, look, fold: Fold::Never, marks: None, laid: RefCell::default() }
     }
@@ -118,7 +129,8 @@ impl Part {
     pub(crate) fn text(&self) -> &SafeText {
         match &self.body {
             Body::Text(text) | Body::Code(text, _) => text.text(),
-            Body::Table(_) => panic!("the text depends on the width"),
+            Body::Output(output) => output.styled().text(),
+            Body::Table(_) | Body::Diff(_) => panic!("the text depends on the width"),
         }
     }
 
@@ -142,8 +154,10 @@ impl Part {
 
     /// Goes on with what comes next: only the last row is laid again.
     pub(crate) fn push(&mut self, untrusted: &str) {
-        if let Body::Text(text) | Body::Code(text, _) = &mut self.body {
-            text.push_in(untrusted, Tone::default());
+        match &mut self.body {
+            Body::Text(text) | Body::Code(text, _) => text.push_in(untrusted, Tone::default()),
+            Body::Output(output) => output.push(untrusted),
+            Body::Table(_) | Body::Diff(_) => {}
         }
     }
 
@@ -174,10 +188,10 @@ impl Part {
 
     /// Bounds what is kept of a text that is shown by its end.
     pub(crate) fn keep_last(&mut self, most: usize) {
-        if let Body::Text(text) = &mut self.body
-            && text.text().len() > most
+        if let Body::Output(output) = &mut self.body
+            && output.styled().text().len() > most
         {
-            text.keep_last(most / 2);
+            output.keep_last(most / 2);
             *self.laid.get_mut() = Laid::default();
         }
     }
@@ -198,7 +212,8 @@ impl Part {
         self.lay(width);
         match &self.body {
             Body::Text(text) | Body::Code(text, _) => look(text),
-            Body::Table(_) => look(&self.laid.borrow().text),
+            Body::Output(output) => look(output.styled()),
+            Body::Table(_) | Body::Diff(_) => look(&self.laid.borrow().text),
         }
     }
 
@@ -232,10 +247,12 @@ impl Part {
     }
 
     fn lay(&self, width: u16) {
-        let len = match &self.body {
-            Body::Text(text) | Body::Code(text, _) => text.text().len(),
-            Body::Table(_) => 0,
+        let text = match &self.body {
+            Body::Text(text) | Body::Code(text, _) => Some(text),
+            Body::Output(output) => Some(output.styled()),
+            Body::Table(_) | Body::Diff(_) => None,
         };
+        let len = text.map_or(0, |text| text.text().len());
         let is_laid = |laid: &Laid| laid.width == width && laid.len == Some(len);
         if is_laid(&self.laid.borrow()) {
             return;
@@ -245,16 +262,21 @@ impl Part {
             *laid = Laid { width, ..Laid::default() };
         }
         laid.len = Some(len);
-        match &self.body {
-            Body::Text(text) | Body::Code(text, _) => {
+        match (&self.body, text) {
+            (Body::Table(table), _) => {
+                let Lines { text, rows, .. } = table.lay(self.left(width, false));
+                (laid.text, laid.rows) = (text, rows);
+            }
+            (Body::Diff(diff), _) => {
+                let Lines { text, rows, .. } = diff.lay(self.left(width, false), usize::from(width));
+                (laid.text, laid.rows) = (text, rows);
+            }
+            (_, Some(text)) => {
                 let from = laid.rows.pop().map_or(0, |row| row.start);
                 let columns = Columns { first: self.left(width, true), rest: self.left(width, false) };
                 wrap(text.text().as_str(), from, columns, self.look.wrap(), &mut laid.rows);
             }
-            Body::Table(table) => {
-                let Lines { text, rows, .. } = table.lay(self.left(width, false));
-                (laid.text, laid.rows) = (text, rows);
-            }
+            (_, None) => {}
         }
     }
 
@@ -302,7 +324,7 @@ mod tests {
 
     #[test]
     fn what_is_shown_by_its_end_is_bounded() {
-        let mut part = Part::new(SafeText::default(), Look::Output);
+        let mut part = Part::output(Output::default());
         for n in 0..1000 {
             part.push(&format!("line {n}\n"));
             drop(part.rows(40));

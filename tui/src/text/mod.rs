@@ -3,6 +3,7 @@
 mod clusters;
 mod emoji;
 mod hidden;
+mod output;
 mod safe;
 mod styled;
 mod tone;
@@ -10,6 +11,7 @@ mod wrap;
 
 pub use clusters::{Cluster, Clusters};
 pub use emoji::is_disputed;
+pub use output::Output;
 pub use safe::{SafeStr, SafeText};
 pub use styled::{Span, Styled};
 pub use tone::{Ground, Hue, Ink, Tone};

@@ -52,6 +52,10 @@ pub enum Ground {
     Added,
     /// A line that is removed.
     Removed,
+    /// The sign of a line that is added.
+    AddedSign,
+    /// The sign of a line that is removed.
+    RemovedSign,
     /// Words of a line that are added.
     AddedWords,
     /// Words of a line that are removed.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ipc::approval::{ReviewDecision, ServerRequest, SessionGrant};
 use ipc::event::{
     Account, ApprovalAnswered, AssistantMessage, CompactionStarted, DecidedBy, EventKind, NoticeCode,
-    RestoredPlace, RunResult, SessionEvent, SessionStarted, SubAgentSpawned, WorkerStarted,
+    RestoredPlace, RunResult, SessionEvent, SessionStarted, SubAgentSpawned, ToolCallStatus, WorkerStarted,
 };
 use ipc::frontend::{UiEvent, UiEventKind};
 use ipc::id::{AgentId, CallId, Generation, GrantId};
@@ -14,7 +14,7 @@ use ipc::image::Image;
 use super::{denial, plan, reply, turns};
 use crate::card::{Asked, Card};
 use crate::message::Action;
-use crate::model::{AgentView, Block, Call, Doing, Fold, Look, Model, Part, Pending, Reply, access};
+use crate::model::{AgentView, Block, Call, Doing, Ending, Fold, Look, Model, Part, Pending, Reply, access};
 use crate::moment::Moment;
 use crate::text::SafeText;
 
@@ -103,12 +103,29 @@ fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> 
         EventKind::AssistantMessage(message) => assistant_message(view, message),
         EventKind::ModelFailed { message, retry_in_ms, .. } => model_failed(view, now, &message, retry_in_ms),
         EventKind::ToolCallStarted { call, name, input, .. } => call_started(view, call, &name, input.get()),
-        EventKind::ToolCallFinished { call, status, content, explanation_bytes, duration_ms, .. } => {
-            if let Some(call) = view.calls.remove(&call)
+        EventKind::ToolCallFinished {
+            call: id,
+            status,
+            content,
+            explanation_bytes,
+            duration_ms,
+            diffs,
+            diffs_left_out,
+            ..
+        } => {
+            if let Some(call) = view.calls.remove(&id)
                 && let Some(block) = view.transcript.block_mut(call.block)
             {
                 let content = Call::without_explanation(&content, explanation_bytes);
-                call.finished(block, status, content, duration_ms);
+                call.finished(block, &Ending { status, content, duration_ms, diffs: &diffs });
+                let are_whole = call.are_whole(&diffs);
+                match status {
+                    ToolCallStatus::Completed if diffs_left_out => model.changes.left_out(),
+                    ToolCallStatus::Completed if !diffs.is_empty() => {
+                        model.changes.made(&format!("{id} of agent {}", event.agent), diffs, are_whole);
+                    }
+                    _ => {}
+                }
             }
         }
         EventKind::Denied { call: Some(call), denial, .. } => denial::show(view, &event.agent, call, &denial),

@@ -10,7 +10,7 @@ use ipc::rights::{Network, RightsChange};
 use super::{help, keys, plan, tell, tree};
 use crate::commands::{Command, Row, TABLE};
 use crate::message::Action;
-use crate::model::{Block, Look, Model, Part, Pending, access};
+use crate::model::{Areas, Block, Look, Model, Part, Pending, access};
 use crate::text::SafeText;
 
 /// Carries out a typed command, or explains the mistake in it. `sign` stood before it.
@@ -64,6 +64,8 @@ fn perform(model: &mut Model, command: Command, argument: Option<&str>, actions:
         },
         (Command::Image, Some(path)) => actions.push(Action::Attach(PathBuf::from(path))),
         (Command::Image, None) => detach(model),
+        (Command::Diff, None | Some("files")) => diff(model, false),
+        (Command::Diff, Some("steps")) => diff(model, true),
         (Command::Plan, text) => plan::command(model, text, actions),
         (Command::EditPlan, None) => plan::edit(model, actions),
         (Command::Agents, None) => tree::open(model),
@@ -76,6 +78,17 @@ fn perform(model: &mut Model, command: Command, argument: Option<&str>, actions:
         _ => return false,
     }
     true
+}
+
+/// Shows the changes of the session, from the first one on.
+fn diff(model: &mut Model, by_step: bool) {
+    let blocks = model.changes.shown(by_step, &model.start.project);
+    let area = Areas::now(model).transcript;
+    let transcript = &mut model.agents.shown_mut().transcript;
+    let first = blocks.into_iter().map(|block| transcript.push(block)).min();
+    if let Some(first) = first {
+        transcript.show_from(first, (area.width, area.height));
+    }
 }
 
 /// Takes back what is attached.

@@ -23,10 +23,12 @@ pub(super) fn draw(
             let Some(part) = block.parts.get(part) else { return };
             let x = pane.put(0, y, part.mark(row), marks);
             let width = pane.width();
-            part.with_text(width, |text| match part.look() {
-                Look::Diff => diff(pane, (x, y), (text.text(), row), theme),
-                look if look.has_code_spans() => with_code(pane, (x, y), (text.text(), row), theme),
-                look => toned(pane, (x, y), (text, row), (look, theme)),
+            part.with_text(width, |text| {
+                if part.look().has_code_spans() {
+                    with_code(pane, (x, y), (text.text(), row), theme);
+                } else {
+                    toned(pane, (x, y), (text, row), (part.look(), theme));
+                }
             });
         }
         BlockRow::Folded { part, count } => {
@@ -49,18 +51,6 @@ fn toned(pane: &mut Pane<'_>, (x, y): (u16, u16), (text, row): (&Styled, Row), (
     }
 }
 
-/// A row of a diff: the first one of a line begins with the line's sign.
-fn diff(pane: &mut Pane<'_>, (x, y): (u16, u16), (text, row): (&SafeText, Row), theme: Theme) {
-    let (sign_style, style) = theme.diff(line_of(text, row.start));
-    let whole = text.slice(row.start..row.end);
-    // A mark that joins the sign is drawn with it.
-    let sign = Clusters::new(whole.as_str(), 0).next().filter(|_| row.first);
-    let after_sign = row.start + sign.map_or(0, |sign| sign.text.len());
-    let x = pane.put(x, y, text.slice(row.start..after_sign), sign_style);
-    let x = pane.put(x, y, text.slice(after_sign..row.end), style);
-    pane.fill(x, y, style);
-}
-
 /// A row of a plan's text: code between backticks has a look of its own, over the rows of a line.
 fn with_code(pane: &mut Pane<'_>, (x, y): (u16, u16), (text, row): (&SafeText, Row), theme: Theme) {
     let line = text.as_str().get(..row.start).and_then(|before| before.rfind('\n')).map_or(0, |end| end + 1);
@@ -77,13 +67,6 @@ fn with_code(pane: &mut Pane<'_>, (x, y): (u16, u16), (text, row): (&SafeText, R
         }
     }
     pane.put(x, y, text.slice(from..row.end), style(is_code));
-}
-
-/// The beginning of the line that a row belongs to.
-fn line_of(text: &SafeText, row: usize) -> &str {
-    let all = text.as_str();
-    let start = all.get(..row).and_then(|before| before.rfind('\n')).map_or(0, |end| end + 1);
-    all.get(start..).unwrap_or_default()
 }
 
 fn folded(part: &Part, count: usize, keymap: &Keymap) -> String {

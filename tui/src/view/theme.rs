@@ -7,7 +7,7 @@ use ratatui::style::{Color, Modifier, Style};
 
 use crate::model::{Look, Mode};
 use crate::start::Colour;
-use crate::text::{Ground, Ink, Tone};
+use crate::text::{Ground, Hue, Ink, Tone};
 
 /// Chooses a style for each kind of text.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +33,64 @@ impl Pair {
     }
 }
 
+/// The colours of the user's own palette, in the order of their numbers.
+const SIXTEEN: [Color; 16] = [
+    Color::Black,
+    Color::Red,
+    Color::Green,
+    Color::Yellow,
+    Color::Blue,
+    Color::Magenta,
+    Color::Cyan,
+    Color::Gray,
+    Color::DarkGray,
+    Color::LightRed,
+    Color::LightGreen,
+    Color::LightYellow,
+    Color::LightBlue,
+    Color::LightMagenta,
+    Color::LightCyan,
+    Color::White,
+];
+
+/// Red, green and blue of a colour that is no palette's.
+fn exact(colour: Color) -> Option<[u8; 3]> {
+    const LEVELS: [u8; 6] = [0, 95, 135, 175, 215, 255];
+    match colour {
+        Color::Rgb(red, green, blue) => Some([red, green, blue]),
+        Color::Indexed(number @ 232..) => Some([8 + (number - 232) * 10; 3]),
+        Color::Indexed(number @ 16..) => {
+            let level = |n: u8| LEVELS.get(usize::from(n % 6)).copied().unwrap_or_default();
+            let number = number - 16;
+            Some([level(number / 36), level(number / 6), level(number)])
+        }
+        _ => None,
+    }
+}
+
+/// True of what cannot be seen on a black or on a white terminal.
+fn is_extreme(colour: Color) -> bool {
+    exact(colour).is_some_and(|of| of.iter().all(|part| *part < 64) || of.iter().all(|part| *part > 192))
+}
+
+/// True if text of the one colour can hardly be seen on the other.
+fn are_alike(one: Color, other: Color) -> bool {
+    let (Some(one), Some(other)) = (exact(one), exact(other)) else { return false };
+    one.iter().zip(&other).map(|(one, other)| u32::from(one.abs_diff(*other))).sum::<u32>() < 150
+}
+
+/// Black or white, as it can be read better on a colour.
+const fn on(background: Color) -> Color {
+    match background {
+        Color::Black | Color::Blue | Color::Red | Color::Magenta | Color::DarkGray => Color::White,
+        Color::Indexed(16..=33 | 52..=69 | 88..=105 | 232..=243) => Color::White,
+        Color::Rgb(red, green, blue) if (red as u32) * 3 + (green as u32) * 6 + (blue as u32) < 1280 => {
+            Color::White
+        }
+        _ => Color::Black,
+    }
+}
+
 const BLACK: Color = Color::Rgb(0, 0, 0);
 const WHITE: Color = Color::Rgb(255, 255, 255);
 
@@ -44,6 +102,10 @@ const ADDED: Pair =
     Pair { exact: (WHITE, Color::Rgb(0x14, 0x53, 0x2d)), sixteen: (Color::Black, Color::Green) };
 const REMOVED: Pair =
     Pair { exact: (WHITE, Color::Rgb(0x7f, 0x1d, 0x1d)), sixteen: (Color::White, Color::Red) };
+const ADDED_WORDS: Pair =
+    Pair { exact: (WHITE, Color::Rgb(0x15, 0x80, 0x3d)), sixteen: (Color::Black, Color::Green) };
+const REMOVED_WORDS: Pair =
+    Pair { exact: (WHITE, Color::Rgb(0xb9, 0x1c, 0x1c)), sixteen: (Color::White, Color::Red) };
 const NORMAL: Pair =
     Pair { exact: (WHITE, Color::Rgb(0x1d, 0x4e, 0xd8)), sixteen: (Color::White, Color::Blue) };
 const INSERT: Pair =
@@ -90,28 +152,62 @@ impl Theme {
         if look == Look::Void {
             return row;
         }
-        let style = match tone.ground {
-            Ground::Code if look != Look::Code => row.patch(self.code()),
-            _ => row,
-        };
+        let style = self.on(row, look, tone.ground);
         let style = match tone.ink {
             Ink::Mark => style.patch(self.dim()),
+            Ink::Chosen { text, background } => self.chosen(style, text, background),
             _ => style,
         };
         style.add_modifier(tone.emphasis)
     }
 
-    /// The styles of the sign and of the text of a diff's line: sixteen colours are too loud for whole lines.
-    pub(super) fn diff(self, line: &str) -> (Style, Style) {
-        let pair = match line.as_bytes().first() {
-            Some(b'+') => ADDED,
-            Some(b'-') => REMOVED,
-            _ => return (Style::new(), Style::new()),
+    /// Colours that a program chose, as far as they can be read: none is text on itself, and white or black alone is the
+    /// terminal's own.
+    fn chosen(self, row: Style, text: Option<Hue>, background: Option<Hue>) -> Style {
+        let [text, background] = [text, background].map(|hue| hue.and_then(|hue| self.colour(hue)));
+        let own = [Color::Black, Color::White, Color::Gray].map(Some);
+        let style = match (text, background) {
+            (None, None) => return row,
+            (text, background) if text == background => return row,
+            (text, None) if own.contains(&text) || text.is_some_and(is_extreme) => return row,
+            (Some(text), Some(background)) if are_alike(text, background) => return row,
+            (Some(text), None) => Style::new().fg(text),
+            (Some(text), Some(background)) => Style::new().fg(text).bg(background),
+            // Which colour the text has is not known: only one that goes with the background is.
+            (None, Some(background)) => Style::new().fg(on(background)).bg(background),
+        };
+        row.remove_modifier(Modifier::DIM).patch(style)
+    }
+
+    fn colour(self, hue: Hue) -> Option<Color> {
+        match (self.colour, hue) {
+            (Colour::None, _) => None,
+            (_, Hue::Numbered(number @ 0..16)) => SIXTEEN.get(usize::from(number)).copied(),
+            (Colour::Sixteen, _) => None,
+            (Colour::Exact, Hue::Numbered(number)) => Some(Color::Indexed(number)),
+            (Colour::Exact, Hue::Exact(red, green, blue)) => Some(Color::Rgb(red, green, blue)),
+        }
+    }
+
+    /// The style of what stands on an area: sixteen colours are too loud for whole lines.
+    fn on(self, row: Style, look: Look, ground: Ground) -> Style {
+        let (sign, line, words) = match ground {
+            Ground::None => return row,
+            Ground::Code if look == Look::Code => return row,
+            Ground::Code => return row.patch(self.code()),
+            Ground::Added => (ADDED, true, false),
+            Ground::Removed => (REMOVED, true, false),
+            Ground::AddedSign => (ADDED, false, false),
+            Ground::RemovedSign => (REMOVED, false, false),
+            Ground::AddedWords => (ADDED_WORDS, false, true),
+            Ground::RemovedWords => (REMOVED_WORDS, false, true),
         };
         match self.colour {
-            Colour::None => (self.strong(), Style::new()),
-            Colour::Sixteen => (pair.sixteen(), Style::new()),
-            Colour::Exact => (pair.exact(), pair.exact()),
+            Colour::None if words => self.strong().add_modifier(Modifier::UNDERLINED),
+            Colour::None | Colour::Sixteen if line => row,
+            Colour::None => self.strong(),
+            Colour::Sixteen => sign.sixteen(),
+            Colour::Exact => sign.exact(),
         }
     }
 

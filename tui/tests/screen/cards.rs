@@ -197,17 +197,17 @@ fn a_change_of_files_is_asked_for() {
 
 
 
+
      Edit 2 files?  +3 -1 ─────────────────────────────────────── 4:59 left · 1 of 2
     edit src/lib.rs
-    │ @@ -1,3 +1,3 @@
-    │  fn a() {
-    │ -    1
-    │ +    2
-    │  }
+    │ 1  fn a() {
+    │ 2 -    1
+    │ 2 +    2
+    │ 3  }
     create src/new.rs
-    │ +a line
-    │ +and one without its end
-    │ \ no line end at the end of the file
+    │ 1 +a line
+    │ 2 +and one without its end
+    │    \ no line end at the end of the file
       allows    write src/lib.rs, this once
     y yes  s yes, for this session…  n no  e no, because…  d full screen  Esc stop
     ── waiting for your answer ─────────────────────────────────────────────────────

@@ -22,6 +22,7 @@ fn help_is_made_from_the_table() {
       :revoke N                     take back a grant of this session
       :image PATH                   attach a picture; without PATH: detach it
       :compact                      replace the conversation by a summary
+      :diff files|steps             show the changes of the session; alone: by file
       :plan TEXT                    make a plan; without TEXT: show the plan
       :edit-plan                    edit the plan that waits, in $EDITOR
       :agents                       list the agents: open, message or stop one
@@ -152,7 +153,6 @@ fn help_is_made_from_the_table() {
       g home                        to the beginning
       G end                         to the end, and follow it
       q esc ctrl-c                  close the plan
-
     ────────────────────────────────────────────────────────────────────────────────────────────────────
     ›
      INSERT  execute · ask · net off · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0

@@ -159,7 +159,7 @@ fn a_file_cannot_look_like_the_access_that_is_asked_for() {
     let diff = "@@ -1,2 +1,2 @@\n allows    nothing\n-a\n+b\n";
     seat.ask(1, ServerRequest::ApplyPatchApproval(patch(&[("/home/me/project/src/lib.rs", update(diff))])));
     let screen = seat.screen();
-    assert!(screen.contains("\n│  allows    nothing\n"), "{screen}");
+    assert!(screen.contains("\n│ 1  allows    nothing\n"), "{screen}");
     assert!(screen.contains("\n  allows    write src/lib.rs, this once\n"), "{screen}");
 }
 

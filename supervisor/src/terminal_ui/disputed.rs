@@ -1,0 +1,62 @@
+//! Rows with characters whose width terminals do not agree on: emoji of several characters, flags.
+//!
+//! A terminal that draws such a character wider than we count leaves a part of it behind the next character, and one that
+//! draws it narrower leaves what stood there before. Nothing that is compared by cells would ever write there again. So a
+//! row that has such a character, or had one, is erased and written as a whole wherever it changes.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use ratatui::buffer::{Buffer, Cell, CellDiffOption, CellWidth};
+use tui::text::is_disputed;
+
+/// The rows with such characters in the last frame.
+#[derive(Default)]
+pub(super) struct Disputed {
+    rows: BTreeMap<usize, Vec<Cell>>,
+}
+
+impl Disputed {
+    /// Nothing that stands on the window is known.
+    pub(super) fn forget(&mut self) {
+        self.rows.clear();
+    }
+
+    /// Has the rows written as a whole that have to be; returns what is to be written before the frame.
+    pub(super) fn settle(&mut self, buffer: &mut Buffer) -> String {
+        let width = usize::from(buffer.area.width).max(1);
+        let has = |row: &[Cell]| row.iter().any(|cell| cell.symbol().len() > 3 && is_disputed(cell.symbol()));
+        let rows = buffer.content.chunks(width).enumerate().filter(|(_, row)| has(row));
+        let rows: BTreeMap<_, _> = rows.map(|(y, row)| (y, row.to_vec())).collect();
+        let before = std::mem::replace(&mut self.rows, rows);
+        let mut erase = String::new();
+        for (y, row) in buffer.content.chunks_mut(width).enumerate() {
+            let changes = before.get(&y) != self.rows.get(&y);
+            if changes {
+                // Writing to a string cannot fail.
+                let _ = write!(erase, "\x1b[m\x1b[{};1H\x1b[2K", y + 1);
+            }
+            if changes || self.rows.contains_key(&y) {
+                write_whole(row, changes);
+            }
+        }
+        erase
+    }
+}
+
+/// Has each cell written, and none that a wide character covers: some terminals erase half of it then.
+fn write_whole(row: &mut [Cell], changes: bool) {
+    let mut covered = 0;
+    for cell in row {
+        let columns = cell.cell_width();
+        if covered > 0 {
+            cell.set_diff_option(CellDiffOption::Skip);
+            covered -= 1;
+        } else {
+            if changes {
+                cell.set_diff_option(CellDiffOption::AlwaysUpdate);
+            }
+            covered = columns.saturating_sub(1);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The change between two texts.
+
+use similar::{ChangeTag, DiffOp, TextDiff};
+
+use super::{Diff, Kind};
+
+/// The lines around a change that show.
+const AROUND: usize = 3;
+
+/// The most pairs of lines that are compared; what lies between an equal beginning and an equal end of more is replaced.
+const MOST: usize = 1 << 20;
+
+impl Diff {
+    /// The change from one text to another; its lines have numbers where the texts are whole files.
+    pub(crate) fn between(old: &str, new: &str, are_whole: bool) -> Self {
+        let mut diff = Self::default();
+        let [old_lines, new_lines] = [old, new].map(|text| text.split_inclusive('\n').collect::<Vec<_>>());
+        let number = |at: usize| u64::try_from(at + 1).ok().filter(|_| are_whole);
+        for (n, group) in groups(&old_lines, &new_lines).iter().enumerate() {
+            if n > 0 {
+                diff.gap();
+            }
+            for op in group {
+                for change in op.iter_changes(&old_lines, &new_lines) {
+                    let kind = match change.tag() {
+                        ChangeTag::Equal => Kind::Same,
+                        ChangeTag::Insert => Kind::Added,
+                        ChangeTag::Delete => Kind::Removed,
+                    };
+                    let line = change.value();
+                    let places = [change.old_index(), change.new_index()];
+                    diff.push(kind, places.map(|at| at.and_then(number)), line);
+                    if are_whole && !line.ends_with('\n') {
+                        diff.note("\\ no line end at the end of the file");
+                    }
+                }
+            }
+        }
+        diff.compare_words();
+        diff
+    }
+}
+
+/// The operations, in groups with equal lines around them.
+fn groups(old: &[&str], new: &[&str]) -> Vec<Vec<DiffOp>> {
+    let before = old.iter().zip(new).take_while(|(old, new)| old == new).count();
+    let (rest_old, rest_new) = (&old[before..], &new[before..]);
+    let after = rest_old.iter().rev().zip(rest_new.iter().rev()).take_while(|(old, new)| old == new).count();
+    let (old_len, new_len) = (rest_old.len() - after, rest_new.len() - after);
+    if old_len.saturating_mul(new_len) <= MOST {
+        return TextDiff::from_slices(old, new).grouped_ops(AROUND);
+    }
+    let from = before - before.min(AROUND);
+    let equal = |old_index, new_index, len| DiffOp::Equal { old_index, new_index, len };
+    vec![vec![
+        equal(from, from, before - from),
+        DiffOp::Replace { old_index: before, old_len, new_index: before, new_len },
+        equal(before + old_len, before + new_len, after.min(AROUND)),
+    ]]
+}

@@ -1,0 +1,139 @@
+//! A change in rows: one below the other, or before and after side by side where there is room.
+
+use super::{Diff, Kind, Line};
+use crate::model::Lines;
+use crate::text::{Clusters, Columns, Ground, Row, Tone, Wrap, wrap};
+
+/// From this width on, before and after stand side by side.
+pub(super) const WIDE: usize = 140;
+
+/// Between before and after.
+const BETWEEN: &str = " │ ";
+
+/// The sides of a change.
+const BEFORE: usize = 0;
+const AFTER: usize = 1;
+
+impl Diff {
+    /// Its rows in so many columns, of a screen or a card that has so many.
+    pub(crate) fn lay(&self, columns: usize, screen: usize) -> Lines {
+        let mut lines = Lines::default();
+        let has = |kind| self.lines.iter().any(|line| line.kind == kind);
+        let numbers = self.lines.iter().flat_map(|line| line.numbers).flatten();
+        let digits = numbers.max().map_or(0, |number| number.to_string().len());
+        if screen >= WIDE && has(Kind::Added) && has(Kind::Removed) {
+            self.side_by_side(columns, digits, &mut lines);
+        } else {
+            for line in &self.lines {
+                let laid = Laid::new(line, AFTER, columns, digits);
+                for n in 0..laid.rows.len() {
+                    laid.put(n, &mut lines);
+                    lines.end_row(n == 0);
+                }
+            }
+        }
+        lines
+    }
+
+    fn side_by_side<'a>(&'a self, columns: usize, digits: usize, lines: &mut Lines) {
+        let half = columns.saturating_sub(BETWEEN.chars().count()) / 2;
+        for (left, right) in self.pairs() {
+            if let Some(line) = left.filter(|line| matches!(line.kind, Kind::Gap | Kind::Note)) {
+                let laid = Laid::new(line, AFTER, columns, digits);
+                for n in 0..laid.rows.len() {
+                    laid.put(n, lines);
+                    lines.end_row(n == 0);
+                }
+                continue;
+            }
+            let laid = |line: Option<&'a Line>, side| line.map(|line| Laid::new(line, side, half, digits));
+            let sides = [laid(left, BEFORE), laid(right, AFTER)];
+            let height = sides.iter().flatten().map(|laid| laid.rows.len()).max().unwrap_or(0);
+            for n in 0..height {
+                for (side, laid) in sides.iter().enumerate() {
+                    if side > 0 {
+                        lines.put(BETWEEN, Tone::default());
+                    }
+                    match laid.as_ref().filter(|laid| n < laid.rows.len()) {
+                        Some(laid) => laid.put(n, lines),
+                        None => lines.space(half, Tone::default()),
+                    }
+                }
+                lines.end_row(n == 0);
+            }
+        }
+    }
+
+    /// Lines that stand side by side.
+    fn pairs(&self) -> Vec<(Option<&Line>, Option<&Line>)> {
+        let mut pairs = Vec::new();
+        let mut rest = self.lines.as_slice();
+        while let [first, after @ ..] = rest {
+            if !matches!(first.kind, Kind::Added | Kind::Removed) {
+                pairs.push((Some(first), Some(first)));
+                rest = after;
+                continue;
+            }
+            let run = |lines: &[Line], kind| lines.iter().take_while(|line| line.kind == kind).count();
+            let removed = run(rest, Kind::Removed);
+            let (left, others) = rest.split_at(removed);
+            let (right, others) = others.split_at(run(others, Kind::Added));
+            pairs.extend((0..left.len().max(right.len())).map(|n| (left.get(n), right.get(n))));
+            rest = others;
+        }
+        pairs
+    }
+}
+
+/// A line in rows of one width.
+struct Laid<'a> {
+    line: &'a Line,
+    rows: Vec<Row>,
+    number: Option<u64>,
+    columns: usize,
+    digits: usize,
+}
+
+impl<'a> Laid<'a> {
+    fn new(line: &'a Line, side: usize, columns: usize, digits: usize) -> Self {
+        let mut rows = Vec::new();
+        let left = columns.saturating_sub(before(digits)).max(1);
+        wrap(line.text.text().as_str(), 0, Columns::all(left), Wrap::Anywhere, &mut rows);
+        // In one column the number after the change stands, where there is one.
+        let [old, new] = line.numbers;
+        let number = if side == BEFORE { old } else { new.or(old) };
+        Self { line, rows, number, columns, digits }
+    }
+
+    /// Puts one of its rows: the first begins with the number and the sign.
+    fn put(&self, n: usize, lines: &mut Lines) {
+        let Self { line, digits, .. } = *self;
+        let Some(row) = self.rows.get(n) else { return };
+        let (sign, of_sign, ground) = match line.kind {
+            Kind::Added => ("+", Ground::AddedSign, Ground::Added),
+            Kind::Removed => ("-", Ground::RemovedSign, Ground::Removed),
+            Kind::Same | Kind::Gap | Kind::Note => (" ", Ground::None, Ground::None),
+        };
+        let number = self.number.filter(|_| n == 0).map(|number| number.to_string()).unwrap_or_default();
+        if digits > 0 {
+            lines.put(&format!("{number:>digits$} "), Tone::default());
+        }
+        let tone = Tone::default().on(ground);
+        lines.put(if n == 0 { sign } else { " " }, Tone::default().on(of_sign));
+        let mut used = before(digits);
+        for (range, piece) in line.text.pieces(row.start..row.end) {
+            let piece =
+                Tone { ground: if piece.ground == Ground::None { ground } else { piece.ground }, ..piece };
+            let text = line.text.text().slice(range);
+            used += Clusters::new(text.as_str(), 0).map(|cluster| cluster.columns).sum::<usize>();
+            lines.text.append(text, piece);
+        }
+        // A line of a change is as long as the row.
+        lines.space(self.columns.saturating_sub(used), tone);
+    }
+}
+
+/// The columns of a number and a sign.
+const fn before(digits: usize) -> usize {
+    1 + if digits > 0 { digits + 1 } else { 0 }
+}

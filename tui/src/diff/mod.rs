@@ -1,0 +1,122 @@
+//! Changes of files, with the numbers of their lines and the words that differ.
+
+mod between;
+mod layout;
+mod unified;
+mod words;
+
+use crate::text::{SafeText, Styled};
+
+/// The change of one file.
+#[derive(Debug, Default)]
+pub(crate) struct Diff {
+    lines: Vec<Line>,
+}
+
+/// A line of a change.
+#[derive(Debug)]
+struct Line {
+    kind: Kind,
+    /// Its numbers before and after the change; absent where it is not there, or its place is not known.
+    numbers: [Option<u64>; 2],
+    /// Its text, with tones for the words that differ.
+    text: Styled,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Same,
+    Added,
+    Removed,
+    /// What lies between two parts of the file.
+    Gap,
+    /// What belongs to no line.
+    Note,
+}
+
+/// The lines that a change adds and removes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub added: usize,
+    pub removed: usize,
+}
+
+impl std::fmt::Display for Counts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (self.added, self.removed) {
+            (0, 0) => write!(f, "±0"),
+            (added, 0) => write!(f, "+{added}"),
+            (0, removed) => write!(f, "-{removed}"),
+            (added, removed) => write!(f, "+{added} -{removed}"),
+        }
+    }
+}
+
+impl Diff {
+    /// A file that is new.
+    pub(crate) fn added(content: &str) -> Self {
+        Self::whole(Kind::Added, content)
+    }
+
+    /// A file that is deleted.
+    pub(crate) fn removed(content: &str) -> Self {
+        Self::whole(Kind::Removed, content)
+    }
+
+    fn whole(kind: Kind, content: &str) -> Self {
+        let mut diff = Self::default();
+        for (number, line) in (1..).zip(content.split_inclusive('\n')) {
+            diff.push(kind, [Some(number); 2], line);
+        }
+        if content.is_empty() {
+            diff.note("(empty)");
+        } else if !content.ends_with('\n') {
+            diff.note("\\ no line end at the end of the file");
+        }
+        diff
+    }
+
+    /// Several changes of one file, whose places are not known.
+    pub(crate) fn joined(diffs: impl IntoIterator<Item = Self>) -> Self {
+        let mut all = Self::default();
+        for diff in diffs {
+            if !all.lines.is_empty() {
+                all.gap();
+            }
+            all.lines.extend(diff.lines);
+        }
+        all
+    }
+
+    /// The lines that it adds and removes.
+    pub(crate) fn counts(&self) -> Counts {
+        let of = |kind| self.lines.iter().filter(|line| line.kind == kind).count();
+        Counts { added: of(Kind::Added), removed: of(Kind::Removed) }
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    fn push(&mut self, kind: Kind, [old, new]: [Option<u64>; 2], line: &str) {
+        let numbers = match kind {
+            Kind::Same => [old, new],
+            Kind::Added => [None, new],
+            Kind::Removed => [old, None],
+            Kind::Gap | Kind::Note => [None, None],
+        };
+        let text = SafeText::exact(line.strip_suffix('\n').unwrap_or(line)).into();
+        self.lines.push(Line { kind, numbers, text });
+    }
+
+    fn note(&mut self, words: &str) {
+        self.push(Kind::Note, [None; 2], words);
+    }
+
+    fn gap(&mut self) {
+        self.push(Kind::Gap, [None; 2], "⋮");
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,113 @@
+//! The changes of files that the file tools made in the session.
+
+use std::collections::BTreeMap;
+
+use ipc::event::FileDiff;
+use ipc::path::WirePath;
+
+use super::{Block, Look, Part};
+use crate::card::in_project;
+use crate::diff::Diff;
+use crate::text::SafeText;
+
+/// The most bytes of text that are kept; what comes after them is counted.
+const KEPT: usize = 16 << 20;
+
+/// The changes, in their order.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    steps: Vec<Step>,
+    bytes: usize,
+    /// The calls whose changes are not kept.
+    left_out: usize,
+}
+
+/// The change of one file by one call.
+#[derive(Debug)]
+struct Step {
+    /// The call, as its agent and its number.
+    call: String,
+    file: FileDiff,
+    is_whole: bool,
+}
+
+impl Changes {
+    /// A call made these changes; its own texts are parts of files, or whole ones.
+    pub(crate) fn made(&mut self, call: &str, files: Vec<FileDiff>, are_whole: bool) {
+        let length = |file: &FileDiff| file.old_text.as_ref().map_or(0, String::len) + file.new_text.len();
+        self.bytes += files.iter().map(length).sum::<usize>();
+        if self.bytes > KEPT {
+            return self.left_out();
+        }
+        let step = |file| Step { call: call.to_owned(), file, is_whole: are_whole };
+        self.steps.extend(files.into_iter().map(step));
+    }
+
+    /// A call made changes that are not known.
+    pub(crate) const fn left_out(&mut self) {
+        self.left_out += 1;
+    }
+
+    /// All of them, by file or by step.
+    pub(crate) fn shown(&self, by_step: bool, project: &WirePath) -> Vec<Block> {
+        let mut blocks = Vec::new();
+        if by_step {
+            blocks.extend(self.steps.iter().map(|step| titled(&[step], project, Some(&step.call))));
+        } else {
+            let mut files: BTreeMap<&WirePath, Vec<&Step>> = BTreeMap::new();
+            for step in &self.steps {
+                files.entry(&step.file.path).or_default().push(step);
+            }
+            blocks.extend(files.values().map(|steps| titled(steps, project, None)));
+        }
+        let mut notes = Vec::new();
+        if self.steps.is_empty() {
+            notes.push("no file tool has changed a file".to_owned());
+        }
+        if self.left_out > 0 {
+            let calls = if self.left_out == 1 { "call" } else { "calls" };
+            notes.push(format!("changes of {} {calls} are not shown: too large, or no text", self.left_out));
+        }
+        notes.push("changes that commands made are not shown".to_owned());
+        let note = |note: &String| Part::new(SafeText::line(note), Look::Notice);
+        blocks.push(Block::of(notes.iter().map(note).collect()).apart());
+        blocks
+    }
+}
+
+/// The changes of one file, below its name.
+fn titled(steps: &[&Step], project: &WirePath, call: Option<&str>) -> Block {
+    let diff = composed(steps);
+    let path = steps.first().map(|step| in_project(&step.file.path, project)).unwrap_or_default();
+    let call = call.map(|call| format!("call {call}: ")).unwrap_or_default();
+    let stat = format!(" {}", diff.counts());
+    let title = SafeText::labelled(&call, &[path, stat.as_bytes()].concat());
+    Block::of(vec![Part::new(title, Look::Heading), Part::diff(diff)]).apart()
+}
+
+/// Several changes as one, where each begins with what the one before it left; else one after the other.
+fn composed(steps: &[&Step]) -> Diff {
+    let follow = |pair: &[&Step]| match pair {
+        [one, next] => next.file.old_text.as_deref() == Some(&one.file.new_text),
+        _ => true,
+    };
+    let is_one = steps.iter().all(|step| step.is_whole) && steps.windows(2).all(follow);
+    if let (Some(first), Some(last), true) = (steps.first(), steps.last(), is_one) {
+        return of(first.file.old_text.as_deref(), &last.file.new_text, true);
+    }
+    Diff::joined(
+        steps.iter().map(|step| of(step.file.old_text.as_deref(), &step.file.new_text, step.is_whole)),
+    )
+}
+
+fn of(old: Option<&str>, new: &str, is_whole: bool) -> Diff {
+    match old {
+        Some(old) => Diff::between(old, new, is_whole),
+        None => Diff::added(new),
+    }
+}
+
+/// The change of a call as one diff.
+pub(crate) fn of_call(files: &[FileDiff], are_whole: bool) -> Diff {
+    Diff::joined(files.iter().map(|file| of(file.old_text.as_deref(), &file.new_text, are_whole)))
+}
