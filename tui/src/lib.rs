@@ -23,6 +23,7 @@
 mod card;
 pub mod commands;
 mod diff;
+mod highlight;
 pub mod keymap;
 mod markdown;
 mod message;
@@ -35,6 +36,7 @@ mod tool_summary;
 mod update;
 mod view;
 
+pub use highlight::{CodeRead, CodeToRead};
 pub use message::{Action, Msg};
 pub use model::{Model, is_tiny};
 pub use moment::Moment;

@@ -7,6 +7,7 @@ use ipc::frontend::{UiEvent, UserActionKind};
 use ipc::id::{AgentId, ApprovalId};
 use ipc::image::Image;
 
+use crate::highlight::{CodeRead, CodeToRead};
 use crate::view::Shown;
 
 /// Something that happened.
@@ -43,6 +44,8 @@ pub enum Msg {
         /// The other text; none if the person left the text as it was; the reason why there is no text.
         edited: Result<Option<String>, String>,
     },
+    /// The outcome of [`Action::Read`].
+    CodeRead(CodeRead),
     /// A sentence of the wiring's own, shown as a notice.
     Note(String),
     /// The core is gone: nothing will be answered any more.
@@ -65,6 +68,8 @@ pub enum Action {
         /// The bytes of the plan.
         markdown: String,
     },
+    /// Read these lines of code somewhere where nobody waits for it; [`Msg::CodeRead`] brings the kinds of their text.
+    Read(Box<CodeToRead>),
     /// What is shown has changed: draw when convenient, at most 60 times a second.
     Redraw,
     /// Draw everything anew, as if nothing were on the screen.

@@ -3,14 +3,16 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
 use std::time::Instant;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ipc::event::EventKind;
 use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
 use ipc::id::AgentId;
+use tokio::sync::oneshot;
 use tokio::task::{JoinError, JoinHandle};
-use tui::{Action, Model, Moment, Msg, Shown};
+use tui::{Action, CodeRead, CodeToRead, Model, Moment, Msg, Shown};
 
 use super::frames::Frames;
 use super::input::Input;
@@ -53,6 +55,8 @@ pub(super) struct Ui {
     has_shown: bool,
     /// Whether a turn ended since the last frame.
     turn_ended: bool,
+    /// Lines of code that are being read.
+    reading: Option<oneshot::Receiver<CodeRead>>,
 }
 
 /// The next thing that happens.
@@ -64,6 +68,7 @@ enum Happening {
     Written,
     Due,
     Core(Option<UiEvent>),
+    CodeRead(Option<CodeRead>),
     Tick,
 }
 
@@ -95,6 +100,7 @@ impl Ui {
             shown,
             has_shown,
             turn_ended,
+            reading: None,
         })
     }
 
@@ -141,6 +147,9 @@ impl Ui {
                 Happening::Core(Some(event)) => self.core(event).await?,
                 // The session is about to end: its result comes next.
                 Happening::Core(None) => {}
+                Happening::CodeRead(Some(read)) => self.tell(Msg::CodeRead(read)).await?,
+                // Nothing could read them: they stay plain, and so does other code.
+                Happening::CodeRead(None) => {}
                 Happening::Tick => self.tell(Msg::Tick).await?,
             }
             for note in notes::take() {
@@ -166,6 +175,7 @@ impl Ui {
             written = self.frames.written() => written.map(|()| Happening::Written),
             () = until(due) => Ok(Happening::Due),
             event = self.events.recv(), if !self.events.is_closed() || !self.events.is_empty() => Ok(Happening::Core(event)),
+            read = finished(&mut self.reading) => Ok(Happening::CodeRead(read)),
             () = until(tick) => Ok(Happening::Tick),
         }
     }
@@ -261,6 +271,7 @@ impl Ui {
                 Action::User(agent, kind) => self.act_on(agent, kind).await,
                 Action::Quit => self.act(UserActionKind::Quit).await,
                 Action::Redraw => self.stale = true,
+                Action::Read(code) => self.read_code(*code),
                 Action::Attach(path) => self.attach(&path),
                 Action::EditPlan { agent, id, markdown } => {
                     Box::pin(self.edit_plan((agent, id), markdown)).await?;
@@ -270,6 +281,16 @@ impl Ui {
             }
         }
         Ok(())
+    }
+
+    /// Reads code on a thread of its own, for which nobody waits, not even the end of the process.
+    fn read_code(&mut self, code: CodeToRead) {
+        let (done, reading) = oneshot::channel();
+        let read = move || {
+            // Whoever has left does not need it.
+            let _ = done.send(code.read());
+        };
+        self.reading = thread::Builder::new().name("colours".to_owned()).spawn(read).ok().map(|_| reading);
     }
 
     /// Reads a picture that the user named.
@@ -310,6 +331,13 @@ fn typed_ahead(key: KeyEvent) -> KeyEvent {
         (KeyCode::Char('j'), KeyModifiers::CONTROL) => KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE),
         _ => key,
     }
+}
+
+async fn finished(reading: &mut Option<oneshot::Receiver<CodeRead>>) -> Option<CodeRead> {
+    let Some(receiver) = reading else { return std::future::pending().await };
+    let read = receiver.await.ok();
+    *reading = None;
+    read
 }
 
 async fn until(moment: Option<Instant>) {

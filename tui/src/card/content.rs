@@ -11,6 +11,7 @@ use ipc::tool::Access;
 
 use super::plan;
 use crate::diff::Diff;
+use crate::highlight::language_of;
 use crate::model::{Block, Look, Part};
 use crate::text::SafeText;
 
@@ -168,7 +169,7 @@ fn file(path: &WirePath, change: &FileChange, project: &WirePath, is_named: bool
         parts.push(heading(words, path));
     }
     parts.extend(to.map(|to| heading("and move it to ", to)));
-    parts.push(Part::diff(diff));
+    parts.push(Part::diff(diff.in_language(&language_of(path.as_bytes()))));
     parts
 }
 

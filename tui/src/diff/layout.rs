@@ -1,8 +1,10 @@
 //! A change in rows: one below the other, or before and after side by side where there is room.
 
+use std::ops::Range;
+
 use super::{Diff, Kind, Line};
 use crate::model::Lines;
-use crate::text::{Clusters, Columns, Ground, Row, Tone, Wrap, wrap};
+use crate::text::{Clusters, Columns, Ground, Ink, Row, Tone, Wrap, wrap};
 
 /// From this width on, before and after stand side by side.
 pub(super) const WIDE: usize = 140;
@@ -98,7 +100,7 @@ impl<'a> Laid<'a> {
     fn new(line: &'a Line, side: usize, columns: usize, digits: usize) -> Self {
         let mut rows = Vec::new();
         let left = columns.saturating_sub(before(digits)).max(1);
-        wrap(line.text.text().as_str(), 0, Columns::all(left), Wrap::Anywhere, &mut rows);
+        wrap(line.text.as_str(), 0, Columns::all(left), Wrap::Anywhere, &mut rows);
         // In one column the number after the change stands, where there is one.
         let [old, new] = line.numbers;
         let number = if side == BEFORE { old } else { new.or(old) };
@@ -109,10 +111,11 @@ impl<'a> Laid<'a> {
     fn put(&self, n: usize, lines: &mut Lines) {
         let Self { line, digits, .. } = *self;
         let Some(row) = self.rows.get(n) else { return };
-        let (sign, of_sign, ground) = match line.kind {
-            Kind::Added => ("+", Ground::AddedSign, Ground::Added),
-            Kind::Removed => ("-", Ground::RemovedSign, Ground::Removed),
-            Kind::Same | Kind::Gap | Kind::Note => (" ", Ground::None, Ground::None),
+        let (sign, of_sign, ground, of_words) = match line.kind {
+            Kind::Added => ("+", Ground::AddedSign, Ground::Added, Ground::AddedWords),
+            Kind::Removed => ("-", Ground::RemovedSign, Ground::Removed, Ground::RemovedWords),
+            Kind::Same => (" ", Ground::Same, Ground::Same, Ground::Same),
+            Kind::Gap | Kind::Note => (" ", Ground::None, Ground::None, Ground::None),
         };
         let number = self.number.filter(|_| n == 0).map(|number| number.to_string()).unwrap_or_default();
         if digits > 0 {
@@ -121,15 +124,32 @@ impl<'a> Laid<'a> {
         let tone = Tone::default().on(ground);
         lines.put(if n == 0 { sign } else { " " }, Tone::default().on(of_sign));
         let mut used = before(digits);
-        for (range, piece) in line.text.pieces(row.start..row.end) {
-            let piece =
-                Tone { ground: if piece.ground == Ground::None { ground } else { piece.ground }, ..piece };
-            let text = line.text.text().slice(range);
+        for (range, ink, differs) in line.pieces(row.start..row.end) {
+            let text = line.text.slice(range);
             used += Clusters::new(text.as_str(), 0).map(|cluster| cluster.columns).sum::<usize>();
-            lines.text.append(text, piece);
+            lines.text.append(text, Tone::of(ink).on(if differs { of_words } else { ground }));
         }
         // A line of a change is as long as the row.
         lines.space(self.columns.saturating_sub(used), tone);
+    }
+}
+
+impl Line {
+    /// The pieces of a row: each of one kind, and whether its words differ.
+    fn pieces(&self, row: Range<usize>) -> Vec<(Range<usize>, Ink, bool)> {
+        let ends = |range: &Range<usize>| [range.start, range.end];
+        let kinds = self.kinds.iter().flat_map(|(range, _)| ends(range));
+        let mut cuts: Vec<_> =
+            kinds.chain(self.words.iter().flat_map(ends)).filter(|at| row.contains(at)).collect();
+        cuts.extend([row.start, row.end]);
+        cuts.sort_unstable();
+        cuts.dedup();
+        let piece = |(start, end): (&usize, &usize)| {
+            let kind = self.kinds.iter().find(|(range, _)| range.contains(start));
+            let ink = kind.map_or(Ink::Plain, |(_, ink)| *ink);
+            (*start..*end, ink, self.words.iter().any(|range| range.contains(start)))
+        };
+        cuts.iter().zip(cuts.iter().skip(1)).map(piece).collect()
     }
 }
 

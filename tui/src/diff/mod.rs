@@ -1,16 +1,21 @@
 //! Changes of files, with the numbers of their lines and the words that differ.
 
 mod between;
+mod code;
 mod layout;
 mod unified;
 mod words;
 
-use crate::text::{SafeText, Styled};
+use std::ops::Range;
+
+use crate::text::{Ink, SafeText};
+use code::Code;
 
 /// The change of one file.
 #[derive(Debug, Default)]
 pub(crate) struct Diff {
     lines: Vec<Line>,
+    code: Code,
 }
 
 /// A line of a change.
@@ -19,8 +24,11 @@ struct Line {
     kind: Kind,
     /// Its numbers before and after the change; absent where it is not there, or its place is not known.
     numbers: [Option<u64>; 2],
-    /// Its text, with tones for the words that differ.
-    text: Styled,
+    text: SafeText,
+    /// The words that differ.
+    words: Vec<Range<usize>>,
+    /// The kinds of its text, once it has been read.
+    kinds: Vec<(Range<usize>, Ink)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,8 +113,8 @@ impl Diff {
             Kind::Removed => [old, None],
             Kind::Gap | Kind::Note => [None, None],
         };
-        let text = SafeText::exact(line.strip_suffix('\n').unwrap_or(line)).into();
-        self.lines.push(Line { kind, numbers, text });
+        let text = SafeText::exact(line.strip_suffix('\n').unwrap_or(line));
+        self.lines.push(Line { kind, numbers, text, words: Vec::new(), kinds: Vec::new() });
     }
 
     fn note(&mut self, words: &str) {

@@ -127,7 +127,7 @@ proptest! {
         let screen = if wide { 140 } else { 80 };
         let lines = diff.lay(columns, screen);
         let has_hunk = diff.lines.iter().any(|line| line.kind == Kind::Gap || line.numbers != [None; 2]);
-        let shown: String = diff.lines.iter().map(|line| line.text.text().as_str()).collect();
+        let shown: String = diff.lines.iter().map(|line| line.text.as_str()).collect();
         for row in &lines.rows {
             let text = &lines.text.text().as_str()[row.start..row.end];
             let used: usize = crate::text::Clusters::new(text, 0).map(|cluster| cluster.columns).sum();

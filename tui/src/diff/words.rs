@@ -5,7 +5,7 @@ use std::ops::Range;
 use similar::{DiffOp, TextDiff};
 
 use super::{Diff, Kind};
-use crate::text::{Clusters, Ground, Tone};
+use crate::text::Clusters;
 
 /// The longest line whose words are compared.
 const LONGEST: usize = 1000;
@@ -35,7 +35,7 @@ impl Diff {
         else {
             return;
         };
-        let [old_text, new_text] = [&*old, &*new].map(|line| line.text.text().as_str().to_owned());
+        let [old_text, new_text] = [&*old, &*new].map(|line| line.text.as_str().to_owned());
         if old_text.len().max(new_text.len()) > LONGEST {
             return;
         }
@@ -55,10 +55,10 @@ impl Diff {
                 Some(words.first()?.start..words.last()?.end)
             };
             if let Some(range) = bytes(&old_words, op.old_range()) {
-                old.text.add(range, Tone::default().on(Ground::RemovedWords));
+                old.words.push(range);
             }
             if let Some(range) = bytes(&new_words, op.new_range()) {
-                new.text.add(range, Tone::default().on(Ground::AddedWords));
+                new.words.push(range);
             }
         }
     }

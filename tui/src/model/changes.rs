@@ -8,6 +8,7 @@ use ipc::path::WirePath;
 use super::{Block, Look, Part};
 use crate::card::in_project;
 use crate::diff::Diff;
+use crate::highlight::language_of;
 use crate::text::SafeText;
 
 /// The most bytes of text that are kept; what comes after them is counted.
@@ -82,7 +83,7 @@ fn titled(steps: &[&Step], project: &WirePath, call: Option<&str>) -> Block {
     let call = call.map(|call| format!("call {call}: ")).unwrap_or_default();
     let stat = format!(" {}", diff.counts());
     let title = SafeText::labelled(&call, &[path, stat.as_bytes()].concat());
-    Block::of(vec![Part::new(title, Look::Heading), Part::diff(diff)]).apart()
+    Block::of(vec![Part::new(title, Look::Heading), Part::diff(diff.in_language(&language_of(path)))]).apart()
 }
 
 /// Several changes as one, where each begins with what the one before it left; else one after the other.
@@ -109,5 +110,7 @@ fn of(old: Option<&str>, new: &str, is_whole: bool) -> Diff {
 
 /// The change of a call as one diff.
 pub(crate) fn of_call(files: &[FileDiff], are_whole: bool) -> Diff {
-    Diff::joined(files.iter().map(|file| of(file.old_text.as_deref(), &file.new_text, are_whole)))
+    let language = files.first().map(|file| language_of(file.path.as_bytes())).unwrap_or_default();
+    let diffs = files.iter().map(|file| of(file.old_text.as_deref(), &file.new_text, are_whole));
+    Diff::joined(diffs).in_language(&language)
 }

@@ -5,6 +5,7 @@ mod agents;
 mod block;
 mod calls;
 mod changes;
+mod code;
 mod editor;
 mod history;
 mod lines;
@@ -66,6 +67,8 @@ pub struct Model {
     pub(crate) agents: Agents,
     pub(crate) plans: Plans,
     pub(crate) changes: Changes,
+    /// True while lines of code are being read.
+    pub(crate) reads_code: bool,
     /// The plan, as its view shows it.
     pub(crate) plan_sheet: Sheet,
     /// Whether the session is over.
@@ -120,6 +123,7 @@ impl Model {
             agents: Agents::new(Session::new(&start)),
             plans: Plans::default(),
             changes: Changes::default(),
+            reads_code: false,
             plan_sheet: Sheet::default(),
             over: false,
             cards: VecDeque::new(),

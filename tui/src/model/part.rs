@@ -2,9 +2,11 @@
 
 use std::cell::{Ref, RefCell};
 
+use super::code::Code;
 use super::lines::Lines;
 use super::look::Look;
 use crate::diff::Diff;
+use crate::highlight::{CodeRead, Lines as CodeLines};
 use crate::markdown::Table;
 use crate::text::{Clusters, Columns, Output, Row, SafeStr, SafeText, Styled, Tone, wrap};
 
@@ -46,7 +48,7 @@ pub(crate) struct Part {
 #[derive(Debug)]
 enum Body {
     Text(Styled),
-    Code(Styled, String),
+    Code(Code),
     Output(Output),
     Diff(Box<Diff>),
     Table(Box<Table>),
@@ -97,7 +99,7 @@ impl Part {
     }
 
     pub(crate) fn code(untrusted: &str, language: &str) -> Self {
-        Self::of(Body::Code(SafeText::prose(untrusted).into(), language.to_owned()), Look::Code)
+        Self::of(Body::Code(Code::new(untrusted, language)), Look::Code)
     }
 
     pub(crate) fn diff(diff: Diff) -> Self {
@@ -128,7 +130,8 @@ impl Part {
     #[cfg(test)]
     pub(crate) fn text(&self) -> &SafeText {
         match &self.body {
-            Body::Text(text) | Body::Code(text, _) => text.text(),
+            Body::Text(text) => text.text(),
+            Body::Code(code) => code.styled().text(),
             Body::Output(output) => output.styled().text(),
             Body::Table(_) | Body::Diff(_) => panic!("the text depends on the width"),
         }
@@ -155,7 +158,8 @@ impl Part {
     /// Goes on with what comes next: only the last row is laid again.
     pub(crate) fn push(&mut self, untrusted: &str) {
         match &mut self.body {
-            Body::Text(text) | Body::Code(text, _) => text.push_in(untrusted, Tone::default()),
+            Body::Text(text) => text.push_in(untrusted, Tone::default()),
+            Body::Code(code) => code.push(untrusted),
             Body::Output(output) => output.push(untrusted),
             Body::Table(_) | Body::Diff(_) => {}
         }
@@ -163,27 +167,59 @@ impl Part {
 
     /// Goes on with words in the tone of the last one; says whether it can.
     pub(crate) fn push_words(&mut self, words: &str) -> bool {
-        if let Body::Text(text) | Body::Code(text, _) = &mut self.body {
-            let len = text.text().len();
-            let tone = text
-                .pieces(len.saturating_sub(1)..len)
-                .last()
-                .map_or_else(Default::default, |(_, tone)| *tone);
-            text.push_in(words, tone);
-            return true;
+        match &mut self.body {
+            Body::Text(text) => {
+                let len = text.text().len();
+                let last = text.pieces(len.saturating_sub(1)..len);
+                text.push_in(words, last.last().map_or_else(Tone::default, |(_, tone)| *tone));
+            }
+            Body::Code(code) => code.push(words),
+            Body::Output(_) | Body::Diff(_) | Body::Table(_) => return false,
         }
-        false
+        true
     }
 
     /// Goes on with the rest of the other part's text, where that begins with all of this one's: what is laid stays.
     pub(crate) fn becomes(&mut self, other: Self) {
-        if let (Body::Code(text, language), Body::Code(new, other)) = (&mut self.body, &other.body)
-            && language == other
-            && text.goes_on_as(new)
+        if let (Body::Code(code), Body::Code(new)) = (&mut self.body, &other.body)
+            && code.becomes(new)
         {
             return;
         }
         *self = other;
+    }
+
+    /// True if it shows code whose lines have not been read.
+    pub(crate) fn is_plain(&self) -> bool {
+        match &self.body {
+            Body::Code(code) => code.is_plain(),
+            Body::Diff(diff) => diff.is_plain(),
+            Body::Text(_) | Body::Output(_) | Body::Table(_) => false,
+        }
+    }
+
+    /// The next lines of its code, to be read under a number.
+    pub(crate) fn to_read(&mut self, number: u64) -> Option<CodeLines> {
+        match &mut self.body {
+            Body::Code(code) if code.is_plain() => Some(code.to_read(number)),
+            Body::Diff(diff) if diff.is_plain() => Some(diff.to_read(number)),
+            _ => None,
+        }
+    }
+
+    /// Takes in lines that have been read; says whether it looks otherwise.
+    pub(crate) fn has_read(&mut self, read: &CodeRead) -> bool {
+        match &mut self.body {
+            Body::Code(code) => code.has_read(read),
+            Body::Diff(diff) => {
+                let changes = diff.has_read(read);
+                if changes {
+                    *self.laid.get_mut() = Laid::default();
+                }
+                changes
+            }
+            _ => false,
+        }
     }
 
     /// Bounds what is kept of a text that is shown by its end.
@@ -211,7 +247,8 @@ impl Part {
     pub(crate) fn with_text<T>(&self, width: u16, look: impl FnOnce(&Styled) -> T) -> T {
         self.lay(width);
         match &self.body {
-            Body::Text(text) | Body::Code(text, _) => look(text),
+            Body::Text(text) => look(text),
+            Body::Code(code) => look(code.styled()),
             Body::Output(output) => look(output.styled()),
             Body::Table(_) | Body::Diff(_) => look(&self.laid.borrow().text),
         }
@@ -248,7 +285,8 @@ impl Part {
 
     fn lay(&self, width: u16) {
         let text = match &self.body {
-            Body::Text(text) | Body::Code(text, _) => Some(text),
+            Body::Text(text) => Some(text),
+            Body::Code(code) => Some(code.styled()),
             Body::Output(output) => Some(output.styled()),
             Body::Table(_) | Body::Diff(_) => None,
         };

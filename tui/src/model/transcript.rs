@@ -1,5 +1,7 @@
 //! The transcript: blocks, and which of their rows are on the screen.
 
+use std::ops::Range;
+
 use super::block::{Block, BlockRow, Place};
 use super::part::Unfolded;
 
@@ -73,6 +75,13 @@ impl Transcript {
             }
         }
         rows
+    }
+
+    /// The blocks that a screen of this size shows a part of.
+    pub(crate) fn shown_blocks(&self, width: u16, height: u16) -> Range<usize> {
+        let top = self.top(width, usize::from(height));
+        let end = self.down(top, usize::from(height), width);
+        top.block..(end.block + 1).min(self.blocks.len())
     }
 
     /// Moves by so many rows; negative is up. At the end it is followed again.

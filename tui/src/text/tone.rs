@@ -48,6 +48,8 @@ pub enum Ground {
     None,
     /// Code.
     Code,
+    /// A line of a file beside those that change.
+    Same,
     /// A line that is added.
     Added,
     /// A line that is removed.

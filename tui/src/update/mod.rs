@@ -2,6 +2,7 @@
 
 mod approval;
 mod aside;
+mod code;
 mod comments;
 mod denial;
 mod editing;
@@ -46,7 +47,8 @@ pub fn update(model: &mut Model, at: Moment, message: Msg) -> Vec<Action> {
             plan::lay(model);
             changes_by_itself(model)
         }
-        Msg::Drawn(shown) => drawn(model, at, shown),
+        Msg::Drawn(shown) => drawn(model, at, shown, &mut actions),
+        Msg::CodeRead(read) => code::read(model, &read),
         Msg::PlanEdited { agent, id, edited } => {
             plan::edited(model, Asked { agent, id }, edited, &mut actions)
         }
@@ -113,7 +115,10 @@ fn resize(model: &mut Model, size: (u16, u16)) -> bool {
     true
 }
 
-fn drawn(model: &mut Model, at: Moment, shown: Shown) -> bool {
+fn drawn(model: &mut Model, at: Moment, shown: Shown, actions: &mut Vec<Action>) -> bool {
+    if shown.plain {
+        code::ask(model, actions);
+    }
     let card = model.cards.front_mut().filter(|card| shown.card == Some(card.number()));
     card.is_some_and(|card| card.drawn(at, shown.whole, shown.to_end))
 }

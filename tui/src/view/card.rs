@@ -35,7 +35,7 @@ pub(super) fn card(
     let caret =
         card.editor().and_then(|editor| prompt::one_line(pane, (0, editor_row), mark.all(), editor, theme));
     let to_end = (below == 0 && height > 0).then(|| sheet.revision());
-    (Shown { card: Some(card.number()), whole: height > 0, to_end }, caret)
+    (Shown { card: Some(card.number()), whole: height > 0, to_end, plain: false }, caret)
 }
 
 /// The words before what is being written.

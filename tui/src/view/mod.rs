@@ -14,7 +14,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use crate::commands::{Command, KeyMode};
-use crate::model::{Areas, Mode, Model, is_tiny};
+use crate::model::{Areas, Mode, Model, Part, is_tiny};
 use crate::text::SafeText;
 use pane::Pane;
 use theme::Theme;
@@ -28,6 +28,8 @@ pub struct Shown {
     pub(crate) whole: bool,
     /// The revision of the sheet whose last row it shows.
     pub(crate) to_end: Option<u64>,
+    /// Whether code on it has not been read yet.
+    pub(crate) plain: bool,
 }
 
 /// Draws the model as it is.
@@ -39,10 +41,11 @@ pub fn view(model: &Model, frame: &mut Frame<'_>) -> Shown {
     }
     let areas = Areas::of(model, screen);
     let mut pane = Pane::new(frame.buffer_mut(), areas.transcript);
+    let mut plain = model.cards.front().is_some_and(|card| card.body.block.parts.iter().any(Part::is_plain));
     if model.mode == Mode::Plan {
         plan::view(model, &mut pane, theme);
     } else {
-        transcript(model, &mut pane, theme);
+        plain |= transcript(model, &mut pane, theme);
     }
     if let Some(area) = areas.tree {
         let (agents, steps) = plan::split(model, area);
@@ -66,17 +69,20 @@ pub fn view(model: &Model, frame: &mut Frame<'_>) -> Shown {
             caret = where_to;
         }
     }
+    shown.plain = plain;
     if let Some(caret) = caret {
         frame.set_cursor_position(caret);
     }
     shown
 }
 
-fn transcript(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
+/// Draws the rows that show; says whether they are code that has not been read.
+fn transcript(model: &Model, pane: &mut Pane<'_>, theme: Theme) -> bool {
     let visible = model.agents.shown().transcript.visible(pane.width(), pane.height());
     for (y, row) in (0..).zip(&visible) {
         rows::draw(pane, y, (row.block, row.row), &model.start.keymap, (theme, theme.dim()));
     }
+    visible.iter().any(|row| row.block.parts.iter().any(Part::is_plain))
 }
 
 /// One line, whatever the size: the size that is needed, and the key that still says no.
@@ -90,5 +96,5 @@ fn tiny(model: &Model, frame: &mut Frame<'_>, theme: Theme) -> Shown {
     let key = model.start.keymap.hint(KeyMode::Approval, Command::Deny);
     let text = SafeText::line(&format!("{key} no · needs 40x10"));
     pane.put(0, 0, text.all(), theme.alarm());
-    Shown { card: Some(card.number()), whole: false, to_end: None }
+    Shown { card: Some(card.number()), ..Shown::default() }
 }

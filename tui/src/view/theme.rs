@@ -99,13 +99,13 @@ const ALARM: Pair =
 const DANGER: Pair =
     Pair { exact: (WHITE, Color::Rgb(0xa6, 0x1b, 0x1b)), sixteen: (Color::White, Color::Red) };
 const ADDED: Pair =
-    Pair { exact: (WHITE, Color::Rgb(0x14, 0x53, 0x2d)), sixteen: (Color::Black, Color::Green) };
+    Pair { exact: (WHITE, Color::Rgb(0x0f, 0x3d, 0x22)), sixteen: (Color::Black, Color::Green) };
 const REMOVED: Pair =
-    Pair { exact: (WHITE, Color::Rgb(0x7f, 0x1d, 0x1d)), sixteen: (Color::White, Color::Red) };
+    Pair { exact: (WHITE, Color::Rgb(0x5c, 0x15, 0x15)), sixteen: (Color::White, Color::Red) };
 const ADDED_WORDS: Pair =
-    Pair { exact: (WHITE, Color::Rgb(0x15, 0x80, 0x3d)), sixteen: (Color::Black, Color::Green) };
+    Pair { exact: (WHITE, Color::Rgb(0x16, 0x65, 0x34)), sixteen: (Color::Black, Color::Green) };
 const REMOVED_WORDS: Pair =
-    Pair { exact: (WHITE, Color::Rgb(0xb9, 0x1c, 0x1c)), sixteen: (Color::White, Color::Red) };
+    Pair { exact: (WHITE, Color::Rgb(0x99, 0x1b, 0x1b)), sixteen: (Color::White, Color::Red) };
 const NORMAL: Pair =
     Pair { exact: (WHITE, Color::Rgb(0x1d, 0x4e, 0xd8)), sixteen: (Color::White, Color::Blue) };
 const INSERT: Pair =
@@ -156,9 +156,23 @@ impl Theme {
         let style = match tone.ink {
             Ink::Mark => style.patch(self.dim()),
             Ink::Chosen { text, background } => self.chosen(style, text, background),
-            _ => style,
+            Ink::Plain => style,
+            ink => self.syntax(style, ink),
         };
         style.add_modifier(tone.emphasis)
+    }
+
+    /// A kind of text in code, which has an area of its own where it has colours: all of them can be read on each.
+    fn syntax(self, row: Style, ink: Ink) -> Style {
+        let (colour, emphasis) = match ink {
+            Ink::Comment => (Color::Rgb(0xd1, 0xd5, 0xdb), Modifier::ITALIC),
+            Ink::Literal => (Color::Rgb(0xbb, 0xf7, 0xd0), Modifier::empty()),
+            Ink::Constant => (Color::Rgb(0xfe, 0xd7, 0xaa), Modifier::empty()),
+            Ink::Keyword => (Color::Rgb(0xe9, 0xd5, 0xff), Modifier::BOLD),
+            _ => (Color::Rgb(0xba, 0xe6, 0xfd), Modifier::empty()),
+        };
+        let style = if self.colour == Colour::Exact { row.fg(colour) } else { row };
+        style.add_modifier(emphasis)
     }
 
     /// Colours that a program chose, as far as they can be read: none is text on itself, and white or black alone is the
@@ -195,6 +209,8 @@ impl Theme {
             Ground::None => return row,
             Ground::Code if look == Look::Code => return row,
             Ground::Code => return row.patch(self.code()),
+            Ground::Same if self.colour == Colour::Exact => return CODE.exact(),
+            Ground::Same => return row,
             Ground::Added => (ADDED, true, false),
             Ground::Removed => (REMOVED, true, false),
             Ground::AddedSign => (ADDED, false, false),

@@ -9,6 +9,7 @@ use crate::core::{denial, external, network, patch, update};
 use crate::plan_cards::params;
 use crate::seat::{Seat, start};
 use crate::sub_agents::spawn;
+use crate::text::read_code;
 
 type Rgb = [u8; 3];
 
@@ -136,6 +137,7 @@ fn seats() -> impl Iterator<Item = Seat> {
 fn check_request(mut seat: Seat, request: ServerRequest, keys: &str) {
     let is_plan = matches!(request, ServerRequest::PlanApproval(_));
     seat.ask(1, request);
+    read_code(&mut seat);
     let height = seat.buffer().area.height;
     let shown = height - if height >= 16 { 2 } else { 1 };
     let width = seat.buffer().area.width;

@@ -16,5 +16,6 @@ mod plans;
 mod seat;
 mod sources;
 mod sub_agents;
+mod text;
 mod tree;
 mod writing;

@@ -1,0 +1,67 @@
+//! The kinds of text in the lines of a change.
+
+use super::{Diff, Kind};
+use crate::highlight::{CodeRead, Lines, Readers, Side, TOGETHER};
+
+/// The most lines that are read.
+const MOST: usize = 2000;
+
+/// How far the lines have been read.
+#[derive(Debug, Default)]
+pub(super) struct Code {
+    /// The language; none once nothing is left to be read.
+    language: Option<String>,
+    /// The lines that have been read.
+    read: usize,
+    readers: Option<Readers>,
+    /// The number under which lines are being read.
+    awaited: Option<u64>,
+}
+
+impl Diff {
+    /// In a language, which its lines will be read as.
+    #[must_use]
+    pub(crate) fn in_language(mut self, language: &str) -> Self {
+        self.code.language = (!language.is_empty()).then(|| language.to_owned());
+        self
+    }
+
+    /// True if there are lines that have not been read.
+    pub(crate) const fn is_plain(&self) -> bool {
+        self.code.language.is_some() && self.code.awaited.is_none()
+    }
+
+    /// The next lines, to be read under a number.
+    pub(crate) fn to_read(&mut self, number: u64) -> Lines {
+        self.code.awaited = Some(number);
+        let lines = self.lines.iter().skip(self.code.read).take(TOGETHER).map(|line| {
+            let side = match line.kind {
+                Kind::Same => Side::Both,
+                Kind::Added => Side::After,
+                Kind::Removed => Side::Before,
+                Kind::Gap => Side::Gap,
+                Kind::Note => Side::None,
+            };
+            (side, [line.text.as_str(), "\n"].concat())
+        });
+        let language = self.code.language.clone().unwrap_or_default();
+        Lines { language, readers: self.code.readers.take(), lines: lines.collect() }
+    }
+
+    /// Takes in the kinds of text in these lines; says whether anything looks otherwise.
+    pub(crate) fn has_read(&mut self, read: &CodeRead) -> bool {
+        if self.code.awaited != Some(read.number) {
+            return false;
+        }
+        for (line, kinds) in self.lines.iter_mut().skip(self.code.read).zip(&read.kinds) {
+            line.kinds.clone_from(kinds);
+        }
+        self.code.read += read.kinds.len();
+        self.code.awaited = None;
+        self.code.readers.clone_from(&read.readers);
+        if read.readers.is_none() || self.code.read >= self.lines.len().min(MOST) {
+            self.code.language = None;
+        }
+        true
+    }
+}

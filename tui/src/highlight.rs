@@ -1,0 +1,211 @@
+//! The kinds of text in code: comments, strings, keywords.
+//!
+//! A grammar is made of regular expressions, which take tens of milliseconds to be compiled when they are first needed. So code
+//! shows plain first; then [`CodeToRead`] goes out, some lines at a time, and is read outside of the loop that draws.
+
+use std::ops::Range;
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+use ipc::id::AgentId;
+use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxReference, SyntaxSet};
+
+use crate::text::Ink;
+
+/// The most lines that go out together.
+pub(crate) const TOGETHER: usize = 60;
+
+/// The longest line that is read, in bytes: a grammar can take long for one, and code that people read has none.
+const LONGEST: usize = 300;
+
+/// The longest name of a language.
+const NAME: usize = 32;
+
+/// The most grammars that a session uses: each takes five to twenty mebibytes once its expressions are compiled.
+const GRAMMARS_USED: usize = 4;
+
+static GRAMMARS: LazyLock<SyntaxSet> = LazyLock::new(two_face::syntax::extra_newlines);
+
+/// The names of the grammars in use.
+static USED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Grammars of fifty mebibytes, and a smaller one that reads the same code well enough; grammars of logs, which take long.
+const INSTEAD: [(&str, &str); 5] = [
+    ("TypeScript", "JavaScript"),
+    ("TypeScriptReact", "JavaScript"),
+    ("SystemVerilog", "Verilog"),
+    ("log", "Plain Text"),
+    ("syslog", "Plain Text"),
+];
+
+/// The kinds of text, by the beginnings of their scopes; a later one counts more than one before it.
+static KINDS: LazyLock<Vec<(Scope, Ink)>> = LazyLock::new(|| {
+    let kinds = [
+        ("comment", Ink::Comment),
+        ("string", Ink::Literal),
+        ("constant", Ink::Constant),
+        ("keyword", Ink::Keyword),
+        ("storage", Ink::Keyword),
+        ("keyword.operator", Ink::Plain),
+        ("entity.name", Ink::Name),
+        ("support.function", Ink::Name),
+        ("support.type", Ink::Name),
+        ("variable.function", Ink::Name),
+    ];
+    kinds.into_iter().filter_map(|(scope, ink)| Some((Scope::new(scope).ok()?, ink))).collect()
+});
+
+/// The kinds of text in a line, without what is plain.
+pub(crate) type Kinds = Vec<(Range<usize>, Ink)>;
+
+/// Lines of code that show plain: [`read`](Self::read) takes a while, and belongs outside of the loop that draws.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CodeToRead {
+    pub(crate) place: Place,
+    /// A number that no other has.
+    pub(crate) number: u64,
+    pub(crate) lines: Lines,
+}
+
+/// Lines that have been read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CodeRead {
+    pub(crate) place: Place,
+    pub(crate) number: u64,
+    /// The kinds of text in each line.
+    pub(crate) kinds: Vec<Kinds>,
+    /// Where the reading goes on; none where it cannot.
+    pub(crate) readers: Option<Readers>,
+}
+
+/// The part that shows the code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In a transcript, by block and part.
+    Transcript(AgentId, usize, usize),
+    /// In a request, by its number and part.
+    Card(u64, usize),
+}
+
+/// Lines of code, and the state in which their reading begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Lines {
+    pub language: String,
+    pub readers: Option<Readers>,
+    pub lines: Vec<(Side, String)>,
+}
+
+/// The readers of the text before a change, and of the one after it; code alone has the one after it.
+pub(crate) type Readers = Box<[Reader; 2]>;
+
+/// The text that a line belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Before,
+    After,
+    Both,
+    /// To none, and what comes after it is another part of the file.
+    Gap,
+    /// To none.
+    None,
+}
+
+impl CodeToRead {
+    /// Reads the lines.
+    pub fn read(self) -> CodeRead {
+        let Self { place, number, lines } = self;
+        let Lines { language, readers, lines } = lines;
+        let mut readers = readers.or_else(|| readers_of(&language));
+        let mut kinds = Vec::with_capacity(lines.len());
+        for (side, line) in lines {
+            if side == Side::Gap {
+                readers = readers_of(&language);
+            }
+            let read = readers.as_mut().and_then(|readers| readers_read(readers, side, &line));
+            if read.is_none() {
+                readers = None;
+            }
+            kinds.push(read.unwrap_or_default());
+        }
+        CodeRead { place, number, kinds, readers }
+    }
+}
+
+fn readers_of(language: &str) -> Option<Readers> {
+    let reader = Reader::new(language)?;
+    Some(Box::new([reader.clone(), reader]))
+}
+
+fn readers_read([before, after]: &mut [Reader; 2], side: Side, line: &str) -> Option<Kinds> {
+    match side {
+        Side::Before => before.line(line),
+        Side::After => after.line(line),
+        Side::Both => before.line(line).and_then(|_| after.line(line)),
+        Side::Gap | Side::None => Some(Kinds::new()),
+    }
+}
+
+/// Code that is read line by line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Reader {
+    state: ParseState,
+    scopes: ScopeStack,
+}
+
+impl Reader {
+    /// For a language, by its name or by the end of a file's name; none where nothing is known of it.
+    fn new(language: &str) -> Option<Self> {
+        let is_name = !language.is_empty() && language.len() <= NAME;
+        let grammar = is_name.then(|| GRAMMARS.find_syntax_by_token(language)).flatten()?;
+        let instead = INSTEAD.iter().find(|(name, _)| *name == grammar.name);
+        let grammar = instead.map_or(Some(grammar), |(_, instead)| GRAMMARS.find_syntax_by_name(instead))?;
+        is_used(grammar).then(|| Self { state: ParseState::new(grammar), scopes: ScopeStack::new() })
+    }
+
+    /// The kinds of text in the next line, which has its line end; none where it cannot be read.
+    fn line(&mut self, line: &str) -> Option<Kinds> {
+        if line.len() > LONGEST {
+            return None;
+        }
+        let ops = self.state.parse_line(line, &GRAMMARS).ok()?;
+        let mut kinds = Vec::new();
+        let mut from = 0;
+        for (at, op) in ops {
+            if at > from {
+                kinds.push((from..at, self.ink()));
+                from = at;
+            }
+            self.scopes.apply(&op).ok()?;
+        }
+        kinds.push((from..line.trim_end_matches('\n').len(), self.ink()));
+        kinds.retain(|(range, ink)| {
+            *ink != Ink::Plain && range.start < range.end && line.get(range.clone()).is_some()
+        });
+        Some(kinds)
+    }
+
+    /// The kind of text where the reader is: the innermost scope that says it.
+    fn ink(&self) -> Ink {
+        let kind = |scope: &Scope| {
+            KINDS.iter().rev().find(|(kind, _)| kind.is_prefix_of(*scope)).map(|(_, ink)| *ink)
+        };
+        self.scopes.scopes.iter().rev().find_map(kind).unwrap_or_default()
+    }
+}
+
+/// True if a grammar is in use, or can be from now on.
+fn is_used(grammar: &SyntaxReference) -> bool {
+    let mut used = USED.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_known = used.contains(&grammar.name);
+    if !is_known && used.len() < GRAMMARS_USED {
+        used.push(grammar.name.clone());
+        return true;
+    }
+    is_known
+}
+
+/// The language of a file, by its name: what the grammars know, which is the end of the name or all of it.
+pub(crate) fn language_of(path: &[u8]) -> String {
+    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    let end = name.rsplit(|byte| *byte == b'.').next().unwrap_or_default();
+    String::from_utf8_lossy(end).into_owned()
+}

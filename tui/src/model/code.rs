@@ -1,0 +1,83 @@
+//! Code, which shows plain until its lines have been read.
+
+use crate::highlight::{CodeRead, Lines, Readers, Side, TOGETHER};
+use crate::text::{Ground, SafeText, Styled, Tone};
+
+/// The most bytes of one code block that are read.
+const MOST: usize = 64 << 10;
+
+/// Code in a language.
+#[derive(Debug)]
+pub(crate) struct Code {
+    text: Styled,
+    language: String,
+    /// The bytes that have been read.
+    read: usize,
+    readers: Option<Readers>,
+    /// The number under which lines are being read.
+    awaited: Option<u64>,
+    /// Whether nothing more is to be read.
+    is_over: bool,
+}
+
+impl Code {
+    pub(crate) fn new(untrusted: &str, language: &str) -> Self {
+        Self {
+            text: SafeText::prose(untrusted).into(),
+            language: language.to_owned(),
+            read: 0,
+            readers: None,
+            awaited: None,
+            is_over: language.is_empty(),
+        }
+    }
+
+    pub(crate) const fn styled(&self) -> &Styled {
+        &self.text
+    }
+
+    /// Goes on with words.
+    pub(crate) fn push(&mut self, untrusted: &str) {
+        self.text.push_in(untrusted, Tone::default());
+    }
+
+    /// Goes on with the rest of the other code, where that begins with all of this one; what is read stays.
+    pub(crate) fn becomes(&mut self, other: &Self) -> bool {
+        self.language == other.language && self.text.goes_on_as(&other.text)
+    }
+
+    /// True if there are whole lines that have not been read.
+    pub(crate) fn is_plain(&self) -> bool {
+        let rest = self.text.text().as_str().get(self.read..).unwrap_or_default();
+        !self.is_over && self.awaited.is_none() && rest.contains('\n')
+    }
+
+    /// The next lines, to be read under a number.
+    pub(crate) fn to_read(&mut self, number: u64) -> Lines {
+        self.awaited = Some(number);
+        let rest = self.text.text().as_str().get(self.read..).unwrap_or_default();
+        let whole = rest.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+        let lines = whole.take(TOGETHER).map(|line| (Side::After, line.to_owned())).collect();
+        Lines { language: self.language.clone(), readers: self.readers.take(), lines }
+    }
+
+    /// Takes in the kinds of text in these lines; says whether anything looks otherwise.
+    pub(crate) fn has_read(&mut self, read: &CodeRead) -> bool {
+        if self.awaited != Some(read.number) {
+            return false;
+        }
+        for kinds in &read.kinds {
+            let rest = self.text.text().as_str().get(self.read..).unwrap_or_default();
+            let Some(line) = rest.split_inclusive('\n').next().map(str::len) else { break };
+            for (range, ink) in kinds {
+                let tone = Tone::of(*ink).on(Ground::Code);
+                self.text.add(self.read + range.start..self.read + range.end, tone);
+            }
+            self.read += line;
+        }
+        self.awaited = None;
+        self.readers.clone_from(&read.readers);
+        self.is_over = read.readers.is_none() || self.read > MOST;
+        true
+    }
+}

@@ -1,0 +1,55 @@
+//! Code on the screen is read, some lines at a time.
+
+use crate::highlight::{CodeRead, CodeToRead, Place};
+use crate::message::Action;
+use crate::model::{Areas, Model, Part};
+
+/// Has the first lines read that show plain, unless others are being read.
+pub(super) fn ask(model: &mut Model, actions: &mut Vec<Action>) {
+    if model.reads_code {
+        return;
+    }
+    let number = model.next_revision();
+    let area = Areas::now(model).transcript;
+    let of_card = model.cards.front_mut().and_then(|card| {
+        let place = card.number();
+        let parts = card.body.block.parts.iter_mut().enumerate();
+        first(parts, number).map(|(part, lines)| (Place::Card(place, part), lines))
+    });
+    let next = of_card.or_else(|| {
+        let agent = model.agents.shown_id().clone();
+        let transcript = &mut model.agents.shown_mut().transcript;
+        transcript.shown_blocks(area.width, area.height).find_map(|at| {
+            let parts = transcript.block_mut(at)?.parts.iter_mut().enumerate();
+            first(parts, number).map(|(part, lines)| (Place::Transcript(agent.clone(), at, part), lines))
+        })
+    });
+    if let Some((place, lines)) = next {
+        model.reads_code = true;
+        actions.push(Action::Read(Box::new(CodeToRead { place, number, lines })));
+    }
+}
+
+fn first<'a>(
+    mut parts: impl Iterator<Item = (usize, &'a mut Part)>,
+    number: u64,
+) -> Option<(usize, crate::highlight::Lines)> {
+    parts.find_map(|(at, part)| Some((at, part.to_read(number)?)))
+}
+
+/// Takes in lines that have been read; says whether anything that shows changed.
+pub(super) fn read(model: &mut Model, read: &CodeRead) -> bool {
+    model.reads_code = false;
+    let part = match &read.place {
+        Place::Card(number, part) => {
+            let card = model.cards.iter_mut().find(|card| card.number() == *number);
+            card.and_then(|card| card.body.block.parts.get_mut(*part))
+        }
+        Place::Transcript(agent, block, part) => {
+            let block = model.agents.of(agent).transcript.block_mut(*block);
+            block.and_then(|block| block.parts.get_mut(*part))
+        }
+    };
+    // Where it is gone, another frame asks for what shows now.
+    part.is_none_or(|part| part.has_read(read))
+}
