@@ -52,9 +52,10 @@ struct Start {
 impl Source {
     /// Goes on with what comes next, and returns the pieces that are finished now.
     pub(crate) fn push(&mut self, text: &str) -> Vec<Piece> {
+        let is_over = self.may_be_over(text);
         self.all.push_str(text);
         let mut finished = Vec::new();
-        if text.contains('\n') || self.rest().len() >= WINDOW {
+        if is_over || self.rest().len() >= WINDOW {
             while self.finish(&mut finished) {}
             self.all.drain(..std::mem::take(&mut self.start));
         }
@@ -66,15 +67,32 @@ impl Source {
         (!self.rest().trim().is_empty()).then(|| self.piece(0..self.rest().len()))
     }
 
-    /// True if `delta` only makes the last word longer, or adds words: nothing that was read means something else then.
-    pub(crate) fn is_continued_by(&self, delta: &str) -> bool {
+    /// What the text goes on with, if `delta` only makes the last word longer or adds words: nothing that was read means
+    /// something else then. Spaces at the end of the text wait for the next word.
+    pub(crate) fn words<'a>(&'a self, delta: &'a str) -> Option<[&'a str; 2]> {
         let is_word = |c: char| c.is_ascii_alphanumeric();
-        self.rest().len() + delta.len() < WINDOW
-            && self.rest().ends_with(is_word)
-            && delta.ends_with(is_word)
+        let (rest, line) = (self.rest(), self.line());
+        let said = rest.trim_end_matches(' ');
+        let goes_on = rest.len() + delta.len() < WINDOW
+            && said.ends_with(is_word)
             && delta.chars().all(|c| is_word(c) || c == ' ')
-            // Digits may become the number of an item, and need a full stop for it; a fence has words in its first line.
-            && !self.line().trim_start().starts_with(['`', '~', '|', '<'])
+            // A number may become that of an item, and a fence, a table or HTML has words in its first line.
+            && !line.trim_start().starts_with(['`', '~', '|', '<'])
+            && !line.trim().is_empty();
+        goes_on.then(|| [rest.get(said.len()..).unwrap_or_default(), delta])
+    }
+
+    /// Whether a block may be over once `text` comes. Of two lines that begin with letters the second one begins no block.
+    fn may_be_over(&self, text: &str) -> bool {
+        let Some((first, others)) = text.split_once('\n') else { return false };
+        let is_plain =
+            |line: &str| line.starts_with(|c: char| c.is_ascii_alphabetic()) && !line.contains('>');
+        let mut lines = self.rest().rsplit('\n');
+        let line = [lines.next().unwrap_or_default(), first].concat();
+        let before = lines.next().is_some_and(is_plain);
+        let mut others = others.split('\n');
+        others.next_back();
+        !(before && is_plain(&line) && others.all(is_plain))
     }
 
     fn rest(&self) -> &str {

@@ -11,6 +11,12 @@ fn blocks<'a>(pieces: impl IntoIterator<Item = &'a str>) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let mut open: Option<Block> = None;
     for piece in pieces {
+        if let Some(words) = source.words(piece)
+            && open.as_mut().and_then(|open| open.parts.last_mut()).is_some_and(|part| part.push_words(words))
+        {
+            assert!(source.push(piece).is_empty());
+            continue;
+        }
         for finished in source.push(piece) {
             let mut block = open.take().unwrap_or_default();
             block.renew(render(&finished, Look::Assistant));
@@ -275,6 +281,14 @@ fn markdown() -> impl Strategy<Value = String> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn words_make_the_same_rows_as_the_whole(text in "([a-z0-9]{1,3} |[a-z]{1,3}|[0-9]|  |\n|\n\n|[-#>*|.`<]{1,3} ?|> |\n```\n|<b>\n|[|]-[|]\n){0,40}") {
+        // Each character is a piece, and then words are.
+        let characters: Vec<String> = text.chars().map(String::from).collect();
+        prop_assert_eq!(rows(&blocks(characters.iter().map(String::as_str)), 30), at_once(&text, 30));
+        prop_assert_eq!(rows(&blocks(text.split_inclusive(' ')), 30), at_once(&text, 30));
+    }
 
     #[test]
     fn pieces_make_the_same_rows_as_the_whole(text in markdown(), times in 1_usize..4, cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..12)) {

@@ -165,16 +165,20 @@ impl Part {
         }
     }
 
-    /// Goes on with words in the tone of the last one; says whether it can.
-    pub(crate) fn push_words(&mut self, words: &str) -> bool {
+    /// Goes on with words in the tone of the last one, after spaces that do not show yet; says whether it can.
+    pub(crate) fn push_words(&mut self, [spaces, words]: [&str; 2]) -> bool {
         match &mut self.body {
-            Body::Text(text) => {
+            Body::Text(text) if !text.text().as_str().ends_with([' ', '\n']) => {
                 let len = text.text().len();
                 let last = text.pieces(len.saturating_sub(1)..len);
-                text.push_in(words, last.last().map_or_else(Tone::default, |(_, tone)| *tone));
+                let tone = last.last().map_or_else(Tone::default, |(_, tone)| *tone);
+                let words = words.trim_end_matches(' ');
+                if !words.is_empty() {
+                    text.push_in(&[spaces, words].concat(), tone);
+                }
             }
             Body::Code(code) => code.push(words),
-            Body::Output(_) | Body::Diff(_) | Body::Table(_) => return false,
+            _ => return false,
         }
         true
     }

@@ -5,15 +5,17 @@ use crate::model::{AgentView, Block, Look};
 
 /// Goes on with what comes next: what is finished stays as it is, and the rest is read again.
 pub(super) fn push(view: &mut AgentView, delta: &str) {
-    let only_words = view.reply.source.is_continued_by(delta);
+    if let Some(words) = view.reply.source.words(delta)
+        && let Some(block) = view.reply.text.and_then(|at| view.transcript.block_mut(at))
+        && block.parts.last_mut().is_some_and(|part| part.push_words(words))
+    {
+        // No block is over, and nothing has to be read again.
+        view.reply.source.push(delta);
+        return;
+    }
     for piece in view.reply.source.push(delta) {
         show(view, &piece);
         view.reply.text = None;
-    }
-    let block = view.reply.text.and_then(|at| view.transcript.block_mut(at));
-    if only_words && block.and_then(|block| block.parts.last_mut()).is_some_and(|part| part.push_words(delta))
-    {
-        return;
     }
     if let Some(piece) = view.reply.source.open() {
         show(view, &piece);
