@@ -63,7 +63,7 @@ pub struct CodeToRead {
     pub(crate) place: Place,
     /// A number that no other has.
     pub(crate) number: u64,
-    pub(crate) lines: Lines,
+    pub(crate) unread: Unread,
 }
 
 /// Lines that have been read.
@@ -88,7 +88,7 @@ pub(crate) enum Place {
 
 /// Lines of code, and the state in which their reading begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Lines {
+pub(crate) struct Unread {
     pub language: String,
     pub readers: Option<Readers>,
     pub lines: Vec<(Side, String)>,
@@ -112,8 +112,8 @@ pub(crate) enum Side {
 impl CodeToRead {
     /// Reads the lines.
     pub fn read(self) -> CodeRead {
-        let Self { place, number, lines } = self;
-        let Lines { language, readers, lines } = lines;
+        let Self { place, number, unread } = self;
+        let Unread { language, readers, lines } = unread;
         let mut readers = readers.or_else(|| readers_of(&language));
         let mut kinds = Vec::with_capacity(lines.len());
         for (side, line) in lines {

@@ -145,11 +145,9 @@ impl Ui {
                     }
                 }
                 Happening::Core(Some(event)) => self.core(event).await?,
-                // The session is about to end: its result comes next.
-                Happening::Core(None) => {}
                 Happening::CodeRead(Some(read)) => self.tell(Msg::CodeRead(read)).await?,
-                // Nothing could read them: they stay plain, and so does other code.
-                Happening::CodeRead(None) => {}
+                // The session is about to end, and its result comes next; or code could not be read, and stays plain.
+                Happening::Core(None) | Happening::CodeRead(None) => {}
                 Happening::Tick => self.tell(Msg::Tick).await?,
             }
             for note in notes::take() {

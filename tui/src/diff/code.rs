@@ -1,7 +1,7 @@
 //! The kinds of text in the lines of a change.
 
 use super::{Diff, Kind};
-use crate::highlight::{CodeRead, Lines, Readers, Side, TOGETHER};
+use crate::highlight::{CodeRead, Readers, Side, TOGETHER, Unread};
 
 /// The most lines that are read.
 const MOST: usize = 2000;
@@ -32,7 +32,7 @@ impl Diff {
     }
 
     /// The next lines, to be read under a number.
-    pub(crate) fn to_read(&mut self, number: u64) -> Lines {
+    pub(crate) fn begin_reading(&mut self, number: u64) -> Unread {
         self.code.awaited = Some(number);
         let lines = self.lines.iter().skip(self.code.read).take(TOGETHER).map(|line| {
             let side = match line.kind {
@@ -45,7 +45,7 @@ impl Diff {
             (side, [line.text.as_str(), "\n"].concat())
         });
         let language = self.code.language.clone().unwrap_or_default();
-        Lines { language, readers: self.code.readers.take(), lines: lines.collect() }
+        Unread { language, readers: self.code.readers.take(), lines: lines.collect() }
     }
 
     /// Takes in the kinds of text in these lines; says whether anything looks otherwise.

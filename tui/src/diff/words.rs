@@ -73,12 +73,12 @@ fn words(text: &str) -> Vec<Range<usize>> {
     let mut words: Vec<Range<usize>> = Vec::new();
     let mut in_word = false;
     for cluster in Clusters::new(text, 0) {
-        let is_word = cluster.text.starts_with(|c: char| c.is_alphanumeric() || c == '_');
+        let belongs = cluster.text.starts_with(|c: char| c.is_alphanumeric() || c == '_');
         match words.last_mut() {
-            Some(last) if is_word && in_word => last.end = cluster.end(),
+            Some(last) if belongs && in_word => last.end = cluster.end(),
             _ => words.push(cluster.at..cluster.end()),
         }
-        in_word = is_word;
+        in_word = belongs;
     }
     words
 }

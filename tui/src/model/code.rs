@@ -1,6 +1,6 @@
 //! Code, which shows plain until its lines have been read.
 
-use crate::highlight::{CodeRead, Lines, Readers, Side, TOGETHER};
+use crate::highlight::{CodeRead, Readers, Side, TOGETHER, Unread};
 use crate::text::{Ground, SafeText, Styled, Tone};
 
 /// The most bytes of one code block that are read.
@@ -53,12 +53,12 @@ impl Code {
     }
 
     /// The next lines, to be read under a number.
-    pub(crate) fn to_read(&mut self, number: u64) -> Lines {
+    pub(crate) fn begin_reading(&mut self, number: u64) -> Unread {
         self.awaited = Some(number);
         let rest = self.text.text().as_str().get(self.read..).unwrap_or_default();
         let whole = rest.split_inclusive('\n').filter(|line| line.ends_with('\n'));
         let lines = whole.take(TOGETHER).map(|line| (Side::After, line.to_owned())).collect();
-        Lines { language: self.language.clone(), readers: self.readers.take(), lines }
+        Unread { language: self.language.clone(), readers: self.readers.take(), lines }
     }
 
     /// Takes in the kinds of text in these lines; says whether anything looks otherwise.

@@ -6,7 +6,7 @@ use super::code::Code;
 use super::lines::Lines;
 use super::look::Look;
 use crate::diff::Diff;
-use crate::highlight::{CodeRead, Lines as CodeLines};
+use crate::highlight::{CodeRead, Unread};
 use crate::markdown::Table;
 use crate::text::{Clusters, Columns, Output, Row, SafeStr, SafeText, Styled, Tone, wrap};
 
@@ -203,10 +203,10 @@ impl Part {
     }
 
     /// The next lines of its code, to be read under a number.
-    pub(crate) fn to_read(&mut self, number: u64) -> Option<CodeLines> {
+    pub(crate) fn begin_reading(&mut self, number: u64) -> Option<Unread> {
         match &mut self.body {
-            Body::Code(code) if code.is_plain() => Some(code.to_read(number)),
-            Body::Diff(diff) if diff.is_plain() => Some(diff.to_read(number)),
+            Body::Code(code) if code.is_plain() => Some(code.begin_reading(number)),
+            Body::Diff(diff) if diff.is_plain() => Some(diff.begin_reading(number)),
             _ => None,
         }
     }

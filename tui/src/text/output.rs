@@ -71,7 +71,7 @@ impl Output {
                 }
                 (None, Sequence::Style(end)) => {
                     Processor::<vte::ansi::StdSyncHandler>::new()
-                        .advance(&mut self.state, from[..end].as_bytes());
+                        .advance(&mut self.state, &from.as_bytes()[..end]);
                     &from[end..]
                 }
                 (None, Sequence::Idle(end)) => &from[end..],

@@ -24,17 +24,17 @@ pub(super) fn ask(model: &mut Model, actions: &mut Vec<Action>) {
             first(parts, number).map(|(part, lines)| (Place::Transcript(agent.clone(), at, part), lines))
         })
     });
-    if let Some((place, lines)) = next {
+    if let Some((place, unread)) = next {
         model.reads_code = true;
-        actions.push(Action::Read(Box::new(CodeToRead { place, number, lines })));
+        actions.push(Action::Read(Box::new(CodeToRead { place, number, unread })));
     }
 }
 
 fn first<'a>(
     mut parts: impl Iterator<Item = (usize, &'a mut Part)>,
     number: u64,
-) -> Option<(usize, crate::highlight::Lines)> {
-    parts.find_map(|(at, part)| Some((at, part.to_read(number)?)))
+) -> Option<(usize, crate::highlight::Unread)> {
+    parts.find_map(|(at, part)| Some((at, part.begin_reading(number)?)))
 }
 
 /// Takes in lines that have been read; says whether anything that shows changed.

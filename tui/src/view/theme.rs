@@ -82,8 +82,12 @@ fn are_alike(one: Color, other: Color) -> bool {
 /// Black or white, as it can be read better on a colour.
 const fn on(background: Color) -> Color {
     match background {
-        Color::Black | Color::Blue | Color::Red | Color::Magenta | Color::DarkGray => Color::White,
-        Color::Indexed(16..=33 | 52..=69 | 88..=105 | 232..=243) => Color::White,
+        Color::Black
+        | Color::Blue
+        | Color::Red
+        | Color::Magenta
+        | Color::DarkGray
+        | Color::Indexed(16..=33 | 52..=69 | 88..=105 | 232..=243) => Color::White,
         Color::Rgb(red, green, blue) if (red as u32) * 3 + (green as u32) * 6 + (blue as u32) < 1280 => {
             Color::White
         }
@@ -206,11 +210,10 @@ impl Theme {
     /// The style of what stands on an area: sixteen colours are too loud for whole lines.
     fn on(self, row: Style, look: Look, ground: Ground) -> Style {
         let (sign, line, words) = match ground {
-            Ground::None => return row,
             Ground::Code if look == Look::Code => return row,
             Ground::Code => return row.patch(self.code()),
             Ground::Same if self.colour == Colour::Exact => return CODE.exact(),
-            Ground::Same => return row,
+            Ground::Same | Ground::None => return row,
             Ground::Added => (ADDED, true, false),
             Ground::Removed => (REMOVED, true, false),
             Ground::AddedSign => (ADDED, false, false),
