@@ -118,6 +118,15 @@ fn much_text_is_compared_in_bounded_time() {
     assert_eq!(diff.counts(), Counts { added: 19_999, removed: 19_999 });
 }
 
+#[test]
+fn the_words_of_many_lines_are_compared_in_bounded_time() {
+    let line = |sign: char| [sign.to_string(), "a ".repeat(400), sign.to_string(), "\n".to_owned()].concat();
+    let unified = ["@@ -1,2000 +1,2000 @@\n", &line('-').repeat(2000), &line('+').repeat(2000)].concat();
+    let diff = Diff::read(&unified);
+    let compared = diff.lines.iter().filter(|line| !line.words.is_empty()).count();
+    assert!((2..100).contains(&compared), "{compared}");
+}
+
 proptest! {
     #[test]
     fn every_character_of_a_change_shows(

@@ -10,58 +10,57 @@ use crate::text::Clusters;
 /// The longest line whose words are compared.
 const LONGEST: usize = 1000;
 
-/// The most lines whose words are compared.
-const MOST: usize = 2000;
+/// The part that two lines have in common, where one took the place of the other.
+const LEAST: f32 = 0.4;
+
+/// The most pairs of words that are compared in one change.
+const MOST: usize = 1 << 22;
 
 impl Diff {
     /// Compares the words of lines that are removed with those of the lines that follow in their place.
     pub(super) fn compare_words(&mut self) {
         let (mut at, mut compared) = (0, 0);
-        while at < self.lines.len() && compared < MOST {
+        while at < self.lines.len() {
             let run =
                 |from: usize, kind| self.lines.iter().skip(from).take_while(|line| line.kind == kind).count();
             let removed = run(at, Kind::Removed);
             let added = run(at + removed, Kind::Added);
             for n in at..at + removed.min(added) {
-                self.compare(n, n + removed);
-                compared += 1;
+                compared += self.compare(n, n + removed, MOST.saturating_sub(compared));
             }
             at += (removed + added).max(1);
         }
     }
 
-    fn compare(&mut self, old: usize, new: usize) {
-        let Some((old, new)) = self.lines.get_disjoint_mut([old, new]).ok().map(|[old, new]| (old, new))
-        else {
-            return;
-        };
-        let [old_text, new_text] = [&*old, &*new].map(|line| line.text.as_str().to_owned());
+    /// Compares two lines, unless that takes more than `most`; says how much it took.
+    fn compare(&mut self, old: usize, new: usize, most: usize) -> usize {
+        let Ok([old, new]) = self.lines.get_disjoint_mut([old, new]) else { return 0 };
+        let (old_text, new_text) = (old.text.as_str(), new.text.as_str());
         if old_text.len().max(new_text.len()) > LONGEST {
-            return;
+            return 0;
         }
-        let (old_words, new_words) = (words(&old_text), words(&new_text));
-        let (old_texts, new_texts) = (texts(&old_text, &old_words), texts(&new_text, &new_words));
+        let (old_words, new_words) = (words(old_text), words(new_text));
+        let cost = old_words.len() * new_words.len();
+        if cost > most {
+            return most;
+        }
+        let (old_texts, new_texts) = (texts(old_text, &old_words), texts(new_text, &new_words));
         let diff = TextDiff::from_slices(&old_texts, &new_texts);
         // One that has little in common with the other took the place of none.
-        if diff.ratio() < 0.4 {
-            return;
-        }
-        for op in diff.ops() {
-            if matches!(op, DiffOp::Equal { .. }) {
-                continue;
-            }
-            let bytes = |words: &[Range<usize>], of: Range<usize>| {
-                let words = words.get(of)?;
-                Some(words.first()?.start..words.last()?.end)
-            };
-            if let Some(range) = bytes(&old_words, op.old_range()) {
-                old.words.push(range);
-            }
-            if let Some(range) = bytes(&new_words, op.new_range()) {
-                new.words.push(range);
+        if diff.ratio() >= LEAST {
+            for op in diff.ops().iter().filter(|op| !matches!(op, DiffOp::Equal { .. })) {
+                old.words.extend(bytes(&old_words, op.old_range()));
+                new.words.extend(bytes(&new_words, op.new_range()));
             }
         }
+        cost
     }
+}
+
+/// The bytes of words that stand side by side.
+fn bytes(words: &[Range<usize>], of: Range<usize>) -> Option<Range<usize>> {
+    let words = words.get(of)?;
+    Some(words.first()?.start..words.last()?.end)
 }
 
 fn texts<'a>(text: &'a str, words: &[Range<usize>]) -> Vec<&'a str> {

@@ -274,6 +274,7 @@ fn assistant_message(view: &mut AgentView, message: AssistantMessage) {
             reply::end(view);
         }
     }
+    view.reply = Reply::default();
 }
 
 fn model_failed(view: &mut AgentView, now: Moment, message: &str, retry_in_ms: Option<u64>) {
