@@ -5,6 +5,7 @@ use ipc::approval::ServerRequest;
 use ipc::event::{EventKind, FileDiff, ToolCallStatus};
 use ipc::frontend::UiEventKind;
 use ipc::id::CallId;
+use proptest::prelude::*;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Cell;
@@ -161,6 +162,44 @@ fn each_frame_after_scrolling_is_that_of_an_empty_screen() {
         let mut fresh = Terminal::new(TestBackend::new(50, 16)).unwrap();
         let fresh = fresh.draw(|frame| _ = view(&seat.model, frame)).unwrap();
         assert_eq!(seat.buffer(), fresh.buffer, "{keys}");
+    }
+}
+
+#[test]
+fn an_emoji_of_several_characters_is_written_at_the_prompt() {
+    let mut seat = Seat::new(50, 16);
+    seat.send(Msg::Paste("a 👨\u{200d}👩\u{200d}👧 1\u{fe0f}\u{20e3} 🇩🇪 b\u{200d}".to_owned()));
+    assert_eq!(seat.row(13), "› a 👨\u{200d}👩\u{200d}👧 1\u{fe0f}\u{20e3} 🇩🇪 b\\u{200d}");
+    // The caret goes over each as over one character.
+    for _ in 0..3 {
+        seat.press(crossterm::event::KeyCode::Left);
+    }
+    seat.keys("x");
+    assert_eq!(seat.row(13), "› a 👨\u{200d}👩\u{200d}👧 1\u{fe0f}\u{20e3} x🇩🇪 b\\u{200d}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_markdown_leaves_the_transcript(
+        pieces in proptest::collection::vec(
+            "([-#>*|`~<&!\\[\\]() ]{1,4}|[a-z]{1,9} |[0-9]{1,3}[.] |\n|\n\n|\t|\x1b\\[31m|\u{202e}|漢字|👨\u{200d}👩|⚠\u{fe0f}|[|]a[|]b[|]\n[|]-[|]-[|]\n|```\n){1,20}", 1..6),
+        width in 40_u16..150, height in 10_u16..30,
+    ) {
+        let mut quiet = Seat::new(width, height);
+        let mut seat = Seat::new(width, height);
+        for text in &pieces {
+            seat.stream(text);
+            check_cells(seat.buffer())?;
+            let first_column = seat.buffer().content.chunks(usize::from(width)).skip(3).take(usize::from(height) / 2);
+            for row in first_column {
+                prop_assert!([" ", "─", "/", "·"].contains(&row[0].symbol()), "{:?}", row[0]);
+            }
+        }
+        quiet.draw();
+        let below = usize::from(width) * usize::from(height - if height >= 16 { 4 } else { 3 });
+        prop_assert_eq!(&seat.buffer().content[below..], &quiet.buffer().content[below..]);
     }
 }
 
