@@ -39,7 +39,7 @@ fn rows(blocks: &[Block], width: u16) -> String {
         for part in &block.parts {
             for row in part.rows(width).iter() {
                 let text = part.with_text(width, |text| text.text().as_str()[row.start..row.end].to_owned());
-                rows.push_str(&[part.mark(*row).as_str(), &text].concat());
+                rows.push_str(&[part.mark(*row, width).as_str(), &text].concat());
                 rows.truncate(rows.trim_end_matches(' ').len());
                 rows.push('\n');
             }
@@ -174,6 +174,21 @@ fn a_long_list_and_long_code_are_cut_where_nobody_sees_it() {
     let table: String = (0..1000).map(|n| ["| ", &n.to_string(), " | x |\n"].concat()).collect();
     let shown = at_once(&format!("|a|b|\n|-|-|\n{table}"), 40);
     assert!(shown.lines().filter(|line| line.contains(" │ ")).count() == 1001, "{shown}");
+}
+
+#[test]
+fn much_that_is_nested_stays_in_sight() {
+    let text = [&"> 1000. ".repeat(9), "the words at its bottom\n"].concat();
+    assert_snapshot!(at_once(&text, 24), @r"
+
+    ▏ 1000.
+    ▏       ▏
+    ▏       ▏
+    ▏       ▏
+    ▏       ▏
+    ▏       ▏ the words at
+    ▏       ▏ its bottom
+    ");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use super::look::Look;
 use crate::diff::Diff;
 use crate::highlight::{CodeRead, Unread};
 use crate::markdown::Table;
-use crate::text::{Clusters, Columns, Output, Row, SafeStr, SafeText, Styled, Tone, wrap};
+use crate::text::{Columns, Output, Row, SafeStr, SafeText, Styled, Tone, wrap};
 
 /// The most columns of a line of prose.
 const MEASURE: usize = 100;
@@ -145,11 +145,15 @@ impl Part {
         self.fold
     }
 
-    /// The marks before a row.
-    pub(crate) fn mark(&self, row: Row) -> SafeStr<'_> {
+    /// The marks before a row; those of much that is nested take no more than half of the width.
+    pub(crate) fn mark(&self, row: Row, width: u16) -> SafeStr<'_> {
         let is_first = row.first && (row.start == 0 || self.look.repeats_mark());
         match &self.marks {
-            Some(marks) => marks[usize::from(!is_first)].all(),
+            Some(marks) => {
+                let marks = &marks[usize::from(!is_first)];
+                let mut ends = marks.as_str().char_indices().map(|(at, _)| at);
+                marks.slice(0..ends.nth(usize::from(width / 2)).unwrap_or(marks.len()))
+            }
             None if is_first => self.look.gutters().0.into(),
             None => self.look.gutters().1.into(),
         }
@@ -325,9 +329,8 @@ impl Part {
     /// The columns that the marks before a row leave to the text; lines of prose are no longer than can be read well.
     fn left(&self, width: u16, is_first: bool) -> usize {
         let gutter = match &self.marks {
-            Some(marks) => {
-                Clusters::new(marks[usize::from(!is_first)].as_str(), 0).map(|mark| mark.columns).sum()
-            }
+            // Every mark is one column wide.
+            Some(marks) => marks[usize::from(!is_first)].as_str().chars().count().min(usize::from(width / 2)),
             None => usize::from(self.look.gutter_columns(is_first)),
         };
         let left = usize::from(width).saturating_sub(gutter).max(1);

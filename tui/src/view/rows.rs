@@ -21,8 +21,8 @@ pub(super) fn draw(
         BlockRow::Gap => {}
         BlockRow::Text { part, row } => {
             let Some(part) = block.parts.get(part) else { return };
-            let x = pane.put(0, y, part.mark(row), marks);
             let width = pane.width();
+            let x = pane.put(0, y, part.mark(row, width), marks);
             part.with_text(width, |text| {
                 if part.look().has_code_spans() {
                     with_code(pane, (x, y), (text.text(), row), theme);
