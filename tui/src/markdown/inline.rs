@@ -34,7 +34,7 @@ impl Inline {
 
     /// Takes the text in; it is whole.
     pub(super) fn finish(mut self) -> Styled {
-        self.text.forget_tail();
+        self.text.finish();
         self.text
     }
 

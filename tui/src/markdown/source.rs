@@ -50,16 +50,22 @@ struct Start {
 }
 
 impl Source {
-    /// Goes on with what comes next, and returns the pieces that are finished now.
-    pub(crate) fn push(&mut self, text: &str) -> Vec<Piece> {
-        let is_over = self.may_be_over(text);
+    /// Goes on with what comes next.
+    pub(crate) fn push(&mut self, text: &str) {
         self.all.push_str(text);
+    }
+
+    /// Takes out the pieces that are finished now.
+    pub(crate) fn finished(&mut self) -> Vec<Piece> {
         let mut finished = Vec::new();
-        if is_over || self.rest().len() >= WINDOW {
-            while self.finish(&mut finished) {}
-            self.all.drain(..std::mem::take(&mut self.start));
-        }
+        while self.finish(&mut finished) {}
+        self.all.drain(..std::mem::take(&mut self.start));
         finished
+    }
+
+    /// The bytes that no piece has.
+    pub(crate) const fn len(&self) -> usize {
+        self.all.len()
     }
 
     /// The piece that is not finished; none where there is nothing to see in it.
@@ -67,41 +73,8 @@ impl Source {
         (!self.rest().trim().is_empty()).then(|| self.piece(0..self.rest().len()))
     }
 
-    /// What the text goes on with, if `delta` only makes the last word longer or adds words: nothing that was read means
-    /// something else then. Spaces at the end of the text wait for the next word.
-    pub(crate) fn words<'a>(&'a self, delta: &'a str) -> Option<[&'a str; 2]> {
-        let is_word = |c: char| c.is_ascii_alphanumeric();
-        let (rest, line) = (self.rest(), self.line());
-        let said = rest.trim_end_matches(' ');
-        let goes_on = rest.len() + delta.len() < WINDOW
-            && said.ends_with(is_word)
-            && delta.chars().all(|c| is_word(c) || c == ' ')
-            // A number may become that of an item, and a fence, a table or HTML has words in its first line.
-            && !line.trim_start().starts_with(['`', '~', '|', '<'])
-            && !line.trim().is_empty();
-        goes_on.then(|| [rest.get(said.len()..).unwrap_or_default(), delta])
-    }
-
-    /// Whether a block may be over once `text` comes. Of two lines that begin with letters the second one begins no block.
-    fn may_be_over(&self, text: &str) -> bool {
-        let Some((first, others)) = text.split_once('\n') else { return false };
-        let is_plain =
-            |line: &str| line.starts_with(|c: char| c.is_ascii_alphabetic()) && !line.contains('>');
-        let mut lines = self.rest().rsplit('\n');
-        let line = [lines.next().unwrap_or_default(), first].concat();
-        let before = lines.next().is_some_and(is_plain);
-        let mut others = others.split('\n');
-        others.next_back();
-        !(before && is_plain(&line) && others.all(is_plain))
-    }
-
     fn rest(&self) -> &str {
         self.all.get(self.start..).unwrap_or_default()
-    }
-
-    /// The line that is being written.
-    fn line(&self) -> &str {
-        self.rest().rsplit('\n').next().unwrap_or_default()
     }
 
     const fn is_apart(&self) -> bool {

@@ -11,13 +11,8 @@ fn blocks<'a>(pieces: impl IntoIterator<Item = &'a str>) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let mut open: Option<Block> = None;
     for piece in pieces {
-        if let Some(words) = source.words(piece)
-            && open.as_mut().and_then(|open| open.parts.last_mut()).is_some_and(|part| part.push_words(words))
-        {
-            assert!(source.push(piece).is_empty());
-            continue;
-        }
-        for finished in source.push(piece) {
+        source.push(piece);
+        for finished in source.finished() {
             let mut block = open.take().unwrap_or_default();
             block.renew(render(&finished, Look::Assistant));
             blocks.push(block);
@@ -229,6 +224,7 @@ fn a_delta_costs_no_more_after_much_text() {
             source.push(begin);
             source.push(&line.repeat((1 << 16) / line.len()));
             source.push("\n| and");
+            drop(source.finished());
             let open = source.open().unwrap();
             assert!(open.text.len() <= WINDOW + 64, "{begin:?} {line:?}: {}", open.text.len());
         }

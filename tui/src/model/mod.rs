@@ -102,6 +102,10 @@ pub(crate) struct Reply {
     pub text: Option<usize>,
     /// The text that is not finished.
     pub source: Source,
+    /// True if some of it has not been read.
+    pub waits: bool,
+    /// The moment at which it was read last.
+    pub read_at: Option<Moment>,
     pub thinking: Option<usize>,
     /// All of its blocks so far, those that it goes on in and those before them.
     pub blocks: Vec<usize>,

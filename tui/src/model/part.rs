@@ -169,24 +169,6 @@ impl Part {
         }
     }
 
-    /// Goes on with words in the tone of the last one, after spaces that do not show yet; says whether it can.
-    pub(crate) fn push_words(&mut self, [spaces, words]: [&str; 2]) -> bool {
-        match &mut self.body {
-            Body::Text(text) if !text.text().as_str().ends_with([' ', '\n']) => {
-                let len = text.text().len();
-                let last = text.pieces(len.saturating_sub(1)..len);
-                let tone = last.last().map_or_else(Tone::default, |(_, tone)| *tone);
-                let words = words.trim_end_matches(' ');
-                if !words.is_empty() {
-                    text.push_in(&[spaces, words].concat(), tone);
-                }
-            }
-            Body::Code(code) => code.push(words),
-            _ => return false,
-        }
-        true
-    }
-
     /// Goes on with the rest of the other part's text, where that begins with all of this one's: what is laid stays.
     pub(crate) fn becomes(&mut self, other: Self) {
         if let (Body::Code(code), Body::Code(new)) = (&mut self.body, &other.body)

@@ -90,7 +90,7 @@ impl Output {
         if held.starts_with('\x1b') {
             self.show(&held);
         }
-        self.text.forget_tail();
+        self.text.finish();
     }
 
     /// Drops what comes first until at most `keep` bytes are left.

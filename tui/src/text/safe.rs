@@ -167,6 +167,12 @@ impl SafeText {
         self.column = self.text.get(line..).unwrap_or_default().width();
     }
 
+    /// Nothing comes any more: the last character is whole, and no room is kept for others.
+    pub fn finish(&mut self) {
+        self.forget_tail();
+        self.text.shrink_to_fit();
+    }
+
     /// Says that the last character is whole.
     pub fn forget_tail(&mut self) {
         self.tail = Tail::default();

@@ -87,9 +87,10 @@ impl Styled {
         }
     }
 
-    /// Says that the last character is whole.
-    pub fn forget_tail(&mut self) {
-        self.text.forget_tail();
+    /// Nothing comes any more: the last character is whole, and no room is kept for others.
+    pub fn finish(&mut self) {
+        self.text.finish();
+        self.spans.shrink_to_fit();
     }
 
     /// Drops what comes first until at most `keep` bytes are left.

@@ -31,8 +31,8 @@ pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>)
             plan::lay(model);
             return changed;
         }
-        UiEventKind::TextDelta { text } => text_delta(view, &text),
-        UiEventKind::ThinkingDelta { text } => thinking_delta(view, &text),
+        UiEventKind::TextDelta { text } => text_delta(view, model.now, &text),
+        UiEventKind::ThinkingDelta { text } => thinking_delta(view, model.now, &text),
         UiEventKind::OutputDelta { call, text } => {
             if let Some(block) = view.calls.get(&call).and_then(|call| view.transcript.block_mut(call.block))
             {
@@ -55,21 +55,21 @@ pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>)
     true
 }
 
-fn text_delta(view: &mut AgentView, text: &str) {
+fn text_delta(view: &mut AgentView, now: Moment, text: &str) {
     view.turn.doing = Doing::Answering;
     view.reply.thinking = None;
     view.reply.streamed = true;
-    reply::push(view, text);
+    reply::push(view, now, text);
 }
 
-fn thinking_delta(view: &mut AgentView, text: &str) {
+fn thinking_delta(view: &mut AgentView, now: Moment, text: &str) {
     view.turn.doing = Doing::Thinking;
     let at = view.reply.thinking.unwrap_or_else(|| {
         let part = Part::new(SafeText::default(), Look::Thinking).folded(Fold::Thinking);
         reply::begin(view, Block::of(vec![part]))
     });
     // Text after it is another paragraph: what is shown has the order in which it came.
-    reply::end(view);
+    reply::end(view, now);
     view.reply.thinking = Some(at);
     push(view, at, text);
 }
@@ -98,9 +98,10 @@ fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> 
         }
         EventKind::ModelRequested { .. } => {
             view.turn.doing = Doing::Asking;
+            reply::end(view, now);
             view.reply = Reply::default();
         }
-        EventKind::AssistantMessage(message) => assistant_message(view, message),
+        EventKind::AssistantMessage(message) => assistant_message(view, now, message),
         EventKind::ModelFailed { message, retry_in_ms, .. } => model_failed(view, now, &message, retry_in_ms),
         EventKind::ToolCallStarted { call, name, input, .. } => call_started(view, call, &name, input.get()),
         EventKind::ToolCallFinished {
@@ -258,7 +259,8 @@ fn user_message(view: &mut AgentView, now: Moment, text: &str, images: &[Image])
 }
 
 /// What was streamed is whole now; what was not streamed is shown at once.
-fn assistant_message(view: &mut AgentView, message: AssistantMessage) {
+fn assistant_message(view: &mut AgentView, now: Moment, message: AssistantMessage) {
+    reply::end(view, now);
     view.turn.retry = None;
     view.turn.account += Account { usage: message.usage, cost: message.cost_usd };
     let reply = std::mem::take(&mut view.reply);
@@ -270,14 +272,15 @@ fn assistant_message(view: &mut AgentView, message: AssistantMessage) {
         let of_kind = |kind| block.get("type").and_then(serde_json::Value::as_str) == Some(kind);
         if let Some(text) = block.get("text").and_then(serde_json::Value::as_str).filter(|_| of_kind("text"))
         {
-            reply::push(view, text);
-            reply::end(view);
+            reply::push(view, now, text);
+            reply::end(view, now);
         }
     }
     view.reply = Reply::default();
 }
 
 fn model_failed(view: &mut AgentView, now: Moment, message: &str, retry_in_ms: Option<u64>) {
+    reply::end(view, now);
     let reply = std::mem::take(&mut view.reply);
     for &at in &reply.blocks {
         let parts = view.transcript.block_mut(at).map(|block| block.parts.iter_mut());

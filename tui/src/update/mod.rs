@@ -45,7 +45,7 @@ pub fn update(model: &mut Model, at: Moment, message: Msg) -> Vec<Action> {
         Msg::Core(event) => events::core(model, event, &mut actions),
         Msg::Tick => {
             plan::lay(model);
-            changes_by_itself(model)
+            reply::read_all(model) | changes_by_itself(model)
         }
         Msg::Drawn(shown) => drawn(model, at, shown, &mut actions),
         Msg::CodeRead(read) => code::read(model, &read),
@@ -79,7 +79,7 @@ pub fn next_tick(model: &Model, now: Moment) -> Option<Duration> {
     // Countdowns show whole seconds that are left, the turn whole seconds that are gone.
     let countdown = [remaining, attempt].into_iter().flatten().map(past_whole_second).min();
     let count = elapsed.map(|elapsed| Duration::from_secs(elapsed.as_secs() + 1).saturating_sub(elapsed));
-    [opens, countdown, count].into_iter().flatten().min()
+    [opens, countdown, count, reply::next(model, now)].into_iter().flatten().min()
 }
 
 fn past_whole_second(remaining: Duration) -> Duration {

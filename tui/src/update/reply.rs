@@ -1,19 +1,52 @@
-//! The text of a reply, as it streams.
+//! The text of a reply, as it streams: it is read again once for each frame, however many deltas come.
+
+use std::time::Duration;
 
 use crate::markdown::{Piece, Source, render};
-use crate::model::{AgentView, Block, Look};
+use crate::model::{AgentView, Block, Look, Model};
+use crate::moment::Moment;
 
-/// Goes on with what comes next: what is finished stays as it is, and the rest is read again.
-pub(super) fn push(view: &mut AgentView, delta: &str) {
-    if let Some(words) = view.reply.source.words(delta)
-        && let Some(block) = view.reply.text.and_then(|at| view.transcript.block_mut(at))
-        && block.parts.last_mut().is_some_and(|part| part.push_words(words))
-    {
-        // No block is over, and nothing has to be read again.
-        view.reply.source.push(delta);
-        return;
+/// The shortest time between two readings, which is that between two frames.
+const PACE: Duration = Duration::from_millis(16);
+
+/// The most bytes that wait to be read.
+const MOST: usize = 64 << 10;
+
+/// Goes on with what comes next.
+pub(super) fn push(view: &mut AgentView, now: Moment, delta: &str) {
+    view.reply.source.push(delta);
+    view.reply.waits = true;
+    if due_in(view, now) == Some(Duration::ZERO) || view.reply.source.len() > MOST {
+        read(view, now);
     }
-    for piece in view.reply.source.push(delta) {
+}
+
+/// The time until text that waits has to be read; none where none waits.
+fn due_in(view: &AgentView, now: Moment) -> Option<Duration> {
+    let reply = &view.reply;
+    reply.waits.then(|| reply.read_at.map_or(Duration::ZERO, |at| PACE.saturating_sub(now.since(at))))
+}
+
+/// The time until text of any agent has to be read.
+pub(super) fn next(model: &Model, now: Moment) -> Option<Duration> {
+    model.agents.each().filter_map(|(_, view)| due_in(view, now)).min()
+}
+
+/// Reads what waits; says whether anything did.
+pub(super) fn read_all(model: &mut Model) -> bool {
+    let now = model.now;
+    let mut any = false;
+    for view in model.agents.all_mut().filter(|view| view.reply.waits) {
+        read(view, now);
+        any = true;
+    }
+    any
+}
+
+/// Reads what waits: what is finished stays as it is, and the rest is read again.
+fn read(view: &mut AgentView, now: Moment) {
+    (view.reply.waits, view.reply.read_at) = (false, Some(now));
+    for piece in view.reply.source.finished() {
         show(view, &piece);
         view.reply.text = None;
     }
@@ -23,7 +56,10 @@ pub(super) fn push(view: &mut AgentView, delta: &str) {
 }
 
 /// Ends the text: what comes next is another one.
-pub(super) fn end(view: &mut AgentView) {
+pub(super) fn end(view: &mut AgentView, now: Moment) {
+    if view.reply.waits {
+        read(view, now);
+    }
     view.reply.source = Source::default();
     view.reply.text = None;
 }

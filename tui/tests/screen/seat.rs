@@ -88,6 +88,8 @@ impl Seat {
 
     /// Draws, and says nothing.
     pub(crate) fn frame(&mut self) -> Shown {
+        // A frame is drawn so long after the last one that the text of replies has been read.
+        update(&mut self.model, Moment::after(self.now), Msg::Tick);
         let mut shown = Shown::default();
         self.buffer = self.terminal.draw(|frame| shown = view(&self.model, frame)).unwrap().buffer.clone();
         shown

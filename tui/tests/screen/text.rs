@@ -1,5 +1,7 @@
 //! Replies, output and changes of files, as they are laid out.
 
+use std::time::Duration;
+
 use insta::assert_snapshot;
 use ipc::approval::ServerRequest;
 use ipc::event::{EventKind, FileDiff, ToolCallStatus};
@@ -82,6 +84,23 @@ fn a_reply_streams_as_markdown() {
     let mut at_once = Seat::new(60, 28);
     at_once.stream(REPLY);
     assert_eq!(seat.screen(), at_once.screen());
+}
+
+#[test]
+fn deltas_of_one_frame_are_read_together() {
+    let mut seat = Seat::new(60, 20);
+    seat.draws = false;
+    seat.stream("*one");
+    assert_eq!(seat.tick(), None, "the first one is read at once");
+    seat.stream("* two");
+    seat.stream(" three");
+    let wait = seat.tick().unwrap();
+    assert!(wait <= Duration::from_millis(16), "{wait:?}");
+    seat.now += wait;
+    seat.send(Msg::Tick);
+    assert_eq!(seat.tick(), None);
+    seat.draw();
+    assert!(seat.screen().contains("\n  one two three\n"), "{}", seat.screen());
 }
 
 #[test]
