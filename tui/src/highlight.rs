@@ -209,3 +209,72 @@ pub(crate) fn language_of(path: &[u8]) -> String {
     let end = name.rsplit(|byte| *byte == b'.').next().unwrap_or_default();
     String::from_utf8_lossy(end).into_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(language: &str, lines: &[(Side, &str)]) -> CodeRead {
+        let lines = lines.iter().map(|(side, line)| (*side, (*line).to_owned())).collect();
+        let unread = Unread { language: language.to_owned(), readers: None, lines };
+        CodeToRead { place: Place::Card(0, 0), number: 0, unread }.read()
+    }
+
+    /// The texts of a line with their kinds.
+    fn kinds<'a>(line: &'a str, kinds: &Kinds) -> Vec<(&'a str, Ink)> {
+        kinds.iter().map(|(range, ink)| (&line[range.clone()], *ink)).collect()
+    }
+
+    #[test]
+    fn code_has_kinds_that_go_on_over_lines_and_apart_for_both_sides() {
+        let lines = [
+            (Side::Both, "fn add() {\n"),
+            (Side::Before, "/* old\n"),
+            (Side::After, "    let x = 12; // \"\u{6f22}\"\n"),
+            (Side::Before, "let */ 1\n"),
+            (Side::Gap, "⋮\n"),
+            (Side::Before, "\"text\"\n"),
+        ];
+        let read = read("rs", &lines);
+        let of = |n: usize| kinds(lines[n].1, &read.kinds[n]);
+        assert_eq!(of(0)[..2], [("fn", Ink::Keyword), ("add", Ink::Name)]);
+        assert!(of(1).iter().all(|(_, ink)| *ink == Ink::Comment) && !of(1).is_empty());
+        assert!(
+            of(2).contains(&("let", Ink::Keyword)) && of(2).contains(&("12", Ink::Constant)),
+            "{:?}",
+            of(2)
+        );
+        assert!(
+            of(3).contains(&("1", Ink::Constant)) && !of(3).contains(&("let", Ink::Keyword)),
+            "{:?}",
+            of(3)
+        );
+        assert!(of(5).iter().all(|(_, ink)| *ink == Ink::Literal), "a gap begins anew: {:?}", of(5));
+        assert!(read.readers.is_some());
+    }
+
+    #[test]
+    fn what_cannot_be_read_stays_plain() {
+        let long = ["x = \"", &"(".repeat(LONGEST), "\"\n"].concat();
+        let too_long = read("rs", &[(Side::After, &long), (Side::After, "let x;\n")]);
+        assert_eq!(too_long.kinds, [vec![], vec![]]);
+        assert!(too_long.readers.is_none());
+        for language in ["", "no language", "../../etc/passwd", &"x".repeat(1 << 20)] {
+            assert!(read(language, &[(Side::After, "let x;\n")]).readers.is_none());
+        }
+    }
+
+    #[test]
+    fn few_grammars_are_used_and_none_that_takes_much() {
+        let names = INSTEAD.iter().flat_map(|(name, instead)| [name, instead]);
+        let known = names.filter(|name| GRAMMARS.find_syntax_by_name(name).is_some()).count();
+        assert_eq!(known, 2 * INSTEAD.len());
+        for language in ["rs", "ts", "json", "toml", "ini", "diff", "go"] {
+            drop(Reader::new(language));
+        }
+        let used = USED.lock().unwrap().clone();
+        assert!(used.len() == GRAMMARS_USED && !used.contains(&"TypeScript".to_owned()), "{used:?}");
+        assert_eq!(language_of(b"/p/src/a.tar.rs"), "rs");
+        assert_eq!(language_of(b"/p/Makefile"), "Makefile");
+    }
+}
