@@ -104,6 +104,37 @@ fn deltas_of_one_frame_are_read_together() {
 }
 
 #[test]
+fn lines_of_prose_are_no_longer_than_can_be_read_well() {
+    let mut seat = Seat::new(160, 20);
+    let words = "some words of a line ".repeat(12);
+    seat.stream(&format!("{words}\n\n```\n{words}\n```\n"));
+    let rows: Vec<String> = seat.screen().lines().map(str::to_owned).collect();
+    let longest = |code: bool| {
+        let rows = rows.iter().filter(|row| row.contains("words") && row.contains('│') == code);
+        rows.map(|row| row.chars().count()).max().unwrap()
+    };
+    assert!((95..=102).contains(&longest(false)) && longest(true) > 150, "{}", seat.screen());
+}
+
+#[test]
+fn a_reply_that_does_not_count_looks_alike_everywhere() {
+    let mut seat = seat(Colour::Exact, (60, 28));
+    seat.stream(REPLY);
+    read_code(&mut seat);
+    seat.log(EventKind::ModelFailed {
+        kind: "overloaded_error".into(),
+        message: "overloaded".to_owned(),
+        discarded: true,
+        retry_in_ms: None,
+    });
+    for text in ["Result", "splits", "fn", "12", "src/lib.rs", "https://doc"] {
+        let cell = cell(&seat, text);
+        let is_void = cell.modifier.contains(Modifier::CROSSED_OUT | Modifier::DIM);
+        assert!(is_void && cell.bg == Color::Reset && cell.fg == Color::Reset, "{text}: {cell:?}");
+    }
+}
+
+#[test]
 fn code_shows_plain_and_then_by_the_kinds_of_its_text() {
     let mut seat = seat(Colour::Exact, (60, 28));
     assert!(
