@@ -136,7 +136,8 @@ impl Reader {
         self.flush();
         let content = message.content.clone();
         self.calls = content.iter().filter_map(|block| tool_use(block)).collect();
-        if message.stop_reason == "interrupted" {
+        // Nobody counts the tokens of a reply that was interrupted.
+        if message.estimated {
             self.history.push_interrupted(content);
         } else {
             self.history.push_assistant(content, message.usage);

@@ -44,7 +44,8 @@ pub(crate) async fn run(args: TuiArgs, place: Place) -> Exit {
     let finished = on_the_terminal(args, place).await;
     if let Some(log) = finished.log {
         let name = log.file_stem().unwrap_or_default().to_string_lossy();
-        say(&format!("bailiwick resume {name} goes on with this session; its log: {}", log.display()));
+        say(&format!("the session's log: {}", log.display()));
+        say(&format!("bailiwick resume {name} goes on with it"));
     }
     finished.exit
 }
