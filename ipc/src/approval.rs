@@ -14,15 +14,17 @@ mod scope;
 
 pub use agent::{AgentAccess, AgentRightsApprovalParams};
 pub use answer::{
-    AgentRightsApprovalResponse, ApplyPatchApprovalResponse, ApprovalAnswer, ExecCommandApprovalResponse,
-    ExternalToolApprovalResponse, NetworkApprovalResponse, PlanApprovalResponse, ReviewDecision,
+    AgentRightsApprovalResponse, ApplyPatchApprovalResponse, ApprovalAnswer, DeniedCommandApprovalResponse,
+    ExecCommandApprovalResponse, ExternalToolApprovalResponse, NetworkApprovalResponse, PlanApprovalResponse,
+    ReviewDecision,
 };
 pub use changes::{FileChange, FileChanges};
-pub use command::{ExecCommandApprovalParams, NetworkApprovalParams};
+pub use command::{DeniedCommandApprovalParams, ExecCommandApprovalParams, NetworkApprovalParams};
 pub(crate) use kinds::approval_kinds;
 pub use kinds::{
-    AGENT_RIGHTS_APPROVAL_METHOD, APPLY_PATCH_APPROVAL_METHOD, AskKind, EXEC_COMMAND_APPROVAL_METHOD,
-    EXTERNAL_TOOL_APPROVAL_METHOD, NETWORK_APPROVAL_METHOD, PLAN_APPROVAL_METHOD, SERVER_METHODS,
+    AGENT_RIGHTS_APPROVAL_METHOD, APPLY_PATCH_APPROVAL_METHOD, AskKind, DENIED_COMMAND_APPROVAL_METHOD,
+    EXEC_COMMAND_APPROVAL_METHOD, EXTERNAL_TOOL_APPROVAL_METHOD, NETWORK_APPROVAL_METHOD,
+    PLAN_APPROVAL_METHOD, SERVER_METHODS,
 };
 pub use plan::PlanApprovalParams;
 pub use request::{

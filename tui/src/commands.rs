@@ -13,6 +13,8 @@ pub enum KeyMode {
     Command,
     /// Deciding on a request.
     Approval,
+    /// Deciding on a command that was denied something.
+    Denied,
     /// Choosing how far an approval reaches.
     Scope,
     /// Walking through the list of agents.
@@ -25,11 +27,12 @@ pub enum KeyMode {
 
 impl KeyMode {
     /// Every mode.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Normal,
         Self::Insert,
         Self::Command,
         Self::Approval,
+        Self::Denied,
         Self::Scope,
         Self::Agents,
         Self::Comments,
@@ -43,6 +46,7 @@ impl KeyMode {
             Self::Insert => "insert",
             Self::Command => "command",
             Self::Approval => "approval",
+            Self::Denied => "denied",
             Self::Scope => "scope",
             Self::Agents => "agents",
             Self::Comments => "comments",
@@ -57,7 +61,7 @@ impl KeyMode {
 
     /// Whether keys in it decide on a request: Enter and Space cannot be among them.
     pub const fn decides(self) -> bool {
-        matches!(self, Self::Approval | Self::Scope)
+        matches!(self, Self::Approval | Self::Denied | Self::Scope)
     }
 }
 
@@ -67,6 +71,7 @@ impl KeyMode {
 pub enum Command {
     Net,
     Mode,
+    Allow,
     Rights,
     Grants,
     Revoke,
@@ -120,6 +125,7 @@ pub enum Command {
     Deny,
     DenyWithWord,
     Whole,
+    Rule,
     Abort,
     Confirm,
     Edit,
@@ -160,12 +166,13 @@ const fn keyed(
     Row { command, name, typed: None, keys, about }
 }
 
-use KeyMode::{Agents, Approval, Command as Line, Comments, Insert, Normal, Plan, Scope};
+use KeyMode::{Agents, Approval, Command as Line, Comments, Denied, Insert, Normal, Plan, Scope};
 
 /// Every command.
 pub const TABLE: &[Row] = &[
     typed(Command::Net, "net", "net on|off", "allow or block network access"),
     typed(Command::Mode, "mode", "mode ask|auto|deny", "ask first, allow changes in the project, or deny"),
+    typed(Command::Allow, "allow", "allow write PATH|net", "allow this for the rest of the session"),
     typed(Command::Rights, "rights", "rights", "show the access of the agent"),
     typed(Command::Grants, "grants", "grants", "list the grants of this session"),
     typed(Command::Revoke, "revoke", "revoke N", "take back a grant of this session"),
@@ -236,13 +243,19 @@ pub const TABLE: &[Row] = &[
     keyed(
         Command::Suspend,
         "suspend",
-        &[(Normal, &["ctrl-z"]), (Insert, &["ctrl-z"]), (Approval, &["ctrl-z"])],
+        &[(Normal, &["ctrl-z"]), (Insert, &["ctrl-z"]), (Approval, &["ctrl-z"]), (Denied, &["ctrl-z"])],
         "suspend; fg continues",
     ),
     keyed(
         Command::Repaint,
         "repaint",
-        &[(Normal, &["ctrl-l"]), (Insert, &["ctrl-l"]), (Approval, &["ctrl-l"]), (Agents, &["ctrl-l"])],
+        &[
+            (Normal, &["ctrl-l"]),
+            (Insert, &["ctrl-l"]),
+            (Approval, &["ctrl-l"]),
+            (Denied, &["ctrl-l"]),
+            (Agents, &["ctrl-l"]),
+        ],
         "redraw the screen",
     ),
     keyed(Command::Submit, "submit", &[(Insert, &["enter"]), (Line, &["enter"])], "send"),
@@ -331,6 +344,7 @@ pub const TABLE: &[Row] = &[
         &[
             (Normal, &["k", "up"]),
             (Approval, &["k", "up"]),
+            (Denied, &["k", "up"]),
             (Scope, &["k", "up"]),
             (Agents, &["k", "up"]),
             (Comments, &["k", "up"]),
@@ -344,6 +358,7 @@ pub const TABLE: &[Row] = &[
         &[
             (Normal, &["j", "down"]),
             (Approval, &["j", "down"]),
+            (Denied, &["j", "down"]),
             (Scope, &["j", "down"]),
             (Agents, &["j", "down"]),
             (Comments, &["j", "down"]),
@@ -358,6 +373,7 @@ pub const TABLE: &[Row] = &[
             (Normal, &["pageup", "ctrl-u"]),
             (Insert, &["pageup"]),
             (Approval, &["pageup", "ctrl-u"]),
+            (Denied, &["pageup", "ctrl-u"]),
             (Scope, &["pageup"]),
             (Comments, &["pageup"]),
             (Plan, &["pageup", "ctrl-u"]),
@@ -371,6 +387,7 @@ pub const TABLE: &[Row] = &[
             (Normal, &["pagedown", "ctrl-f"]),
             (Insert, &["pagedown"]),
             (Approval, &["pagedown", "ctrl-f"]),
+            (Denied, &["pagedown", "ctrl-f"]),
             (Scope, &["pagedown"]),
             (Comments, &["pagedown"]),
             (Plan, &["pagedown", "ctrl-f"]),
@@ -383,6 +400,7 @@ pub const TABLE: &[Row] = &[
         &[
             (Normal, &["g", "home"]),
             (Approval, &["g", "home"]),
+            (Denied, &["g", "home"]),
             (Agents, &["g", "home"]),
             (Comments, &["g", "home"]),
             (Plan, &["g", "home"]),
@@ -395,6 +413,7 @@ pub const TABLE: &[Row] = &[
         &[
             (Normal, &["G", "end"]),
             (Approval, &["G", "end"]),
+            (Denied, &["G", "end"]),
             (Agents, &["G", "end"]),
             (Comments, &["G", "end"]),
             (Plan, &["G", "end"]),
@@ -408,17 +427,33 @@ pub const TABLE: &[Row] = &[
         &[(Normal, &["o", "ctrl-o"]), (Insert, &["ctrl-o"])],
         "show or fold the output of tools",
     ),
-    keyed(Command::ApproveOnce, "approve_once", &[(Approval, &["y"])], "yes, once"),
+    keyed(Command::ApproveOnce, "approve_once", &[(Approval, &["y"]), (Denied, &["o"])], "yes, once"),
     keyed(
         Command::ApproveSession,
         "approve_session",
-        &[(Approval, &["s"])],
+        &[(Approval, &["s"]), (Denied, &["s"])],
         "yes, for this session: choose the scope",
     ),
-    keyed(Command::Deny, "deny", &[(Approval, &["n"])], "no"),
-    keyed(Command::DenyWithWord, "deny_with_word", &[(Approval, &["e"])], "no, with a reason for the model"),
-    keyed(Command::Whole, "whole", &[(Approval, &["d"])], "full screen, and back"),
-    keyed(Command::Abort, "abort", &[(Approval, &["esc", "ctrl-c"])], "no, and stop the turn"),
+    keyed(Command::Deny, "deny", &[(Approval, &["n"]), (Denied, &["n"])], "no"),
+    keyed(
+        Command::DenyWithWord,
+        "deny_with_word",
+        &[(Approval, &["e"]), (Denied, &["e"])],
+        "no, with a reason for the model",
+    ),
+    keyed(Command::Whole, "whole", &[(Approval, &["d"]), (Denied, &["d"])], "full screen, and back"),
+    keyed(
+        Command::Rule,
+        "rule",
+        &[(Approval, &["?"]), (Denied, &["?"])],
+        "the rule that asks, and where it comes from",
+    ),
+    keyed(
+        Command::Abort,
+        "abort",
+        &[(Approval, &["esc", "ctrl-c"]), (Denied, &["esc", "ctrl-c"])],
+        "no, and stop the turn",
+    ),
     keyed(Command::Confirm, "confirm", &[(Scope, &["y"])], "yes, as chosen"),
     keyed(Command::Edit, "edit", &[(Scope, &["e"])], "edit the pattern"),
     keyed(Command::Shorter, "shorter", &[(Scope, &["left", "h"])], "remove a word from the prefix"),

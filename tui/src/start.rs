@@ -31,6 +31,21 @@ pub struct Start {
     pub capabilities: Capabilities,
     /// What a scope would cover, in words: the grammar is the supervisor's.
     pub previews: Previews,
+    /// The origins of the rules that a request comes from.
+    pub origins: Origins,
+}
+
+/// The origins of settings as a person reads them: `default`, `--mode`, `config.toml:3`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Origins {
+    /// Of the approval mode.
+    pub mode: String,
+    /// Of the network.
+    pub net: String,
+    /// Of the write roots.
+    pub write: String,
+    /// Of the wish to be asked for every command.
+    pub confirm_shell: String,
 }
 
 /// What the terminal can do.

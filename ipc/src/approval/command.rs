@@ -1,7 +1,8 @@
-//! Requests for a command, and for the network that a command lacks: they share what they say of the command.
+//! Requests for a command, for the network that a command lacks, and for another run after a denial: they share what they say of the command.
 
 use serde::{Deserialize, Serialize};
 
+use crate::denial::Denial;
 use crate::event::Recorded;
 use crate::id::{AgentId, CallId, ConversationId};
 use crate::path::WirePath;
@@ -44,9 +45,6 @@ macro_rules! command_params {
             /// Why, in the agent's own words: a claim.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub reason: Option<String>,
-            /// The longest command prefix that could be approved for the session; absent where none could.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            pub prefix: Option<Vec<String>>,
             $($root)*
         }
     };
@@ -59,6 +57,9 @@ command_params! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub network: Option<Network>,
     } {
+        /// The longest command prefix that could be approved for the session; absent where none could.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub prefix: Option<Vec<String>>,
         /// A write root that would cover this and more: a separate choice.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub grant_root: Option<WirePath>,
@@ -67,5 +68,26 @@ command_params! {
 
 command_params! {
     /// Asks for the network, which is all that this command lacks.
-    NetworkApprovalParams {} {}
+    NetworkApprovalParams {} {
+        /// The longest command prefix that could be approved for the session; absent where none could.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub prefix: Option<Vec<String>>,
+    }
+}
+
+command_params! {
+    /// Offers to run a command again that was denied something, with exactly the access that it lacked. The call has no result yet.
+    ///
+    /// An answer for the session is `grant_root` or `network`; no other scope fits.
+    DeniedCommandApprovalParams {
+        /// The network that it declares to need.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub network: Option<Network>,
+    } {
+        /// The denial that the command ran into.
+        pub denial: Denial,
+        /// The write root that could be a standing right for the session: a separate choice.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub grant_root: Option<WirePath>,
+    }
 }

@@ -13,6 +13,9 @@ macro_rules! approval_kinds {
                 PatchApproval, APPLY_PATCH_APPROVAL_METHOD = "applyPatchApproval";
             Exec("a command"): ExecCommandApproval(ExecCommandApprovalParams) -> ExecCommandApprovalResponse,
                 ExecApproval, EXEC_COMMAND_APPROVAL_METHOD = "execCommandApproval";
+            Denied("a command that was denied something"):
+                DeniedCommandApproval(DeniedCommandApprovalParams) -> DeniedCommandApprovalResponse,
+                DeniedCommandApproval, DENIED_COMMAND_APPROVAL_METHOD = "deniedCommandApproval";
             Network("the network"): NetworkApproval(NetworkApprovalParams) -> NetworkApprovalResponse,
                 NetworkApproval, NETWORK_APPROVAL_METHOD = "networkApproval";
             ExternalTool("a call of an external tool"):

@@ -6,14 +6,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::kinds::{
-    AGENT_RIGHTS_APPROVAL_METHOD, APPLY_PATCH_APPROVAL_METHOD, EXEC_COMMAND_APPROVAL_METHOD,
-    EXTERNAL_TOOL_APPROVAL_METHOD, NETWORK_APPROVAL_METHOD, PLAN_APPROVAL_METHOD, approval_kinds,
+    AGENT_RIGHTS_APPROVAL_METHOD, APPLY_PATCH_APPROVAL_METHOD, DENIED_COMMAND_APPROVAL_METHOD,
+    EXEC_COMMAND_APPROVAL_METHOD, EXTERNAL_TOOL_APPROVAL_METHOD, NETWORK_APPROVAL_METHOD,
+    PLAN_APPROVAL_METHOD, approval_kinds,
 };
 use super::{
     AgentRightsApprovalParams, AgentRightsApprovalResponse, ApplyPatchApprovalResponse, ApprovalAnswer,
-    AskKind, ExecCommandApprovalParams, ExecCommandApprovalResponse, ExternalToolApprovalResponse,
-    FileChanges, NetworkApprovalParams, NetworkApprovalResponse, PlanApprovalParams, PlanApprovalResponse,
-    ReviewDecision,
+    AskKind, DeniedCommandApprovalParams, DeniedCommandApprovalResponse, ExecCommandApprovalParams,
+    ExecCommandApprovalResponse, ExternalToolApprovalResponse, FileChanges, NetworkApprovalParams,
+    NetworkApprovalResponse, PlanApprovalParams, PlanApprovalResponse, ReviewDecision,
 };
 use crate::event::Recorded;
 use crate::id::{AgentId, CallId, ConversationId};

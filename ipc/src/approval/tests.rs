@@ -1,8 +1,10 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::denial::{Denial, Grade, Layer, Object, Operation};
 use crate::event::Recorded;
 use crate::id::{AgentId, ApprovalId, CallId, GrantId};
+use crate::missing_right::MissingRight;
 use crate::path::WirePath;
 use crate::plan::{Acceptance, Plan, PlanStep};
 use crate::rights::{Execution, Grant, NamedRoot, Network, Reach, Rights, RightsSummary};
@@ -57,6 +59,36 @@ fn exec() -> ExecCommandApprovalParams {
         reason: Some("because".to_owned()),
         prefix: Some(vec!["echo".to_owned()]),
         grant_root: Some("/p".into()),
+    }
+}
+
+fn denied() -> DeniedCommandApprovalParams {
+    let exec = exec();
+    DeniedCommandApprovalParams {
+        conversation_id: exec.conversation_id,
+        agent: exec.agent,
+        call_id: exec.call_id,
+        command: exec.command,
+        cwd: exec.cwd,
+        environment: vec![],
+        access: Access::Standing,
+        network: None,
+        digest: exec.digest,
+        grant: exec.grant,
+        rights: exec.rights,
+        timeout_ms: 1000,
+        reason: None,
+        denial: Denial {
+            layer: Layer::Landlock,
+            operation: Operation::Write,
+            object: Object::Path("/p/a".into()),
+            program: None,
+            missing_right: MissingRight::write(&"/p/a".into()).into(),
+            grant: Some("--write /p/a".to_owned()),
+            grade: Grade::Proved,
+            errno: Some(13),
+        },
+        grant_root: Some("/p/a".into()),
     }
 }
 
@@ -202,6 +234,22 @@ fn a_command_request_has_its_shape() {
 }
 
 #[test]
+fn a_request_after_a_denial_has_its_shape() {
+    golden(
+        ServerRequest::DeniedCommandApproval(denied()),
+        concat!(
+            r#"{"method":"deniedCommandApproval","params":{"conversation_id":"s","agent":"1","call_id":7,"#,
+            r#""command":["bash","-c","echo \"a  b\" | sh"],"cwd":"/p","environment":[],"access":"standing","digest":"ab","#,
+            r#""grant":{"write":["/p/a"],"net":"off","reach":{"host":false,"lan":false,"link_local":false,"metadata":false}},"#,
+            r#""rights":{"net":"off","hidden":0,"protected":0},"timeout_ms":1000,"#,
+            r#""denial":{"layer":"landlock","operation":"write","object":{"path":"/p/a"},"#,
+            r#""missing_right":{"type":"write","path":"/p/a"},"grant":"--write /p/a","grade":"proved","errno":13},"#,
+            r#""grant_root":"/p/a"}}"#
+        ),
+    );
+}
+
+#[test]
 fn a_network_request_has_its_shape() {
     golden(
         ServerRequest::NetworkApproval(network()),
@@ -264,6 +312,7 @@ fn the_session_is_required_and_nothing_unknown_passes() {
     for request in [
         ServerRequest::ApplyPatchApproval(patch()),
         ServerRequest::ExecCommandApproval(exec()),
+        ServerRequest::DeniedCommandApproval(denied()),
         ServerRequest::NetworkApproval(network()),
         ServerRequest::ExternalToolApproval(external()),
         ServerRequest::AgentRightsApproval(agent()),
@@ -284,6 +333,7 @@ fn each_kind_has_a_request_a_response_and_an_operation_of_its_own() {
     let requests = [
         ServerRequest::ApplyPatchApproval(patch()),
         ServerRequest::ExecCommandApproval(exec()),
+        ServerRequest::DeniedCommandApproval(denied()),
         ServerRequest::NetworkApproval(network()),
         ServerRequest::ExternalToolApproval(external()),
         ServerRequest::AgentRightsApproval(agent()),
@@ -300,6 +350,7 @@ fn each_kind_has_a_request_a_response_and_an_operation_of_its_own() {
     let names = [
         "PatchApproval",
         "ExecApproval",
+        "DeniedCommandApproval",
         "NetworkApproval",
         "ExternalToolApproval",
         "AgentRightsApproval",

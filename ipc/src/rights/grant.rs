@@ -33,6 +33,15 @@ impl Grant {
         }
     }
 
+    /// What either grants.
+    #[must_use]
+    pub fn join(&self, other: &Self) -> Self {
+        let mut write = [self.write.as_slice(), &other.write].concat();
+        write.sort_unstable();
+        write.dedup();
+        Self { write, net: self.net.max(other.net), reach: self.reach.join(other.reach) }
+    }
+
     /// Whether it grants nothing.
     pub fn is_empty(&self) -> bool {
         self.write.is_empty() && self.net == Network::Off
@@ -102,7 +111,10 @@ mod tests {
             let given = standing.with_grant(&answer.meet(&asked));
             prop_assert!(standing.with_grant(&asked).covers(&given));
             prop_assert!(standing.with_grant(&answer).covers(&given));
-            prop_assert_eq!(standing.with_grant(&Grant::default()), standing);
+            prop_assert_eq!(standing.with_grant(&Grant::default()), standing.clone());
+            let off = |grant: &Grant| if grant.net == Network::On { grant.clone() } else { Grant { reach: Reach::default(), ..grant.clone() } };
+            let both = off(&asked).join(&off(&answer));
+            prop_assert_eq!(standing.with_grant(&both), standing.with_grant(&asked).with_grant(&answer));
         }
     }
 }

@@ -3,14 +3,17 @@
 use std::time::Duration;
 
 use ipc::approval::{
-    AgentAccess, AgentRightsApprovalParams, ApplyPatchApprovalParams, AskKind, ExecCommandApprovalParams,
-    ExternalToolApprovalParams, NetworkApprovalParams, PlanApprovalParams, ServerRequest,
+    AgentAccess, AgentRightsApprovalParams, ApplyPatchApprovalParams, AskKind, DeniedCommandApprovalParams,
+    ExecCommandApprovalParams, ExternalToolApprovalParams, NetworkApprovalParams, PlanApprovalParams,
+    ServerRequest,
 };
+use ipc::denial::Denial;
 use ipc::effect::{Effect, Exec};
 use ipc::id::{AgentId, CallId, ConversationId};
 use ipc::path::WirePath;
 use ipc::rights::{Grant, Network};
 
+use super::scope::root_after_denial;
 use super::{AgentSpawn, PlanProposal, Proposal, Subject};
 use crate::gate::command_line::offered_prefix;
 use crate::gate::{Ask, Standing};
@@ -41,8 +44,8 @@ pub(crate) enum Unaskable {
 impl Question<'_> {
     /// The request; it says what is executed, in the words in which it is.
     pub(crate) fn request(self, ask: &Ask, subject: &Subject) -> Result<ServerRequest, Unaskable> {
-        let proposal = match subject {
-            Subject::Effect { proposal, .. } => proposal,
+        let (proposal, denied) = match subject {
+            Subject::Effect { proposal, denied, .. } => (proposal, denied.as_deref()),
             Subject::Agent(spawn) => return Ok(self.agent(ask, spawn)),
             Subject::Plan(plan) => return Ok(self.plan(ask, plan)),
             Subject::External(call) => return Ok(self.external(call, subject.digest().into_owned())),
@@ -50,6 +53,9 @@ impl Question<'_> {
         match (ask.kind, &*proposal.effect) {
             (AskKind::Patch, Effect::Patch(_)) => Ok(self.patch(ask, proposal)),
             (AskKind::Exec, Effect::Exec(exec)) => self.command(ask, proposal, exec),
+            (AskKind::Denied, Effect::Exec(exec)) => {
+                self.after_denial(ask, proposal, (exec, denied.ok_or(Unaskable::Misfit)?))
+            }
             (AskKind::Network, Effect::Exec(exec)) => self.network(ask, proposal, exec),
             _ => Err(Unaskable::Misfit),
         }
@@ -107,6 +113,31 @@ impl Question<'_> {
             rights: self.standing.summary().into(),
             timeout_ms: self.timeout_ms(),
             reason: self.reason,
+        }))
+    }
+
+    fn after_denial(
+        self,
+        ask: &Ask,
+        proposal: &Proposal,
+        (exec, denial): (&Exec, &Denial),
+    ) -> Result<ServerRequest, Unaskable> {
+        Ok(ServerRequest::DeniedCommandApproval(DeniedCommandApprovalParams {
+            conversation_id: self.conversation.clone(),
+            agent: self.agent.clone(),
+            call_id: self.call,
+            command: words(exec)?,
+            cwd: exec.cwd.clone(),
+            environment: exec.environment.clone(),
+            access: exec.access,
+            network: exec.network,
+            digest: proposal.digest.clone(),
+            grant: ask.grant.clone(),
+            rights: self.standing.summary().into(),
+            timeout_ms: self.timeout_ms(),
+            reason: self.reason,
+            denial: denial.clone(),
+            grant_root: root_after_denial(&ask.grant),
         }))
     }
 

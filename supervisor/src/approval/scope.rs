@@ -53,6 +53,9 @@ impl Scope {
         subject: &Subject,
         standing: &Standing,
     ) -> Result<Self, String> {
+        if ask.kind == AskKind::Denied {
+            return after_denial(&scope, &ask.grant).map(Self::Standing).ok_or_else(|| MISFIT.to_owned());
+        }
         let effect = match (&scope, subject) {
             (_, Subject::Effect { proposal, .. }) => &*proposal.effect,
             (SessionScope::Exact, Subject::External(call)) => {
@@ -79,6 +82,25 @@ impl Scope {
             _ => return Err(MISFIT.to_owned()),
         };
         Ok(Self::Remembered(covered))
+    }
+}
+
+/// The standing right that lifts a denial for the session: exactly what the request shows.
+fn after_denial(scope: &SessionScope, grant: &Grant) -> Option<RightsChange> {
+    match scope {
+        SessionScope::GrantRoot => root_after_denial(grant).map(|path| RightsChange::AddWrite { path }),
+        SessionScope::Network if grant.write.is_empty() && grant.net == Network::On => {
+            Some(RightsChange::Network { net: Network::On, reach: None })
+        }
+        _ => None,
+    }
+}
+
+/// The write root that could be a standing right: the only thing that a command lacks.
+pub(super) fn root_after_denial(grant: &Grant) -> Option<WirePath> {
+    match grant.write.as_slice() {
+        [root] if grant.net == Network::Off => Some(root.clone()),
+        _ => None,
     }
 }
 

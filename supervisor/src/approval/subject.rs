@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use ipc::denial::Denial;
 use ipc::effect::Effect;
 use ipc::tool::ToolCall;
 use sha2::{Digest, Sha256};
@@ -14,7 +15,12 @@ use crate::tools::ExternalCall;
 #[derive(Clone, Debug)]
 pub(crate) enum Subject {
     /// An effect, by a one-shot worker.
-    Effect { tool: ToolCall, proposal: Proposal },
+    Effect {
+        tool: ToolCall,
+        proposal: Proposal,
+        /// The denial that it would lift, where the command has run before.
+        denied: Option<Box<Denial>>,
+    },
     /// A call, by the server of its tool.
     External(ExternalCall),
     /// The spawn of a sub-agent.

@@ -281,6 +281,7 @@ const fn about(kind: AskKind) -> &'static str {
     match kind {
         AskKind::Patch => "a change of files",
         AskKind::Exec => "a command",
+        AskKind::Denied => "a command that was denied something",
         AskKind::Network => "the network",
         AskKind::ExternalTool => "a call of an external tool",
         AskKind::Agent => "the rights of a sub-agent",

@@ -11,7 +11,7 @@ use ipc::rights::Network;
 use nix::sys::resource::UsageWho;
 use ratatui::layout::Size;
 use tui::keymap::Keymap;
-use tui::{Capabilities, Colour, Model, Moment, Msg, Previews, Start};
+use tui::{Capabilities, Colour, Model, Moment, Msg, Origins, Previews, Start};
 
 use super::stats::{Report, Row, cpu_time};
 use super::{BenchError, Setup};
@@ -85,6 +85,7 @@ fn model(setup: &Setup) -> Result<Model, BenchError> {
         keymap: Keymap::new(&[])?,
         capabilities: Capabilities { colour: Colour::Sixteen, size: (SIZE.width, SIZE.height) },
         previews: Previews { prefix: |_| String::new(), pattern: |_| String::new() },
+        origins: Origins::default(),
     }))
 }
 

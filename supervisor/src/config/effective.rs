@@ -13,6 +13,7 @@ use nix::sys::sysinfo::sysinfo;
 use tui::keymap::{Keymap, KeymapError};
 
 use super::layer::{Binding, ModelEntry, RoleEntry};
+use super::origin::Origin;
 use super::settled::{Ignored, Settled};
 use super::value::{Element, Value};
 use crate::approval::ApprovalSettings;
@@ -208,8 +209,14 @@ impl Effective {
             timeout: self.number("approvals.timeout_s").map_or(preset.timeout, Duration::from_secs),
             confirm_shell: self.value("approvals.confirm_shell") == Some(&Value::Switch(true)),
             preapproved: self.elements("approvals.preapproved").iter().map(words).collect(),
+            offers: false,
             answerer,
         }
+    }
+
+    /// The origin of a key's value, as a person reads it.
+    pub fn origin(&self, key: &str) -> String {
+        self.get(key).map_or_else(|| Origin::Default.to_string(), |settled| settled.origin.to_string())
     }
 
     /// Which key does what in the terminal UI.

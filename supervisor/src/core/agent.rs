@@ -174,6 +174,7 @@ impl Agent {
             Input::CallLost { call, reason } => self.on_call_lost(call, &reason),
             Input::Prepared { call, proposal } => self.on_prepared(call, proposal),
             Input::NotPrepared { call, reason } => self.on_not_prepared(call, reason),
+            Input::Located { call, place } => self.on_located(call, place),
             Input::Lapsed { id, by, cause } => self.on_lapsed(id, by, cause),
             Input::OneShotFinished { call, outcome, duration_ms } => {
                 self.on_one_shot_finished(call, outcome, duration_ms);
@@ -258,6 +259,9 @@ impl Agent {
             }
             Op::ExecApproval { id, decision, digest } => {
                 self.on_answer(id, Answer { kind: AskKind::Exec, decision, digest });
+            }
+            Op::DeniedCommandApproval { id, decision, digest } => {
+                self.on_answer(id, Answer { kind: AskKind::Denied, decision, digest });
             }
             Op::NetworkApproval { id, decision, digest } => {
                 self.on_answer(id, Answer { kind: AskKind::Network, decision, digest });

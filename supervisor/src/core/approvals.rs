@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use ipc::approval::ReviewDecision;
+use ipc::approval::{AskKind, ReviewDecision};
 use ipc::event::{ApprovalAnswered, DecidedBy, EventKind, NoticeCode, Observer, ToolCallStatus};
 use ipc::id::{ApprovalId, CallId, GrantId};
 use ipc::message::Outcome;
@@ -47,7 +47,9 @@ impl Agent {
             other => Err(format!("{} is no command", other.name())),
         };
         match proposal {
-            Ok(proposal) => self.ask(Case { call, ask, subject: Subject::Effect { tool, proposal } }),
+            Ok(proposal) => {
+                self.ask(Case { call, ask, subject: Subject::Effect { tool, proposal, denied: None } })
+            }
             Err(cause) => self.deny(call, (None, DecidedBy::BadAnswer), &cause),
         }
     }
@@ -63,10 +65,10 @@ impl Agent {
                 Verdict::Ask(_) if !self.asks() => self.dispatch(call, tool),
                 Verdict::Run => self.dispatch(call, tool),
                 Verdict::Ask(ask) => {
-                    self.ask(Case { call, ask, subject: Subject::Effect { tool, proposal } });
+                    self.ask(Case { call, ask, subject: Subject::Effect { tool, proposal, denied: None } });
                 }
                 Verdict::Deny(denial) => {
-                    let result = self.not_carried_out(call, denial);
+                    let result = self.not_carried_out(denial);
                     self.close_at_once(call, result);
                 }
                 Verdict::Prepare => {}
@@ -87,7 +89,10 @@ impl Agent {
         let Case { call, ask, subject } = &case;
         let call = *call;
         let preapproved = &self.config.approvals.preapproved;
-        if let Some(by) = self.grants.approve(subject, ask, &self.seen, preapproved) {
+        // The person sees each denial, whatever was approved before it.
+        if ask.kind != AskKind::Denied
+            && let Some(by) = self.grants.approve(subject, ask, &self.seen, preapproved)
+        {
             self.log_answer(call, None, ReviewDecision::Approved, (by, None));
             return self.carry_out(case, None);
         }
@@ -119,7 +124,7 @@ impl Agent {
     fn carry_out(&mut self, case: Case, after: Option<RightsChange>) {
         let Case { call, ask: Ask { kind: ask_kind, grant }, subject } = case;
         let (tool, proposal) = match subject {
-            Subject::Effect { tool, proposal } => (tool, proposal),
+            Subject::Effect { tool, proposal, .. } => (tool, proposal),
             Subject::Agent(approved) => {
                 let AgentSpawn { spawn, child, .. } = *approved;
                 return self.delegate(call, spawn, child);
@@ -160,15 +165,15 @@ impl Agent {
                 self.carry_out(case, after);
             }
             Ruling::Denied(message) => {
-                let text = match message {
+                let text = match &message {
                     Some(message) => format!("{USER_DENIED} They say: {message}"),
                     None => USER_DENIED.to_owned(),
                 };
-                self.close_at_once(case.call, CallResult::denied(text));
+                self.close_denied(case.call, message.as_deref(), CallResult::denied(text));
             }
             Ruling::Aborted => {
                 let result = CallResult::denied("The user denied this call and ended the turn.");
-                self.close_at_once(case.call, result);
+                self.close_denied(case.call, None, result);
                 self.stop(EndReason::Aborted, Some("the user answered a request by ending the turn"));
             }
         }
@@ -206,9 +211,10 @@ impl Agent {
             if let Some((call, _)) = self.calls.asking(id) {
                 let by = (by, Some(cause.to_owned()));
                 self.log_answer(call, Some(id), ReviewDecision::DENIED, by);
-                self.close_at_once(call, CallResult::not_done(ToolCallStatus::Interrupted, text));
+                self.close_undecided(call, CallResult::not_done(ToolCallStatus::Interrupted, text));
             }
         }
+        self.leave_held();
     }
 
     /// Without a front end there is nobody to ask, and nothing to go on for.
@@ -222,7 +228,7 @@ impl Agent {
     pub(super) fn deny(&mut self, call: CallId, (id, by): (Option<ApprovalId>, DecidedBy), cause: &str) {
         self.log_answer(call, id, ReviewDecision::DENIED, (by, Some(cause.to_owned())));
         let text = format!("The call was not approved, and was not carried out: {cause}.");
-        self.close_at_once(call, CallResult::denied(text));
+        self.close_undecided(call, CallResult::denied(text));
     }
 
     fn ignore(&mut self, id: ApprovalId, decision: &ReviewDecision) {
@@ -268,15 +274,25 @@ impl Agent {
             return;
         };
         let Committing { tool, grant, after, .. } = *committing;
-        let (result, observer) = match outcome {
+        match outcome {
             Ok(outcome) => {
                 let had = self.config.standing.with_grant(&grant).seen_in(self.seen.tier);
-                (self.result_of(call, &tool, outcome, &had), Observer::Worker)
+                let result = self.result_of(call, &tool, outcome, &had);
+                let result = self.with_partial_output(call, result);
+                self.close_or_hold(call, result, (duration_ms, Observer::Worker));
             }
-            Err(reason) => (CallResult::not_done(ToolCallStatus::Failed, reason), Observer::Supervisor),
-        };
-        let result = self.with_partial_output(call, result);
-        self.finish_call(call, result, (duration_ms, observer));
+            Err(reason) if self.calls.had_run(call) => {
+                let words = format!(
+                    "(The user allowed another run of the command with the access that it lacked: {reason}.)"
+                );
+                self.leave(call, Some(&words));
+            }
+            Err(reason) => {
+                let result = CallResult::not_done(ToolCallStatus::Failed, reason);
+                let result = self.with_partial_output(call, result);
+                self.finish_call(call, result, (duration_ms, Observer::Supervisor));
+            }
+        }
         let Some(change) = after else { return self.go_on() };
         // The new rights come before the calls that follow: those are judged by them, and wait for their worker.
         self.on_change(Change::Rights(change));

@@ -13,10 +13,12 @@ use ipc::rights::{Grant, RightsChange};
 use ipc::tool::{CommandExit, ToolCall};
 
 use super::CallProgress;
+use super::offers::FirstRun;
+use super::outcome::Denials;
 use super::plan::Draft;
 use super::reply::ToolUse;
 use crate::approval::Subject;
-use crate::gate::Ask;
+use crate::gate::{Ask, Offer};
 use crate::provider::UserBlock;
 use crate::tools::{ServedCall, StepUpdate};
 
@@ -41,6 +43,8 @@ struct Slot {
     of_user: bool,
     /// The time that it took until it was closed, in milliseconds.
     duration_ms: u64,
+    /// The run that there was, if somebody is to be asked for another one.
+    first_run: Option<Box<FirstRun>>,
 }
 
 #[derive(Debug)]
@@ -49,6 +53,8 @@ enum State {
     Waiting,
     /// A worker has it, or whoever else serves it.
     Open(Open),
+    /// Its command was denied something, and waits for the question whether to run it again.
+    Held(Box<Offer>),
     /// Somebody is asked.
     Asking(Box<Asking>),
     /// It has its result.
@@ -118,6 +124,10 @@ pub(super) struct CallResult {
     pub(super) rest: Option<String>,
     /// The end of its command, if it ran one to its end.
     pub(super) exit: Option<CommandExit>,
+    /// The denials behind it, until they are logged.
+    pub(super) denied: Option<Denials>,
+    /// The offer to run its command again, until it is made or dropped.
+    pub(super) offer: Option<Box<Offer>>,
 }
 
 impl Open {
@@ -179,6 +189,7 @@ impl Calls {
             within,
             of_user,
             duration_ms: 0,
+            first_run: None,
         });
     }
 
@@ -192,7 +203,7 @@ impl Calls {
         let parts = self.slots.iter().filter(|slot| slot.within == Some(whole));
         let results = parts.map(|slot| match &slot.state {
             State::Closed(result) => Some((slot.call, result.clone())),
-            State::Waiting | State::Open(_) | State::Asking(_) => None,
+            State::Waiting | State::Open(_) | State::Held(_) | State::Asking(_) => None,
         });
         Some(MadeUp { call: whole, update, results: results.collect::<Option<_>>()? })
     }
@@ -200,7 +211,7 @@ impl Calls {
     /// The call that begins next. None begins while one is with a person, or is carried out as approved.
     pub(super) fn next(&self) -> Option<(CallId, ToolUse)> {
         let holds = |slot: &Slot| match &slot.state {
-            State::Asking(_) => true,
+            State::Held(_) | State::Asking(_) => true,
             State::Open(open) => open.is_alone() || slot.within.is_some(),
             State::Waiting | State::Closed(_) => false,
         };
@@ -215,7 +226,7 @@ impl Calls {
     /// True if a call that has begun is not closed, apart from one that is made of others.
     pub(super) fn any_begun(&self) -> bool {
         self.slots.iter().any(|slot| match &slot.state {
-            State::Open(Open::Accepting(_)) | State::Waiting | State::Closed(_) => false,
+            State::Open(Open::Accepting(_)) | State::Waiting | State::Held(_) | State::Closed(_) => false,
             State::Open(_) | State::Asking(_) => true,
         })
     }
@@ -243,6 +254,48 @@ impl Calls {
     /// Notes that somebody is asked about a call.
     pub(super) fn ask(&mut self, call: CallId, asking: Asking) {
         self.set(call, State::Asking(Box::new(asking)));
+    }
+
+    /// Notes that a call waits for the question whether to run its command again.
+    pub(super) fn hold(&mut self, call: CallId, offer: Box<Offer>, first: FirstRun) {
+        if let Some(slot) = self.slots.iter_mut().find(|slot| slot.call == call) {
+            slot.first_run = Some(Box::new(first));
+        }
+        self.set(call, State::Held(offer));
+    }
+
+    /// Puts another offer into the place of one that waits for its question.
+    pub(super) fn set_offer(&mut self, call: CallId, offer: Offer) {
+        self.set(call, State::Held(Box::new(offer)));
+    }
+
+    /// The offer of a call that waits for its question.
+    pub(super) fn held(&self, call: CallId) -> Option<&Offer> {
+        self.all_held().find(|(held, _)| *held == call).map(|(_, offer)| offer)
+    }
+
+    /// The calls that wait for their question, with their offers.
+    pub(super) fn all_held(&self) -> impl Iterator<Item = (CallId, &Offer)> {
+        self.slots.iter().filter_map(|slot| match &slot.state {
+            State::Held(offer) => Some((slot.call, &**offer)),
+            _ => None,
+        })
+    }
+
+    /// The first call that waits for its question.
+    pub(super) fn next_held(&self) -> Option<(CallId, Offer)> {
+        self.all_held().next().map(|(call, offer)| (call, offer.clone()))
+    }
+
+    /// True if somebody is to be asked for another run of a call, or was.
+    pub(super) fn had_run(&self, call: CallId) -> bool {
+        self.slots.iter().any(|slot| slot.call == call && slot.first_run.is_some())
+    }
+
+    /// The run that there was of a call that is not run again.
+    pub(super) fn take_first_run(&mut self, call: CallId) -> Option<FirstRun> {
+        let slot = self.slots.iter_mut().find(|slot| slot.call == call)?;
+        slot.first_run.take().map(|first| *first)
     }
 
     fn set(&mut self, call: CallId, state: State) {
@@ -317,7 +370,7 @@ impl Calls {
     pub(super) fn results(&self) -> impl Iterator<Item = &CallResult> {
         self.slots.iter().filter_map(|slot| match &slot.state {
             State::Closed(result) => Some(result),
-            State::Waiting | State::Open(_) | State::Asking(_) => None,
+            State::Waiting | State::Open(_) | State::Held(_) | State::Asking(_) => None,
         })
     }
 
@@ -371,7 +424,7 @@ impl Calls {
         let whole = self.slots.into_iter().filter(|slot| slot.within.is_none());
         let results = whole.filter_map(|slot| match slot.state {
             State::Closed(result) => Some(((!slot.of_user).then_some(slot.tool_use.id), result)),
-            State::Waiting | State::Open(_) | State::Asking(_) => None,
+            State::Waiting | State::Open(_) | State::Held(_) | State::Asking(_) => None,
         });
         results.collect()
     }
@@ -389,6 +442,8 @@ impl CallResult {
             explanation: None,
             rest: None,
             exit: None,
+            denied: None,
+            offer: None,
         }
     }
 

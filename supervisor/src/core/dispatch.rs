@@ -55,6 +55,7 @@ impl Agent {
 
     /// Begins the calls that may begin now.
     pub(super) fn advance(&mut self) {
+        self.ask_again();
         while let Some((call, tool_use)) = self.calls.next() {
             let begin = self.judge(call, &tool_use);
             if begin.is_alone() && self.calls.any_begun() {
@@ -87,7 +88,7 @@ impl Agent {
             Begin::Delegated(spawn, child) => self.delegate(call, spawn, child),
             Begin::Asked(spawn, child, ask) => self.ask_to_delegate(call, AgentSpawn::new(spawn, child), ask),
             Begin::Judged(_, Verdict::Deny(denial)) => {
-                let result = self.not_carried_out(call, denial);
+                let result = self.not_carried_out(denial);
                 self.close_at_once(call, result);
             }
             Begin::Judged(Invocation::Worker(tool), Verdict::Run) => self.dispatch(call, tool),
@@ -123,10 +124,9 @@ impl Agent {
         self.calls.open_as(call, Open::Serving(tool));
     }
 
-    pub(super) fn not_carried_out(&mut self, call: CallId, denial: Denial) -> CallResult {
+    pub(super) fn not_carried_out(&self, denial: Denial) -> CallResult {
         let said = Rendered::failure("the call was not carried out");
-        let standing = self.seen.clone();
-        self.denied(call, vec![denial], said, (&standing, Observer::Supervisor))
+        self.denied(vec![denial], said, (&self.seen, Observer::Supervisor))
     }
 
     fn judge(&self, call: CallId, tool_use: &ToolUse) -> Begin {

@@ -27,6 +27,7 @@ mod interrupt;
 mod ledger;
 mod message;
 mod model;
+mod offers;
 mod outcome;
 mod plan;
 mod protocol;

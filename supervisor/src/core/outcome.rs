@@ -6,7 +6,7 @@ use ipc::id::CallId;
 use ipc::image::Image;
 use ipc::message::Outcome;
 use ipc::missing_right::MissingRight;
-use ipc::rights::Network;
+use ipc::rights::{Network, RightsSummary};
 use ipc::tool::{Access, CommandExit, ShellExec, ToolCall, ToolError, ToolErrorKind, ToolOutput};
 
 use super::Agent;
@@ -30,6 +30,20 @@ const WRITE_HINT: &str =
 /// How a command asks for the network.
 const NETWORK_HINT: &str = "\n(If it needs the network, call it again with network true: the user is asked.)";
 
+/// The denials that a call ran into, until they are logged with its result.
+#[derive(Clone, Debug)]
+pub(super) struct Denials {
+    denials: Vec<Denial>,
+    rights: RightsSummary,
+    observed_by: Observer,
+}
+
+impl Denials {
+    fn seen(denials: Vec<Denial>, (standing, observed_by): (&Standing, Observer)) -> Self {
+        Self { denials, rights: standing.summary(), observed_by }
+    }
+}
+
 impl Agent {
     /// What the model is told of an outcome; a refusal is explained by the rights that the call had.
     pub(super) fn result_of(
@@ -49,7 +63,7 @@ impl Agent {
                 };
                 CallResult { rest, ..result }
             }
-            Outcome::Failed(error) => self.result_of_error(call, &error, standing),
+            Outcome::Failed(error) => self.result_of_error(&error, standing),
             Outcome::Cancelled => CallResult::not_done(
                 ToolCallStatus::Interrupted,
                 "the call was interrupted before it was done",
@@ -73,14 +87,14 @@ impl Agent {
     }
 
     fn result_of_output(
-        &mut self,
+        &self,
         call: CallId,
         tool: &ToolCall,
         output: &ToolOutput,
         standing: &Standing,
     ) -> CallResult {
         let mut rendered = render(output);
-        let mut explanation = None;
+        let (mut explanation, mut denied) = (None, None);
         if let ToolOutput::Command(result) = output
             && let Some(hint) = self.config.standing.refused_git_config(result)
         {
@@ -101,12 +115,15 @@ impl Agent {
                 let despite = self.despite_success(command, &denials, standing);
                 rendered.content.push_str(&despite);
                 explanation = Some(despite).filter(|text| !text.is_empty());
-                self.log_denials(call, denials, (standing, Observer::Worker));
+                denied = Some(Denials::seen(denials, (standing, Observer::Worker)));
             } else {
-                rendered.content.push_str(self.asking_hint(command, first));
-                let result = self.denied(call, denials, rendered, (standing, Observer::Worker));
+                let offer = self.offer(call, (command, ran.exit), &denials);
+                if offer.is_none() {
+                    rendered.content.push_str(self.asking_hint(command, first));
+                }
+                let result = self.denied(denials, rendered, (standing, Observer::Worker));
                 // The command failed; that a denial was the reason is no more than likely.
-                return CallResult { status: ToolCallStatus::Failed, exit: Some(ran.exit), ..result };
+                return CallResult { status: ToolCallStatus::Failed, exit: Some(ran.exit), offer, ..result };
             }
         }
         let exit = match output {
@@ -120,10 +137,10 @@ impl Agent {
             content.push_str(if self.asks() { READ_HINT_TO_ASK } else { READ_HINT });
         }
         let status = if is_error { ToolCallStatus::Failed } else { ToolCallStatus::Completed };
-        CallResult { status, is_error, explanation, exit, ..CallResult::answered(content) }
+        CallResult { status, is_error, explanation, exit, denied, ..CallResult::answered(content) }
     }
 
-    fn result_of_error(&mut self, call: CallId, error: &ToolError, standing: &Standing) -> CallResult {
+    fn result_of_error(&self, error: &ToolError, standing: &Standing) -> CallResult {
         let rendered = Rendered::from(error);
         if let Some(denial) = standing.explain(error) {
             let said = match denial.layer {
@@ -131,7 +148,7 @@ impl Agent {
                 Layer::Mask => Rendered::failure("the place is hidden from the sandbox"),
                 _ => rendered,
             };
-            return self.denied(call, vec![denial], said, (standing, Observer::Worker));
+            return self.denied(vec![denial], said, (standing, Observer::Worker));
         }
         let status = match error.kind {
             ToolErrorKind::Interrupted => ToolCallStatus::Interrupted,
@@ -142,8 +159,7 @@ impl Agent {
 
     /// A denial is an event, and one sentence after what the tool itself said.
     pub(super) fn denied(
-        &mut self,
-        call: CallId,
+        &self,
         denials: Vec<Denial>,
         said: Rendered,
         (standing, observed_by): (&Standing, Observer),
@@ -152,22 +168,18 @@ impl Agent {
         let sentences: Vec<_> = denials.iter().map(Denial::to_string).collect();
         let explanation = format!("\n{}. Your rights: {rights}", sentences.join(".\n"));
         let content = format!("{}{explanation}", said.content);
-        self.log_denials(call, denials, (standing, observed_by));
+        let denied = Some(Denials::seen(denials, (standing, observed_by)));
         let (denial, explanation) = (sentences.into_iter().next(), Some(explanation));
-        CallResult { denial, explanation, ..CallResult::not_done(ToolCallStatus::Denied, content) }
+        CallResult { denial, explanation, denied, ..CallResult::not_done(ToolCallStatus::Denied, content) }
     }
 
     /// The policy is the supervisor's own, and what the broker refused the broker itself has told it.
-    fn log_denials(
-        &mut self,
-        call: CallId,
-        denials: Vec<Denial>,
-        (standing, observed_by): (&Standing, Observer),
-    ) {
+    pub(super) fn log_denials(&mut self, call: CallId, result: &mut CallResult) {
+        let Some(Denials { denials, rights, observed_by }) = result.denied.take() else { return };
         for denial in denials {
             let seen = denial.layer == Layer::Policy || denial.program.is_some();
             let observed_by = if seen { Observer::Supervisor } else { observed_by };
-            let rights = standing.summary().into();
+            let rights = rights.clone().into();
             self.log_seen_by(observed_by, EventKind::Denied { call: Some(call), denial, rights });
         }
     }

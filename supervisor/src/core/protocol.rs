@@ -10,6 +10,7 @@ use ipc::event::{DecidedBy, EventKind, Observer, SubAgentResult};
 use ipc::frontend::{Op, UiEventKind};
 use ipc::id::{ApprovalId, CallId, Generation};
 use ipc::message::Outcome;
+use ipc::path::WirePath;
 use ipc::refusal::Refusal;
 use ipc::rights::{Grant, Rights};
 use ipc::tool::ToolCall;
@@ -188,6 +189,13 @@ pub enum Input {
         /// Why, in a sentence.
         reason: String,
     },
+    /// The place was looked for that a denied path lies in.
+    Located {
+        /// The call.
+        call: CallId,
+        /// The place, canonical; none where there is none that could be granted.
+        place: Option<WirePath>,
+    },
     /// A request for an approval is over without an answer that counts.
     Lapsed {
         /// The request.
@@ -287,6 +295,13 @@ pub enum Effect {
         call: CallId,
         /// What to prepare.
         tool: ToolCall,
+    },
+    /// Looks for the nearest place of a denied path that exists; the answer is [`Input::Located`].
+    Locate {
+        /// The call.
+        call: CallId,
+        /// The path.
+        path: WirePath,
     },
     /// Logs a request for an approval and asks the front end; what comes of it is an [`Op`] or [`Input::Lapsed`].
     RequestApproval {

@@ -30,7 +30,8 @@ impl Agent {
         let standing = self.seen.clone();
         let result = self.result_of(call, &tool, outcome, &standing);
         let result = self.with_partial_output(call, result);
-        self.close_call(call, result, (duration_ms, Observer::Worker));
+        self.close_or_hold(call, result, (duration_ms, Observer::Worker));
+        self.go_on();
     }
 
     pub(super) fn on_call_lost(&mut self, call: CallId, reason: &str) {
@@ -83,7 +84,8 @@ impl Agent {
     }
 
     fn close_as(&mut self, call: CallId, result: CallResult, seen: (u64, Observer)) {
-        let result = self.with_news(result);
+        let mut result = self.with_news(result);
+        self.log_denials(call, &mut result);
         if let Some(tool_use) = self.calls.unclosed(call).cloned() {
             self.note_changes(&tool_use, &result);
             self.log_finished(call, &tool_use, &result, seen);

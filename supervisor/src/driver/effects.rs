@@ -59,6 +59,7 @@ impl AgentRun {
             }
             Effect::Dispatch { call, tool } => self.hold_or_begin(shared, call, Held::Run(tool))?,
             Effect::Prepare { call, tool } => self.prepare(call, tool),
+            Effect::Locate { call, path } => self.preparations.locate(call, path),
             Effect::RequestApproval { id, request } => {
                 inputs.extend(self.request_approval(shared, id, request)?);
             }

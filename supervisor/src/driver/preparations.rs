@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 
 use crate::approval::Proposal;
 use crate::core::Input;
-use crate::policy::place_to_grant;
+use crate::policy::{place_to_grant, place_to_offer};
 
 /// The effects that are waited for.
 #[derive(Default)]
@@ -40,6 +40,14 @@ impl Preparations {
             let pushed = assembler.push(part);
             *effect = pushed.map_err(|error| format!("the effect arrived damaged: {error}"));
         }
+    }
+
+    /// Looks for the place to grant for a denied path, beside the main loop: a file system may take its time.
+    pub(super) fn locate(&mut self, call: CallId, path: WirePath) {
+        self.rendering.spawn(async move {
+            let found = tokio::task::spawn_blocking(move || place_to_offer(path.as_path()));
+            Input::Located { call, place: found.await.ok().flatten() }
+        });
     }
 
     /// Forgets a call.

@@ -73,9 +73,7 @@ impl Origins<'_> {
 
     /// Where the value of a key comes from.
     pub(super) fn of_key(&self, key: &str) -> String {
-        self.effective
-            .get(key)
-            .map_or_else(|| Origin::Default.to_string(), |settled| settled.origin.to_string())
+        self.effective.origin(key)
     }
 
     /// Where one element of a list comes from.

@@ -108,7 +108,7 @@ impl Standing {
         }
     }
 
-    fn closed(&self, path: &WirePath) -> Option<String> {
+    pub(super) fn closed(&self, path: &WirePath) -> Option<String> {
         let within = |roots: &[WirePath]| roots.iter().any(|root| path.is_within(root));
         let holds = |tree: &str| WirePath::from(tree).is_within(path);
         if self.hidden_root(path).is_some() {

@@ -118,7 +118,7 @@ impl Standing {
         named.is_some_and(|named| self.allows_write(&named.into()))
     }
 
-    fn judge_to_ask(&self, call: &ShellExec) -> Verdict {
+    pub(super) fn judge_to_ask(&self, call: &ShellExec) -> Verdict {
         if self.rights.exec == Execution::Denied {
             return Verdict::Deny(no_commands(call));
         }

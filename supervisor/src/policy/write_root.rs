@@ -93,6 +93,15 @@ pub fn place_to_grant(path: &Path, exists: bool) -> Option<WirePath> {
     (found == place && found != Path::new("/")).then(|| found.into())
 }
 
+/// The same for a path that a command was denied. A command does in that place whatever it likes, so that the user's home, and
+/// the trees that hold it, are never offered.
+pub fn place_to_offer(path: &Path) -> Option<WirePath> {
+    let exists = path.symlink_metadata().is_ok();
+    let home = std::env::home_dir();
+    let holds_home = |place: &WirePath| home.as_ref().is_some_and(|home| home.starts_with(place.as_path()));
+    place_to_grant(path, exists).filter(|place| !holds_home(place))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,7 +2,7 @@
 
 use ratatui::layout::Size;
 use tui::keymap::KeymapError;
-use tui::{Capabilities, Colour, Previews, Start};
+use tui::{Capabilities, Colour, Origins, Previews, Start};
 
 use crate::config::Effective;
 use crate::gate::command_line;
@@ -24,6 +24,12 @@ pub(super) fn of(session: &Session, effective: &Effective, size: Size) -> Result
         keymap: effective.keymap()?,
         capabilities: Capabilities { colour: colour(), size: (size.width, size.height) },
         previews: Previews { prefix: command_line::preview, pattern },
+        origins: Origins {
+            mode: effective.origin("mode"),
+            net: effective.origin("rights.net"),
+            write: effective.origin("rights.write"),
+            confirm_shell: effective.origin("approvals.confirm_shell"),
+        },
     })
 }
 

@@ -1,15 +1,15 @@
 //! The text of a request, every byte of it: the command or the change, the agent's reason, the access that it gives.
 
 use ipc::approval::{
-    AgentRightsApprovalParams, ApplyPatchApprovalParams, ExecCommandApprovalParams,
-    ExternalToolApprovalParams, FileChange, NetworkApprovalParams, ServerRequest,
+    AgentRightsApprovalParams, ApplyPatchApprovalParams, DeniedCommandApprovalParams,
+    ExecCommandApprovalParams, ExternalToolApprovalParams, FileChange, NetworkApprovalParams, ServerRequest,
 };
 use ipc::id::AgentId;
 use ipc::path::WirePath;
 use ipc::rights::{Grant, Network, Reach};
 use ipc::tool::Access;
 
-use super::plan;
+use super::{denied, plan};
 use crate::diff::Diff;
 use crate::highlight::language_of;
 use crate::model::{Block, Look, Part};
@@ -22,6 +22,9 @@ pub(crate) fn body(request: &ServerRequest, project: &WirePath) -> Block {
         ServerRequest::ExecCommandApproval(params) => {
             (argv(&params.command), &params.reason, of_command(params, project))
         }
+        ServerRequest::DeniedCommandApproval(params) => {
+            (argv(&params.command), &params.reason, after_denial(params, project))
+        }
         ServerRequest::NetworkApproval(params) => {
             (argv(&params.command), &params.reason, of_network(params, project))
         }
@@ -29,6 +32,9 @@ pub(crate) fn body(request: &ServerRequest, project: &WirePath) -> Block {
         ServerRequest::AgentRightsApproval(params) => (task(params), &params.reason, Vec::new()),
         ServerRequest::PlanApproval(params) => (plan::text(params), &params.reason, plan::commands(params)),
     };
+    if let ServerRequest::DeniedCommandApproval(params) = request {
+        parts.push(denied::tried(&params.denial, project));
+    }
     if let Some(reason) = reason {
         parts.push(Part::new(SafeText::line("reason given by the agent:"), Look::Heading));
         parts.push(Part::new(SafeText::exact(reason), Look::Claim));
@@ -47,6 +53,7 @@ fn allowed(request: &ServerRequest, project: &WirePath) -> Vec<Part> {
     match request {
         ServerRequest::ApplyPatchApproval(params) => allows(&params.grant, project),
         ServerRequest::ExecCommandApproval(params) => allows(&params.grant, project),
+        ServerRequest::DeniedCommandApproval(params) => denied::allowed(params, project),
         ServerRequest::NetworkApproval(params) => allows(&params.grant, project),
         ServerRequest::ExternalToolApproval(_) => outside(),
         ServerRequest::AgentRightsApproval(params) => agent_rights(params, project),
@@ -178,6 +185,10 @@ fn of_command(params: &ExecCommandApprovalParams, project: &WirePath) -> Vec<Par
     let network = params.network.filter(|_| params.grant.net == Network::Off);
     parts.extend(network.map(|net| fact("network", if net == Network::On { "on" } else { "off" })));
     parts
+}
+
+fn after_denial(params: &DeniedCommandApprovalParams, project: &WirePath) -> Vec<Part> {
+    surroundings((&params.command, &params.cwd), &params.environment, params.access, project)
 }
 
 fn of_network(params: &NetworkApprovalParams, project: &WirePath) -> Vec<Part> {

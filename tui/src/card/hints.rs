@@ -1,6 +1,8 @@
 //! The keys that count now, each with its word, in as many rows as they need.
 
-use super::{Card, Menu, Stage};
+use ipc::approval::{DeniedCommandApprovalParams, ServerRequest};
+
+use super::{Card, Menu, Stage, denied};
 use crate::commands::{Command, KeyMode};
 use crate::keymap::Keymap;
 
@@ -41,6 +43,7 @@ pub(crate) fn hints(card: &Card, keymap: &Keymap, below: usize, width: u16) -> V
         Stage::Scope(menu) => keys.choosing(menu, below, card.sheet().is_read()),
         Stage::Comments if card.editor().is_some() => keys.writing("keep the comment"),
         Stage::Comments => keys.commenting(card),
+        Stage::Rule(_) => keys.of_rule(card, below),
         Stage::Deciding if below > 0 && !card.sheet().is_read() => keys.reading(card, below),
         Stage::Deciding => keys.deciding(card, below),
     };
@@ -162,14 +165,17 @@ impl Keys<'_> {
     fn reading(&self, card: &Card, below: usize) -> Vec<Option<Hint>> {
         let end = (Command::Bottom, Command::ApproveOnce);
         let mut hints = vec![
-            Some(self.to_end(KeyMode::Approval, end, below)),
-            self.key(KeyMode::Approval, Command::Deny, "no"),
+            Some(self.to_end(card.key_mode(), end, below)),
+            self.key(card.key_mode(), Command::Deny, no(card)),
         ];
         hints.extend(self.others(card));
         hints
     }
 
     fn deciding(&self, card: &Card, below: usize) -> Vec<Option<Hint>> {
+        if let ServerRequest::DeniedCommandApproval(params) = &*card.request {
+            return self.deciding_on_denial(card, params, below);
+        }
         let key = |command, word| self.key(KeyMode::Approval, command, word);
         let mut hints = vec![
             key(Command::ApproveOnce, "yes"),
@@ -182,8 +188,35 @@ impl Keys<'_> {
         hints
     }
 
-    fn others(&self, card: &Card) -> [Option<Hint>; 4] {
-        let key = |command, word: &str| self.key(KeyMode::Approval, command, word);
+    fn deciding_on_denial(
+        &self,
+        card: &Card,
+        params: &DeniedCommandApprovalParams,
+        below: usize,
+    ) -> Vec<Option<Hint>> {
+        let key = |command, word: &str| self.key(KeyMode::Denied, command, word);
+        let mut hints = vec![
+            key(Command::ApproveOnce, "allow once, run it again"),
+            key(Command::ApproveSession, &card.for_session).filter(|_| denied::for_session(params).is_some()),
+            key(Command::Deny, no(card)),
+        ];
+        hints.extend(self.others(card));
+        hints.push((below > 0).then(|| Hint::remark(lines(below))));
+        hints
+    }
+
+    fn of_rule(&self, card: &Card, below: usize) -> Vec<Option<Hint>> {
+        let key = |command, word| self.key(card.key_mode(), command, word);
+        vec![
+            key(Command::Rule, "back to the request"),
+            key(Command::Deny, no(card)),
+            key(Command::Abort, "stop"),
+            (below > 0).then(|| Hint::remark(lines(below))),
+        ]
+    }
+
+    fn others(&self, card: &Card) -> [Option<Hint>; 5] {
+        let key = |command, word: &str| self.key(card.key_mode(), command, word);
         let (is_plan, count) =
             (card.comments.is_some(), card.comments.as_ref().map_or(0, super::Comments::count));
         let comment = if count == 0 { "comment…".to_owned() } else { format!("comment… ({count})") };
@@ -194,10 +227,16 @@ impl Keys<'_> {
                 key(Command::DenyWithWord, "no, because…")
             },
             key(Command::EditPlan, "edit").filter(|_| is_plan),
+            key(Command::Rule, "which rule"),
             key(Command::Whole, if card.whole { "smaller" } else { "full screen" }),
             key(Command::Abort, "stop"),
         ]
     }
+}
+
+/// The word for no.
+fn no(card: &Card) -> &'static str {
+    if card.key_mode() == KeyMode::Denied { "leave it" } else { "no" }
 }
 
 fn lines(below: usize) -> String {

@@ -2,9 +2,11 @@
 
 mod comments;
 mod content;
+mod denied;
 mod guard;
 pub(crate) mod hints;
 mod plan;
+mod rule;
 mod scope;
 mod sheet;
 mod title;
@@ -17,11 +19,14 @@ use ipc::path::WirePath;
 
 pub(crate) use comments::Comments;
 pub(crate) use content::in_project;
+pub(crate) use denied::for_session;
 use guard::Guard;
+pub(crate) use rule::{InForce, explain};
 pub(crate) use scope::Menu;
 pub(crate) use sheet::Sheet;
 use title::Title;
 
+use crate::commands::KeyMode;
 use crate::keymap::Keymap;
 use crate::model::{Editor, Look, Part};
 use crate::moment::Moment;
@@ -46,6 +51,8 @@ pub(crate) struct Card {
     pub comments: Option<Comments>,
     /// The person's text of its plan, while it has not taken the place of the one that is asked about.
     pub edited: Option<String>,
+    /// The words for the answer for the session, after a denial.
+    for_session: String,
     /// Whether it has the whole screen.
     pub whole: bool,
     deadline: Moment,
@@ -70,6 +77,8 @@ pub(crate) enum Stage {
     Word(Editor),
     /// Commenting on the steps of a plan.
     Comments,
+    /// Reading which rule asks.
+    Rule(Sheet),
 }
 
 /// Why an approval does not count yet.
@@ -99,6 +108,10 @@ impl Card {
             // A plan is more than a few lines.
             whole: matches!(*request, ServerRequest::PlanApproval(_)),
             comments: Comments::of(&request),
+            for_session: match &*request {
+                ServerRequest::DeniedCommandApproval(params) => denied::words_for_session(params, project),
+                _ => String::new(),
+            },
             edited: None,
             deadline: at.plus(Duration::from_millis(request.timeout_ms())),
             deny: Guard::default(),
@@ -106,6 +119,14 @@ impl Card {
             in_sight: false,
             in_burst: false,
             request,
+        }
+    }
+
+    /// The mode of the keys that decide on it.
+    pub(crate) const fn key_mode(&self) -> KeyMode {
+        match *self.request {
+            ServerRequest::DeniedCommandApproval(_) => KeyMode::Denied,
+            _ => KeyMode::Approval,
         }
     }
 
@@ -138,7 +159,7 @@ impl Card {
             Stage::Word(editor) => Some(editor),
             Stage::Scope(menu) => menu.editing.as_ref(),
             Stage::Comments => self.comments.as_ref()?.editor(),
-            Stage::Deciding => None,
+            Stage::Deciding | Stage::Rule(_) => None,
         }
     }
 
@@ -148,7 +169,7 @@ impl Card {
             Stage::Word(editor) => Some(editor),
             Stage::Scope(menu) => menu.editing.as_mut(),
             Stage::Comments => self.comments.as_mut()?.editor_mut(),
-            Stage::Deciding => None,
+            Stage::Deciding | Stage::Rule(_) => None,
         }
     }
 
@@ -161,6 +182,7 @@ impl Card {
     pub(crate) fn sheet(&self) -> &Sheet {
         match &self.stage {
             Stage::Scope(menu) => &menu.sheet,
+            Stage::Rule(sheet) => sheet,
             Stage::Comments => self.comments.as_ref().map_or(&self.body, |comments| &comments.sheet),
             Stage::Deciding | Stage::Word(_) => &self.body,
         }
@@ -169,6 +191,7 @@ impl Card {
     pub(crate) fn sheet_mut(&mut self) -> &mut Sheet {
         match &mut self.stage {
             Stage::Scope(menu) => &mut menu.sheet,
+            Stage::Rule(sheet) => sheet,
             Stage::Comments => self.comments.as_mut().map_or(&mut self.body, |comments| &mut comments.sheet),
             Stage::Deciding | Stage::Word(_) => &mut self.body,
         }
@@ -229,7 +252,7 @@ impl Card {
     pub(crate) fn approvable(&self, now: Moment) -> Result<(), NotYet> {
         if self.remaining(now).is_zero() {
             Err(NotYet::Late)
-        } else if !self.in_sight || !self.approve.is_open(now) {
+        } else if !self.in_sight || !self.approve.is_open(now) || matches!(self.stage, Stage::Rule(_)) {
             Err(NotYet::Unseen)
         } else if !self.body.is_read() || !self.sheet().is_read() {
             Err(NotYet::Unread)

@@ -60,7 +60,12 @@ impl Menu {
 
     /// True if an approval of this request can reach beyond it.
     pub(crate) const fn is_offered(request: &ServerRequest) -> bool {
-        !matches!(request, ServerRequest::AgentRightsApproval(_) | ServerRequest::PlanApproval(_))
+        !matches!(
+            request,
+            ServerRequest::DeniedCommandApproval(_)
+                | ServerRequest::AgentRightsApproval(_)
+                | ServerRequest::PlanApproval(_)
+        )
     }
 
     /// What an answer would say.
@@ -190,6 +195,7 @@ fn command(request: &ServerRequest) -> Option<&[String]> {
         | ServerRequest::AgentRightsApproval(_)
         | ServerRequest::PlanApproval(_) => None,
         ServerRequest::ExecCommandApproval(params) => Some(&params.command),
+        ServerRequest::DeniedCommandApproval(params) => Some(&params.command),
         ServerRequest::NetworkApproval(params) => Some(&params.command),
     }
 }
@@ -236,8 +242,10 @@ fn choices(request: &ServerRequest, project: &WirePath) -> Vec<Choice> {
             [Choice::ExactCommand].into_iter().chain(more).collect()
         }
         ServerRequest::ExternalToolApproval(_) => vec![Choice::ExactCall],
-        // A spawn and a plan are approved once.
-        ServerRequest::AgentRightsApproval(_) | ServerRequest::PlanApproval(_) => Vec::new(),
+        // A spawn and a plan are approved once, and a denial has one answer for the session.
+        ServerRequest::DeniedCommandApproval(_)
+        | ServerRequest::AgentRightsApproval(_)
+        | ServerRequest::PlanApproval(_) => Vec::new(),
     }
 }
 

@@ -4,6 +4,7 @@ use ipc::approval::{ApplyPatchApprovalParams, FileChange, ServerRequest};
 use ipc::path::WirePath;
 
 use super::content::in_project;
+use super::denied;
 use crate::text::{Clusters, SafeText};
 
 /// The question of a request: `Edit src/app.py?  +3 -1`.
@@ -25,6 +26,11 @@ impl Title {
         let verb = match request {
             ServerRequest::ApplyPatchApproval(params) => return files(params, project),
             ServerRequest::ExecCommandApproval(_) => "Run this command?",
+            ServerRequest::DeniedCommandApproval(params) => {
+                let (verb, counts) =
+                    (denied::title(&params.denial), denied::grade(&params.denial).to_owned());
+                return Self { verb, counts, ..Self::default() };
+            }
             ServerRequest::NetworkApproval(_) => "Run with network?",
             ServerRequest::AgentRightsApproval(_) => "Start this sub-agent?",
             ServerRequest::PlanApproval(_) => "Execute this plan?",

@@ -81,6 +81,7 @@ pub enum KeymapError {
 /// What must always have a key: the ways to say no, and out.
 const NEEDED: &[(KeyMode, Command)] = &[
     (KeyMode::Approval, Command::Deny),
+    (KeyMode::Denied, Command::Deny),
     (KeyMode::Scope, Command::Back),
     (KeyMode::Agents, Command::CloseAgents),
     (KeyMode::Comments, Command::Back),

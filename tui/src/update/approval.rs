@@ -1,11 +1,11 @@
 //! Keys that a request takes.
 
-use ipc::approval::ReviewDecision;
+use ipc::approval::{ReviewDecision, ServerRequest};
 use ipc::frontend::UserActionKind;
 use ratatui::layout::Rect;
 
 use super::{comments, editing, plan};
-use crate::card::{Asked, Card, Menu, Stage};
+use crate::card::{Asked, Card, InForce, Menu, Sheet, Stage, explain};
 use crate::commands::{Command, KeyMode};
 use crate::keymap::{Key, Keymap};
 use crate::message::Action;
@@ -30,7 +30,8 @@ pub(super) fn key(model: &mut Model, at: Moment, key: Key, actions: &mut Vec<Act
         Command::DenyWithWord => set_stage(model, Stage::Word(Editor::default())),
         Command::ApproveOnce => approve(model, at, |_| Some(ReviewDecision::Approved), actions),
         Command::Confirm => approve(model, at, in_session, actions),
-        Command::ApproveSession => choose_scope(model, at),
+        Command::ApproveSession => for_session(model, at, actions),
+        Command::Rule => show_rule(model),
         Command::Back => set_stage(model, Stage::Deciding),
         Command::Comment => comments::begin(model),
         Command::EditPlan => plan::edit(model, actions),
@@ -63,7 +64,7 @@ const fn mode_of(card: &Card) -> KeyMode {
     match card.stage {
         Stage::Scope(_) => KeyMode::Scope,
         Stage::Comments => KeyMode::Comments,
-        Stage::Deciding | Stage::Word(_) => KeyMode::Approval,
+        Stage::Deciding | Stage::Word(_) | Stage::Rule(_) => card.key_mode(),
     }
 }
 
@@ -88,7 +89,7 @@ pub(super) fn set_stage(model: &mut Model, stage: Stage) {
 fn in_session(card: &Card) -> Option<ReviewDecision> {
     match &card.stage {
         Stage::Scope(menu) => menu.scope().map(|scope| ReviewDecision::ApprovedForSession { scope }),
-        Stage::Deciding | Stage::Word(_) | Stage::Comments => None,
+        Stage::Deciding | Stage::Word(_) | Stage::Comments | Stage::Rule(_) => None,
     }
 }
 
@@ -110,6 +111,39 @@ pub(super) fn answer(model: &mut Model, decision: ReviewDecision, actions: &mut 
     let answer = card.answer(decision);
     let Asked { agent, id } = card.asked;
     actions.push(Action::User(agent, UserActionKind::Answer { id, answer }));
+}
+
+/// After a denial there is one answer for the session, which the hint names; elsewhere its reach is chosen.
+fn for_session(model: &mut Model, at: Moment, actions: &mut Vec<Action>) {
+    let denied = |card: &Card| match &*card.request {
+        ServerRequest::DeniedCommandApproval(params) => crate::card::for_session(params),
+        _ => None,
+    };
+    match model.cards.front() {
+        Some(card) if card.key_mode() == KeyMode::Denied => {
+            let decision =
+                |card: &Card| denied(card).map(|scope| ReviewDecision::ApprovedForSession { scope });
+            approve(model, at, decision, actions);
+        }
+        _ => choose_scope(model, at),
+    }
+}
+
+/// Shows which rule asks, and the request again.
+fn show_rule(model: &mut Model) {
+    let revision = model.next_revision();
+    let session = &model.agents.shown().session;
+    let rules = InForce {
+        mode: session.mode,
+        mode_changed: session.mode != model.start.mode,
+        net_changed: session.net != model.start.net,
+        origins: &model.start.origins,
+    };
+    let Some(card) = model.cards.front_mut() else { return };
+    card.stage = match card.stage {
+        Stage::Rule(_) => Stage::Deciding,
+        _ => Stage::Rule(Sheet::new(explain(&card.request, rules), revision)),
+    };
 }
 
 fn choose_scope(model: &mut Model, at: Moment) {
@@ -182,7 +216,7 @@ fn finish(model: &mut Model, actions: &mut Vec<Action>) {
             menu.lay(previews, revision);
         }
         Stage::Comments => comments::end_writing(model),
-        Stage::Deciding => {}
+        Stage::Deciding | Stage::Rule(_) => {}
     }
 }
 
@@ -191,6 +225,6 @@ fn give_up(model: &mut Model) {
     match &mut card.stage {
         Stage::Scope(menu) => menu.editing = None,
         Stage::Comments => comments::end_writing(model),
-        Stage::Word(_) | Stage::Deciding => card.stage = Stage::Deciding,
+        Stage::Word(_) | Stage::Deciding | Stage::Rule(_) => card.stage = Stage::Deciding,
     }
 }

@@ -37,7 +37,10 @@ fn here(grant: &str, missing_right: &Recorded<MissingRight>) -> String {
     match missing_right.value() {
         Some(MissingRight::Network) => ":net on".to_owned(),
         Some(MissingRight::Write { closed_by: Some(ClosedBy::Mode), .. }) => ":mode auto".to_owned(),
-        _ => format!("start with {grant}"),
+        _ => match grant.strip_prefix("--write ") {
+            Some(path) => format!(":allow write {path}"),
+            None => format!("start with {grant}"),
+        },
     }
 }
 

@@ -52,6 +52,11 @@ fn perform(model: &mut Model, command: Command, argument: Option<&str>, actions:
     match (command, argument) {
         (Command::Net, Some("on")) => net(model, Network::On, actions),
         (Command::Net, Some("off")) => net(model, Network::Off, actions),
+        (Command::Allow, Some("net")) => net(model, Network::On, actions),
+        (Command::Allow, Some(what)) => match what.split_once(char::is_whitespace) {
+            Some(("write", path)) => allow_write(model, path.trim(), actions),
+            _ => return false,
+        },
         (Command::Mode, Some(word)) => {
             let Some(mode) = ApprovalMode::ALL.into_iter().find(|mode| mode.as_str() == word) else {
                 return false;
@@ -113,6 +118,13 @@ pub(super) fn attached(model: &mut Model, read: Result<Image, String>) -> bool {
 fn net(model: &mut Model, net: Network, actions: &mut Vec<Action>) {
     model.agents.shown_mut().session.pending = Some(Pending::Net(net));
     let change = RightsChange::Network { net, reach: None };
+    tell(model, actions, UserActionKind::SetRights { change });
+}
+
+/// A path has quotes where a hint had to put it into some.
+fn allow_write(model: &Model, path: &str, actions: &mut Vec<Action>) {
+    let quoted = path.strip_prefix('\'').and_then(|path| path.strip_suffix('\''));
+    let change = RightsChange::AddWrite { path: quoted.unwrap_or(path).into() };
     tell(model, actions, UserActionKind::SetRights { change });
 }
 

@@ -14,7 +14,8 @@ use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::Modifier;
 use tui::keymap::Keymap;
 use tui::{
-    Action, Capabilities, Colour, Model, Moment, Msg, Previews, Shown, Start, next_tick, update, view,
+    Action, Capabilities, Colour, Model, Moment, Msg, Origins, Previews, Shown, Start, next_tick, update,
+    view,
 };
 
 use crate::core::read_only;
@@ -46,6 +47,12 @@ pub(crate) fn start(size: (u16, u16)) -> Start {
         previews: Previews {
             prefix: |words| format!("any command that begins with {words:?}"),
             pattern: |pattern| format!("any file that matches {pattern}"),
+        },
+        origins: Origins {
+            mode: "default".to_owned(),
+            net: "--net".to_owned(),
+            write: "default".to_owned(),
+            confirm_shell: "config.toml:3".to_owned(),
         },
     }
 }

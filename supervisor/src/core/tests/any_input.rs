@@ -9,14 +9,15 @@ use ipc::event::{DecidedBy, TokenUsage};
 use ipc::frontend::Op;
 use ipc::id::{ApprovalId, CallId, GrantId};
 use ipc::message::Outcome;
+use ipc::path::WirePath;
 use ipc::rights::{Network, RightsChange};
 use ipc::tool::{ToolCall, WriteFile};
 use proptest::prelude::*;
 
 use super::approvals::ask_config;
 use super::script::{
-    Script, broken_call, call, command, completed, config, error, file, not_found, raw, read, ready, run,
-    text, thinking,
+    Script, broken_call, call, command, completed, config, error, file, not_found, proved_command, raw, read,
+    ready, run, text, thinking,
 };
 use super::served::{note, search, with_served_tools};
 use super::witness::Witness;
@@ -85,6 +86,7 @@ enum Any {
     Ready,
     NotReplaced,
     Prepared(u64),
+    Located(u64, Option<&'static str>),
     NotPrepared(u64),
     Answer(u64, usize, ReviewDecision),
     Lapsed(u64),
@@ -116,7 +118,7 @@ fn any() -> impl Strategy<Value = Any> {
         1 => Just(Any::Context),
         20 => (prop_oneof![9 => Just(0u64), 1 => 1..3u64], event()).prop_map(|(age, event)| Any::Stream(age, event)),
         2 => (0..2u64, proptest::bool::ANY).prop_map(|(age, retryable)| Any::Failed(age, retryable)),
-        12 => (0..5u64, 0..7usize).prop_map(|(age, outcome)| Any::Finished(age, outcome)),
+        12 => (0..5u64, 0..9usize).prop_map(|(age, outcome)| Any::Finished(age, outcome)),
         2 => (0..5u64).prop_map(Any::Lost),
         3 => (0..2u64).prop_map(Any::Timer),
         1 => Just(Any::TimeUp),
@@ -128,9 +130,11 @@ fn any() -> impl Strategy<Value = Any> {
         1 => Just(Any::NotReplaced),
         4 => (0..5u64).prop_map(Any::Prepared),
         1 => (0..5u64).prop_map(Any::NotPrepared),
-        6 => (0..3u64, 0..4usize, decision()).prop_map(|(age, kind, decision)| Any::Answer(age, kind, decision)),
+        4 => (0..5u64, prop_oneof![4 => Just(Some("/etc")), 1 => Just(Some("/")), 1 => Just(None)])
+            .prop_map(|(age, place)| Any::Located(age, place)),
+        6 => (0..3u64, 0..6usize, decision()).prop_map(|(age, kind, decision)| Any::Answer(age, kind, decision)),
         1 => (0..3u64).prop_map(Any::Lapsed),
-        4 => (0..5u64, 0..7usize).prop_map(|(age, outcome)| Any::Carried(age, outcome)),
+        4 => (0..5u64, 0..9usize).prop_map(|(age, outcome)| Any::Carried(age, outcome)),
         4 => (0..5u64, 0..4usize).prop_map(|(age, outcome)| Any::Served(age, outcome)),
         1 => prop_oneof![Just(ApprovalMode::Ask), Just(ApprovalMode::Auto), Just(ApprovalMode::Deny)]
             .prop_map(|mode| Any::Op(Op::SetMode { mode })),
@@ -161,6 +165,7 @@ fn input(any: Any, script: &Script) -> Input {
         }
         Any::Served(age, kind) => Input::Served { call: call(age), outcome: served(kind), duration_ms: 1 },
         Any::Prepared(age) => Input::Prepared { call: call(age), proposal: proposal() },
+        Any::Located(age, place) => Input::Located { call: call(age), place: place.map(WirePath::from) },
         Any::NotPrepared(age) => Input::NotPrepared { call: call(age), reason: "no".to_owned() },
         Any::Answer(age, kind, decision) => {
             let id = approval(script, age);
@@ -169,6 +174,7 @@ fn input(any: Any, script: &Script) -> Input {
                 1 => Op::ExecApproval { id, decision, digest: None },
                 2 => Op::NetworkApproval { id, decision, digest: None },
                 3 => Op::ExternalToolApproval { id, decision, digest: None },
+                4 => Op::DeniedCommandApproval { id, decision, digest: None },
                 _ => Op::AgentRightsApproval { id, decision, digest: None },
             })
         }
@@ -197,9 +203,20 @@ fn approval(script: &Script, age: u64) -> ApprovalId {
 
 fn outcome(kind: usize) -> Outcome {
     let refusal = command(1, "touch: cannot touch '/etc/x': Permission denied");
+    let proved = proved_command(1, "touch: cannot touch '/etc/x': Permission denied");
+    let in_project = command(1, "touch: cannot touch '/p/x': Permission denied");
     let long = "a long line\n".repeat(900);
-    [file("x"), command(0, ""), file(&long), command(1, &long), refusal, not_found(), Outcome::Cancelled]
-        [kind]
+    [
+        file("x"),
+        command(0, ""),
+        file(&long),
+        command(1, &long),
+        refusal,
+        not_found(),
+        Outcome::Cancelled,
+        proved,
+        in_project,
+    ][kind]
         .clone()
 }
 

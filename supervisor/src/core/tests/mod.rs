@@ -10,6 +10,7 @@ mod images;
 mod interrupted;
 mod limits;
 mod models;
+mod offers;
 mod plans;
 mod replies;
 mod rights;

@@ -316,6 +316,14 @@ pub(in crate::core) fn command(code: i32, output: &str) -> Outcome {
     }))
 }
 
+/// A command whose worker met the same error when it tried what the output complains of.
+pub(in crate::core) fn proved_command(code: i32, output: &str) -> Outcome {
+    let Outcome::Done(ToolOutput::Command(mut result)) = command(code, output) else { unreachable!() };
+    let refused = Some(libc::EACCES);
+    result.named.iter_mut().for_each(|place| place.asked = Asked { write: refused, ..Asked::default() });
+    Outcome::Done(ToolOutput::Command(result))
+}
+
 /// A command that the broker refused something.
 pub(in crate::core) fn refused_command(code: i32, output: &str, refused: Vec<Refusal>) -> Outcome {
     let Outcome::Done(ToolOutput::Command(result)) = command(code, output) else { unreachable!() };
@@ -382,6 +390,7 @@ fn line(effect: &Effect) -> String {
         Effect::CancelStream(request) => format!("cancel {}", request.0),
         Effect::Dispatch { call, tool } => format!("dispatch {call} {}", tool.name()),
         Effect::Prepare { call, tool } => format!("prepare {call} {}", tool.name()),
+        Effect::Locate { call, path } => format!("locate {call}: {path}"),
         Effect::RequestApproval { id, request } => format!("ask {id}: {}", asked(request)),
         Effect::CloseApproval(id) => format!("asked {id} no more"),
         Effect::CarryOut { call, grant, .. } => format!("carry out {call}: {grant}"),

@@ -1,12 +1,13 @@
 //! What every sequence of effects must satisfy: no call without a log line, no approval decided twice, and every request one
 //! that the API accepts, within its window and append-only within its context.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-use ipc::approval::ReviewDecision;
+use ipc::approval::{ReviewDecision, ServerRequest};
 use ipc::event::{EventKind, TokenUsage};
 use ipc::id::{ApprovalId, CallId};
+use ipc::rights::Grant;
 
 use super::script::config;
 use crate::core::agent::fixed_tokens;
@@ -25,6 +26,8 @@ pub(super) struct Witness {
     approved: BTreeSet<CallId>,
     /// Requests that are open; each has one answer.
     asked: BTreeSet<ApprovalId>,
+    /// Denied commands that somebody was asked about, with the access that was shown.
+    again: BTreeMap<CallId, Grant>,
     finished: BTreeSet<CallId>,
     window: u64,
     /// About how many tokens the last request had.
@@ -68,10 +71,17 @@ impl Witness {
                     self.approved.insert(answer.call);
                 }
             }
-            Effect::RequestApproval { id, .. } => {
+            Effect::RequestApproval { id, request } => {
+                if let ServerRequest::DeniedCommandApproval(params) = &**request {
+                    // It has run, and may run again: with what was shown.
+                    let call = params.call_id;
+                    assert!(self.dispatched.remove(&call) && !self.finished.contains(&call), "call {call}");
+                    self.again.insert(call, params.grant.clone());
+                }
                 assert!(self.asked.is_empty() && self.asked.insert(*id), "one question at a time");
             }
-            Effect::CarryOut { call, .. } => {
+            Effect::CarryOut { call, grant, .. } => {
+                assert!(self.again.remove(call).is_none_or(|shown| shown == *grant), "call {call}: {grant}");
                 assert!(self.approved.remove(call), "call {call} was not approved");
                 assert!(!self.finished.contains(call) && self.dispatched.insert(*call), "call {call}");
             }

@@ -1,0 +1,88 @@
+//! The access that a denied command may be run again with, if somebody allows it: never more than one denial lacked.
+//!
+//! A command prints what it likes, and a worker claims what it likes. A place outside the project is offered only where the
+//! denial is proved; the project and the network are what the model itself may ask for at any time.
+
+use ipc::denial::{Denial, Grade};
+use ipc::missing_right::{ClosedBy, MissingRight};
+use ipc::path::WirePath;
+use ipc::rights::{Grant, Network};
+use ipc::tool::{Access, ShellExec};
+
+use super::judge::plain;
+use super::{Ask, Place, Standing, Verdict};
+
+/// An offer to run a denied command again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// The denial that it would lift.
+    pub denial: Denial,
+    /// The command with the access that it should have declared.
+    pub command: ShellExec,
+    /// The access beyond the standing rights.
+    pub grant: Grant,
+    /// A denied path outside the project; the place that holds it is to be found, and granted besides.
+    pub place: Option<WirePath>,
+}
+
+impl Standing {
+    /// The offer for the first of these denials that somebody could lift. The command had `given` beyond the standing rights.
+    pub fn offer(&self, command: &ShellExec, denials: &[Denial], given: &Grant) -> Option<Offer> {
+        denials.iter().find_map(|denial| self.offer_for(command, denial, given))
+    }
+
+    fn offer_for(&self, command: &ShellExec, denial: &Denial, given: &Grant) -> Option<Offer> {
+        // Nothing can allow what no flag allows.
+        denial.grant.as_ref()?;
+        let reads = command.access == Access::Read;
+        let lifted = match denial.missing_right.value()? {
+            MissingRight::Write { path, closed_by } => {
+                let place = Place { path: path.clone(), grant: Some(path.clone()) };
+                if self.closed_place(&place).is_some() || plain(path.as_path()).is_none() {
+                    return None;
+                }
+                match closed_by {
+                    Some(ClosedBy::Mode) if path.is_within(&self.project) => {
+                        self.declared(ShellExec { access: Access::Write, ..command.clone() })
+                    }
+                    None if denial.grade == Grade::Proved && !reads && !path.is_within(&self.project) => {
+                        return Some(Offer {
+                            denial: denial.clone(),
+                            command: command.clone(),
+                            grant: given.clone(),
+                            place: Some(path.clone()),
+                        });
+                    }
+                    _ => None,
+                }
+            }
+            // What may read everything must not be able to send it out.
+            MissingRight::Network if !reads && command.network != Some(Network::Off) => {
+                self.declared(ShellExec { network: Some(Network::On), ..command.clone() })
+            }
+            _ => None,
+        };
+        let (command, lacked) = lifted?;
+        let grant = given.join(&lacked);
+        (grant != *given).then(|| Offer { denial: denial.clone(), command, grant, place: None })
+    }
+
+    /// A command that declares more, and the access that it then lacks.
+    fn declared(&self, command: ShellExec) -> Option<(ShellExec, Grant)> {
+        match self.judge_to_ask(&command) {
+            Verdict::Ask(Ask { grant, .. }) => Some((command, grant)),
+            Verdict::Run | Verdict::Prepare | Verdict::Deny(_) => None,
+        }
+    }
+
+    /// The offer with the place that was found for its path; none where nobody may grant that place.
+    pub fn placed(&self, offer: Offer, found: Option<WirePath>) -> Option<Offer> {
+        let (place, found) = (offer.place.as_ref()?, found?);
+        let holds_the_project = self.project.is_within(&found);
+        if !place.is_within(&found) || holds_the_project || self.closed(&found).is_some() {
+            return None;
+        }
+        let grant = offer.grant.join(&Grant { write: vec![found], ..Grant::default() });
+        (grant != offer.grant).then_some(Offer { grant, place: None, ..offer })
+    }
+}

@@ -1,0 +1,102 @@
+//! The text and the words of a request after a denial: what was denied, and what exactly would be allowed.
+
+use ipc::approval::{DeniedCommandApprovalParams, SessionScope};
+use ipc::denial::{Denial, Grade, Layer, Object, Operation};
+use ipc::event::Recorded;
+use ipc::missing_right::{ClosedBy, MissingRight};
+use ipc::path::WirePath;
+use ipc::rights::Network;
+
+use super::content::{fact, in_project, named, places};
+use crate::model::Part;
+
+/// A path that is longer than this has no place in a hint.
+const LONGEST: usize = 24;
+
+/// The title: no more than is known.
+pub(super) const fn title(denial: &Denial) -> &'static str {
+    match (denial.grade, denial.layer) {
+        (Grade::Likely, _) => "Likely blocked by the sandbox",
+        (Grade::Proved, Layer::Mediation | Layer::Policy) => "Blocked by the sandbox",
+        (Grade::Proved, _) => "Blocked by the kernel",
+    }
+}
+
+/// The word for how sure it is.
+pub(super) const fn grade(denial: &Denial) -> &'static str {
+    match denial.grade {
+        Grade::Proved => "  proved",
+        Grade::Likely => "",
+    }
+}
+
+/// The attempt, and the reason why it was denied.
+pub(super) fn tried(denial: &Denial, project: &WirePath) -> Part {
+    let Denial { operation, object, missing_right, .. } = denial;
+    let object = match object {
+        Object::Path(path) => in_project(path, project).to_vec(),
+        other => other.to_string().into_bytes(),
+    };
+    let by = denial.program.as_ref().map(|program| format!(" by {program}")).unwrap_or_default();
+    let because = because(*operation, missing_right);
+    named(
+        "tried",
+        &[operation.to_string().as_bytes(), b" ", &object, by.as_bytes(), because.as_bytes()].concat(),
+    )
+}
+
+const fn because(operation: Operation, missing: &Recorded<MissingRight>) -> &'static str {
+    match (missing.value(), operation) {
+        (Some(MissingRight::Write { closed_by: Some(ClosedBy::Mode), .. }), _) => {
+            ", in the project, which is read-only in mode ask"
+        }
+        (Some(MissingRight::Write { .. }), _) => ", which is read-only for this session",
+        (Some(MissingRight::Network), _) => ": the network is off",
+        _ => "",
+    }
+}
+
+/// The access that the next run would have, one line each.
+pub(super) fn allowed(params: &DeniedCommandApprovalParams, project: &WirePath) -> Vec<Part> {
+    let write = params.grant.write.iter().map(|path| {
+        let place = if path == project { &b"in this project"[..] } else { in_project(path, project) };
+        let within: &[u8] = if is_place(params, path) && path != project { b"in " } else { b"" };
+        [b"write ", within, place].concat()
+    });
+    let network = (params.grant.net == Network::On)
+        .then(|| places("reach the network", params.grant.reach).into_bytes());
+    let lines = write.chain(network).map(|access| [&access[..], b", for one more run"].concat());
+    let names = std::iter::once("allows").chain(std::iter::repeat(""));
+    let mut parts: Vec<_> = names.zip(lines).map(|(name, line)| named(name, &line)).collect();
+    parts.push(fact("again", "the whole command runs once more; what it did before stays"));
+    parts
+}
+
+/// True if the path is a place that holds the denied one.
+fn is_place(params: &DeniedCommandApprovalParams, path: &WirePath) -> bool {
+    !matches!(&params.denial.object, Object::Path(denied) if denied == path)
+}
+
+/// The answer for the session, where there is one.
+pub(crate) fn for_session(params: &DeniedCommandApprovalParams) -> Option<SessionScope> {
+    let nothing_to_write = params.grant.write.is_empty();
+    let network = params.grant.net == Network::On && nothing_to_write;
+    let scope = params.grant_root.as_ref().map(|_| SessionScope::GrantRoot);
+    scope.or_else(|| network.then_some(SessionScope::Network))
+}
+
+/// The words for the answer for the session.
+pub(super) fn words_for_session(params: &DeniedCommandApprovalParams, project: &WirePath) -> String {
+    match &params.grant_root {
+        None => "allow the network, this session".to_owned(),
+        Some(root) if root == project => "allow writes in this project, this session".to_owned(),
+        Some(root) => {
+            let name = root.to_string();
+            if name.len() > LONGEST {
+                return "allow this place for the session".to_owned();
+            }
+            let within = if is_place(params, root) { "in" } else { "to" };
+            format!("allow writes {within} {name}, this session")
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! The rule behind a request, and where the rule comes from.
+
+use ipc::approval::{ApprovalMode, ServerRequest};
+use ipc::denial::{Denial, Layer};
+use ipc::missing_right::{ClosedBy, MissingRight};
+use ipc::rights::{Grant, Network};
+use ipc::tool::Access;
+
+use super::content::fact;
+use crate::model::{Block, Look, Part};
+use crate::start::Origins;
+use crate::text::SafeText;
+
+/// The settings that are in force, and where they come from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InForce<'a> {
+    pub mode: ApprovalMode,
+    /// True if the mode was changed since the start.
+    pub mode_changed: bool,
+    /// The same of the network.
+    pub net_changed: bool,
+    pub origins: &'a Origins,
+}
+
+impl InForce<'_> {
+    fn mode_from(self) -> String {
+        if self.mode_changed { "changed in this session".to_owned() } else { self.origins.mode.clone() }
+    }
+
+    fn net_from(self) -> String {
+        if self.net_changed { "changed in this session".to_owned() } else { self.origins.net.clone() }
+    }
+}
+
+/// The explanation of a request.
+pub(crate) fn explain(request: &ServerRequest, rules: InForce<'_>) -> Block {
+    let (rule, from, change) = match request {
+        ServerRequest::ApplyPatchApproval(_) => files(rules),
+        ServerRequest::ExecCommandApproval(params) => {
+            command(&params.grant, params.access, params.network, rules)
+        }
+        ServerRequest::NetworkApproval(params) => {
+            command(&params.grant, params.access, Some(Network::On), rules)
+        }
+        ServerRequest::DeniedCommandApproval(params) => denied(&params.denial, rules),
+        ServerRequest::ExternalToolApproval(_) => (
+            "each call of a tool outside the sandbox is asked for".to_owned(),
+            "built in".to_owned(),
+            "no setting; s allows this very call for the session",
+        ),
+        ServerRequest::AgentRightsApproval(_) => (
+            "a sub-agent with more access than its parent is asked for".to_owned(),
+            "built in".to_owned(),
+            "no setting",
+        ),
+        ServerRequest::PlanApproval(_) => {
+            ("each plan is asked for before it is executed".to_owned(), "built in".to_owned(), "no setting")
+        }
+    };
+    let mut parts = vec![
+        Part::new(SafeText::line("the rule that asks:"), Look::Heading),
+        fact("rule", &rule),
+        fact("from", &from),
+        fact("change", change),
+    ];
+    if let ServerRequest::DeniedCommandApproval(params) = request {
+        parts.push(fact("enforced", &enforced(&params.denial)));
+    }
+    Block::of(parts)
+}
+
+type Rule = (String, String, &'static str);
+
+const MODE: &str = ":mode ask|auto|deny, --mode, or mode in the settings";
+const NET: &str = ":net on|off, --net, or rights.net in the settings";
+
+fn files(rules: InForce<'_>) -> Rule {
+    let rule = format!("mode {} asks for each change of files that it does not allow", rules.mode);
+    (rule, rules.mode_from(), MODE)
+}
+
+fn command(grant: &Grant, access: Access, network: Option<Network>, rules: InForce<'_>) -> Rule {
+    if !grant.write.is_empty() {
+        let rule = format!("mode {} asks for a command that declares to write in the project", rules.mode);
+        return (rule, rules.mode_from(), MODE);
+    }
+    if grant.net == Network::On {
+        let rule = "the network is off, and the command declares to need it".to_owned();
+        return (rule, rules.net_from(), NET);
+    }
+    if access == Access::Read && network == Some(Network::On) {
+        let rule = "a command that only reads and has the network could send out what it reads".to_owned();
+        return (rule, "built in".to_owned(), "no setting");
+    }
+    let rule = "each command is asked for, but those that declare to read".to_owned();
+    (rule, rules.origins.confirm_shell.clone(), "approvals.confirm_shell in the settings")
+}
+
+fn denied(denial: &Denial, rules: InForce<'_>) -> Rule {
+    match denial.missing_right.value() {
+        Some(MissingRight::Network) => ("the network is off".to_owned(), rules.net_from(), NET),
+        Some(MissingRight::Write { closed_by: Some(ClosedBy::Mode), .. }) => {
+            let rule = format!("in mode {} the project is read-only until you allow a write", rules.mode);
+            (rule, rules.mode_from(), MODE)
+        }
+        _ => (
+            "no write root holds this place: everything else is read-only".to_owned(),
+            rules.origins.write.clone(),
+            ":allow write PATH, --write PATH, or rights.write in the settings",
+        ),
+    }
+}
+
+fn enforced(denial: &Denial) -> String {
+    match denial.layer {
+        Layer::Policy => "by the policy, before anything ran".to_owned(),
+        layer => format!("by the sandbox ({layer}), whatever the command is"),
+    }
+}
