@@ -179,8 +179,7 @@ impl Keys<'_> {
         let key = |command, word| self.key(KeyMode::Approval, command, word);
         let mut hints = vec![
             key(Command::ApproveOnce, "yes"),
-            key(Command::ApproveSession, "yes, for this session…")
-                .filter(|_| Menu::is_offered(&card.request)),
+            key(Command::ApproveSession, "for the session…").filter(|_| Menu::is_offered(&card.request)),
             key(Command::Deny, "no"),
         ];
         hints.extend(self.others(card));
@@ -221,13 +220,13 @@ impl Keys<'_> {
             (card.comments.is_some(), card.comments.as_ref().map_or(0, super::Comments::count));
         let comment = if count == 0 { "comment…".to_owned() } else { format!("comment… ({count})") };
         [
+            key(Command::Rule, "why"),
             if is_plan {
                 key(Command::Comment, &comment)
             } else {
                 key(Command::DenyWithWord, "no, because…")
             },
             key(Command::EditPlan, "edit").filter(|_| is_plan),
-            key(Command::Rule, "which rule"),
             key(Command::Whole, if card.whole { "smaller" } else { "full screen" }),
             key(Command::Abort, "stop"),
         ]

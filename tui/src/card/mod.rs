@@ -32,6 +32,9 @@ use crate::model::{Editor, Look, Part};
 use crate::moment::Moment;
 use crate::text::SafeText;
 
+/// From here on a request shows the time that is left.
+pub(crate) const LAST_MINUTE: Duration = Duration::from_mins(1);
+
 /// An approval: those of two agents may have the same number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Asked {
@@ -124,10 +127,12 @@ impl Card {
 
     /// The mode of the keys that decide on it.
     pub(crate) const fn key_mode(&self) -> KeyMode {
-        match *self.request {
-            ServerRequest::DeniedCommandApproval(_) => KeyMode::Denied,
-            _ => KeyMode::Approval,
-        }
+        if self.is_after_denial() { KeyMode::Denied } else { KeyMode::Approval }
+    }
+
+    /// True if its command was denied something.
+    pub(crate) const fn is_after_denial(&self) -> bool {
+        matches!(*self.request, ServerRequest::DeniedCommandApproval(_))
     }
 
     /// Begins anew with this sentence above everything else.

@@ -32,6 +32,8 @@ pub(crate) struct Call {
     wanted: Vec<FileDiff>,
     /// True if its approval was denied: a line tells a person why, and its result tells the model the same.
     pub refused: bool,
+    /// True if a person was asked whether to run it again: it has a result, whatever the answer is.
+    pub after_denial: bool,
 }
 
 /// How a call ended.
@@ -50,7 +52,7 @@ impl Call {
         let summary = ToolSummary::new(name, input);
         let input: Value = serde_json::from_str(input).unwrap_or(Value::Null);
         let call =
-            Self { block: 0, name: name.to_owned(), summary, wanted: wanted(name, &input), refused: false };
+            Self { block: 0, name: name.to_owned(), summary, wanted: wanted(name, &input), refused: false, after_denial: false };
         let mut parts = vec![Part::new(call.head('→', ""), Look::Tool)];
         parts.extend(detail(name, &input));
         // What it prints goes to the last part.
@@ -80,6 +82,14 @@ impl Call {
         if let Some(output) = block.parts.last_mut() {
             output.push(text);
             output.keep_last(KEPT);
+        }
+    }
+
+    /// Begins anew with what it prints.
+    pub(crate) fn runs_again(&mut self, block: &mut Block) {
+        self.after_denial = false;
+        if let Some(output) = block.parts.last_mut() {
+            *output = Part::new(SafeText::exact(""), Look::Output).folded(Fold::Tail(OUTPUT));
         }
     }
 

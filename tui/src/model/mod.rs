@@ -75,6 +75,8 @@ pub struct Model {
     pub(crate) over: bool,
     /// The requests that wait, the first of them before the person.
     pub(crate) cards: VecDeque<Card>,
+    /// The requests that were answered while others waited.
+    pub(crate) answered: usize,
     /// One more with each sheet that is laid, so that none is taken for another.
     pub(crate) revision: u64,
 }
@@ -131,6 +133,7 @@ impl Model {
             plan_sheet: Sheet::default(),
             over: false,
             cards: VecDeque::new(),
+            answered: 0,
             revision: 0,
             start,
         };

@@ -108,6 +108,7 @@ fn approve(
 
 pub(super) fn answer(model: &mut Model, decision: ReviewDecision, actions: &mut Vec<Action>) {
     let Some(card) = model.cards.pop_front() else { return };
+    model.answered += 1;
     let answer = card.answer(decision);
     let Asked { agent, id } = card.asked;
     actions.push(Action::User(agent, UserActionKind::Answer { id, answer }));
@@ -120,7 +121,7 @@ fn for_session(model: &mut Model, at: Moment, actions: &mut Vec<Action>) {
         _ => None,
     };
     match model.cards.front() {
-        Some(card) if card.key_mode() == KeyMode::Denied => {
+        Some(card) if card.is_after_denial() => {
             let decision =
                 |card: &Card| denied(card).map(|scope| ReviewDecision::ApprovedForSession { scope });
             approve(model, at, decision, actions);

@@ -1,7 +1,8 @@
 //! A denial that explains itself.
 
+use ipc::approval::ReviewDecision;
 use ipc::denial::{Denial, Grade, Layer};
-use ipc::event::Recorded;
+use ipc::event::{ApprovalAnswered, DecidedBy, Recorded};
 use ipc::id::{AgentId, CallId};
 use ipc::missing_right::{ClosedBy, MissingRight};
 
@@ -30,6 +31,30 @@ pub(super) fn show(view: &mut AgentView, agent: &AgentId, call: CallId, denial: 
         |(name, value): (&str, String)| Part::new(SafeText::line(&format!("{name:<10}{value}")), Look::Fact);
     parts.extend(facts.into_iter().map(fact));
     view.transcript.push(Block::of(parts));
+}
+
+/// The answer to the offer to run a denied command again. A denial that is left is shown as such when the call ends.
+pub(super) fn answered(view: &mut AgentView, answered: &ApprovalAnswered) {
+    let id = answered.call;
+    let text = match &answered.decision {
+        ReviewDecision::Approved => format!("call {id}: allowed once, and runs again"),
+        ReviewDecision::ApprovedForSession { .. } => {
+            format!("call {id}: allowed for the session, and runs again")
+        }
+        ReviewDecision::Denied { message: None } if answered.by == DecidedBy::User => return,
+        ReviewDecision::Denied { message: Some(word) } => format!("call {id}: left denied: {word}"),
+        ReviewDecision::Denied { message: None } | ReviewDecision::Abort => {
+            let cause = answered.cause.as_ref().map(|cause| format!(": {cause}")).unwrap_or_default();
+            return view.say(Look::Notice, &format!("call {id}: left denied{cause}"));
+        }
+    };
+    if let Some(call) = view.calls.get_mut(&id)
+        && !matches!(answered.decision, ReviewDecision::Denied { .. })
+        && let Some(block) = view.transcript.block_mut(call.block)
+    {
+        call.runs_again(block);
+    }
+    view.say(Look::Notice, &text);
 }
 
 /// A command that can be typed here, where there is one; else the flags of the grant.

@@ -43,6 +43,14 @@ pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>)
             if let ServerRequest::PlanApproval(params) = &*request {
                 model.plans.asked(params);
             }
+            if let ServerRequest::DeniedCommandApproval(params) = &*request
+                && let Some(call) = view.calls.get_mut(&params.call_id)
+            {
+                call.after_denial = true;
+            }
+            if model.cards.is_empty() {
+                model.answered = 0;
+            }
             let asked = Asked { agent, id };
             let revision = model.next_revision();
             model.cards.push_back(Card::new(asked, request, &model.start.project, model.now, revision));
@@ -307,6 +315,9 @@ fn call_started(view: &mut AgentView, id: CallId, name: &str, input: &str) {
 }
 
 fn approval_answered(view: &mut AgentView, answered: &ApprovalAnswered) {
+    if view.calls.get(&answered.call).is_some_and(|call| call.after_denial) {
+        return denial::answered(view, answered);
+    }
     let (look, decision) = match &answered.decision {
         ReviewDecision::Approved => (Look::Notice, "approved once".to_owned()),
         ReviewDecision::ApprovedForSession { .. } => (Look::Notice, "approved for the session".to_owned()),

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use ipc::frontend::UserActionKind;
 
-use crate::card::Asked;
+use crate::card::{Asked, LAST_MINUTE};
 use crate::message::{Action, Msg};
 use crate::model::{Areas, Look, Mode, Model, plan_rows};
 use crate::moment::Moment;
@@ -70,7 +70,11 @@ pub fn update(model: &mut Model, at: Moment, message: Msg) -> Vec<Action> {
 pub fn next_tick(model: &Model, now: Moment) -> Option<Duration> {
     let card = model.cards.front();
     let opens = card.and_then(|card| card.opens_at(now)).map(|opens| opens.since(now));
+    // The time that a request has left shows in its last minute.
     let remaining = card.map(|card| card.remaining(now)).filter(|remaining| !remaining.is_zero());
+    let last_minute = remaining.and_then(|remaining| remaining.checked_sub(LAST_MINUTE));
+    let last_minute = last_minute.filter(|until| !until.is_zero());
+    let remaining = remaining.filter(|_| last_minute.is_none());
     let turn = &model.agents.shown().turn;
     // The list counts the seconds of all of them.
     let began = if model.counts_seconds() { model.agents.began() } else { turn.began };
@@ -79,7 +83,7 @@ pub fn next_tick(model: &Model, now: Moment) -> Option<Duration> {
     // Countdowns show whole seconds that are left, the turn whole seconds that are gone.
     let countdown = [remaining, attempt].into_iter().flatten().map(past_whole_second).min();
     let count = elapsed.map(|elapsed| Duration::from_secs(elapsed.as_secs() + 1).saturating_sub(elapsed));
-    [opens, countdown, count, reply::next(model, now)].into_iter().flatten().min()
+    [opens, last_minute, countdown, count, reply::next(model, now)].into_iter().flatten().min()
 }
 
 fn past_whole_second(remaining: Duration) -> Duration {

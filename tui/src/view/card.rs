@@ -5,7 +5,7 @@ use ratatui::style::Style;
 use super::pane::Pane;
 use super::theme::Theme;
 use super::{Shown, prompt, rows};
-use crate::card::{Card, Stage, hints};
+use crate::card::{Card, LAST_MINUTE, Stage, hints};
 use crate::model::{Model, Unfolded};
 use crate::text::SafeText;
 
@@ -49,19 +49,33 @@ fn mark(card: &Card) -> String {
 
 /// The question, and at the right the time that is left: it shows however long the question is.
 fn title(model: &Model, card: &Card, pane: &mut Pane<'_>, theme: Theme) {
-    let left = card.remaining(model.now).as_secs();
-    let waiting = match model.cards.len() {
-        1 => String::new(),
-        all => format!(" · 1 of {all}"),
-    };
-    let time = format!(" {}:{:02} left{waiting}", left / 60, left % 60);
-    let columns = u16::try_from(time.chars().count()).unwrap_or(u16::MAX);
+    let remarks = [time_left(model, card), place_in_queue(model)];
+    let remarks: Vec<_> = remarks.into_iter().flatten().collect();
+    let remarks = if remarks.is_empty() { String::new() } else { format!(" {}", remarks.join(" · ")) };
+    let columns = u16::try_from(remarks.chars().count()).unwrap_or(u16::MAX);
     let right = pane.width().saturating_sub(columns);
     let text = format!(" {} ", card.title.within(usize::from(right.saturating_sub(3))));
-    let x = pane.put(0, 0, SafeText::line(&text).all(), theme.alarm());
+    let x = pane.put(
+        0,
+        0,
+        SafeText::line(&text).all(),
+        if card.is_after_denial() { theme.open() } else { theme.alarm() },
+    );
     let dashes = "─".repeat(usize::from(right.saturating_sub(x)));
     pane.put(x, 0, SafeText::prose(&dashes).all(), theme.dim());
-    pane.put(right, 0, SafeText::line(&time).all(), theme.strong());
+    pane.put(right, 0, SafeText::line(&remarks).all(), theme.strong());
+}
+
+/// The time that is left, in the last minute.
+fn time_left(model: &Model, card: &Card) -> Option<String> {
+    let left = card.remaining(model.now);
+    (left <= LAST_MINUTE).then(|| format!("0:{:02} left", left.as_secs().min(59)))
+}
+
+/// Which of the requests this is, where there are several: `2 of 3`.
+fn place_in_queue(model: &Model) -> Option<String> {
+    let (place, all) = (model.answered + 1, model.answered + model.cards.len());
+    (all > 1).then(|| format!("{place} of {all}"))
 }
 
 fn keys(model: &Model, card: &Card, (pane, first): (&mut Pane<'_>, u16), below: usize, theme: Theme) {

@@ -27,14 +27,14 @@ fn a_command_is_asked_for() {
 
 
 
-     Run this command? ─────────────────────────────────────────────────── 4:59 left
+     Run this command? ─────────────────────────────────────────────────────────────
     │ cargo test --workspace 2>&1 | tail -5
     │ echo done
     reason given by the agent:
     “ the tests have to run
       allows    write in this project, this once
       runs      by bash -c, in this project
-    y yes  s yes, for this session…  n no  e no, because…  d full screen  Esc stop
+    y yes  s for the session…  n no  ? why  e no, because…  d full screen  Esc stop
     ── waiting for your answer ─────────────────────────────────────────────────────
     ›
      APPROVAL  execute · ask · net off · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0
@@ -48,27 +48,27 @@ fn a_command_is_asked_for_on_the_smallest_terminal() {
     seat.ask_command("cargo test --workspace 2>&1 | tail -5");
     seat.wait(400);
     assert_snapshot!(seat.screen(), @r"
-     Run this command? ─────────── 4:59 left
+     Run this command? ─────────────────────
     │ cargo test --workspace 2>&1 | tail -5
     reason given by the agent:
     “ the tests have to run
       allows    write in this project, this
                 once
       runs      by bash -c, in this project
-    y yes  s yes, for this session…  n no
+    y yes  s for the session…  n no  ? why
     e no, because…  d full screen  Esc stop
      APPROVAL  exec · ask · net off · turn 0
     ");
     seat.keys("G");
     assert_snapshot!(seat.screen(), @r"
-     Run this command? ─────────── 4:59 left
+     Run this command? ─────────────────────
     │ cargo test --workspace 2>&1 | tail -5
     reason given by the agent:
     “ the tests have to run
       allows    write in this project, this
                 once
       runs      by bash -c, in this project
-    y yes  s yes, for this session…  n no
+    y yes  s for the session…  n no  ? why
     e no, because…  d full screen  Esc stop
      APPROVAL  exec · ask · net off · turn 0
     ");
@@ -96,7 +96,7 @@ fn the_network_is_asked_for_with_the_places_besides() {
                 networks, this once
       runs      by bash -c, in this project
       writes    nothing
-    y yes  s yes, for this session…  n no  e no, because…
+    y yes  s for the session…  n no  ? why  e no, because…
     d full screen  Esc stop
     ");
 }
@@ -116,7 +116,7 @@ fn a_call_of_an_external_tool_is_asked_for_with_every_byte_of_its_arguments() {
 
 
 
-     Call search? ──────────────────────────────────── 4:59 left
+     Call search? ──────────────────────────────────────────────
     │ {"q": "a\u{202e}b",
     │   "n": 1.0e2}
       tool      search
@@ -125,7 +125,7 @@ fn a_call_of_an_external_tool_is_asked_for_with_every_byte_of_its_arguments() {
     “ the manual has to be read
       allows    this call, this once; its server is not held by
                 the sandbox
-    y yes  s yes, for this session…  n no  e no, because…
+    y yes  s for the session…  n no  ? why  e no, because…
     d full screen  Esc stop
     ── waiting for your answer ─────────────────────────────────
     ›
@@ -149,7 +149,7 @@ fn a_call_of_an_external_tool_is_asked_for_with_every_byte_of_its_arguments() {
 
 
 
-     Call search? ──────────────────────────────────── 4:59 left
+     Call search? ──────────────────────────────────────────────
     ▸ this tool with exactly these arguments
       allows    this call is made without asking; nothing else
                 is allowed
@@ -197,8 +197,7 @@ fn a_change_of_files_is_asked_for() {
 
 
 
-
-     Edit 2 files?  +3 -1 ─────────────────────────────────────── 4:59 left · 1 of 2
+     Edit 2 files?  +3 -1 ─────────────────────────────────────────────────── 1 of 2
     edit src/lib.rs
     │ 1  fn a() {
     │ 2 -    1
@@ -209,7 +208,7 @@ fn a_change_of_files_is_asked_for() {
     │ 2 +and one without its end
     │    \ no line end at the end of the file
       allows    write src/lib.rs, this once
-    y yes  s yes, for this session…  n no  e no, because…  d full screen  Esc stop
+    y yes  s for the session…  n no  ? why  e no, because…  d full screen  Esc stop
     ── waiting for your answer ─────────────────────────────────────────────────────
     ›
      APPROVAL  execute · ask · net off · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0
@@ -228,7 +227,7 @@ fn the_keys_that_decide_are_on_the_screen_at_every_size() {
                 seat.keys(keys);
                 let screen = seat.screen();
                 let has = |words: &str| screen.contains(words);
-                assert!(has("n no") && has("e no, because…") && has("Esc stop") && has("left"), "{screen}");
+                assert!(has("n no") && has("e no, because…") && has("Esc stop"), "{screen}");
                 let to_end = has("Press G to see the end, then y.") || has(": G, then y");
                 assert!(has("y yes") || to_end, "{screen}");
             }
@@ -240,21 +239,23 @@ fn the_keys_that_decide_are_on_the_screen_at_every_size() {
 }
 
 #[test]
-fn the_time_that_is_left_shows_beside_every_question() {
+fn the_last_minute_shows_beside_every_question() {
     let diff = "@@ -1 +1 @@\n-a\n+b\n";
     let files: Vec<_> =
         (0..100).map(|n| (format!("/home/me/project/src/file-{n}.rs"), update(diff))).collect();
     let files: Vec<_> = files.iter().map(|(path, change)| (path.as_str(), change.clone())).collect();
     for (request, question) in [
-        (ServerRequest::NetworkApproval(network("cargo fetch")), " Run with network? ── 4:59 left · 1 of 2"),
-        (ServerRequest::ExecCommandApproval(exec("true")), " Run this command? ── 4:59 left · 1 of 2"),
-        (ServerRequest::ApplyPatchApproval(patch(&files)), " Edit 100 files? ──── 4:59 left · 1 of 2"),
-        (ServerRequest::ApplyPatchApproval(patch(&files[..1])), " Edit …c/file-0.rs? ─ 4:59 left · 1 of 2"),
+        (ServerRequest::NetworkApproval(network("cargo fetch")), " Run with network? ── 0:58 left · 1 of 2"),
+        (ServerRequest::ExecCommandApproval(exec("true")), " Run this command? ── 0:58 left · 1 of 2"),
+        (ServerRequest::ApplyPatchApproval(patch(&files)), " Edit 100 files? ──── 0:58 left · 1 of 2"),
+        (ServerRequest::ApplyPatchApproval(patch(&files[..1])), " Edit …c/file-0.rs? ─ 0:58 left · 1 of 2"),
     ] {
         let mut seat = Seat::new(40, 10);
         seat.ask(1, request);
         seat.ask(2, ServerRequest::ExecCommandApproval(exec("true")));
-        seat.wait(400);
+        seat.wait(239_000);
+        assert!(!seat.screen().contains("left"), "{}", seat.screen());
+        seat.wait(2_400);
         let screen = seat.screen();
         assert_eq!(screen.lines().find(|row| row.contains("left")), Some(question));
     }
@@ -265,8 +266,23 @@ fn a_long_path_hides_neither_the_question_nor_the_time() {
     let mut seat = Seat::new(40, 10);
     let path = format!("/home/me/project/{}app.py", "deep/".repeat(20));
     seat.ask(1, ServerRequest::ApplyPatchApproval(patch(&[(&path, update("@@ -1 +1 @@\n-a\n+b\n"))])));
-    seat.wait(400);
-    assert_eq!(seat.row(0), " Edit …p/deep/app.py?  +1 -1 ─ 4:59 left");
+    seat.wait(250_000);
+    assert_eq!(seat.row(0), " Edit …p/deep/app.py?  +1 -1 ─ 0:50 left");
+}
+
+#[test]
+fn several_requests_are_counted_until_the_last_is_answered() {
+    let mut seat = Seat::new(80, 24);
+    for id in 1..=3 {
+        seat.ask(id, ServerRequest::ExecCommandApproval(exec("true")));
+    }
+    for place in ["1 of 3", "2 of 3", "3 of 3"] {
+        seat.wait(400);
+        assert!(seat.screen().contains(place), "{place}: {}", seat.screen());
+        seat.keys("n");
+    }
+    seat.ask(4, ServerRequest::ExecCommandApproval(exec("true")));
+    assert!(!seat.screen().contains(" of "), "{}", seat.screen());
 }
 
 #[test]
@@ -288,7 +304,7 @@ fn a_scope_is_chosen_with_a_preview() {
 
 
 
-     Run this command? ─────────────────────────────────────────────────── 4:59 left
+     Run this command? ─────────────────────────────────────────────────────────────
     │ cargo test --workspace
       exactly this command
     ▸ commands that begin with: cargo
@@ -316,7 +332,7 @@ fn a_scope_is_chosen_with_a_preview() {
 
 
 
-     Run this command? ─────────────────────────────────────────────────── 4:59 left
+     Run this command? ─────────────────────────────────────────────────────────────
     │ cargo test --workspace
       exactly this command
       commands that begin with: cargo

@@ -1,8 +1,8 @@
 //! What a core would say.
 
 use ipc::approval::{
-    ApplyPatchApprovalParams, ExecCommandApprovalParams, ExternalToolApprovalParams, FileChange, FileChanges,
-    NetworkApprovalParams, ServerRequest,
+    ApplyPatchApprovalParams, DeniedCommandApprovalParams, ExecCommandApprovalParams,
+    ExternalToolApprovalParams, FileChange, FileChanges, NetworkApprovalParams, ServerRequest,
 };
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::event::{
@@ -203,16 +203,43 @@ impl Seat {
 pub(crate) fn denial() -> EventKind {
     EventKind::Denied {
         call: Some(CallId(12)),
-        denial: Denial {
-            layer: Layer::Landlock,
-            operation: Operation::Write,
-            object: Object::Path("/etc/probe".into()),
-            program: None,
-            missing_right: ipc::missing_right::MissingRight::write(&"/etc/probe".into()).into(),
-            grant: Some("--write /etc/probe".to_owned()),
-            grade: Grade::Likely,
-            errno: Some(13),
-        },
+        denial: Denial { grade: Grade::Likely, ..write_denied("/etc/probe") },
         rights: RightsSummary { write: vec![NamedRoot::Project, NamedRoot::Temp], ..read_only() }.into(),
+    }
+}
+
+/// A proved denial of writing a path.
+pub(crate) fn write_denied(path: &str) -> Denial {
+    Denial {
+        layer: Layer::Landlock,
+        operation: Operation::Write,
+        object: Object::Path(path.into()),
+        program: None,
+        missing_right: ipc::missing_right::MissingRight::write(&path.into()).into(),
+        grant: Some(format!("--write {path}")),
+        grade: Grade::Proved,
+        errno: Some(13),
+    }
+}
+
+/// A command that was denied a write in /etc.
+pub(crate) fn denied(command: &str) -> DeniedCommandApprovalParams {
+    let exec = exec(command);
+    DeniedCommandApprovalParams {
+        conversation_id: exec.conversation_id,
+        agent: exec.agent,
+        call_id: exec.call_id,
+        command: exec.command,
+        cwd: exec.cwd,
+        environment: exec.environment,
+        access: Access::Standing,
+        network: None,
+        digest: exec.digest,
+        grant: Grant { write: vec!["/etc".into()], ..Grant::default() },
+        rights: exec.rights,
+        timeout_ms: exec.timeout_ms,
+        reason: None,
+        denial: write_denied("/etc/probe"),
+        grant_root: Some("/etc".into()),
     }
 }

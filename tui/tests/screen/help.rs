@@ -7,7 +7,7 @@ use crate::seat::Seat;
 #[test]
 #[allow(clippy::too_many_lines, reason = "the table is what is looked at")]
 fn help_is_made_from_the_table() {
-    let mut seat = Seat::new(100, 147);
+    let mut seat = Seat::new(100, 166);
     seat.keys(":help\n");
     assert_snapshot!(seat.screen(), @r"
     /home/me/project
@@ -17,6 +17,7 @@ fn help_is_made_from_the_table() {
     commands
       :net on|off                   allow or block network access
       :mode ask|auto|deny           ask first, allow changes in the project, or deny
+      :allow write PATH|net         allow this for the rest of the session
       :rights                       show the access of the agent
       :grants                       list the grants of this session
       :revoke N                     take back a grant of this session
@@ -113,8 +114,25 @@ fn help_is_made_from_the_table() {
       n                             no
       e                             no, with a reason for the model
       d                             full screen, and back
+      ?                             the rule that asks, and where it comes from
       esc ctrl-c                    no, and stop the turn
       c                             comment on the steps of a plan
+    keys in DENIED
+      ctrl-z                        suspend; fg continues
+      ctrl-l                        redraw the screen
+      k up                          up
+      j down                        down
+      pageup ctrl-u                 a page up
+      pagedown ctrl-f               a page down
+      g home                        to the beginning
+      G end                         to the end, and follow it
+      o                             yes, once
+      s                             yes, for this session: choose the scope
+      n                             no
+      e                             no, with a reason for the model
+      d                             full screen, and back
+      ?                             the rule that asks, and where it comes from
+      esc ctrl-c                    no, and stop the turn
     keys in SCOPE
       k up                          up
       j down                        down
@@ -153,6 +171,8 @@ fn help_is_made_from_the_table() {
       g home                        to the beginning
       G end                         to the end, and follow it
       q esc ctrl-c                  close the plan
+
+
     ────────────────────────────────────────────────────────────────────────────────────────────────────
     ›
      INSERT  execute · ask · net off · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0

@@ -182,7 +182,7 @@ fn a_denial_names_what_was_tried_in_one_line_each() {
      command   touch /etc/probe && echo done
      tried     write /etc/probe   (Landlock, EACCES)
      missing   write /etc/probe
-     to allow  start with --write /etc/probe
+     to allow  :allow write /etc/probe
     ");
 }
 

@@ -7,6 +7,7 @@ mod approvals;
 mod cards;
 mod contrast;
 mod core;
+mod denials;
 mod frames;
 mod help;
 mod hostile;

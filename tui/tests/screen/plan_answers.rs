@@ -29,7 +29,7 @@ fn comments_on_several_steps_are_one_denial() {
     let mut seat = asked((80, 24), params());
     seat.keys("c");
     assert_snapshot!(seat.screen(), @r"
-     Execute this plan? ────────────────────────────────────────────────── 4:59 left
+     Execute this plan? ────────────────────────────────────────────────────────────
     no, with comments on the steps: the planner revises the plan, and asks again
       0 the plan
     ▸ 1 Reproduce it
@@ -58,7 +58,7 @@ fn comments_on_several_steps_are_one_denial() {
     assert_eq!(seat.told(), [], "there is no comment yet");
     seat.keys("2\nuse a fuzzer, y n\n0cshorter, please");
     assert_snapshot!(seat.screen(), @r"
-     Execute this plan? ────────────────────────────────────────────────── 4:59 left
+     Execute this plan? ────────────────────────────────────────────────────────────
     no, with comments on the steps: the planner revises the plan, and asks again
     ▸ 0 the plan
       1 Reproduce it
@@ -89,7 +89,7 @@ fn comments_on_several_steps_are_one_denial() {
     assert!(seat.screen().contains("comment… (2)"), "{}", seat.screen());
     seat.keys("ck");
     assert_snapshot!(seat.screen(), @r"
-     Execute this plan? ────────────────────────────────────────────────── 4:59 left
+     Execute this plan? ────────────────────────────────────────────────────────────
     no, with comments on the steps: the planner revises the plan, and asks again
     ▸ 0 the plan
     │ shorter, please

@@ -107,7 +107,7 @@ pub(crate) fn answered(decision: ReviewDecision) -> Vec<UserActionKind> {
 fn the_card_shows_every_byte_of_the_plan_and_then_its_access() {
     let mut seat = asked((80, 24), params());
     assert_snapshot!(seat.screen(), @r#"
-     Execute this plan? ────────────────────────────────────────────────── 4:59 left
+     Execute this plan? ────────────────────────────────────────────────────────────
     the plan, every byte of it:
     │ # Fix the parser
     │
@@ -127,14 +127,15 @@ fn the_card_shows_every_byte_of_the_plan_and_then_its_access() {
     │ - `tests/lexer.rs`
     │
     │ ### 2. Mend the lexer
-    19 more lines. Press G to see the end, then y.  n no  c comment…  v edit
+    18 more lines. Press G to see the end, then y.  n no  ? why  c comment…  v edit
     d smaller  Esc stop
      APPROVAL  execute · ask · net off · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0
     read-only · network off · secrets hidden
     "#);
     seat.keys("G");
     assert_snapshot!(seat.screen(), @r"
-     Execute this plan? ────────────────────────────────────────────────── 4:59 left
+     Execute this plan? ────────────────────────────────────────────────────────────
+    │ ### 2. Mend the lexer
     │
     │ Acceptance:
     │ - `cargo test -p lexer`
@@ -154,7 +155,7 @@ fn the_card_shows_every_byte_of_the_plan_and_then_its_access() {
     │ cargo test -p lexer
     │ cargo clippy -- -D warnings
       asks      agent 1.1
-    y yes  n no  c comment…  v edit  d smaller  Esc stop
+    y yes  n no  ? why  c comment…  v edit  d smaller  Esc stop
 
      APPROVAL  execute · ask · net off · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0
     read-only · network off · secrets hidden
@@ -164,7 +165,7 @@ fn the_card_shows_every_byte_of_the_plan_and_then_its_access() {
 #[test]
 fn in_a_large_terminal_the_whole_card_is_in_sight() {
     assert_snapshot!(asked((120, 52), params()).screen(), @r#"
-     Execute this plan? ────────────────────────────────────────────────────────────────────────────────────────── 4:59 left
+     Execute this plan? ────────────────────────────────────────────────────────────────────────────────────────────────────
     the plan, every byte of it:
     │ # Fix the parser
     │
@@ -213,7 +214,8 @@ fn in_a_large_terminal_the_whole_card_is_in_sight() {
 
 
 
-    y yes  n no  c comment…  v edit  d smaller  Esc stop
+
+    y yes  n no  ? why  c comment…  v edit  d smaller  Esc stop
      APPROVAL  execute · ask · net off · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0
     read-only · network off · secrets hidden
     "#);

@@ -55,7 +55,7 @@ fn the_card_shows_the_task_and_all_rights_of_the_sub_agent() {
 
 
 
-     Start this sub-agent? ─────────────────────────── 4:59 left
+     Start this sub-agent? ─────────────────────────────────────
     │ Fix the parser\u{202e}.
     │ Then run its tests.
     reason given by the agent:
@@ -64,7 +64,7 @@ fn the_card_shows_the_task_and_all_rights_of_the_sub_agent() {
                 write /tmp/bw-2
       network   on, beyond the agent's own rights
       lasts     as long as the sub-agent runs
-    y yes  n no  e no, because…  d full screen  Esc stop
+    y yes  n no  ? why  e no, because…  d full screen  Esc stop
     ── waiting for your answer ─────────────────────────────────
     ›
      APPROVAL  execute · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0
