@@ -214,6 +214,11 @@ impl Effective {
         }
     }
 
+    /// True if somebody has set a key.
+    pub fn is_set(&self, key: &str) -> bool {
+        self.get(key).is_some_and(|settled| settled.origin != Origin::Default)
+    }
+
     /// The origin of a key's value, as a person reads it.
     pub fn origin(&self, key: &str) -> String {
         self.get(key).map_or_else(|| Origin::Default.to_string(), |settled| settled.origin.to_string())

@@ -375,7 +375,7 @@ pub const KEYS: &[Key] = &[
         kind: Kind::Count { least: 10, most: DAY },
         project: ProjectMay::Lower,
         preset: Preset::Number(300),
-        about: "How long an answer is waited for, in seconds; then the call is denied.",
+        about: "How long an answer is waited for, in seconds; then the call is denied. The terminal UI waits for a day where nobody has set it.",
     },
     Key {
         name: "approvals.confirm_shell",

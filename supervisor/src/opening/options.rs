@@ -86,7 +86,7 @@ impl SessionOptions {
         Self {
             directory,
             mode: effective.mode(),
-            approvals: effective.approvals(true),
+            approvals: ApprovalSettings { offers: true, ..effective.approvals(true) },
             wanted,
             model: ModelOptions::new(effective, turns == Turns::Many),
             models: None,

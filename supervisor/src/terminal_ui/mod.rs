@@ -18,7 +18,7 @@ use std::io::{self, IsTerminal, stdin, stdout};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use self::tty::{Engaged, Tty};
 use self::ui::{Ended, Ui};
@@ -38,6 +38,9 @@ use crate::session::begun;
 use crate::signals::{Changes, Endings};
 
 pub(crate) use self::painter::{END, Painter};
+
+/// How long an answer is waited for where nobody has said so: a person comes back to the terminal.
+const A_DAY: Duration = Duration::from_hours(24);
 
 /// Runs the UI to its end; nothing is left behind on the terminal but where the log is.
 pub(crate) async fn run(args: TuiArgs, place: Place) -> Exit {
@@ -166,10 +169,14 @@ fn usable_terminal() -> Result<(), Refusal> {
 fn options(args: &TuiArgs, effective: &Effective) -> SessionOptions {
     let wanted = Wanted::new(effective, &args.confinement);
     let record = |directory| Record { directory, front_end: FrontEnd::Tui, task: None };
-    SessionOptions {
+    let mut options = SessionOptions {
         record: args.record.clone().map(record),
         ..SessionOptions::new(effective, args.directory.clone(), wanted, Turns::Many)
+    };
+    if !effective.is_set("approvals.timeout_s") {
+        options.approvals.timeout = A_DAY;
     }
+    options
 }
 
 impl Prepared {

@@ -72,6 +72,7 @@ sessions! {
     repair
     approvals
     denials
+    offers
     respawn
     compaction
     interruption
