@@ -281,11 +281,9 @@ impl Agent {
                 let result = self.with_partial_output(call, result);
                 self.close_or_hold(call, result, (duration_ms, Observer::Worker));
             }
+            // The place may be another one now: it becomes no standing right either.
             Err(reason) if self.calls.had_run(call) => {
-                let words = format!(
-                    "(The user allowed another run of the command with the access that it lacked: {reason}.)"
-                );
-                self.leave(call, Some(&words));
+                return self.leave_not_run_again(call, &reason, after.is_some());
             }
             Err(reason) => {
                 let result = CallResult::not_done(ToolCallStatus::Failed, reason);

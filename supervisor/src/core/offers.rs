@@ -5,7 +5,7 @@
 
 use ipc::approval::AskKind;
 use ipc::denial::Denial;
-use ipc::event::Observer;
+use ipc::event::{NoticeCode, Observer};
 use ipc::id::CallId;
 use ipc::path::WirePath;
 use ipc::rights::Grant;
@@ -104,6 +104,18 @@ impl Agent {
         } else {
             self.close_at_once(call, otherwise);
         }
+    }
+
+    /// Closes a call whose other run was allowed, and did not come to be.
+    pub(super) fn leave_not_run_again(&mut self, call: CallId, reason: &str, for_session: bool) {
+        if for_session {
+            let message = "the command was not run again: what was approved for the session was not added";
+            self.notice(NoticeCode::NotAdded, message);
+        }
+        let words =
+            format!("(The user allowed the command to run again with the access that it lacked: {reason}.)");
+        self.leave(call, Some(&words));
+        self.go_on();
     }
 
     /// Closes every call that waits for its question with the result of the run that there was.

@@ -201,7 +201,9 @@ impl Agent {
         let lacks_network = denial.missing_right.value() == Some(&MissingRight::Network);
         match denial.operation {
             _ if !self.asks() => "",
-            Operation::Write if in_project && command.access != Access::Write => WRITE_HINT,
+            Operation::Write if in_project && denial.grant.is_some() && command.access != Access::Write => {
+                WRITE_HINT
+            }
             Operation::Network
                 if lacks_network && denial.grant.is_some() && command.network != Some(Network::On) =>
             {

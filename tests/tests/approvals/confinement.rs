@@ -42,13 +42,15 @@ async fn an_approved_command_is_confined_and_its_right_is_gone_with_it() {
             FrontEnd::open_with(asks(tier), [command(status), shell("echo y > made.txt"), done()]);
         front.prompt("go").await;
         decide(&mut front, ReviewDecision::Approved).await;
+        let offered = decide(&mut front, ReviewDecision::DENIED).await;
+        assert!(matches!(offered, ServerRequest::DeniedCommandApproval(_)), "{tier}: {offered:?}");
         front.until("result").await;
         let told = told(&front.provider);
         for line in ["NoNewPrivs: 1", "Seccomp: 2", "CapEff: 0000000000000000"] {
             assert!(told.contains(line), "{tier}: {line} in {told}");
         }
         assert_eq!(front.world.read("made.txt"), "x\n", "{tier}: the right is gone in the next call");
-        assert!(told.contains("call it again with access"), "{tier}: {told}");
+        assert!(told.contains("left it denied"), "{tier}: {told}");
         front.end().await;
     }
 }

@@ -14,6 +14,7 @@ mod confinement;
 mod external;
 mod flow;
 mod grants;
+mod offers;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -286,14 +286,15 @@ fn what_interrupts_a_question_leaves_the_first_run() {
 }
 
 #[test]
-fn a_run_that_does_not_come_to_be_leaves_the_first_one() {
+fn a_run_that_does_not_come_to_be_leaves_the_first_one_and_the_rights() {
     let mut script = denied_outside();
-    script.again(1, ReviewDecision::Approved).lines();
+    script.again(1, session(SessionScope::GrantRoot)).lines();
     let outcome = Err("nothing was carried out: /etc is a link now".to_owned());
     script.input(Input::OneShotFinished { call: CallId(1), outcome, duration_ms: 1 });
     assert_snapshot!(script.lines(), @r#"
+    log notice not_added the command was not run again: what was approved for the session was not added by Supervisor
     log denied 1 denied by the kernel (Landlock): write /etc/probe; the missing right is: write /etc/probe; the user can allow it with --write /etc/probe by Worker
-    log finished 1 a Failed "touch: cannot touch '/etc/probe': Permission denied\n[exit code 1, 0.0 s]\n(The user allowed another run of the command with the access that it lacked: nothing was carried out: /etc is a link now.)\ndenied by the kernel (Landlock): write /etc/probe; the missing right is: write /etc/probe; the user can allow it with --write /etc/probe. Your rights: rw $TMPDIR · ro / minus hidden · net off" by Worker
+    log finished 1 a Failed "touch: cannot touch '/etc/probe': Permission denied\n[exit code 1, 0.0 s]\n(The user allowed the command to run again with the access that it lacked: nothing was carried out: /etc is a link now.)\ndenied by the kernel (Landlock): write /etc/probe; the missing right is: write /etc/probe; the user can allow it with --write /etc/probe. Your rights: rw $TMPDIR · ro / minus hidden · net off" by Worker
     log requested 2.1 by Supervisor
     start 2 with 3 messages
     "#);
