@@ -269,6 +269,8 @@ fn an_error_and_a_denial_are_told_once() {
     let (world, model) = (world(), model_of([shell("touch /etc/probe-of-ours"), done()]));
     let mut ui = Ui::start(&world.ui(&model, &[]), (120, 40));
     ui.types("go\r");
+    ui.until_shown("Blocked by");
+    ui.press_until_so("n", "the card is gone", |screen| !screen.contains("Blocked by"));
     ui.until_shown("Done.");
     // The model's own sentence would be a second one.
     assert!(sent(&model, 1).contains("Your rights:"));
