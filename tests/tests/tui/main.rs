@@ -276,7 +276,8 @@ fn an_error_and_a_denial_are_told_once() {
     assert!(sent(&model, 1).contains("Your rights:"));
     let screen = ui.screen();
     assert!(screen.contains("tried ") && !screen.contains("Your rights:"), "{screen}");
-    ui.types(":q\r");
+    // What was pressed before the card took keys stands in the prompt.
+    ui.types("\x15:q\r");
     ui.end();
     let refuses = serve([Reply::error(401, "authentication_error", "invalid x-api-key")]);
     let mut ui = Ui::start(&world.ui(&refuses, &[]), (120, 40));
