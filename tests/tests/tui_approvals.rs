@@ -244,3 +244,26 @@ fn two_requests_wait_in_line() {
     assert!(asked.exists("first") && !asked.exists("second"));
     asked.leave();
 }
+
+#[test]
+fn whoever_looks_elsewhere_is_called_in_our_own_words() {
+    let command = "printf '\u{1b}]9;forged\u{7}'; touch ran";
+    let mut asked = Asked::with([writes(command), done()]);
+    asked.ui.until_shown(COMMAND);
+    asked.press_until("n", "denied");
+    asked.ui.until_shown("Done.");
+    assert!(!String::from_utf8(asked.ui.bytes()).unwrap().contains("\x1b]9;"), "a person who types is there");
+    asked.leave();
+    let (world, server) = (World::new(User::Myself), model_of([writes(command), done()]));
+    let mut ui = Ui::start(&world.ui(&server, &[]), SIZE);
+    ui.types("go\r\x1b[O");
+    ui.until_shown(COMMAND);
+    ui.types("\x1b[I");
+    let written = |ui: &Ui| String::from_utf8(ui.bytes()).unwrap();
+    ui.until("the title that was", |_| written(&ui).contains("\x1b[23;0t\x1b[22;0t"));
+    let all = written(&ui);
+    assert_eq!(all.matches("\x07\x1b]9;Bailiwick: an approval waits for you\x1b\\").count(), 1, "{all:?}");
+    assert!(all.contains("\x1b]2;Bailiwick: an approval waits for you\x1b\\") && !all.contains("]9;forged"));
+    ui.signal(Signal::SIGTERM);
+    ui.end();
+}

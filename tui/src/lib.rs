@@ -37,7 +37,7 @@ mod update;
 mod view;
 
 pub use highlight::{CodeRead, CodeToRead};
-pub use message::{Action, Msg};
+pub use message::{Action, Msg, Reason};
 pub use model::{Model, is_tiny};
 pub use moment::Moment;
 pub use start::{Capabilities, Colour, Origins, Previews, Start};

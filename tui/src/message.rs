@@ -21,6 +21,8 @@ pub enum Msg {
     Paste(String),
     /// A message to the agent from elsewhere than the prompt: the command line.
     Submit(String),
+    /// The terminal got the focus, or lost it.
+    Focus(bool),
     /// The wheel turned by so many notches; negative is up.
     Wheel(i16),
     /// The terminal has so many columns and rows.
@@ -52,6 +54,28 @@ pub enum Msg {
     CoreGone,
 }
 
+/// The reason for which the person is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// A request waits for an answer.
+    Approval,
+    /// A denied command may run again, if the person allows it.
+    Denial,
+    /// The turn is over.
+    TurnOver,
+}
+
+impl Reason {
+    /// The words for it: nothing in them comes from a model.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Approval => "Bailiwick: an approval waits for you",
+            Self::Denial => "Bailiwick: a denied command waits for you",
+            Self::TurnOver => "Bailiwick: the turn is over",
+        }
+    }
+}
+
 /// Something to be done outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
@@ -70,6 +94,10 @@ pub enum Action {
     },
     /// Read these lines of code somewhere where nobody waits for it; [`Msg::CodeRead`] brings the kinds of their text.
     Read(Box<CodeToRead>),
+    /// The person is waited for and may look elsewhere: a bell, a notification and the title of the terminal say so.
+    Call(Reason),
+    /// The person is there again: the title of the terminal is what it was.
+    EndCall,
     /// What is shown has changed: draw when convenient, at most 60 times a second.
     Redraw,
     /// Draw everything anew, as if nothing were on the screen.

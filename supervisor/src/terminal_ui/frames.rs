@@ -23,6 +23,8 @@ pub(super) struct Frames {
     painter: Painter,
     to_write: mpsc::UnboundedSender<Vec<u8>>,
     written: mpsc::UnboundedReceiver<io::Result<()>>,
+    /// Bytes that go before the next frame.
+    before: Vec<u8>,
     in_flight: bool,
     last: Option<Instant>,
 }
@@ -34,7 +36,7 @@ impl Frames {
         let (to_write, frames) = mpsc::unbounded_channel();
         let (done, written) = mpsc::unbounded_channel();
         thread::Builder::new().name("screen".to_owned()).spawn(move || write(&tty, frames, &done))?;
-        Ok(Self { painter, to_write, written, in_flight: false, last: None })
+        Ok(Self { painter, to_write, written, before: Vec::new(), in_flight: false, last: None })
     }
 
     /// When the next frame may be drawn; not before the last one is written.
@@ -43,9 +45,15 @@ impl Frames {
         (!self.in_flight).then(due)
     }
 
+    /// Writes these bytes together with the next frame.
+    pub(super) fn write_with_next(&mut self, bytes: &[u8]) {
+        self.before.extend_from_slice(bytes);
+    }
+
     /// Draws a frame, to be written at once.
     pub(super) fn draw(&mut self, view: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
-        let frame = self.painter.draw(view)?;
+        let mut frame = std::mem::take(&mut self.before);
+        frame.extend(self.painter.draw(view)?);
         self.last = Some(Instant::now());
         self.in_flight = self.to_write.send(frame).is_ok();
         Ok(())

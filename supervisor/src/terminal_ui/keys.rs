@@ -28,6 +28,8 @@ pub(super) enum Typed {
     Key(KeyEvent),
     /// A bracketed paste.
     Paste(String),
+    /// The terminal got the focus, or lost it (DECSET 1004).
+    Focus(bool),
 }
 
 /// What was typed and is not a whole key yet.
@@ -208,6 +210,7 @@ fn function_key(parameters: &str, end: u8) -> Option<Typed> {
     let (first, second, third) =
         (numbers.next().flatten(), numbers.next().flatten(), numbers.next().flatten());
     match (end, first) {
+        (b'I' | b'O', None) => Some(Typed::Focus(end == b'I')),
         // modifyOtherKeys, as xterm's `formatOtherKeys: 0` has it.
         (b'~', Some(27)) => Some(typed(code_point(third?)?, modifiers(second))),
         (b'~', Some(number)) => Some(typed(numbered(number)?, modifiers(second))),
@@ -292,6 +295,7 @@ mod tests {
     fn names(bytes: &[u8]) -> String {
         let name = |typed: Typed| match typed {
             Typed::Paste(text) => format!("paste {text:?}"),
+            Typed::Focus(focused) => format!("focus {focused}"),
             Typed::Key(key) => {
                 let held = |modifier, name| if key.modifiers.contains(modifier) { name } else { "" };
                 let control = held(KeyModifiers::CONTROL, "C-");
@@ -312,6 +316,7 @@ mod tests {
         insta::assert_snapshot!(names(b"\x1b[13;2u\x1b[27;5;13~\x1b[97;5u\x1b[27u"), @"S-Enter C-Enter C-Char('a') Esc");
         insta::assert_snapshot!(names(b"\x1bx\x1b\r\x1b\x7f\x1b\x01"), @"A-Char('x') A-Enter A-Backspace C-A-Char('a')");
         insta::assert_snapshot!(names(b"\x1b\x1b\x1b[A\x1b"), @"Esc Esc Up Esc");
+        insta::assert_snapshot!(names(b"\x1b[Ia\x1b[O\x1b[1;2I"), @"focus true Char('a') focus false");
     }
 
     #[test]

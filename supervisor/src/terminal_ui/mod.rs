@@ -4,6 +4,7 @@
 //! what lies between: the terminal ([`tty`]), its keys ([`input`], [`keys`]), frames on their way to it ([`frames`]), and the
 //! loop ([`ui`]).
 
+mod calls;
 mod disputed;
 mod editing;
 mod frames;

@@ -15,11 +15,12 @@ use ratatui::layout::Size;
 use crate::messages::notes;
 use crate::tty::{size, write_all};
 
-/// What the UI switches on: the alternate screen (DECSET 1049) and bracketed paste (2004), as xterm's ctlseqs has them.
-const ENTER: &[u8] = b"\x1b[?1049h\x1b[?2004h\x1b[0m\x1b[H\x1b[2J";
+/// What the UI switches on: the alternate screen (DECSET 1049), bracketed paste (2004) and reports of the focus (1004), as xterm's ctlseqs
+/// has them. The title is put on the terminal's stack (XTWINOPS 22).
+const ENTER: &[u8] = b"\x1b[22;0t\x1b[?1049h\x1b[?2004h\x1b[?1004h\x1b[0m\x1b[H\x1b[2J";
 
-/// Ends a frame that was cut (2026), switches off what was switched on, and shows the cursor (25).
-const LEAVE: &[u8] = b"\x1b[?2026l\x1b[0m\x1b[?2004l\x1b[?1049l\x1b[?25h";
+/// Ends a frame that was cut (2026), switches off what was switched on, shows the cursor (25), and takes the title from the stack.
+const LEAVE: &[u8] = b"\x1b[?2026l\x1b[0m\x1b[?1004l\x1b[?2004l\x1b[?1049l\x1b[?25h\x1b[23;0t";
 
 /// How long a terminal that stands still (a dead connection) may hold up the end.
 const PATIENCE: Duration = Duration::from_millis(300);

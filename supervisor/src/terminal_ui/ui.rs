@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 use tokio::task::{JoinError, JoinHandle};
 use tui::{Action, CodeRead, CodeToRead, Model, Moment, Msg, Shown};
 
+use super::calls;
 use super::frames::Frames;
 use super::input::Input;
 use super::keys::Typed;
@@ -189,6 +190,7 @@ impl Ui {
     async fn typed(&mut self, typed: Typed) -> io::Result<()> {
         let message = match typed {
             Typed::Paste(text) => Msg::Paste(text),
+            Typed::Focus(focused) => Msg::Focus(focused),
             Typed::Key(key) if !self.has_shown => Msg::Key(typed_ahead(key)),
             Typed::Key(key) if self.input.is_burst() => Msg::KeyOfMany(key),
             Typed::Key(key) => Msg::Key(key),
@@ -270,6 +272,8 @@ impl Ui {
                 Action::Quit => self.act(UserActionKind::Quit).await,
                 Action::Redraw => self.stale = true,
                 Action::Read(code) => self.read_code(*code),
+                Action::Call(reason) => self.frames.write_with_next(&calls::call(reason)),
+                Action::EndCall => self.frames.write_with_next(calls::END_CALL),
                 Action::Attach(path) => self.attach(&path),
                 Action::EditPlan { agent, id, markdown } => {
                     Box::pin(self.edit_plan((agent, id), markdown)).await?;

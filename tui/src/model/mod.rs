@@ -2,6 +2,7 @@
 
 pub(crate) mod access;
 mod agents;
+mod attention;
 mod block;
 mod calls;
 mod changes;
@@ -26,6 +27,7 @@ use ipc::id::AgentId;
 use ipc::image::Image;
 
 pub(crate) use agents::{AgentView, Agents};
+pub(crate) use attention::Attention;
 pub(crate) use block::{Block, BlockRow};
 pub(crate) use calls::{Call, Ending};
 pub(crate) use changes::Changes;
@@ -75,6 +77,7 @@ pub struct Model {
     pub(crate) over: bool,
     /// The requests that wait, the first of them before the person.
     pub(crate) cards: VecDeque<Card>,
+    pub(crate) attention: Attention,
     /// The requests that were answered while others waited.
     pub(crate) answered: usize,
     /// One more with each sheet that is laid, so that none is taken for another.
@@ -133,6 +136,7 @@ impl Model {
             plan_sheet: Sheet::default(),
             over: false,
             cards: VecDeque::new(),
+            attention: Attention::default(),
             answered: 0,
             revision: 0,
             start,

@@ -11,9 +11,9 @@ use ipc::frontend::{UiEvent, UiEventKind};
 use ipc::id::{AgentId, CallId, Generation, GrantId};
 use ipc::image::Image;
 
-use super::{denial, plan, reply, turns};
+use super::{call, denial, plan, reply, turns};
 use crate::card::{Asked, Card};
-use crate::message::Action;
+use crate::message::{Action, Reason};
 use crate::model::{AgentView, Block, Call, Doing, Ending, Fold, Look, Model, Part, Pending, Reply, access};
 use crate::moment::Moment;
 use crate::text::SafeText;
@@ -52,8 +52,14 @@ pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>)
                 model.answered = 0;
             }
             let asked = Asked { agent, id };
+            let reason = if matches!(*request, ServerRequest::DeniedCommandApproval(_)) {
+                Reason::Denial
+            } else {
+                Reason::Approval
+            };
             let revision = model.next_revision();
             model.cards.push_back(Card::new(asked, request, &model.start.project, model.now, revision));
+            call(model, reason, actions);
         }
         UiEventKind::ApprovalClosed { id } => {
             let closed = Asked { agent, id };

@@ -20,7 +20,7 @@ use std::time::Duration;
 use ipc::frontend::UserActionKind;
 
 use crate::card::{Asked, LAST_MINUTE};
-use crate::message::{Action, Msg};
+use crate::message::{Action, Msg, Reason};
 use crate::model::{Areas, Look, Mode, Model, plan_rows};
 use crate::moment::Moment;
 use crate::view::Shown;
@@ -32,6 +32,14 @@ const NOTCH: isize = 3;
 pub fn update(model: &mut Model, at: Moment, message: Msg) -> Vec<Action> {
     model.now = model.now.max(at);
     let mut actions = Vec::new();
+    let ends_call = match message {
+        Msg::Key(_) | Msg::KeyOfMany(_) | Msg::Paste(_) => model.attention.key(at),
+        Msg::Focus(focused) => model.attention.focus(at, focused),
+        _ => false,
+    };
+    if ends_call {
+        actions.extend([Action::EndCall, Action::Redraw]);
+    }
     let changed = match message {
         Msg::Key(event) => keys::key(model, at, event, &mut actions),
         Msg::KeyOfMany(event) => keys::key_of_many(model, at, event, &mut actions),
@@ -40,6 +48,7 @@ pub fn update(model: &mut Model, at: Moment, message: Msg) -> Vec<Action> {
             keys::send(model, at, text, &mut actions);
             true
         }
+        Msg::Focus(_) => false,
         Msg::Wheel(notches) => wheel(model, notches),
         Msg::Resize(width, height) => resize(model, (width, height)),
         Msg::Core(event) => events::core(model, event, &mut actions),
@@ -64,6 +73,13 @@ pub fn update(model: &mut Model, at: Moment, message: Msg) -> Vec<Action> {
         actions.push(Action::Redraw);
     }
     actions
+}
+
+/// Calls a person who may look elsewhere.
+fn call(model: &mut Model, reason: Reason, actions: &mut Vec<Action>) {
+    if model.attention.call(model.now) {
+        actions.push(Action::Call(reason));
+    }
 }
 
 /// How long after `now` a [`Msg::Tick`] is wanted; none while nothing on the screen changes by itself.

@@ -4,8 +4,8 @@ use ipc::event::{EndReason, TurnFinished};
 use ipc::frontend::UserActionKind;
 use ipc::id::AgentId;
 
-use super::tell;
-use crate::message::Action;
+use super::{call, tell};
+use crate::message::{Action, Reason};
 use crate::model::{AgentView, Editor, Look, Model, Outgoing, account, summary, tells_apart};
 use crate::moment::Moment;
 use crate::text::SafeText;
@@ -46,6 +46,9 @@ pub(super) fn interrupt(model: &mut Model, actions: &mut Vec<Action>) {
 
 /// A turn is over: the next message that waits goes out, unless the user or an error ended the turn.
 pub(super) fn finished(model: &mut Model, agent: &AgentId, turn: &TurnFinished, actions: &mut Vec<Action>) {
+    if agent.is_top_level() && model.agents.of(agent).queue.is_empty() {
+        call(model, Reason::TurnOver, actions);
+    }
     let view = model.agents.of(agent);
     view.turn.end();
     view.turn.account = account(turn);

@@ -4,6 +4,7 @@
 
 mod agents;
 mod approvals;
+mod attention;
 mod cards;
 mod contrast;
 mod core;

@@ -1,0 +1,26 @@
+//! How a person is called who looks elsewhere: the bell, a notification (OSC 9), and the title (OSC 2). The words are our own.
+
+use tui::Reason;
+
+/// The title that was; it stays on the terminal's stack for the end of the UI (XTWINOPS 23, then 22).
+pub(super) const END_CALL: &[u8] = b"\x1b[23;0t\x1b[22;0t";
+
+/// Calls the person.
+pub(super) fn call(reason: Reason) -> Vec<u8> {
+    let words = reason.as_str();
+    format!("\x07\x1b]9;{words}\x1b\\\x1b]2;{words}\x1b\\").into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_rings_notifies_and_changes_the_title() {
+        let call = String::from_utf8(call(Reason::Approval)).unwrap();
+        assert_eq!(
+            call.escape_debug().to_string(),
+            r"\u{7}\u{1b}]9;Bailiwick: an approval waits for you\u{1b}\\\u{1b}]2;Bailiwick: an approval waits for you\u{1b}\\"
+        );
+    }
+}

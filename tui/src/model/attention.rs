@@ -1,0 +1,41 @@
+//! Whether the person looks at the terminal.
+
+use std::time::Duration;
+
+use crate::moment::Moment;
+
+/// Whoever has pressed no key for so long may be elsewhere, where the terminal does not say.
+const AWAY: Duration = Duration::from_secs(30);
+
+/// Whether the person looks at the terminal, and was called.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Attention {
+    /// Whether the terminal has the focus, as it said last.
+    focused: Option<bool>,
+    last_key: Moment,
+    called: bool,
+}
+
+impl Attention {
+    /// The terminal got the focus, or lost it; true if that ends a call.
+    pub(crate) const fn focus(&mut self, at: Moment, focused: bool) -> bool {
+        self.focused = Some(focused);
+        focused && self.key(at)
+    }
+
+    /// A key was pressed; true if that ends a call.
+    pub(crate) const fn key(&mut self, at: Moment) -> bool {
+        self.last_key = at;
+        std::mem::replace(&mut self.called, false)
+    }
+
+    /// Somebody is waited for; true if the person has to be called.
+    pub(crate) fn call(&mut self, now: Moment) -> bool {
+        let away = match self.focused {
+            Some(focused) => !focused,
+            None => now.since(self.last_key) >= AWAY,
+        };
+        self.called |= away;
+        away
+    }
+}
