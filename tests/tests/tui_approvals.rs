@@ -263,7 +263,9 @@ fn whoever_looks_elsewhere_is_called_in_our_own_words() {
     ui.until("the title that was", |_| written(&ui).contains("\x1b[23;0t\x1b[22;0t"));
     let all = written(&ui);
     assert_eq!(all.matches("\x07\x1b]9;Bailiwick: an approval waits for you\x1b\\").count(), 1, "{all:?}");
-    assert!(all.contains("\x1b]2;Bailiwick: an approval waits for you\x1b\\") && !all.contains("]9;forged"));
+    assert!(
+        all.contains("\x1b]2;Bailiwick: an approval waits for you\x1b\\") && !all.contains("\x1b]9;forged")
+    );
     ui.signal(Signal::SIGTERM);
     ui.end();
 }

@@ -60,6 +60,9 @@ command_params! {
         /// The longest command prefix that could be approved for the session; absent where none could.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub prefix: Option<Vec<String>>,
+        /// The prefixes of the parts of a compound command that no single prefix covers; each could be approved for the session.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub parts: Vec<Vec<String>>,
         /// A write root that would cover this and more: a separate choice.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub grant_root: Option<WirePath>,
@@ -72,6 +75,9 @@ command_params! {
         /// The longest command prefix that could be approved for the session; absent where none could.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub prefix: Option<Vec<String>>,
+        /// The prefixes of the parts of a compound command that no single prefix covers; each could be approved for the session.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub parts: Vec<Vec<String>>,
     }
 }
 

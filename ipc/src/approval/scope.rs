@@ -54,6 +54,8 @@ pub enum SessionScope {
     Exact,
     /// Commands that begin with these words: every part of a compound command has to be covered.
     CommandPrefix(Vec<String>),
+    /// The same for parts of the compound command that was asked for: each of these is the beginning of one.
+    CommandPrefixes(Vec<Vec<String>>),
     /// Changes of files whose path, relative to the project, matches this glob.
     PathPattern(String),
     /// The write root that the request offered as `grant_root`, as a standing right.

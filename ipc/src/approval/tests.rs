@@ -58,6 +58,7 @@ fn exec() -> ExecCommandApprovalParams {
         timeout_ms: 1000,
         reason: Some("because".to_owned()),
         prefix: Some(vec!["echo".to_owned()]),
+        parts: Vec::new(),
         grant_root: Some("/p".into()),
     }
 }
@@ -108,6 +109,7 @@ fn network() -> NetworkApprovalParams {
         timeout_ms: 1000,
         reason: Some("because".to_owned()),
         prefix: None,
+        parts: Vec::new(),
     }
 }
 
@@ -218,6 +220,7 @@ fn a_command_request_has_its_shape() {
         network: None,
         reason: None,
         prefix: None,
+        parts: Vec::new(),
         grant_root: None,
         environment: vec![],
         ..exec()

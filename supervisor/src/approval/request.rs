@@ -15,7 +15,7 @@ use ipc::rights::{Grant, Network};
 
 use super::scope::root_after_denial;
 use super::{AgentSpawn, PlanProposal, Proposal, Subject};
-use crate::gate::command_line::offered_prefix;
+use crate::gate::command_line::{offered_parts, offered_prefix};
 use crate::gate::{Ask, Standing};
 use crate::tools::ExternalCall;
 
@@ -83,6 +83,7 @@ impl Question<'_> {
             agent: self.agent.clone(),
             call_id: self.call,
             prefix: prefix(&command),
+            parts: parts(&command),
             command,
             cwd: exec.cwd.clone(),
             environment: exec.environment.clone(),
@@ -104,6 +105,7 @@ impl Question<'_> {
             agent: self.agent.clone(),
             call_id: self.call,
             prefix: prefix(&command),
+            parts: parts(&command),
             command,
             cwd: exec.cwd.clone(),
             environment: exec.environment.clone(),
@@ -213,6 +215,13 @@ pub(crate) fn grant_root(standing: &Standing, grant: &Grant) -> Option<WirePath>
 fn words(exec: &Exec) -> Result<Vec<String>, Unaskable> {
     let word = |word: &WirePath| std::str::from_utf8(word.as_bytes()).map(str::to_owned);
     exec.argv.iter().map(word).collect::<Result<_, _>>().map_err(|_| Unaskable::NotText)
+}
+
+fn parts(command: &[String]) -> Vec<Vec<String>> {
+    match command {
+        [bash, flag, text] if bash == "bash" && flag == "-c" => offered_parts(text),
+        _ => Vec::new(),
+    }
 }
 
 fn prefix(command: &[String]) -> Option<Vec<String>> {

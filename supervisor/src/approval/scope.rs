@@ -10,7 +10,7 @@ use ipc::path::WirePath;
 use ipc::rights::{Grant, Network, RightsChange};
 
 use super::Subject;
-use crate::gate::command_line::{check_prefix, covers};
+use crate::gate::command_line::{begins_a_part, check_prefix, covers};
 use crate::gate::path_pattern::PathPattern;
 use crate::gate::{Ask, Standing};
 use crate::tools::ExternalCall;
@@ -25,7 +25,7 @@ const PLAN: &str = "a plan is approved once, never for the session";
 #[derive(Clone, Debug)]
 pub(crate) enum Scope {
     /// What it covers runs in one-shot workers, without a prompt.
-    Remembered(Covered),
+    Remembered(Vec<Covered>),
     /// The standing rights change, when the call is over.
     Standing(RightsChange),
 }
@@ -59,7 +59,7 @@ impl Scope {
         let effect = match (&scope, subject) {
             (_, Subject::Effect { proposal, .. }) => &*proposal.effect,
             (SessionScope::Exact, Subject::External(call)) => {
-                return Ok(Self::Remembered(Covered::External(call.clone())));
+                return Ok(Self::Remembered(vec![Covered::External(call.clone())]));
             }
             (_, Subject::External(_)) => return Err(MISFIT.to_owned()),
             (_, Subject::Agent(_)) => return Err(SPAWN.to_owned()),
@@ -71,6 +71,9 @@ impl Scope {
                 Covered::Files(patch.files.iter().map(|file| file.path.clone()).collect())
             }
             (SessionScope::CommandPrefix(words), _, Effect::Exec(exec)) => prefix(words, exec)?,
+            (SessionScope::CommandPrefixes(list), _, Effect::Exec(exec)) => {
+                return parts(list, exec).map(Self::Remembered);
+            }
             (SessionScope::PathPattern(text), AskKind::Patch, effect) => pattern(text, effect, standing)?,
             (SessionScope::GrantRoot, AskKind::Patch | AskKind::Exec, _) => {
                 let path = super::grant_root(standing, &ask.grant).ok_or("no write root was offered")?;
@@ -81,7 +84,7 @@ impl Scope {
             }
             _ => return Err(MISFIT.to_owned()),
         };
-        Ok(Self::Remembered(covered))
+        Ok(Self::Remembered(vec![covered]))
     }
 }
 
@@ -114,6 +117,22 @@ fn prefix(words: Vec<String>, exec: &Exec) -> Result<Covered, String> {
         ));
     }
     Ok(Covered::Prefix { words, like: Box::new(exec.clone()) })
+}
+
+/// Prefixes of parts of the command: together they need not cover it, since it was itself approved.
+fn parts(list: Vec<Vec<String>>, exec: &Exec) -> Result<Vec<Covered>, String> {
+    let text = script(exec).ok_or("no prefix can be approved for this command")?;
+    if list.is_empty() {
+        return Err("no prefix was named".to_owned());
+    }
+    let covered = list.into_iter().map(|words| {
+        check_prefix(&words).map_err(|error| error.to_string())?;
+        if !begins_a_part(&words, text) {
+            return Err(format!("no part of the command begins with {:?}", words.join(" ")));
+        }
+        Ok(Covered::Prefix { words, like: Box::new(exec.clone()) })
+    });
+    covered.collect()
 }
 
 fn pattern(text: String, effect: &Effect, standing: &Standing) -> Result<Covered, String> {

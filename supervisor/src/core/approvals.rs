@@ -184,8 +184,10 @@ impl Agent {
     fn remember(&mut self, scope: Scope, ask: &Ask) -> Option<RightsChange> {
         match scope {
             Scope::Remembered(covered) => {
-                let listed = self.grants.add(Approved { covered, grant: ask.grant.clone() });
-                self.log(EventKind::GrantAdded(listed));
+                for covered in covered {
+                    let listed = self.grants.add(Approved { covered, grant: ask.grant.clone() });
+                    self.log(EventKind::GrantAdded(listed));
+                }
                 None
             }
             Scope::Standing(change) => Some(change),

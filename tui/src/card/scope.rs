@@ -33,6 +33,8 @@ enum Choice {
         words: Vec<String>,
         count: usize,
     },
+    /// A part of a compound command, or all of them.
+    Parts(Vec<Vec<String>>),
     Pattern(String),
     /// All of the project.
     Project,
@@ -75,6 +77,7 @@ impl Menu {
             Choice::Prefix { words, count } => {
                 SessionScope::CommandPrefix(words.iter().take(*count).cloned().collect())
             }
+            Choice::Parts(parts) => SessionScope::CommandPrefixes(parts.clone()),
             Choice::Pattern(pattern) => SessionScope::PathPattern(pattern.clone()),
             Choice::Project | Choice::GrantRoot(_) => SessionScope::GrantRoot,
             Choice::Network => SessionScope::Network,
@@ -129,7 +132,7 @@ impl Menu {
         }
         if let Some(choice) = self.choices.get(self.chosen) {
             parts.push(fact("allows", choice.effect()));
-            parts.extend(choice.preview(previews).map(|text| fact("", &text)));
+            parts.extend(choice.previews(previews).iter().map(|text| fact("", text)));
         }
         self.sheet = Sheet::new(Block::of(parts), revision);
     }
@@ -143,6 +146,8 @@ impl Choice {
             Self::ExactFiles => "any change to exactly these files",
             Self::ExactCall => "this tool with exactly these arguments",
             Self::Prefix { .. } => "commands that begin with: ",
+            Self::Parts(parts) if parts.len() > 1 => "commands that begin with any of: ",
+            Self::Parts(_) => "this command once, and those that begin with: ",
             Self::Pattern(_) => "changes to files that match: ",
             Self::Project => "any change in this project (like :mode auto)",
             Self::GrantRoot(_) => "any change under ",
@@ -153,9 +158,10 @@ impl Choice {
     /// What it names.
     fn name(&self) -> Vec<u8> {
         match self {
-            Self::Prefix { words, count } => {
-                let words: Vec<_> = words.iter().take(*count).map(|word| quoted(word)).collect();
-                words.join(" ").into_bytes()
+            Self::Prefix { words, count } => shell_words(words.get(..*count).unwrap_or(words)).into_bytes(),
+            Self::Parts(parts) => {
+                let parts: Vec<_> = parts.iter().map(|words| shell_words(words)).collect();
+                parts.join(" | ").into_bytes()
             }
             Self::Pattern(pattern) => pattern.clone().into_bytes(),
             Self::GrantRoot(path) => path.as_bytes().to_vec(),
@@ -171,7 +177,9 @@ impl Choice {
             Self::ExactCommand => "this command runs without asking; nothing else is allowed",
             Self::ExactFiles => "these files change without asking; nothing else is allowed",
             Self::ExactCall => "this call is made without asking; nothing else is allowed",
-            Self::Prefix { .. } => "matching commands run without asking; nothing else is allowed",
+            Self::Prefix { .. } | Self::Parts(_) => {
+                "matching commands run without asking; nothing else is allowed"
+            }
             Self::Pattern(_) => "matching files change without asking; nothing else is allowed",
             Self::Project | Self::GrantRoot(_) | Self::Network => {
                 "everything that the agent does from now on, without asking"
@@ -179,11 +187,12 @@ impl Choice {
         }
     }
 
-    fn preview(&self, previews: Previews) -> Option<String> {
+    fn previews(&self, previews: Previews) -> Vec<String> {
         match self {
-            Self::Prefix { words, count } => words.get(..*count).map(previews.prefix),
-            Self::Pattern(pattern) => Some((previews.pattern)(pattern)),
-            _ => None,
+            Self::Prefix { words, count } => words.get(..*count).map(previews.prefix).into_iter().collect(),
+            Self::Parts(parts) => parts.iter().map(|words| (previews.prefix)(words)).collect(),
+            Self::Pattern(pattern) => vec![(previews.pattern)(pattern)],
+            _ => Vec::new(),
         }
     }
 }
@@ -208,6 +217,11 @@ fn beginning(command: &[String]) -> SafeText {
     SafeText::line(&cut.map_or_else(|| text.clone(), |at| format!("{}…", &text[..at])))
 }
 
+fn shell_words(words: &[String]) -> String {
+    let words: Vec<_> = words.iter().map(|word| quoted(word)).collect();
+    words.join(" ")
+}
+
 /// A word as it would be typed, so that one with a space is not taken for two.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:@%+,".contains(c);
@@ -223,6 +237,11 @@ fn choices(request: &ServerRequest, project: &WirePath) -> Vec<Choice> {
         let words = words.clone().filter(|words| !words.is_empty())?;
         Some(Choice::Prefix { count: words.len(), words })
     };
+    let parts = |parts: &[Vec<String>]| {
+        let each = parts.iter().map(|part| vec![part.clone()]);
+        let all = (parts.len() > 1).then(|| parts.to_vec());
+        all.into_iter().chain(each).map(Choice::Parts).collect::<Vec<_>>()
+    };
     let root = |root: &Option<WirePath>| {
         let root = root.clone()?;
         Some(if root == *project { Choice::Project } else { Choice::GrantRoot(root) })
@@ -234,11 +253,13 @@ fn choices(request: &ServerRequest, project: &WirePath) -> Vec<Choice> {
             [Choice::ExactFiles].into_iter().chain(pattern).chain(root(&params.grant_root)).collect()
         }
         ServerRequest::ExecCommandApproval(params) => {
-            let more = prefix(&params.prefix).into_iter().chain(root(&params.grant_root));
+            let more = prefix(&params.prefix).into_iter().chain(parts(&params.parts));
+            let more = more.chain(root(&params.grant_root));
             [Choice::ExactCommand].into_iter().chain(more).collect()
         }
         ServerRequest::NetworkApproval(params) => {
-            let more = prefix(&params.prefix).into_iter().chain([Choice::Network]);
+            let more = prefix(&params.prefix).into_iter().chain(parts(&params.parts));
+            let more = more.chain([Choice::Network]);
             [Choice::ExactCommand].into_iter().chain(more).collect()
         }
         ServerRequest::ExternalToolApproval(_) => vec![Choice::ExactCall],

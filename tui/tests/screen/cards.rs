@@ -345,3 +345,30 @@ fn a_scope_is_chosen_with_a_preview() {
     read-only · network off · secrets hidden
     ");
 }
+
+#[test]
+fn each_part_of_a_compound_command_can_be_chosen() {
+    let mut seat = Seat::new(80, 24);
+    let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    let mut request = exec("cargo fmt && cargo test -q");
+    (request.prefix, request.parts) = (None, vec![words("cargo fmt"), words("cargo test")]);
+    seat.ask(1, ServerRequest::ExecCommandApproval(request));
+    seat.wait(400);
+    seat.keys("sj");
+    assert_snapshot!(seat.screen().lines().skip(6).take(14).collect::<Vec<_>>().join("\n"), @r#"
+     Run this command? ─────────────────────────────────────────────────────────────
+    │ cargo fmt && cargo test -q
+      exactly this command
+    ▸ commands that begin with any of: cargo fmt | cargo test
+      this command once, and those that begin with: cargo fmt
+      this command once, and those that begin with: cargo test
+      any change in this project (like :mode auto)
+      allows    matching commands run without asking; nothing else is allowed
+                any command that begins with ["cargo", "fmt"]
+                any command that begins with ["cargo", "test"]
+    y yes, as chosen  Esc back  j/k choose
+    "#);
+    seat.keys("jjy");
+    let told = format!("{:?}", seat.told());
+    assert!(told.contains(r#"CommandPrefixes([["cargo", "test"]])"#), "{told}");
+}

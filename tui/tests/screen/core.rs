@@ -46,6 +46,7 @@ pub(crate) fn exec(command: &str) -> ExecCommandApprovalParams {
         timeout_ms: 300_000,
         reason: Some("the tests have to run".to_owned()),
         prefix: Some(["cargo", "test"].map(str::to_owned).to_vec()),
+        parts: Vec::new(),
         grant_root: Some("/home/me/project".into()),
     }
 }
@@ -111,6 +112,7 @@ pub(crate) fn network(command: &str) -> NetworkApprovalParams {
         timeout_ms: exec.timeout_ms,
         reason: None,
         prefix: None,
+        parts: Vec::new(),
     }
 }
 

@@ -24,6 +24,7 @@ fn request() -> ServerRequest {
         timeout_ms: 1,
         reason: None,
         prefix: None,
+        parts: Vec::new(),
         grant_root: None,
     })
 }

@@ -59,7 +59,7 @@ fn a_prefix_covers_the_next_command_until_it_is_revoked() {
     assert_snapshot!(script.lines(), @r#"
     log finished 2 b Completed "[exit code 0, 0.0 s]" by Worker
     log started 3 c shell_exec {"command":"cargo test; rm x","access":"write"} by Supervisor
-    ask 2: execCommandApproval {"grant_root":"/p","grant":{"write":["/p"],"net":"off","reach":{"host":false,"lan":false,"link_local":false,"metadata":false}},"call_id":3,"command":["bash","-c","cargo test; rm x"],"cwd":"/p","access":"write"}
+    ask 2: execCommandApproval {"parts":[["cargo","test"],["rm","x"]],"grant":{"write":["/p"],"net":"off","reach":{"host":false,"lan":false,"link_local":false,"metadata":false}},"call_id":3,"command":["bash","-c","cargo test; rm x"],"cwd":"/p","grant_root":"/p","access":"write"}
     "#);
     script.exec(2, ReviewDecision::DENIED).decide(Op::RevokeGrant { id: GrantId(1) });
     script.decide(Op::RevokeGrant { id: GrantId(1) }).lines();
@@ -164,5 +164,33 @@ fn an_answer_with_a_prefix_that_nobody_could_type_says_why() {
         script.exec(1, ReviewDecision::ApprovedForSession { scope });
         let lines = script.lines();
         assert!(lines.contains("denied by BadAnswer") && lines.contains(why), "{lines}");
+    }
+}
+
+#[test]
+fn parts_of_a_compound_command_are_approved_each_by_itself() {
+    let prefix = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    let parts = |list: &[&str]| SessionScope::CommandPrefixes(list.iter().map(|text| prefix(text)).collect());
+    let both = "cargo fmt && cargo test -q";
+    let mut script =
+        asking(&[make("a", both), make("b", "cargo test; cargo fmt"), make("c", "cargo fmt; rm x")]);
+    assert!(script.lines().contains(r#""parts":[["cargo","fmt"],["cargo","test"]]"#));
+    script.exec(1, session(parts(&["cargo fmt", "cargo test"])));
+    assert_snapshot!(script.lines(), @r"
+    log answered 1 of call 1: approved_for_session by User - by Supervisor
+    asked 1 no more
+    log grant 1: commands that begin with: cargo fmt, in /p (write /p) by Supervisor
+    log grant 2: commands that begin with: cargo test, in /p (write /p) by Supervisor
+    carry out 1: write /p
+    ");
+    script.carried_out(1, command(0, ""));
+    assert!(script.lines().contains("approved by SessionGrant(GrantId(2))"), "both together cover the next");
+    script.carried_out(2, command(0, ""));
+    assert!(script.lines().contains("ask 2: "), "a part that is not covered is asked for");
+    for list in [&[][..], &["rm"][..], &["cargo fmt", "rm"][..], &["cargo fmt", ""][..]] {
+        let mut script = asking(&[make("a", both)]);
+        script.exec(1, session(parts(list)));
+        let lines = script.lines();
+        assert!(lines.contains("denied by BadAnswer") && !lines.contains("carry out"), "{list:?}: {lines}");
     }
 }

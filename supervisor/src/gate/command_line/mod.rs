@@ -15,7 +15,7 @@ mod prefix;
 mod programs;
 mod shell;
 
-pub use offer::offered_prefix;
+pub use offer::{begins_a_part, offered_parts, offered_prefix};
 pub use prefix::{PrefixError, check_prefix, parse_prefix, preview};
 
 use std::path::{Component, Path};

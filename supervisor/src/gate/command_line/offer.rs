@@ -14,6 +14,26 @@ pub fn offered_prefix(command: &str) -> Option<Vec<String>> {
     (same && covers(std::slice::from_ref(&offered), command)).then_some(offered)
 }
 
+/// The prefixes that are offered with a compound command that no single one covers: of each part that has one, each once.
+pub fn offered_parts(command: &str) -> Vec<Vec<String>> {
+    let Some(commands) = simple_commands(command).filter(|_| offered_prefix(command).is_none()) else {
+        return Vec::new();
+    };
+    let mut parts: Vec<Vec<String>> = Vec::new();
+    for words in commands.iter().filter_map(offer) {
+        if commands.len() > 1 && !parts.iter().any(|known| known == words) {
+            parts.push(words.to_vec());
+        }
+    }
+    parts
+}
+
+/// True if a part of the command begins with these words.
+pub fn begins_a_part(prefix: &[String], command: &str) -> bool {
+    let commands = simple_commands(command).unwrap_or_default();
+    !prefix.is_empty() && commands.iter().any(|part| part.words.starts_with(prefix))
+}
+
 fn offer(command: &SimpleCommand) -> Option<&[String]> {
     programs::telling(&command.words).filter(|words| check_prefix(words).is_ok())
 }

@@ -92,6 +92,7 @@ impl Core {
             timeout_ms: 1000,
             reason: None,
             prefix: None,
+            parts: Vec::new(),
             grant_root: None,
         };
         let request = Box::new(ServerRequest::ExecCommandApproval(params));

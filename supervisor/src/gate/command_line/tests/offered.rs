@@ -1,6 +1,6 @@
 //! What a card offers.
 
-use super::super::{covers, offered_prefix};
+use super::super::{begins_a_part, covers, offered_parts, offered_prefix};
 
 fn offered(command: &str) -> Option<String> {
     let words = offered_prefix(command)?;
@@ -85,4 +85,25 @@ fn nothing_is_offered_where_a_prefix_would_say_too_little() {
     ] {
         assert_eq!(offered(command), None, "{command:?}");
     }
+}
+
+#[test]
+fn the_parts_of_a_compound_command_are_offered_where_no_single_prefix_covers_it() {
+    let parts =
+        |command: &str| offered_parts(command).iter().map(|words| words.join(" ")).collect::<Vec<_>>();
+    assert_eq!(parts("cargo fmt --all && cargo test -q; cargo test -p x"), ["cargo fmt", "cargo test"]);
+    assert_eq!(parts("cargo test && sudo rm x"), ["cargo test"], "what cannot be a prefix is left out");
+    for command in [
+        "cargo test",
+        "cargo test -p a && cargo test -p b",
+        "sudo x; eval y",
+        "cargo fmt && $X",
+        "a > b && c",
+    ] {
+        assert!(parts(command).is_empty(), "{command:?}: {:?}", parts(command));
+    }
+    let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    assert!(begins_a_part(&words("cargo test"), "cargo fmt && cargo test -q"));
+    assert!(!begins_a_part(&words("cargo test"), "cargo fmt && echo cargo test"));
+    assert!(!begins_a_part(&[], "cargo fmt") && !begins_a_part(&words("cargo"), "cargo fmt && $X"));
 }
