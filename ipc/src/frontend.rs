@@ -110,6 +110,12 @@ pub enum UserActionKind {
         /// The bytes.
         markdown: String,
     },
+    /// Has the other changes of files of the same reply shown together with one that waits for its approval: that request is over, and one
+    /// for all of them follows.
+    AskTogether {
+        /// The request.
+        id: ApprovalId,
+    },
     /// Changes what becomes of calls that the standing rights do not cover, and those rights with it.
     SetMode {
         /// The mode.
@@ -180,6 +186,11 @@ macro_rules! op {
             ExecutePlan {
                 /// The bytes.
                 markdown: String,
+            },
+            /// Has the other changes of the same reply shown together with one that waits.
+            AskTogether {
+                /// The request.
+                id: ApprovalId,
             },
             /// Changes the approval mode.
             SetMode {

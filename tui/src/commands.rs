@@ -125,6 +125,7 @@ pub enum Command {
     Deny,
     DenyWithWord,
     Whole,
+    Together,
     Rule,
     Abort,
     Confirm,
@@ -442,6 +443,7 @@ pub const TABLE: &[Row] = &[
         "no, with a reason for the model",
     ),
     keyed(Command::Whole, "whole", &[(Approval, &["d"]), (Denied, &["d"])], "full screen, and back"),
+    keyed(Command::Together, "together", &[(Approval, &["a"])], "show all changes of the reply as one"),
     keyed(
         Command::Rule,
         "rule",

@@ -49,6 +49,17 @@ pub struct ApplyPatchApprovalParams {
     /// A write root that would cover this and more: a separate choice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant_root: Option<WirePath>,
+    /// The calls whose changes are part of it besides: one answer decides on all, and none for the session fits.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub with: Vec<CallId>,
+    /// The number of further changes of the same reply that could be shown together with it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+const fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 /// Asks for exactly this call of a tool that a server outside the sandbox serves: the agent's rights do not bind it.

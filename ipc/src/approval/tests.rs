@@ -39,6 +39,10 @@ fn patch() -> ApplyPatchApprovalParams {
         timeout_ms: 1000,
         reason: Some("because".to_owned()),
         grant_root: Some("/p".into()),
+        with: Vec::new(),
+        more: 0,
+        with: Vec::new(),
+        more: 0,
     }
 }
 

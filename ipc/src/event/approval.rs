@@ -44,4 +44,6 @@ pub enum DecidedBy {
     Interrupted,
     /// Nobody: a person edited the plan that it was about, and another request follows.
     Edited,
+    /// Nobody: a person wants to see the other changes of the reply with it, and another request follows.
+    Together,
 }

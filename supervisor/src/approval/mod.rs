@@ -21,4 +21,4 @@ pub(crate) use request::{Question, grant_root};
 pub(crate) use scope::Scope;
 pub(crate) use session::{Approved, SessionGrants};
 pub use settings::ApprovalSettings;
-pub(crate) use subject::Subject;
+pub(crate) use subject::{Change, Subject};

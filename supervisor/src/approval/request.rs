@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use ipc::approval::{
     AgentAccess, AgentRightsApprovalParams, ApplyPatchApprovalParams, AskKind, DeniedCommandApprovalParams,
-    ExecCommandApprovalParams, ExternalToolApprovalParams, NetworkApprovalParams, PlanApprovalParams,
-    ServerRequest,
+    ExecCommandApprovalParams, ExternalToolApprovalParams, FileChanges, NetworkApprovalParams,
+    PlanApprovalParams, ServerRequest,
 };
 use ipc::denial::Denial;
 use ipc::effect::{Effect, Exec};
@@ -14,7 +14,7 @@ use ipc::path::WirePath;
 use ipc::rights::{Grant, Network};
 
 use super::scope::root_after_denial;
-use super::{AgentSpawn, PlanProposal, Proposal, Subject};
+use super::{AgentSpawn, Change, PlanProposal, Proposal, Subject};
 use crate::gate::command_line::{offered_parts, offered_prefix};
 use crate::gate::{Ask, Standing};
 use crate::tools::ExternalCall;
@@ -28,6 +28,8 @@ pub(crate) struct Question<'a> {
     pub(crate) timeout: Duration,
     /// What the model wrote before the call.
     pub(crate) reason: Option<String>,
+    /// The changes of the same reply that could be shown with it.
+    pub(crate) more: usize,
 }
 
 /// Why there is no request.
@@ -46,6 +48,7 @@ impl Question<'_> {
     pub(crate) fn request(self, ask: &Ask, subject: &Subject) -> Result<ServerRequest, Unaskable> {
         let (proposal, denied) = match subject {
             Subject::Effect { proposal, denied, .. } => (proposal, denied.as_deref()),
+            Subject::Changes(all) => return Ok(self.changes(ask, subject, all)),
             Subject::Agent(spawn) => return Ok(self.agent(ask, spawn)),
             Subject::Plan(plan) => return Ok(self.plan(ask, plan)),
             Subject::External(call) => return Ok(self.external(call, subject.digest().into_owned())),
@@ -72,6 +75,27 @@ impl Question<'_> {
             rights: self.standing.summary().into(),
             timeout_ms: self.timeout_ms(),
             grant_root: grant_root(self.standing, &ask.grant),
+            with: Vec::new(),
+            more: self.more,
+            reason: self.reason,
+        })
+    }
+
+    /// All changes as one, in the order of their paths.
+    fn changes(self, ask: &Ask, subject: &Subject, all: &[(CallId, Change)]) -> ServerRequest {
+        let files = all.iter().flat_map(|(_, change)| change.proposal.changes.0.clone());
+        ServerRequest::ApplyPatchApproval(ApplyPatchApprovalParams {
+            conversation_id: self.conversation.clone(),
+            agent: self.agent.clone(),
+            call_id: self.call,
+            file_changes: FileChanges(files.collect()),
+            digest: subject.digest().into_owned(),
+            grant: ask.grant.clone(),
+            rights: self.standing.summary().into(),
+            timeout_ms: self.timeout_ms(),
+            grant_root: None,
+            with: all.iter().map(|(call, _)| *call).filter(|call| *call != self.call).collect(),
+            more: 0,
             reason: self.reason,
         })
     }

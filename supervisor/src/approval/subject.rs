@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use ipc::denial::Denial;
 use ipc::effect::Effect;
+use ipc::id::CallId;
+use ipc::rights::Grant;
 use ipc::tool::ToolCall;
 use sha2::{Digest, Sha256};
 
@@ -21,6 +23,8 @@ pub(crate) enum Subject {
         /// The denial that it would lift, where the command has run before.
         denied: Option<Box<Denial>>,
     },
+    /// Changes of files of several calls, one after the other.
+    Changes(Vec<(CallId, Change)>),
     /// A call, by the server of its tool.
     External(ExternalCall),
     /// The spawn of a sub-agent.
@@ -29,12 +33,21 @@ pub(crate) enum Subject {
     Plan(Box<PlanProposal>),
 }
 
+/// A change of files that was prepared for a call.
+#[derive(Clone, Debug)]
+pub(crate) struct Change {
+    pub(crate) tool: ToolCall,
+    pub(crate) proposal: Proposal,
+    /// What it is given beyond the standing rights.
+    pub(crate) grant: Grant,
+}
+
 impl Subject {
     /// The effect, where it is one.
     pub(crate) fn effect(&self) -> Option<&Effect> {
         match self {
             Self::Effect { proposal, .. } => Some(&proposal.effect),
-            Self::External(_) | Self::Agent(_) | Self::Plan(_) => None,
+            Self::Changes(_) | Self::External(_) | Self::Agent(_) | Self::Plan(_) => None,
         }
     }
 
@@ -42,11 +55,21 @@ impl Subject {
     pub(crate) fn digest(&self) -> Cow<'_, str> {
         match self {
             Self::Effect { proposal, .. } => Cow::Borrowed(&proposal.digest),
+            Self::Changes(all) => Cow::Owned(digest_of_changes(all)),
             Self::External(call) => Cow::Owned(digest_of_call(call)),
             Self::Agent(spawn) => Cow::Borrowed(&spawn.digest),
             Self::Plan(plan) => Cow::Borrowed(&plan.digest),
         }
     }
+}
+
+/// SHA-256 of the digests of all changes, in their order: each has the same length.
+fn digest_of_changes(all: &[(CallId, Change)]) -> String {
+    let hash = |mut hash: Sha256, (_, change): &(CallId, Change)| {
+        hash.update(&change.proposal.digest);
+        hash
+    };
+    hexadecimal(&all.iter().fold(Sha256::new(), hash).finalize())
 }
 
 /// SHA-256 of a call, in hexadecimal. Each part has its length before it, so that no two calls are the same bytes.

@@ -307,6 +307,7 @@ fn decided_by(by: DecidedBy) -> String {
         DecidedBy::NoFrontEnd => "the supervisor, with no front end to ask".to_owned(),
         DecidedBy::BadAnswer => "the supervisor, after an answer that does not count".to_owned(),
         DecidedBy::Interrupted => "the interruption".to_owned(),
+        DecidedBy::Together => "the user, who wanted to see all changes of the reply".to_owned(),
         DecidedBy::Edited => "the user, who edited the plan".to_owned(),
     }
 }

@@ -277,6 +277,7 @@ impl Agent {
             }
             Op::EditPlan { id, markdown } => self.on_edit_plan(id, markdown),
             Op::ExecutePlan { markdown } => self.on_execute_plan(markdown),
+            Op::AskTogether { id } => self.on_ask_together(id),
             Op::SetMode { mode } => self.on_change(Change::Mode(mode)),
             Op::RevokeGrant { id } => self.on_revoke(id),
         }

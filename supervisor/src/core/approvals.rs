@@ -12,9 +12,11 @@ use ipc::message::Outcome;
 use ipc::rights::RightsChange;
 use ipc::tool::{ShellExec, ToolCall};
 
-use super::calls::{Asking, CallResult, Committing, Open};
+use super::calls::{Asking, CallResult, Committing, Open, Stage};
 use super::{Agent, Effect, EndReason};
-use crate::approval::{AgentSpawn, Answer, Approved, Proposal, Question, Ruling, Scope, Subject};
+use crate::approval::{
+    AgentSpawn, Answer, Approved, Change as FileChange, Proposal, Question, Ruling, Scope, Subject,
+};
 use crate::gate::{Ask, Change, Verdict};
 use crate::tools::ServedCall;
 
@@ -64,6 +66,9 @@ impl Agent {
                 // The mode may have changed meanwhile: where nothing is asked, the kernel has the word.
                 Verdict::Ask(_) if !self.asks() => self.dispatch(call, tool),
                 Verdict::Run => self.dispatch(call, tool),
+                Verdict::Ask(Ask { grant, .. }) if self.calls.is_gathering() => {
+                    self.calls.put(call, FileChange { tool, proposal, grant }, Stage::Gathered);
+                }
                 Verdict::Ask(ask) => {
                     self.ask(Case { call, ask, subject: Subject::Effect { tool, proposal, denied: None } });
                 }
@@ -108,6 +113,7 @@ impl Agent {
             standing: &self.seen,
             timeout: self.config.approvals.timeout,
             reason,
+            more: self.changes_after(call).len(),
         };
         match question.request(ask, subject) {
             Ok(request) => {
@@ -121,10 +127,17 @@ impl Agent {
         }
     }
 
-    fn carry_out(&mut self, case: Case, after: Option<RightsChange>) {
+    pub(super) fn carry_out(&mut self, case: Case, after: Option<RightsChange>) {
         let Case { call, ask: Ask { kind: ask_kind, grant }, subject } = case;
         let (tool, proposal) = match subject {
             Subject::Effect { tool, proposal, .. } => (tool, proposal),
+            Subject::Changes(all) => match self.approve_together(call, all) {
+                Some(FileChange { tool, proposal, grant }) => {
+                    let subject = Subject::Effect { tool, proposal, denied: None };
+                    return self.carry_out(Case { call, ask: Ask { kind: ask_kind, grant }, subject }, after);
+                }
+                None => return,
+            },
             Subject::Agent(approved) => {
                 let AgentSpawn { spawn, child, .. } = *approved;
                 return self.delegate(call, spawn, child);
@@ -169,10 +182,13 @@ impl Agent {
                     Some(message) => format!("{USER_DENIED} They say: {message}"),
                     None => USER_DENIED.to_owned(),
                 };
-                self.close_denied(case.call, message.as_deref(), CallResult::denied(text));
+                let result = CallResult::denied(text);
+                self.close_together((DecidedBy::User, None), &result);
+                self.close_denied(case.call, message.as_deref(), result);
             }
             Ruling::Aborted => {
                 let result = CallResult::denied("The user denied this call and ended the turn.");
+                self.close_together((DecidedBy::User, None), &result);
                 self.close_denied(case.call, None, result);
                 self.stop(EndReason::Aborted, Some("the user answered a request by ending the turn"));
             }
@@ -211,11 +227,13 @@ impl Agent {
     fn close_asking(&mut self, (by, cause): (DecidedBy, &str), text: &str) {
         for id in self.calls.all_asking() {
             if let Some((call, _)) = self.calls.asking(id) {
-                let by = (by, Some(cause.to_owned()));
-                self.log_answer(call, Some(id), ReviewDecision::DENIED, by);
-                self.close_undecided(call, CallResult::not_done(ToolCallStatus::Interrupted, text));
+                let result = CallResult::not_done(ToolCallStatus::Interrupted, text);
+                self.log_answer(call, Some(id), ReviewDecision::DENIED, (by, Some(cause.to_owned())));
+                self.close_together((by, Some(cause)), &result);
+                self.close_undecided(call, result);
             }
         }
+        self.close_all_together(&CallResult::not_done(ToolCallStatus::Interrupted, text));
         self.leave_held();
     }
 
@@ -230,7 +248,9 @@ impl Agent {
     pub(super) fn deny(&mut self, call: CallId, (id, by): (Option<ApprovalId>, DecidedBy), cause: &str) {
         self.log_answer(call, id, ReviewDecision::DENIED, (by, Some(cause.to_owned())));
         let text = format!("The call was not approved, and was not carried out: {cause}.");
-        self.close_undecided(call, CallResult::denied(text));
+        let result = CallResult::denied(text);
+        self.close_together((by, Some(cause)), &result);
+        self.close_undecided(call, result);
     }
 
     fn ignore(&mut self, id: ApprovalId, decision: &ReviewDecision) {

@@ -3,6 +3,8 @@
 //! Calls begin in order. One that somebody has to approve begins when all before it are closed, and those after it wait
 //! until it is closed: what a person decides on is what will be there then.
 
+mod changes;
+
 use std::sync::Arc;
 
 use ipc::effect::Effect;
@@ -12,12 +14,13 @@ use ipc::image::Image;
 use ipc::rights::{Grant, RightsChange};
 use ipc::tool::{CommandExit, ToolCall};
 
+pub(super) use self::changes::Stage;
 use super::CallProgress;
 use super::offers::FirstRun;
 use super::outcome::Denials;
 use super::plan::Draft;
 use super::reply::ToolUse;
-use crate::approval::Subject;
+use crate::approval::{Change, Subject};
 use crate::gate::{Ask, Offer};
 use crate::provider::UserBlock;
 use crate::tools::{ServedCall, StepUpdate};
@@ -45,6 +48,8 @@ struct Slot {
     duration_ms: u64,
     /// The run that there was, if somebody is to be asked for another one.
     first_run: Option<Box<FirstRun>>,
+    /// Whether the log has its beginning.
+    logged: bool,
 }
 
 #[derive(Debug)]
@@ -53,6 +58,8 @@ enum State {
     Waiting,
     /// A worker has it, or whoever else serves it.
     Open(Open),
+    /// It changes files, and is asked about together with others.
+    Together(Box<Change>, Stage),
     /// Its command was denied something, and waits for the question whether to run it again.
     Held(Box<Offer>),
     /// Somebody is asked.
@@ -190,6 +197,7 @@ impl Calls {
             of_user,
             duration_ms: 0,
             first_run: None,
+            logged: false,
         });
     }
 
@@ -203,7 +211,7 @@ impl Calls {
         let parts = self.slots.iter().filter(|slot| slot.within == Some(whole));
         let results = parts.map(|slot| match &slot.state {
             State::Closed(result) => Some((slot.call, result.clone())),
-            State::Waiting | State::Open(_) | State::Held(_) | State::Asking(_) => None,
+            State::Waiting | State::Open(_) | State::Together(..) | State::Held(_) | State::Asking(_) => None,
         });
         Some(MadeUp { call: whole, update, results: results.collect::<Option<_>>()? })
     }
@@ -211,7 +219,7 @@ impl Calls {
     /// The call that begins next. None begins while one is with a person, or is carried out as approved.
     pub(super) fn next(&self) -> Option<(CallId, ToolUse)> {
         let holds = |slot: &Slot| match &slot.state {
-            State::Held(_) | State::Asking(_) => true,
+            State::Together(..) | State::Held(_) | State::Asking(_) => true,
             State::Open(open) => open.is_alone() || slot.within.is_some(),
             State::Waiting | State::Closed(_) => false,
         };
@@ -226,8 +234,12 @@ impl Calls {
     /// True if a call that has begun is not closed, apart from one that is made of others.
     pub(super) fn any_begun(&self) -> bool {
         self.slots.iter().any(|slot| match &slot.state {
-            State::Open(Open::Accepting(_)) | State::Waiting | State::Held(_) | State::Closed(_) => false,
-            State::Open(_) | State::Asking(_) => true,
+            State::Open(Open::Accepting(_))
+            | State::Together(_, Stage::Approved)
+            | State::Waiting
+            | State::Held(_)
+            | State::Closed(_) => false,
+            State::Open(_) | State::Together(..) | State::Asking(_) => true,
         })
     }
 
@@ -370,7 +382,7 @@ impl Calls {
     pub(super) fn results(&self) -> impl Iterator<Item = &CallResult> {
         self.slots.iter().filter_map(|slot| match &slot.state {
             State::Closed(result) => Some(result),
-            State::Waiting | State::Open(_) | State::Held(_) | State::Asking(_) => None,
+            State::Waiting | State::Open(_) | State::Together(..) | State::Held(_) | State::Asking(_) => None,
         })
     }
 
@@ -424,7 +436,7 @@ impl Calls {
         let whole = self.slots.into_iter().filter(|slot| slot.within.is_none());
         let results = whole.filter_map(|slot| match slot.state {
             State::Closed(result) => Some(((!slot.of_user).then_some(slot.tool_use.id), result)),
-            State::Waiting | State::Open(_) | State::Held(_) | State::Asking(_) => None,
+            State::Waiting | State::Open(_) | State::Together(..) | State::Held(_) | State::Asking(_) => None,
         });
         results.collect()
     }

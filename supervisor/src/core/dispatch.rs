@@ -55,6 +55,8 @@ impl Agent {
 
     /// Begins the calls that may begin now.
     pub(super) fn advance(&mut self) {
+        self.ask_gathered();
+        self.carry_out_next();
         self.ask_again();
         while let Some((call, tool_use)) = self.calls.next() {
             let begin = self.judge(call, &tool_use);
@@ -68,6 +70,9 @@ impl Agent {
 
     /// The log comes first: what is not written down does not run.
     pub(super) fn log_started(&mut self, call: CallId, tool_use: &ToolUse) {
+        if self.calls.note_logged(call) {
+            return;
+        }
         let invocation = self.read(tool_use).ok();
         let project = &self.seen.project;
         self.log(EventKind::ToolCallStarted {

@@ -40,6 +40,7 @@ mod rights;
 mod served;
 mod steps;
 mod summary;
+mod together;
 mod turn;
 mod window;
 

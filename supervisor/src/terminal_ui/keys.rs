@@ -343,8 +343,7 @@ mod tests {
     #[test]
     fn what_means_nothing_is_no_key() {
         for bytes in [
-            &b"\x1b[I"[..],
-            b"\x1b[<0;1;1M",
+            &b"\x1b[<0;1;1M"[..],
             b"\x1b[M",
             b"\x1b[?1;2c",
             b"\x1b[99~",

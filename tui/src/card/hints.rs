@@ -167,6 +167,7 @@ impl Keys<'_> {
         let mut hints = vec![
             Some(self.to_end(card.key_mode(), end, below)),
             self.key(card.key_mode(), Command::Deny, no(card)),
+            self.together(card),
         ];
         hints.extend(self.others(card));
         hints
@@ -180,6 +181,7 @@ impl Keys<'_> {
         let mut hints = vec![
             key(Command::ApproveOnce, "yes"),
             key(Command::ApproveSession, "for the session…").filter(|_| Menu::is_offered(&card.request)),
+            self.together(card),
             key(Command::Deny, "no"),
         ];
         hints.extend(self.others(card));
@@ -202,6 +204,11 @@ impl Keys<'_> {
         hints.extend(self.others(card));
         hints.push((below > 0).then(|| Hint::remark(lines(below))));
         hints
+    }
+
+    fn together(&self, card: &Card) -> Option<Hint> {
+        let words = format!("all {} changes", card.others() + 1);
+        self.key(KeyMode::Approval, Command::Together, &words).filter(|_| card.others() > 0)
     }
 
     fn of_rule(&self, card: &Card, below: usize) -> Vec<Option<Hint>> {

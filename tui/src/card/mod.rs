@@ -130,6 +130,14 @@ impl Card {
         if self.is_after_denial() { KeyMode::Denied } else { KeyMode::Approval }
     }
 
+    /// The number of other changes that could be shown with this one.
+    pub(crate) const fn others(&self) -> usize {
+        match &*self.request {
+            ServerRequest::ApplyPatchApproval(params) => params.more,
+            _ => 0,
+        }
+    }
+
     /// True if its command was denied something.
     pub(crate) const fn is_after_denial(&self) -> bool {
         matches!(*self.request, ServerRequest::DeniedCommandApproval(_))

@@ -62,6 +62,9 @@ impl Menu {
 
     /// True if an approval of this request can reach beyond it.
     pub(crate) const fn is_offered(request: &ServerRequest) -> bool {
+        if let ServerRequest::ApplyPatchApproval(params) = request {
+            return params.with.is_empty();
+        }
         !matches!(
             request,
             ServerRequest::DeniedCommandApproval(_)

@@ -32,6 +32,7 @@ pub(super) fn key(model: &mut Model, at: Moment, key: Key, actions: &mut Vec<Act
         Command::Confirm => approve(model, at, in_session, actions),
         Command::ApproveSession => for_session(model, at, actions),
         Command::Rule => show_rule(model),
+        Command::Together => show_together(model, actions),
         Command::Back => set_stage(model, Stage::Deciding),
         Command::Comment => comments::begin(model),
         Command::EditPlan => plan::edit(model, actions),
@@ -56,6 +57,7 @@ pub(super) fn decides(model: &Model, key: Key) -> bool {
                 | Command::Comment
                 | Command::SendComments
                 | Command::EditPlan
+                | Command::Together
         )
     })
 }
@@ -128,6 +130,13 @@ fn for_session(model: &mut Model, at: Moment, actions: &mut Vec<Action>) {
         }
         _ => choose_scope(model, at),
     }
+}
+
+/// Has the other changes of the reply shown with this one.
+fn show_together(model: &Model, actions: &mut Vec<Action>) {
+    let Some(card) = model.cards.front().filter(|card| card.others() > 0) else { return };
+    let Asked { agent, id } = card.asked.clone();
+    actions.push(Action::User(agent, UserActionKind::AskTogether { id }));
 }
 
 /// Shows which rule asks, and the request again.

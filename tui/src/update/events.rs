@@ -321,6 +321,10 @@ fn call_started(view: &mut AgentView, id: CallId, name: &str, input: &str) {
 }
 
 fn approval_answered(view: &mut AgentView, answered: &ApprovalAnswered) {
+    if answered.by == DecidedBy::Together {
+        // The request that follows shows it.
+        return;
+    }
     if view.calls.get(&answered.call).is_some_and(|call| call.after_denial) {
         return denial::answered(view, answered);
     }
@@ -345,6 +349,7 @@ fn approval_answered(view: &mut AgentView, answered: &ApprovalAnswered) {
         (DecidedBy::NoFrontEnd, None) => ": there was nobody to ask".to_owned(),
         (DecidedBy::BadAnswer, None) => ": the answer did not count".to_owned(),
         (DecidedBy::Interrupted, None) => ": interrupted".to_owned(),
+        (DecidedBy::Together, None) => ": it is shown together with the other changes".to_owned(),
         (DecidedBy::Edited, None) => ": you edited the plan, and another request follows".to_owned(),
     };
     view.say(look, &format!("call {}: {decision}{by}", answered.call));

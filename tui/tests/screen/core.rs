@@ -75,6 +75,10 @@ pub(crate) fn patch(files: &[(&str, FileChange)]) -> ApplyPatchApprovalParams {
         timeout_ms: 300_000,
         reason: None,
         grant_root: None,
+        with: Vec::new(),
+        more: 0,
+        with: Vec::new(),
+        more: 0,
     }
 }
 

@@ -46,7 +46,9 @@ fn block() -> impl Strategy<Value = AssistantBlock> {
         id.clone().prop_map(|id| call(id, "shell_exec", r#"{"command":"make x","access":"write"}"#)),
         id.clone().prop_map(note),
         id.clone().prop_map(search),
-        id.prop_map(|id| call(id, "write_file", r#"{"path":"x","content":"c"}"#)),
+        (id, prop_oneof![Just("x"), Just("y")]).prop_map(|(id, path)| {
+            call(id, "write_file", &format!(r#"{{"path":"{path}","content":"c"}}"#))
+        }),
     ]
 }
 
@@ -83,6 +85,7 @@ enum Any {
     Lost(u64),
     Timer(u64),
     TimeUp,
+    Together(u64),
     Ready,
     NotReplaced,
     Prepared(u64),
@@ -126,6 +129,7 @@ fn any() -> impl Strategy<Value = Any> {
             let change = RightsChange::Network { net, reach: None };
             Any::Op(Op::SetRights { change })
         }),
+        3 => (0..2u64).prop_map(Any::Together),
         2 => Just(Any::Ready),
         1 => Just(Any::NotReplaced),
         4 => (0..5u64).prop_map(Any::Prepared),
@@ -164,8 +168,9 @@ fn input(any: Any, script: &Script) -> Input {
             Input::OneShotFinished { call: call(age), outcome: Ok(outcome(kind)), duration_ms: 1 }
         }
         Any::Served(age, kind) => Input::Served { call: call(age), outcome: served(kind), duration_ms: 1 },
-        Any::Prepared(age) => Input::Prepared { call: call(age), proposal: proposal() },
+        Any::Prepared(age) => Input::Prepared { call: call(age), proposal: proposal(age) },
         Any::Located(age, place) => Input::Located { call: call(age), place: place.map(WirePath::from) },
+        Any::Together(age) => Input::Op(Op::AskTogether { id: approval(script, age) }),
         Any::NotPrepared(age) => Input::NotPrepared { call: call(age), reason: "no".to_owned() },
         Any::Answer(age, kind, decision) => {
             let id = approval(script, age);
@@ -229,10 +234,11 @@ fn served(kind: usize) -> ServedOutcome {
     }
 }
 
-fn proposal() -> Proposal {
+fn proposal(age: u64) -> Proposal {
     let tool = ToolCall::WriteFile(WriteFile { path: "x".into(), content: "c".to_owned() });
     let new = Some(FileState { bytes: b"c".to_vec(), mode: 0o644 });
-    let file = FileEffect { path: "/p/x".into(), old: None, new, replacements: 0 };
+    let path = if age % 2 == 0 { "/p/x" } else { "/p/y" };
+    let file = FileEffect { path: path.into(), old: None, new, replacements: 0 };
     let effect = Exact::Patch(Patch { files: vec![file] });
     Proposal::of_patch(&tool, effect, |_| Some("/p".into())).unwrap()
 }

@@ -18,6 +18,7 @@ mod scopes;
 pub(in crate::core) mod script;
 mod served;
 mod stops;
+mod together;
 mod witness;
 
 /// The driver owns the agent in a task of its own.

@@ -176,6 +176,8 @@ fn approvals() -> Vec<EventKind> {
         timeout_ms: 1000,
         reason: None,
         grant_root: Some("/p".into()),
+        with: Vec::new(),
+        more: 0,
     });
     let answered = |by, decision| {
         let (id, call, cause) = (Some(ApprovalId(1)), CallId(1), Some("late".to_owned()));
