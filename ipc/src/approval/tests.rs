@@ -41,8 +41,6 @@ fn patch() -> ApplyPatchApprovalParams {
         grant_root: Some("/p".into()),
         with: Vec::new(),
         more: 0,
-        with: Vec::new(),
-        more: 0,
     }
 }
 

@@ -105,6 +105,8 @@ requests! {
     StartPlan(StartPlanParams) -> Accepted, START_PLAN_METHOD = "startPlan";
     /// Puts another text into the place of a plan that waits for its approval.
     EditPlan(EditPlanParams) -> Accepted, EDIT_PLAN_METHOD = "editPlan";
+    /// Shows the other changes of a reply together with one that waits for its approval.
+    AskTogether(AskTogetherParams) -> Accepted, ASK_TOGETHER_METHOD = "askTogether";
     /// Ends a conversation.
     CloseConversation(ConversationParams) -> Accepted, CLOSE_CONVERSATION_METHOD = "closeConversation";
     /// Ends every conversation, and the server; answered when they are over.
@@ -277,6 +279,19 @@ pub struct EditPlanParams {
     pub id: ApprovalId,
     /// The text.
     pub markdown: String,
+}
+
+/// Parameters of [`ASK_TOGETHER_METHOD`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AskTogetherParams {
+    /// The conversation.
+    pub conversation_id: ConversationId,
+    /// The agent that asks.
+    pub agent: AgentId,
+    /// The approval that is waited for.
+    pub id: ApprovalId,
 }
 
 /// Parameters of what concerns a conversation as a whole.

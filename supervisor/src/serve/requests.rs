@@ -9,8 +9,8 @@ use ipc::id::{AgentId, ConversationId};
 use ipc::image::Image;
 use ipc::rights::RightsChange;
 use ipc::rpc::{
-    Accepted, AgentState, Attachment, CLIENT_METHODS, Capabilities, ClientRequest, EditPlanParams,
-    ErrorObject, ErrorWord, GrantParams, HistoryParams, InitializeParams, InitializeResponse,
+    Accepted, AgentState, AskTogetherParams, Attachment, CLIENT_METHODS, Capabilities, ClientRequest,
+    EditPlanParams, ErrorObject, ErrorWord, GrantParams, HistoryParams, InitializeParams, InitializeResponse,
     ListAgentsResponse, MAX_LINE, NewConversationParams, PROTOCOL, RequestId, SendToAgentParams,
     SetModelParams, StartPlanParams, StopAgentParams,
 };
@@ -82,6 +82,13 @@ impl<O: Open> Server<O> {
             ClientRequest::EditPlan(EditPlanParams { conversation_id, agent, id: approval, markdown }) => {
                 let kind = UserActionKind::EditPlan { id: approval, markdown };
                 self.act_on_known(&id, (conversation_id, agent), kind);
+            }
+            ClientRequest::AskTogether(AskTogetherParams { conversation_id, agent, id: approval }) => {
+                self.act_on_known(
+                    &id,
+                    (conversation_id, agent),
+                    UserActionKind::AskTogether { id: approval },
+                );
             }
             ClientRequest::CloseConversation(params) => {
                 self.act(&id, &params.conversation_id, UserActionKind::Quit);

@@ -261,3 +261,29 @@ fn exec_in_mode_ask_with_nobody_to_answer_denies_at_once_and_says_what_to_use() 
         assert_eq!(world.read("a.txt"), "old\n");
     }
 }
+
+#[tokio::test]
+async fn all_changes_of_a_reply_are_approved_as_one_and_each_is_compared_first() {
+    for tier in tier::all() {
+        let new = |path: &str| ("write_file", serde_json::json!({"path": path, "content": "x\n"}));
+        let edit =
+            ("edit_file", serde_json::json!({"path": "a.txt", "old_string": "old", "new_string": "new"}));
+        let reply = tests::replies::calls(&[edit, new("b.txt"), new("c.txt")]);
+        let mut front = FrontEnd::open_with(asks(tier), [reply, done()]);
+        front.prompt("go").await;
+        let (first, _) = front.asked().await;
+        front.act(UserActionKind::AskTogether { id: first }).await;
+        let (id, request) = front.asked().await;
+        let ServerRequest::ApplyPatchApproval(params) = &request else { panic!("{request:?}") };
+        assert_eq!((params.file_changes.0.len(), params.with.len(), params.more), (3, 2, 0), "{tier}");
+        assert!(!front.world.project().join("b.txt").exists(), "{tier}");
+        // Somebody else was faster with one of them.
+        front.world.file("c.txt", "theirs\n");
+        answer(&front, id, fitting(&request, ReviewDecision::Approved)).await;
+        front.until("result").await;
+        assert_eq!((front.world.read("a.txt"), front.world.read("b.txt")), ("new\n".into(), "x\n".into()));
+        assert_eq!(front.world.read("c.txt"), "theirs\n", "{tier}");
+        let seen = front.end().await;
+        assert!(seen.contains("call 2 completed") && seen.contains("call 3 failed"), "{tier}: {seen}");
+    }
+}

@@ -2,7 +2,8 @@
 
 use insta::assert_snapshot;
 use ipc::approval::{ApprovalAnswer, FileChange, ReviewDecision, ServerRequest, SessionScope};
-use ipc::frontend::UserActionKind;
+use ipc::frontend::{UiEventKind, UserActionKind};
+use ipc::id::{ApprovalId, CallId};
 use ipc::rights::Reach;
 use ipc::tool::Access;
 
@@ -371,4 +372,39 @@ fn each_part_of_a_compound_command_can_be_chosen() {
     seat.keys("jjy");
     let told = format!("{:?}", seat.told());
     assert!(told.contains(r#"CommandPrefixes([["cargo", "test"]])"#), "{told}");
+}
+
+#[test]
+fn all_changes_of_the_reply_can_be_shown_as_one() {
+    let mut seat = Seat::new(80, 24);
+    let file = |name: &str| (format!("/home/me/project/{name}"), update("@@ -1 +1 @@\n-a\n+b\n"));
+    let (one, other) = (file("one.rs"), file("other.rs"));
+    let mut request = patch(&[(&one.0, one.1.clone())]);
+    request.more = 1;
+    seat.ask(1, ServerRequest::ApplyPatchApproval(request.clone()));
+    seat.wait(400);
+    assert!(seat.screen().contains("y yes  s for the session…  a all 2 changes  n no"), "{}", seat.screen());
+    seat.keys("a");
+    assert_eq!(seat.told(), [UserActionKind::AskTogether { id: ApprovalId(1) }]);
+    let mut both = patch(&[(&one.0, one.1), (&other.0, other.1)]);
+    both.with = vec![CallId(8)];
+    seat.core(UiEventKind::ApprovalClosed { id: ApprovalId(1) });
+    seat.ask(2, ServerRequest::ApplyPatchApproval(both));
+    seat.wait(400);
+    assert_snapshot!(seat.screen().lines().skip(5).take(14).collect::<Vec<_>>().join("\n"), @r"
+     Edit 2 files?  +2 -2 ──────────────────────────────────────────────────────────
+    edit one.rs
+    │ @@ -1 +1 @@
+    │ -a
+    │ +b
+    edit other.rs
+    │ @@ -1 +1 @@
+    │ -a
+    │ +b
+      allows    write src/lib.rs, this once
+    ");
+    seat.keys("sa");
+    assert_eq!(seat.told(), [], "there is nothing more to show, and nothing for the session");
+    seat.keys("y");
+    assert_eq!(seat.told().len(), 1);
 }

@@ -77,8 +77,6 @@ pub(crate) fn patch(files: &[(&str, FileChange)]) -> ApplyPatchApprovalParams {
         grant_root: None,
         with: Vec::new(),
         more: 0,
-        with: Vec::new(),
-        more: 0,
     }
 }
 

@@ -114,6 +114,7 @@ fn help_is_made_from_the_table() {
       n                             no
       e                             no, with a reason for the model
       d                             full screen, and back
+      a                             show all changes of the reply as one
       ?                             the rule that asks, and where it comes from
       esc ctrl-c                    no, and stop the turn
       c                             comment on the steps of a plan
@@ -171,7 +172,6 @@ fn help_is_made_from_the_table() {
       g home                        to the beginning
       G end                         to the end, and follow it
       q esc ctrl-c                  close the plan
-
 
     ────────────────────────────────────────────────────────────────────────────────────────────────────
     ›

@@ -77,6 +77,14 @@ fn each_request_has_its_shape() {
             }),
             r##"{"method":"editPlan","params":{"conversation_id":"c","agent":"1.2","id":3,"markdown":"# P\n"}}"##,
         ),
+        (
+            ClientRequest::AskTogether(AskTogetherParams {
+                conversation_id: "c".into(),
+                agent: "1".into(),
+                id: ApprovalId(3),
+            }),
+            r#"{"method":"askTogether","params":{"conversation_id":"c","agent":"1","id":3}}"#,
+        ),
         (ClientRequest::Shutdown(ShutdownParams {}), r#"{"method":"shutdown","params":{}}"#),
     ] {
         golden(&request, json);
