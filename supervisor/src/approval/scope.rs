@@ -61,8 +61,7 @@ impl Scope {
             (SessionScope::Exact, Subject::External(call)) => {
                 return Ok(Self::Remembered(vec![Covered::External(call.clone())]));
             }
-            (_, Subject::External(_)) => return Err(MISFIT.to_owned()),
-            (_, Subject::Changes(_)) => return Err(MISFIT.to_owned()),
+            (_, Subject::External(_) | Subject::Changes(_)) => return Err(MISFIT.to_owned()),
             (_, Subject::Agent(_)) => return Err(SPAWN.to_owned()),
             (_, Subject::Plan(_)) => return Err(PLAN.to_owned()),
         };

@@ -50,7 +50,7 @@ impl Agent {
         };
         match proposal {
             Ok(proposal) => {
-                self.ask(Case { call, ask, subject: Subject::Effect { tool, proposal, denied: None } })
+                self.ask(Case { call, ask, subject: Subject::Effect { tool, proposal, denied: None } });
             }
             Err(cause) => self.deny(call, (None, DecidedBy::BadAnswer), &cause),
         }

@@ -131,7 +131,7 @@ impl Agent {
 
     pub(super) fn not_carried_out(&self, denial: Denial) -> CallResult {
         let said = Rendered::failure("the call was not carried out");
-        self.denied(vec![denial], said, (&self.seen, Observer::Supervisor))
+        Self::denied(vec![denial], said, (&self.seen, Observer::Supervisor))
     }
 
     fn judge(&self, call: CallId, tool_use: &ToolUse) -> Begin {

@@ -121,7 +121,9 @@ impl Agent {
     /// Closes every call that waits for its question with the result of the run that there was.
     pub(super) fn leave_held(&mut self) {
         let held: Vec<_> = self.calls.all_held().map(|(call, _)| call).collect();
-        held.into_iter().for_each(|call| self.leave(call, None));
+        for call in held {
+            self.leave(call, None);
+        }
     }
 
     /// Closes a call with the result of the run that there was, and these words before the explanation of its denials.

@@ -33,14 +33,14 @@ const NETWORK_HINT: &str = "\n(If it needs the network, call it again with netwo
 /// The denials that a call ran into, until they are logged with its result.
 #[derive(Clone, Debug)]
 pub(super) struct Denials {
-    denials: Vec<Denial>,
+    list: Vec<Denial>,
     rights: RightsSummary,
     observed_by: Observer,
 }
 
 impl Denials {
-    fn seen(denials: Vec<Denial>, (standing, observed_by): (&Standing, Observer)) -> Self {
-        Self { denials, rights: standing.summary(), observed_by }
+    fn seen(list: Vec<Denial>, (standing, observed_by): (&Standing, Observer)) -> Self {
+        Self { list, rights: standing.summary(), observed_by }
     }
 }
 
@@ -63,7 +63,7 @@ impl Agent {
                 };
                 CallResult { rest, ..result }
             }
-            Outcome::Failed(error) => self.result_of_error(&error, standing),
+            Outcome::Failed(error) => Self::result_of_error(&error, standing),
             Outcome::Cancelled => CallResult::not_done(
                 ToolCallStatus::Interrupted,
                 "the call was interrupted before it was done",
@@ -121,7 +121,7 @@ impl Agent {
                 if offer.is_none() {
                     rendered.content.push_str(self.asking_hint(command, first));
                 }
-                let result = self.denied(denials, rendered, (standing, Observer::Worker));
+                let result = Self::denied(denials, rendered, (standing, Observer::Worker));
                 // The command failed; that a denial was the reason is no more than likely.
                 return CallResult { status: ToolCallStatus::Failed, exit: Some(ran.exit), offer, ..result };
             }
@@ -140,7 +140,7 @@ impl Agent {
         CallResult { status, is_error, explanation, exit, denied, ..CallResult::answered(content) }
     }
 
-    fn result_of_error(&self, error: &ToolError, standing: &Standing) -> CallResult {
+    fn result_of_error(error: &ToolError, standing: &Standing) -> CallResult {
         let rendered = Rendered::from(error);
         if let Some(denial) = standing.explain(error) {
             let said = match denial.layer {
@@ -148,7 +148,7 @@ impl Agent {
                 Layer::Mask => Rendered::failure("the place is hidden from the sandbox"),
                 _ => rendered,
             };
-            return self.denied(vec![denial], said, (standing, Observer::Worker));
+            return Self::denied(vec![denial], said, (standing, Observer::Worker));
         }
         let status = match error.kind {
             ToolErrorKind::Interrupted => ToolCallStatus::Interrupted,
@@ -159,7 +159,6 @@ impl Agent {
 
     /// A denial is an event, and one sentence after what the tool itself said.
     pub(super) fn denied(
-        &self,
         denials: Vec<Denial>,
         said: Rendered,
         (standing, observed_by): (&Standing, Observer),
@@ -175,8 +174,8 @@ impl Agent {
 
     /// The policy is the supervisor's own, and what the broker refused the broker itself has told it.
     pub(super) fn log_denials(&mut self, call: CallId, result: &mut CallResult) {
-        let Some(Denials { denials, rights, observed_by }) = result.denied.take() else { return };
-        for denial in denials {
+        let Some(Denials { list, rights, observed_by }) = result.denied.take() else { return };
+        for denial in list {
             let seen = denial.layer == Layer::Policy || denial.program.is_some();
             let observed_by = if seen { Observer::Supervisor } else { observed_by };
             let rights = rights.clone().into();

@@ -50,9 +50,8 @@ fn wrong_argument(row: &Row, argument: Option<&str>) -> String {
 /// Says whether the argument was one.
 fn perform(model: &mut Model, command: Command, argument: Option<&str>, actions: &mut Vec<Action>) -> bool {
     match (command, argument) {
-        (Command::Net, Some("on")) => net(model, Network::On, actions),
+        (Command::Net, Some("on")) | (Command::Allow, Some("net")) => net(model, Network::On, actions),
         (Command::Net, Some("off")) => net(model, Network::Off, actions),
-        (Command::Allow, Some("net")) => net(model, Network::On, actions),
         (Command::Allow, Some(what)) => match what.split_once(char::is_whitespace) {
             Some(("write", path)) => allow_write(model, path.trim(), actions),
             _ => return false,

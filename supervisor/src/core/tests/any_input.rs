@@ -237,7 +237,7 @@ fn served(kind: usize) -> ServedOutcome {
 fn proposal(age: u64) -> Proposal {
     let tool = ToolCall::WriteFile(WriteFile { path: "x".into(), content: "c".to_owned() });
     let new = Some(FileState { bytes: b"c".to_vec(), mode: 0o644 });
-    let path = if age % 2 == 0 { "/p/x" } else { "/p/y" };
+    let path = if age.is_multiple_of(2) { "/p/x" } else { "/p/y" };
     let file = FileEffect { path: path.into(), old: None, new, replacements: 0 };
     let effect = Exact::Patch(Patch { files: vec![file] });
     Proposal::of_patch(&tool, effect, |_| Some("/p".into())).unwrap()

@@ -88,11 +88,11 @@ fn what_is_carried_out_is_what_was_shown() {
     assert!(digests(&script).is_empty());
     assert_eq!(script.lines().matches("Denied \"The call was not approved").count(), 3);
     let shown = |script: &Script| {
-        let asked = script.effects.iter().filter_map(|effect| match effect {
+        let mut asked = script.effects.iter().filter_map(|effect| match effect {
             Effect::RequestApproval { request, .. } => Some(request.digest().to_owned()),
             _ => None,
         });
-        asked.last().unwrap()
+        asked.next_back().unwrap()
     };
     let mut script = all_three();
     let digest = Some(shown(&script));
