@@ -127,7 +127,7 @@ fn the_card_shows_every_byte_of_the_plan_and_then_its_access() {
     │ - `tests/lexer.rs`
     │
     │ ### 2. Mend the lexer
-    18 more lines. Press G to see the end, then y.  n no  ? why  c comment…  v edit
+    19 more lines. Press G to see the end, then y.  n no  ? why  c comment…  v edit
     d smaller  Esc stop
      APPROVAL  execute · ask · net off · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0
     read-only · network off · secrets hidden
@@ -135,7 +135,6 @@ fn the_card_shows_every_byte_of_the_plan_and_then_its_access() {
     seat.keys("G");
     assert_snapshot!(seat.screen(), @r"
      Execute this plan? ────────────────────────────────────────────────────────────
-    │ ### 2. Mend the lexer
     │
     │ Acceptance:
     │ - `cargo test -p lexer`
@@ -203,7 +202,6 @@ fn in_a_large_terminal_the_whole_card_is_in_sight() {
     │ cargo test -p lexer
     │ cargo clippy -- -D warnings
       asks      agent 1.1
-
 
 
 
