@@ -126,6 +126,7 @@ pub enum Command {
     DenyWithWord,
     Whole,
     Together,
+    AskAgain,
     Rule,
     Abort,
     Confirm,
@@ -443,6 +444,12 @@ pub const TABLE: &[Row] = &[
         "no, with a reason for the model",
     ),
     keyed(Command::Whole, "whole", &[(Approval, &["d"]), (Denied, &["d"])], "full screen, and back"),
+    keyed(
+        Command::AskAgain,
+        "ask_again",
+        &[(Normal, &["R"]), (Insert, &["alt-r"])],
+        "have a request made again that nobody answered",
+    ),
     keyed(Command::Together, "together", &[(Approval, &["a"])], "show all changes of the reply as one"),
     keyed(
         Command::Rule,

@@ -77,6 +77,8 @@ pub struct Model {
     pub(crate) over: bool,
     /// The requests that wait, the first of them before the person.
     pub(crate) cards: VecDeque<Card>,
+    /// The call of the last request that nobody answered in time, in one line.
+    pub(crate) lapsed: Option<String>,
     pub(crate) attention: Attention,
     /// The requests that were answered while others waited.
     pub(crate) answered: usize,
@@ -136,6 +138,7 @@ impl Model {
             plan_sheet: Sheet::default(),
             over: false,
             cards: VecDeque::new(),
+            lapsed: None,
             attention: Attention::default(),
             answered: 0,
             revision: 0,

@@ -95,6 +95,12 @@ fn push(view: &mut AgentView, block: usize, text: &str) {
 }
 
 fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> bool {
+    if let EventKind::ApprovalAnswered(answered) = &event.kind
+        && answered.by == DecidedBy::Deadline
+    {
+        let lapsed = model.agents.of(&event.agent).calls.get(&answered.call).map(Call::summary);
+        model.lapsed = lapsed.filter(|_| event.agent == AgentId::root());
+    }
     let now = model.now;
     let view = model.agents.of(&event.agent);
     match event.kind {
@@ -147,7 +153,10 @@ fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> 
         EventKind::Denied { call: None, denial, .. } => {
             view.say(Look::Notice, &format!("agent {}, beside its calls: {denial}", event.agent));
         }
-        EventKind::TurnFinished(turn) => turns::finished(model, &event.agent, &turn, actions),
+        EventKind::TurnFinished(turn) => {
+            turns::finished(model, &event.agent, &turn, actions);
+            turns::tell_lapsed(model);
+        }
         EventKind::SubAgentSpawned(spawned) => sub_agent_spawned(model, &event.agent, &spawned),
         EventKind::SubAgentResult(result) => {
             view.say(Look::Notice, &result.to_string());

@@ -120,6 +120,7 @@ fn perform(model: &mut Model, at: Moment, command: Command, actions: &mut Vec<Ac
         Command::Agents => tree::open(model),
         Command::PreviousAgent => tree::show_beside(model, -1),
         Command::NextAgent => tree::show_beside(model, 1),
+        Command::AskAgain => turns::ask_again(model, at, actions),
         Command::FoldThinking => unfolded(model).thinking ^= true,
         Command::FoldOutput => unfolded(model).output ^= true,
         other => scroll(model, other),

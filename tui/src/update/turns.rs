@@ -5,6 +5,7 @@ use ipc::frontend::UserActionKind;
 use ipc::id::AgentId;
 
 use super::{call, tell};
+use crate::commands::{Command, KeyMode};
 use crate::message::{Action, Reason};
 use crate::model::{AgentView, Editor, Look, Model, Outgoing, account, summary, tells_apart};
 use crate::moment::Moment;
@@ -64,6 +65,25 @@ pub(super) fn finished(model: &mut Model, agent: &AgentId, turn: &TurnFinished, 
     } else {
         give_back(model, agent);
     }
+}
+
+/// Names the key that has a request made again that nobody answered.
+pub(super) fn tell_lapsed(model: &mut Model) {
+    let key = [KeyMode::Insert, KeyMode::Normal].map(|mode| model.start.keymap.hint(mode, Command::AskAgain));
+    if let (Some(_), Some(key)) = (&model.lapsed, key.iter().find(|key| !key.is_empty())) {
+        model.say(Look::Notice, &format!("{key} has the request made again that nobody answered"));
+    }
+}
+
+/// Has the model make a call again whose request nobody answered.
+pub(super) fn ask_again(model: &mut Model, at: Moment, actions: &mut Vec<Action>) {
+    let Some(call) = model.lapsed.take() else {
+        return model.say(Look::Notice, "every request was answered");
+    };
+    let text = format!(
+        "Nobody answered your request in time: {call}. I am here now: make the call again if it is still needed."
+    );
+    send_to(model, &AgentId::root(), (at, Outgoing { text, images: Vec::new() }), actions);
 }
 
 /// Tells that a request failed: one line, in which the next attempt replaces the one before.

@@ -1,7 +1,10 @@
 //! Who is called, and when: a person who may look elsewhere.
 
-use ipc::approval::ServerRequest;
-use ipc::event::EndReason;
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ipc::approval::{ReviewDecision, ServerRequest};
+use ipc::event::{ApprovalAnswered, DecidedBy, EndReason, EventKind, ToolCallStatus};
+use ipc::frontend::{UiEventKind, UserActionKind};
+use ipc::id::{ApprovalId, CallId};
 use tui::{Action, Msg, Reason};
 
 use crate::core::{denied, exec};
@@ -57,4 +60,31 @@ fn a_report_of_the_focus_is_no_key() {
     seat.wait(100);
     seat.keys("n");
     assert_eq!(seat.told().len(), 1, "it did not make the keys wait");
+}
+
+#[test]
+fn a_request_that_nobody_answered_is_made_again_by_a_key() {
+    let mut seat = Seat::new(80, 24);
+    seat.keys("go\n");
+    seat.told();
+    seat.call(7, "shell_exec", &serde_json::json!({"command": "make all"}));
+    ask(&mut seat, 1);
+    seat.log(EventKind::ApprovalAnswered(ApprovalAnswered {
+        id: Some(ApprovalId(1)),
+        call: CallId(7),
+        decision: ReviewDecision::DENIED,
+        by: DecidedBy::Deadline,
+        cause: Some("nobody answered within 10s".to_owned()),
+    }));
+    seat.core(UiEventKind::ApprovalClosed { id: ApprovalId(1) });
+    seat.finish(7, ToolCallStatus::Denied, "denied");
+    seat.end_turn(EndReason::Done);
+    assert!(seat.screen().contains("Alt+R has the request made again"), "{}", seat.screen());
+    let again = KeyEvent::new(KeyCode::Char('r'), KeyModifiers::ALT);
+    seat.send(Msg::Key(again));
+    let told = seat.told();
+    let [UserActionKind::Prompt { text, .. }] = &told[..] else { panic!("{told:?}") };
+    assert!(text.contains("make all") && text.contains("make the call again"), "{text}");
+    seat.send(Msg::Key(again));
+    assert_eq!(seat.told(), [], "once");
 }

@@ -174,6 +174,10 @@ fn every_text_of_a_request_can_be_read() {
         check_request(seat, ServerRequest::AgentRightsApproval(spawn("look \u{200b}")), "sjG");
     }
     for seat in seats() {
+        let request = ServerRequest::DeniedCommandApproval(crate::core::denied("touch \u{200b} /etc/probe"));
+        check_request(seat, request, "j?G?e");
+    }
+    for seat in seats() {
         let mut plan = params();
         plan.markdown.push_str("```\nlast \u{202e} code\n```\n");
         check_request(seat, ServerRequest::PlanApproval(plan), "jGc2c");

@@ -7,7 +7,7 @@ use crate::seat::Seat;
 #[test]
 #[allow(clippy::too_many_lines, reason = "the table is what is looked at")]
 fn help_is_made_from_the_table() {
-    let mut seat = Seat::new(100, 166);
+    let mut seat = Seat::new(100, 167);
     seat.keys(":help\n");
     assert_snapshot!(seat.screen(), @r"
     /home/me/project
@@ -56,6 +56,7 @@ fn help_is_made_from_the_table() {
       G end                         to the end, and follow it
       t                             show or fold the model's thinking
       o ctrl-o                      show or fold the output of tools
+      R                             have a request made again that nobody answered
     keys in INSERT
       alt-a                         list the agents: open, message or stop one
       f1                            show this table
@@ -82,6 +83,7 @@ fn help_is_made_from_the_table() {
       pageup                        a page up
       pagedown                      a page down
       ctrl-o                        show or fold the output of tools
+      alt-r                         have a request made again that nobody answered
     keys in COMMAND
       esc                           to NORMAL; at an empty prompt: stop the turn
       ctrl-c                        empty the prompt; if it is empty: stop the turn
@@ -172,7 +174,6 @@ fn help_is_made_from_the_table() {
       g home                        to the beginning
       G end                         to the end, and follow it
       q esc ctrl-c                  close the plan
-
     ────────────────────────────────────────────────────────────────────────────────────────────────────
     ›
      INSERT  execute · ask · net off · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0
