@@ -7,7 +7,7 @@ use crate::seat::Seat;
 #[test]
 #[allow(clippy::too_many_lines, reason = "the table is what is looked at")]
 fn help_is_made_from_the_table() {
-    let mut seat = Seat::new(100, 167);
+    let mut seat = Seat::new(100, 168);
     seat.keys(":help\n");
     assert_snapshot!(seat.screen(), @r"
     /home/me/project
@@ -174,6 +174,7 @@ fn help_is_made_from_the_table() {
       g home                        to the beginning
       G end                         to the end, and follow it
       q esc ctrl-c                  close the plan
+
     ────────────────────────────────────────────────────────────────────────────────────────────────────
     ›
      INSERT  execute · ask · net off · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0
