@@ -51,8 +51,14 @@ impl Call {
     pub(crate) fn started(name: &str, input: &str) -> (Self, Block) {
         let summary = ToolSummary::new(name, input);
         let input: Value = serde_json::from_str(input).unwrap_or(Value::Null);
-        let call =
-            Self { block: 0, name: name.to_owned(), summary, wanted: wanted(name, &input), refused: false, after_denial: false };
+        let call = Self {
+            block: 0,
+            name: name.to_owned(),
+            summary,
+            wanted: wanted(name, &input),
+            refused: false,
+            after_denial: false,
+        };
         let mut parts = vec![Part::new(call.head('→', ""), Look::Tool)];
         parts.extend(detail(name, &input));
         // What it prints goes to the last part.

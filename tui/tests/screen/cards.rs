@@ -198,6 +198,7 @@ fn a_change_of_files_is_asked_for() {
 
 
 
+
      Edit 2 files?  +3 -1 ─────────────────────────────────────────────────── 1 of 2
     edit src/lib.rs
     │ 1  fn a() {
@@ -394,13 +395,11 @@ fn all_changes_of_the_reply_can_be_shown_as_one() {
     assert_snapshot!(seat.screen().lines().skip(5).take(14).collect::<Vec<_>>().join("\n"), @r"
      Edit 2 files?  +2 -2 ──────────────────────────────────────────────────────────
     edit one.rs
-    │ @@ -1 +1 @@
-    │ -a
-    │ +b
+    │ 1 -a
+    │ 1 +b
     edit other.rs
-    │ @@ -1 +1 @@
-    │ -a
-    │ +b
+    │ 1 -a
+    │ 1 +b
       allows    write src/lib.rs, this once
     ");
     seat.keys("sa");

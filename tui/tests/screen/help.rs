@@ -174,7 +174,6 @@ fn help_is_made_from_the_table() {
       g home                        to the beginning
       G end                         to the end, and follow it
       q esc ctrl-c                  close the plan
-
     ────────────────────────────────────────────────────────────────────────────────────────────────────
     ›
      INSERT  execute · ask · net off · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0
