@@ -95,12 +95,7 @@ fn push(view: &mut AgentView, block: usize, text: &str) {
 }
 
 fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> bool {
-    if let EventKind::ApprovalAnswered(answered) = &event.kind
-        && answered.by == DecidedBy::Deadline
-    {
-        let lapsed = model.agents.of(&event.agent).calls.get(&answered.call).map(Call::summary);
-        model.lapsed = lapsed.filter(|_| event.agent == AgentId::root());
-    }
+    note_lapsed(model, &event);
     let now = model.now;
     let view = model.agents.of(&event.agent);
     match event.kind {
@@ -179,6 +174,16 @@ fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> 
         other => return state_changed(view, now, other),
     }
     true
+}
+
+/// Notes the call of a request that nobody answered in time.
+fn note_lapsed(model: &mut Model, event: &SessionEvent) {
+    if let EventKind::ApprovalAnswered(answered) = &event.kind
+        && answered.by == DecidedBy::Deadline
+    {
+        let lapsed = model.agents.of(&event.agent).calls.get(&answered.call).map(Call::summary);
+        model.lapsed = lapsed.filter(|_| event.agent == AgentId::root());
+    }
 }
 
 /// What changes the session rather than the conversation.
