@@ -25,6 +25,8 @@ pub struct Start {
     pub tier: Option<Tier>,
     /// The model's name.
     pub model: String,
+    /// The most tokens of a prompt and its reply together.
+    pub window: Option<u64>,
     /// Which key does what.
     pub keymap: Keymap,
     /// What the terminal can do.

@@ -43,6 +43,9 @@ pub struct ModelChanged {
     /// True if a new context goes on with what was said, called and answered: thinking, signatures and blocks of the
     /// provider's own tools stay behind.
     pub new_context: bool,
+    /// The most tokens of a prompt of the next model and its reply together. Absent in older logs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<u64>,
 }
 
 /// A complete reply of the model.

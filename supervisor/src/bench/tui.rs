@@ -82,6 +82,7 @@ fn model(setup: &Setup) -> Result<Model, BenchError> {
         rights: standing.summary(),
         tier: Some(Tier::Full),
         model: "measured".to_owned(),
+        window: Some(200_000),
         keymap: Keymap::new(&[])?,
         capabilities: Capabilities { colour: Colour::Sixteen, size: (SIZE.width, SIZE.height) },
         previews: Previews { prefix: |_| String::new(), pattern: |_| String::new() },

@@ -46,7 +46,12 @@ impl Agent {
         } else {
             format!("{to} answers from now on")
         };
-        self.log(EventKind::ModelChanged(ModelChanged { from, to, new_context }));
+        self.log(EventKind::ModelChanged(ModelChanged {
+            from,
+            to,
+            new_context,
+            window: Some(window.context),
+        }));
         self.notice(NoticeCode::ModelChanged, &message);
     }
 }

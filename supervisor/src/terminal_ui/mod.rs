@@ -26,7 +26,7 @@ use self::ui::{Ended, Ui};
 use crate::activity::Activity;
 use crate::args::{ActivityArg, ResumeArgs, TuiArgs, of_tui};
 use crate::config::{Effective, Sources, ask_for_trust};
-use crate::core::EndReason;
+use crate::core::{EndReason, Window};
 use crate::driver::Turns;
 use crate::exit::Exit;
 use crate::messages::{complain, notes, say, tell};
@@ -94,6 +94,7 @@ struct Prepared {
     handle: Handle,
     events: Events,
     effective: Effective,
+    window: Window,
     began: Instant,
     endings: Endings,
 }
@@ -116,8 +117,9 @@ fn prepare(args: &TuiArgs, place: Place, began: Instant) -> Result<Prepared, Ref
     tell(&sources.notices(&effective, &flags));
     let mut options = SessionOptions { activity, ..options(args, &effective) }.choosing_from(sources, flags);
     options.resume = resume.map(|log| Resume { log, shows: true });
+    let window = options.model.choice(options.window).window;
     let (session, handle, events) = opening::open(options, place, began)?;
-    Ok(Prepared { session, handle, events, effective, began, endings })
+    Ok(Prepared { session, handle, events, effective, window, began, endings })
 }
 
 /// The log of the session that goes on, if one does.
@@ -193,12 +195,12 @@ impl Prepared {
     }
 
     async fn serve(self, prompt: Option<String>) -> io::Result<Ended> {
-        let Self { session, handle, events, effective, began, endings } = self;
+        let Self { session, handle, events, effective, window, began, endings } = self;
         // From here on no signal has its default effect: none leaves the terminal as it is.
         let signals = (endings, Changes::new()?);
         let tty = Arc::new(Tty::new(stdout().as_fd())?);
         let project = session.standing().project.as_path().to_owned();
-        let start = start::of(&session, &effective, tty.size()).map_err(io::Error::other)?;
+        let start = start::of(&session, &effective, window, tty.size()).map_err(io::Error::other)?;
         tty.release_on_panic();
         let engaged = Engaged(Arc::clone(&tty));
         tty.engage()?;

@@ -5,12 +5,18 @@ use tui::keymap::KeymapError;
 use tui::{Capabilities, Colour, Origins, Previews, Start};
 
 use crate::config::Effective;
+use crate::core::Window;
 use crate::gate::command_line;
 use crate::gate::path_pattern::PathPattern;
 use crate::opening::Session;
 
-/// For a session that is about to begin, on a terminal of this size.
-pub(super) fn of(session: &Session, effective: &Effective, size: Size) -> Result<Start, KeymapError> {
+/// For a session that is about to begin, on a terminal of this size. `window` is that of the session's model.
+pub(super) fn of(
+    session: &Session,
+    effective: &Effective,
+    window: Window,
+    size: Size,
+) -> Result<Start, KeymapError> {
     let standing = session.standing();
     Ok(Start {
         project: standing.project.clone(),
@@ -21,6 +27,7 @@ pub(super) fn of(session: &Session, effective: &Effective, size: Size) -> Result
         // Known once the first worker has started.
         tier: None,
         model: effective.model().to_owned(),
+        window: Some(window.context),
         keymap: effective.keymap()?,
         capabilities: Capabilities { colour: colour(), size: (size.width, size.height) },
         previews: Previews { prefix: command_line::preview, pattern },

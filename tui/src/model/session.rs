@@ -17,6 +17,10 @@ pub(crate) struct Session {
     /// Absent while no worker has started.
     pub tier: Option<Tier>,
     pub model: String,
+    /// The most tokens of a prompt and its reply together; absent if that is not known.
+    pub window: Option<u64>,
+    /// The tokens of the last prompt and its reply; absent before a context's first reply.
+    pub context: Option<u64>,
     /// What was asked of the core, and has not happened.
     pub pending: Option<Pending>,
     pub grants: Vec<SessionGrant>,
@@ -42,10 +46,18 @@ impl Session {
             rights: start.rights.clone(),
             tier: start.tier,
             model: start.model.clone(),
+            window: start.window,
+            context: None,
             pending: None,
             grants: Vec::new(),
             account: Account::default(),
         }
+    }
+
+    /// The share of the model's window that the conversation takes, in percent.
+    pub(crate) fn filled(&self) -> Option<u64> {
+        let (tokens, window) = (self.context?, self.window.filter(|window| *window > 0)?);
+        Some((u128::from(tokens) * 100).div_ceil(window.into())).and_then(|share| share.try_into().ok())
     }
 
     /// Other rights are in force: a worker that was verified has them. A sentence of an older schema says nothing of now.

@@ -50,7 +50,9 @@ impl AgentView {
     ) {
         self.task = Some(spawned.task.clone());
         self.session.activity = spawned.activity.unwrap_or(parents);
-        let Session { model, net, rights, grants, pending, .. } = &mut self.session;
+        let Session { model, window, net, rights, grants, pending, .. } = &mut self.session;
+        // Nobody says how much another model takes.
+        *window = window.filter(|_| *model == spawned.model);
         model.clone_from(&spawned.model);
         *net = spawned.net;
         *rights = RightsSummary {

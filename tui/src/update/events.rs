@@ -14,7 +14,9 @@ use ipc::image::Image;
 use super::{call, denial, plan, reply, turns};
 use crate::card::{Asked, Card};
 use crate::message::{Action, Reason};
-use crate::model::{AgentView, Block, Call, Doing, Ending, Fold, Look, Model, Part, Pending, Reply, access};
+use crate::model::{
+    AgentView, Block, Call, Doing, Ending, Fold, Look, Model, Part, Pending, Reply, Session, access,
+};
 use crate::moment::Moment;
 use crate::text::SafeText;
 
@@ -201,7 +203,12 @@ fn state_changed(view: &mut AgentView, now: Moment, kind: EventKind) -> bool {
                 view.session.pending.filter(|pending| !matches!(pending, Pending::Mode(_)));
             view.say(Look::Notice, &format!("mode: {mode}"));
         }
-        EventKind::ModelChanged(changed) => view.session.model = changed.to,
+        EventKind::ModelChanged(changed) => {
+            let Session { model, window, context, .. } = &mut view.session;
+            *window = changed.window.or(window.filter(|_| *model == changed.to));
+            *context = context.filter(|_| !changed.new_context);
+            *model = changed.to;
+        }
         EventKind::RightsChanged(changed) => {
             view.session.set_rights(&changed.rights);
             view.session.pending = view.session.pending.filter(|pending| matches!(pending, Pending::Mode(_)));
@@ -214,6 +221,7 @@ fn state_changed(view: &mut AgentView, now: Moment, kind: EventKind) -> bool {
         EventKind::CompactionStarted(started) => compaction_started(view, now, &started),
         EventKind::ContextCompacted(compacted) => {
             view.turn.account += Account { usage: compacted.usage, cost: compacted.cost_usd };
+            view.session.context = None;
             view.say(Look::Notice, &compacted.to_string());
         }
         EventKind::Notice { code, message } => {
@@ -291,6 +299,7 @@ fn assistant_message(view: &mut AgentView, now: Moment, message: AssistantMessag
     reply::end(view, now);
     view.turn.retry = None;
     view.turn.account += Account { usage: message.usage, cost: message.cost_usd };
+    view.session.context = Some(message.usage.prompt().saturating_add(message.usage.output));
     let reply = std::mem::take(&mut view.reply);
     if reply.streamed {
         return;

@@ -1,74 +1,168 @@
-//! The status bar: mode · activity · approval mode · network · tokens, and the access where there is room.
+//! The status bar: mode · activity · approval mode · network · tokens, and more where there is room.
+//!
+//! ```text
+//!  INSERT  EXECUTE · ask · net off · turn ↑12.3k ↓1.2k · all ↑40.1k ↓2.2k · sandboxed
+//! read-only · network off · secrets hidden · claude-opus-5-5 · 4% context · $0.15 · project
+//! ```
 
-use ipc::event::{Account, counted};
+use ipc::event::{Account, Activity, counted};
+use ipc::path::WirePath;
 use ipc::rights::Network;
 use ratatui::style::Style;
 
 use super::pane::Pane;
 use super::theme::Theme;
 use crate::model::{Mode, Model, Pending, access};
-use crate::text::SafeText;
+use crate::text::{Clusters, SafeText};
 
-/// Draws the bar. In a narrow one words become shorter; of the mode, the activity, the approval mode and the network each
-/// stays.
+/// Draws the bar. In a narrow one words become shorter; of the mode, the activity, the approval mode, the network and the
+/// tokens none disappears.
 pub(super) fn status(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     let asked = model.cards.front().is_some_and(|card| card.is_open(model.now));
-    let (word, style) = match model.mode {
-        _ if asked => (" APPROVAL ", theme.alarm()),
-        Mode::Normal => (" NORMAL ", theme.mode(model.mode)),
-        Mode::Insert => (" INSERT ", theme.mode(model.mode)),
-        Mode::Command => (" COMMAND ", theme.mode(model.mode)),
-        Mode::Agents => (" AGENTS ", theme.mode(model.mode)),
-        Mode::Plan => (" PLAN VIEW ", theme.mode(model.mode)),
-    };
-    let mut x = pane.put(0, 0, word, style);
+    let style = if asked { theme.alarm() } else { theme.mode(model.mode) };
+    let (row, is_short) = row(model, asked, usize::from(pane.width()));
     let net = if model.agents.shown().session.net == Network::On { theme.open() } else { Style::new() };
     let activity = if model.plans_now() { theme.planner() } else { Style::new() };
-    let styles = [activity, theme.strong(), net, Style::new(), theme.dim(), theme.dim()];
-    let pieces = fitting(model, usize::from(pane.width().saturating_sub(x)));
-    let shown = pieces.iter().zip(styles).filter(|(text, _)| !text.is_empty());
-    for (n, (text, style)) in shown.enumerate() {
-        x = pane.put(x, 0, if n == 0 { " " } else { " · " }, theme.dim());
+    let styles = [style, activity, theme.strong(), net, theme.dim(), theme.dim()];
+    let between = if is_short { "·" } else { " · " };
+    let mut x = 0;
+    for (n, (text, style)) in row.iter().zip(styles).enumerate() {
+        x = match n {
+            0 => x,
+            1 => pane.put(x, 0, " ", theme.dim()),
+            _ => pane.put(x, 0, between, theme.dim()),
+        };
         x = pane.put(x, 0, SafeText::line(text).all(), style);
     }
-    if pane.height() > 1 {
-        pane.put(
-            0,
-            1,
-            SafeText::line(&access::plain(&model.agents.shown().session.rights)).all(),
-            theme.dim(),
-        );
+    let session = &model.agents.shown().session;
+    let sandbox = SafeText::line(access::sandbox(session.tier));
+    if pane.height() == 1 {
+        let more: Vec<_> = std::iter::once(sandbox).chain(further(model)).collect();
+        put_as_fits(pane, (x, 0), &more, theme);
+    } else {
+        put_as_fits(pane, (x, 0), &[sandbox], theme);
+        let x = pane.put(0, 1, SafeText::line(&access::plain(&session.rights)).all(), theme.dim());
+        put_as_fits(pane, (x, 1), &further(model), theme);
     }
 }
 
-/// Activity, approval mode, network, sandbox, tokens of the turn, tokens of the session.
-type Pieces = [String; 6];
+/// Mode, activity, approval mode, network, tokens of the turn, tokens of the session.
+type Row = [String; 6];
 
-const ACTIVITY: usize = 0;
-const SANDBOX: usize = 3;
-const TURN: usize = 4;
-const ALL: usize = 5;
+/// The row in the longest form that fits; true if that is the short one.
+fn row(model: &Model, asked: bool, room: usize) -> (Row, bool) {
+    let (turn, all) = accounts(model);
+    let forms: [fn(&Account) -> String; 3] = [brief, tokens, sum];
+    let [brief, tokens, sum] = forms.map(|form| (form(&turn), form(&all)));
+    let counts = [
+        (&brief.0, &brief.1),
+        (&brief.0, &tokens.1),
+        (&tokens.0, &tokens.1),
+        (&sum.0, &tokens.1),
+        (&sum.0, &sum.1),
+    ];
+    let long = counts.map(|(turn, all)| long(model, asked, [turn, all]));
+    if let Some(row) = long.into_iter().find(|row| columns(row, 3) <= room) {
+        return (row, false);
+    }
+    let close = |text: &str| text.replace(' ', "");
+    let counts = [(&tokens.0, &tokens.1), (&sum.0, &tokens.1), (&sum.0, &sum.1)];
+    let [first, second, last] = counts.map(|(turn, all)| short(model, asked, [close(turn), close(all)]));
+    let fits = |row: &Row| columns(row, 1) <= room;
+    (
+        if fits(&first) {
+            first
+        } else if fits(&second) {
+            second
+        } else {
+            last
+        },
+        true,
+    )
+}
 
-fn pieces(model: &Model) -> Pieces {
+fn long(model: &Model, asked: bool, [turn, all]: [&String; 2]) -> Row {
     let session = &model.agents.shown().session;
     let mode = match session.pending {
         Some(Pending::Mode(mode)) => format!("{} → {mode} …", session.mode),
         _ => session.mode.to_string(),
     };
-    let word = |net| if net == Network::On { "on" } else { "off" };
     let net = match session.pending {
         Some(Pending::Net(net)) => format!("net {} → {} …", word(session.net), word(net)),
         _ => format!("net {}", word(session.net)),
     };
-    let (turn, all) = accounts(model);
-    [
-        session.activity.to_string(),
-        mode,
-        net,
-        access::sandbox(session.tier).to_owned(),
-        format!("turn {}", brief(&turn)),
-        format!("all {}", brief(&all)),
-    ]
+    let activity = session.activity.as_str().to_uppercase();
+    let [name, _] = names(model.mode, asked);
+    [name.to_owned(), activity, mode, net, format!("turn {turn}"), format!("all {all}")]
+}
+
+/// ` INS EXE·ask·off·↑1.2k↓300·↑40.1k↓2.2k`
+fn short(model: &Model, asked: bool, [turn, all]: [String; 2]) -> Row {
+    let session = &model.agents.shown().session;
+    let mode = match session.pending {
+        Some(Pending::Mode(mode)) => format!("{}→{mode}", session.mode),
+        _ => session.mode.to_string(),
+    };
+    let net = match session.pending {
+        Some(Pending::Net(net)) => format!("{}→{}", word(session.net), word(net)),
+        _ => word(session.net).to_owned(),
+    };
+    let activity = if session.activity == Activity::Plan { "PLAN" } else { "EXE" };
+    let [_, name] = names(model.mode, asked);
+    [name.to_owned(), activity.to_owned(), mode, net, turn, all]
+}
+
+/// The word for a mode, and its abbreviation.
+const fn names(mode: Mode, asked: bool) -> [&'static str; 2] {
+    match mode {
+        _ if asked => [" APPROVAL ", " APPROVAL"],
+        Mode::Normal => [" NORMAL ", " NOR"],
+        Mode::Insert => [" INSERT ", " INS"],
+        Mode::Command => [" COMMAND ", " CMD"],
+        Mode::Agents => [" AGENTS ", " AGT"],
+        Mode::Plan => [" PLAN VIEW ", " VIEW"],
+    }
+}
+
+const fn word(net: Network) -> &'static str {
+    match net {
+        Network::On => "on",
+        Network::Off => "off",
+    }
+}
+
+/// One column behind the mode, and so many between the others; all texts are of narrow characters.
+fn columns(row: &Row, between: usize) -> usize {
+    let texts: usize = row.iter().map(|text| text.chars().count()).sum();
+    texts + 1 + between * (row.len() - 2)
+}
+
+/// The model, the share of its context that is in use, the cost, the directory.
+fn further(model: &Model) -> Vec<SafeText> {
+    let session = &model.agents.shown().session;
+    let (_, all) = accounts(model);
+    let context = session.filled().map(|share| SafeText::line(&format!("{share}% context")));
+    let cost = all.cost.filter(|_| all.usage.prompt() > 0).map(|cost| SafeText::line(&cost.to_string()));
+    let directory = SafeText::labelled("", last_name(&model.start.project));
+    [Some(SafeText::line(&session.model)), context, cost, Some(directory)].into_iter().flatten().collect()
+}
+
+/// The last name of a path; of the root its sign.
+fn last_name(path: &WirePath) -> &[u8] {
+    let name = path.as_bytes().rsplit(|byte| *byte == b'/').next();
+    name.filter(|name| !name.is_empty()).unwrap_or_else(|| path.as_bytes())
+}
+
+/// Draws texts one after the other, up to the first one that does not fit.
+fn put_as_fits(pane: &mut Pane<'_>, (mut x, y): (u16, u16), texts: &[SafeText], theme: Theme) {
+    for text in texts.iter().filter(|text| !text.is_empty()) {
+        let columns: usize = Clusters::new(text.as_str(), 0).map(|cluster| cluster.columns).sum();
+        if columns + 3 > usize::from(pane.width().saturating_sub(x)) {
+            return;
+        }
+        x = pane.put(x, y, " · ", theme.dim());
+        x = pane.put(x, y, text.all(), theme.dim());
+    }
 }
 
 /// The accounts of the turn and of the session. What a sub-agent spends is part of its parent's account.
@@ -84,50 +178,19 @@ fn accounts(model: &Model) -> (Account, Account) {
     (turn, all)
 }
 
-/// The pieces, shortened one by one until they fit.
-fn fitting(model: &Model, room: usize) -> Pieces {
-    let mut pieces = pieces(model);
-    let (turn, all) = accounts(model);
-    let activity: String = pieces[ACTIVITY].chars().take(4).collect();
-    let shorter = [
-        (ALL, format!("all {}", tokens(&all))),
-        (TURN, format!("turn {}", tokens(&turn))),
-        (SANDBOX, String::new()),
-        (TURN, format!("turn {}", sum(&turn))),
-        (ALL, format!("all {}", sum(&all))),
-        (ACTIVITY, activity),
-        (ALL, String::new()),
-        (TURN, sum(&turn)),
-        (TURN, String::new()),
-    ];
-    let mut shorter = shorter.into_iter();
-    while columns(&pieces) > room {
-        let Some((at, text)) = shorter.next() else { break };
-        pieces[at] = text;
-    }
-    pieces
-}
-
-/// One column before the first piece and three before each other one; all of them are of narrow characters.
-fn columns(pieces: &Pieces) -> usize {
-    let shown = pieces.iter().filter(|text| !text.is_empty());
-    shown.map(|text| text.chars().count() + 3).sum::<usize>().saturating_sub(2)
-}
-
-/// `↑12.3k (94% cached) ↓1.2k $0.08`: what came from the cache where something did, the cost where it is known.
+/// `↑12.3k (94% cached) ↓1.2k`: the share that came from the cache where something did.
 fn brief(account: &Account) -> String {
-    let Account { usage, cost } = account;
+    let usage = &account.usage;
     let hits = Some(account.hits()).filter(|hits| *hits > 0);
     let hits = hits.map(|hits| format!(" ({hits}% cached)")).unwrap_or_default();
-    let cost = cost.map(|cost| format!(" {cost}")).unwrap_or_default();
-    format!("↑{}{hits} ↓{}{cost}", counted(usage.prompt()), counted(usage.output))
-}
-
-fn sum(account: &Account) -> String {
-    counted(account.usage.prompt() + account.usage.output)
+    format!("↑{}{hits} ↓{}", counted(usage.prompt()), counted(usage.output))
 }
 
 fn tokens(account: &Account) -> String {
     let usage = &account.usage;
     format!("↑{} ↓{}", counted(usage.prompt()), counted(usage.output))
+}
+
+fn sum(account: &Account) -> String {
+    counted(account.usage.prompt().saturating_add(account.usage.output))
 }

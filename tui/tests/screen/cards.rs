@@ -38,8 +38,8 @@ fn a_command_is_asked_for() {
     y yes  s for the session…  n no  ? why  e no, because…  d full screen  Esc stop
     ── waiting for your answer ─────────────────────────────────────────────────────
     ›
-     APPROVAL  execute · ask · net off · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0
-    read-only · network off · secrets hidden
+     APPROVAL  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
+    read-only · network off · secrets hidden · claude-opus-4-5 · project
     ");
 }
 
@@ -58,7 +58,7 @@ fn a_command_is_asked_for_on_the_smallest_terminal() {
       runs      by bash -c, in this project
     y yes  s for the session…  n no  ? why
     e no, because…  d full screen  Esc stop
-     APPROVAL  exec · ask · net off · turn 0
+     APPROVAL EXE·ask·off·↑0↓0·↑0↓0
     ");
     seat.keys("G");
     assert_snapshot!(seat.screen(), @r"
@@ -71,7 +71,7 @@ fn a_command_is_asked_for_on_the_smallest_terminal() {
       runs      by bash -c, in this project
     y yes  s for the session…  n no  ? why
     e no, because…  d full screen  Esc stop
-     APPROVAL  exec · ask · net off · turn 0
+     APPROVAL EXE·ask·off·↑0↓0·↑0↓0
     ");
 }
 
@@ -130,8 +130,8 @@ fn a_call_of_an_external_tool_is_asked_for_with_every_byte_of_its_arguments() {
     d full screen  Esc stop
     ── waiting for your answer ─────────────────────────────────
     ›
-     APPROVAL  execute · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0
-    read-only · network off · secrets hidden
+     APPROVAL  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0
+    read-only · network off · secrets hidden · claude-opus-4-5
     "#);
     seat.keys("s");
     assert_snapshot!(seat.screen(), @r"
@@ -157,8 +157,8 @@ fn a_call_of_an_external_tool_is_asked_for_with_every_byte_of_its_arguments() {
     y yes, as chosen  Esc back  j/k choose
     ── waiting for your answer ─────────────────────────────────
     ›
-     APPROVAL  execute · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0
-    read-only · network off · secrets hidden
+     APPROVAL  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0
+    read-only · network off · secrets hidden · claude-opus-4-5
     ");
     seat.keys("y");
     let told = seat.told();
@@ -213,8 +213,8 @@ fn a_change_of_files_is_asked_for() {
     y yes  s for the session…  n no  ? why  e no, because…  d full screen  Esc stop
     ── waiting for your answer ─────────────────────────────────────────────────────
     ›
-     APPROVAL  execute · ask · net off · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0
-    read-only · network off · secrets hidden
+     APPROVAL  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
+    read-only · network off · secrets hidden · claude-opus-4-5 · project
     ");
 }
 
@@ -316,8 +316,8 @@ fn a_scope_is_chosen_with_a_preview() {
     y yes, as chosen  Esc back  j/k choose  ←/→ words
     ── waiting for your answer ─────────────────────────────────────────────────────
     ›
-     APPROVAL  execute · ask · net off · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0
-    read-only · network off · secrets hidden
+     APPROVAL  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
+    read-only · network off · secrets hidden · claude-opus-4-5 · project
     "#);
     seat.keys("j");
     assert_snapshot!(seat.screen(), @r"
@@ -343,8 +343,8 @@ fn a_scope_is_chosen_with_a_preview() {
     y yes, as chosen  Esc back  j/k choose
     ── waiting for your answer ─────────────────────────────────────────────────────
     ›
-     APPROVAL  execute · ask · net off · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0
-    read-only · network off · secrets hidden
+     APPROVAL  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
+    read-only · network off · secrets hidden · claude-opus-4-5 · project
     ");
 }
 

@@ -204,7 +204,7 @@ fn the_word_for_a_planner_can_be_read() {
         start.capabilities.colour = colour;
         start.activity = ipc::event::Activity::Plan;
         let seat = Seat::from(start);
-        assert!(seat.row(17).starts_with(" plan ›") && seat.row(18).contains(" plan "), "{}", seat.screen());
+        assert!(seat.row(17).starts_with(" plan ›") && seat.row(18).contains(" PLAN "), "{}", seat.screen());
         check(&seat, 17..=18, 13, "the word for a planner");
     }
 }

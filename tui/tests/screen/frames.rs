@@ -135,8 +135,8 @@ fn the_first_frame_says_what_is_allowed_and_which_keys_work() {
 
     ────────────────────────────────────────────────────────────────────────────────
     ›
-     INSERT  execute · ask · net off · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0
-    read-only · network off · secrets hidden
+     INSERT  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
+    read-only · network off · secrets hidden · claude-opus-4-5 · project
     ");
 }
 
@@ -153,7 +153,7 @@ fn the_first_frame_of_the_smallest_terminal() {
 
     ────────────────────────────────────────
     ›
-     INSERT  exec · ask · net off · turn 0
+     INS EXE·ask·off·↑0↓0·↑0↓0 · sandboxed
     ");
 }
 
@@ -163,7 +163,7 @@ fn a_tier_that_is_not_known_yet_is_not_named() {
     start.tier = None;
     let seat = Seat::from(start);
     assert_eq!(seat.row(1), "· ask · read-only · network off · secrets hidden");
-    assert_eq!(seat.row(22), " INSERT  execute · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0");
+    assert_eq!(seat.row(22), " INSERT  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0");
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn a_sandbox_without_namespaces_is_a_partial_one() {
     let mut start = start((80, 24));
     start.tier = Some(ipc::confinement::Tier::Floor);
     let mut seat = Seat::from(start);
-    let bar = " INSERT  execute · ask · net off · partly sandboxed · turn ↑0 ↓0 · all ↑0 ↓0";
+    let bar = " INSERT  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · partly sandboxed";
     assert_eq!(seat.row(22), bar);
     seat.keys(":rights\n");
     assert_snapshot!(seat.screen().lines().skip(4).take(6).collect::<Vec<_>>().join("\n"), @r"
@@ -235,8 +235,8 @@ fn a_turn_of_work_at_110_by_40() {
 
     ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
     ›
-     INSERT  execute · ask · net off · sandboxed · turn ↑10.5k (85% cached) ↓456 $0.032 · all ↑10.5k ↓456
-    read-only · network off · secrets hidden
+     INSERT  EXECUTE · ask · net off · turn ↑10.5k (85% cached) ↓456 · all ↑10.5k (85% cached) ↓456 · sandboxed
+    read-only · network off · secrets hidden · claude-opus-4-5 · $0.032 · project
     ");
 }
 
@@ -267,8 +267,8 @@ fn a_turn_of_work_at_80_by_24() {
     done · 10.5k in, 85% cached, 456 out, $0.032 · 3.4 s
     ────────────────────────────────────────────────────────────────────────────────
     ›
-     INSERT  execute · ask · net off · turn ↑10.5k ↓456 · all ↑10.5k ↓456
-    read-only · network off · secrets hidden
+     INSERT  EXECUTE · ask · net off · turn ↑10.5k ↓456 · all ↑10.5k ↓456
+    read-only · network off · secrets hidden · claude-opus-4-5 · $0.032 · project
     ");
 }
 
@@ -286,7 +286,7 @@ fn a_turn_of_work_at_40_by_10() {
       $0.032 · 3.4 s
     ────────────────────────────────────────
     ›
-     INSERT  exec · ask · net off · 10.9k
+     INS EXE·ask·off·↑10.5k↓456·↑10.5k↓456
     ");
 }
 
@@ -313,8 +313,8 @@ fn an_answer_that_streams_says_what_happens() {
     queued › and then?
     ── answering 2 s · Esc interrupts ──────────────────────────────────────────────
     › next
-     INSERT  execute · ask · net off · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0
-    read-only · network off · secrets hidden
+     INSERT  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
+    read-only · network off · secrets hidden · claude-opus-4-5 · project
     ");
 }
 
@@ -325,14 +325,14 @@ fn the_network_is_said_to_be_on_when_it_is() {
     let status = |seat: &Seat| format!("{}\n{}\n{}", seat.row(12), seat.row(14), seat.row(15));
     assert_snapshot!(status(&seat), @r"
     ── the worker is drained ───────────────────────────────────────────────────────
-     INSERT  execute · ask · net off → on … · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0
-    read-only · network off · secrets hidden
+     INSERT  EXECUTE · ask · net off → on … · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
+    read-only · network off · secrets hidden · claude-opus-4-5 · project
     ");
     seat.change_rights(online());
     assert_snapshot!(status(&seat), @r"
     ────────────────────────────────────────────────────────────────────────────────
-     INSERT  execute · ask · net on · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0
-    read-only · network on · secrets hidden
+     INSERT  EXECUTE · ask · net on · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
+    read-only · network on · secrets hidden · claude-opus-4-5 · project
     ");
 }
 
@@ -377,7 +377,7 @@ fn what_was_seen_of_a_void_reply_is_marked() {
       The whole answer.
     ── answering 0 s · Esc interrupts ──────────────────────────
     ›
-     INSERT  execute · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0
+     INSERT  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0
     ");
 }
 
@@ -495,6 +495,6 @@ fn a_summary_at_rest_is_a_turn_and_two_lines() {
 
     ────────────────────────────────────────────────────────────────────────────────
     ›
-     INSERT  execute · ask · net off · turn ↑10.5k ↓456 · all ↑10.5k ↓456
+     INSERT  EXECUTE · ask · net off · turn ↑10.5k ↓456 · all ↑10.5k ↓456
     ");
 }

@@ -176,8 +176,8 @@ fn help_is_made_from_the_table() {
       q esc ctrl-c                  close the plan
     ────────────────────────────────────────────────────────────────────────────────────────────────────
     ›
-     INSERT  execute · ask · net off · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0
-    read-only · network off · secrets hidden
+     INSERT  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
+    read-only · network off · secrets hidden · claude-opus-4-5 · project
     ");
 }
 

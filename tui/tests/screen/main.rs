@@ -17,6 +17,7 @@ mod plan_cards;
 mod plans;
 mod seat;
 mod sources;
+mod status;
 mod sub_agents;
 mod text;
 mod tree;

@@ -51,8 +51,8 @@ fn comments_on_several_steps_are_one_denial() {
 
 
     Enter comment  j/k or a number: choose  Esc back
-     APPROVAL  execute · ask · net off · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0
-    read-only · network off · secrets hidden
+     APPROVAL  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
+    read-only · network off · secrets hidden · claude-opus-4-5 · project
     ");
     seat.keys("s");
     assert_eq!(seat.told(), [], "there is no comment yet");
@@ -80,8 +80,8 @@ fn comments_on_several_steps_are_one_denial() {
 
     on the plan › shorter, please
     Enter keep the comment  Esc back
-     APPROVAL  execute · ask · net off · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0
-    read-only · network off · secrets hidden
+     APPROVAL  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
+    read-only · network off · secrets hidden · claude-opus-4-5 · project
     ");
     // Esc leads out and loses nothing, however often.
     seat.press(KeyCode::Esc);
@@ -111,8 +111,8 @@ fn comments_on_several_steps_are_one_denial() {
 
 
     s no, with 2 comments  Enter comment  j/k or a number: choose  Esc back
-     APPROVAL  execute · ask · net off · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0
-    read-only · network off · secrets hidden
+     APPROVAL  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
+    read-only · network off · secrets hidden · claude-opus-4-5 · project
     ");
     assert_eq!(seat.told(), []);
     seat.keys("s");

@@ -129,8 +129,8 @@ fn the_card_shows_every_byte_of_the_plan_and_then_its_access() {
     │ ### 2. Mend the lexer
     19 more lines. Press G to see the end, then y.  n no  ? why  c comment…  v edit
     d smaller  Esc stop
-     APPROVAL  execute · ask · net off · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0
-    read-only · network off · secrets hidden
+     APPROVAL  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
+    read-only · network off · secrets hidden · claude-opus-4-5 · project
     "#);
     seat.keys("G");
     assert_snapshot!(seat.screen(), @r"
@@ -156,8 +156,8 @@ fn the_card_shows_every_byte_of_the_plan_and_then_its_access() {
       asks      agent 1.1
     y yes  n no  ? why  c comment…  v edit  d smaller  Esc stop
 
-     APPROVAL  execute · ask · net off · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0
-    read-only · network off · secrets hidden
+     APPROVAL  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
+    read-only · network off · secrets hidden · claude-opus-4-5 · project
     ");
 }
 
@@ -214,8 +214,8 @@ fn in_a_large_terminal_the_whole_card_is_in_sight() {
 
 
     y yes  n no  ? why  c comment…  v edit  d smaller  Esc stop
-     APPROVAL  execute · ask · net off · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0
-    read-only · network off · secrets hidden
+     APPROVAL  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
+    read-only · network off · secrets hidden · claude-opus-4-5 · project
     "#);
 }
 

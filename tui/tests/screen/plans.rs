@@ -177,8 +177,8 @@ fn the_steps_stand_below_the_agents() {
                                                                                     │ ▸ 2 running 7 s · Mend the lexer
     ── agent 1 · waiting 10 s · Esc interrupts ─────────────────────────────────────────────────────────────────────────────
     ›
-     INSERT  execute · ask · net off · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0
-    read-only · network off · secrets hidden
+     INSERT  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
+    read-only · network off · secrets hidden · claude-opus-4-5 · project
     ");
 }
 
@@ -210,8 +210,8 @@ fn below_100_columns_the_plan_has_a_view() {
     q close  j/k scroll  9 more lines
     ── agent 1 · waiting 10 s · Esc interrupts ─────────────────────────────────────
     ›
-     PLAN VIEW  execute · ask · net off · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0
-    read-only · network off · secrets hidden
+     PLAN VIEW  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
+    read-only · network off · secrets hidden · claude-opus-4-5 · project
     "#);
     seat.wait(2_000);
     assert!(seat.screen().contains("▸ 2 running 9 s · Mend the lexer"), "{}", seat.screen());
@@ -356,17 +356,17 @@ fn a_planner_is_told_from_other_agents_where_one_writes_to_it() {
 
     ────────────────────────────────────────────────────────────────────────────────
      plan ›
-     INSERT  plan · ask · net off · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0
-    read-only · network off · secrets hidden
+     INSERT  PLAN · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
+    read-only · network off · secrets hidden · claude-opus-4-5 · project
     ");
 
     let mut seat = executing(80, 24);
     let bar = |seat: &Seat| (seat.row(21), seat.row(22));
-    assert!(bar(&seat).1.contains(" execute · ") && bar(&seat).0 == "›", "{}", seat.screen());
+    assert!(bar(&seat).1.contains(" EXECUTE · ") && bar(&seat).0 == "›", "{}", seat.screen());
     seat.keys(":agent 1.1\n");
-    assert!(bar(&seat).1.contains(" plan · ") && bar(&seat).0 == " plan ›", "{}", seat.screen());
+    assert!(bar(&seat).1.contains(" PLAN · ") && bar(&seat).0 == " plan ›", "{}", seat.screen());
     seat.keys(":agent 1.2\n");
-    assert!(bar(&seat).1.contains(" execute · ") && bar(&seat).0 == "›", "{}", seat.screen());
+    assert!(bar(&seat).1.contains(" EXECUTE · ") && bar(&seat).0 == "›", "{}", seat.screen());
 }
 
 #[test]

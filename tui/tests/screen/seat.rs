@@ -42,6 +42,7 @@ pub(crate) fn start(size: (u16, u16)) -> Start {
         rights: RightsSummary { write: vec![NamedRoot::Temp, NamedRoot::Caches], ..read_only() },
         tier: Some(Tier::Full),
         model: "claude-opus-4-5".to_owned(),
+        window: Some(200_000),
         keymap: Keymap::new(&[]).unwrap(),
         capabilities: Capabilities { colour: Colour::Sixteen, size },
         previews: Previews {

@@ -67,8 +67,8 @@ fn the_card_shows_the_task_and_all_rights_of_the_sub_agent() {
     y yes  n no  ? why  e no, because…  d full screen  Esc stop
     ── waiting for your answer ─────────────────────────────────
     ›
-     APPROVAL  execute · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0
-    read-only · network off · secrets hidden
+     APPROVAL  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0
+    read-only · network off · secrets hidden · claude-opus-4-5
     ");
 }
 

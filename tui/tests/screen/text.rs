@@ -78,8 +78,8 @@ fn a_reply_streams_as_markdown() {
 
     ────────────────────────────────────────────────────────────
     ›
-     INSERT  execute · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0
-    read-only · network off · secrets hidden
+     INSERT  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0
+    read-only · network off · secrets hidden · claude-opus-4-5
     ");
     let mut at_once = Seat::new(60, 28);
     at_once.stream(REPLY);
@@ -304,8 +304,8 @@ fn a_change_shows_in_its_request_and_then_once_as_it_was_made() {
 
     ──────────────────────────────────────────────────────────────────────
     ›
-     INSERT  execute · ask · net off · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0
-    read-only · network off · secrets hidden
+     INSERT  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
+    read-only · network off · secrets hidden · claude-opus-4-5 · project
     ");
 }
 
@@ -353,8 +353,8 @@ fn the_changes_of_a_session_show_by_file_and_by_step() {
 
     ────────────────────────────────────────────────────────────────────────────
     ›
-     INSERT  execute · ask · net off · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0
-    read-only · network off · secrets hidden
+     INSERT  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
+    read-only · network off · secrets hidden · claude-opus-4-5 · project
     ");
     seat.keys("/diff steps\n");
     assert_snapshot!(seat.screen(), @r"
@@ -390,8 +390,8 @@ fn the_changes_of_a_session_show_by_file_and_by_step() {
     · changes that commands made are not shown
     ────────────────────────────────────────────────────────────────────────────
     ›
-     INSERT  execute · ask · net off · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0
-    read-only · network off · secrets hidden
+     INSERT  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
+    read-only · network off · secrets hidden · claude-opus-4-5 · project
     ");
 }
 
@@ -423,7 +423,7 @@ fn before_and_after_stand_side_by_side_on_a_wide_screen() {
 
     ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
     ›
-     INSERT  execute · ask · net off · sandboxed · turn ↑0 ↓0 · all ↑0 ↓0
-    read-only · network off · secrets hidden
+     INSERT  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
+    read-only · network off · secrets hidden · claude-opus-4-5 · project
     ");
 }

@@ -140,8 +140,8 @@ fn beside_the_transcript_stand_the_agents_of_the_turn() {
                                                                       │
     ── agent 1 · answering 4 s · Esc interrupts ────────────────────────────────────────────────────────
     ›
-     INSERT  execute · ask · net off · sandboxed · turn ↑2.1k ↓120 · all ↑2.1k ↓120
-    read-only · network off · secrets hidden
+     INSERT  EXECUTE · ask · net off · turn ↑2.1k ↓120 · all ↑2.1k ↓120 · sandboxed
+    read-only · network off · secrets hidden · claude-opus-4-5 · project
     ");
 }
 
@@ -181,8 +181,8 @@ fn in_a_narrow_terminal_a_command_shows_the_list_instead_of_the_transcript() {
       Enter open  m message  x stop  Esc back
     ── agent 1 · answering 4 s · Esc interrupts ────────────────────────────────────
     ›
-     AGENTS  execute · ask · net off · sandboxed · turn ↑2.1k ↓120 · all ↑2.1k ↓120
-    read-only · network off · secrets hidden
+     AGENTS  EXECUTE · ask · net off · turn ↑2.1k ↓120 · all ↑2.1k ↓120 · sandboxed
+    read-only · network off · secrets hidden · claude-opus-4-5 · project
     ");
     seat.keys("q");
     assert!(!seat.screen().contains("at work"), "{}", seat.screen());

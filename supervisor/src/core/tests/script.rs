@@ -436,7 +436,7 @@ fn event(kind: &EventKind) -> String {
         EventKind::GrantAdded(grant) => format!("grant {}: {} ({})", grant.id, grant.covers, grant.given()),
         EventKind::GrantRevoked { id } => format!("grant {id} revoked"),
         EventKind::ModeChanged { mode } => format!("mode {mode}"),
-        EventKind::ModelChanged(ModelChanged { from, to, new_context }) => {
+        EventKind::ModelChanged(ModelChanged { from, to, new_context, .. }) => {
             format!("model {from} -> {to}, new context: {new_context}")
         }
         EventKind::ToolCallFinished { call, tool_use, status, content, images, .. } => {

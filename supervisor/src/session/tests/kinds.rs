@@ -194,7 +194,12 @@ fn approvals() -> Vec<EventKind> {
         EventKind::GrantAdded(SessionGrant { id, covers, grant }),
         EventKind::GrantRevoked { id },
         EventKind::ModeChanged { mode: ApprovalMode::Ask },
-        EventKind::ModelChanged(ModelChanged { from: "a".to_owned(), to: "b".to_owned(), new_context: true }),
+        EventKind::ModelChanged(ModelChanged {
+            from: "a".to_owned(),
+            to: "b".to_owned(),
+            new_context: true,
+            window: None,
+        }),
     ]
 }
 
