@@ -1,13 +1,13 @@
 //! The changes of files that the file tools made in the session.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ipc::event::FileDiff;
 use ipc::path::WirePath;
 
 use super::{Block, Look, Part};
 use crate::card::in_project;
-use crate::diff::Diff;
+use crate::diff::{Counts, Diff};
 use crate::highlight::language_of;
 use crate::text::SafeText;
 
@@ -21,6 +21,8 @@ pub(crate) struct Changes {
     bytes: usize,
     /// The calls whose changes are not kept.
     left_out: usize,
+    /// The lines that each file has more and less.
+    counts: BTreeMap<WirePath, Counts>,
 }
 
 /// The change of one file by one call.
@@ -41,7 +43,23 @@ impl Changes {
             return self.left_out();
         }
         let step = |file| Step { call: call.to_owned(), file, is_whole: are_whole };
+        let paths: BTreeSet<_> = files.iter().map(|file| file.path.clone()).collect();
         self.steps.extend(files.into_iter().map(step));
+        for path in paths {
+            let steps: Vec<_> = self.steps.iter().filter(|step| step.file.path == path).collect();
+            let counts = composed(&steps).counts();
+            self.counts.insert(path, counts);
+        }
+    }
+
+    /// True before the first change.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.counts.is_empty() && self.left_out == 0
+    }
+
+    /// Each file with the lines that it has more and less, and the number of the calls whose changes are not counted.
+    pub(crate) fn files(&self) -> (impl ExactSizeIterator<Item = (&WirePath, Counts)>, usize) {
+        (self.counts.iter().map(|(path, counts)| (path, *counts)), self.left_out)
     }
 
     /// A call made changes that are not known.

@@ -165,9 +165,13 @@ impl Model {
             || self.mode == super::Mode::Plan && self.plans.current().is_some_and(Progress::runs)
     }
 
-    /// The columns of the list beside the transcript; none where there is no list, or no room beside.
+    /// The columns of the list, of a plan's steps and of the changed files beside the transcript; none where there is nothing to
+    /// show, or no room beside.
     pub(crate) fn tree_columns(&self, width: u16) -> Option<u16> {
-        let shows = self.walks_tree() || self.tree().len() > 1 || self.plans.beside().is_some();
+        let shows = self.walks_tree()
+            || self.tree().len() > 1
+            || self.plans.beside().is_some()
+            || !self.changes.is_empty();
         (shows && width >= BESIDE).then(|| (width / 3).clamp(COLUMNS.0, COLUMNS.1))
     }
 

@@ -1,6 +1,8 @@
 //! The model, drawn.
 
+mod beside;
 mod card;
+mod changes;
 mod pane;
 mod plan;
 mod prompt;
@@ -16,6 +18,7 @@ use ratatui::style::Style;
 use crate::commands::{Command, KeyMode};
 use crate::model::{Areas, Mode, Model, Part, is_tiny};
 use crate::text::SafeText;
+use beside::Beside;
 use pane::Pane;
 use theme::Theme;
 
@@ -48,11 +51,10 @@ pub fn view(model: &Model, frame: &mut Frame<'_>) -> Shown {
         plain |= transcript(model, &mut pane, theme);
     }
     if let Some(area) = areas.tree {
-        let (agents, steps) = plan::split(model, area);
+        let Beside { agents, steps, changes } = Beside::of(model, area);
         tree::tree(model, &mut Pane::new(frame.buffer_mut(), agents), theme);
-        if let Some(area) = steps {
-            plan::steps(model, &mut Pane::new(frame.buffer_mut(), area), theme);
-        }
+        plan::steps(model, &mut Pane::new(frame.buffer_mut(), steps), theme);
+        changes::changes(model, &mut Pane::new(frame.buffer_mut(), changes), theme);
     }
     prompt::queue(model, &mut Pane::new(frame.buffer_mut(), areas.queue), theme);
     prompt::rule(model, &areas, &mut Pane::new(frame.buffer_mut(), areas.rule), theme);

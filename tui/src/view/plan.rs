@@ -1,6 +1,5 @@
 //! A plan: its view instead of the transcript, and its steps below the list of agents.
 
-use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use super::pane::Pane;
@@ -34,18 +33,6 @@ pub(super) fn view(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     };
     let keys = format!("{close} close  {down}/{up} scroll{more}");
     pane.put(0, rows, SafeText::line(&keys).all(), theme.dim());
-}
-
-/// The rows of the agents and those of the steps, beside the transcript. Of many agents and many steps each has half.
-pub(super) fn split(model: &Model, area: Rect) -> (Rect, Option<Rect>) {
-    let plan = model.plans.beside().filter(|_| model.tree_columns(model.size.0).is_some());
-    let Some(plan) = plan else { return (area, None) };
-    let rows = |lines: usize| u16::try_from(lines + 1).unwrap_or(u16::MAX);
-    let keys = u16::from(model.walks_tree());
-    let agents = rows(model.tree_lines().len()).saturating_add(keys).min(area.height.div_ceil(2));
-    let steps = rows(plan.lines(model.now).len()).min(area.height - agents);
-    let agents = Rect { height: area.height - steps, ..area };
-    (agents, Some(Rect { y: area.y + agents.height, height: steps, ..area }))
 }
 
 /// Draws the steps: of many, those around the one that runs.

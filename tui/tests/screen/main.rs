@@ -6,6 +6,7 @@ mod agents;
 mod approvals;
 mod attention;
 mod cards;
+mod changes;
 mod contrast;
 mod core;
 mod denials;

@@ -111,7 +111,7 @@ fn end(seat: &mut Seat, statuses: &[StepStatus]) {
 }
 
 /// A plan that is executed, in its second step.
-fn executing(width: u16, height: u16) -> Seat {
+pub(crate) fn executing(width: u16, height: u16) -> Seat {
     use StepStatus::{Completed, InProgress, Pending};
     let mut seat = Seat::new(width, height);
     user(&mut seat, "1", "Hello.");

@@ -253,7 +253,7 @@ proptest! {
     }
 }
 
-fn finish_with(seat: &mut Seat, call: u64, diffs: Vec<FileDiff>) {
+pub(crate) fn finish_with(seat: &mut Seat, call: u64, diffs: Vec<FileDiff>) {
     seat.log(EventKind::ToolCallFinished {
         call: CallId(call),
         tool_use: "t".into(),
@@ -405,22 +405,22 @@ fn before_and_after_stand_side_by_side_on_a_wide_screen() {
         vec![change("a.txt", Some("a\nold words here\nc\n"), "a\nnew words here\nand more\nc\n")],
     );
     assert_snapshot!(seat.screen(), @r"
-    /home/me/project
-    · ask · read-only · network off · secrets hidden
-    · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q
-    ✓ edit a.txt +2 -1 · 12 ms
-    │ 1  a                                                                │ 1  a
-    │ 2 -old words here                                                   │ 2 +new words here
-    │                                                                     │ 3 +and more
-    │ 3  c                                                                │ 4  c
-
-
-
-
-
-
-
-
+    /home/me/project                                                                              │ agents · Alt+A walks
+    · ask · read-only · network off · secrets hidden                                              │ ▸ 1 the agent you talk to
+    · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q                                  │     at rest
+    ✓ edit a.txt +2 -1 · 12 ms                                                                    │     read-only · ↑0 ↓0
+    │ 1  a                                                                                        │
+    │ 2 -old words here                                                                           │
+    │ 2 +new words here                                                                           │
+    │ 3 +and more                                                                                 │
+    │ 4  c                                                                                        │
+                                                                                                  │
+                                                                                                  │
+                                                                                                  │
+                                                                                                  │
+                                                                                                  │
+                                                                                                  │ changed · 1 file · +2 -1
+                                                                                                  │ a.txt +2 -1
     ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
     ›
      INSERT  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed

@@ -1,0 +1,76 @@
+//! The files that the file tools changed, below the agents and the steps of a plan.
+
+use ratatui::style::Style;
+
+use super::pane::Pane;
+use super::theme::Theme;
+use crate::card::in_project;
+use crate::diff::Counts;
+use crate::model::Model;
+use crate::text::{Clusters, SafeStr, SafeText};
+
+/// The column where the texts begin: before them stands the border.
+const TEXT: u16 = 2;
+
+/// Draws the files with the lines that each has more and less.
+pub(super) fn changes(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
+    pane.clear(Style::new());
+    (0..pane.height()).for_each(|y| _ = pane.put(0, y, "│", theme.dim()));
+    let (files, left_out) = model.changes.files();
+    let count = files.len();
+    let room = usize::from(pane.height().saturating_sub(1));
+    let notes = usize::from(left_out > 0);
+    // The last line says how many more there are.
+    let shown = if count + notes > room { room.saturating_sub(notes + 1) } else { count };
+    let mut sum = Counts::default();
+    for (n, (path, counts)) in files.enumerate() {
+        sum.added += counts.added;
+        sum.removed += counts.removed;
+        if n < shown {
+            let y = u16::try_from(n + 1).unwrap_or(u16::MAX);
+            file(in_project(path, &model.start.project), counts, (pane, y), theme);
+        }
+    }
+    let words = if count == 1 { "file" } else { "files" };
+    pane.put(TEXT, 0, SafeText::line(&format!("changed · {count} {words} · {sum}")).all(), theme.strong());
+    let mut below = Vec::new();
+    if count > shown {
+        below.push(format!("… {} more (:diff)", count - shown));
+    }
+    if left_out > 0 {
+        let calls = if left_out == 1 { "call" } else { "calls" };
+        below.push(format!("not counted: {left_out} {calls}"));
+    }
+    for (y, line) in (shown + 1..).zip(&below) {
+        let y = u16::try_from(y).unwrap_or(u16::MAX);
+        pane.put(TEXT, y, SafeText::line(line).all(), theme.dim());
+    }
+}
+
+/// A file: the end of a long path says more than its beginning, and the numbers always show.
+fn file(path: &[u8], counts: Counts, (pane, y): (&mut Pane<'_>, u16), theme: Theme) {
+    let counts = SafeText::line(&counts.to_string());
+    let columns = |text: &str| Clusters::new(text, 0).map(|cluster| cluster.columns).sum::<usize>();
+    let room = usize::from(pane.width().saturating_sub(TEXT)).saturating_sub(columns(counts.as_str()) + 1);
+    let path = SafeText::labelled("", path);
+    let (is_cut, path) = end(&path, room);
+    let x = pane.put(TEXT, y, if is_cut { "…" } else { "" }, theme.dim());
+    let x = pane.put(x, y, path, Style::new());
+    pane.put(x + 1, y, counts.all(), theme.dim());
+}
+
+/// The end of a text that fits into so many columns, with one for a mark where it is cut.
+fn end(text: &SafeText, room: usize) -> (bool, SafeStr<'_>) {
+    let clusters: Vec<_> = Clusters::new(text.as_str(), 0).collect();
+    let mut left: usize = clusters.iter().map(|cluster| cluster.columns).sum();
+    if left <= room {
+        return (false, text.all());
+    }
+    for cluster in &clusters {
+        left -= cluster.columns;
+        if left < room {
+            return (true, text.slice(cluster.end()..text.len()));
+        }
+    }
+    (true, text.slice(text.len()..text.len()))
+}

@@ -1,0 +1,131 @@
+//! The changed files beside the transcript, with the lines that each has more and less.
+
+use insta::assert_snapshot;
+use ipc::event::{EventKind, FileDiff, ToolCallStatus};
+use ipc::id::CallId;
+
+use crate::plans::executing;
+use crate::seat::Seat;
+use crate::text::finish_with;
+
+fn change(seat: &mut Seat, call: u64, path: &str, old: Option<&str>, new: &str) {
+    let file = FileDiff { path: path.into(), old_text: old.map(str::to_owned), new_text: new.to_owned() };
+    seat.call(call, "write_file", &serde_json::json!({"path": path, "content": new}));
+    finish_with(seat, call, vec![file]);
+}
+
+fn too_large(seat: &mut Seat, call: u64) {
+    seat.call(call, "write_file", &serde_json::json!({"path": "big", "content": "x"}));
+    seat.log(EventKind::ToolCallFinished {
+        call: CallId(call),
+        tool_use: "t".into(),
+        status: ToolCallStatus::Completed,
+        content: "done".to_owned(),
+        explanation_bytes: None,
+        duration_ms: 12,
+        diffs: vec![],
+        diffs_left_out: true,
+        images: vec![],
+    });
+}
+
+/// What stands beside the transcript.
+fn beside(seat: &Seat) -> String {
+    let of_row = |row: &str| row.rsplit_once('│').map(|(_, text)| text.to_owned());
+    let rows: Vec<_> = seat.screen().lines().filter_map(of_row).collect();
+    rows.join("\n")
+}
+
+fn work(seat: &mut Seat) {
+    change(seat, 1, "/home/me/project/src/parse.rs", Some("a\nb\nc\n"), "a\nB\nc\n");
+    change(seat, 2, "/home/me/project/tests/parse.rs", None, "1\n2\n3\n");
+    change(seat, 3, "/home/me/project/src/parse.rs", Some("a\nB\nc\n"), "a\nb\nc\nd\n");
+}
+
+#[test]
+fn the_changed_files_stand_below_the_agents() {
+    let mut seat = Seat::new(110, 16);
+    work(&mut seat);
+    assert_snapshot!(beside(&seat), @"
+    agents · Alt+A walks
+    ▸ 1 the agent you talk to
+        at rest
+        read-only · ↑0 ↓0
+
+
+
+
+
+    changed · 2 files · +4
+    src/parse.rs +1
+    tests/parse.rs +3
+    ");
+}
+
+#[test]
+fn with_a_plan_each_part_has_its_rows() {
+    let mut seat = executing(200, 60);
+    work(&mut seat);
+    let rows = beside(&seat);
+    let [agents, plan, changed] = ["agents", "plan ·", "changed ·"].map(|word| rows.find(word).unwrap());
+    assert!(agents < plan && plan < changed, "{rows}");
+    let mut seat = executing(110, 20);
+    work(&mut seat);
+    assert_snapshot!(beside(&seat), @"
+    agents · 3 at work · Alt+A walks
+    ▸ 1 the agent you talk to
+        working 10 s
+        read-only · ↑0 ↓0
+        1.1 plan · plan it
+          waiting 10 s
+          read-only · ↑0 ↓0
+        1.2 Fix the parser
+          waiting 10 s
+          writes the project · ↑0 ↓0
+    plan · 1 of 2 done
+    ✓ 1 completed 3 s · Reproduce it
+    ▸ 2 running 7 s · Mend the lexer
+    changed · 2 files · +4
+    src/parse.rs +1
+    tests/parse.rs +3
+    ");
+}
+
+#[test]
+fn of_many_files_the_number_of_those_that_do_not_show_does() {
+    let mut seat = Seat::new(100, 16);
+    for n in 1..20 {
+        change(
+            &mut seat,
+            n,
+            &format!("/home/me/project/a/long/way/down/to/the/file/{n:02}.rs"),
+            None,
+            "1\n2\n",
+        );
+    }
+    change(&mut seat, 20, "/srv/\x1b[2J\u{202e}漢字", None, "1\n");
+    too_large(&mut seat, 21);
+    assert_snapshot!(beside(&seat), @r"
+    agents · Alt+A walks
+    ▸ 1 the agent you talk to
+        at rest
+        read-only · ↑0 ↓0
+    changed · 20 files · +39
+    …g/way/down/to/the/file/01.rs +2
+    …g/way/down/to/the/file/02.rs +2
+    …g/way/down/to/the/file/03.rs +2
+    …g/way/down/to/the/file/04.rs +2
+    …g/way/down/to/the/file/05.rs +2
+    … 15 more (:diff)
+    not counted: 1 call
+    ");
+}
+
+#[test]
+fn below_100_columns_there_is_no_list() {
+    for size in [(80, 24), (60, 20), (40, 10)] {
+        let mut seat = Seat::new(size.0, size.1);
+        work(&mut seat);
+        assert!(!seat.screen().contains("changed"), "{}", seat.screen());
+    }
+}
