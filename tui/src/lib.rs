@@ -40,7 +40,7 @@ pub use highlight::{CodeRead, CodeToRead};
 pub use message::{Action, Msg, Reason};
 pub use model::{Model, is_tiny};
 pub use moment::Moment;
-pub use start::{Capabilities, Colour, Origins, Previews, Start};
+pub use start::{Capabilities, Colour, Origins, Previews, Start, ThemeName};
 pub use tool_summary::{ToolSummary, cut};
 pub use update::{next_tick, update};
 pub use view::{Shown, view};

@@ -8,6 +8,7 @@ use ipc::id::{AgentId, ApprovalId};
 use ipc::image::Image;
 
 use crate::highlight::{CodeRead, CodeToRead};
+use crate::start::ThemeName;
 use crate::view::Shown;
 
 /// Something that happened.
@@ -33,6 +34,8 @@ pub enum Msg {
     Tick,
     /// The frame that [`view`](crate::view()) made is on the terminal, flushed.
     Drawn(Shown),
+    /// The terminal's background goes with this choice of colours.
+    Theme(ThemeName),
     /// The process was stopped and goes on: nothing of what was on the screen counts as seen.
     Resumed,
     /// The picture that [`Action::Attach`] asked for, or why there is none.

@@ -55,6 +55,8 @@ pub struct Origins {
 pub struct Capabilities {
     /// Its colours.
     pub colour: Colour,
+    /// The colours that go with it.
+    pub theme: ThemeName,
     /// Columns and rows.
     pub size: (u16, u16),
 }
@@ -68,6 +70,18 @@ pub enum Colour {
     Sixteen,
     /// Each by its red, green and blue.
     Exact,
+}
+
+/// The name of a choice of colours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ThemeName {
+    /// For a dark background.
+    #[default]
+    Dark,
+    /// For a light background.
+    Light,
+    /// At least 7:1 between a text and its background, and no faint or slanted text.
+    HighContrast,
 }
 
 /// What a scope would cover, in words: one sentence or a few lines, shown as they are.

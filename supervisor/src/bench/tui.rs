@@ -11,7 +11,7 @@ use ipc::rights::Network;
 use nix::sys::resource::UsageWho;
 use ratatui::layout::Size;
 use tui::keymap::Keymap;
-use tui::{Capabilities, Colour, Model, Moment, Msg, Origins, Previews, Start};
+use tui::{Capabilities, Colour, Model, Moment, Msg, Origins, Previews, Start, ThemeName};
 
 use super::stats::{Report, Row, cpu_time};
 use super::{BenchError, Setup};
@@ -84,7 +84,11 @@ fn model(setup: &Setup) -> Result<Model, BenchError> {
         model: "measured".to_owned(),
         window: Some(200_000),
         keymap: Keymap::new(&[])?,
-        capabilities: Capabilities { colour: Colour::Sixteen, size: (SIZE.width, SIZE.height) },
+        capabilities: Capabilities {
+            colour: Colour::Sixteen,
+            theme: ThemeName::default(),
+            size: (SIZE.width, SIZE.height),
+        },
         previews: Previews { prefix: |_| String::new(), pattern: |_| String::new() },
         origins: Origins::default(),
     }))

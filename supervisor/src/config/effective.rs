@@ -10,6 +10,7 @@ use ipc::cost::Usd;
 use ipc::plan::OnFailure;
 use ipc::rights::{Limits, Network, Reach};
 use nix::sys::sysinfo::sysinfo;
+use tui::ThemeName;
 use tui::keymap::{Keymap, KeymapError};
 
 use super::layer::{Binding, ModelEntry, RoleEntry};
@@ -166,6 +167,16 @@ impl Effective {
     pub fn agent_models(&self) -> Vec<String> {
         let listed = self.elements("agents.models").iter();
         listed.map(|element| element.first().to_string_lossy().into_owned()).collect()
+    }
+
+    /// The colours of the terminal UI; absent if the terminal's background decides.
+    pub fn theme(&self) -> Option<ThemeName> {
+        match self.text("theme") {
+            Some("dark") => Some(ThemeName::Dark),
+            Some("light") => Some(ThemeName::Light),
+            Some("high-contrast") => Some(ThemeName::HighContrast),
+            _ => None,
+        }
     }
 
     /// How much of the model's context is used.

@@ -105,6 +105,13 @@ pub const KEYS: &[Key] = &[
         about: "The model.",
     },
     Key {
+        name: "theme",
+        kind: Kind::Choice(&["auto", "dark", "light", "high-contrast"]),
+        project: ProjectMay::Never,
+        preset: Preset::Word("auto"),
+        about: "The colours of the terminal UI. `auto` asks the terminal for its background, reads `COLORFGBG` where it does not answer, and else takes `dark`. `NO_COLOR` switches all colours off.",
+    },
+    Key {
         name: "provider",
         kind: Kind::Choice(&["anthropic", "openai", "responses"]),
         project: ProjectMay::Never,

@@ -16,6 +16,12 @@ use crate::system::register;
 /// How long an escape byte may be the beginning of a longer sequence: the rest of one comes with it, but over slow lines.
 const ESCAPE: Duration = Duration::from_millis(30);
 
+/// How long it may be the beginning of the terminal's answer to a question.
+const ANSWER: Duration = Duration::from_millis(500);
+
+/// How long an answer holds up the end of the UI: the shell would take it for what was typed.
+const LAST_ANSWER: Duration = Duration::from_millis(50);
+
 /// What the user types.
 #[derive(Debug)]
 pub(super) struct Input {
@@ -26,6 +32,8 @@ pub(super) struct Input {
     burst: bool,
     /// When what is cut is taken for whole.
     patience: Option<Instant>,
+    /// When the terminal was asked something, while the answer may still come.
+    asked: Option<Instant>,
 }
 
 impl Input {
@@ -34,7 +42,22 @@ impl Input {
     pub(super) fn new(terminal: BorrowedFd<'_>) -> io::Result<Self> {
         let terminal = terminal.try_clone_to_owned()?;
         let terminal = register(terminal, Interest::READABLE)?;
-        Ok(Self { terminal, keys: Keys::default(), typed: VecDeque::new(), burst: false, patience: None })
+        let (keys, typed) = (Keys::default(), VecDeque::new());
+        Ok(Self { terminal, keys, typed, burst: false, patience: None, asked: None })
+    }
+
+    /// The terminal has been asked something: its answer is no key.
+    pub(super) fn expect_answer(&mut self) {
+        self.asked = Some(Instant::now());
+    }
+
+    /// Reads the answer that may still be on its way, and nothing else matters any more.
+    pub(super) async fn take_last_answer(&mut self) {
+        while let Some(left) = self.asked.and_then(|at| LAST_ANSWER.checked_sub(at.elapsed())) {
+            if !matches!(tokio::time::timeout(left, self.next()).await, Ok(Ok(_))) {
+                return;
+            }
+        }
     }
 
     /// Whether what was given last came with more: a paste, where the terminal does not say so, or what was typed while we
@@ -72,9 +95,17 @@ impl Input {
     }
 
     fn accept(&mut self, bytes: &[u8]) {
-        self.typed.extend(self.keys.take(bytes));
+        for typed in self.keys.take(bytes) {
+            if typed == Typed::Attributes {
+                self.asked = None;
+            } else {
+                self.typed.push_back(typed);
+            }
+        }
         self.burst = self.typed.len() > 1;
-        self.patience = self.keys.is_cut().then(|| Instant::now() + ESCAPE);
+        let asked = self.asked.is_some_and(|asked| asked.elapsed() < ANSWER);
+        let patience = if asked { ANSWER } else { ESCAPE };
+        self.patience = self.keys.is_cut().then(|| Instant::now() + patience);
     }
 }
 

@@ -4,6 +4,9 @@
 //! paste would hold up every deadline of the session) and without end where the terminal is gone.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use tui::ThemeName;
+
+use super::background;
 
 /// The longest paste that is taken, in bytes; of a longer one the rest is dropped.
 const LONGEST_PASTE: usize = 16 << 20;
@@ -30,6 +33,10 @@ pub(super) enum Typed {
     Paste(String),
     /// The terminal got the focus, or lost it (DECSET 1004).
     Focus(bool),
+    /// The colours that go with the terminal's background: it was asked for that.
+    Theme(ThemeName),
+    /// The terminal's attributes: what it was asked for before has its answer, if it gives one.
+    Attributes,
 }
 
 /// What was typed and is not a whole key yet.
@@ -189,16 +196,23 @@ fn control_string(bytes: &[u8], nothing_follows: bool) -> Parsed {
     let body = &bytes[2..];
     // BEL ends one as xterm has it; ESC begins its end or something else.
     let end = body.iter().position(|byte| [BEL, CAN, SUB, ESC].contains(byte));
+    let answer = end.filter(|_| bytes[1] == b']').and_then(|end| background::answer(&body[..end]));
     match (end, end.map(|end| &body[end..])) {
-        (Some(end), Some([ESC, b'\\', ..])) => Parsed::Whole(2 + end + 2, None),
+        (Some(end), Some([ESC, b'\\', ..])) => Parsed::Whole(2 + end + 2, answer.map(Typed::Theme)),
         (Some(end), Some([ESC, _, ..])) => Parsed::Whole(2 + end, None),
-        (Some(end), Some([BEL | CAN | SUB, ..])) => Parsed::Whole(2 + end + 1, None),
+        (Some(end), Some([BEL, ..])) => Parsed::Whole(2 + end + 1, answer.map(Typed::Theme)),
+        (Some(end), Some([CAN | SUB, ..])) => Parsed::Whole(2 + end + 1, None),
+        // The rest of an answer, however late it comes, is no text either.
+        _ if bytes[1] == b']' && background::is_beginning(body) => Parsed::Cut,
         _ if nothing_follows || body.len() > LONGEST_STRING => Parsed::Whole(bytes.len(), None),
         _ => Parsed::Cut,
     }
 }
 
 fn function_key(parameters: &str, end: u8) -> Option<Typed> {
+    if parameters.starts_with('?') && end == b'c' {
+        return Some(Typed::Attributes);
+    }
     if parameters.starts_with(['<', '=', '>', '?']) {
         // An answer, or the mouse: not a key.
         return None;
@@ -296,6 +310,8 @@ mod tests {
         let name = |typed: Typed| match typed {
             Typed::Paste(text) => format!("paste {text:?}"),
             Typed::Focus(focused) => format!("focus {focused}"),
+            Typed::Theme(theme) => format!("{theme:?}"),
+            Typed::Attributes => "attributes".to_owned(),
             Typed::Key(key) => {
                 let held = |modifier, name| if key.modifiers.contains(modifier) { name } else { "" };
                 let control = held(KeyModifiers::CONTROL, "C-");
@@ -341,11 +357,23 @@ mod tests {
     }
 
     #[test]
+    fn the_answer_to_the_question_for_the_background_is_no_text_however_it_comes() {
+        let answer = b"\x1b]11;rgb:ffff/fafa/f0f0\x1b\\\x1b[?62;22c";
+        assert_eq!(names(answer), "Light attributes");
+        assert_eq!(names(b"\x1b]11;rgb:1e/1e/1e\x07"), "Dark");
+        let mut keys = Keys::default();
+        let mut typed = keys.take(&answer[..9]);
+        typed.extend(keys.give_up_waiting());
+        typed.extend(keys.take(&answer[9..]));
+        assert_eq!(typed, [Typed::Theme(ThemeName::Light), Typed::Attributes]);
+    }
+
+    #[test]
     fn what_means_nothing_is_no_key() {
         for bytes in [
             &b"\x1b[<0;1;1M"[..],
             b"\x1b[M",
-            b"\x1b[?1;2c",
+            b"\x1b[>1;2c",
             b"\x1b[99~",
             b"\xff",
             b"\x1b[27;5~",

@@ -4,6 +4,7 @@
 //! what lies between: the terminal ([`tty`]), its keys ([`input`], [`keys`]), frames on their way to it ([`frames`]), and the
 //! loop ([`ui`]).
 
+mod background;
 mod calls;
 mod disputed;
 mod editing;
@@ -205,6 +206,9 @@ impl Prepared {
         let engaged = Engaged(Arc::clone(&tty));
         tty.engage()?;
         let mut ui = Ui::new(tty, signals, tui::Model::new(start), (handle, events), (project, began))?;
+        if start::asks_for_background(&effective) {
+            ui.ask_for_background()?;
+        }
         ui.begin(prompt).await?;
         let ended = ui.run(tokio::spawn(session.run())).await;
         drop(engaged);

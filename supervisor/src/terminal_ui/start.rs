@@ -4,6 +4,7 @@ use ratatui::layout::Size;
 use tui::keymap::KeymapError;
 use tui::{Capabilities, Colour, Origins, Previews, Start};
 
+use super::background;
 use crate::config::Effective;
 use crate::core::Window;
 use crate::gate::command_line;
@@ -29,7 +30,11 @@ pub(super) fn of(
         model: effective.model().to_owned(),
         window: Some(window.context),
         keymap: effective.keymap()?,
-        capabilities: Capabilities { colour: colour(), size: (size.width, size.height) },
+        capabilities: Capabilities {
+            colour: colour(),
+            theme: effective.theme().unwrap_or_else(background::of_environment),
+            size: (size.width, size.height),
+        },
         previews: Previews { prefix: command_line::preview, pattern },
         origins: Origins {
             mode: effective.origin("mode"),
@@ -38,6 +43,11 @@ pub(super) fn of(
             confirm_shell: effective.origin("approvals.confirm_shell"),
         },
     })
+}
+
+/// True if the terminal's background decides about the colours.
+pub(super) fn asks_for_background(effective: &Effective) -> bool {
+    effective.theme().is_none() && colour() != Colour::None && background::can_be_asked()
 }
 
 /// `NO_COLOR` counts where it is not empty (no-color.org). Terminals with exact colours say so in `COLORTERM`.

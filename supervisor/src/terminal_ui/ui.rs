@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 use tokio::task::{JoinError, JoinHandle};
 use tui::{Action, CodeRead, CodeToRead, Model, Moment, Msg, Shown};
 
+use super::background;
 use super::calls;
 use super::frames::Frames;
 use super::input::Input;
@@ -105,6 +106,12 @@ impl Ui {
         })
     }
 
+    /// Asks the terminal for its background; the answer comes as a key would, and nobody waits for it.
+    pub(super) fn ask_for_background(&mut self) -> io::Result<()> {
+        self.input.expect_answer();
+        self.tty.write_frame(background::QUESTION)
+    }
+
     /// Sends the first message, if there is one, and draws the first frame; it is on its way when this returns.
     pub(super) async fn begin(&mut self, message: Option<String>) -> io::Result<()> {
         while let Ok(event) = self.events.try_recv() {
@@ -119,7 +126,10 @@ impl Ui {
     /// Serves the user until the session has ended; a terminal that is gone ends it.
     pub(super) async fn run(mut self, mut session: JoinHandle<Result<RunEnd, SessionError>>) -> Ended {
         match self.serve(&mut session).await {
-            Ok(ended) => ended,
+            Ok(ended) => {
+                self.input.take_last_answer().await;
+                ended
+            }
             Err(error) => {
                 notes::hold(&format!("the terminal cannot be used any more: {error}"));
                 self.act(UserActionKind::HangUp).await;
@@ -191,6 +201,9 @@ impl Ui {
         let message = match typed {
             Typed::Paste(text) => Msg::Paste(text),
             Typed::Focus(focused) => Msg::Focus(focused),
+            Typed::Theme(theme) => Msg::Theme(theme),
+            // It says that nothing more is to come.
+            Typed::Attributes => return Ok(()),
             Typed::Key(key) if !self.has_shown => Msg::Key(typed_ahead(key)),
             Typed::Key(key) if self.input.is_burst() => Msg::KeyOfMany(key),
             Typed::Key(key) => Msg::Key(key),

@@ -66,6 +66,7 @@ pub fn update(model: &mut Model, at: Moment, message: Msg) -> Vec<Action> {
             model.say(Look::Notice, &text);
             true
         }
+        Msg::Theme(theme) => std::mem::replace(&mut model.start.capabilities.theme, theme) != theme,
         Msg::Attached(read) => typed::attached(model, read),
         Msg::CoreGone => core_gone(model),
     };

@@ -3,6 +3,7 @@
 mod beside;
 mod card;
 mod changes;
+mod palette;
 mod pane;
 mod plan;
 mod prompt;
@@ -38,7 +39,7 @@ pub struct Shown {
 /// Draws the model as it is.
 pub fn view(model: &Model, frame: &mut Frame<'_>) -> Shown {
     let screen = frame.area();
-    let theme = Theme::new(model.start.capabilities.colour);
+    let theme = Theme::new(model.start.capabilities);
     if is_tiny((screen.width, screen.height)) {
         return tiny(model, frame, theme);
     }

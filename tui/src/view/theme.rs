@@ -1,36 +1,21 @@
-//! Colours and emphasis, fit for light and for dark terminals.
+//! Colours and emphasis, for each [`Colour`] and each [`ThemeName`].
 //!
-//! The background of the terminal is unknown. On requests and denials text has therefore the terminal's own colour, plain or
+//! The terminal need not have the background that a theme is made for. On requests and denials text has therefore the terminal's own colour, plain or
 //! bold, or is one of a [`Pair`] of text and background, neither of which depends on the terminal's own.
 
 use ratatui::style::{Color, Modifier, Style};
 
+use super::palette::{Pair, Pairs};
 use crate::model::{Look, Mode};
-use crate::start::Colour;
+use crate::start::{Capabilities, Colour, ThemeName};
 use crate::text::{Ground, Hue, Ink, Tone};
 
 /// Chooses a style for each kind of text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Theme {
     colour: Colour,
-}
-
-/// Text and background, at least 4.5:1 apart (WCAG 2.2, contrast ratio).
-#[derive(Clone, Copy)]
-struct Pair {
-    exact: (Color, Color),
-    /// Not bold: some terminals draw bold text in the bright colour of the same name, and black as grey.
-    sixteen: (Color, Color),
-}
-
-impl Pair {
-    const fn exact(self) -> Style {
-        Style::new().fg(self.exact.0).bg(self.exact.1)
-    }
-
-    const fn sixteen(self) -> Style {
-        Style::new().fg(self.sixteen.0).bg(self.sixteen.1)
-    }
+    name: ThemeName,
+    pairs: &'static Pairs,
 }
 
 /// The colours of the user's own palette, in the order of their numbers.
@@ -95,43 +80,22 @@ const fn on(background: Color) -> Color {
     }
 }
 
-const BLACK: Color = Color::Rgb(0, 0, 0);
-const WHITE: Color = Color::Rgb(255, 255, 255);
-
-const ALARM: Pair =
-    Pair { exact: (BLACK, Color::Rgb(0xf2, 0xc9, 0x4c)), sixteen: (Color::Black, Color::Yellow) };
-const DANGER: Pair =
-    Pair { exact: (WHITE, Color::Rgb(0xa6, 0x1b, 0x1b)), sixteen: (Color::White, Color::Red) };
-const ADDED: Pair =
-    Pair { exact: (WHITE, Color::Rgb(0x0f, 0x3d, 0x22)), sixteen: (Color::Black, Color::Green) };
-const REMOVED: Pair =
-    Pair { exact: (WHITE, Color::Rgb(0x5c, 0x15, 0x15)), sixteen: (Color::White, Color::Red) };
-const ADDED_WORDS: Pair =
-    Pair { exact: (WHITE, Color::Rgb(0x16, 0x65, 0x34)), sixteen: (Color::Black, Color::Green) };
-const REMOVED_WORDS: Pair =
-    Pair { exact: (WHITE, Color::Rgb(0x99, 0x1b, 0x1b)), sixteen: (Color::White, Color::Red) };
-const NORMAL: Pair =
-    Pair { exact: (WHITE, Color::Rgb(0x1d, 0x4e, 0xd8)), sixteen: (Color::White, Color::Blue) };
-const INSERT: Pair =
-    Pair { exact: (BLACK, Color::Rgb(0x7f, 0xd1, 0x8b)), sixteen: (Color::Black, Color::Green) };
-const COMMAND: Pair =
-    Pair { exact: (BLACK, Color::Rgb(0x7d, 0xd3, 0xe0)), sixteen: (Color::Black, Color::Cyan) };
-const PLANNER: Pair =
-    Pair { exact: (WHITE, Color::Rgb(0x6d, 0x28, 0xd9)), sixteen: (Color::White, Color::Magenta) };
-const CODE: Pair =
-    Pair { exact: (WHITE, Color::Rgb(0x37, 0x41, 0x51)), sixteen: (Color::Black, Color::Gray) };
-
 impl Theme {
-    pub(super) const fn new(colour: Colour) -> Self {
-        Self { colour }
+    pub(super) const fn new(Capabilities { colour, theme: name, .. }: Capabilities) -> Self {
+        // Nobody knows the contrast between colours of the user's palette.
+        let colour = match (colour, name) {
+            (Colour::Sixteen, ThemeName::HighContrast) => Colour::None,
+            (colour, _) => colour,
+        };
+        Self { colour, name, pairs: Pairs::of(name) }
     }
 
     /// The style of a row of text that is no diff.
     pub(super) fn row(self, look: Look) -> Style {
         let plain = Style::new();
-        match look {
+        let style = match look {
             Look::User | Look::Heading | Look::PlanHeading => plain.add_modifier(Modifier::BOLD),
-            Look::PlanCode | Look::Code if self.colour == Colour::Exact => CODE.exact(),
+            Look::PlanCode | Look::Code if self.colour == Colour::Exact => self.pairs.code.exact(),
             Look::Assistant
             | Look::Tool
             | Look::Command
@@ -145,9 +109,10 @@ impl Theme {
             Look::Thinking => plain.add_modifier(Modifier::DIM | Modifier::ITALIC),
             Look::Output | Look::Notice | Look::Turn => self.dim(),
             Look::Claim => plain.add_modifier(Modifier::ITALIC),
-            Look::Denial => self.loud(DANGER),
+            Look::Denial => self.loud(self.pairs.danger),
             Look::ToolFailed | Look::Error => self.red(),
-        }
+        };
+        self.without_faint(style)
     }
 
     /// The style of a stretch of a row that has this one.
@@ -163,17 +128,18 @@ impl Theme {
             Ink::Plain => style,
             ink => self.syntax(style, ink),
         };
-        style.add_modifier(tone.emphasis)
+        self.without_faint(style.add_modifier(tone.emphasis))
     }
 
     /// A kind of text in code, which has an area of its own where it has colours: all of them can be read on each.
     fn syntax(self, row: Style, ink: Ink) -> Style {
+        let inks = &self.pairs.inks;
         let (colour, emphasis) = match ink {
-            Ink::Comment => (Color::Rgb(0xd1, 0xd5, 0xdb), Modifier::ITALIC),
-            Ink::Literal => (Color::Rgb(0xbb, 0xf7, 0xd0), Modifier::empty()),
-            Ink::Constant => (Color::Rgb(0xfe, 0xd7, 0xaa), Modifier::empty()),
-            Ink::Keyword => (Color::Rgb(0xe9, 0xd5, 0xff), Modifier::BOLD),
-            _ => (Color::Rgb(0xba, 0xe6, 0xfd), Modifier::empty()),
+            Ink::Comment => (inks.comment, Modifier::ITALIC),
+            Ink::Literal => (inks.literal, Modifier::empty()),
+            Ink::Constant => (inks.constant, Modifier::empty()),
+            Ink::Keyword => (inks.keyword, Modifier::BOLD),
+            _ => (inks.other, Modifier::empty()),
         };
         let style = if self.colour == Colour::Exact { row.fg(colour) } else { row };
         style.add_modifier(emphasis)
@@ -186,6 +152,7 @@ impl Theme {
         let own = [Color::Black, Color::White, Color::Gray].map(Some);
         let style = match (text, background) {
             (None, None) => return row,
+            _ if self.name == ThemeName::HighContrast => return row,
             (text, background) if text == background => return row,
             (text, None) if own.contains(&text) || text.is_some_and(is_extreme) => return row,
             (Some(text), Some(background)) if are_alike(text, background) => return row,
@@ -212,14 +179,14 @@ impl Theme {
         let (sign, line, words) = match ground {
             Ground::Code if look == Look::Code => return row,
             Ground::Code => return row.patch(self.code()),
-            Ground::Same if self.colour == Colour::Exact => return CODE.exact(),
+            Ground::Same if self.colour == Colour::Exact => return self.pairs.code.exact(),
             Ground::Same | Ground::None => return row,
-            Ground::Added => (ADDED, true, false),
-            Ground::Removed => (REMOVED, true, false),
-            Ground::AddedSign => (ADDED, false, false),
-            Ground::RemovedSign => (REMOVED, false, false),
-            Ground::AddedWords => (ADDED_WORDS, false, true),
-            Ground::RemovedWords => (REMOVED_WORDS, false, true),
+            Ground::Added => (self.pairs.added, true, false),
+            Ground::Removed => (self.pairs.removed, true, false),
+            Ground::AddedSign => (self.pairs.added, false, false),
+            Ground::RemovedSign => (self.pairs.removed, false, false),
+            Ground::AddedWords => (self.pairs.added_words, false, true),
+            Ground::RemovedWords => (self.pairs.removed_words, false, true),
         };
         match self.colour {
             Colour::None if words => self.strong().add_modifier(Modifier::UNDERLINED),
@@ -231,9 +198,16 @@ impl Theme {
     }
 
     /// Text beside the point. Some terminals draw it too faint to read: no word of a request is.
-    #[allow(clippy::unused_self, reason = "the theme decides each style")]
-    pub(super) const fn dim(self) -> Style {
-        Style::new().add_modifier(Modifier::DIM)
+    pub(super) fn dim(self) -> Style {
+        self.without_faint(Style::new().add_modifier(Modifier::DIM))
+    }
+
+    /// Faint and slanted text is hard to read: with high contrast there is none.
+    fn without_faint(self, style: Style) -> Style {
+        match self.name {
+            ThemeName::HighContrast => style.remove_modifier(Modifier::DIM | Modifier::ITALIC),
+            ThemeName::Dark | ThemeName::Light => style,
+        }
     }
 
     /// Text that stands out.
@@ -244,40 +218,41 @@ impl Theme {
 
     /// The title of a request.
     pub(super) fn alarm(self) -> Style {
-        self.loud(ALARM)
+        self.loud(self.pairs.alarm)
     }
 
     /// The word for the mode.
     pub(super) fn mode(self, mode: Mode) -> Style {
         self.loud(match mode {
-            Mode::Normal | Mode::Agents | Mode::Plan => NORMAL,
-            Mode::Insert => INSERT,
-            Mode::Command => COMMAND,
+            Mode::Normal | Mode::Agents | Mode::Plan => self.pairs.normal,
+            Mode::Insert => self.pairs.insert,
+            Mode::Command => self.pairs.command,
         })
     }
 
     /// The word for a planner.
     pub(super) fn planner(self) -> Style {
-        self.loud(PLANNER)
+        self.loud(self.pairs.planner)
     }
 
     /// Code within a line of a plan.
     pub(super) fn code(self) -> Style {
         match self.colour {
-            Colour::Exact => CODE.exact(),
+            Colour::Exact => self.pairs.code.exact(),
             Colour::None | Colour::Sixteen => Style::new().add_modifier(Modifier::UNDERLINED),
         }
     }
 
     /// The network, while it is on.
     pub(super) fn open(self) -> Style {
-        self.loud(DANGER)
+        self.loud(self.pairs.danger)
     }
 
     fn red(self) -> Style {
         match self.colour {
             Colour::None => self.strong(),
-            Colour::Sixteen | Colour::Exact => self.strong().fg(Color::Red),
+            Colour::Sixteen => self.strong().fg(Color::Red),
+            Colour::Exact => self.pairs.failed,
         }
     }
 

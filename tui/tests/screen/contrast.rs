@@ -3,7 +3,7 @@
 use ipc::approval::{FileChange, ServerRequest};
 use ratatui::buffer::Cell;
 use ratatui::style::{Color, Modifier};
-use tui::Colour;
+use tui::{Colour, Msg, ThemeName};
 
 use crate::core::{denial, external, network, patch, update};
 use crate::plan_cards::params;
@@ -124,12 +124,14 @@ fn check(seat: &Seat, rows: impl Iterator<Item = u16>, columns: u16, about: &str
 fn seats() -> impl Iterator<Item = Seat> {
     let sizes = [(110, 40), (60, 20), (40, 10)];
     let colours = [Colour::None, Colour::Sixteen, Colour::Exact];
-    sizes.into_iter().flat_map(move |size| {
-        colours.map(|colour| {
-            let mut start = start(size);
-            start.capabilities.colour = colour;
-            Seat::from(start)
-        })
+    let of_size = move |size| colours.map(|colour| (size, colour, ThemeName::Dark));
+    let themed = colours.map(|colour| ((60, 20), colour, ThemeName::Light));
+    let contrasting = colours.map(|colour| ((60, 20), colour, ThemeName::HighContrast));
+    sizes.into_iter().flat_map(of_size).chain(themed).chain(contrasting).map(|(size, colour, theme)| {
+        let mut start = start(size);
+        start.capabilities.colour = colour;
+        start.capabilities.theme = theme;
+        Seat::from(start)
     })
 }
 
@@ -220,4 +222,52 @@ fn every_text_of_a_denial_can_be_read() {
         let rows = u16::try_from(first).unwrap()..u16::try_from(last).unwrap();
         check(&seat, rows, seat.buffer().area.width, "a denial");
     }
+}
+
+#[test]
+fn with_high_contrast_no_text_is_faint_slanted_or_near_its_background() {
+    for colour in [Colour::None, Colour::Sixteen, Colour::Exact] {
+        let mut start = start((110, 40));
+        start.capabilities.colour = colour;
+        let mut seat = Seat::from(start);
+        seat.send(Msg::Theme(ThemeName::HighContrast));
+        seat.stream("Some *words*, `code` and\n\n```rust\nfn main() {} // a remark\n```\n\n");
+        seat.call(12, "shell_exec", &serde_json::json!({"command": "touch /etc/probe"}));
+        seat.log(denial());
+        read_code(&mut seat);
+        seat.ask(
+            1,
+            ServerRequest::ApplyPatchApproval(patch(&[(
+                "/home/me/project/src/lib.rs",
+                update("@@ -1,3 +1,3 @@\n fn a() {\n-    1\n+    2\n }\n"),
+            )])),
+        );
+        seat.wait(400);
+        for cell in &seat.buffer().content {
+            let faint = Modifier::DIM | Modifier::ITALIC;
+            assert!(
+                is_line(cell.symbol()) || !cell.modifier.intersects(faint),
+                "{cell:?}\n{}",
+                seat.screen()
+            );
+            for terminal in TERMINALS.into_iter().filter(|_| !is_line(cell.symbol())) {
+                assert!(drawn(cell, terminal) >= 7.0, "{cell:?} on {terminal:?}\n{}", seat.screen());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_light_background_has_light_areas() {
+    let mut start = start((60, 20));
+    start.capabilities.colour = Colour::Exact;
+    let mut seat = Seat::from(start);
+    seat.stream("```\ncode\n```\n\n");
+    let area = |seat: &Seat| {
+        let cell = seat.buffer().content.iter().find(|cell| cell.symbol() == "c" && cell.bg != Color::Reset);
+        cell.map(|cell| cell.bg)
+    };
+    let dark = area(&seat);
+    seat.send(Msg::Theme(ThemeName::Light));
+    assert_eq!([dark, area(&seat)], [Some(Color::Rgb(0x37, 0x41, 0x51)), Some(Color::Rgb(0xee, 0xf0, 0xf3))]);
 }

@@ -14,8 +14,8 @@ use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::Modifier;
 use tui::keymap::Keymap;
 use tui::{
-    Action, Capabilities, Colour, Model, Moment, Msg, Origins, Previews, Shown, Start, next_tick, update,
-    view,
+    Action, Capabilities, Colour, Model, Moment, Msg, Origins, Previews, Shown, Start, ThemeName, next_tick,
+    update, view,
 };
 
 use crate::core::read_only;
@@ -44,7 +44,7 @@ pub(crate) fn start(size: (u16, u16)) -> Start {
         model: "claude-opus-4-5".to_owned(),
         window: Some(200_000),
         keymap: Keymap::new(&[]).unwrap(),
-        capabilities: Capabilities { colour: Colour::Sixteen, size },
+        capabilities: Capabilities { colour: Colour::Sixteen, theme: ThemeName::default(), size },
         previews: Previews {
             prefix: |words| format!("any command that begins with {words:?}"),
             pattern: |pattern| format!("any file that matches {pattern}"),

@@ -397,7 +397,7 @@ fn the_changes_of_a_session_show_by_file_and_by_step() {
 
 #[test]
 fn before_and_after_stand_side_by_side_on_a_wide_screen() {
-    let mut seat = Seat::new(140, 20);
+    let mut seat = Seat::new(188, 20);
     seat.call(1, "edit_file", &json!({"path": "a.txt", "old_string": "b", "new_string": "B"}));
     finish_with(
         &mut seat,
@@ -405,23 +405,23 @@ fn before_and_after_stand_side_by_side_on_a_wide_screen() {
         vec![change("a.txt", Some("a\nold words here\nc\n"), "a\nnew words here\nand more\nc\n")],
     );
     assert_snapshot!(seat.screen(), @r"
-    /home/me/project                                                                              │ agents · Alt+A walks
-    · ask · read-only · network off · secrets hidden                                              │ ▸ 1 the agent you talk to
-    · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q                                  │     at rest
-    ✓ edit a.txt +2 -1 · 12 ms                                                                    │     read-only · ↑0 ↓0
-    │ 1  a                                                                                        │
-    │ 2 -old words here                                                                           │
-    │ 2 +new words here                                                                           │
-    │ 3 +and more                                                                                 │
-    │ 4  c                                                                                        │
-                                                                                                  │
-                                                                                                  │
-                                                                                                  │
-                                                                                                  │
-                                                                                                  │
-                                                                                                  │ changed · 1 file · +2 -1
-                                                                                                  │ a.txt +2 -1
-    ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+    /home/me/project                                                                                                                            │ agents · Alt+A walks
+    · ask · read-only · network off · secrets hidden                                                                                            │ ▸ 1 the agent you talk to
+    · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q                                                                                │     at rest
+    ✓ edit a.txt +2 -1 · 12 ms                                                                                                                  │     read-only · ↑0 ↓0
+    │ 1  a                                                                │ 1  a                                                                │
+    │ 2 -old words here                                                   │ 2 +new words here                                                   │
+    │                                                                     │ 3 +and more                                                         │
+    │ 3  c                                                                │ 4  c                                                                │
+                                                                                                                                                │
+                                                                                                                                                │
+                                                                                                                                                │
+                                                                                                                                                │
+                                                                                                                                                │
+                                                                                                                                                │
+                                                                                                                                                │ changed · 1 file · +2 -1
+                                                                                                                                                │ a.txt +2 -1
+    ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
     ›
      INSERT  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
     read-only · network off · secrets hidden · claude-opus-4-5 · project
