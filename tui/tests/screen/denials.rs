@@ -127,7 +127,7 @@ fn on_the_smallest_terminal_no_key_is_lost() {
     ? why  e no, because…  d full screen
     Esc stop
 
-     APPROVAL  exec · ask · net off · turn 0
+     APPROVAL EXE·ask·off·↑0↓0·↑0↓0
     ");
 }
 
