@@ -93,6 +93,8 @@ impl From<KeyEvent> for Key {
             KeyCode::Char(c) if modifiers.contains(KeyModifiers::CONTROL) => {
                 KeyCode::Char(c.to_ascii_lowercase())
             }
+            // Terminals have a key of its own for Shift+Tab.
+            KeyCode::BackTab => KeyCode::Tab,
             code => code,
         };
         if matches!(code, KeyCode::Char(_)) {

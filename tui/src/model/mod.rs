@@ -12,6 +12,7 @@ mod history;
 mod lines;
 mod look;
 mod outgoing;
+mod palette;
 mod part;
 mod screen;
 mod session;
@@ -36,6 +37,7 @@ pub(crate) use history::History;
 pub(crate) use lines::Lines;
 pub(crate) use look::Look;
 pub(crate) use outgoing::Outgoing;
+pub(crate) use palette::Palette;
 pub(crate) use part::{Fold, Part, Unfolded};
 pub use screen::is_tiny;
 pub(crate) use screen::{Areas, plan_rows};
@@ -64,6 +66,11 @@ pub struct Model {
     /// What is typed after `:`.
     pub(crate) line: Editor,
     pub(crate) history: History,
+    pub(crate) palette: Palette,
+    /// A remark on the last key, until the next one.
+    pub(crate) remark: Option<String>,
+    /// The moment of a Ctrl+C that had nothing to end: another one soon after it ends the session.
+    pub(crate) leaves: Option<Moment>,
     /// The pictures that go with the next message.
     pub(crate) attached: Vec<Image>,
     pub(crate) agents: Agents,
@@ -130,6 +137,9 @@ impl Model {
             prompt: Editor::default(),
             line: Editor::default(),
             history: History::default(),
+            palette: Palette::default(),
+            remark: None,
+            leaves: None,
             attached: Vec::new(),
             agents: Agents::new(Session::new(&start)),
             plans: Plans::default(),

@@ -28,6 +28,8 @@ pub(crate) struct Areas {
     /// The line above the prompt.
     pub rule: Rect,
     pub prompt: Rect,
+    /// The list of commands, over the rows above the prompt.
+    pub palette: Option<Rect>,
     pub status: Rect,
     /// A request, which hides what it lies on: waiting messages, and where there is little room the prompt.
     pub card: Option<Rect>,
@@ -43,6 +45,7 @@ impl Areas {
         let prompt = bottom(&mut rest, model.prompt_rows(screen.width).clamp(1, (screen.height / 3).max(1)));
         let rule = bottom(&mut rest, 1);
         let above_rule = rest;
+        let palette = palette_area(model, above_rule);
         let queue = bottom(
             &mut rest,
             u16::try_from(model.agents.shown().queue.len()).unwrap_or(u16::MAX).min(screen.height / 5),
@@ -57,7 +60,7 @@ impl Areas {
             Some(columns) => Some(right(&mut rest, columns)),
             None => model.walks_tree().then_some(rest),
         };
-        Self { transcript: rest, tree, queue, rule, prompt, status, card }
+        Self { transcript: rest, tree, queue, rule, prompt, palette, status, card }
     }
 
     /// What is where on the model's own screen.
@@ -76,6 +79,12 @@ fn card_area(card: &Card, keymap: &Keymap, mut room: Rect) -> Rect {
     let frame = card.frame_rows(keymap, (room.width, room.height));
     let wanted = if card.whole { room.height } else { text.saturating_add(frame) };
     bottom(&mut room, wanted)
+}
+
+fn palette_area(model: &Model, mut room: Rect) -> Option<Rect> {
+    let rows = u16::try_from(model.palette_rows().len()).unwrap_or(u16::MAX);
+    let rows = rows.min(room.height.saturating_sub(2));
+    (rows > 0).then(|| bottom(&mut room, rows))
 }
 
 /// Takes so many columns from the right of an area, or as many as there are.

@@ -34,7 +34,7 @@ fn sections(keymap: &Keymap) -> Vec<(String, String)> {
 
 fn at_the_prompt() -> String {
     let lines = [
-        ("/NAME", "the same as :NAME"),
+        ("/NAME", "the same as :NAME; Tab completes, Enter runs"),
         ("/etc/hosts says ...", "text: a path has another / in it"),
         ("!COMMAND", "not yet; outside: bailiwick sandbox -- COMMAND"),
         ("?", "at an empty prompt: this table"),

@@ -1,5 +1,7 @@
 //! Keys, where no request takes them.
 
+use std::time::Duration;
+
 use crossterm::event::{KeyEvent, KeyEventKind};
 use ipc::frontend::UserActionKind;
 
@@ -10,6 +12,9 @@ use crate::keymap::Key;
 use crate::message::Action;
 use crate::model::{Areas, Editor, Look, Mode, Model, Outgoing, Unfolded};
 use crate::moment::Moment;
+
+/// The longest time between two keys that belong together.
+const TWICE: Duration = Duration::from_secs(3);
 
 /// A key; says whether anything changed.
 pub(super) fn key(model: &mut Model, at: Moment, event: KeyEvent, actions: &mut Vec<Action>) -> bool {
@@ -28,10 +33,14 @@ pub(super) fn key(model: &mut Model, at: Moment, event: KeyEvent, actions: &mut 
         Mode::Agents => KeyMode::Agents,
         Mode::Plan => KeyMode::Plan,
     };
+    let had_remark = model.remark.take().is_some();
+    let leaves = model.leaves.take();
     match (model.start.keymap.command(mode, key), key.text()) {
+        (Some(Command::Cancel), _) => cancel(model, at, leaves, actions),
         (Some(command), _) => perform(model, at, command, actions),
         (None, Some(c)) if mode.is_for_text() => write(model, c),
-        (None, _) => return false,
+        (None, _) if model.mode == Mode::Normal => unbound(model, key),
+        (None, _) => return had_remark,
     }
     true
 }
@@ -47,7 +56,29 @@ pub(super) fn key_of_many(model: &mut Model, at: Moment, event: KeyEvent, action
         card.wait_again(at);
         return decides || approval::key(model, at, pressed, actions);
     }
+    if model.start.keymap.command(KeyMode::Insert, pressed) == Some(Command::CycleMode) {
+        // The bytes of a paste widen no access.
+        return false;
+    }
     key(model, at, event, actions)
+}
+
+/// A key of NORMAL that does nothing says so: a person who types a message there sees why no text appears.
+fn unbound(model: &mut Model, key: Key) {
+    model.remark = Some([format!("{} does nothing in NORMAL", key.label()), normal_keys(model)].join(" · "));
+}
+
+/// The keys that lead on from NORMAL.
+fn normal_keys(model: &Model) -> String {
+    let keys = [(Command::Insert, "writes"), (Command::CommandLine, "commands"), (Command::Help, "keys")];
+    let hints = keys.map(|(command, does)| (model.start.keymap.hint(KeyMode::Normal, command), does));
+    let bound = hints.iter().filter(|(key, _)| !key.is_empty());
+    bound.map(|(key, does)| format!("{key} {does}")).collect::<Vec<_>>().join(" · ")
+}
+
+fn to_normal(model: &mut Model) {
+    model.mode = Mode::Normal;
+    model.remark = Some(normal_keys(model));
 }
 
 /// A paste goes where text is written; it never decides on anything.
@@ -83,6 +114,7 @@ fn write(model: &mut Model, c: char) {
             _ => {}
         }
     }
+    model.palette_follows();
     if let Err(error) = writing(model).insert(c.encode_utf8(&mut [0; 4])) {
         model.say(Look::Error, &error.to_string());
     }
@@ -101,18 +133,19 @@ fn perform(model: &mut Model, at: Moment, command: Command, actions: &mut Vec<Ac
         return plan::read(model, command, actions);
     }
     if model.mode != Mode::Normal && editing::edit(writing(model), command) {
-        return;
+        return model.palette_follows();
     }
     match command {
         Command::Submit => submit(model, at, actions),
         Command::Newline => write(model, '\n'),
         Command::HistoryBack => history(model, false),
         Command::HistoryForward => history(model, true),
+        Command::Complete => _ = model.complete() || model.palette_choice().is_none() && model.choose(true),
+        Command::CycleMode => typed::cycle_mode(model, actions),
         Command::Insert => model.mode = Mode::Insert,
         Command::CommandLine => model.mode = Mode::Command,
         Command::Leave => leave(model, actions),
         Command::Interrupt => turns::interrupt(model, actions),
-        Command::Cancel => cancel(model, actions),
         Command::Suspend => actions.push(Action::Suspend),
         Command::Repaint => actions.push(Action::Repaint),
         Command::Quit => quit(model, actions),
@@ -143,6 +176,9 @@ fn scroll(model: &mut Model, command: Command) {
 }
 
 fn submit(model: &mut Model, at: Moment, actions: &mut Vec<Action>) {
+    if model.complete() {
+        return;
+    }
     if model.mode == Mode::Command {
         model.mode = Mode::Insert;
         let line = model.line.take();
@@ -171,9 +207,10 @@ pub(super) fn send(model: &mut Model, at: Moment, text: String, actions: &mut Ve
 }
 
 fn history(model: &mut Model, forward: bool) {
-    if model.mode == Mode::Command || model.prompt.vertical(forward) {
+    if model.choose(forward) || model.mode == Mode::Command || model.prompt.vertical(forward) {
         return;
     }
+    model.palette.close();
     if forward {
         model.history.forward(&mut model.prompt);
     } else {
@@ -185,25 +222,29 @@ fn leave(model: &mut Model, actions: &mut Vec<Action>) {
     match model.mode {
         Mode::Command => {
             model.line = Editor::default();
-            model.mode = Mode::Normal;
+            to_normal(model);
         }
-        Mode::Insert if model.prompt.is_empty() && model.agents.shown().turn.is_running() => {
-            turns::interrupt(model, actions);
-        }
-        Mode::Insert | Mode::Normal | Mode::Agents | Mode::Plan => model.mode = Mode::Normal,
+        Mode::Insert if model.has_choice() => model.palette.close(),
+        Mode::Insert if model.agents.shown().turn.is_running() => turns::interrupt(model, actions),
+        Mode::Insert | Mode::Normal | Mode::Agents | Mode::Plan => to_normal(model),
     }
 }
 
-/// Ctrl-C: empties what is written; else interrupts; else says how to leave.
-fn cancel(model: &mut Model, actions: &mut Vec<Action>) {
+/// Ctrl-C: empties the prompt; else interrupts; else ends the session, once it comes twice.
+fn cancel(model: &mut Model, at: Moment, before: Option<Moment>, actions: &mut Vec<Action>) {
+    let is_running = model.agents.shown().turn.is_running() && !model.agents.shown().turn.interrupted;
     if model.mode == Mode::Command {
         leave(model, actions);
     } else if !model.prompt.is_empty() {
         model.prompt = Editor::default();
-    } else if model.agents.shown().turn.is_running() {
+    } else if is_running {
         turns::interrupt(model, actions);
+    } else if before.is_some_and(|before| at.since(before) < TWICE) {
+        actions.push(Action::Quit);
     } else {
-        model.say(Look::Notice, ":q or Ctrl+D leaves");
+        model.leaves = Some(at);
+        let key = model.start.keymap.hint(KeyMode::Insert, Command::Cancel);
+        model.remark = Some(format!("{key} again ends the session"));
     }
 }
 

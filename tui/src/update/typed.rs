@@ -136,6 +136,17 @@ fn set_mode(model: &mut Model, mode: ApprovalMode, actions: &mut Vec<Action>) {
     tell(model, actions, UserActionKind::SetMode { mode });
 }
 
+/// From ask to auto, and from anything else to ask. A change that is under way counts as made.
+pub(super) fn cycle_mode(model: &mut Model, actions: &mut Vec<Action>) {
+    let session = &model.agents.shown().session;
+    let now = match session.pending {
+        Some(Pending::Mode(mode)) => mode,
+        _ => session.mode,
+    };
+    let next = if now == ApprovalMode::Ask { ApprovalMode::Auto } else { ApprovalMode::Ask };
+    set_mode(model, next, actions);
+}
+
 fn rights(model: &mut Model) {
     let session = &model.agents.shown().session;
     let sandbox = match session.tier {

@@ -4,6 +4,7 @@ mod beside;
 mod card;
 mod changes;
 mod palette;
+mod listed;
 mod pane;
 mod plan;
 mod prompt;
@@ -59,6 +60,9 @@ pub fn view(model: &Model, frame: &mut Frame<'_>) -> Shown {
     }
     prompt::queue(model, &mut Pane::new(frame.buffer_mut(), areas.queue), theme);
     prompt::rule(model, &areas, &mut Pane::new(frame.buffer_mut(), areas.rule), theme);
+    if let Some(area) = areas.palette {
+        listed::palette(model, &mut Pane::new(frame.buffer_mut(), area), theme);
+    }
     let mut caret = prompt::prompt(model, &mut Pane::new(frame.buffer_mut(), areas.prompt), theme);
     status::status(model, &mut Pane::new(frame.buffer_mut(), areas.status), theme);
     let mut shown = Shown::default();

@@ -44,6 +44,9 @@ fn activity(model: &Model, areas: &Areas) -> String {
         // Messages are for the one that is shown. Writing to a string cannot fail.
         let _ = write!(words, "agent {}", model.agents.shown_id());
     }
+    if let Some(remark) = &model.remark {
+        add(&mut words, remark);
+    }
     if !model.cards.is_empty() {
         add(&mut words, "waiting for your answer");
     } else if let Some(began) = view.turn.began {

@@ -7,7 +7,7 @@ use crate::seat::Seat;
 #[test]
 #[allow(clippy::too_many_lines, reason = "the table is what is looked at")]
 fn help_is_made_from_the_table() {
-    let mut seat = Seat::new(100, 168);
+    let mut seat = Seat::new(100, 172);
     seat.keys(":help\n");
     assert_snapshot!(seat.screen(), @r"
     /home/me/project
@@ -31,7 +31,7 @@ fn help_is_made_from_the_table() {
       :help                         show this table
       :q                            end the session (by key: at an empty prompt)
     at the prompt
-      /NAME                         the same as :NAME
+      /NAME                         the same as :NAME; Tab completes, Enter runs
       /etc/hosts says ...           text: a path has another / in it
       !COMMAND                      not yet; outside: bailiwick sandbox -- COMMAND
       ?                             at an empty prompt: this table
@@ -44,8 +44,9 @@ fn help_is_made_from_the_table() {
       ctrl-d                        end the session (by key: at an empty prompt)
       i a enter                     write a message
       :                             type a command
+      shift-tab                     from mode ask to auto, and back
       esc                           stop the turn; the model loses the partial text
-      ctrl-c                        empty the prompt; if it is empty: stop the turn
+      ctrl-c                        empty the prompt or stop the turn; twice: quit
       ctrl-z                        suspend; fg continues
       ctrl-l                        redraw the screen
       k up                          up
@@ -61,8 +62,10 @@ fn help_is_made_from_the_table() {
       alt-a                         list the agents: open, message or stop one
       f1                            show this table
       ctrl-d                        end the session (by key: at an empty prompt)
-      esc                           to NORMAL; at an empty prompt: stop the turn
-      ctrl-c                        empty the prompt; if it is empty: stop the turn
+      tab                           complete the chosen command
+      shift-tab                     from mode ask to auto, and back
+      esc                           stop the turn; if none runs: to NORMAL
+      ctrl-c                        empty the prompt or stop the turn; twice: quit
       ctrl-z                        suspend; fg continues
       ctrl-l                        redraw the screen
       enter                         send
@@ -85,8 +88,9 @@ fn help_is_made_from_the_table() {
       ctrl-o                        show or fold the output of tools
       alt-r                         have a request made again that nobody answered
     keys in COMMAND
-      esc                           to NORMAL; at an empty prompt: stop the turn
-      ctrl-c                        empty the prompt; if it is empty: stop the turn
+      tab                           complete the chosen command
+      esc                           stop the turn; if none runs: to NORMAL
+      ctrl-c                        empty the prompt or stop the turn; twice: quit
       enter                         send
       up ctrl-p                     a line up; before the first: the message before
       down ctrl-n                   a line down; after the last: the message after
@@ -192,7 +196,7 @@ fn help_is_read_from_its_beginning() {
 
 #[test]
 fn each_row_of_the_help_fits_a_terminal_of_80_columns() {
-    let mut seat = Seat::new(80, 120);
+    let mut seat = Seat::new(80, 180);
     seat.keys("?");
     let screen = seat.screen();
     let rows = screen.lines().skip_while(|row| *row != "commands").take_while(|row| !row.starts_with('─'));

@@ -1,159 +1,7 @@
-//! The one table of commands: what can be typed after `:`, which keys do what in which mode, and what `:help` says of it.
-//!
-//! The configuration names commands and modes by the words in here; see [`Keymap`](crate::keymap::Keymap).
+//! The rows of the table.
 
-/// Where a key is pressed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum KeyMode {
-    /// Reading: every key is a command.
-    Normal,
-    /// Writing a message.
-    Insert,
-    /// Writing a command.
-    Command,
-    /// Deciding on a request.
-    Approval,
-    /// Deciding on a command that was denied something.
-    Denied,
-    /// Choosing how far an approval reaches.
-    Scope,
-    /// Walking through the list of agents.
-    Agents,
-    /// Commenting on the steps of a plan that waits for its approval.
-    Comments,
-    /// Reading a plan and how far its steps have come.
-    Plan,
-}
-
-impl KeyMode {
-    /// Every mode.
-    pub const ALL: [Self; 9] = [
-        Self::Normal,
-        Self::Insert,
-        Self::Command,
-        Self::Approval,
-        Self::Denied,
-        Self::Scope,
-        Self::Agents,
-        Self::Comments,
-        Self::Plan,
-    ];
-
-    /// The word for it in the configuration and in `:help`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Normal => "normal",
-            Self::Insert => "insert",
-            Self::Command => "command",
-            Self::Approval => "approval",
-            Self::Denied => "denied",
-            Self::Scope => "scope",
-            Self::Agents => "agents",
-            Self::Comments => "comments",
-            Self::Plan => "plan",
-        }
-    }
-
-    /// Whether keys without Ctrl or Alt write text in it.
-    pub const fn is_for_text(self) -> bool {
-        matches!(self, Self::Insert | Self::Command)
-    }
-
-    /// Whether keys in it decide on a request: Enter and Space cannot be among them.
-    pub const fn decides(self) -> bool {
-        matches!(self, Self::Approval | Self::Denied | Self::Scope)
-    }
-}
-
-/// Something that the user can tell the terminal UI to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs, reason = "the table says what each does")]
-pub enum Command {
-    Net,
-    Mode,
-    Allow,
-    Rights,
-    Grants,
-    Revoke,
-    Image,
-    Compact,
-    Diff,
-    Plan,
-    EditPlan,
-    Agents,
-    Agent,
-    PreviousAgent,
-    NextAgent,
-    OpenAgent,
-    MessageAgent,
-    StopAgent,
-    CloseAgents,
-    Help,
-    Quit,
-    Insert,
-    CommandLine,
-    Leave,
-    Interrupt,
-    Cancel,
-    Suspend,
-    Repaint,
-    Submit,
-    Newline,
-    HistoryBack,
-    HistoryForward,
-    Left,
-    Right,
-    WordLeft,
-    WordRight,
-    LineStart,
-    LineEnd,
-    DeleteBack,
-    DeleteForward,
-    DeleteWord,
-    DeleteToStart,
-    DeleteToEnd,
-    LineUp,
-    LineDown,
-    PageUp,
-    PageDown,
-    Top,
-    Bottom,
-    FoldThinking,
-    FoldOutput,
-    ApproveOnce,
-    ApproveSession,
-    Deny,
-    DenyWithWord,
-    Whole,
-    Together,
-    AskAgain,
-    Rule,
-    Abort,
-    Confirm,
-    Edit,
-    Shorter,
-    Longer,
-    Back,
-    Comment,
-    WriteComment,
-    SendComments,
-    ClosePlan,
-}
-
-/// One command: its name, how it is typed, its keys, and what it does.
-#[derive(Clone, Copy, Debug)]
-pub struct Row {
-    /// Which it is.
-    pub command: Command,
-    /// Its name in the configuration.
-    pub name: &'static str,
-    /// How it is typed after `:`, where it can be.
-    pub typed: Option<&'static str>,
-    /// The keys that do it unless the configuration says otherwise.
-    pub keys: &'static [(KeyMode, &'static [&'static str])],
-    /// What it does, for `:help`.
-    pub about: &'static str,
-}
+use super::KeyMode::{Agents, Approval, Command as Line, Comments, Denied, Insert, Normal, Plan, Scope};
+use super::{Command, KeyMode, Row};
 
 const fn typed(command: Command, name: &'static str, typed: &'static str, about: &'static str) -> Row {
     Row { command, name, typed: Some(typed), keys: &[], about }
@@ -167,8 +15,6 @@ const fn keyed(
 ) -> Row {
     Row { command, name, typed: None, keys, about }
 }
-
-use KeyMode::{Agents, Approval, Command as Line, Comments, Denied, Insert, Normal, Plan, Scope};
 
 /// Every command.
 pub const TABLE: &[Row] = &[
@@ -225,10 +71,22 @@ pub const TABLE: &[Row] = &[
     keyed(Command::Insert, "insert", &[(Normal, &["i", "a", "enter"])], "write a message"),
     keyed(Command::CommandLine, "command_line", &[(Normal, &[":"])], "type a command"),
     keyed(
+        Command::Complete,
+        "complete",
+        &[(Insert, &["tab"]), (Line, &["tab"])],
+        "complete the chosen command",
+    ),
+    keyed(
+        Command::CycleMode,
+        "cycle_mode",
+        &[(Normal, &["shift-tab"]), (Insert, &["shift-tab"])],
+        "from mode ask to auto, and back",
+    ),
+    keyed(
         Command::Leave,
         "leave",
         &[(Insert, &["esc"]), (Line, &["esc"])],
-        "to NORMAL; at an empty prompt: stop the turn",
+        "stop the turn; if none runs: to NORMAL",
     ),
     keyed(
         Command::Interrupt,
@@ -240,7 +98,7 @@ pub const TABLE: &[Row] = &[
         Command::Cancel,
         "cancel",
         &[(Normal, &["ctrl-c"]), (Insert, &["ctrl-c"]), (Line, &["ctrl-c"])],
-        "empty the prompt; if it is empty: stop the turn",
+        "empty the prompt or stop the turn; twice: quit",
     ),
     keyed(
         Command::Suspend,
@@ -483,13 +341,3 @@ pub const TABLE: &[Row] = &[
     keyed(Command::SendComments, "send_comments", &[(Comments, &["s"])], "no, with these comments"),
     keyed(Command::ClosePlan, "close_plan", &[(Plan, &["q", "esc", "ctrl-c"])], "close the plan"),
 ];
-
-/// The row of a command.
-pub fn row(command: Command) -> Option<&'static Row> {
-    TABLE.iter().find(|row| row.command == command)
-}
-
-/// The command of a name.
-pub fn named(name: &str) -> Option<&'static Row> {
-    TABLE.iter().find(|row| row.name == name)
-}

@@ -1,0 +1,95 @@
+//! The list of commands above the prompt while one is typed.
+
+use super::{Editor, Mode, Model};
+use crate::commands::{Command, Row, TABLE};
+
+/// The person's place in the list.
+#[derive(Debug, Default)]
+pub(crate) struct Palette {
+    /// The row that keys chose, counted from the top.
+    chosen: Option<usize>,
+    /// True if the person closed the list: it opens again with the next command.
+    closed: bool,
+}
+
+impl Palette {
+    /// Closes it: what is typed is a text, or is well known.
+    pub(crate) const fn close(&mut self) {
+        self.closed = true;
+    }
+}
+
+impl Model {
+    /// The commands that begin with the typed word, then those that contain it; of a command with an argument its own row.
+    pub(crate) fn palette_rows(&self) -> Vec<&'static Row> {
+        let Some(typed) = self.typed_command() else { return Vec::new() };
+        let names = TABLE.iter().filter_map(|row| Some((name(row)?, row)));
+        let mut found: Vec<_> = match typed.split_once(' ') {
+            Some((word, _)) => names.filter(|(name, _)| *name == word).collect(),
+            None => names.filter(|(name, _)| name.contains(typed)).collect(),
+        };
+        // The sort is stable: rows of the same rank keep the order of the table.
+        found.sort_by_key(|(name, _)| (*name != typed, !name.starts_with(typed)));
+        found.into_iter().map(|(_, row)| row).collect()
+    }
+
+    /// The place of the row that Enter runs and Tab completes.
+    pub(crate) fn palette_choice(&self) -> Option<usize> {
+        let typed = self.typed_command()?;
+        let last = self.palette_rows().len().checked_sub(1)?;
+        let first = (!typed.is_empty()).then_some(0);
+        self.palette.chosen.map(|at| at.min(last)).or(first).filter(|_| !typed.contains(' '))
+    }
+
+    /// True if there is a list to choose from.
+    pub(crate) fn has_choice(&self) -> bool {
+        self.typed_command().is_some_and(|typed| !typed.contains(' ')) && !self.palette_rows().is_empty()
+    }
+
+    /// Chooses the row above or below; says whether there is a list to choose from.
+    pub(crate) fn choose(&mut self, down: bool) -> bool {
+        let rows = self.palette_rows().len();
+        if !self.has_choice() {
+            return false;
+        }
+        let after = self.palette_choice().map_or(0, |at| (at + 1) % rows);
+        let before = self.palette_choice().unwrap_or(0).checked_sub(1).unwrap_or(rows - 1);
+        self.palette.chosen = Some(if down { after } else { before });
+        true
+    }
+
+    /// Writes the name of the chosen command; says whether the command needs an argument.
+    pub(crate) fn complete(&mut self) -> bool {
+        let chosen = self.palette_choice().and_then(|at| self.palette_rows().get(at).copied());
+        let Some((row, name)) = chosen.and_then(|row| Some((row, name(row)?))) else { return false };
+        let blank = if row.typed.is_some_and(|typed| typed.contains(' ')) { " " } else { "" };
+        let sign = if self.mode == Mode::Command { "" } else { "/" };
+        let editor = if self.mode == Mode::Command { &mut self.line } else { &mut self.prompt };
+        *editor = Editor::with(format!("{sign}{name}{blank}"));
+        needs_argument(row.command)
+    }
+
+    /// Another text is typed: its first row is the chosen one. An empty one opens the list that was closed.
+    pub(crate) fn palette_follows(&mut self) {
+        self.palette.chosen = None;
+        self.palette.closed &= self.mode == Mode::Insert && !self.prompt.is_empty();
+    }
+
+    /// The text of a command that is being typed, without its sign, while the list may show.
+    fn typed_command(&self) -> Option<&str> {
+        let text = match self.mode {
+            Mode::Command => self.line.text(),
+            Mode::Insert if !self.palette.closed => self.prompt.text().strip_prefix('/')?,
+            Mode::Insert | Mode::Normal | Mode::Agents | Mode::Plan => return None,
+        };
+        (self.cards.is_empty() && !text.contains('\n')).then_some(text)
+    }
+}
+
+fn name(row: &Row) -> Option<&'static str> {
+    row.typed?.split(' ').next()
+}
+
+const fn needs_argument(command: Command) -> bool {
+    matches!(command, Command::Net | Command::Mode | Command::Allow | Command::Revoke | Command::Agent)
+}

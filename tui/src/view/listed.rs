@@ -1,0 +1,30 @@
+//! The list of commands above the prompt.
+
+use ratatui::style::Style;
+
+use super::pane::Pane;
+use super::theme::Theme;
+use crate::model::{Mode, Model};
+use crate::text::SafeText;
+
+/// The column in which the explanations begin.
+const ABOUT: u16 = 26;
+
+/// Draws the commands that fit, the chosen one among them.
+pub(super) fn palette(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
+    pane.clear(Style::new());
+    let (rows, chosen) = (model.palette_rows(), model.palette_choice());
+    let room = usize::from(pane.height());
+    let first = (chosen.unwrap_or(0) + 1).saturating_sub(room);
+    let sign = if model.mode == Mode::Command { ':' } else { '/' };
+    for (y, (at, row)) in (0..pane.height()).zip(rows.iter().enumerate().skip(first)) {
+        let is_chosen = chosen == Some(at);
+        let style = if is_chosen { theme.strong() } else { Style::new() };
+        if is_chosen {
+            pane.put(0, y, "▸", style);
+        }
+        let typed = SafeText::line(&format!("{sign}{}", row.typed.unwrap_or(row.name)));
+        let end = pane.put(2, y, typed.all(), style);
+        pane.put(ABOUT.max(end + 2), y, row.about, if is_chosen { style } else { theme.dim() });
+    }
+}

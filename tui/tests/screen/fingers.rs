@@ -1,0 +1,208 @@
+//! Keys that hands know from elsewhere: the list of commands, Shift+Tab, Ctrl+C twice, Esc.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use insta::assert_snapshot;
+use ipc::approval::ApprovalMode;
+use ipc::event::EndReason;
+use ipc::frontend::UserActionKind;
+use ipc::rights::{Network, RightsChange};
+use tui::{Action, Msg};
+
+use crate::seat::Seat;
+
+/// The rows above the status.
+fn above_status(seat: &Seat) -> String {
+    let screen = seat.screen();
+    let rows: Vec<_> = screen.lines().collect();
+    rows[..rows.len() - 2].join("\n")
+}
+
+#[test]
+fn a_slash_opens_the_list_of_commands() {
+    let mut seat = Seat::new(90, 20);
+    seat.keys("/");
+    assert_snapshot!(above_status(&seat), @r"
+    /home/me/project
+    · ask · read-only · network off · secrets hidden
+      /net on|off             allow or block network access
+      /mode ask|auto|deny     ask first, allow changes in the project, or deny
+      /allow write PATH|net   allow this for the rest of the session
+      /rights                 show the access of the agent
+      /grants                 list the grants of this session
+      /revoke N               take back a grant of this session
+      /image PATH             attach a picture; without PATH: detach it
+      /compact                replace the conversation by a summary
+      /diff files|steps       show the changes of the session; alone: by file
+      /plan TEXT              make a plan; without TEXT: show the plan
+      /edit-plan              edit the plan that waits, in $EDITOR
+      /agents                 list the agents: open, message or stop one
+      /agent ID               show an agent; what you type is for it
+      /help                   show this table
+    ──────────────────────────────────────────────────────────────────────────────────────────
+    › /
+    ");
+    seat.keys("a");
+    assert_snapshot!(above_status(&seat), @r"
+    /home/me/project
+    · ask · read-only · network off · secrets hidden
+    · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q
+
+
+
+
+
+    ▸ /allow write PATH|net   allow this for the rest of the session
+      /agents                 list the agents: open, message or stop one
+      /agent ID               show an agent; what you type is for it
+      /grants                 list the grants of this session
+      /image PATH             attach a picture; without PATH: detach it
+      /compact                replace the conversation by a summary
+      /plan TEXT              make a plan; without TEXT: show the plan
+      /edit-plan              edit the plan that waits, in $EDITOR
+    ──────────────────────────────────────────────────────────────────────────────────────────
+    › /a
+    ");
+    seat.press(KeyCode::Down);
+    seat.press(KeyCode::Tab);
+    assert_snapshot!(above_status(&seat), @r"
+    /home/me/project
+    · ask · read-only · network off · secrets hidden
+    · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q
+
+
+
+
+
+
+
+
+
+
+
+
+    ▸ /agents                 list the agents: open, message or stop one
+    ──────────────────────────────────────────────────────────────────────────────────────────
+    › /agents
+    ");
+    assert_eq!(seat.told(), []);
+}
+
+#[test]
+fn enter_runs_the_chosen_command_and_completes_one_that_needs_more() {
+    let mut seat = Seat::new(90, 24);
+    seat.keys("/rig\n");
+    assert!(seat.screen().contains("access of the agent"), "{}", seat.screen());
+    seat.keys("/ne\n");
+    assert_eq!(seat.told(), []);
+    assert!(seat.screen().contains("› /net") && seat.screen().contains("/net on|off"), "{}", seat.screen());
+    seat.keys("on\n");
+    let change = RightsChange::Network { net: Network::On, reach: None };
+    assert_eq!(seat.told(), [UserActionKind::SetRights { change }]);
+    seat.keys(":compa");
+    seat.press(KeyCode::Tab);
+    assert!(seat.screen().contains(":compact"), "{}", seat.screen());
+    seat.press(KeyCode::Enter);
+    assert_eq!(seat.told(), [UserActionKind::Compact]);
+}
+
+#[test]
+fn esc_closes_the_list_and_leaves_the_text() {
+    let mut seat = Seat::new(90, 24);
+    seat.keys("/he");
+    assert!(seat.screen().contains("show this table"));
+    seat.press(KeyCode::Esc);
+    assert!(!seat.screen().contains("show this table") && seat.screen().contains("› /he"));
+    assert!(seat.screen().contains(" INSERT "));
+    seat.keys("y\n");
+    assert!(seat.screen().contains("no command /hey"), "{}", seat.screen());
+    seat.keys("/he");
+    assert!(seat.screen().contains("show this table"), "the next command has the list again");
+}
+
+#[test]
+fn the_list_does_not_hold_up_the_history() {
+    let mut seat = Seat::new(90, 24);
+    seat.keys("first\n");
+    seat.end_turn(EndReason::Done);
+    seat.keys("/rights\n");
+    seat.press(KeyCode::Up);
+    assert!(seat.screen().contains("› /rights") && !seat.screen().contains("show the access"));
+    seat.press(KeyCode::Up);
+    assert!(seat.screen().contains("› first"), "{}", seat.screen());
+}
+
+#[test]
+fn shift_tab_goes_from_ask_to_auto_and_back() {
+    let mut seat = Seat::new(80, 24);
+    let shift_tab = KeyEvent::new(KeyCode::BackTab, KeyModifiers::SHIFT);
+    seat.send(Msg::Key(shift_tab));
+    assert_eq!(seat.told(), [UserActionKind::SetMode { mode: ApprovalMode::Auto }]);
+    assert!(seat.screen().contains("ask → auto …"));
+    seat.send(Msg::Key(shift_tab));
+    assert_eq!(seat.told(), [UserActionKind::SetMode { mode: ApprovalMode::Ask }]);
+    seat.send(Msg::KeyOfMany(shift_tab));
+    assert_eq!(seat.told(), [], "the bytes of a paste change no mode");
+}
+
+#[test]
+fn shift_tab_does_nothing_while_a_request_waits() {
+    let mut seat = Seat::new(80, 24);
+    seat.ask_command("ls");
+    seat.wait(5000);
+    seat.send(Msg::Key(KeyEvent::new(KeyCode::BackTab, KeyModifiers::SHIFT)));
+    assert_eq!(seat.told(), []);
+}
+
+#[test]
+fn ctrl_c_twice_ends_the_session_and_twice_with_a_pause_does_not() {
+    let mut seat = Seat::new(80, 24);
+    seat.keys("draft");
+    seat.ctrl('c');
+    assert!(!seat.screen().contains("draft") && !seat.screen().contains("again ends"));
+    seat.ctrl('c');
+    assert!(seat.screen().contains("Ctrl+C again ends the session"), "{}", seat.screen());
+    seat.wait(4000);
+    seat.ctrl('c');
+    assert_eq!(seat.actions, []);
+    seat.keys("x");
+    seat.ctrl('c');
+    assert_eq!(seat.actions, [], "another key came between");
+    seat.ctrl('c');
+    seat.ctrl('c');
+    assert_eq!(seat.actions, [Action::Quit]);
+}
+
+#[test]
+fn ctrl_c_stops_the_turn_before_it_ends_the_session() {
+    let mut seat = Seat::new(80, 24);
+    seat.keys("go\n");
+    seat.told();
+    seat.ctrl('c');
+    assert_eq!(seat.told(), [UserActionKind::Interrupt]);
+    seat.ctrl('c');
+    assert_eq!(seat.actions, []);
+    seat.ctrl('c');
+    assert_eq!(seat.actions, [Action::Quit]);
+}
+
+#[test]
+fn esc_stops_the_turn_and_the_draft_goes_on() {
+    let mut seat = Seat::new(80, 24);
+    seat.keys("go\ndraft");
+    seat.told();
+    seat.press(KeyCode::Esc);
+    assert_eq!(seat.told(), [UserActionKind::Interrupt]);
+    seat.keys("!");
+    assert!(seat.screen().contains("› draft!") && seat.screen().contains(" INSERT "), "{}", seat.screen());
+}
+
+#[test]
+fn normal_says_so_and_keys_without_a_meaning_there_too() {
+    let mut seat = Seat::new(80, 24);
+    seat.press(KeyCode::Esc);
+    assert!(seat.row(20).contains(" i writes · : commands · ? keys "), "{}", seat.screen());
+    seat.keys("z");
+    assert!(seat.row(20).contains(" z does nothing in NORMAL · i writes"), "{}", seat.screen());
+    seat.keys("i");
+    assert!(!seat.row(20).contains("writes"));
+}
