@@ -209,7 +209,7 @@ fn only_the_monitor_starts_processes() {
     }
     offenders.sort();
     // A worker executes itself as a reaper. The benchmarks start the floors that they measure against; the demo starts the session that it attacks, and git for
-    // repositories that nobody but itself has written yet. The terminal UI starts the editor that the person's environment names, on a guarded copy of a plan.
+    // repositories that nobody but itself has written yet. The terminal UI starts the editor that the person's environment names, on a copy of a plan or of a message.
     assert_eq!(
         offenders,
         [

@@ -49,6 +49,8 @@ pub enum Msg {
         /// The other text; none if the person left the text as it was; the reason why there is no text.
         edited: Result<Option<String>, String>,
     },
+    /// The outcome of [`Action::EditPrompt`]: the other text; none if it is as it was; the reason why there is none.
+    PromptEdited(Result<Option<String>, String>),
     /// The outcome of [`Action::Read`].
     CodeRead(CodeRead),
     /// A sentence of the wiring's own, shown as a notice.
@@ -95,6 +97,9 @@ pub enum Action {
         /// The bytes of the plan.
         markdown: String,
     },
+    /// Hand the terminal to an editor with the message that is being written; [`Msg::PromptEdited`] brings the text, after
+    /// [`Msg::Resumed`].
+    EditPrompt(String),
     /// Read these lines of code somewhere where nobody waits for it; [`Msg::CodeRead`] brings the kinds of their text.
     Read(Box<CodeToRead>),
     /// The person is waited for and may look elsewhere: a bell, a notification and the title of the terminal say so.

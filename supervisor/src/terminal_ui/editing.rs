@@ -8,7 +8,7 @@ use tokio::task::spawn_blocking;
 use tui::Msg;
 
 use super::ui::Ui;
-use crate::editor::edit;
+use crate::editor::{Edits, edit};
 use crate::signals::Change;
 use crate::tty::stop_job;
 
@@ -22,22 +22,33 @@ impl Ui {
         (agent, id): (AgentId, ApprovalId),
         markdown: String,
     ) -> io::Result<()> {
-        self.tty.release();
-        // An editor that is killed leaves the terminal as it had it.
-        let modes = self.tty.modes()?;
-        let edited = self.wait_for_editor(markdown).await;
-        self.tty.set_modes(&modes);
-        self.resume()?;
+        let edited = self.hand_over(Edits::Plan, markdown).await?;
         self.tell(Msg::PlanEdited { agent, id, edited }).await
     }
 
+    /// Has the message edited that is being written.
+    pub(super) async fn edit_prompt(&mut self, text: String) -> io::Result<()> {
+        let edited = self.hand_over(Edits::Message, text).await?;
+        self.tell(Msg::PromptEdited(edited)).await
+    }
+
+    async fn hand_over(&mut self, edits: Edits, text: String) -> io::Result<Edited> {
+        self.tty.release();
+        // An editor that is killed leaves the terminal as it had it.
+        let modes = self.tty.modes()?;
+        let edited = self.wait_for_editor(edits, text).await;
+        self.tty.set_modes(&modes);
+        self.resume()?;
+        Ok(edited)
+    }
+
     /// Waits for the editor. SIGINT and SIGQUIT of the keyboard are meant for it; a stop is meant for the whole job.
-    async fn wait_for_editor(&mut self, markdown: String) -> Edited {
-        let mut editor = spawn_blocking(move || edit(&markdown));
+    async fn wait_for_editor(&mut self, edits: Edits, text: String) -> Edited {
+        let mut editor = spawn_blocking(move || edit(edits, &text));
         loop {
             tokio::select! {
                 edited = &mut editor => {
-                    return edited.unwrap_or_else(|error| Err(format!("cannot edit the plan: {error}")));
+                    return edited.unwrap_or_else(|error| Err(format!("cannot edit the {edits}: {error}")));
                 }
                 signal = self.endings.next() => match signal {
                     libc::SIGINT | libc::SIGQUIT => {}

@@ -291,6 +291,7 @@ impl Ui {
                 Action::EditPlan { agent, id, markdown } => {
                     Box::pin(self.edit_plan((agent, id), markdown)).await?;
                 }
+                Action::EditPrompt(text) => Box::pin(self.edit_prompt(text)).await?,
                 Action::Repaint => self.resize()?,
                 Action::Suspend => self.suspend()?,
             }

@@ -98,6 +98,7 @@ pub enum Command {
     CommandLine,
     Complete,
     CycleMode,
+    EditPrompt,
     Leave,
     Interrupt,
     Cancel,

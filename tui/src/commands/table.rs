@@ -82,6 +82,7 @@ pub const TABLE: &[Row] = &[
         &[(Normal, &["shift-tab"]), (Insert, &["shift-tab"])],
         "from mode ask to auto, and back",
     ),
+    keyed(Command::EditPrompt, "edit_prompt", &[(Insert, &["ctrl-g"])], "edit the message in $EDITOR"),
     keyed(
         Command::Leave,
         "leave",

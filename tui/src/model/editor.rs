@@ -1,15 +1,26 @@
 //! A small editor for messages and commands: raw text and a caret. What is drawn of it is sanitised by whoever draws.
 
+use std::borrow::Cow;
+use std::ops::{Range, RangeInclusive};
+
 use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};
 
 /// The most that is taken: a paste that is bigger is refused.
 const MOST: usize = 4 << 20;
+
+/// A paste of more lines than these stands as one character, which is drawn as a few words.
+const MOST_LINES: usize = 10;
+
+/// The characters that stand for pastes. Unicode reserves them for uses within a program: no text has a meaning for them.
+const MARKS: RangeInclusive<char> = '\u{fdd0}'..='\u{fdef}';
 
 /// Text with a caret, which stands between two grapheme clusters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Editor {
     text: String,
     caret: usize,
+    /// The pastes that stand as a character each, the first of [`MARKS`] for the first of them.
+    pastes: Vec<String>,
 }
 
 /// There is no room for so much text.
@@ -30,9 +41,11 @@ pub(crate) enum Motion {
 
 impl Editor {
     pub(crate) fn with(text: String) -> Self {
-        Self { caret: text.len(), text }
+        let text = without_marks(&text).into_owned();
+        Self { caret: text.len(), text, pastes: Vec::new() }
     }
 
+    /// The text, in which a long paste is one character.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
@@ -46,22 +59,74 @@ impl Editor {
     }
 
     pub(crate) fn take(&mut self) -> String {
-        std::mem::take(self).text
+        let whole = self.whole();
+        *self = Self::default();
+        whole
+    }
+
+    /// The text with its pastes.
+    pub(crate) fn whole(&self) -> String {
+        self.with_pastes(&self.text, |paste| Cow::Borrowed(paste))
+    }
+
+    /// A part of the text as it is drawn: a long paste as its number of lines.
+    pub(crate) fn drawn(&self, part: Range<usize>) -> String {
+        let part = self.text.get(part).unwrap_or_default();
+        self.with_pastes(part, |paste| Cow::Owned(format!("[{} lines pasted]", paste.lines().count())))
+    }
+
+    fn with_pastes<'a>(&'a self, text: &str, paste: impl Fn(&'a str) -> Cow<'a, str>) -> String {
+        let mut whole = String::with_capacity(text.len());
+        for c in text.chars() {
+            match MARKS.into_iter().position(|mark| mark == c).and_then(|at| self.pastes.get(at)) {
+                Some(pasted) => whole.push_str(&paste(pasted)),
+                None => whole.push(c),
+            }
+        }
+        whole
     }
 
     pub(crate) fn insert(&mut self, text: &str) -> Result<(), TooLong> {
-        if self.text.len() + text.len() > MOST {
+        if self.size() + text.len() > MOST {
             return Err(TooLong);
         }
+        self.write(&without_marks(text));
+        Ok(())
+    }
+
+    /// Inserts a paste as it is, or one of many lines as one character.
+    pub(crate) fn paste_folded(&mut self, text: &str) -> Result<(), TooLong> {
+        let free = MARKS.into_iter().enumerate().find(|(_, mark)| !self.text.contains(*mark));
+        let Some((at, mark)) = free.filter(|_| plain_ends(text).lines().count() > MOST_LINES) else {
+            return self.paste(text);
+        };
+        if self.size() + text.len() > MOST {
+            return Err(TooLong);
+        }
+        let pasted = without_marks(&plain_ends(text)).into_owned();
+        // The place may be that of a paste which was deleted.
+        match self.pastes.get_mut(at) {
+            Some(place) => *place = pasted,
+            None => self.pastes.push(pasted),
+        }
+        self.write(mark.encode_utf8(&mut [0; 4]));
+        Ok(())
+    }
+
+    /// The bytes that it holds.
+    fn size(&self) -> usize {
+        self.text.len() + self.pastes.iter().map(String::len).sum::<usize>()
+    }
+
+    fn write(&mut self, text: &str) {
         self.text.insert_str(self.caret, text);
         // What was inserted may have joined what follows.
         self.caret = self.boundary_from(self.caret + text.len());
-        Ok(())
     }
 
     /// Inserts a paste: line ends are line ends, however the terminal sends them.
     pub(crate) fn paste(&mut self, text: &str) -> Result<(), TooLong> {
-        self.insert(&text.replace("\r\n", "\n").replace('\r', "\n"))
+        self.insert(&plain_ends(text))
     }
 
     pub(crate) fn go(&mut self, motion: Motion) {
@@ -134,6 +199,19 @@ impl Editor {
     }
 }
 
+fn plain_ends(text: &str) -> String {
+    text.replace("\r\n", "\n").replace('\r', "\n")
+}
+
+/// No text from outside passes for a paste.
+fn without_marks(text: &str) -> Cow<'_, str> {
+    if text.contains(|c| MARKS.contains(&c)) {
+        Cow::Owned(text.replace(|c| MARKS.contains(&c), "\u{fffd}"))
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -176,6 +254,42 @@ mod tests {
         assert_eq!(marked(&editor), "a\nb\nc\n|");
         editor.paste(&"x".repeat(1 << 20)).unwrap();
         assert_eq!(editor.paste(&"x".repeat(MOST)), Err(TooLong));
+    }
+
+    #[test]
+    fn a_long_paste_is_one_character_and_is_sent_whole() {
+        let (twelve, ten) = ("one\r\n".repeat(12), "two\n".repeat(10));
+        let mut editor = Editor::with("a".to_owned());
+        editor.paste_folded(&twelve).unwrap();
+        editor.paste_folded(&ten).unwrap();
+        assert_eq!(editor.drawn(0..editor.text().len()), format!("a[12 lines pasted]{ten}"));
+        assert_eq!(editor.whole(), format!("a{}{ten}", "one\n".repeat(12)));
+        editor.go(Motion::LineStart);
+        (0..10).for_each(|_| _ = editor.vertical(false));
+        editor.go(Motion::LineStart);
+        editor.go(Motion::Right);
+        editor.delete(Motion::Right);
+        assert_eq!(editor.whole(), format!("a{ten}"));
+        editor.paste_folded(&"three\n".repeat(11)).unwrap();
+        editor.paste_folded(&"four\n".repeat(11)).unwrap();
+        assert_eq!(editor.take(), format!("a{}{}{ten}", "three\n".repeat(11), "four\n".repeat(11)));
+    }
+
+    #[test]
+    fn no_text_passes_for_a_paste() {
+        let mut editor = Editor::with("\u{fdd0}".to_owned());
+        editor.paste_folded(&"\u{fdd0}\n".repeat(11)).unwrap();
+        editor.insert("\u{fdd1}").unwrap();
+        assert_eq!(editor.take(), format!("\u{fffd}{}\u{fffd}", "\u{fffd}\n".repeat(11)));
+    }
+
+    #[test]
+    fn pastes_that_stand_as_characters_have_the_bound_of_all_text() {
+        let mut editor = Editor::default();
+        let paste = "x\n".repeat(MOST / 4 + 1);
+        editor.paste_folded(&paste).unwrap();
+        assert_eq!(editor.paste_folded(&paste), Err(TooLong));
+        assert_eq!(editor.paste(&paste), Err(TooLong));
     }
 
     proptest! {

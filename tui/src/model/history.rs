@@ -7,7 +7,7 @@ use super::editor::Editor;
 pub(crate) struct History {
     sent: Vec<String>,
     /// The one that is shown, and what was being written before.
-    at: Option<(usize, String)>,
+    at: Option<(usize, Editor)>,
 }
 
 impl History {
@@ -22,7 +22,7 @@ impl History {
     pub(crate) fn back(&mut self, prompt: &mut Editor) {
         let before = self.at.as_ref().map_or(self.sent.len(), |(at, _)| *at);
         let Some(at) = before.checked_sub(1) else { return };
-        let draft = self.at.take().map_or_else(|| prompt.text().to_owned(), |(_, draft)| draft);
+        let draft = self.at.take().map_or_else(|| prompt.clone(), |(_, draft)| draft);
         self.show(at, draft, prompt);
     }
 
@@ -32,11 +32,11 @@ impl History {
         if at + 1 < self.sent.len() {
             self.show(at + 1, draft, prompt);
         } else {
-            *prompt = Editor::with(draft);
+            *prompt = draft;
         }
     }
 
-    fn show(&mut self, at: usize, draft: String, prompt: &mut Editor) {
+    fn show(&mut self, at: usize, draft: Editor, prompt: &mut Editor) {
         *prompt = Editor::with(self.sent.get(at).cloned().unwrap_or_default());
         self.at = Some((at, draft));
     }

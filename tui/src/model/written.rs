@@ -28,8 +28,8 @@ impl Written {
     pub(crate) fn new(editor: &Editor, width: u16, most: u16) -> Self {
         let (text, caret) = (editor.text(), editor.caret());
         let (start, end) = (before(text, caret, width, most), after(text, caret, width, most));
-        let near = SafeText::prose(text.get(start..end).unwrap_or_default());
-        let caret = SafeText::prose(text.get(start..caret).unwrap_or_default()).len();
+        let near = SafeText::prose(&editor.drawn(start..end));
+        let caret = SafeText::prose(&editor.drawn(start..caret)).len();
         // One column is the caret's, behind the last character.
         let columns = usize::from(width.saturating_sub(1).max(1));
         let mut rows = Vec::new();

@@ -56,8 +56,9 @@ pub(super) fn key_of_many(model: &mut Model, at: Moment, event: KeyEvent, action
         card.wait_again(at);
         return decides || approval::key(model, at, pressed, actions);
     }
-    if model.start.keymap.command(KeyMode::Insert, pressed) == Some(Command::CycleMode) {
-        // The bytes of a paste widen no access.
+    let guarded = [Some(Command::CycleMode), Some(Command::EditPrompt)];
+    if guarded.contains(&model.start.keymap.command(KeyMode::Insert, pressed)) {
+        // The bytes of a paste widen no access, and what follows in them is typed into no editor.
         return false;
     }
     key(model, at, event, actions)
@@ -81,6 +82,17 @@ fn to_normal(model: &mut Model) {
     model.remark = Some(normal_keys(model));
 }
 
+/// The person's editor is done with the prompt.
+pub(super) fn edited(model: &mut Model, edited: Result<Option<String>, String>) -> bool {
+    match edited {
+        Ok(None) => {}
+        // Editors end the last line of a file.
+        Ok(Some(text)) => model.prompt = Editor::with(text.strip_suffix('\n').unwrap_or(&text).to_owned()),
+        Err(why) => model.say(Look::Error, &why),
+    }
+    true
+}
+
 /// A paste goes where text is written; it never decides on anything.
 pub(super) fn paste(model: &mut Model, text: &str) -> bool {
     let now = model.now;
@@ -91,7 +103,10 @@ pub(super) fn paste(model: &mut Model, text: &str) -> bool {
         if matches!(model.mode, Mode::Normal | Mode::Agents | Mode::Plan) {
             model.mode = Mode::Insert;
         }
-        writing(model).paste(text)
+        match model.mode {
+            Mode::Command => model.line.paste(text),
+            _ => model.prompt.paste_folded(text),
+        }
     };
     if let Err(error) = pasted {
         model.say(Look::Error, &error.to_string());
@@ -146,6 +161,7 @@ fn perform(model: &mut Model, at: Moment, command: Command, actions: &mut Vec<Ac
         Command::CommandLine => model.mode = Mode::Command,
         Command::Leave => leave(model, actions),
         Command::Interrupt => turns::interrupt(model, actions),
+        Command::EditPrompt => actions.push(Action::EditPrompt(model.prompt.whole())),
         Command::Suspend => actions.push(Action::Suspend),
         Command::Repaint => actions.push(Action::Repaint),
         Command::Quit => quit(model, actions),

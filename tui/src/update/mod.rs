@@ -61,6 +61,7 @@ pub fn update(model: &mut Model, at: Moment, message: Msg) -> Vec<Action> {
         Msg::PlanEdited { agent, id, edited } => {
             plan::edited(model, Asked { agent, id }, edited, &mut actions)
         }
+        Msg::PromptEdited(edited) => keys::edited(model, edited),
         Msg::Resumed => return resumed(model),
         Msg::Note(text) => {
             model.say(Look::Notice, &text);

@@ -206,3 +206,35 @@ fn normal_says_so_and_keys_without_a_meaning_there_too() {
     seat.keys("i");
     assert!(!seat.row(20).contains("writes"));
 }
+
+#[test]
+fn a_paste_of_many_lines_stands_as_a_few_words_and_is_sent_whole() {
+    let mut seat = Seat::new(80, 24);
+    let pasted = "\x1b[2Jline\n".repeat(42);
+    seat.keys("see ");
+    seat.send(Msg::Paste(pasted.clone()));
+    seat.keys(" why?");
+    assert_eq!(seat.row(21), "› see [42 lines pasted] why?");
+    seat.keys("\n");
+    let text = format!("see {pasted} why?");
+    assert_eq!(seat.told(), [UserActionKind::Prompt { text, images: vec![] }]);
+    seat.end_turn(EndReason::Done);
+    seat.send(Msg::Paste(pasted));
+    seat.press(KeyCode::Backspace);
+    assert_eq!(seat.row(21), "›");
+}
+
+#[test]
+fn ctrl_g_hands_the_whole_message_to_an_editor_and_takes_its_text() {
+    let mut seat = Seat::new(80, 24);
+    seat.keys("fix ");
+    seat.send(Msg::Paste("line\n".repeat(12)));
+    seat.send(Msg::KeyOfMany(KeyEvent::new(KeyCode::Char('g'), KeyModifiers::CONTROL)));
+    assert_eq!(seat.actions, [], "the bytes of a paste open no editor");
+    seat.ctrl('g');
+    assert_eq!(seat.actions, [Action::EditPrompt(format!("fix {}", "line\n".repeat(12)))]);
+    seat.send(Msg::PromptEdited(Err("vi ended with 1".to_owned())));
+    assert!(seat.screen().contains("vi ended with 1") && seat.screen().contains("› fix [12 lines pasted]"));
+    seat.send(Msg::PromptEdited(Ok(Some("fix it\nnow\n".to_owned()))));
+    assert!(seat.screen().contains("› fix it\n  now"), "{}", seat.screen());
+}

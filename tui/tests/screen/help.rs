@@ -7,7 +7,7 @@ use crate::seat::Seat;
 #[test]
 #[allow(clippy::too_many_lines, reason = "the table is what is looked at")]
 fn help_is_made_from_the_table() {
-    let mut seat = Seat::new(100, 172);
+    let mut seat = Seat::new(100, 173);
     seat.keys(":help\n");
     assert_snapshot!(seat.screen(), @r"
     /home/me/project
@@ -64,6 +64,7 @@ fn help_is_made_from_the_table() {
       ctrl-d                        end the session (by key: at an empty prompt)
       tab                           complete the chosen command
       shift-tab                     from mode ask to auto, and back
+      ctrl-g                        edit the message in $EDITOR
       esc                           stop the turn; if none runs: to NORMAL
       ctrl-c                        empty the prompt or stop the turn; twice: quit
       ctrl-z                        suspend; fg continues

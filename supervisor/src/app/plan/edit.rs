@@ -32,7 +32,7 @@ pub(super) fn run(store: &Store, args: &OnePlan) -> Result<Exit, Refusal> {
 fn edited(kept: &Kept) -> Result<Option<String>, Refusal> {
     let mut text = kept.text.clone();
     loop {
-        let Some(new) = editor::edit(&text).map_err(Refusal::usage)? else {
+        let Some(new) = editor::edit(editor::Edits::Plan, &text).map_err(Refusal::usage)? else {
             return Ok((text != kept.text).then_some(text).filter(|text| Document::parse(text).is_ok()));
         };
         match Document::parse(&new) {
