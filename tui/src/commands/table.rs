@@ -69,6 +69,9 @@ pub const TABLE: &[Row] = &[
         about: "end the session (by key: at an empty prompt)",
     },
     keyed(Command::Insert, "insert", &[(Normal, &["i", "a", "enter"])], "write a message"),
+    keyed(Command::Search, "search", &[(Normal, &["/"])], "search the transcript for a text"),
+    keyed(Command::SearchNext, "search_next", &[(Normal, &["n"])], "the next line with that text"),
+    keyed(Command::SearchPrevious, "search_previous", &[(Normal, &["N"])], "the line with that text before"),
     keyed(Command::CommandLine, "command_line", &[(Normal, &[":"])], "type a command"),
     keyed(
         Command::Complete,

@@ -15,6 +15,7 @@ mod outgoing;
 mod palette;
 mod part;
 mod screen;
+mod search;
 mod session;
 mod transcript;
 mod tree;
@@ -41,6 +42,7 @@ pub(crate) use palette::Palette;
 pub(crate) use part::{Fold, Part, Unfolded};
 pub use screen::is_tiny;
 pub(crate) use screen::{Areas, plan_rows};
+pub(crate) use search::Found;
 pub(crate) use session::{Pending, Session};
 pub(crate) use transcript::Transcript;
 pub(crate) use tree::{Ended, TreeLine};
@@ -67,6 +69,10 @@ pub struct Model {
     pub(crate) line: Editor,
     pub(crate) history: History,
     pub(crate) palette: Palette,
+    /// True if the line that is typed is a text to be searched for, and no command.
+    pub(crate) searches: bool,
+    /// The text that was searched for last.
+    pub(crate) sought: String,
     /// A remark on the last key, until the next one.
     pub(crate) remark: Option<String>,
     /// The moment of a Ctrl+C that had nothing to end: another one soon after it ends the session.
@@ -138,6 +144,8 @@ impl Model {
             line: Editor::default(),
             history: History::default(),
             palette: Palette::default(),
+            searches: false,
+            sought: String::new(),
             remark: None,
             leaves: None,
             attached: Vec::new(),

@@ -78,9 +78,9 @@ impl Model {
     /// The text of a command that is being typed, without its sign, while the list may show.
     fn typed_command(&self) -> Option<&str> {
         let text = match self.mode {
-            Mode::Command => self.line.text(),
+            Mode::Command if !self.searches => self.line.text(),
             Mode::Insert if !self.palette.closed => self.prompt.text().strip_prefix('/')?,
-            Mode::Insert | Mode::Normal | Mode::Agents | Mode::Plan => return None,
+            Mode::Command | Mode::Insert | Mode::Normal | Mode::Agents | Mode::Plan => return None,
         };
         (self.cards.is_empty() && !text.contains('\n')).then_some(text)
     }

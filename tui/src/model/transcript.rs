@@ -10,6 +10,8 @@ use super::part::Unfolded;
 pub(crate) struct Transcript {
     blocks: Vec<Block>,
     position: Position,
+    /// The block and the place in it of the row that was found last.
+    found: Option<(usize, Place)>,
     pub unfolded: Unfolded,
 }
 
@@ -28,13 +30,15 @@ enum Position {
 pub(crate) struct Visible<'a> {
     pub block: &'a Block,
     pub row: BlockRow,
+    /// True of the row that was found.
+    pub is_found: bool,
 }
 
 /// The n-th row of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Line {
-    block: usize,
-    row: usize,
+pub(super) struct Line {
+    pub(super) block: usize,
+    pub(super) row: usize,
 }
 
 impl Transcript {
@@ -62,13 +66,14 @@ impl Transcript {
     pub(crate) fn visible(&self, width: u16, height: u16) -> Vec<Visible<'_>> {
         let height = usize::from(height);
         let mut line = self.top(width, height);
+        let found = self.found_line(width);
         let mut rows = Vec::with_capacity(height);
         while rows.len() < height
             && let Some(block) = self.blocks.get(line.block)
         {
             match block.row(line.row, width, self.unfolded) {
                 Some(row) => {
-                    rows.push(Visible { block, row });
+                    rows.push(Visible { block, row, is_found: found == Some(line) });
                     line.row += 1;
                 }
                 None => line = Line { block: line.block + 1, row: 0 },
@@ -123,6 +128,31 @@ impl Transcript {
         self.position = Position::Following;
     }
 
+    /// The blocks, from the first on.
+    pub(super) fn blocks(&self) -> &[Block] {
+        &self.blocks
+    }
+
+    /// The row that was found last, at this width.
+    pub(super) fn found_line(&self, width: u16) -> Option<Line> {
+        let (block, place) = self.found?;
+        let row = self.blocks.get(block)?.row_of(place, width, self.unfolded);
+        Some(Line { block, row })
+    }
+
+    /// Marks a row as found, and shows it with some of those before it.
+    pub(super) fn found_at(&mut self, line: Line, (width, height): (u16, u16)) {
+        let block = self.blocks.get(line.block);
+        self.found = block.map(|block| (line.block, block.place(line.row, width, self.unfolded)));
+        let top = self.up(line, usize::from(height / 3), width);
+        self.stand_at(top, width, usize::from(height));
+    }
+
+    /// No row is marked as found any more.
+    pub(crate) fn forget_found(&mut self) {
+        self.found = None;
+    }
+
     fn stand_at(&mut self, line: Line, width: u16, height: usize) {
         let Some(block) = self.blocks.get(line.block).filter(|_| line < self.end(width, height)) else {
             self.position = Position::Following;
@@ -132,7 +162,7 @@ impl Transcript {
         self.position = Position::At { block: line.block, place };
     }
 
-    fn top(&self, width: u16, height: usize) -> Line {
+    pub(super) fn top(&self, width: u16, height: usize) -> Line {
         let end = self.end(width, height);
         match self.position {
             Position::Following => end,

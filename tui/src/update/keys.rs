@@ -5,7 +5,7 @@ use std::time::Duration;
 use crossterm::event::{KeyEvent, KeyEventKind};
 use ipc::frontend::UserActionKind;
 
-use super::{approval, aside, editing, help, plan, tell, tree, turns, typed};
+use super::{approval, aside, editing, help, plan, search, tell, tree, turns, typed};
 use crate::card::Card;
 use crate::commands::{Command, KeyMode};
 use crate::keymap::Key;
@@ -157,8 +157,14 @@ fn perform(model: &mut Model, at: Moment, command: Command, actions: &mut Vec<Ac
         Command::HistoryForward => history(model, true),
         Command::Complete => _ = model.complete() || model.palette_choice().is_none() && model.choose(true),
         Command::CycleMode => typed::cycle_mode(model, actions),
-        Command::Insert => model.mode = Mode::Insert,
+        Command::Insert => {
+            model.agents.shown_mut().transcript.forget_found();
+            model.mode = Mode::Insert;
+        }
         Command::CommandLine => model.mode = Mode::Command,
+        Command::Search => search::begin(model),
+        Command::SearchNext => search::next(model, true),
+        Command::SearchPrevious => search::next(model, false),
         Command::Leave => leave(model, actions),
         Command::Interrupt => turns::interrupt(model, actions),
         Command::EditPrompt => actions.push(Action::EditPrompt(model.prompt.whole())),
@@ -192,6 +198,9 @@ fn scroll(model: &mut Model, command: Command) {
 }
 
 fn submit(model: &mut Model, at: Moment, actions: &mut Vec<Action>) {
+    if model.searches {
+        return search::submit(model);
+    }
     if model.complete() {
         return;
     }
@@ -238,6 +247,7 @@ fn leave(model: &mut Model, actions: &mut Vec<Action>) {
     match model.mode {
         Mode::Command => {
             model.line = Editor::default();
+            model.searches = false;
             to_normal(model);
         }
         Mode::Insert if model.has_choice() => model.palette.close(),

@@ -11,6 +11,7 @@ mod help;
 mod keys;
 mod plan;
 mod reply;
+mod search;
 mod tree;
 mod turns;
 mod typed;

@@ -88,6 +88,9 @@ fn transcript(model: &Model, pane: &mut Pane<'_>, theme: Theme) -> bool {
     let visible = model.agents.shown().transcript.visible(pane.width(), pane.height());
     for (y, row) in (0..).zip(&visible) {
         rows::draw(pane, y, (row.block, row.row), &model.start.keymap, (theme, theme.dim()));
+        if row.is_found {
+            pane.stress(y);
+        }
     }
     visible.iter().any(|row| row.block.parts.iter().any(Part::is_plain))
 }

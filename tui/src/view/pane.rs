@@ -69,6 +69,15 @@ impl<'a> Pane<'a> {
         }
     }
 
+    /// Makes a row stand out, whatever is in it.
+    pub(super) fn stress(&mut self, y: u16) {
+        for x in self.area.left()..self.area.right() {
+            if let Some(cell) = self.buffer.cell_mut((x, self.area.y + y)).filter(|_| y < self.area.height) {
+                cell.set_style(Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED));
+            }
+        }
+    }
+
     fn cell(&mut self, x: u16, y: u16, symbol: &str, style: Style) {
         if let Some(cell) = self.buffer.cell_mut((self.area.x + x, self.area.y + y)) {
             cell.reset();

@@ -92,7 +92,7 @@ fn below(model: &Model, areas: &Areas) -> String {
 /// What is being written; says where the caret is on the screen.
 pub(super) fn prompt(model: &Model, pane: &mut Pane<'_>, theme: Theme) -> Option<(u16, u16)> {
     let (mark, editor) = match model.mode {
-        Mode::Command => (":", &model.line),
+        Mode::Command => (if model.searches { "/" } else { ":" }, &model.line),
         Mode::Insert | Mode::Normal | Mode::Agents | Mode::Plan => ("› ", &model.prompt),
     };
     let writes = matches!(model.mode, Mode::Command | Mode::Insert);

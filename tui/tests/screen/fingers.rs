@@ -238,3 +238,55 @@ fn ctrl_g_hands_the_whole_message_to_an_editor_and_takes_its_text() {
     seat.send(Msg::PromptEdited(Ok(Some("fix it\nnow\n".to_owned()))));
     assert!(seat.screen().contains("› fix it\n  now"), "{}", seat.screen());
 }
+
+#[test]
+fn a_text_is_searched_for_in_normal() {
+    let mut seat = Seat::new(60, 14);
+    let lines = (0..60).map(|n| format!("row {n}{}\n\n", if n % 20 == 7 { " with a Needle" } else { "" }));
+    seat.stream(&lines.collect::<String>());
+    seat.press(KeyCode::Esc);
+    seat.keys("/needle");
+    assert_eq!(seat.row(12), "/needle");
+    seat.keys("\n");
+    assert_snapshot!(seat.screen(), @r"
+      row 6
+
+      row 7 with a Needle
+
+      row 8
+
+      row 9
+
+      row 10
+
+    ── line 1 of 3 · n next · N previous · 97 lines below - G to
+    ›
+     NORMAL  execute · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0
+    ");
+    seat.keys("n");
+    assert!(
+        seat.screen().contains("row 27 with") && seat.screen().contains(" line 2 of 3 · n next"),
+        "{}",
+        seat.screen()
+    );
+    seat.keys("NN");
+    assert!(
+        seat.screen().contains("row 47 with") && seat.screen().contains(" line 3 of 3 "),
+        "{}",
+        seat.screen()
+    );
+    seat.keys("n/NEEDLE\n");
+    assert!(seat.screen().contains(" no line has \"NEEDLE\" "), "{}", seat.screen());
+    seat.keys("/\x1b");
+    seat.press(KeyCode::Esc);
+    assert!(seat.screen().contains(" NORMAL "));
+    assert_eq!(seat.told().len(), 0);
+}
+
+#[test]
+fn n_without_a_search_says_how_to_search() {
+    let mut seat = Seat::new(80, 24);
+    seat.press(KeyCode::Esc);
+    seat.keys("n");
+    assert!(seat.screen().contains(" / searches the transcript for a text "), "{}", seat.screen());
+}

@@ -7,7 +7,7 @@ use crate::seat::Seat;
 #[test]
 #[allow(clippy::too_many_lines, reason = "the table is what is looked at")]
 fn help_is_made_from_the_table() {
-    let mut seat = Seat::new(100, 173);
+    let mut seat = Seat::new(100, 176);
     seat.keys(":help\n");
     assert_snapshot!(seat.screen(), @r"
     /home/me/project
@@ -43,6 +43,9 @@ fn help_is_made_from_the_table() {
       ? f1                          show this table
       ctrl-d                        end the session (by key: at an empty prompt)
       i a enter                     write a message
+      /                             search the transcript for a text
+      n                             the next line with that text
+      N                             the line with that text before
       :                             type a command
       shift-tab                     from mode ask to auto, and back
       esc                           stop the turn; the model loses the partial text

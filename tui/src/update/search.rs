@@ -1,0 +1,41 @@
+//! `/` in NORMAL: a text looked up in the transcript that is shown.
+
+use crate::commands::{Command, KeyMode};
+use crate::model::{Areas, Found, Mode, Model};
+use crate::text::SafeText;
+
+/// Takes the keys for a text to search for.
+pub(super) fn begin(model: &mut Model) {
+    model.mode = Mode::Command;
+    model.searches = true;
+}
+
+/// The text is typed; an empty one is the one before.
+pub(super) fn submit(model: &mut Model) {
+    let typed = model.line.take();
+    model.searches = false;
+    model.mode = Mode::Normal;
+    if !typed.is_empty() {
+        // The transcript has what cannot be seen as escapes, and so has what is searched for in it.
+        model.sought = SafeText::line(&typed).as_str().to_owned();
+        model.agents.shown_mut().transcript.forget_found();
+    }
+    next(model, true);
+}
+
+/// Goes to the next line with the text, or to the one before.
+pub(super) fn next(model: &mut Model, down: bool) {
+    let hint = |command| model.start.keymap.hint(KeyMode::Normal, command);
+    if model.sought.is_empty() {
+        let key = hint(Command::Search);
+        return model.remark = Some(format!("{key} searches the transcript for a text"));
+    }
+    let keys = format!("{} next · {} previous", hint(Command::SearchNext), hint(Command::SearchPrevious));
+    let area = Areas::now(model).transcript;
+    let transcript = &mut model.agents.shown_mut().transcript;
+    let found = transcript.find(&model.sought, down, (area.width, area.height));
+    model.remark = Some(match found {
+        Some(Found { number, of }) => format!("line {number} of {of} · {keys}"),
+        None => format!("no line has {:?}", model.sought),
+    });
+}
