@@ -100,6 +100,8 @@ pub enum Action {
     /// Hand the terminal to an editor with the message that is being written; [`Msg::PromptEdited`] brings the text, after
     /// [`Msg::Resumed`].
     EditPrompt(String),
+    /// Keep what was sent, or typed as a command, for the history of later sessions.
+    Remember(String),
     /// Read these lines of code somewhere where nobody waits for it; [`Msg::CodeRead`] brings the kinds of their text.
     Read(Box<CodeToRead>),
     /// The person is waited for and may look elsewhere: a bell, a notification and the title of the terminal say so.

@@ -29,6 +29,8 @@ pub struct Start {
     pub window: Option<u64>,
     /// Which key does what.
     pub keymap: Keymap,
+    /// The messages of earlier sessions, the last one last.
+    pub history: Vec<String>,
     /// What the terminal can do.
     pub capabilities: Capabilities,
     /// What a scope would cover, in words: the grammar is the supervisor's.

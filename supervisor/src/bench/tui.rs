@@ -75,6 +75,7 @@ fn tell(model: &mut Model, millis: u64, text: &str) {
 fn model(setup: &Setup) -> Result<Model, BenchError> {
     let standing = setup.standing();
     Ok(Model::new(Start {
+        history: Vec::new(),
         project: standing.project.clone(),
         activity: Activity::Execute,
         mode: ApprovalMode::Ask,

@@ -12,6 +12,7 @@ mod frames;
 mod input;
 mod keys;
 mod painter;
+mod remembered;
 mod start;
 mod tty;
 mod ui;
@@ -22,6 +23,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use self::remembered::Remembered;
 use self::tty::{Engaged, Tty};
 use self::ui::{Ended, Ui};
 use crate::activity::Activity;
@@ -98,6 +100,8 @@ struct Prepared {
     window: Window,
     began: Instant,
     endings: Endings,
+    /// Our own state directory.
+    state: PathBuf,
 }
 
 /// Everything that can be refused, while there is a terminal to say so.
@@ -119,8 +123,9 @@ fn prepare(args: &TuiArgs, place: Place, began: Instant) -> Result<Prepared, Ref
     let mut options = SessionOptions { activity, ..options(args, &effective) }.choosing_from(sources, flags);
     options.resume = resume.map(|log| Resume { log, shows: true });
     let window = options.model.choice(options.window).window;
+    let state = place.directories.state.clone();
     let (session, handle, events) = opening::open(options, place, began)?;
-    Ok(Prepared { session, handle, events, effective, window, began, endings })
+    Ok(Prepared { session, handle, events, effective, window, began, endings, state })
 }
 
 /// The log of the session that goes on, if one does.
@@ -196,16 +201,20 @@ impl Prepared {
     }
 
     async fn serve(self, prompt: Option<String>) -> io::Result<Ended> {
-        let Self { session, handle, events, effective, window, began, endings } = self;
+        let Self { session, handle, events, effective, window, began, endings, state } = self;
         // From here on no signal has its default effect: none leaves the terminal as it is.
         let signals = (endings, Changes::new()?);
         let tty = Arc::new(Tty::new(stdout().as_fd())?);
         let project = session.standing().project.as_path().to_owned();
-        let start = start::of(&session, &effective, window, tty.size()).map_err(io::Error::other)?;
+        let remembered = Remembered::new(&state, &project);
+        let history = remembered.messages();
+        let start =
+            start::of((&session, window), &effective, tty.size(), history).map_err(io::Error::other)?;
         tty.release_on_panic();
         let engaged = Engaged(Arc::clone(&tty));
         tty.engage()?;
-        let mut ui = Ui::new(tty, signals, tui::Model::new(start), (handle, events), (project, began))?;
+        let mut ui =
+            Ui::new(tty, signals, tui::Model::new(start), (handle, events), (project, began, remembered))?;
         if start::asks_for_background(&effective) {
             ui.ask_for_background()?;
         }

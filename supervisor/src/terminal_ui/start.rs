@@ -11,12 +11,12 @@ use crate::gate::command_line;
 use crate::gate::path_pattern::PathPattern;
 use crate::opening::Session;
 
-/// For a session that is about to begin, on a terminal of this size. `window` is that of the session's model.
+/// For a session that is about to begin, whose model has this window, on a terminal of this size.
 pub(super) fn of(
-    session: &Session,
+    (session, window): (&Session, Window),
     effective: &Effective,
-    window: Window,
     size: Size,
+    history: Vec<String>,
 ) -> Result<Start, KeymapError> {
     let standing = session.standing();
     Ok(Start {
@@ -30,6 +30,7 @@ pub(super) fn of(
         model: effective.model().to_owned(),
         window: Some(window.context),
         keymap: effective.keymap()?,
+        history,
         capabilities: Capabilities {
             colour: colour(),
             theme: effective.theme().unwrap_or_else(background::of_environment),

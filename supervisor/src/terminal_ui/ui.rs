@@ -19,6 +19,7 @@ use super::calls;
 use super::frames::Frames;
 use super::input::Input;
 use super::keys::Typed;
+use super::remembered::Remembered;
 use super::tty::Tty;
 use crate::config::at_home;
 use crate::core::RunEnd;
@@ -48,6 +49,8 @@ pub(super) struct Ui {
     events: Events,
     /// Where relative paths begin that the user names.
     project: PathBuf,
+    /// The history of the prompt, over sessions; absent once the file could not be written.
+    remembered: Option<Remembered>,
     clock: Instant,
     /// Whether what is on the screen is not what is.
     stale: bool,
@@ -81,7 +84,7 @@ impl Ui {
         signals: (Endings, Changes),
         model: Model,
         (handle, events): (Handle, Events),
-        (project, clock): (PathBuf, Instant),
+        (project, clock, remembered): (PathBuf, Instant, Remembered),
     ) -> io::Result<Self> {
         let input = Input::new(tty.descriptor())?;
         let frames = Frames::new(Arc::clone(&tty))?;
@@ -97,6 +100,7 @@ impl Ui {
             handle,
             events,
             project,
+            remembered: Some(remembered),
             clock,
             stale,
             shown,
@@ -292,6 +296,7 @@ impl Ui {
                     Box::pin(self.edit_plan((agent, id), markdown)).await?;
                 }
                 Action::EditPrompt(text) => Box::pin(self.edit_prompt(text)).await?,
+                Action::Remember(text) => self.remember(&text),
                 Action::Repaint => self.resize()?,
                 Action::Suspend => self.suspend()?,
             }
@@ -307,6 +312,15 @@ impl Ui {
             let _ = done.send(code.read());
         };
         self.reading = thread::Builder::new().name("colours".to_owned()).spawn(read).ok().map(|_| reading);
+    }
+
+    /// Says once that the history cannot be kept.
+    fn remember(&mut self, text: &str) {
+        if let Some(Err(error)) = self.remembered.as_ref().map(|remembered| remembered.add(text)) {
+            self.remembered = None;
+            self.update(Msg::Note(format!("the history of the prompt is not kept: {error}")));
+            self.stale = true;
+        }
     }
 
     /// Reads a picture that the user named.

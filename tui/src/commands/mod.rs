@@ -111,6 +111,7 @@ pub enum Command {
     Newline,
     HistoryBack,
     HistoryForward,
+    SearchHistory,
     Left,
     Right,
     WordLeft,

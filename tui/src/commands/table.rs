@@ -137,6 +137,12 @@ pub const TABLE: &[Row] = &[
         "a line down; after the last: the message after",
     ),
     keyed(
+        Command::SearchHistory,
+        "search_history",
+        &[(Insert, &["ctrl-r"])],
+        "search the messages that were sent",
+    ),
+    keyed(
         Command::Left,
         "left",
         &[(Insert, &["left", "ctrl-b"]), (Line, &["left", "ctrl-b"])],

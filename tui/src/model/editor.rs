@@ -66,7 +66,7 @@ impl Editor {
 
     /// The text with its pastes.
     pub(crate) fn whole(&self) -> String {
-        self.with_pastes(&self.text, |paste| Cow::Borrowed(paste))
+        self.with_pastes(&self.text, Cow::Borrowed)
     }
 
     /// A part of the text as it is drawn: a long paste as its number of lines.
@@ -96,7 +96,7 @@ impl Editor {
 
     /// Inserts a paste as it is, or one of many lines as one character.
     pub(crate) fn paste_folded(&mut self, text: &str) -> Result<(), TooLong> {
-        let free = MARKS.into_iter().enumerate().find(|(_, mark)| !self.text.contains(*mark));
+        let free = MARKS.enumerate().find(|(_, mark)| !self.text.contains(*mark));
         let Some((at, mark)) = free.filter(|_| plain_ends(text).lines().count() > MOST_LINES) else {
             return self.paste(text);
         };

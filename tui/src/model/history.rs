@@ -11,6 +11,16 @@ pub(crate) struct History {
 }
 
 impl History {
+    /// With the messages of earlier sessions.
+    pub(crate) const fn of(sent: Vec<String>) -> Self {
+        Self { sent, at: None }
+    }
+
+    /// The messages, the last one first.
+    pub(crate) fn newest_first(&self) -> impl Iterator<Item = &str> {
+        self.sent.iter().rev().map(String::as_str)
+    }
+
     pub(crate) fn add(&mut self, text: &str) {
         self.at = None;
         if self.sent.last().is_none_or(|last| last != text) {

@@ -14,6 +14,7 @@ mod look;
 mod outgoing;
 mod palette;
 mod part;
+mod recall;
 mod screen;
 mod search;
 mod session;
@@ -40,6 +41,7 @@ pub(crate) use look::Look;
 pub(crate) use outgoing::Outgoing;
 pub(crate) use palette::Palette;
 pub(crate) use part::{Fold, Part, Unfolded};
+pub(crate) use recall::Recall;
 pub use screen::is_tiny;
 pub(crate) use screen::{Areas, plan_rows};
 pub(crate) use search::Found;
@@ -69,6 +71,8 @@ pub struct Model {
     pub(crate) line: Editor,
     pub(crate) history: History,
     pub(crate) palette: Palette,
+    /// The search through the history, while it has the prompt.
+    pub(crate) recall: Option<Recall>,
     /// True if the line that is typed is a text to be searched for, and no command.
     pub(crate) searches: bool,
     /// The text that was searched for last.
@@ -135,15 +139,17 @@ pub(crate) struct Reply {
 
 impl Model {
     /// The model before the first event: Insert mode, an empty prompt, and the line of what is allowed here.
-    pub fn new(start: Start) -> Self {
+    pub fn new(mut start: Start) -> Self {
+        let history = History::of(std::mem::take(&mut start.history));
         let mut model = Self {
             now: Moment::default(),
             size: start.capabilities.size,
             mode: Mode::default(),
             prompt: Editor::default(),
             line: Editor::default(),
-            history: History::default(),
+            history,
             palette: Palette::default(),
+            recall: None,
             searches: false,
             sought: String::new(),
             remark: None,

@@ -72,6 +72,7 @@ impl Model {
     /// Another text is typed: its first row is the chosen one. An empty one opens the list that was closed.
     pub(crate) fn palette_follows(&mut self) {
         self.palette.chosen = None;
+        self.recall_anew();
         self.palette.closed &= self.mode == Mode::Insert && !self.prompt.is_empty();
     }
 
@@ -79,7 +80,9 @@ impl Model {
     fn typed_command(&self) -> Option<&str> {
         let text = match self.mode {
             Mode::Command if !self.searches => self.line.text(),
-            Mode::Insert if !self.palette.closed => self.prompt.text().strip_prefix('/')?,
+            Mode::Insert if !self.palette.closed && self.recall.is_none() => {
+                self.prompt.text().strip_prefix('/')?
+            }
             Mode::Command | Mode::Insert | Mode::Normal | Mode::Agents | Mode::Plan => return None,
         };
         (self.cards.is_empty() && !text.contains('\n')).then_some(text)

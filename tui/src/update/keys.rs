@@ -5,7 +5,7 @@ use std::time::Duration;
 use crossterm::event::{KeyEvent, KeyEventKind};
 use ipc::frontend::UserActionKind;
 
-use super::{approval, aside, editing, help, plan, search, tell, tree, turns, typed};
+use super::{approval, aside, editing, help, plan, recall, search, tell, tree, turns, typed};
 use crate::card::Card;
 use crate::commands::{Command, KeyMode};
 use crate::keymap::Key;
@@ -36,6 +36,7 @@ pub(super) fn key(model: &mut Model, at: Moment, event: KeyEvent, actions: &mut 
     let had_remark = model.remark.take().is_some();
     let leaves = model.leaves.take();
     match (model.start.keymap.command(mode, key), key.text()) {
+        (Some(command), _) if recall::perform(model, command) => {}
         (Some(Command::Cancel), _) => cancel(model, at, leaves, actions),
         (Some(command), _) => perform(model, at, command, actions),
         (None, Some(c)) if mode.is_for_text() => write(model, c),
@@ -122,7 +123,7 @@ const fn writing(model: &mut Model) -> &mut Editor {
 }
 
 fn write(model: &mut Model, c: char) {
-    if model.mode == Mode::Insert && model.prompt.is_empty() {
+    if model.mode == Mode::Insert && model.prompt.is_empty() && model.recall.is_none() {
         match c {
             ':' => return model.mode = Mode::Command,
             '?' => return help::show(model),
@@ -155,6 +156,7 @@ fn perform(model: &mut Model, at: Moment, command: Command, actions: &mut Vec<Ac
         Command::Newline => write(model, '\n'),
         Command::HistoryBack => history(model, false),
         Command::HistoryForward => history(model, true),
+        Command::SearchHistory => model.begin_recall(),
         Command::Complete => _ = model.complete() || model.palette_choice().is_none() && model.choose(true),
         Command::CycleMode => typed::cycle_mode(model, actions),
         Command::Insert => {
@@ -214,7 +216,7 @@ fn submit(model: &mut Model, at: Moment, actions: &mut Vec<Action>) {
     }
     let text = model.prompt.take();
     if aside::take(model, &text, actions) {
-        return model.history.add(&text);
+        return remember(model, &text, actions);
     }
     if let Some(why) = tree::takes_nothing(model) {
         model.prompt = Editor::with(text);
@@ -223,9 +225,16 @@ fn submit(model: &mut Model, at: Moment, actions: &mut Vec<Action>) {
     send(model, at, text, actions);
 }
 
+fn remember(model: &mut Model, text: &str, actions: &mut Vec<Action>) {
+    model.history.add(text);
+    if !text.trim().is_empty() {
+        actions.push(Action::Remember(text.to_owned()));
+    }
+}
+
 /// Sends a message with what is attached, and remembers it.
 pub(super) fn send(model: &mut Model, at: Moment, text: String, actions: &mut Vec<Action>) {
-    model.history.add(&text);
+    remember(model, &text, actions);
     model.agents.shown_mut().transcript.follow();
     let images = std::mem::take(&mut model.attached);
     turns::send(model, at, Outgoing { text, images }, actions);

@@ -10,6 +10,7 @@ mod events;
 mod help;
 mod keys;
 mod plan;
+mod recall;
 mod reply;
 mod search;
 mod tree;

@@ -17,7 +17,7 @@ pub(super) fn submit(model: &mut Model) {
     model.mode = Mode::Normal;
     if !typed.is_empty() {
         // The transcript has what cannot be seen as escapes, and so has what is searched for in it.
-        model.sought = SafeText::line(&typed).as_str().to_owned();
+        SafeText::line(&typed).as_str().clone_into(&mut model.sought);
         model.agents.shown_mut().transcript.forget_found();
     }
     next(model, true);

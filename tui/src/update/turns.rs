@@ -102,6 +102,7 @@ fn give_back(model: &mut Model, agent: &AgentId) {
     if queue.is_empty() {
         return;
     }
+    model.end_recall(false);
     let draft = Outgoing { text: model.prompt.take(), images: std::mem::take(&mut model.attached) };
     let mut texts = Vec::new();
     for Outgoing { text, images } in queue.into_iter().chain([draft]) {

@@ -1,4 +1,4 @@
-//! The list of commands above the prompt.
+//! The list above the prompt: of commands, or of messages that were sent.
 
 use ratatui::style::Style;
 
@@ -13,6 +13,9 @@ const ABOUT: u16 = 26;
 /// Draws the commands that fit, the chosen one among them.
 pub(super) fn palette(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     pane.clear(Style::new());
+    if model.is_recalling() {
+        return recalled(model, pane, theme);
+    }
     let (rows, chosen) = (model.palette_rows(), model.palette_choice());
     let room = usize::from(pane.height());
     let first = (chosen.unwrap_or(0) + 1).saturating_sub(room);
@@ -26,5 +29,19 @@ pub(super) fn palette(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
         let typed = SafeText::line(&format!("{sign}{}", row.typed.unwrap_or(row.name)));
         let end = pane.put(2, y, typed.all(), style);
         pane.put(ABOUT.max(end + 2), y, row.about, if is_chosen { style } else { theme.dim() });
+    }
+}
+
+/// Draws the messages that were found, the newest one next to the prompt.
+fn recalled(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
+    const ROW: usize = 500;
+    let (found, chosen) = (model.recalled(), model.recall_choice());
+    let room = usize::from(pane.height());
+    let first = (chosen + 1).saturating_sub(room);
+    for (y, (at, sent)) in (0..pane.height()).rev().zip(found.iter().enumerate().skip(first)) {
+        let (mark, style) = if at == chosen { ("▸", theme.strong()) } else { (" ", Style::new()) };
+        pane.put(0, y, mark, style);
+        let beginning: String = sent.chars().take(ROW).collect();
+        pane.put(2, y, SafeText::line(&beginning).all(), style);
     }
 }

@@ -3,8 +3,8 @@
 mod beside;
 mod card;
 mod changes;
-mod palette;
 mod listed;
+mod palette;
 mod pane;
 mod plan;
 mod prompt;

@@ -93,6 +93,7 @@ fn below(model: &Model, areas: &Areas) -> String {
 pub(super) fn prompt(model: &Model, pane: &mut Pane<'_>, theme: Theme) -> Option<(u16, u16)> {
     let (mark, editor) = match model.mode {
         Mode::Command => (if model.searches { "/" } else { ":" }, &model.line),
+        Mode::Insert if model.is_recalling() => ("history › ", &model.prompt),
         Mode::Insert | Mode::Normal | Mode::Agents | Mode::Plan => ("› ", &model.prompt),
     };
     let writes = matches!(model.mode, Mode::Command | Mode::Insert);

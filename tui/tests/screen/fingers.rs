@@ -6,9 +6,9 @@ use ipc::approval::ApprovalMode;
 use ipc::event::EndReason;
 use ipc::frontend::UserActionKind;
 use ipc::rights::{Network, RightsChange};
-use tui::{Action, Msg};
+use tui::{Action, Msg, Start};
 
-use crate::seat::Seat;
+use crate::seat::{Seat, start};
 
 /// The rows above the status.
 fn above_status(seat: &Seat) -> String {
@@ -289,4 +289,50 @@ fn n_without_a_search_says_how_to_search() {
     seat.press(KeyCode::Esc);
     seat.keys("n");
     assert!(seat.screen().contains(" / searches the transcript for a text "), "{}", seat.screen());
+}
+
+#[test]
+fn ctrl_r_looks_up_a_message_of_any_session() {
+    let history = ["fix the parser", "run \x1b[2J the tests", "fix the lexer", "/net on"].map(str::to_owned);
+    let mut seat = Seat::from(Start { history: history.into(), ..start((60, 14)) });
+    seat.keys("draft");
+    seat.ctrl('r');
+    seat.keys("t");
+    assert_snapshot!(seat.screen(), @r"
+    /home/me/project
+    · ask · read-only · network off · secrets hidden
+    · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q
+
+
+
+
+      fix the parser
+      run \u{1b}[2J the tests
+      fix the lexer
+    ▸ /net on
+    ────────────────────────────────────────────────────────────
+    history › t
+     INSERT  execute · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0
+    ");
+    seat.keys("h");
+    seat.press(KeyCode::Backspace);
+    seat.press(KeyCode::Backspace);
+    seat.keys("fix");
+    seat.ctrl('r');
+    seat.press(KeyCode::Enter);
+    assert_eq!((seat.row(12), seat.told()), ("› fix the parser".to_owned(), vec![]));
+    seat.ctrl('r');
+    seat.keys("/:?");
+    assert_eq!(seat.row(12), "history › /:?");
+    seat.press(KeyCode::Esc);
+    assert_eq!(seat.row(12), "› fix the parser");
+    assert!(seat.screen().contains(" INSERT "));
+}
+
+#[test]
+fn the_last_message_of_an_earlier_session_is_one_key_away() {
+    let history = vec!["first".to_owned()];
+    let mut seat = Seat::from(Start { history, ..start((60, 14)) });
+    seat.press(KeyCode::Up);
+    assert_eq!(seat.row(12), "› first");
 }

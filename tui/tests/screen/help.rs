@@ -7,7 +7,7 @@ use crate::seat::Seat;
 #[test]
 #[allow(clippy::too_many_lines, reason = "the table is what is looked at")]
 fn help_is_made_from_the_table() {
-    let mut seat = Seat::new(100, 176);
+    let mut seat = Seat::new(100, 177);
     seat.keys(":help\n");
     assert_snapshot!(seat.screen(), @r"
     /home/me/project
@@ -76,6 +76,7 @@ fn help_is_made_from_the_table() {
       alt-enter shift-enter ctrl-j  another line
       up ctrl-p                     a line up; before the first: the message before
       down ctrl-n                   a line down; after the last: the message after
+      ctrl-r                        search the messages that were sent
       left ctrl-b                   a character to the left
       right ctrl-f                  a character to the right
       alt-b ctrl-left               a word to the left

@@ -44,6 +44,7 @@ pub(crate) fn start(size: (u16, u16)) -> Start {
         model: "claude-opus-4-5".to_owned(),
         window: Some(200_000),
         keymap: Keymap::new(&[]).unwrap(),
+        history: Vec::new(),
         capabilities: Capabilities { colour: Colour::Sixteen, theme: ThemeName::default(), size },
         previews: Previews {
             prefix: |words| format!("any command that begins with {words:?}"),
@@ -82,7 +83,9 @@ impl Seat {
     pub(crate) fn send(&mut self, message: Msg) {
         let actions = update(&mut self.model, Moment::after(self.now), message);
         let redraw = actions.contains(&Action::Redraw);
-        self.actions.extend(actions.into_iter().filter(|action| *action != Action::Redraw));
+        self.actions.extend(
+            actions.into_iter().filter(|action| !matches!(action, Action::Redraw | Action::Remember(_))),
+        );
         if redraw && self.draws {
             self.draw();
         }

@@ -1,0 +1,49 @@
+//! The message in an editor, and the history over sessions.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
+use tests::replies::{done, model_of};
+use tests::ui::Ui;
+
+use super::{SIZE, sent, world};
+
+#[test]
+fn ctrl_g_hands_the_terminal_to_the_editor_and_takes_its_text() {
+    let (world, server) = (world(), model_of([done()]));
+    let mut command = world.ui(&server, &[]);
+    command.env_remove("VISUAL").env("EDITOR", "sed -i s/wrong/right/");
+    let mut ui = Ui::start(&command, SIZE);
+    ui.until_shown("INSERT");
+    ui.types("the wrong word\x07");
+    ui.until_shown("the right word");
+    ui.types("\r");
+    ui.until_shown("Done.");
+    assert!(sent(&server, 0).contains("the right word"));
+    ui.types(":q\r");
+    assert_eq!(ui.end().code, 0);
+}
+
+#[test]
+fn the_history_goes_on_in_the_next_session() {
+    let (world, server) = (world(), model_of([done(), done()]));
+    let mut ui = Ui::start(&world.ui(&server, &[]), SIZE);
+    ui.until_shown("INSERT");
+    ui.types("look at the parser\r");
+    ui.until_shown("Done.");
+    ui.types(":q\r");
+    assert_eq!(ui.end().code, 0);
+    let file = world.own().join("state/history.jsonl");
+    assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
+    let mut ui = Ui::start(&world.ui(&server, &[]), SIZE);
+    ui.until_shown("INSERT");
+    ui.types("\x12parser");
+    ui.until_shown("▸ look at the parser");
+    ui.types("\r");
+    ui.until_shown("› look at the parser");
+    ui.types("\r");
+    ui.until_shown("Done.");
+    assert!(sent(&server, 1).contains("look at the parser"));
+    ui.types(":q\r");
+    assert_eq!(ui.end().code, 0);
+}
