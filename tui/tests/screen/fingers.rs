@@ -261,7 +261,7 @@ fn a_text_is_searched_for_in_normal() {
 
     ── line 1 of 3 · n next · N previous · 97 lines below - G to
     ›
-     NORMAL  execute · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0
+     NORMAL  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0
     ");
     seat.keys("n");
     assert!(
@@ -312,7 +312,7 @@ fn ctrl_r_looks_up_a_message_of_any_session() {
     ▸ /net on
     ────────────────────────────────────────────────────────────
     history › t
-     INSERT  execute · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0
+     INSERT  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0
     ");
     seat.keys("h");
     seat.press(KeyCode::Backspace);
