@@ -15,7 +15,11 @@ fn ctrl_g_hands_the_terminal_to_the_editor_and_takes_its_text() {
     command.env_remove("VISUAL").env("EDITOR", "sed -i s/wrong/right/");
     let mut ui = Ui::start(&command, SIZE);
     ui.until_shown("INSERT");
-    ui.types("the wrong word\x07");
+    ui.types("the wrong word");
+    ui.until_shown("the wrong word");
+    // In a burst of keys it would be a part of a paste.
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    ui.types("\x07");
     ui.until_shown("the right word");
     ui.types("\r");
     ui.until_shown("Done.");

@@ -7,23 +7,22 @@ use ipc::approval::{
 use ipc::confinement::Tier;
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::event::{
-    AcceptanceOutcome, Activity, ApprovalAnswered, AssistantMessage, ChangedFile, CompactionCause,
-    CompactionStarted, ContextCompacted, DecidedBy, EndReason, EventKind, FileChange, FileDiff, Location,
-    ModelChanged, NoticeCode, Observer, OneShot, PlaceChange, PlanApproved, PlanAuthor, PlanCreated,
-    PlanStepStatus, Recorded, RestoredPlace, RightsChanged, RunResult, SessionEvent, SessionStarted,
-    StepAccount, SubAgentResult, SubAgentSpawned, SubAgentStatus, SummaryFrom, TokenUsage, ToolCallStatus,
-    ToolKind, TurnFinished, WorkerEnd, WorkerStarted, WriteTurnAwaited, WriteTurnTaken,
+    Activity, ApprovalAnswered, AssistantMessage, ChangedFile, CompactionCause, CompactionStarted,
+    ContextCompacted, DecidedBy, EndReason, EventKind, FileChange, FileDiff, Location, ModelChanged,
+    NoticeCode, Observer, OneShot, PlaceChange, Recorded, RestoredPlace, RightsChanged, RunResult,
+    SessionEvent, SessionStarted, SubAgentResult, SubAgentSpawned, SubAgentStatus, SummaryFrom, TokenUsage,
+    ToolCallStatus, ToolKind, TurnFinished, WorkerEnd, WorkerStarted, WriteTurnAwaited, WriteTurnTaken,
 };
 use ipc::id::{AgentId, ApprovalId, CallId, EventId, Generation, GrantId};
 use ipc::image::Image;
 use ipc::missing_right::MissingRight;
 use ipc::path::WirePath;
-use ipc::plan::{Acceptance, OnFailure, Plan, PlanRights, PlanStep, StepStatus};
 use ipc::rights::{Grant, NamedRoot, Network, NetworkState, Reach, RightsSummary};
 use proptest::prelude::*;
 use serde_json::value::RawValue;
 
 use super::Scratch;
+use super::plan_kinds::{plans, step_account};
 use crate::session::rebuild;
 
 fn raw(json: &str) -> Box<RawValue> {
@@ -61,7 +60,7 @@ fn samples() -> Vec<EventKind> {
 /// A path and a text that are hard on a line of JSON.
 const ODD: &[u8] = b"a\xff\n\"b";
 
-fn odd() -> WirePath {
+pub(super) fn odd() -> WirePath {
     ODD.to_vec().into()
 }
 
@@ -318,78 +317,6 @@ fn ends() -> Vec<EventKind> {
     };
     let set = EventKind::ChangeSet { files, patch: Some("out.diff".into()) };
     vec![restored, set, EventKind::TurnFinished(turn), EventKind::Result(result)]
-}
-
-fn outcome() -> AcceptanceOutcome {
-    AcceptanceOutcome {
-        call: CallId(4),
-        command: "make check".to_owned(),
-        passed: false,
-        ended: "exit status 2".to_owned(),
-        duration_ms: 7,
-    }
-}
-
-fn step_account() -> StepAccount {
-    StepAccount {
-        step: 1,
-        title: "First".to_owned(),
-        status: StepStatus::Failed,
-        note: Some("n".to_owned()),
-        acceptance: vec![outcome()],
-        files: vec!["/p/a.rs".into()],
-    }
-}
-
-fn plans() -> Vec<EventKind> {
-    let step = PlanStep {
-        title: "First".to_owned(),
-        description: "Do it.".to_owned(),
-        files: vec!["a.rs".to_owned()],
-        acceptance: vec![
-            Acceptance::Command("make check".to_owned()),
-            Acceptance::Criterion("It is done.".to_owned()),
-        ],
-    };
-    let plan = Plan {
-        title: "P".to_owned(),
-        context: "c".to_owned(),
-        rights: Some(PlanRights { write: vec!["src".to_owned()], network: true }),
-        on_failure: Some(OnFailure::Replan),
-        steps: vec![step],
-    };
-    let created = PlanCreated {
-        call: CallId(2),
-        path: odd(),
-        digest: "ab".to_owned(),
-        author: PlanAuthor::Person,
-        markdown: "# P\n".to_owned(),
-        plan,
-    };
-    let approved = PlanApproved {
-        call: None,
-        path: odd(),
-        digest: "ab".to_owned(),
-        write: vec![odd()],
-        net: Network::On,
-        reach: Reach { lan: true, ..Reach::default() },
-        by: DecidedBy::Edited,
-        markdown: Some("# P\n".to_owned()),
-    };
-    let status = PlanStepStatus {
-        step: 1,
-        title: "First".to_owned(),
-        from: StepStatus::InProgress,
-        to: StepStatus::Skipped,
-        note: Some("n".to_owned()),
-        acceptance: vec![outcome()],
-        files: vec![odd()],
-    };
-    vec![
-        EventKind::PlanCreated(Box::new(created)),
-        EventKind::PlanApproved(approved),
-        EventKind::PlanStepStatus(status),
-    ]
 }
 
 /// Breaks when a kind is added, so that it is added to the samples.

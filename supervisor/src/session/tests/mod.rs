@@ -4,6 +4,7 @@ mod chain;
 mod file;
 mod foreign;
 mod kinds;
+mod plan_kinds;
 mod tree;
 
 use ipc::event::{EventKind, Observer, SessionEvent};
