@@ -104,6 +104,11 @@ impl Ui {
         self.seen.lock().expect("no panic").parser.screen().contents()
     }
 
+    /// The same without the question for the terminal's background, which is asked once.
+    pub fn text(&self) -> String {
+        without_question(self.bytes())
+    }
+
     /// Everything that was written to the terminal by now.
     pub fn bytes(&self) -> Vec<u8> {
         self.seen.lock().expect("no panic").bytes.clone()
@@ -219,4 +224,10 @@ fn modes(screen: &vt100::Screen) -> Modes {
         ("application keys", screen.application_cursor() || screen.application_keypad()),
     ];
     all.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| name).collect()
+}
+
+/// What was written to a terminal, without the question for its background (OSC 11, DA1), which is asked once.
+pub fn without_question(bytes: Vec<u8>) -> String {
+    let text = String::from_utf8(bytes).expect("the UI writes text");
+    text.replacen("\x1b]11;?\x1b\\\x1b[c", "", 1)
 }

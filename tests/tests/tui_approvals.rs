@@ -215,7 +215,7 @@ fn control_characters_of_a_command_are_shown_and_not_obeyed() {
     assert_eq!(asked.ui.modes(), TAKEN);
     asked.press_until("n", "denied");
     asked.ui.until_shown("Done.");
-    let written = String::from_utf8(asked.ui.bytes()).unwrap();
+    let written = asked.ui.text();
     assert!(!written.contains("\x1b]") && !written.contains(['\u{9b}', '\u{7}', '\u{202e}']));
     asked.leave();
 }

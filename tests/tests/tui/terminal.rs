@@ -1,5 +1,7 @@
 //! The terminal itself: its size, its end, and what reaches it.
 
+use tests::ui::without_question;
+
 use super::*;
 
 #[test]
@@ -81,9 +83,7 @@ fn hostile_text_commands_nothing() {
     ui.types(":q\r");
     let left = ui.end();
     assert_eq!((left.code, &left.modes[..]), (0, &[][..]));
-    let written = String::from_utf8(left.bytes).unwrap();
-    // The question for the terminal's background, once, at the start.
-    let written = written.replacen("\x1b]11;?\x1b\\\x1b[c", "", 1);
+    let written = without_question(left.bytes);
     // Nothing but what moves the cursor, colours, and switches modes of ours on and off.
     for (at, _) in written.match_indices('\x1b') {
         let sequence: String = written[at..].chars().take(40).collect();

@@ -9,6 +9,9 @@ use crate::text::{Clusters, Columns, Ground, Ink, Row, Tone, Wrap, wrap};
 /// From this width on, before and after stand side by side.
 pub(super) const WIDE: usize = 140;
 
+/// In fewer columns they do not, however wide the screen is.
+const NARROWEST: usize = 40;
+
 /// Between before and after.
 const BETWEEN: &str = " │ ";
 
@@ -23,7 +26,7 @@ impl Diff {
         let has = |kind| self.lines.iter().any(|line| line.kind == kind);
         let numbers = self.lines.iter().flat_map(|line| line.numbers).flatten();
         let digits = numbers.max().map_or(0, |number| number.to_string().len());
-        if screen >= WIDE && has(Kind::Added) && has(Kind::Removed) {
+        if screen >= WIDE && columns >= NARROWEST && has(Kind::Added) && has(Kind::Removed) {
             self.side_by_side(columns, digits, &mut lines);
         } else {
             for line in &self.lines {
