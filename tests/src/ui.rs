@@ -226,7 +226,7 @@ fn modes(screen: &vt100::Screen) -> Modes {
     all.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| name).collect()
 }
 
-/// What was written to a terminal, without the question for its background (OSC 11, DA1), which is asked once.
+/// The text that was written to a terminal, without the question for its background (OSC 11, DA1), which is asked once.
 pub fn without_question(bytes: Vec<u8>) -> String {
     let text = String::from_utf8(bytes).expect("the UI writes text");
     text.replacen("\x1b]11;?\x1b\\\x1b[c", "", 1)

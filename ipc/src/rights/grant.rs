@@ -33,7 +33,7 @@ impl Grant {
         }
     }
 
-    /// What either grants.
+    /// The union of two grants.
     #[must_use]
     pub fn join(&self, other: &Self) -> Self {
         let mut write = [self.write.as_slice(), &other.write].concat();

@@ -38,7 +38,7 @@ pub(crate) enum Subject {
 pub(crate) struct Change {
     pub(crate) tool: ToolCall,
     pub(crate) proposal: Proposal,
-    /// What it is given beyond the standing rights.
+    /// Its access beyond the standing rights.
     pub(crate) grant: Grant,
 }
 

@@ -102,10 +102,10 @@ pub(crate) struct PlanExecuteArgs {
     #[arg(long, value_name = "ROUNDS", num_args = 0..=1, require_equals = true, default_missing_value = "1",
         value_parser = clap::value_parser!(u32).range(1..=100))]
     pub approve_plan: Option<u32>,
-    /// What is confined, and how
+    /// The rights and the sandbox
     #[command(flatten)]
     pub confinement: ConfinementArgs,
-    /// What is printed on standard output
+    /// Form of the output on standard output
     #[arg(long, value_enum, default_value_t = Output::Text)]
     pub output: Output,
     /// Writes the change as a diff that `git apply` accepts, whatever the exit status

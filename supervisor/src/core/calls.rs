@@ -48,7 +48,7 @@ struct Slot {
     duration_ms: u64,
     /// The run that there was, if somebody is to be asked for another one.
     first_run: Option<Box<FirstRun>>,
-    /// Whether the log has its beginning.
+    /// True if the log has its beginning.
     logged: bool,
 }
 

@@ -28,9 +28,9 @@ struct Reader {
     history: History,
     fixed: u64,
     sees_images: bool,
-    /// What stands before the first words of the user.
+    /// The context before the first words of the user.
     opening: Vec<UserBlock>,
-    /// What joins the next message of the user.
+    /// The blocks that join the next message of the user.
     said: Vec<UserBlock>,
     /// The calls of the last reply, in their order, and the results so far.
     calls: Vec<ToolUseId>,

@@ -1,6 +1,6 @@
 //! The changes of files of one reply, asked about as one: each is prepared, all are shown, and one answer decides on all.
 //!
-//! What is carried out are the bytes that were shown, call by call, each in a worker of its own that compares what is there first.
+//! Exactly the bytes that were shown are carried out, call by call, each in a worker of its own that compares what is there first.
 
 use ipc::approval::{AskKind, ReviewDecision};
 use ipc::event::{DecidedBy, NoticeCode, ToolCallStatus};

@@ -1,4 +1,4 @@
-//! What a project says to agents: its instructions, those of its directories, and its skills. The worker finds them by calls of our own, sent
+//! The words of a project to agents: its instructions, those of its directories, and its skills. The worker finds them by calls of our own, sent
 //! together; nobody but it opens anything in a project.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -101,7 +101,7 @@ impl Looking {
         self.open.remove(&look) && self.open.is_empty()
     }
 
-    /// What was found, as the model is told of it.
+    /// The findings, as the model is told of them.
     pub(super) fn items(&self) -> Vec<ContextItem> {
         let item = |source: &str, text: String| ContextItem { source: source.to_owned(), text };
         let found = |look| self.found.get(&look);

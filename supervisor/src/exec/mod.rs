@@ -65,7 +65,7 @@ async fn carry_out(
     }
 }
 
-/// What a run begins with.
+/// The beginning of a run.
 enum Beginning {
     /// A task for the model.
     Task(Task),

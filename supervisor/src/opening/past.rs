@@ -64,7 +64,7 @@ impl Past {
         Ok(())
     }
 
-    /// What a person is to know of it.
+    /// A notice for the person.
     pub(super) fn notice(&self) -> EventKind {
         let torn = if self.torn { "; a line that was not finished was cut off its log" } else { "" };
         let message = format!("the session goes on{torn}; what was approved for it is asked for again");
@@ -163,7 +163,7 @@ pub(super) struct Begin<'a> {
     pub past: Option<Past>,
 }
 
-/// What a session had before this run.
+/// The part of a session before this run.
 #[derive(Debug, Default)]
 pub(super) struct Earlier {
     /// Its events; none in a new session.

@@ -1,4 +1,4 @@
-//! What changed with each step of a plan: the stamps of the project's files, before and after.
+//! The files that change with each step of a plan, by their stamps before and after.
 
 use std::sync::Arc;
 

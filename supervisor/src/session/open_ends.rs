@@ -1,4 +1,4 @@
-//! What a log has the beginning of and no end: calls, and sub-agents. A session that goes on closes them first.
+//! Calls and sub-agents that a log has the beginning of and no end. A session that goes on closes them first.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! How a person is called who looks elsewhere: the bell, a notification (OSC 9), and the title (OSC 2). The words are our own.
+//! Calling a person who looks elsewhere: the bell, a notification (OSC 9), and the title (OSC 2). The words are our own.
 
 use tui::Reason;
 

@@ -16,10 +16,10 @@ use crate::system::register;
 /// How long an escape byte may be the beginning of a longer sequence: the rest of one comes with it, but over slow lines.
 const ESCAPE: Duration = Duration::from_millis(30);
 
-/// How long it may be the beginning of the terminal's answer to a question.
+/// The longest time that it may be the beginning of the terminal's answer to a question.
 const ANSWER: Duration = Duration::from_millis(500);
 
-/// How long an answer holds up the end of the UI: the shell would take it for what was typed.
+/// The longest time that an answer holds up the end of the UI: the shell would take it for what was typed.
 const LAST_ANSWER: Duration = Duration::from_millis(50);
 
 /// What the user types.

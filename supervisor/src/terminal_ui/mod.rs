@@ -43,7 +43,7 @@ use crate::signals::{Changes, Endings};
 
 pub(crate) use self::painter::{END, Painter};
 
-/// How long an answer is waited for where nobody has said so: a person comes back to the terminal.
+/// The time limit of an answer where nobody has set one: a person comes back to the terminal.
 const A_DAY: Duration = Duration::from_hours(24);
 
 /// Runs the UI to its end; nothing is left behind on the terminal but where the log is.

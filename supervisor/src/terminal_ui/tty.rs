@@ -15,7 +15,7 @@ use ratatui::layout::Size;
 use crate::messages::notes;
 use crate::tty::{size, write_all};
 
-/// What the UI switches on: the alternate screen (DECSET 1049), bracketed paste (2004) and reports of the focus (1004), as xterm's ctlseqs
+/// The modes that the UI switches on: the alternate screen (DECSET 1049), bracketed paste (2004) and reports of the focus (1004), as xterm's ctlseqs
 /// has them. The title is put on the terminal's stack (XTWINOPS 22).
 const ENTER: &[u8] = b"\x1b[22;0t\x1b[?1049h\x1b[?2004h\x1b[?1004h\x1b[0m\x1b[H\x1b[2J";
 

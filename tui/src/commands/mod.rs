@@ -58,12 +58,12 @@ impl KeyMode {
         }
     }
 
-    /// Whether keys without Ctrl or Alt write text in it.
+    /// True if keys without Ctrl or Alt write text in it.
     pub const fn is_for_text(self) -> bool {
         matches!(self, Self::Insert | Self::Command)
     }
 
-    /// Whether keys in it decide on a request: Enter and Space cannot be among them.
+    /// True if keys in it decide on a request: Enter and Space cannot be among them.
     pub const fn decides(self) -> bool {
         matches!(self, Self::Approval | Self::Denied | Self::Scope)
     }
@@ -154,15 +154,15 @@ pub enum Command {
 /// One command: its name, how it is typed, its keys, and what it does.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
-    /// Which it is.
+    /// The command.
     pub command: Command,
     /// Its name in the configuration.
     pub name: &'static str,
-    /// How it is typed after `:`, where it can be.
+    /// Its name after `:`, where it has one.
     pub typed: Option<&'static str>,
     /// The keys that do it unless the configuration says otherwise.
     pub keys: &'static [(KeyMode, &'static [&'static str])],
-    /// What it does, for `:help`.
+    /// Its effect, for `:help`.
     pub about: &'static str,
 }
 

@@ -6,7 +6,7 @@ use crate::highlight::{CodeRead, Readers, Side, TOGETHER, Unread};
 /// The most lines that are read.
 const MOST: usize = 2000;
 
-/// How far the lines have been read.
+/// The progress of the reading.
 #[derive(Debug, Default)]
 pub(super) struct Code {
     /// The language; none once nothing is left to be read.

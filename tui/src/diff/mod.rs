@@ -36,9 +36,9 @@ enum Kind {
     Same,
     Added,
     Removed,
-    /// What lies between two parts of the file.
+    /// The lines between two parts of the file.
     Gap,
-    /// What belongs to no line.
+    /// A remark that belongs to no line.
     Note,
 }
 

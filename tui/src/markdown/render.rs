@@ -69,9 +69,9 @@ struct Render {
     inline: Option<Inline>,
     code: Option<Code>,
     table: Option<Table>,
-    /// Whether the text is that of a cell.
+    /// True if the text is that of a cell.
     is_cell: bool,
-    /// Whether the next paragraph stands apart from the text above it.
+    /// True if the next paragraph stands apart from the text above it.
     gap: bool,
     /// The number of the first item.
     number: Option<u64>,

@@ -24,7 +24,7 @@ pub(crate) struct Source {
     head: String,
     /// The number of the item that the rest begins with, where it continues a list.
     number: Option<u64>,
-    /// Whether an empty line stands before the rest.
+    /// True if an empty line stands before the rest.
     is_apart: bool,
     has_begun: bool,
 }
@@ -34,11 +34,11 @@ pub(crate) struct Source {
 pub(crate) struct Piece {
     /// Its text, after the lines that it continues a block with.
     pub text: String,
-    /// Whether there are such lines; they show in another piece.
+    /// True if there are such lines; they show in another piece.
     pub is_continued: bool,
     /// The number of its item, where it continues a list.
     pub number: Option<u64>,
-    /// Whether an empty line stands before it.
+    /// True if an empty line stands before it.
     pub is_apart: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Whether the person looks at the terminal.
+//! The person's attention to the terminal.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use crate::moment::Moment;
 /// Whoever has pressed no key for so long may be elsewhere, where the terminal does not say.
 const AWAY: Duration = Duration::from_secs(30);
 
-/// Whether the person looks at the terminal, and was called.
+/// The person's attention to the terminal, and the call for it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Attention {
-    /// Whether the terminal has the focus, as it said last.
+    /// True if the terminal has the focus, as it said last.
     focused: Option<bool>,
     last_key: Moment,
     called: bool,

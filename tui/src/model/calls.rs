@@ -36,7 +36,7 @@ pub(crate) struct Call {
     pub after_denial: bool,
 }
 
-/// How a call ended.
+/// The end of a call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ending<'a> {
     pub status: ToolCallStatus,

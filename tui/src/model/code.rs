@@ -16,7 +16,7 @@ pub(crate) struct Code {
     readers: Option<Readers>,
     /// The number under which lines are being read.
     awaited: Option<u64>,
-    /// Whether nothing more is to be read.
+    /// True if nothing more is to be read.
     is_over: bool,
 }
 

@@ -18,7 +18,7 @@ pub struct Output {
     held: String,
 }
 
-/// What a program has set.
+/// The colours and attributes that a program has set.
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
     emphasis: Modifier,

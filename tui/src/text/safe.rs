@@ -249,7 +249,7 @@ impl SafeText {
         }
     }
 
-    /// Whether the cluster is drawn as it is: it begins with something visible and is as wide as its characters, or in prose
+    /// True if the cluster is drawn as it is: it begins with something visible and is as wide as its characters, or in prose
     /// it is an emoji of several characters.
     fn is_undisputed(&self, cluster: &str) -> bool {
         if self.manner == Manner::Prose && is_sequence(cluster) {

@@ -9,7 +9,7 @@ pub struct Tone {
     pub ink: Ink,
     /// The area that it stands on.
     pub ground: Ground,
-    /// Emphasis.
+    /// A word or more that is stressed.
     pub emphasis: Modifier,
 }
 
@@ -46,7 +46,7 @@ pub enum Ground {
     /// The terminal's own.
     #[default]
     None,
-    /// Code.
+    /// Text of a program.
     Code,
     /// A line of a file beside those that change.
     Same,

@@ -77,7 +77,7 @@ fn wrap_line(text: &str, line: Row, columns: Columns, how: Wrap, rows: &mut Vec<
     rows.push(open.row(line.end));
 }
 
-/// Whether a line of words can be broken after a character that is no space: scripts without spaces can, but not before
+/// True if a line of words can be broken after a character that is no space: scripts without spaces can, but not before
 /// what closes a sentence or a bracket.
 fn breaks_after(text: &str, cluster: Cluster<'_>) -> bool {
     let next = text.get(cluster.end()..).and_then(|rest| rest.chars().next());

@@ -72,7 +72,7 @@ fn time_left(model: &Model, card: &Card) -> Option<String> {
     (left <= LAST_MINUTE).then(|| format!("0:{:02} left", left.as_secs().min(59)))
 }
 
-/// Which of the requests this is, where there are several: `2 of 3`.
+/// The number of this request among several: `2 of 3`.
 fn place_in_queue(model: &Model) -> Option<String> {
     let (place, all) = (model.answered + 1, model.answered + model.cards.len());
     (all > 1).then(|| format!("{place} of {all}"))

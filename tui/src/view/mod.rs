@@ -33,7 +33,7 @@ pub struct Shown {
     pub(crate) whole: bool,
     /// The revision of the sheet whose last row it shows.
     pub(crate) to_end: Option<u64>,
-    /// Whether code on it has not been read yet.
+    /// True if code on it has not been read yet.
     pub(crate) plain: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Who is called, and when: a person who may look elsewhere.
+//! Calls for a person who may look elsewhere.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ipc::approval::{ReviewDecision, ServerRequest};

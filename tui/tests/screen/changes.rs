@@ -29,7 +29,7 @@ fn too_large(seat: &mut Seat, call: u64) {
     });
 }
 
-/// What stands beside the transcript.
+/// The lines beside the transcript.
 fn beside(seat: &Seat) -> String {
     let of_row = |row: &str| row.rsplit_once('│').map(|(_, text)| text.to_owned());
     let rows: Vec<_> = seat.screen().lines().filter_map(of_row).collect();

@@ -1,4 +1,4 @@
-//! What the execution of a plan may do, as a person reads it before an approval.
+//! The access of a plan's execution, as a person reads it before an approval.
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -50,7 +50,7 @@ pub(super) fn reject(store: &Store, args: &OnePlan) -> Result<Exit, Refusal> {
     Ok(Exit::Done)
 }
 
-/// Whether the person said yes after they were shown everything; anything else is no.
+/// Asks a person who was shown everything; true after a yes, and anything else is no.
 fn asked(text: &str) -> io::Result<bool> {
     let mut out = io::stderr().lock();
     write!(out, "{}", harmless(text))?;

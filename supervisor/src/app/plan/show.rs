@@ -43,7 +43,7 @@ pub(super) fn whole(kept: &Kept, directories: &Directories) -> String {
     )
 }
 
-/// What follows is no part of the plan.
+/// The end of the plan's text: nothing behind it is a part of the plan.
 const RULE: &str = "──────── the plan ends here; what follows says Bailiwick ────────";
 
 fn print_json(kept: &Kept) -> io::Result<()> {

@@ -5,7 +5,7 @@ use ipc::id::CallId;
 use super::{Calls, Open, State};
 use crate::approval::Change;
 
-/// How far a change has come that is asked about together with others.
+/// The progress of a change that is asked about together with others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::core) enum Stage {
     /// It is prepared; others are not yet.

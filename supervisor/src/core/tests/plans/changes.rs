@@ -1,10 +1,10 @@
-//! What changed with each step of a plan.
+//! The files that change with each step of a plan.
 
 use super::*;
 use crate::core::tests::script::written;
 
 impl Script {
-    /// What a look at the project found.
+    /// Gives the result of a look at the project.
     fn looked(&mut self, call: u64, outcome: ServedOutcome) -> &mut Self {
         self.input(Input::Served { call: CallId(call), outcome, duration_ms: 1 })
     }
