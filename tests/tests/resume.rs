@@ -179,3 +179,19 @@ fn a_session_that_is_open_names_who_has_it_and_a_broken_log_names_its_line() {
     assert!(refused.stderr.contains("hint: bailiwick audit"), "{}", refused.stderr);
     assert!(nobody.requests().is_empty());
 }
+
+#[test]
+fn no_right_of_an_earlier_run_is_taken_over() {
+    let world = World::new(User::Myself);
+    let outside = world.root().join("outside");
+    fs::create_dir(&outside).unwrap();
+    let wide = ["--mode", "auto", "--net", "on", "--write", outside.to_str().unwrap()];
+    run(&world, &model_of([done()]), &wide).expect(0);
+    let touch = format!("touch {}/x; touch y", outside.display());
+    let server = model_of([shell(&touch), done()]);
+    run(&world, &server, &["-c", "--denied", "ok"]).expect(0);
+    let told = messages(&server, 0).last().unwrap().to_string();
+    assert!(told.contains("approval mode: deny") && told.contains("net off"), "{told}");
+    assert!(!outside.join("x").exists() && !world.project().join("y").exists());
+    audited(&world);
+}
