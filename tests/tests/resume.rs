@@ -195,3 +195,19 @@ fn no_right_of_an_earlier_run_is_taken_over() {
     assert!(!outside.join("x").exists() && !world.project().join("y").exists());
     audited(&world);
 }
+
+#[test]
+fn the_last_session_is_the_one_that_was_written_to_last() {
+    let world = World::new(User::Myself);
+    run(&world, &model_of([done()]), &[]).expect(0);
+    let first = log_of(&world);
+    let name = first.file_stem().unwrap().to_str().unwrap().to_owned();
+    run(&world, &model_of([done()]), &[]).expect(0);
+    run(&world, &model_of([done()]), &["--resume", &name]).expect(0);
+    let server = model_of([done()]);
+    run(&world, &server, &["-c"]).expect(0);
+    let asked = messages(&server, 0).iter().filter(|message| message["role"] == "user").count();
+    assert_eq!(asked, 3, "the first session, in its third run");
+    let listed = Finished::of(world.bailiwick(["sessions", "--json", "-C"]).arg(world.project())).expect(0);
+    assert!(listed.stdout.lines().last().unwrap().contains(&name), "{}", listed.stdout);
+}

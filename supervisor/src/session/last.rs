@@ -3,32 +3,36 @@
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use ipc::event::{EventKind, SessionEvent, SessionStarted};
 
 /// The most bytes of a first event; a longer line is none of ours.
 const LONGEST: u64 = 1 << 20;
 
-/// The log of the last session in `project`, a canonical path. Logs are named by UUIDs of version 7, which sort by time.
+/// The log of the session in `project`, a canonical path, that was written to last.
 pub(crate) fn last_of(sessions: &Path, project: &Path) -> io::Result<Option<PathBuf>> {
     Ok(logs(sessions)?.into_iter().rev().find(|log| is_of(log, project).unwrap_or(false)))
 }
 
-/// Every log, the oldest first.
+/// Every log; the one that was written to last is the last. Names are UUIDs of version 7: those of one moment sort by their beginning.
 pub(crate) fn logs(sessions: &Path) -> io::Result<Vec<PathBuf>> {
     let mut logs = Vec::new();
     let entries = match fs::read_dir(sessions) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(logs),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries?,
     };
     for entry in entries {
-        let path = entry?.path();
+        let entry = entry?;
+        let path = entry.path();
         if path.extension().is_some_and(|extension| extension == "jsonl") {
-            logs.push(path);
+            // One that has just been removed is the oldest.
+            let changed = entry.metadata().and_then(|metadata| metadata.modified());
+            logs.push((changed.unwrap_or(SystemTime::UNIX_EPOCH), path));
         }
     }
     logs.sort_unstable();
-    Ok(logs)
+    Ok(logs.into_iter().map(|(_, path)| path).collect())
 }
 
 /// The beginning of a session, by the first event of its log; none where that is not whole.
