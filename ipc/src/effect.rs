@@ -42,13 +42,20 @@ pub struct FileEffect {
     pub replacements: u64,
 }
 
-/// A regular file's content and permission bits.
+/// The type bits of a symbolic link, as in git: a [`FileState`] with this mode is one, and its bytes are the target.
+pub const LINK: u32 = 0o120_000;
+
+/// The type bits of a directory, as in git: a [`FileState`] with this mode is one, and has no bytes. It is only ever removed, and only while
+/// nothing is in it.
+pub const DIRECTORY: u32 = 0o040_000;
+
+/// A regular file's content and permission bits; a symbolic link ([`LINK`]); a directory ([`DIRECTORY`]).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileState {
     /// The content.
     #[serde(with = "bytes")]
     pub bytes: Vec<u8>,
-    /// The permission bits (`0o777` of the mode).
+    /// The permission bits of a file (`0o777` of the mode), or the type bits of what is none.
     pub mode: u32,
 }
 

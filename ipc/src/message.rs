@@ -135,6 +135,8 @@ pub struct SnapshotEntry {
     pub kind: SnapshotKind,
     /// The file system's evidence that it did not change.
     pub stamp: Stamp,
+    /// When a file came to be, nanoseconds since the epoch: where its content was read, and the file system knows.
+    pub born_ns: Option<i64>,
 }
 
 /// What a snapshot can hold: what git can.
@@ -142,8 +144,8 @@ pub struct SnapshotEntry {
 pub enum SnapshotKind {
     /// A regular file.
     File {
-        /// Whether its owner may execute it.
-        executable: bool,
+        /// Its permission bits (`0o777` of the mode).
+        mode: u32,
         /// Its size in bytes; `Content` of as many follows where contents were asked for and `omitted` is false.
         size: u64,
         /// Whether its content is too large to be taken.

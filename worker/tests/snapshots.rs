@@ -70,7 +70,11 @@ fn contents_modes_links_and_odd_names_are_exact() {
         (names(&entries), notes),
         (vec!["large".into(), "link".into(), "n\u{fffd}".into(), "tool".into()], vec![])
     );
-    let file = |size, executable| SnapshotKind::File { executable, size, omitted: false };
+    let file = |size, executable: bool| SnapshotKind::File {
+        mode: if executable { 0o755 } else { 0o644 },
+        size,
+        omitted: false,
+    };
     let kinds: Vec<_> = entries.iter().map(|(entry, _)| entry.kind.clone()).collect();
     let link = SnapshotKind::Symlink(odd.into());
     assert_eq!(kinds, [file(3_000_000, false), link, file(2, false), file(2, true)]);
@@ -87,7 +91,7 @@ fn too_large_a_file_has_an_entry_without_content() {
     let file = std::fs::File::create(worker.project.join("sparse")).unwrap();
     file.set_len(33 << 20).unwrap();
     let (entries, _) = worker.entries(CONTENTS);
-    assert_eq!(entries[0].0.kind, SnapshotKind::File { executable: false, size: 33 << 20, omitted: true });
+    assert_eq!(entries[0].0.kind, SnapshotKind::File { mode: 0o644, size: 33 << 20, omitted: true });
     assert!(entries[0].1.is_empty());
 }
 

@@ -106,6 +106,24 @@ impl Base {
     }
 }
 
+/// Paths in parts of which each fits into one `Fetch`.
+pub fn batches<'a>(paths: impl Iterator<Item = &'a ProjectPath>) -> Vec<Vec<WirePath>> {
+    let mut calls = Vec::new();
+    let mut bytes = FETCH_BYTES;
+    for path in paths {
+        let len = path.as_bytes().len();
+        if bytes + len > FETCH_BYTES {
+            calls.push(Vec::new());
+            bytes = 0;
+        }
+        bytes += len;
+        if let Some(call) = calls.last_mut() {
+            call.push(path.to_wire());
+        }
+    }
+    calls
+}
+
 /// Whether there is no content to fetch: of links, and of files that are too large.
 const fn is_unreadable(entry: &Entry) -> bool {
     matches!(entry.kind, SnapshotKind::Symlink(_) | SnapshotKind::File { omitted: true, .. })
@@ -114,20 +132,7 @@ const fn is_unreadable(entry: &Entry) -> bool {
 impl Comparison<'_> {
     /// Which contents must be fetched: the paths of one `Fetch` call each.
     pub fn fetches(&self) -> Vec<Vec<WirePath>> {
-        let mut calls = Vec::new();
-        let mut bytes = FETCH_BYTES;
-        for path in self.fetch.iter() {
-            let len = path.as_bytes().len();
-            if bytes + len > FETCH_BYTES {
-                calls.push(Vec::new());
-                bytes = 0;
-            }
-            bytes += len;
-            if let Some(call) = calls.last_mut() {
-                call.push(path.to_wire());
-            }
-        }
-        calls
+        batches(self.fetch.iter())
     }
 
     /// Takes in what the `Fetch` calls bring, of all of them one after the other.

@@ -23,7 +23,7 @@ mod set;
 mod snapshot;
 
 pub use blob::{Blob, BlobId};
-pub use compare::{Base, Comparison};
+pub use compare::{Base, Comparison, batches};
 pub use output::{PatchFile, PatchFileError};
 pub(crate) use patch::unified_diff;
 pub use path::{PathError, ProjectPath};

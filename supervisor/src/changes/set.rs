@@ -198,8 +198,8 @@ impl From<&Entry> for State {
     fn from(entry: &Entry) -> Self {
         match &entry.kind {
             SnapshotKind::Symlink(target) => Self::Symlink(target.clone()),
-            SnapshotKind::File { executable, size, .. } => Self::File {
-                executable: *executable,
+            SnapshotKind::File { mode, size, .. } => Self::File {
+                executable: mode & 0o100 != 0,
                 content: entry.blob.clone().map_or(Content::Omitted { size: *size }, Content::Blob),
             },
         }

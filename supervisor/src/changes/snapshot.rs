@@ -102,8 +102,28 @@ impl Snapshot {
         self.entries.is_empty()
     }
 
+    /// The files and links, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&ProjectPath, &SnapshotKind, Stamp)> {
+        self.entries.iter().map(|(path, entry)| (path, &entry.kind, entry.stamp))
+    }
+
+    /// True if there is such a file or link.
+    pub fn has(&self, path: &ProjectPath) -> bool {
+        self.entries.contains_key(path)
+    }
+
+    /// When a file came to be, if that is known.
+    pub fn born_ns(&self, path: &ProjectPath) -> Option<i64> {
+        self.entries.get(path)?.born_ns
+    }
+
+    /// The content of a file, where it was taken.
+    pub fn content(&self, path: &ProjectPath) -> Option<&Blob> {
+        self.entries.get(path)?.blob.as_ref()
+    }
+
     /// The file or link that makes it impossible for `path` to exist: one of the directories that it would lie in.
-    pub(super) fn obstacle(&self, path: &ProjectPath) -> Option<ProjectPath> {
+    pub fn obstacle(&self, path: &ProjectPath) -> Option<ProjectPath> {
         path.ancestors().find(|ancestor| self.entries.contains_key(ancestor))
     }
 }
@@ -113,6 +133,7 @@ impl Snapshot {
 pub(super) struct Entry {
     pub(super) kind: SnapshotKind,
     pub(super) stamp: Stamp,
+    pub(super) born_ns: Option<i64>,
     /// The content of a file, where it was taken.
     pub(super) blob: Option<Blob>,
 }
@@ -158,7 +179,7 @@ impl Intake {
     }
 
     /// For the contents of these paths and no others.
-    pub(super) fn of_paths(store: File, limits: Limits, only: Arc<BTreeSet<ProjectPath>>) -> Self {
+    pub fn of_paths(store: File, limits: Limits, only: Arc<BTreeSet<ProjectPath>>) -> Self {
         Self { only: Some(only), ..Self::of_contents(store, limits) }
     }
 
@@ -188,7 +209,7 @@ impl Intake {
         let path = ProjectPath::try_from(entry.path)?;
         self.admit(&path, &entry.kind)?;
         let due = self.due(&entry.kind);
-        let mut entry = Entry { kind: entry.kind, stamp: entry.stamp, blob: None };
+        let mut entry = Entry { kind: entry.kind, stamp: entry.stamp, born_ns: entry.born_ns, blob: None };
         let Some((store, size)) = self.store.as_ref().zip(due) else {
             self.snapshot.entries.insert(path, entry);
             return Ok(());
@@ -272,12 +293,12 @@ mod tests {
     const SMALL: Limits = Limits { entries: 3, content: 10, names: 20 };
 
     fn file(path: &str, size: u64) -> Chunk {
-        entry(path, SnapshotKind::File { executable: false, size, omitted: false })
+        entry(path, SnapshotKind::File { mode: 0o644, size, omitted: false })
     }
 
     fn entry(path: &str, kind: SnapshotKind) -> Chunk {
         let stamp = Stamp { inode: 1, modified_ns: 0, changed_ns: 0 };
-        Chunk::Entry(SnapshotEntry { path: path.into(), kind, stamp })
+        Chunk::Entry(SnapshotEntry { path: path.into(), kind, stamp, born_ns: None })
     }
 
     fn content(bytes: &str) -> Chunk {
@@ -302,7 +323,7 @@ mod tests {
             content("llo"),
             file("empty", 0),
             content(""),
-            entry("a", SnapshotKind::File { executable: true, size: 1 << 40, omitted: true }),
+            entry("a", SnapshotKind::File { mode: 0o755, size: 1 << 40, omitted: true }),
         ];
         let snapshot = with_contents(chunks).unwrap();
         let bytes = |path: &str| {

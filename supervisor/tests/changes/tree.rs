@@ -96,11 +96,18 @@ impl Tree {
         for (path, node) in &self.0 {
             let kind = match node {
                 Node::Link(target) => SnapshotKind::Symlink(target.clone().into()),
-                Node::File { bytes, executable } => {
-                    SnapshotKind::File { executable: *executable, size: bytes.len() as u64, omitted: false }
-                }
+                Node::File { bytes, executable } => SnapshotKind::File {
+                    mode: if *executable { 0o755 } else { 0o644 },
+                    size: bytes.len() as u64,
+                    omitted: false,
+                },
             };
-            chunks.push(Chunk::Entry(SnapshotEntry { path: path.clone().into(), kind, stamp }));
+            chunks.push(Chunk::Entry(SnapshotEntry {
+                path: path.clone().into(),
+                kind,
+                stamp,
+                born_ns: None,
+            }));
             if let (Node::File { bytes, .. }, true) = (node, contents) {
                 chunks.extend(bytes.chunks(7_000).map(|piece| Chunk::Content(piece.to_vec())));
             }

@@ -187,7 +187,8 @@ fn huge(call: CallId) -> ToSupervisor {
 fn entry() -> SnapshotEntry {
     SnapshotEntry {
         path: "x".into(),
-        kind: SnapshotKind::File { executable: false, size: 0, omitted: false },
+        born_ns: None,
+        kind: SnapshotKind::File { mode: 0o644, size: 0, omitted: false },
         stamp: Stamp { inode: 1, modified_ns: 0, changed_ns: 0 },
     }
 }

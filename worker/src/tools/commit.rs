@@ -3,25 +3,28 @@
 //! The new bytes are written to a temporary file in the same directory and renamed over the old file, so that a reader
 //! sees the old or the new content and nothing between. Permission bits are kept; owner, extended attributes and other
 //! hard links are those of a new file: a second name of the old file keeps the old content. Where the rights have the
-//! file but not its directory, it is overwritten in place. Nothing is synced: a power cut may take the change back.
+//! file but not its directory, it is overwritten in place. Symbolic links are made and replaced as links, never followed.
+//! Nothing is synced: a power cut may take the change back.
 
 use std::collections::hash_map::RandomState;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher};
 use std::io::{Read, Seek, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use ipc::denial::Operation;
-use ipc::effect::{FileEffect, FileState, Patch};
+use ipc::effect::{DIRECTORY, FileEffect, FileState, LINK, Patch};
 use ipc::tool::{ToolErrorKind, Written, WrittenFile};
 use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, openat, renameat};
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, openat, readlinkat, renameat};
 use nix::sys::prctl::set_dumpable;
 use nix::sys::stat::{Mode, fchmod};
-use nix::unistd::{AccessFlags, UnlinkatFlags, faccessat, unlinkat};
+use nix::unistd::{AccessFlags, UnlinkatFlags, faccessat, symlinkat, unlinkat};
 use sandbox_exec::system::file::rename_new;
 
 use super::place::{Missing, open_directory};
@@ -49,6 +52,8 @@ enum New {
     InPlace(File),
     /// By removing the file.
     Remove,
+    /// By removing the directory, if nothing is in it.
+    RemoveDirectory,
 }
 
 impl<'a> Staged<'a> {
@@ -61,6 +66,7 @@ impl<'a> Staged<'a> {
             open_directory(parent, missing).map_err(|errno| refused(Operation::Write, path, errno))?;
         compare(effect, &directory)?;
         let new = match &effect.new {
+            None if is(effect.old.as_ref(), DIRECTORY) => New::RemoveDirectory,
             None => New::Remove,
             Some(state) => stage(effect, state, &directory)?,
         };
@@ -75,6 +81,11 @@ impl<'a> Staged<'a> {
             New::Rename(temporary) => temporary.rename(effect.old.is_some(), name),
             New::InPlace(file) => overwrite(file, old, new_bytes(effect)).map_err(|error| errno_of(&error)),
             New::Remove => unlinkat(&directory, name, UnlinkatFlags::NoRemoveDir),
+            New::RemoveDirectory => match unlinkat(&directory, name, UnlinkatFlags::RemoveDir) {
+                // What came into it meanwhile, or was never a part of the project, stays.
+                Err(Errno::ENOTEMPTY | Errno::EEXIST) => Ok(()),
+                removed => removed,
+            },
         };
         written.map_err(|errno| match errno {
             Errno::EEXIST => changed(path),
@@ -93,7 +104,12 @@ fn new_bytes(effect: &FileEffect) -> &[u8] {
     effect.new.as_ref().map_or(&[], |new| &new.bytes)
 }
 
-fn name(effect: &FileEffect) -> Result<&std::ffi::OsStr> {
+/// True of a state with these type bits.
+fn is(state: Option<&FileState>, kind: u32) -> bool {
+    state.is_some_and(|state| state.mode == kind)
+}
+
+fn name(effect: &FileEffect) -> Result<&OsStr> {
     let path = effect.path.as_path();
     path.file_name().ok_or_else(|| refused(Operation::Write, path, Errno::EINVAL))
 }
@@ -101,6 +117,12 @@ fn name(effect: &FileEffect) -> Result<&std::ffi::OsStr> {
 /// Refuses to go on unless the file is exactly what the effect was computed from.
 fn compare(effect: &FileEffect, directory: &OwnedFd) -> Result<()> {
     let path = effect.path.as_path();
+    if is(effect.old.as_ref(), LINK) {
+        let target = readlinkat(directory, name(effect)?);
+        let is_same =
+            target.is_ok_and(|target| effect.old.as_ref().is_some_and(|old| old.bytes == target.as_bytes()));
+        return if is_same { Ok(()) } else { Err(changed(path)) };
+    }
     let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
     let file = match (openat(directory, name(effect)?, flags, Mode::empty()), &effect.old) {
         (Ok(file), Some(_)) => File::from(file),
@@ -117,6 +139,9 @@ fn compare(effect: &FileEffect, directory: &OwnedFd) -> Result<()> {
 fn is_same(file: File, old: &FileState) -> std::io::Result<bool> {
     let metadata = file.metadata()?;
     let size = old.bytes.len() as u64;
+    if old.mode == DIRECTORY {
+        return Ok(metadata.is_dir());
+    }
     if !metadata.is_file() || metadata.mode() & 0o777 != old.mode || metadata.size() != size {
         return Ok(false);
     }
@@ -133,14 +158,15 @@ fn changed(path: &Path) -> crate::fault::Stop {
 
 fn stage(effect: &FileEffect, state: &FileState, directory: &OwnedFd) -> Result<New> {
     let path = effect.path.as_path();
-    if effect.old.is_some() {
+    let old = effect.old.as_ref().filter(|old| old.mode != LINK);
+    if old.is_some() {
         // A rename would replace a file that its owner made read-only.
         faccessat(AT_FDCWD, path, AccessFlags::W_OK, AtFlags::AT_EACCESS)
             .map_err(|errno| refused(Operation::Write, path, errno))?;
     }
     match Temporary::new(directory, state) {
         Ok(temporary) => Ok(New::Rename(temporary)),
-        Err(Errno::EACCES | Errno::EPERM | Errno::EROFS) if effect.old.is_some() => {
+        Err(Errno::EACCES | Errno::EPERM | Errno::EROFS) if old.is_some() && state.mode != LINK => {
             let flags = OFlag::O_RDWR | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
             let opened = openat(directory, name(effect)?, flags, Mode::empty());
             opened
@@ -193,6 +219,10 @@ impl Temporary {
     fn new(directory: &OwnedFd, state: &FileState) -> std::result::Result<Self, Errno> {
         let directory = directory.try_clone().map_err(|error| errno_of(&error))?;
         let name = format!(".bw-{:016x}.tmp", random());
+        if state.mode == LINK {
+            symlinkat(OsStr::from_bytes(&state.bytes), &directory, name.as_str())?;
+            return Ok(Self { directory, name, renamed: false });
+        }
         let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let mut file = File::from(openat(&directory, name.as_str(), flags, Mode::S_IRUSR | Mode::S_IWUSR)?);
         let temporary = Self { directory, name, renamed: false };
@@ -202,7 +232,7 @@ impl Temporary {
     }
 
     /// Takes the place of `name`; a file that is not to be replaced must not have appeared.
-    fn rename(mut self, replace: bool, name: &std::ffi::OsStr) -> std::result::Result<(), Errno> {
+    fn rename(mut self, replace: bool, name: &OsStr) -> std::result::Result<(), Errno> {
         let (directory, from) = (&self.directory, self.name.as_str());
         if replace {
             renameat(directory, from, directory, name)?;

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use ipc::effect::PART;
 use ipc::message::{Chunk, SnapshotEntry, SnapshotKind, Stamp};
@@ -47,8 +48,8 @@ impl Tree {
         open: &OpenCall,
     ) -> Result<std::result::Result<bool, Errno>> {
         let (entry, content) = match self.look(path.as_path(), contents) {
-            Ok(Some(Look { kind, stamp, content })) => {
-                (SnapshotEntry { path: path.clone(), kind, stamp }, content)
+            Ok(Some(Look { kind, stamp, born_ns, content })) => {
+                (SnapshotEntry { path: path.clone(), kind, stamp, born_ns }, content)
             }
             Ok(None) => return Ok(Ok(false)),
             Err(errno) => return Ok(Err(errno)),
@@ -79,6 +80,7 @@ impl Tree {
                 Ok(Some(Look {
                     kind: SnapshotKind::Symlink((&target).into()),
                     stamp,
+                    born_ns: None,
                     content: Ok(Vec::new()),
                 }))
             }
@@ -101,37 +103,42 @@ impl Tree {
         let size = u64::try_from(stat.st_size).unwrap_or(0);
         let read = if contents { self.read(name, size).transpose() } else { None };
         let omitted = contents && !matches!(read, Some(Ok(_)));
-        let content = read.unwrap_or_else(|| Ok(Vec::new()));
+        let born_ns = read.as_ref().and_then(|read| read.as_ref().ok()?.1);
+        let content = read.map_or_else(|| Ok(Vec::new()), |read| read.map(|(bytes, _)| bytes));
         // The size as read, so that entry and content agree even while the file grows.
         let size = if contents && !omitted {
             content.as_ref().map_or(size, |bytes| bytes.len() as u64)
         } else {
             size
         };
-        let executable = stat.st_mode & 0o100 != 0;
-        Look { kind: SnapshotKind::File { executable, size, omitted }, stamp: stamp(stat), content }
+        let mode = stat.st_mode & 0o777;
+        Look { kind: SnapshotKind::File { mode, size, omitted }, stamp: stamp(stat), born_ns, content }
     }
 
-    /// A file's content; `None` if it is too large.
-    fn read(&self, name: &OsStr, size: u64) -> std::result::Result<Option<Vec<u8>>, Errno> {
+    /// A file's content, and when the file came to be; `None` if it is too large.
+    fn read(&self, name: &OsStr, size: u64) -> std::result::Result<Option<(Vec<u8>, Option<i64>)>, Errno> {
         if size > MAX_CONTENT {
             return Ok(None);
         }
         let flags =
             OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
         let file = File::from(openat(&self.directory, name, flags, Mode::empty())?);
-        if !file.metadata().map_err(|error| errno_of(&error))?.is_file() {
+        let metadata = file.metadata().map_err(|error| errno_of(&error))?;
+        if !metadata.is_file() {
             return Err(Errno::EINVAL);
         }
+        let born = metadata.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
+        let born_ns = born.and_then(|since| i64::try_from(since.as_nanos()).ok());
         let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
         file.take(MAX_CONTENT + 1).read_to_end(&mut bytes).map_err(|error| errno_of(&error))?;
-        Ok((bytes.len() as u64 <= MAX_CONTENT).then_some(bytes))
+        Ok((bytes.len() as u64 <= MAX_CONTENT).then_some((bytes, born_ns)))
     }
 }
 
 struct Look {
     kind: SnapshotKind,
     stamp: Stamp,
+    born_ns: Option<i64>,
     content: std::result::Result<Vec<u8>, Errno>,
 }
 
