@@ -18,6 +18,7 @@ pub mod random;
 pub mod replies;
 pub mod repository;
 pub mod runs;
+pub mod served;
 pub mod session;
 pub mod standing;
 pub mod tier;

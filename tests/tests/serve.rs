@@ -9,9 +9,7 @@
 )]
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use ipc::approval::SERVER_METHODS;
 use ipc::rpc::{CLIENT_METHODS, NOTIFICATION_METHODS, SESSION_EVENT_METHOD};
@@ -20,101 +18,8 @@ use nix::unistd::Pid;
 use serde_json::{Value, json};
 use supervisor::replay::Reply;
 use tests::replies::{done, model_of, serve, shell};
-use tests::world::KEY;
+use tests::served::Served;
 use tests::{Finished, User, World, alive, marked, wait_until};
-
-/// A server, and a front end by hand.
-struct Served {
-    process: Child,
-    input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
-    last: u64,
-}
-
-impl Served {
-    fn start(world: &World) -> Self {
-        let mut command = world.bailiwick(["serve"]);
-        command.env("ANTHROPIC_API_KEY", KEY).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut process = command.stderr(Stdio::piped()).spawn().unwrap();
-        let input = process.stdin.take();
-        let output = BufReader::new(process.stdout.take().unwrap());
-        Self { process, input, output, last: 0 }
-    }
-
-    fn greeted(world: &World) -> Self {
-        let mut served = Self::start(world);
-        served.call("initialize", json!({}));
-        served
-    }
-
-    fn raw(&mut self, bytes: &[u8]) {
-        let input = self.input.as_mut().unwrap();
-        input.write_all(bytes).and_then(|()| input.flush()).unwrap();
-    }
-
-    fn line(&mut self, text: &str) {
-        self.raw(text.as_bytes());
-        self.raw(b"\n");
-    }
-
-    fn read(&mut self) -> Option<Value> {
-        let mut line = String::new();
-        self.output.read_line(&mut line).unwrap();
-        line.ends_with('\n').then(|| serde_json::from_str(&line).unwrap())
-    }
-
-    /// The next line that is a response.
-    fn response(&mut self) -> Value {
-        loop {
-            let line = self.read().expect("it is not over");
-            if line.get("method").is_none() {
-                return line;
-            }
-        }
-    }
-
-    fn until(&mut self, method: &str) -> Value {
-        loop {
-            let line = self.read().unwrap_or_else(|| panic!("it ended before {method}"));
-            if line["method"] == method {
-                return line["params"].clone();
-            }
-        }
-    }
-
-    fn ask(&mut self, method: &str, params: Value) -> Value {
-        self.last += 1;
-        let id = self.last;
-        self.line(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string());
-        let response = self.response();
-        assert_eq!(response["id"], id, "{response}");
-        response
-    }
-
-    fn call(&mut self, method: &str, params: Value) -> Value {
-        let response = self.ask(method, params);
-        assert!(response.get("error").is_none(), "{response}");
-        response["result"].clone()
-    }
-
-    fn refused(&mut self, method: &str, params: Value) -> (i64, String) {
-        let error = self.ask(method, params)["error"].clone();
-        (error["code"].as_i64().unwrap(), error["data"]["word"].as_str().unwrap().to_owned())
-    }
-
-    fn converse(&mut self, project: &Path, base_url: &str, mode: &str) -> String {
-        let options = json!({"cwd": project, "base_url": base_url, "mode": mode});
-        let opened = self.call("newConversation", options);
-        opened["conversation_id"].as_str().unwrap().to_owned()
-    }
-
-    /// Everything until the end, and its exit code.
-    fn end(mut self) -> (Vec<Value>, Finished) {
-        self.input = None;
-        let rest = std::iter::from_fn(|| self.read()).collect();
-        (rest, self.process.wait_with_output().unwrap().into())
-    }
-}
 
 #[test]
 fn the_schema_is_that_of_the_types() {

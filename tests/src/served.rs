@@ -1,0 +1,118 @@
+//! `bailiwick serve`, and a front end by hand.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::process::Finished;
+use crate::world::{KEY, World};
+
+/// A server, and a front end by hand.
+pub struct Served {
+    /// The server.
+    pub process: Child,
+    /// Its standard input, until it is closed.
+    pub input: Option<ChildStdin>,
+    /// Its standard output.
+    pub output: BufReader<ChildStdout>,
+    last: u64,
+}
+
+impl Served {
+    /// A server that nobody greeted.
+    pub fn start(world: &World) -> Self {
+        let mut command = world.bailiwick(["serve"]);
+        command.env("ANTHROPIC_API_KEY", KEY).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = command.stderr(Stdio::piped()).spawn().unwrap();
+        let input = process.stdin.take();
+        let output = BufReader::new(process.stdout.take().unwrap());
+        Self { process, input, output, last: 0 }
+    }
+
+    /// A server that was greeted.
+    pub fn greeted(world: &World) -> Self {
+        let mut served = Self::start(world);
+        served.call("initialize", json!({}));
+        served
+    }
+
+    /// Writes bytes.
+    pub fn raw(&mut self, bytes: &[u8]) {
+        let input = self.input.as_mut().unwrap();
+        input.write_all(bytes).and_then(|()| input.flush()).unwrap();
+    }
+
+    /// Writes a line.
+    pub fn line(&mut self, text: &str) {
+        self.raw(text.as_bytes());
+        self.raw(b"\n");
+    }
+
+    /// The next line; none at the end.
+    pub fn read(&mut self) -> Option<Value> {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        line.ends_with('\n').then(|| serde_json::from_str(&line).unwrap())
+    }
+
+    /// The next line that is a response.
+    pub fn response(&mut self) -> Value {
+        loop {
+            let line = self.read().expect("it is not over");
+            if line.get("method").is_none() {
+                return line;
+            }
+        }
+    }
+
+    /// The parameters of the next notification of this method.
+    pub fn until(&mut self, method: &str) -> Value {
+        loop {
+            let line = self.read().unwrap_or_else(|| panic!("it ended before {method}"));
+            if line["method"] == method {
+                return line["params"].clone();
+            }
+            let notice = &line["params"]["data"]["code"];
+            assert!(notice != "rewind_refused", "{line}");
+        }
+    }
+
+    /// The response to a request.
+    pub fn ask(&mut self, method: &str, params: Value) -> Value {
+        self.last += 1;
+        let id = self.last;
+        self.line(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string());
+        let response = self.response();
+        assert_eq!(response["id"], id, "{response}");
+        response
+    }
+
+    /// The result of a request that is granted.
+    pub fn call(&mut self, method: &str, params: Value) -> Value {
+        let response = self.ask(method, params);
+        assert!(response.get("error").is_none(), "{response}");
+        response["result"].clone()
+    }
+
+    /// The code and the word of a refusal.
+    pub fn refused(&mut self, method: &str, params: Value) -> (i64, String) {
+        let error = self.ask(method, params)["error"].clone();
+        (error["code"].as_i64().unwrap(), error["data"]["word"].as_str().unwrap().to_owned())
+    }
+
+    /// Opens a conversation.
+    pub fn converse(&mut self, project: &Path, base_url: &str, mode: &str) -> String {
+        let options = json!({"cwd": project, "base_url": base_url, "mode": mode});
+        let opened = self.call("newConversation", options);
+        opened["conversation_id"].as_str().unwrap().to_owned()
+    }
+
+    /// Everything until the end, and its exit code.
+    pub fn end(mut self) -> (Vec<Value>, Finished) {
+        self.input = None;
+        let rest = std::iter::from_fn(|| self.read()).collect();
+        (rest, self.process.wait_with_output().unwrap().into())
+    }
+}
