@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::approval::{ApprovalAnswer, ApprovalMode, ReviewDecision, ServerRequest, approval_kinds};
-use crate::event::SessionEvent;
+use crate::event::{RewindPreview, RewindTarget, SessionEvent};
 use crate::id::{AgentId, ApprovalId, CallId, ConversationId, GrantId};
 use crate::image::Image;
 use crate::rights::RightsChange;
@@ -54,6 +54,8 @@ pub enum UiEventKind {
         /// Which.
         id: ApprovalId,
     },
+    /// The consequences of a rewind that is wanted: [`UserActionKind::Rewind`] with its digest carries it out.
+    RewindPreview(Box<RewindPreview>),
 }
 
 /// Front end → core's edge.
@@ -134,6 +136,15 @@ pub enum UserActionKind {
     },
     /// Has the conversation summarised, and goes on with the summary: at rest at once, else before the next request.
     Compact,
+    /// Takes files, the conversation or both back to a message: at rest alone. Answered by a preview where no digest is given, or not that of
+    /// what would be done now; else by the event `rewound`, or by a notice that says why not.
+    Rewind {
+        /// The rewind.
+        target: RewindTarget,
+        /// The digest of the preview that the user confirmed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        digest: Option<String>,
+    },
     /// Ends the turn that runs.
     Interrupt,
     /// Ends the session.

@@ -15,6 +15,7 @@ pub mod attempt;
 mod audit;
 mod bench;
 pub mod changes;
+pub mod checkpoints;
 pub mod config;
 pub mod core;
 pub mod demo;

@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 use super::{
     ApprovalAnswered, AssistantMessage, ChangedFile, CompactionStarted, ContextCompacted, FailureKind,
     FileDiff, Location, ModelChanged, NoticeCode, PlanApproved, PlanCreated, PlanStepStatus, Recorded,
-    RestoredPlace, RightsChanged, RunResult, SessionStarted, SubAgentResult, SubAgentSpawned, ToolKind,
-    TurnFinished, WorkerEnd, WorkerStarted, WriteTurnAwaited, WriteTurnTaken,
+    RestoredPlace, Rewound, RightsChanged, RunResult, SessionStarted, SubAgentResult, SubAgentSpawned,
+    ToolKind, TurnFinished, WorkerEnd, WorkerStarted, WriteTurnAwaited, WriteTurnTaken,
 };
 use crate::approval::{ApprovalMode, ServerRequest, SessionGrant};
 use crate::denial::Denial;
@@ -193,6 +193,8 @@ pub enum EventKind {
         /// The places.
         places: Vec<RestoredPlace>,
     },
+    /// Files, the conversation or both were taken back to a message of the user's.
+    Rewound(Rewound),
     /// The change of the project's files since the session began.
     ChangeSet {
         /// The files, in order.

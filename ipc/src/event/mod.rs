@@ -17,6 +17,7 @@ mod line;
 mod notice;
 mod plan;
 mod read;
+mod rewind;
 mod unknown;
 mod word;
 mod worker;
@@ -38,6 +39,7 @@ pub use failure::FailureKind;
 pub use kind::{EventKind, ToolCallStatus};
 pub use notice::NoticeCode;
 pub use plan::{AcceptanceOutcome, PlanApproved, PlanAuthor, PlanCreated, PlanStepStatus, StepAccount};
+pub use rewind::{LeftFile, RewindPreview, RewindScope, RewindTarget, Rewound};
 pub use unknown::UnknownEvent;
 pub use worker::{OneShot, RightsChanged, WorkerStarted};
 

@@ -41,6 +41,8 @@ words! {
         NoSuchGrant = "no_such_grant",
         /// A plan is none that can be read, or asks for what cannot be given.
         PlanNotRead = "plan_not_read",
+        /// Nothing can be taken back, or not so.
+        RewindRefused = "rewind_refused",
         /// The session goes on that an earlier run began.
         Resumed = "resumed",
         /// No planner was started.

@@ -10,7 +10,7 @@ use super::{Attachment, ErrorObject, ErrorWord, NotificationForm, SendToAgentPar
 use crate::approval::ApprovalMode;
 use crate::confinement::TierChoice;
 use crate::cost::Usd;
-use crate::event::Activity;
+use crate::event::{Activity, RewindScope};
 use crate::id::{AgentId, ApprovalId, ConversationId, EventId, GrantId};
 use crate::path::WirePath;
 use crate::rights::{Network, Reach, RightsChange};
@@ -107,6 +107,8 @@ requests! {
     EditPlan(EditPlanParams) -> Accepted, EDIT_PLAN_METHOD = "editPlan";
     /// Shows the other changes of a reply together with one that waits for its approval.
     AskTogether(AskTogetherParams) -> Accepted, ASK_TOGETHER_METHOD = "askTogether";
+    /// Takes files, the conversation or both back to a message of the user's: without a digest, the consequences are told alone.
+    Rewind(RewindParams) -> Accepted, REWIND_METHOD = "rewind";
     /// Ends a conversation.
     CloseConversation(ConversationParams) -> Accepted, CLOSE_CONVERSATION_METHOD = "closeConversation";
     /// Ends every conversation, and the server; answered when they are over.
@@ -292,6 +294,24 @@ pub struct AskTogetherParams {
     pub agent: AgentId,
     /// The approval that is waited for.
     pub id: ApprovalId,
+}
+
+/// Parameters of [`REWIND_METHOD`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RewindParams {
+    /// The conversation.
+    pub conversation_id: ConversationId,
+    /// The user's message before which everything is again as it was: the id of its event. Absent: the last rewind is undone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<EventId>,
+    /// The parts; both if absent.
+    #[serde(default)]
+    pub scope: RewindScope,
+    /// The digest of the preview that is carried out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
 }
 
 /// Parameters of what concerns a conversation as a whole.

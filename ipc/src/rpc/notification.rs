@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::RequestId;
 use super::response::decode;
-use crate::event::{EventKind, Observer, SCHEMA, SessionEvent};
+use crate::event::{EventKind, Observer, RewindPreview, SCHEMA, SessionEvent};
 use crate::frontend::{UiEvent, UiEventKind};
 use crate::id::{AgentId, ApprovalId, CallId, ConversationId, EventId};
 
@@ -76,6 +76,7 @@ notifications! {
     L(E::PlanApproved(_)) => PLAN_APPROVED_METHOD = "event/planApproved";
     L(E::PlanStepStatus(_)) => PLAN_STEP_STATUS_METHOD = "event/planStepStatus";
     L(E::Restored { .. }) => RESTORED_METHOD = "event/restored";
+    L(E::Rewound(_)) => REWOUND_METHOD = "event/rewound";
     L(E::ChangeSet { .. }) => CHANGE_SET_METHOD = "event/changeSet";
     L(E::TurnFinished(_)) => TURN_FINISHED_METHOD = "event/turnFinished";
     L(E::Result(_)) => RESULT_METHOD = "event/result";
@@ -84,6 +85,7 @@ notifications! {
     P(Passing::OutputDelta { .. }) => OUTPUT_DELTA_METHOD = "event/outputDelta";
     P(Passing::DeltasSkipped { .. }) => DELTAS_SKIPPED_METHOD = "event/deltasSkipped";
     P(Passing::ApprovalClosed { .. }) => APPROVAL_CLOSED_METHOD = "event/approvalClosed";
+    P(Passing::RewindPreview(_)) => REWIND_PREVIEW_METHOD = "event/rewindPreview";
     P(Passing::ConversationClosed { .. }) => CONVERSATION_CLOSED_METHOD = "event/conversationClosed";
 }
 
@@ -146,6 +148,8 @@ pub enum Passing {
         #[cfg_attr(feature = "schema", schemars(with = "String"))]
         request_id: RequestId,
     },
+    /// The consequences of a rewind that is wanted: `rewind` with its digest carries it out.
+    RewindPreview(RewindPreview),
     /// The conversation is over: nothing of it follows.
     ConversationClosed {
         /// What went wrong, where it did not end by a result.
@@ -227,6 +231,7 @@ impl Notification {
                 let request_id = RequestId::of_approval(&conversation_id, &agent, id);
                 Passing::ApprovalClosed { agent, id, request_id }
             }
+            UiEventKind::RewindPreview(preview) => Passing::RewindPreview(*preview),
         };
         Some(Self::Passing { conversation_id, kind })
     }

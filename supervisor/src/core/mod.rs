@@ -53,6 +53,7 @@ pub use protocol::{
     CallProgress, ContextItem, Effect, Estimate, Input, NewAgent, Purpose, ReadyWorker, RequestId,
     ServedOutcome, TimerId,
 };
+pub use restore::standing;
 pub use steps::{Execution, STEP_BEGINS, STEP_CHANGES, Step};
 pub use window::Window;
 

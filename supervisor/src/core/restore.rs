@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use super::calls::CallResult;
 use super::earlier_plan::TOOL_USE;
 use super::history::History;
+use super::ledger::Ledger;
 use super::message::ENVIRONMENT;
 use super::{Agent, ContextItem};
 use crate::approval::SessionGrants;
@@ -43,8 +44,10 @@ impl Agent {
     #[must_use]
     pub fn restored(mut self, events: &[SessionEvent], is_another_model: bool) -> Self {
         let own = || events.iter().filter(|event| event.agent == self.config.id).map(|event| &event.kind);
+        let standing = standing(events);
+        let of_agent = standing.iter().filter(|event| event.agent == self.config.id).map(|event| &event.kind);
         let (fixed, sees_images) = (self.budget.fixed(), self.config.sees_images);
-        let history = own().fold(Reader::new(fixed, sees_images), Reader::take).finish();
+        let history = of_agent.fold(Reader::new(fixed, sees_images), Reader::take).finish();
         let history = if is_another_model { history.for_another_model(fixed, sees_images) } else { history };
         let instructions = own().filter_map(|kind| match kind {
             EventKind::ContextAdded { source, text } if source != ENVIRONMENT => {
@@ -71,6 +74,51 @@ impl Agent {
         }
         self
     }
+}
+
+impl Agent {
+    /// Goes on from an earlier place of the conversation, if its events are given: those of the log, the rewind included. The model is told
+    /// this with the next message.
+    pub fn rewind(&mut self, events: Option<&[SessionEvent]>, told: String) {
+        if let Some(events) = events {
+            let (fixed, sees_images) = (self.budget.fixed(), self.config.sees_images);
+            let standing = standing(events);
+            let own = standing.iter().filter(|event| event.agent == self.config.id).map(|event| &event.kind);
+            self.history = own.fold(Reader::new(fixed, sees_images), Reader::take).finish();
+            self.ledger = Ledger::default();
+        }
+        self.note(told);
+    }
+}
+
+/// The events that count: without those that a rewind of the conversation took back, unless it was undone. Which model answers was never
+/// taken back.
+pub fn standing(events: &[SessionEvent]) -> Vec<&SessionEvent> {
+    let mut standing: Vec<&SessionEvent> = Vec::new();
+    let mut taken_back = Vec::new();
+    for event in events {
+        if let EventKind::Rewound(rewound) = &event.kind {
+            match rewound.target.to {
+                Some(to) if rewound.target.scope.has_conversation() => {
+                    if let Some(at) = standing.iter().position(|event| event.id == to) {
+                        taken_back = standing.split_off(at);
+                        standing.extend(taken_back.iter().copied().filter(|event| is_about_the_model(&event.kind)));
+                    }
+                }
+                Some(_) => taken_back.clear(),
+                None => {
+                    let is_new = |event: &&SessionEvent| !is_about_the_model(&event.kind);
+                    standing.extend(std::mem::take(&mut taken_back).into_iter().filter(is_new));
+                }
+            }
+        }
+        standing.push(event);
+    }
+    standing
+}
+
+const fn is_about_the_model(kind: &EventKind) -> bool {
+    matches!(kind, EventKind::ModelChanged(_) | EventKind::SessionStarted(_))
 }
 
 impl Reader {

@@ -77,6 +77,7 @@ pub(super) fn resolved(project: &Path, kind: UserActionKind) -> Result<Op, Strin
         UserActionKind::EditPlan { id, markdown } => Op::EditPlan { id, markdown },
         UserActionKind::ExecutePlan { markdown } => Op::ExecutePlan { markdown },
         UserActionKind::AskTogether { id } => Op::AskTogether { id },
+        UserActionKind::Rewind { .. } => return Err("a rewind is none".to_owned()),
         UserActionKind::Plan { .. } => return Err("a plan is none".to_owned()),
         // Answers have a way of their own.
         UserActionKind::Answer { id, .. } => {

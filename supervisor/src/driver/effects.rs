@@ -15,6 +15,7 @@ use tracing::info_span;
 
 use super::budget::Admission;
 use super::flushes::After;
+use super::rewinder::Looks;
 use super::tree::TreeOrder;
 use super::workers::Cancelled;
 use super::{AgentRun, ChangeTracker, SessionError, Shared, millis};
@@ -144,6 +145,9 @@ impl AgentRun {
         let roots = self.written_roots(held);
         if roots.is_empty() {
             return Ok(true);
+        }
+        if shared.looks.as_mut().is_some_and(Looks::before_a_write) {
+            return Ok(false);
         }
         match shared.turns.take(&self.id, roots) {
             Ok(()) => {

@@ -95,6 +95,9 @@ impl Session {
             run.finish(&mut self.shared).await?;
         }
         self.look_at_everything().await?;
+        if let Some(looks) = &mut self.shared.looks {
+            looks.finish().await;
+        }
         let changes = self.shared.changes.take();
         // The patch was asked for, and the run has done its work: what is wrong with the base is waited for.
         let is_due =

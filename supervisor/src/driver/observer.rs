@@ -13,10 +13,12 @@ use ipc::id::{AgentId, CallId, Generation};
 use ipc::message::{Outcome, Work};
 use ipc::tool::{SnapshotSummary, ToolOutput};
 use tokio::sync::oneshot;
+use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::boundary::{Boundary, StartedWorker, WorkerOrder};
 use crate::changes::{Base, ChangeSet, Intake, IntakeError, Limits, PatchFileError, ProjectPath, Snapshot};
+use crate::checkpoints::{At, Checkpoints};
 use crate::monitor::{StartError, WorkerEvent};
 
 /// How long a worker that looks may say nothing at all: it reads a hostile project, and must not hold a run for ever.
@@ -99,6 +101,29 @@ impl Observer {
         let mut session = self.start().await?;
         let intake = Intake::of_manifest(Limits::default());
         Ok(session.take(Work::Snapshot { contents: false }, intake).await?.0)
+    }
+
+    /// Looks at the project for these looks, and keeps what changed.
+    pub(super) async fn look(
+        &self,
+        mut checkpoints: Checkpoints,
+        at: At,
+    ) -> Result<(Checkpoints, Vec<String>), ObserverError> {
+        let mut session = self.start().await?;
+        let asked = SystemTime::now();
+        let intake = Intake::of_manifest(Limits::default());
+        let (manifest, mut notes) = session.take(Work::Snapshot { contents: false }, intake).await?;
+        let wanted = checkpoints.wanted(&manifest);
+        let mut intake = wanted.intake(self.store()?);
+        for paths in wanted.fetches() {
+            notes.extend(session.feed(Work::Fetch { paths }, &mut intake).await?.notes);
+        }
+        let fetched = intake.finish()?;
+        let keep = move || {
+            checkpoints.take((at, asked), &manifest, (&wanted, &fetched))?;
+            Ok((checkpoints, notes))
+        };
+        spawn_blocking(keep).await.map_err(io::Error::other)?
     }
 
     async fn start(&self) -> Result<Session, ObserverError> {

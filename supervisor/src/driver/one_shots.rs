@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ipc::effect::{Effect, FileEffect};
 use ipc::event::{EventKind, Observer as Witness};
-use ipc::id::CallId;
+use ipc::id::{CallId, Generation};
 use ipc::message::Outcome;
 use ipc::rights::Grant;
 use tokio::sync::{mpsc, oneshot};
@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use super::flushes::After;
 use super::one_shot::{Journal, OneShot, OneShotError, Unlogged};
+use super::rewinder::{NO_CALL, RewindJournal};
 use super::run::Occurrence;
 use super::{AgentRun, SessionError, Shared, millis};
 use crate::core::Input;
@@ -46,6 +47,8 @@ pub(super) enum Told {
     Output { call: CallId, bytes: Vec<u8> },
     /// Something that the model is told.
     Remark { call: CallId, text: String },
+    /// A number is wanted for a worker beside the standing one.
+    Number(oneshot::Sender<Generation>),
     /// It is over; its worker is gone.
     Finished { call: CallId, outcome: Result<Outcome, String> },
 }
@@ -131,7 +134,20 @@ impl Journal for Teller {
     }
 }
 
+impl RewindJournal for Teller {
+    async fn number(&mut self) -> Result<Generation, Unlogged> {
+        let (number, reserved) = oneshot::channel();
+        self.told.send(Told::Number(number)).await.map_err(|_| Unlogged)?;
+        reserved.await.map_err(|_| Unlogged)
+    }
+}
+
 impl AgentRun {
+    /// Has a rewind written down in the agent's part of the log.
+    pub(super) fn rewind_journal(&self) -> impl RewindJournal + use<> {
+        Teller { call: NO_CALL, told: self.one_shots.told.clone() }
+    }
+
     /// Starts to carry an approved effect out, under what the standing worker has and this grant.
     pub(super) fn carry_out(&mut self, call: CallId, effect: Arc<Effect>, grant: Grant) {
         let shot = OneShot {
@@ -174,6 +190,10 @@ impl AgentRun {
             }
             Told::Output { call, bytes } => {
                 self.on_output(shared, call, &bytes);
+                Ok(None)
+            }
+            Told::Number(number) => {
+                let _ = number.send(self.worker.reserve_generation());
                 Ok(None)
             }
             Told::Remark { call, text } => Ok(Some(Input::Remark { call, text })),

@@ -17,6 +17,8 @@ use tracing::{Instrument, info_span};
 use super::actions::for_all;
 use super::approvals::too_late;
 use super::observer::ObserverError;
+use super::rewind::{Ended, Rewinding, rewound};
+use super::rewinder::{Looks, RewindError};
 use super::run::Occurrence;
 use super::tree::{Closed, Tree};
 use super::tripwire::{Look, Watched, events};
@@ -35,6 +37,8 @@ pub struct Session {
     /// The run that is looked at first, next time.
     turn: usize,
     pub(super) tree: Tree,
+    /// A rewind that is under way: the user's next action waits for its end.
+    pub(super) rewinding: Option<Rewinding>,
 }
 
 /// What happened in a session.
@@ -45,6 +49,8 @@ enum Happened {
     Tripwire(Result<Watched, SessionError>),
     Run(usize, Result<Occurrence, SessionError>),
     Closed(Closed),
+    Looked(Result<Vec<String>, ObserverError>),
+    Rewound(Result<Ended, RewindError>),
 }
 
 impl Session {
@@ -56,7 +62,7 @@ impl Session {
         deadline: Option<Instant>,
     ) -> Self {
         let tree = Tree::new(None, TreeLimits::default());
-        Self { shared, runs: vec![first], actions: Some(actions), deadline, turn: 0, tree }
+        Self { shared, runs: vec![first], actions: Some(actions), deadline, turn: 0, tree, rewinding: None }
     }
 
     /// The same session, whose agents may have sub-agents.
@@ -128,11 +134,13 @@ impl Session {
         tokio::select! {
             // What the user does comes first.
             biased;
-            action = next_action(&mut self.actions) => Happened::Action(action),
+            action = next_action(&mut self.actions), if self.rewinding.is_none() => Happened::Action(action),
             () = until(self.deadline) => Happened::TimeUp,
             base = base_taken(&mut self.shared.changes) => Happened::Base(base),
             watched = tripwire_says(&mut self.shared.tripwire) => Happened::Tripwire(watched),
             closed = self.tree.next() => Happened::Closed(closed),
+            looked = looked(&mut self.shared.looks) => Happened::Looked(looked),
+            ended = rewound(&mut self.rewinding) => Happened::Rewound(ended),
             (run, happened) = next_of(&mut self.runs, self.turn) => Happened::Run(run, happened),
         }
     }
@@ -160,6 +168,14 @@ impl Session {
                 self.on_closed(closed);
                 Ok(())
             }
+            Happened::Looked(looked) => {
+                if let Err(error) = looked {
+                    let message = format!("the files of this turn cannot be taken back: {error}");
+                    self.notice(NoticeCode::ChangeSet, &message)?;
+                }
+                self.for_each(AgentRun::release)
+            }
+            Happened::Rewound(ended) => self.on_rewound(ended),
             Happened::Run(run, happened) => {
                 self.turn = run + 1;
                 self.guarded(run, |run, shared| run.on(shared, happened?))
@@ -182,6 +198,7 @@ impl Session {
                 Ok(())
             }
             (_, UserActionKind::Plan { text }) => self.start_planner(text),
+            (_, UserActionKind::Rewind { target, digest }) => self.begin_rewind(target, digest),
             (run, kind) => {
                 self.withdraw(&kind);
                 self.take_back_from_planners(&kind)?;
@@ -336,6 +353,13 @@ async fn base_taken(changes: &mut Option<ChangeTracker>) -> Result<(), ObserverE
     match changes {
         Some(tracker) if tracker.base_is_open() => tracker.base().await,
         _ => std::future::pending().await,
+    }
+}
+
+async fn looked(looks: &mut Option<Looks>) -> Result<Vec<String>, ObserverError> {
+    match looks {
+        Some(looks) => looks.next().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -10,6 +10,7 @@ use ipc::tool::ToolCall;
 use tokio::sync::mpsc;
 
 use super::budget::Budget;
+use super::rewinder::{Looks, Rewinder};
 use super::tree::TreeOrder;
 use super::write_turns::WriteTurns;
 use super::{ChangeTracker, Guard, SessionError};
@@ -34,6 +35,8 @@ pub struct Shared {
     pub changes: Option<ChangeTracker>,
     /// What the host runs later, where an agent may write in the project.
     pub tripwire: Option<Guard>,
+    /// The looks at the project that files are taken back to, where they are kept.
+    pub(super) looks: Option<Looks>,
     /// The records of the session's plans.
     plans: Option<Arc<dyn PlanRecords>>,
     flusher: Flusher,
@@ -65,6 +68,7 @@ impl Shared {
             ui,
             changes,
             tripwire,
+            looks: None,
             plans: None,
             budget: Budget::default(),
             budget_freed: false,
@@ -85,6 +89,12 @@ impl Shared {
     #[must_use]
     pub fn telling(self, plans: Arc<dyn PlanRecords>) -> Self {
         Self { plans: Some(plans), ..self }
+    }
+
+    /// The same, whose files can be taken back.
+    #[must_use]
+    pub fn rewound_by(self, rewinder: Option<Rewinder>) -> Self {
+        Self { looks: rewinder.map(Looks::new), ..self }
     }
 
     /// A turn of the user's has limits of its own.
@@ -115,7 +125,11 @@ impl Shared {
         if let Some(plans) = &self.plans {
             plans.note(agent, &kind);
         }
-        Ok(UiEventKind::Logged(Box::new(self.log.append(agent, observed_by, kind)?)))
+        let event = self.log.append(agent, observed_by, kind)?;
+        if let Some(looks) = self.looks.as_mut().filter(|_| agent.is_top_level()) {
+            looks.note(&event);
+        }
+        Ok(UiEventKind::Logged(Box::new(event)))
     }
 
     /// Has everything that was recorded so far written to the disk, beside the main loop.

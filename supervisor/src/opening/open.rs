@@ -22,7 +22,7 @@ use crate::changes::{PatchFile, PatchFileError};
 use crate::core::{Agent, AgentConfig, Backoff, ModelChoice, Planning, RunEnd};
 use crate::directories::Directories;
 use crate::driver::{
-    self, AgentParts, AgentRun, Boundary, ChangeTracker, Guard, Lives, Observer, Processes, SessionError,
+    self, AgentParts, AgentRun, Boundary, ChangeTracker, Guard, Lives, Observer, Processes, Rewinder, SessionError,
     SessionWorker, Shared, Turns,
 };
 use crate::exit::Exit;
@@ -198,7 +198,11 @@ pub(crate) fn open(
     };
     let standing = run.agent().standing().clone();
     let places = places(conversation.clone(), &standing, &surroundings);
-    let shared = Shared::new(conversation.clone(), log, ui, changes, tripwire).telling(plan_records);
+    let state = setup.directories.state.clone();
+    let rewinder = Rewinder::new(sub_agents.observer.clone(), state, conversation.clone());
+    let shared = Shared::new(conversation.clone(), log, ui, changes, tripwire)
+        .telling(plan_records)
+        .rewound_by(Some(rewinder).filter(|_| options.turns == Turns::Many));
     let deadline = options.timeout.map(|timeout| (began + timeout).into());
     if let (Some(recorder), Some(record)) = (recorder, options.record.clone()) {
         record.describe(&recorder, &options, places.clone());

@@ -14,6 +14,7 @@ use serde::Deserialize;
 use tokio::sync::mpsc;
 
 use super::open::OpenError;
+use crate::core::standing;
 use crate::session::{LogError, SessionLog, closing};
 
 /// The session that goes on.
@@ -74,7 +75,8 @@ impl Past {
     /// Shows the conversation so far, as if it had just happened.
     fn show(&self, ui: &mpsc::UnboundedSender<UiEvent>) {
         let mut runs = None;
-        let own = self.events.iter().filter(|event| event.agent == AgentId::root());
+        let standing = standing(&self.events);
+        let own = standing.into_iter().filter(|event| event.agent == AgentId::root());
         for event in own.filter(|_| self.shows) {
             let show = |kind| {
                 let conversation_id = event.session.clone();

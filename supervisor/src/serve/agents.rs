@@ -57,7 +57,8 @@ impl Agents {
             }
             UiEventKind::TextDelta { .. }
             | UiEventKind::ThinkingDelta { .. }
-            | UiEventKind::OutputDelta { .. } => {}
+            | UiEventKind::OutputDelta { .. }
+            | UiEventKind::RewindPreview(_) => {}
         }
     }
 

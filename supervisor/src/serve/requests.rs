@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ipc::approval::{ApprovalMode, SERVER_METHODS};
-use ipc::event::SCHEMA;
+use ipc::event::{RewindTarget, SCHEMA};
 use ipc::frontend::UserActionKind;
 use ipc::id::{AgentId, ConversationId};
 use ipc::image::Image;
@@ -11,7 +11,7 @@ use ipc::rights::RightsChange;
 use ipc::rpc::{
     Accepted, AgentState, AskTogetherParams, Attachment, CLIENT_METHODS, Capabilities, ClientRequest,
     EditPlanParams, ErrorObject, ErrorWord, GrantParams, HistoryParams, InitializeParams, InitializeResponse,
-    ListAgentsResponse, MAX_LINE, NewConversationParams, PROTOCOL, RequestId, SendToAgentParams,
+    ListAgentsResponse, MAX_LINE, NewConversationParams, PROTOCOL, RequestId, RewindParams, SendToAgentParams,
     SetModelParams, StartPlanParams, StopAgentParams,
 };
 use serde_json::value::RawValue;
@@ -89,6 +89,10 @@ impl<O: Open> Server<O> {
                     (conversation_id, agent),
                     UserActionKind::AskTogether { id: approval },
                 );
+            }
+            ClientRequest::Rewind(RewindParams { conversation_id, to, scope, digest }) => {
+                let kind = UserActionKind::Rewind { target: RewindTarget { to, scope }, digest };
+                self.act(&id, &conversation_id, kind);
             }
             ClientRequest::CloseConversation(params) => {
                 self.act(&id, &params.conversation_id, UserActionKind::Quit);

@@ -27,11 +27,13 @@ pub enum KeyMode {
     Comments,
     /// Reading a plan and how far its steps have come.
     Plan,
+    /// Choosing the message that the session is taken back to.
+    Rewind,
 }
 
 impl KeyMode {
     /// Every mode.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Normal,
         Self::Insert,
         Self::Command,
@@ -41,6 +43,7 @@ impl KeyMode {
         Self::Agents,
         Self::Comments,
         Self::Plan,
+        Self::Rewind,
     ];
 
     /// The word for it in the configuration and in `:help`.
@@ -55,6 +58,7 @@ impl KeyMode {
             Self::Agents => "agents",
             Self::Comments => "comments",
             Self::Plan => "plan",
+            Self::Rewind => "rewind",
         }
     }
 
@@ -149,6 +153,14 @@ pub enum Command {
     WriteComment,
     SendComments,
     ClosePlan,
+    Rewind,
+    RewindTo,
+    RewindBoth,
+    RewindFiles,
+    RewindConversation,
+    UndoRewind,
+    ConfirmRewind,
+    CloseRewind,
 }
 
 /// One command: its name, how it is typed, its keys, and what it does.

@@ -1,6 +1,8 @@
 //! The rows of the table.
 
-use super::KeyMode::{Agents, Approval, Command as Line, Comments, Denied, Insert, Normal, Plan, Scope};
+use super::KeyMode::{
+    Agents, Approval, Command as Line, Comments, Denied, Insert, Normal, Plan, Rewind, Scope,
+};
 use super::{Command, KeyMode, Row};
 
 const fn typed(command: Command, name: &'static str, typed: &'static str, about: &'static str) -> Row {
@@ -35,6 +37,7 @@ pub const TABLE: &[Row] = &[
         keys: &[(Approval, &["v"])],
         about: "edit the plan that waits, in $EDITOR",
     },
+    typed(Command::Rewind, "rewind", "rewind", "take files and conversation back to a message"),
     Row {
         command: Command::Agents,
         name: "agents",
@@ -96,7 +99,7 @@ pub const TABLE: &[Row] = &[
         Command::Interrupt,
         "interrupt",
         &[(Normal, &["esc"])],
-        "stop the turn; the model loses the partial text",
+        "stop the turn; at rest: take something back",
     ),
     keyed(
         Command::Cancel,
@@ -219,6 +222,7 @@ pub const TABLE: &[Row] = &[
             (Agents, &["k", "up"]),
             (Comments, &["k", "up"]),
             (Plan, &["k", "up"]),
+            (Rewind, &["k", "up"]),
         ],
         "up",
     ),
@@ -233,6 +237,7 @@ pub const TABLE: &[Row] = &[
             (Agents, &["j", "down"]),
             (Comments, &["j", "down"]),
             (Plan, &["j", "down"]),
+            (Rewind, &["j", "down"]),
         ],
         "down",
     ),
@@ -247,6 +252,7 @@ pub const TABLE: &[Row] = &[
             (Scope, &["pageup"]),
             (Comments, &["pageup"]),
             (Plan, &["pageup", "ctrl-u"]),
+            (Rewind, &["pageup", "ctrl-u"]),
         ],
         "a page up",
     ),
@@ -261,6 +267,7 @@ pub const TABLE: &[Row] = &[
             (Scope, &["pagedown"]),
             (Comments, &["pagedown"]),
             (Plan, &["pagedown", "ctrl-f"]),
+            (Rewind, &["pagedown", "ctrl-f"]),
         ],
         "a page down",
     ),
@@ -274,6 +281,7 @@ pub const TABLE: &[Row] = &[
             (Agents, &["g", "home"]),
             (Comments, &["g", "home"]),
             (Plan, &["g", "home"]),
+            (Rewind, &["g", "home"]),
         ],
         "to the beginning",
     ),
@@ -287,6 +295,7 @@ pub const TABLE: &[Row] = &[
             (Agents, &["G", "end"]),
             (Comments, &["G", "end"]),
             (Plan, &["G", "end"]),
+            (Rewind, &["G", "end"]),
         ],
         "to the end, and follow it",
     ),
@@ -350,4 +359,11 @@ pub const TABLE: &[Row] = &[
     ),
     keyed(Command::SendComments, "send_comments", &[(Comments, &["s"])], "no, with these comments"),
     keyed(Command::ClosePlan, "close_plan", &[(Plan, &["q", "esc", "ctrl-c"])], "close the plan"),
+    keyed(Command::RewindTo, "rewind_to", &[(Rewind, &["enter", "l", "right"])], "show what it would do"),
+    keyed(Command::RewindBoth, "rewind_both", &[(Rewind, &["b"])], "files and conversation"),
+    keyed(Command::RewindFiles, "rewind_files", &[(Rewind, &["f"])], "files alone"),
+    keyed(Command::RewindConversation, "rewind_conversation", &[(Rewind, &["c"])], "conversation alone"),
+    keyed(Command::UndoRewind, "undo_rewind", &[(Rewind, &["u"])], "undo the last rewind"),
+    keyed(Command::ConfirmRewind, "confirm_rewind", &[(Rewind, &["y"])], "do what is shown"),
+    keyed(Command::CloseRewind, "close_rewind", &[(Rewind, &["esc", "q", "h", "left", "ctrl-c"])], "back"),
 ];

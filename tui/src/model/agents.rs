@@ -111,6 +111,11 @@ impl Agents {
     }
 
     /// Every view.
+    /// True if a turn of any agent goes on.
+    pub(crate) fn any_is_running(&self) -> bool {
+        self.each().any(|(_, view)| view.turn.is_running())
+    }
+
     pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = &mut AgentView> {
         std::iter::once(&mut self.first).chain(self.others.values_mut())
     }

@@ -62,6 +62,12 @@ impl Changes {
         (self.counts.iter().map(|(path, counts)| (path, *counts)), self.left_out)
     }
 
+    /// These files are no longer as the calls left them.
+    pub(crate) fn taken_back(&mut self, paths: &BTreeSet<WirePath>) {
+        self.steps.retain(|step| !paths.contains(&step.file.path));
+        self.counts.retain(|path, _| !paths.contains(path));
+    }
+
     /// A call made changes that are not known.
     pub(crate) const fn left_out(&mut self) {
         self.left_out += 1;

@@ -15,6 +15,7 @@ mod outgoing;
 mod palette;
 mod part;
 mod recall;
+mod rewind;
 mod screen;
 mod search;
 mod session;
@@ -42,6 +43,7 @@ pub(crate) use outgoing::Outgoing;
 pub(crate) use palette::Palette;
 pub(crate) use part::{Fold, Part, Unfolded};
 pub(crate) use recall::Recall;
+pub(crate) use rewind::{Rewind, SaidBefore};
 pub use screen::is_tiny;
 pub(crate) use screen::{Areas, plan_rows};
 pub(crate) use search::Found;
@@ -86,6 +88,7 @@ pub struct Model {
     pub(crate) agents: Agents,
     pub(crate) plans: Plans,
     pub(crate) changes: Changes,
+    pub(crate) rewind: Rewind,
     /// True while lines of code are being read.
     pub(crate) reads_code: bool,
     /// The plan, as its view shows it.
@@ -117,6 +120,8 @@ pub(crate) enum Mode {
     Agents,
     /// The view of a plan.
     Plan,
+    /// The messages that the session can be taken back to.
+    Rewind,
 }
 
 /// The blocks that the reply that is being received goes on in.
@@ -158,6 +163,7 @@ impl Model {
             agents: Agents::new(Session::new(&start)),
             plans: Plans::default(),
             changes: Changes::default(),
+            rewind: Rewind::default(),
             reads_code: false,
             plan_sheet: Sheet::default(),
             over: false,

@@ -83,7 +83,9 @@ impl Model {
             Mode::Insert if !self.palette.closed && self.recall.is_none() => {
                 self.prompt.text().strip_prefix('/')?
             }
-            Mode::Command | Mode::Insert | Mode::Normal | Mode::Agents | Mode::Plan => return None,
+            Mode::Command | Mode::Insert | Mode::Normal | Mode::Agents | Mode::Plan | Mode::Rewind => {
+                return None;
+            }
         };
         (self.cards.is_empty() && !text.contains('\n')).then_some(text)
     }

@@ -48,6 +48,17 @@ impl Transcript {
         self.blocks.len() - 1
     }
 
+    /// Takes out a block and all behind it; the end is followed.
+    pub(crate) fn cut_from(&mut self, block: usize) -> Vec<Block> {
+        (self.found, self.position) = (None, Position::Following);
+        self.blocks.split_off(block.min(self.blocks.len()))
+    }
+
+    /// How many blocks there are.
+    pub(crate) const fn len(&self) -> usize {
+        self.blocks.len()
+    }
+
     /// The place of the block that was added last.
     pub(crate) fn last(&self) -> Option<usize> {
         self.blocks.len().checked_sub(1)

@@ -11,11 +11,12 @@ use ipc::frontend::{UiEvent, UiEventKind};
 use ipc::id::{AgentId, CallId, Generation, GrantId};
 use ipc::image::Image;
 
-use super::{call, denial, plan, reply, turns};
+use super::{call, denial, plan, reply, rewind, turns};
 use crate::card::{Asked, Card};
 use crate::message::{Action, Reason};
 use crate::model::{
-    AgentView, Block, Call, Doing, Ending, Fold, Look, Model, Part, Pending, Reply, Session, access,
+    AgentView, Block, Call, Doing, Ending, Fold, Look, Model, Part, Pending, Reply, SaidBefore, Session,
+    access,
 };
 use crate::moment::Moment;
 use crate::text::SafeText;
@@ -26,8 +27,12 @@ pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>)
     let view = model.agents.of(&agent);
     match kind {
         UiEventKind::Logged(event) => {
-            if let EventKind::Notice { code: NoticeCode::PlanNotRead, message } = &event.kind {
-                plan::not_read(model, &event.agent, message);
+            match &event.kind {
+                EventKind::Notice { code: NoticeCode::PlanNotRead, message } => {
+                    plan::not_read(model, &event.agent, message);
+                }
+                EventKind::Notice { code: NoticeCode::RewindRefused, .. } => rewind::refused(model),
+                _ => {}
             }
             let changed = logged(model, *event, actions);
             plan::lay(model);
@@ -67,6 +72,7 @@ pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>)
             let closed = Asked { agent, id };
             model.cards.retain(|card| card.asked != closed);
         }
+        UiEventKind::RewindPreview(preview) => rewind::previewed(model, *preview),
     }
     true
 }
@@ -104,7 +110,10 @@ fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> 
         EventKind::SessionStarted(started) => session_started(view, started),
         EventKind::UserMessage { text, images } => {
             let begins = event.agent.is_top_level() && !view.turn.is_running();
-            user_message(view, now, &text, &images);
+            let block = user_message(view, now, &text, &images);
+            if event.agent.is_top_level() {
+                model.rewind.said.push(SaidBefore { id: event.id, text, block });
+            }
             if begins {
                 model.agents.forget_ended();
                 model.plans.forget_ended();
@@ -172,6 +181,7 @@ fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> 
             view.say(Look::Notice, &change.to_string());
             model.plans.step(now, &event.agent, &change);
         }
+        EventKind::Rewound(done) => rewind::rewound(model, &done),
         EventKind::Result(result) => over(model, &result),
         other => return state_changed(view, now, other),
     }
@@ -284,14 +294,14 @@ fn session_started(view: &mut AgentView, started: SessionStarted) {
     }
 }
 
-fn user_message(view: &mut AgentView, now: Moment, text: &str, images: &[Image]) {
+fn user_message(view: &mut AgentView, now: Moment, text: &str, images: &[Image]) -> usize {
     if !view.turn.is_running() {
         view.turn.begin(now);
     }
     let images = images.iter().map(ToString::to_string);
     let said = images.chain(Some(text.to_owned()).filter(|text| !text.is_empty()));
     let parts = said.map(|said| Part::new(SafeText::prose(&said), Look::User)).collect();
-    view.transcript.push(Block::of(parts).apart());
+    view.transcript.push(Block::of(parts).apart())
 }
 
 /// What was streamed is whole now; what was not streamed is shown at once.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crossterm::event::{KeyEvent, KeyEventKind};
 use ipc::frontend::UserActionKind;
 
-use super::{approval, aside, editing, help, plan, recall, search, tell, tree, turns, typed};
+use super::{approval, aside, editing, help, plan, recall, rewind, search, tell, tree, turns, typed};
 use crate::card::Card;
 use crate::commands::{Command, KeyMode};
 use crate::keymap::Key;
@@ -32,6 +32,7 @@ pub(super) fn key(model: &mut Model, at: Moment, event: KeyEvent, actions: &mut 
         Mode::Command => KeyMode::Command,
         Mode::Agents => KeyMode::Agents,
         Mode::Plan => KeyMode::Plan,
+        Mode::Rewind => KeyMode::Rewind,
     };
     let had_remark = model.remark.take().is_some();
     let leaves = model.leaves.take();
@@ -60,6 +61,12 @@ pub(super) fn key_of_many(model: &mut Model, at: Moment, event: KeyEvent, action
     let guarded = [Some(Command::CycleMode), Some(Command::EditPrompt)];
     if guarded.contains(&model.start.keymap.command(KeyMode::Insert, pressed)) {
         // The bytes of a paste widen no access, and what follows in them is typed into no editor.
+        return false;
+    }
+    if model.mode == Mode::Rewind
+        && model.start.keymap.command(KeyMode::Rewind, pressed) == Some(Command::ConfirmRewind)
+    {
+        // And they take nothing back.
         return false;
     }
     key(model, at, event, actions)
@@ -101,7 +108,7 @@ pub(super) fn paste(model: &mut Model, text: &str) -> bool {
     let pasted = if let Some(editor) = card.and_then(Card::editor_mut) {
         editor.paste(text)
     } else {
-        if matches!(model.mode, Mode::Normal | Mode::Agents | Mode::Plan) {
+        if matches!(model.mode, Mode::Normal | Mode::Agents | Mode::Plan | Mode::Rewind) {
             model.mode = Mode::Insert;
         }
         match model.mode {
@@ -118,7 +125,7 @@ pub(super) fn paste(model: &mut Model, text: &str) -> bool {
 const fn writing(model: &mut Model) -> &mut Editor {
     match model.mode {
         Mode::Command => &mut model.line,
-        Mode::Normal | Mode::Insert | Mode::Agents | Mode::Plan => &mut model.prompt,
+        Mode::Normal | Mode::Insert | Mode::Agents | Mode::Plan | Mode::Rewind => &mut model.prompt,
     }
 }
 
@@ -148,6 +155,9 @@ fn perform(model: &mut Model, at: Moment, command: Command, actions: &mut Vec<Ac
     if model.mode == Mode::Plan {
         return plan::read(model, command, actions);
     }
+    if model.mode == Mode::Rewind {
+        return rewind::key(model, command, actions);
+    }
     if model.mode != Mode::Normal && editing::edit(writing(model), command) {
         return model.palette_follows();
     }
@@ -168,6 +178,7 @@ fn perform(model: &mut Model, at: Moment, command: Command, actions: &mut Vec<Ac
         Command::SearchNext => search::next(model, true),
         Command::SearchPrevious => search::next(model, false),
         Command::Leave => leave(model, actions),
+        Command::Interrupt if is_at_rest(model) => rewind::open(model),
         Command::Interrupt => turns::interrupt(model, actions),
         Command::EditPrompt => actions.push(Action::EditPrompt(model.prompt.whole())),
         Command::Suspend => actions.push(Action::Suspend),
@@ -252,6 +263,12 @@ fn history(model: &mut Model, forward: bool) {
     }
 }
 
+/// True if nothing runs that could be stopped, and nothing is being written.
+fn is_at_rest(model: &Model) -> bool {
+    let Model { prompt, rewind, agents, over, .. } = model;
+    !over && prompt.is_empty() && !rewind.said.is_empty() && !agents.any_is_running()
+}
+
 fn leave(model: &mut Model, actions: &mut Vec<Action>) {
     match model.mode {
         Mode::Command => {
@@ -261,7 +278,7 @@ fn leave(model: &mut Model, actions: &mut Vec<Action>) {
         }
         Mode::Insert if model.has_choice() => model.palette.close(),
         Mode::Insert if model.agents.shown().turn.is_running() => turns::interrupt(model, actions),
-        Mode::Insert | Mode::Normal | Mode::Agents | Mode::Plan => to_normal(model),
+        Mode::Insert | Mode::Normal | Mode::Agents | Mode::Plan | Mode::Rewind => to_normal(model),
     }
 }
 

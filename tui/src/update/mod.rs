@@ -12,6 +12,7 @@ mod keys;
 mod plan;
 mod recall;
 mod reply;
+mod rewind;
 mod search;
 mod tree;
 mod turns;
@@ -125,6 +126,7 @@ fn wheel(model: &mut Model, notches: i16) -> bool {
             let height = plan_rows(areas.transcript.height);
             model.plan_sheet.scroll(rows, (areas.transcript.width, height));
         }
+        _ if model.mode == Mode::Rewind => rewind::wheel(model, rows),
         _ => model
             .agents
             .shown_mut()

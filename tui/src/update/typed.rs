@@ -7,7 +7,7 @@ use ipc::frontend::UserActionKind;
 use ipc::image::Image;
 use ipc::rights::{Network, RightsChange};
 
-use super::{help, keys, plan, tell, tree};
+use super::{help, keys, plan, rewind, tell, tree};
 use crate::commands::{Command, Row, TABLE};
 use crate::message::Action;
 use crate::model::{Areas, Block, Look, Model, Part, Pending, access};
@@ -72,6 +72,7 @@ fn perform(model: &mut Model, command: Command, argument: Option<&str>, actions:
         (Command::Diff, Some("steps")) => diff(model, true),
         (Command::Plan, text) => plan::command(model, text, actions),
         (Command::EditPlan, None) => plan::edit(model, actions),
+        (Command::Rewind, None) => rewind::open(model),
         (Command::Agents, None) => tree::open(model),
         (Command::Agent, Some(id)) => tree::show(model, &id.into()),
         (Command::Rights, None) => rights(model),

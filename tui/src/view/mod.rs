@@ -8,6 +8,7 @@ mod palette;
 mod pane;
 mod plan;
 mod prompt;
+mod rewind;
 mod rows;
 mod status;
 mod theme;
@@ -49,6 +50,8 @@ pub fn view(model: &Model, frame: &mut Frame<'_>) -> Shown {
     let mut plain = model.cards.front().is_some_and(|card| card.body.block.parts.iter().any(Part::is_plain));
     if model.mode == Mode::Plan {
         plan::view(model, &mut pane, theme);
+    } else if model.mode == Mode::Rewind {
+        rewind::view(model, &mut pane, theme);
     } else {
         plain |= transcript(model, &mut pane, theme);
     }

@@ -81,7 +81,9 @@ fn below(model: &Model, areas: &Areas) -> String {
     let more = if rows == MOST_BELOW { "+" } else { "" };
     let lines = if rows == 1 { "line" } else { "lines" };
     let key = match model.mode {
-        Mode::Normal | Mode::Agents | Mode::Plan => model.start.keymap.hint(KeyMode::Normal, Command::Bottom),
+        Mode::Normal | Mode::Agents | Mode::Plan | Mode::Rewind => {
+            model.start.keymap.hint(KeyMode::Normal, Command::Bottom)
+        }
         Mode::Insert => model.start.keymap.hint(KeyMode::Insert, Command::LineEnd),
         Mode::Command => String::new(),
     };
@@ -94,7 +96,7 @@ pub(super) fn prompt(model: &Model, pane: &mut Pane<'_>, theme: Theme) -> Option
     let (mark, editor) = match model.mode {
         Mode::Command => (if model.searches { "/" } else { ":" }, &model.line),
         Mode::Insert if model.is_recalling() => ("history › ", &model.prompt),
-        Mode::Insert | Mode::Normal | Mode::Agents | Mode::Plan => ("› ", &model.prompt),
+        Mode::Insert | Mode::Normal | Mode::Agents | Mode::Plan | Mode::Rewind => ("› ", &model.prompt),
     };
     let writes = matches!(model.mode, Mode::Command | Mode::Insert);
     let style = if writes { Style::new() } else { theme.dim() };

@@ -1,0 +1,109 @@
+//! A rewind in a running session: previewed and carried out beside the main loop, while no agent is at work.
+
+use ipc::event::{EventKind, NoticeCode, Observer as Witness, RewindPreview, RewindTarget, Rewound, SessionEvent};
+use ipc::frontend::UiEventKind;
+use ipc::id::AgentId;
+use tokio::task::JoinHandle;
+
+use super::rewinder::{RewindError, RewoundFiles};
+use super::{AgentRun, Session, SessionError};
+use crate::session::load;
+
+/// The most files that the model is told of; the log has them all.
+const MOST_TOLD: usize = 20;
+
+/// A rewind that is under way.
+pub(super) type Rewinding = JoinHandle<Result<Ended, RewindError>>;
+
+/// What became of it.
+pub(super) enum Ended {
+    /// These are its consequences; nothing was done.
+    Previewed(RewindPreview),
+    /// It was carried out, in a session with these events so far.
+    Done(RewoundFiles, Vec<SessionEvent>),
+}
+
+impl Session {
+    /// Begins a rewind, or its preview. It is refused while an agent is at work.
+    pub(super) fn begin_rewind(
+        &mut self,
+        target: RewindTarget,
+        digest: Option<String>,
+    ) -> Result<(), SessionError> {
+        let is_at_work = |run: &AgentRun| !run.is_over() && run.agent.is_busy();
+        if self.runs.iter().any(is_at_work) {
+            return self.notice(NoticeCode::RewindRefused, "an agent is at work: stop it before you take anything back");
+        }
+        let Some(looks) = &self.shared.looks else {
+            return self.notice(NoticeCode::RewindRefused, "nothing was kept that this session could be taken back to");
+        };
+        let Some(first) = self.runs.first() else { return Ok(()) };
+        let mut journal = first.rewind_journal();
+        let (rewinder, log) = (looks.rewinder().clone(), self.shared.log.path().to_owned());
+        self.rewinding = Some(tokio::spawn(async move {
+            let load = move || load(&log).map(|loaded| loaded.tree.events().cloned().collect::<Vec<_>>());
+            let events = tokio::task::spawn_blocking(load).await.map_err(std::io::Error::other)?;
+            let events = events.map_err(std::io::Error::other)?;
+            let Some(digest) = digest else {
+                return Ok(Ended::Previewed(rewinder.preview(target, &events).await?));
+            };
+            let done = rewinder.carry_out(target, (&events, &digest), &mut journal).await?;
+            Ok(done.map_or_else(Ended::Previewed, |files| Ended::Done(files, events)))
+        }));
+        Ok(())
+    }
+
+    /// Takes in what became of a rewind.
+    pub(super) fn on_rewound(&mut self, ended: Result<Ended, RewindError>) -> Result<(), SessionError> {
+        match ended {
+            Err(error) => {
+                self.notice(NoticeCode::RewindRefused, &format!("nothing was taken back: {error}"))
+            }
+            Ok(Ended::Previewed(preview)) => {
+                self.shared.show(&AgentId::root(), UiEventKind::RewindPreview(Box::new(preview)));
+                Ok(())
+            }
+            Ok(Ended::Done(RewoundFiles { files, left, error, target }, mut events)) => {
+                let rewound = Rewound { target, files, left, error };
+                let told = told(&rewound);
+                let Some(first) = self.runs.first_mut() else { return Ok(()) };
+                let logged = self.shared.record(&AgentId::root(), EventKind::Rewound(rewound), Witness::Supervisor)?;
+                if let UiEventKind::Logged(event) = &logged {
+                    events.push((**event).clone());
+                }
+                first.show(&self.shared, logged);
+                let conversation = target.scope.has_conversation().then_some(events.as_slice());
+                first.agent.rewind(conversation, told);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// What the model is told with the next message.
+fn told(rewound: &Rewound) -> String {
+    let Rewound { target, files, .. } = rewound;
+    let mut text = match (target.to.is_some(), target.scope.has_conversation()) {
+        (true, true) => "The user took the conversation back to here.".to_owned(),
+        (true, false) => "The user took files back to an earlier state.".to_owned(),
+        (false, _) => "The user undid the last rewind.".to_owned(),
+    };
+    if !files.is_empty() {
+        let named: Vec<_> = files.iter().take(MOST_TOLD).map(|file| file.path.to_string()).collect();
+        let more = files.len().saturating_sub(MOST_TOLD);
+        let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+        text.push_str(&format!(
+            " These files are not as you know them: {}{more}. Read a file again before you edit it.",
+            named.join(", ")
+        ));
+    }
+    text
+}
+
+/// Waits for a rewind. Cancel safe.
+pub(super) async fn rewound(rewinding: &mut Option<Rewinding>) -> Result<Ended, RewindError> {
+    let Some(task) = rewinding else { return std::future::pending().await };
+    let ended = task.await;
+    *rewinding = None;
+    ended.unwrap_or_else(|error| Err(RewindError::Kept(std::io::Error::other(error))))
+}

@@ -1,0 +1,274 @@
+//! Files and conversation are taken back: over `serve`, with real workers in a real project.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use serde_json::{Value, json};
+use supervisor::replay::ReplayServer;
+use tests::replies::{calls, done, model_of, says, shell};
+use tests::served::Served;
+use tests::{Finished, User, World, wait_until};
+
+/// A conversation of an agent that may write, and the messages of its user.
+struct Talk<'a> {
+    world: &'a World,
+    served: Served,
+    id: String,
+    said: Vec<u64>,
+}
+
+impl<'a> Talk<'a> {
+    fn new(world: &'a World, server: &ReplayServer) -> Self {
+        let mut served = Served::greeted(world);
+        let id = served.converse(&world.project(), &server.base_url(), "auto");
+        Self { world, served, id, said: Vec::new() }
+    }
+
+    fn say(&mut self, text: &str) {
+        self.served.call("sendUserMessage", json!({"conversation_id": self.id, "text": text}));
+        let said = self.served.until("event/userMessage");
+        self.said.push(said["logged"]["id"].as_u64().unwrap());
+        self.served.until("event/turnFinished");
+        // What changes a moment after the end of a turn counts as the turn's.
+        let looks = self.world.own().join("state/checkpoints").join(&self.id).join("looks.jsonl");
+        let is_seen = || {
+            let looks = fs::read_to_string(&looks).unwrap_or_default();
+            looks.lines().last().is_none_or(|line| !line.contains(r#""at":{"messages""#))
+        };
+        wait_until("the end of the turn is seen", is_seen);
+    }
+
+    fn preview(&mut self, to: Option<u64>, scope: &str) -> Value {
+        self.served.call("rewind", json!({"conversation_id": self.id, "to": to, "scope": scope}));
+        self.served.until("event/rewindPreview")["data"].clone()
+    }
+
+    fn confirm(&mut self, preview: &Value) -> Value {
+        let target = &preview["target"];
+        let wanted = json!({
+            "conversation_id": self.id, "to": target["to"], "scope": target["scope"], "digest": preview["digest"],
+        });
+        self.served.call("rewind", wanted);
+        self.served.until("event/rewound")["data"].clone()
+    }
+
+    fn rewind(&mut self, to: Option<u64>, scope: &str) -> Value {
+        let preview = self.preview(to, scope);
+        self.confirm(&preview)
+    }
+
+    fn end(self) {
+        let (_, finished) = self.served.end();
+        finished.expect(0);
+        let audit = Finished::of(self.world.bailiwick(["audit", "-C"]).arg(self.world.project())).expect(0);
+        assert!(!audit.stdout.contains("finding:"), "{}", audit.stdout);
+    }
+}
+
+fn names(files: &Value) -> Vec<String> {
+    let row =
+        |file: &Value| format!("{} {}", file["change"].as_str().unwrap(), file["path"].as_str().unwrap());
+    files.as_array().into_iter().flatten().map(row).collect()
+}
+
+/// The path, kind, mode and content of everything in the project.
+fn tree(world: &World) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut open = vec![world.project()];
+    while let Some(directory) = open.pop() {
+        for entry in fs::read_dir(directory).unwrap().flatten() {
+            let path = entry.path();
+            let metadata = path.symlink_metadata().unwrap();
+            let name = path.strip_prefix(world.project()).unwrap().display().to_string();
+            if metadata.is_dir() {
+                found.push(format!("{name}/"));
+                open.push(path);
+            } else if metadata.is_symlink() {
+                found.push(format!("{name} -> {}", fs::read_link(&path).unwrap().display()));
+            } else {
+                let mode = metadata.permissions().mode() & 0o777;
+                found.push(format!("{name} {mode:o} {:?}", fs::read(&path).unwrap()));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn messages(server: &ReplayServer, request: usize) -> String {
+    let body: Value = serde_json::from_slice(&server.requests()[request].body).unwrap();
+    body["messages"].to_string()
+}
+
+#[test]
+fn files_and_conversation_are_as_they_were_and_the_rewind_can_be_undone() {
+    let world = World::new(User::Myself);
+    world.file("kept.txt", "as it was\n");
+    world.file("crlf.txt", "one\r\ntwo\r\n");
+    world.file("bin", [0, 159, 146, 150, 255]);
+    world.file("tool", "#!/bin/sh\n");
+    fs::set_permissions(world.project().join("tool"), PermissionsExt::from_mode(0o755)).unwrap();
+    world.file("deep/er/file", "deep\n");
+    symlink("kept.txt", world.project().join("link")).unwrap();
+    let before = tree(&world);
+    let server = model_of([
+        calls(&[("write_file", json!({"path": "kept.txt", "content": "other\n"}))]),
+        shell(
+            "rm -r deep && printf x > deep && chmod 600 tool && ln -sfn bin link && mv crlf.txt moved.txt && printf 'y' >> bin \
+             && mkdir -p new/dir && echo n > new/dir/file && ln -s /etc/hostname out && rm -f gone; printf z > crlf2",
+        ),
+        says("All is other now.", "end_turn"),
+        says("Hello again.", "end_turn"),
+        says("And again.", "end_turn"),
+    ]);
+    let mut talk = Talk::new(&world, &server);
+    talk.say("make it other");
+    let after = tree(&world);
+    assert_ne!(after, before);
+    let first = talk.said[0];
+    let preview = talk.preview(Some(first), "both");
+    assert_eq!(
+        names(&preview["files"]),
+        [
+            "modified bin",
+            "added crlf.txt",
+            "deleted crlf2",
+            "deleted deep",
+            "added deep/er/file",
+            "modified kept.txt",
+            "modified link",
+            "deleted moved.txt",
+            "deleted new/dir/file",
+            "deleted out",
+            "modified tool",
+        ]
+    );
+    assert_eq!((tree(&world), preview["messages"].as_u64()), (after.clone(), Some(1)));
+    let done = talk.confirm(&preview);
+    assert_eq!((tree(&world), done["error"].as_str()), (before.clone(), None), "{done}");
+    talk.say("hello");
+    let sent = messages(&server, 3);
+    assert!(sent.contains("took the conversation back") && sent.contains("kept.txt"), "{sent}");
+    assert!(!sent.contains("make it other") && !sent.contains("All is other"), "{sent}");
+    // Nothing can be undone once something was said.
+    talk.served.call("rewind", json!({"conversation_id": talk.id}));
+    assert_eq!(talk.served.until("event/notice")["data"]["code"], "rewind_refused");
+    let second = talk.said[1];
+    talk.rewind(Some(second), "both");
+    talk.rewind(None, "both");
+    talk.say("and now");
+    let sent = messages(&server, 4);
+    assert!(sent.contains("Hello again.") && sent.contains("undid the last rewind"), "{sent}");
+    assert_eq!(tree(&world), before);
+    talk.end();
+}
+
+#[test]
+fn an_undone_rewind_of_files_has_them_as_they_were() {
+    let world = World::new(User::Myself);
+    world.file("a", "1");
+    let server =
+        model_of([shell("printf 2 > a; mkdir d; printf 3 > d/b"), done(), says("Later.", "end_turn")]);
+    let mut talk = Talk::new(&world, &server);
+    talk.say("change");
+    let after = tree(&world);
+    let first = talk.said[0];
+    talk.rewind(Some(first), "files");
+    assert_eq!((world.read("a"), world.project().join("d").exists()), ("1".to_owned(), false));
+    talk.rewind(None, "files");
+    assert_eq!(tree(&world), after);
+    talk.say("go on");
+    let sent = messages(&server, 2);
+    assert!(sent.contains("change") && sent.contains("undid the last rewind"), "{sent}");
+    talk.end();
+}
+
+#[test]
+fn what_somebody_else_changed_ignored_or_protected_survives() {
+    let world = World::new(User::Myself);
+    for (name, text) in
+        [("mine", "1"), ("between", "1"), ("theirs", "1"), (".gitignore", "ignored\n"), ("ignored", "1")]
+    {
+        world.file(name, text);
+    }
+    world.commit();
+    let server = model_of([
+        shell(
+            "printf 2 > mine; printf 2 > between; printf 2 > theirs; printf 2 > ignored; git add -A; git commit -qm x",
+        ),
+        done(),
+        shell("printf 3 > mine; : > .gitignore"),
+        done(),
+    ]);
+    let mut talk = Talk::new(&world, &server);
+    talk.say("one");
+    let head = fs::read(world.project().join(".git/HEAD")).unwrap();
+    world.file("between", "by a person");
+    talk.say("two");
+    world.file("theirs", "by a person too");
+    let first = talk.said[0];
+    let preview = talk.preview(Some(first), "files");
+    assert_eq!(names(&preview["files"]), ["modified .gitignore", "modified mine"]);
+    let left: Vec<_> =
+        preview["left"].as_array().unwrap().iter().map(|left| left["path"].as_str().unwrap()).collect();
+    assert_eq!(left, ["between", "ignored", "theirs"], "{preview}");
+    let done = talk.confirm(&preview);
+    assert_eq!(done["error"].as_str(), None, "{done}");
+    let read = ["mine", "between", "theirs", "ignored"].map(|name| world.read(name));
+    assert_eq!(read, ["1", "by a person", "by a person too", "2"]);
+    assert_eq!(fs::read(world.project().join(".git/HEAD")).unwrap(), head);
+    talk.end();
+}
+
+#[test]
+fn a_file_that_changes_after_the_preview_has_it_shown_again() {
+    let world = World::new(User::Myself);
+    world.file("a", "1");
+    world.file("b", "1");
+    let server = model_of([shell("printf 2 > a; printf 2 > b"), done()]);
+    let mut talk = Talk::new(&world, &server);
+    talk.say("change");
+    let first = talk.said[0];
+    let preview = talk.preview(Some(first), "files");
+    world.file("b", "mine");
+    let wanted =
+        json!({"conversation_id": talk.id, "to": first, "scope": "files", "digest": preview["digest"]});
+    talk.served.call("rewind", wanted);
+    let again = talk.served.until("event/rewindPreview")["data"].clone();
+    assert_eq!((names(&again["files"]), world.read("a")), (vec!["modified a".to_owned()], "2".to_owned()));
+    talk.confirm(&again);
+    assert_eq!((world.read("a"), world.read("b")), ("1".to_owned(), "mine".to_owned()));
+    talk.end();
+}
+
+#[test]
+fn a_session_that_goes_on_is_taken_back_beyond_its_end() {
+    let world = World::new(User::Myself);
+    world.file("a", "1");
+    let server = model_of([shell("printf 2 > a"), says("First.", "end_turn")]);
+    let mut talk = Talk::new(&world, &server);
+    talk.say("one");
+    let (first, id) = (talk.said[0], talk.id.clone());
+    talk.end();
+    let server = model_of([says("Second.", "end_turn")]);
+    let mut served = Served::greeted(&world);
+    let options =
+        json!({"cwd": world.project(), "base_url": server.base_url(), "mode": "auto", "resume": id});
+    served.call("newConversation", options);
+    let mut talk = Talk { world: &world, served, id, said: vec![first] };
+    talk.rewind(Some(first), "both");
+    assert_eq!(world.read("a"), "1");
+    talk.say("two");
+    let sent = messages(&server, 0);
+    assert!(!sent.contains("First.") && sent.contains("two"), "{sent}");
+    let id = talk.id.clone();
+    talk.end();
+    // A third run sends what the second one did.
+    let server = model_of([done()]);
+    let mut go_on = world.exec(&server, &["--resume", &id]);
+    Finished::of(&mut go_on).expect(0);
+    let sent = messages(&server, 0);
+    assert!(!sent.contains("First.") && sent.contains("Second."), "{sent}");
+}

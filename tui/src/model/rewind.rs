@@ -1,0 +1,77 @@
+//! The messages that the session can be taken back to, and the consequences of that.
+
+use ipc::event::{RewindPreview, RewindScope, RewindTarget};
+use ipc::id::EventId;
+
+use super::Block;
+use crate::card::Sheet;
+
+/// A message of the user's to the first agent.
+#[derive(Debug)]
+pub(crate) struct SaidBefore {
+    pub id: EventId,
+    pub text: String,
+    /// Its block in the transcript.
+    pub block: usize,
+}
+
+/// The rewind view.
+#[derive(Debug, Default)]
+pub(crate) struct Rewind {
+    /// The messages that the conversation has.
+    pub said: Vec<SaidBefore>,
+    /// The chosen one, from the first.
+    pub chosen: usize,
+    /// The rewind whose consequences were asked for.
+    pub asked: Option<RewindTarget>,
+    /// These consequences, once they are known.
+    pub preview: Option<RewindPreview>,
+    /// The preview, laid out.
+    pub sheet: Sheet,
+    /// The end of the transcript that the last rewind took back, and its messages.
+    taken_back: Option<(Vec<Block>, Vec<SaidBefore>)>,
+}
+
+impl Rewind {
+    /// The rewind to the chosen message.
+    pub(crate) fn target(&self, scope: RewindScope) -> Option<RewindTarget> {
+        let said = self.said.get(self.chosen)?;
+        Some(RewindTarget { to: Some(said.id), scope })
+    }
+
+    /// The place of a message in the transcript; it and those behind it are no more.
+    pub(crate) fn take_back(&mut self, to: EventId) -> Option<usize> {
+        let at = self.said.iter().position(|said| said.id == to)?;
+        let gone = self.said.split_off(at);
+        let block = gone.first()?.block;
+        self.taken_back = Some((Vec::new(), gone));
+        Some(block)
+    }
+
+    /// Keeps the blocks of what was taken back.
+    pub(crate) fn keep(&mut self, blocks: Vec<Block>) {
+        if let Some((kept, _)) = &mut self.taken_back {
+            *kept = blocks;
+        }
+    }
+
+    /// The blocks that were taken back, for a transcript with so many; their messages are there again.
+    pub(crate) fn give_back(&mut self, blocks: usize) -> Vec<Block> {
+        let Some((kept, said)) = self.taken_back.take() else { return Vec::new() };
+        let first = said.first().map_or(0, |said| said.block);
+        let moved =
+            |said: SaidBefore| SaidBefore { block: blocks + said.block.saturating_sub(first), ..said };
+        self.said.extend(said.into_iter().map(moved));
+        kept
+    }
+
+    /// A rewind of files alone takes no words back: none can be given back.
+    pub(crate) fn forget_taken_back(&mut self) {
+        self.taken_back = None;
+    }
+
+    /// True if the consequences are known of what was asked for last.
+    pub(crate) const fn is_known(&self) -> bool {
+        self.preview.is_some()
+    }
+}

@@ -1,0 +1,245 @@
+//! Taking files and the conversation back: a list of messages, then the consequences, then a key that means it.
+
+use ipc::event::{FileChange, RewindPreview, RewindScope, RewindTarget, Rewound};
+use ipc::frontend::UserActionKind;
+use ipc::id::AgentId;
+
+use crate::card::Sheet;
+use crate::commands::Command;
+use crate::message::Action;
+use crate::model::{Areas, Block, Look, Mode, Model, Part, plan_rows};
+use crate::text::SafeText;
+
+/// Shows the messages, the last one chosen.
+pub(super) fn open(model: &mut Model) {
+    if model.agents.any_is_running() {
+        return model.say(Look::Notice, "an agent is at work: stop it before you take anything back");
+    }
+    if model.rewind.said.is_empty() {
+        return model.say(Look::Notice, "nothing was said that the session could be taken back to");
+    }
+    model.mode = Mode::Rewind;
+    model.rewind.chosen = model.rewind.said.len() - 1;
+    (model.rewind.asked, model.rewind.preview) = (None, None);
+    lay(model);
+}
+
+/// A key while the view shows.
+pub(super) fn key(model: &mut Model, command: Command, actions: &mut Vec<Action>) {
+    let asks = model.rewind.asked.is_some();
+    match command {
+        Command::RewindTo | Command::RewindBoth => ask(model, RewindScope::Both, actions),
+        Command::RewindFiles => ask(model, RewindScope::Files, actions),
+        Command::RewindConversation => ask(model, RewindScope::Conversation, actions),
+        Command::UndoRewind => {
+            let undo = RewindTarget { to: None, scope: RewindScope::Both };
+            ask_for(model, undo, actions);
+        }
+        Command::ConfirmRewind => confirm(model, actions),
+        Command::Repaint => actions.push(Action::Repaint),
+        Command::LineUp if !asks => choose(model, -1),
+        Command::LineDown if !asks => choose(model, 1),
+        Command::Top if !asks => choose(model, isize::MIN),
+        Command::Bottom if !asks => choose(model, isize::MAX),
+        Command::LineUp
+        | Command::LineDown
+        | Command::PageUp
+        | Command::PageDown
+        | Command::Top
+        | Command::Bottom => {
+            scroll(model, command);
+        }
+        _ if asks => {
+            (model.rewind.asked, model.rewind.preview) = (None, None);
+            lay(model);
+        }
+        _ => model.mode = Mode::Normal,
+    }
+}
+
+fn choose(model: &mut Model, places: isize) {
+    let last = model.rewind.said.len().saturating_sub(1);
+    model.rewind.chosen = model.rewind.chosen.saturating_add_signed(places).min(last);
+    lay(model);
+}
+
+fn scroll(model: &mut Model, command: Command) {
+    let size = size(model);
+    let page = isize::try_from(size.1.saturating_sub(1).max(1)).unwrap_or(1);
+    let rows = match command {
+        Command::LineUp => -1,
+        Command::LineDown => 1,
+        Command::PageUp => -page,
+        Command::PageDown => page,
+        Command::Top => isize::MIN,
+        _ => isize::MAX,
+    };
+    model.rewind.sheet.scroll(rows, size);
+}
+
+pub(super) fn wheel(model: &mut Model, rows: isize) {
+    let size = size(model);
+    model.rewind.sheet.scroll(rows, size);
+}
+
+fn size(model: &Model) -> (u16, u16) {
+    let area = Areas::now(model).transcript;
+    (area.width, plan_rows(area.height))
+}
+
+fn ask(model: &mut Model, scope: RewindScope, actions: &mut Vec<Action>) {
+    if let Some(target) = model.rewind.target(scope) {
+        ask_for(model, target, actions);
+    }
+}
+
+fn ask_for(model: &mut Model, target: RewindTarget, actions: &mut Vec<Action>) {
+    (model.rewind.asked, model.rewind.preview) = (Some(target), None);
+    model.rewind.sheet = Sheet::default();
+    lay(model);
+    actions.push(Action::User(AgentId::root(), UserActionKind::Rewind { target, digest: None }));
+}
+
+/// Carries out what is shown, once its last line was on the screen.
+fn confirm(model: &mut Model, actions: &mut Vec<Action>) {
+    let (width, height) = size(model);
+    let Some(preview) = &model.rewind.preview else { return };
+    let sheet = &model.rewind.sheet;
+    if sheet.top(width, height) + usize::from(height) < sheet.rows(width) {
+        model.remark = Some("read it to its end first".to_owned());
+        return;
+    }
+    let kind = UserActionKind::Rewind { target: preview.target, digest: Some(preview.digest.clone()) };
+    actions.push(Action::User(AgentId::root(), kind));
+    model.rewind.preview = None;
+    lay(model);
+}
+
+/// The consequences are known.
+pub(super) fn previewed(model: &mut Model, preview: RewindPreview) {
+    if model.mode != Mode::Rewind {
+        return;
+    }
+    model.rewind.asked = Some(preview.target);
+    model.rewind.preview = Some(preview);
+    model.rewind.sheet = Sheet::default();
+    lay(model);
+}
+
+/// It is not carried out.
+pub(super) fn refused(model: &mut Model) {
+    if model.mode == Mode::Rewind {
+        model.mode = Mode::Normal;
+    }
+}
+
+/// It was carried out: what was taken back is no longer shown.
+pub(super) fn rewound(model: &mut Model, rewound: &Rewound) {
+    let Rewound { target, files, left, error } = rewound;
+    let transcript = &mut model.agents.of(&AgentId::root()).transcript;
+    match target.to {
+        Some(to) if target.scope.has_conversation() => {
+            if let Some(block) = model.rewind.take_back(to) {
+                model.rewind.keep(transcript.cut_from(block));
+            }
+        }
+        Some(_) => model.rewind.forget_taken_back(),
+        None => {
+            let blocks = model.rewind.give_back(transcript.len());
+            blocks.into_iter().for_each(|block| _ = transcript.push(block));
+        }
+    }
+    let project = model.start.project.as_path();
+    let paths = files.iter().map(|file| project.join(file.path.as_path()).into());
+    model.changes.taken_back(&paths.collect());
+    let words = match (target.to.is_some(), target.scope) {
+        (false, _) => "the last rewind is undone",
+        (true, RewindScope::Both) => "files and conversation are as they were before that message",
+        (true, RewindScope::Files) => "files are as they were before that message",
+        (true, RewindScope::Conversation) => "the conversation is as it was before that message",
+    };
+    let view = model.agents.of(&AgentId::root());
+    view.say(Look::Notice, &format!("{words}{}", counted(files.len())));
+    for left in left {
+        view.say(Look::Notice, &format!("{} stays as it is: {}", left.path, left.reason));
+    }
+    if let Some(error) = error {
+        view.say(Look::Error, &format!("not everything was taken back: {error}"));
+    }
+    if model.mode == Mode::Rewind {
+        model.mode = Mode::Normal;
+    }
+}
+
+fn counted(files: usize) -> String {
+    match files {
+        0 => String::new(),
+        1 => " · 1 file".to_owned(),
+        more => format!(" · {more} files"),
+    }
+}
+
+/// Lays the view anew.
+fn lay(model: &mut Model) {
+    let revision = model.next_revision();
+    let block = match (&model.rewind.asked, &model.rewind.preview) {
+        (Some(_), Some(preview)) => consequences(preview),
+        (Some(_), None) => Block::of(vec![part("looking at the project …", Look::Heading)]),
+        (None, _) => messages(model),
+    };
+    model.rewind.sheet.renew(block, revision);
+    if model.rewind.asked.is_none() {
+        let (chosen, size) = (model.rewind.chosen + 1, size(model));
+        model.rewind.sheet.reveal(chosen, 0, size);
+    }
+}
+
+fn part(text: &str, look: Look) -> Part {
+    Part::new(SafeText::line(text), look)
+}
+
+fn messages(model: &Model) -> Block {
+    const ROW: usize = 300;
+    let mut parts = vec![part("take the session back to before a message of yours", Look::Heading)];
+    for (at, said) in model.rewind.said.iter().enumerate() {
+        let first = said.text.lines().find(|line| !line.trim().is_empty()).unwrap_or("(a picture)");
+        let first: String = first.chars().take(ROW).collect();
+        let is_chosen = at == model.rewind.chosen;
+        let mark = if is_chosen { "▸" } else { " " };
+        let look = if is_chosen { Look::Heading } else { Look::Tool };
+        parts.push(part(&format!("{mark} {:>3}  {first}", at + 1), look));
+    }
+    Block::of(parts)
+}
+
+fn consequences(preview: &RewindPreview) -> Block {
+    let RewindPreview { target, files, left, messages, notes, .. } = preview;
+    let mut parts =
+        vec![part(if target.to.is_some() { "take back" } else { "undo the last rewind" }, Look::Heading)];
+    if target.scope.has_conversation() && target.to.is_some() {
+        let words = if *messages == 1 { "your last message, and" } else { "your messages, and" };
+        let count = if *messages == 1 { String::new() } else { format!("the last {messages} of ") };
+        parts.push(part(&format!("conversation: {count}{words} all that followed"), Look::Assistant));
+    }
+    if target.scope.has_files() {
+        parts.extend(files.iter().map(|file| {
+            let verb = match file.change {
+                FileChange::Added => "put back",
+                FileChange::Deleted => "REMOVED",
+                FileChange::Modified | FileChange::RenamedFrom(_) => "as it was",
+            };
+            Part::new(SafeText::labelled(&format!("{verb:<10}"), file.path.as_bytes()), Look::Fact)
+        }));
+        if files.is_empty() {
+            parts.push(part("no file changes", Look::Assistant));
+        }
+        for left in left {
+            let text = format!("stays as it is ({}): ", left.reason);
+            parts.push(Part::new(SafeText::labelled(&text, left.path.as_bytes()), Look::Notice));
+        }
+        parts.extend(notes.iter().map(|note| part(note, Look::Notice)));
+        let beyond = "not covered: ignored files, git's own directory (commits stay), files above 2 MiB";
+        parts.push(part(beyond, Look::Notice));
+    }
+    Block::of(parts)
+}

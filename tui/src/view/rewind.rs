@@ -1,0 +1,54 @@
+//! The rewind view instead of the transcript; its last row tells the keys.
+
+use ipc::event::RewindTarget;
+use ratatui::style::Style;
+
+use super::pane::Pane;
+use super::rows;
+use super::theme::Theme;
+use crate::commands::{Command, KeyMode};
+use crate::model::{Model, Unfolded, plan_rows};
+use crate::text::SafeText;
+
+/// Draws the view.
+pub(super) fn view(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
+    let sheet = &model.rewind.sheet;
+    let rows = plan_rows(pane.height());
+    let top = sheet.top(pane.width(), rows);
+    for y in 0..rows {
+        if let Some(row) = sheet.block.row(top + usize::from(y), pane.width(), Unfolded::default()) {
+            rows::draw(pane, y, (&sheet.block, row), &model.start.keymap, (theme, Style::new()));
+        }
+    }
+    let below = sheet.rows(pane.width()).saturating_sub(top + usize::from(rows));
+    let more = if below > 0 { format!("  {below} more below") } else { String::new() };
+    pane.put(0, rows, SafeText::line(&format!("{}{more}", hints(model))).all(), theme.dim());
+}
+
+/// The keys that work now.
+fn hints(model: &Model) -> String {
+    let key = |command| model.start.keymap.hint(KeyMode::Rewind, command);
+    let close = key(Command::CloseRewind);
+    let named = |pairs: &[(Command, &str)]| {
+        pairs.iter().map(|(command, word)| format!("{} {word}", key(*command))).collect::<Vec<_>>().join("  ")
+    };
+    let scopes = [
+        (Command::RewindBoth, "both"),
+        (Command::RewindFiles, "files"),
+        (Command::RewindConversation, "conversation"),
+    ];
+    match (&model.rewind.asked, model.rewind.is_known()) {
+        (None, _) => {
+            let first =
+                [(Command::RewindTo, "show what it would do"), (Command::UndoRewind, "undo the last one")];
+            format!("{}  {close} close", named(&first))
+        }
+        (Some(_), false) => format!("{close} back"),
+        (Some(RewindTarget { to: None, .. }), true) => {
+            format!("{}  {close} back", named(&[(Command::ConfirmRewind, "do it")]))
+        }
+        (Some(_), true) => {
+            format!("{}  {}  {close} back", named(&[(Command::ConfirmRewind, "do it")]), named(&scopes))
+        }
+    }
+}
