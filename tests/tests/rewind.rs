@@ -7,6 +7,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 
 use serde_json::{Value, json};
 use supervisor::replay::ReplayServer;
+use tests::random::Random;
 use tests::replies::{calls, done, model_of, says, shell};
 use tests::served::Served;
 use tests::{Finished, User, World, wait_until};
@@ -271,4 +272,96 @@ fn a_session_that_goes_on_is_taken_back_beyond_its_end() {
     Finished::of(&mut go_on).expect(0);
     let sent = messages(&server, 0);
     assert!(!sent.contains("First.") && sent.contains("Second."), "{sent}");
+}
+
+/// A command that does something to some of a project's files.
+fn some_work(random: &mut Random) -> String {
+    let names = ["a", "b", "dir/c", "dir/sub/d", "e e", "ü"];
+    let pick = |random: &mut Random| names[usize::try_from(random.below(6)).unwrap()];
+    let mut line = String::new();
+    for _ in 0..=random.below(4) {
+        let (one, two) = (pick(random), pick(random));
+        line += &match random.below(9) {
+            0 => format!("mkdir -p \"$(dirname '{one}')\"; printf '{}' > '{one}'; ", random.below(50)),
+            1 => format!("printf 'a\\r\\nb\\r\\n' >> '{one}'; "),
+            2 => format!("head -c {} /dev/urandom > '{one}'; ", random.below(5000)),
+            3 => format!("rm -rf '{one}'; "),
+            4 => format!("mv '{one}' '{two}'; "),
+            5 => format!(
+                "chmod {} '{one}'; ",
+                ["600", "755", "444", "640"][usize::try_from(random.below(4)).unwrap()]
+            ),
+            6 => format!("ln -sfn '{two}' '{one}'; "),
+            7 => format!("rm -rf '{one}'; mkdir -p '{one}/in'; printf x > '{one}/in/side'; "),
+            _ => "rm -rf dir; ".to_owned(),
+        };
+    }
+    format!("({line}) 2>/dev/null; true")
+}
+
+/// The files and links of a project, and the directories that hold some: an empty one is nobody's work.
+fn covered(world: &World) -> Vec<String> {
+    tree(world).into_iter().filter(|row| !row.ends_with('/')).collect()
+}
+
+#[test]
+fn whatever_was_done_to_files_is_taken_back_and_done_again() {
+    let rounds: usize = std::env::var("BAILIWICK_REWINDS").map_or(12, |rounds| rounds.parse().unwrap());
+    let seed = std::env::var("BAILIWICK_SEED")
+        .map_or_else(|_| u64::from(std::process::id()), |seed| seed.parse().unwrap());
+    let mut random = Random::new(seed);
+    let world = World::new(User::Myself);
+    for (name, text) in [("a", &b"1"[..]), ("dir/c", b"two\r\n"), ("dir/sub/d", b"\0\xff"), ("ü", b"")] {
+        world.file(name, text);
+    }
+    let work: Vec<_> = (0..rounds).map(|_| some_work(&mut random)).collect();
+    let server = model_of(work.iter().flat_map(|work| [shell(work), done()]));
+    let mut talk = Talk::new(&world, &server);
+    let mut states = vec![covered(&world)];
+    for round in 0..rounds {
+        talk.say("more");
+        states.push(covered(&world));
+        let back = usize::try_from(random.below(u64::try_from(round + 1).unwrap())).unwrap();
+        let to = talk.said[back];
+        let done = talk.rewind(Some(to), "files");
+        let said = format!("seed {seed}, round {round}, to {back}: {:?}\n{done}", &work[..=round]);
+        assert_eq!(covered(&world), states[back], "{said}");
+        let undone = talk.rewind(None, "files");
+        assert_eq!(covered(&world), states[round + 1], "{said}\n{undone}");
+    }
+    talk.end();
+}
+
+#[test]
+fn the_command_line_lists_shows_and_takes_back_what_it_was_confirmed() {
+    let world = World::new(User::Myself);
+    world.file("a", "1");
+    let server = model_of([shell("printf 2 > a"), done(), says("More.", "end_turn")]);
+    let mut talk = Talk::new(&world, &server);
+    talk.say("one");
+    talk.say("two \u{1b}[31m");
+    let held = Finished::of(world.bailiwick(["rewind", "-C"]).arg(world.project())).expect(2);
+    assert!(held.stderr.contains("process"), "{}", held.stderr);
+    talk.end();
+    let rewind = |arguments: &[&str], code| {
+        let mut command = world.bailiwick(["rewind", "-C"]);
+        Finished::of(command.arg(world.project()).args(arguments)).expect(code)
+    };
+    let listed = rewind(&[], 0).stdout;
+    assert!(listed.contains("  1  one\n  2  two ") && !listed.contains('\u{1b}'), "{listed}");
+    assert!(rewind(&["--to", "3"], 2).stderr.contains("no message 3"));
+    assert!(rewind(&["--undo"], 2).stderr.contains("no rewind to undo"));
+    let shown = rewind(&["--to", "1"], 2);
+    assert_eq!(world.read("a"), "2");
+    assert!(shown.stdout.contains("as it was a\n"), "{}", shown.stdout);
+    let digest = shown.stderr.split("--digest ").nth(1).unwrap().split(' ').next().unwrap().to_owned();
+    assert!(rewind(&["--to", "1", "--digest", "0"], 2).stderr.contains("nothing was taken back"));
+    rewind(&["--to", "1", "--digest", &digest], 0);
+    assert_eq!((world.read("a"), rewind(&[], 0).stdout), ("1".to_owned(), String::new()));
+    let audit = Finished::of(world.bailiwick(["audit", "-C"]).arg(world.project())).expect(0);
+    assert!(!audit.stdout.contains("finding:"), "{}", audit.stdout);
+    let shown = rewind(&["--undo"], 2);
+    let digest = shown.stderr.split("--digest ").nth(1).unwrap().split(' ').next().unwrap().to_owned();
+    rewind(&["--undo", "--digest", &digest], 0);
+    assert_eq!((world.read("a"), rewind(&[], 0).stdout), ("2".to_owned(), listed));
 }

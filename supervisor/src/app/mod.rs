@@ -3,6 +3,7 @@
 mod config;
 mod debug;
 mod plan;
+mod rewind;
 mod sessions;
 
 use std::io::Write;
@@ -85,6 +86,7 @@ fn run(command: Command, keys: TakenKeys, runtime: &Runtime) -> Exit {
             Err(exit) => exit,
         },
         Command::Sessions(args) => sessions::run(&args),
+        Command::Rewind(args) => rewind::run(&args, runtime),
         Command::Plan(command) => plan::run(command, keys, runtime),
         Command::Sandbox(args) => runtime.block_on(sandbox::run(args)),
         Command::Doctor(args) => runtime.block_on(doctor(&args, &keys)),

@@ -5,6 +5,7 @@ mod parse;
 mod plan;
 #[cfg(test)]
 mod printed;
+mod rewind;
 mod rights;
 mod shared;
 mod task;
@@ -18,6 +19,7 @@ pub(crate) use self::flags::{of_confinement, of_exec, of_tui};
 pub(crate) use self::plan::{
     ApproveArgs, ExportArgs, ListArgs, OnePlan, PlanCommand, PlanExecuteArgs, ShowArgs,
 };
+pub(crate) use self::rewind::RewindArgs;
 pub(crate) use self::rights::{AuditArgs, DoctorArgs, ExplainArgs, SandboxArgs};
 pub(crate) use self::shared::{AgentArgs, ConfinementArgs, ModelArgs};
 pub(crate) use self::task::{ExecArgs, ReplayArgs, ResumeArgs, SessionsArgs, TuiArgs};
@@ -56,6 +58,8 @@ pub(crate) enum Command {
     Resume(ResumeArgs),
     /// Lists the sessions of a project, the last one at the end
     Sessions(SessionsArgs),
+    /// Takes files and conversation of a session back to a message of yours
+    Rewind(RewindArgs),
     /// Lists, shows, edits, approves and executes the plans that planners made
     #[command(subcommand)]
     Plan(PlanCommand),
@@ -260,7 +264,7 @@ mod tests {
 
     #[test]
     fn what_is_not_built_is_a_usage_error() {
-        let line = ["bailiwick", "exec", "--rewind", "x"];
+        let line = ["bailiwick", "exec", "--batch", "x"];
         assert_eq!(Cli::try_parse_from(line).unwrap_err().exit_code(), 2);
     }
 }

@@ -74,7 +74,8 @@ impl Checkpoints {
 
     /// The last look before files were taken back, if the last thing that happened to them is that.
     pub fn look_to_undo(&self) -> Option<usize> {
-        let mut back = self.looks.iter().enumerate().rev().skip_while(|(_, look)| look.at == At::BeforeRewind);
+        let mut back =
+            self.looks.iter().enumerate().rev().skip_while(|(_, look)| look.at == At::BeforeRewind);
         let (after, look) = back.next()?;
         (look.at == At::AfterRewind).then(|| after.checked_sub(1))?
     }

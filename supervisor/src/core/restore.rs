@@ -102,7 +102,9 @@ pub fn standing(events: &[SessionEvent]) -> Vec<&SessionEvent> {
                 Some(to) if rewound.target.scope.has_conversation() => {
                     if let Some(at) = standing.iter().position(|event| event.id == to) {
                         taken_back = standing.split_off(at);
-                        standing.extend(taken_back.iter().copied().filter(|event| is_about_the_model(&event.kind)));
+                        standing.extend(
+                            taken_back.iter().copied().filter(|event| is_about_the_model(&event.kind)),
+                        );
                     }
                 }
                 Some(_) => taken_back.clear(),

@@ -1,6 +1,8 @@
 //! A rewind in a running session: previewed and carried out beside the main loop, while no agent is at work.
 
-use ipc::event::{EventKind, NoticeCode, Observer as Witness, RewindPreview, RewindTarget, Rewound, SessionEvent};
+use ipc::event::{
+    EventKind, NoticeCode, Observer as Witness, RewindPreview, RewindTarget, Rewound, SessionEvent,
+};
 use ipc::frontend::UiEventKind;
 use ipc::id::AgentId;
 use tokio::task::JoinHandle;
@@ -32,10 +34,16 @@ impl Session {
     ) -> Result<(), SessionError> {
         let is_at_work = |run: &AgentRun| !run.is_over() && run.agent.is_busy();
         if self.runs.iter().any(is_at_work) {
-            return self.notice(NoticeCode::RewindRefused, "an agent is at work: stop it before you take anything back");
+            return self.notice(
+                NoticeCode::RewindRefused,
+                "an agent is at work: stop it before you take anything back",
+            );
         }
         let Some(looks) = &self.shared.looks else {
-            return self.notice(NoticeCode::RewindRefused, "nothing was kept that this session could be taken back to");
+            return self.notice(
+                NoticeCode::RewindRefused,
+                "nothing was kept that this session could be taken back to",
+            );
         };
         let Some(first) = self.runs.first() else { return Ok(()) };
         let mut journal = first.rewind_journal();
@@ -56,9 +64,7 @@ impl Session {
     /// Takes in what became of a rewind.
     pub(super) fn on_rewound(&mut self, ended: Result<Ended, RewindError>) -> Result<(), SessionError> {
         match ended {
-            Err(error) => {
-                self.notice(NoticeCode::RewindRefused, &format!("nothing was taken back: {error}"))
-            }
+            Err(error) => self.notice(NoticeCode::RewindRefused, &format!("nothing was taken back: {error}")),
             Ok(Ended::Previewed(preview)) => {
                 self.shared.show(&AgentId::root(), UiEventKind::RewindPreview(Box::new(preview)));
                 Ok(())
@@ -67,7 +73,8 @@ impl Session {
                 let rewound = Rewound { target, files, left, error };
                 let told = told(&rewound);
                 let Some(first) = self.runs.first_mut() else { return Ok(()) };
-                let logged = self.shared.record(&AgentId::root(), EventKind::Rewound(rewound), Witness::Supervisor)?;
+                let logged =
+                    self.shared.record(&AgentId::root(), EventKind::Rewound(rewound), Witness::Supervisor)?;
                 if let UiEventKind::Logged(event) = &logged {
                     events.push((**event).clone());
                 }

@@ -127,7 +127,11 @@ impl Rewinder {
         let checkpoints = kept.as_ref().ok_or_else(|| io::Error::other("no looks are open"))?;
         let look = match target.to {
             Some(message) => checkpoints.look_of(message),
-            None => Some(checkpoints.look_to_undo().ok_or(RewindError::Nothing("there is no rewind of files to undo"))?),
+            None => Some(
+                checkpoints
+                    .look_to_undo()
+                    .ok_or(RewindError::Nothing("there is no rewind of files to undo"))?,
+            ),
         };
         let project = self.observer.confinement.project.as_path();
         let protected = &self.observer.confinement.rights.protected;
@@ -205,7 +209,9 @@ impl Rewinder {
         match shot.carry_out(&*self.observer.boundary, journal, cancelled).await {
             Ok(Outcome::Done(_)) => Ok(()),
             Ok(Outcome::Failed(error)) => Err(error.message),
-            Ok(Outcome::Prepared | Outcome::Cancelled) => Err("the worker answered something else".to_owned()),
+            Ok(Outcome::Prepared | Outcome::Cancelled) => {
+                Err("the worker answered something else".to_owned())
+            }
             Err(error) => Err(error.to_string()),
         }
     }
@@ -227,7 +233,9 @@ fn settled(target: RewindTarget, events: &[SessionEvent]) -> Result<(RewindTarge
     let said = said.iter().filter(|event| is_message(event));
     let after = said.clone().skip_while(|event| event.id != to).count();
     match after {
-        0 => Err(RewindError::Nothing("there is no message of the user's with this number in the conversation")),
+        0 => Err(RewindError::Nothing(
+            "there is no message of the user's with this number in the conversation",
+        )),
         after => Ok((target, u32::try_from(after).unwrap_or(u32::MAX))),
     }
 }
@@ -237,11 +245,13 @@ pub(super) fn is_message(event: &SessionEvent) -> bool {
     event.agent.is_top_level() && matches!(event.kind, EventKind::UserMessage { .. })
 }
 
-fn preview_of(target: RewindTarget, messages: u32, rewinding: &Rewinding, notes: Vec<String>) -> RewindPreview {
-    let left = |(path, why): &(ProjectPath, Why)| LeftFile {
-        path: path.to_wire(),
-        reason: why.to_string(),
-    };
+fn preview_of(
+    target: RewindTarget,
+    messages: u32,
+    rewinding: &Rewinding,
+    notes: Vec<String>,
+) -> RewindPreview {
+    let left = |(path, why): &(ProjectPath, Why)| LeftFile { path: path.to_wire(), reason: why.to_string() };
     let mut preview = RewindPreview {
         target,
         files: rewinding.restored.iter().map(changed).collect(),

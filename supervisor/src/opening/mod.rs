@@ -14,7 +14,7 @@ mod sub_agents;
 mod unheard;
 
 pub(crate) use self::handle::{Handle, NotTaken};
-pub(crate) use self::open::{Events, OpenError, Place, Refusal, Session, open};
+pub(crate) use self::open::{Events, OpenError, Place, Refusal, Session, observer, open};
 pub(crate) use self::options::{SessionOptions, for_activity, plan_options};
 pub(crate) use self::past::{Resume, find_log};
 pub(crate) use self::plan::EarlierPlan;

@@ -22,8 +22,8 @@ use crate::changes::{PatchFile, PatchFileError};
 use crate::core::{Agent, AgentConfig, Backoff, ModelChoice, Planning, RunEnd};
 use crate::directories::Directories;
 use crate::driver::{
-    self, AgentParts, AgentRun, Boundary, ChangeTracker, Guard, Lives, Observer, Processes, Rewinder, SessionError,
-    SessionWorker, Shared, Turns,
+    self, AgentParts, AgentRun, Boundary, ChangeTracker, Guard, Lives, Observer, Processes, Rewinder,
+    SessionError, SessionWorker, Shared, Turns,
 };
 use crate::exit::Exit;
 use crate::gate::{ApprovalMode, Standing};
@@ -403,7 +403,8 @@ fn provider(
     Ok(opened.provider)
 }
 
-fn observer(setup: &Setup, boundary: &Arc<dyn Boundary>, temp: &PrivateTemp) -> Observer {
+/// What looks at the project, with a private temp directory of its own.
+pub(crate) fn observer(setup: &Setup, boundary: &Arc<dyn Boundary>, temp: &PrivateTemp) -> Observer {
     let temp = WirePath::from(temp.path());
     let confinement = setup.confinement_beside(setup.policy.observer(temp.clone()), temp);
     Observer {

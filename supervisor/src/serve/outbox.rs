@@ -124,7 +124,9 @@ fn agent(piece: &Passing) -> Option<&AgentId> {
         | Passing::ThinkingDelta { agent, .. }
         | Passing::OutputDelta { agent, .. }
         | Passing::DeltasSkipped { agent, .. } => Some(agent),
-        Passing::ApprovalClosed { .. } | Passing::RewindPreview(_) | Passing::ConversationClosed { .. } => None,
+        Passing::ApprovalClosed { .. } | Passing::RewindPreview(_) | Passing::ConversationClosed { .. } => {
+            None
+        }
     }
 }
 

@@ -11,8 +11,8 @@ use ipc::rights::RightsChange;
 use ipc::rpc::{
     Accepted, AgentState, AskTogetherParams, Attachment, CLIENT_METHODS, Capabilities, ClientRequest,
     EditPlanParams, ErrorObject, ErrorWord, GrantParams, HistoryParams, InitializeParams, InitializeResponse,
-    ListAgentsResponse, MAX_LINE, NewConversationParams, PROTOCOL, RequestId, RewindParams, SendToAgentParams,
-    SetModelParams, StartPlanParams, StopAgentParams,
+    ListAgentsResponse, MAX_LINE, NewConversationParams, PROTOCOL, RequestId, RewindParams,
+    SendToAgentParams, SetModelParams, StartPlanParams, StopAgentParams,
 };
 use serde_json::value::RawValue;
 

@@ -4,8 +4,8 @@ use super::super::*;
 use super::golden;
 use crate::approval::ApprovalMode;
 use crate::confinement::TierChoice;
-use crate::event::Activity;
-use crate::id::{ApprovalId, GrantId};
+use crate::event::{Activity, RewindScope};
+use crate::id::{ApprovalId, EventId, GrantId};
 use crate::rights::{Network, Reach};
 
 fn read(method: &str, params: &str) -> Result<ClientRequest, ErrorObject> {
@@ -84,6 +84,15 @@ fn each_request_has_its_shape() {
                 id: ApprovalId(3),
             }),
             r#"{"method":"askTogether","params":{"conversation_id":"c","agent":"1","id":3}}"#,
+        ),
+        (
+            ClientRequest::Rewind(RewindParams {
+                conversation_id: "c".into(),
+                to: Some(EventId(7)),
+                scope: RewindScope::Conversation,
+                digest: None,
+            }),
+            r#"{"method":"rewind","params":{"conversation_id":"c","to":7,"scope":"conversation"}}"#,
         ),
         (ClientRequest::Shutdown(ShutdownParams {}), r#"{"method":"shutdown","params":{}}"#),
     ] {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::super::notification::type_of;
 use super::super::*;
 use super::golden;
-use crate::event::{EventKind, Observer, SessionEvent};
+use crate::event::{EventKind, Observer, RewindPreview, RewindScope, RewindTarget, SessionEvent};
 use crate::frontend::{UiEvent, UiEventKind};
 use crate::id::{AgentId, ApprovalId, CallId, EventId};
 
@@ -45,6 +45,14 @@ fn all() -> Vec<Notification> {
             Passing::OutputDelta { agent: "1.2".into(), call: CallId(1), text: text() },
             Passing::DeltasSkipped { agent: AgentId::root(), bytes: 9 },
             Passing::ApprovalClosed { agent: AgentId::root(), id: ApprovalId(1), request_id: id("c:1:1") },
+            Passing::RewindPreview(RewindPreview {
+                target: RewindTarget { to: None, scope: RewindScope::Both },
+                files: vec![],
+                left: vec![],
+                messages: 1,
+                notes: vec![text()],
+                digest: text(),
+            }),
             Passing::ConversationClosed { message: None },
             Passing::ConversationClosed { message: Some(text()) },
         ]
@@ -97,12 +105,14 @@ fn calls() -> Vec<Sample> {
         "missing_right": "m", "grade": "proved", "rights": "r"});
     let restored = json!({"places": [{"path": "a", "what": "changed", "restored": true}]});
     let changes = json!({"files": [{"path": "a", "change": {"renamed_from": "b"}}]});
+    let rewound = json!({"target": {"to": 3, "scope": "both"}, "files": [{"path": "a", "change": "added"}]});
     vec![
         ("tool_call_started", started, json!({})),
         ("tool_call_finished", finished, json!({})),
         ("denied", denied, json!({"grant": "--write /x", "errno": 13})),
         ("restored", restored, json!({"call": 1})),
         ("change_set", changes, json!({"patch": "/x"})),
+        ("rewound", rewound, json!({"left": [{"path": "b", "reason": "r"}], "error": "e"})),
     ]
 }
 

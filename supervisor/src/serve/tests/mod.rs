@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ipc::approval::{ApprovalAnswer, ExecCommandApprovalParams, ServerRequest};
-use ipc::event::SCHEMA;
+use ipc::event::{RewindScope, RewindTarget, SCHEMA};
 use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
 use ipc::id::{AgentId, ApprovalId, CallId, ConversationId};
 use ipc::image::MediaType;
@@ -215,6 +215,14 @@ async fn each_action_reaches_its_own_conversation() {
         ),
         ("interrupt", json!({"conversation_id": "c2"}), UserActionKind::Interrupt),
         ("compact", json!({"conversation_id": "c2"}), UserActionKind::Compact),
+        (
+            "rewind",
+            json!({"conversation_id": "c2", "to": 7, "scope": "files", "digest": "d"}),
+            UserActionKind::Rewind {
+                target: RewindTarget { to: Some(ipc::id::EventId(7)), scope: RewindScope::Files },
+                digest: Some("d".to_owned()),
+            },
+        ),
         (
             "setNet",
             json!({"conversation_id": "c2", "net": "on"}),

@@ -8,10 +8,11 @@ use ipc::confinement::Tier;
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::event::{
     Activity, ApprovalAnswered, AssistantMessage, ChangedFile, CompactionCause, CompactionStarted,
-    ContextCompacted, DecidedBy, EndReason, EventKind, FileChange, FileDiff, Location, ModelChanged,
-    NoticeCode, Observer, OneShot, PlaceChange, Recorded, RestoredPlace, RightsChanged, RunResult,
-    SessionEvent, SessionStarted, SubAgentResult, SubAgentSpawned, SubAgentStatus, SummaryFrom, TokenUsage,
-    ToolCallStatus, ToolKind, TurnFinished, WorkerEnd, WorkerStarted, WriteTurnAwaited, WriteTurnTaken,
+    ContextCompacted, DecidedBy, EndReason, EventKind, FileChange, FileDiff, LeftFile, Location,
+    ModelChanged, NoticeCode, Observer, OneShot, PlaceChange, Recorded, RestoredPlace, RewindScope,
+    RewindTarget, Rewound, RightsChanged, RunResult, SessionEvent, SessionStarted, SubAgentResult,
+    SubAgentSpawned, SubAgentStatus, SummaryFrom, TokenUsage, ToolCallStatus, ToolKind, TurnFinished,
+    WorkerEnd, WorkerStarted, WriteTurnAwaited, WriteTurnTaken,
 };
 use ipc::id::{AgentId, ApprovalId, CallId, EventId, Generation, GrantId};
 use ipc::image::Image;
@@ -316,7 +317,13 @@ fn ends() -> Vec<EventKind> {
         duration_ms: 9,
     };
     let set = EventKind::ChangeSet { files, patch: Some("out.diff".into()) };
-    vec![restored, set, EventKind::TurnFinished(turn), EventKind::Result(result)]
+    let rewound = Rewound {
+        target: RewindTarget { to: Some(EventId(3)), scope: RewindScope::Files },
+        files: vec![ChangedFile { path: odd(), change: FileChange::Deleted }],
+        left: vec![LeftFile { path: odd(), reason: "changed".to_owned() }],
+        error: Some("no room".to_owned()),
+    };
+    vec![restored, set, EventKind::Rewound(rewound), EventKind::TurnFinished(turn), EventKind::Result(result)]
 }
 
 /// Breaks when a kind is added, so that it is added to the samples.
@@ -352,6 +359,7 @@ fn name(kind: &EventKind) -> &'static str {
         EventKind::PlanApproved(_) => "plan_approved",
         EventKind::PlanStepStatus(_) => "plan_step_status",
         EventKind::Restored { .. } => "restored",
+        EventKind::Rewound(_) => "rewound",
         EventKind::ChangeSet { .. } => "change_set",
         EventKind::TurnFinished(_) => "turn_finished",
         EventKind::Result(_) => "result",

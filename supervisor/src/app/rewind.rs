@@ -1,0 +1,248 @@
+//! `bailiwick rewind`: files and the conversation of a session that no process has open, taken back to a message.
+
+use std::io::{self, BufRead, Write};
+use std::path::Path;
+
+use ipc::event::{EventKind, FileChange, Observer, RewindPreview, RewindTarget, Rewound, SessionEvent};
+use ipc::id::{AgentId, Generation};
+use nix::sys::termios::{FlushArg, tcflush};
+use tokio::runtime::Runtime;
+
+use crate::args::RewindArgs;
+use crate::config::{Layer, Sources, can_ask};
+use crate::core::standing;
+use crate::directories::Directories;
+use crate::driver::{Journal, Processes, RewindError, RewindJournal, Rewinder, RewoundFiles, Unlogged};
+use crate::exit::Exit;
+use crate::messages::{complain, harmless, say};
+use crate::modes::ApprovalMode;
+use crate::opening::{Refusal, find_log, observer};
+use crate::place::{Mode, Setup, SetupError, Wanted};
+use crate::session::{LogError, SessionLog, closing};
+
+/// The columns of a message in the list.
+const COLUMNS: usize = 100;
+
+/// Lists the messages, or takes the session back.
+pub(super) fn run(args: &RewindArgs, runtime: &Runtime) -> Exit {
+    let done = Directories::of_process()
+        .map_err(Refusal::usage)
+        .and_then(|directories| runtime.block_on(rewind(args, directories)));
+    done.unwrap_or_else(|Refusal(exit, message)| {
+        complain(&message);
+        exit
+    })
+}
+
+impl From<LogError> for Refusal {
+    fn from(error: LogError) -> Self {
+        match error {
+            LogError::Held { .. } | LogError::Broken { .. } => Self::usage(error),
+            _ => Self::internal(error),
+        }
+    }
+}
+
+impl From<RewindError> for Refusal {
+    fn from(error: RewindError) -> Self {
+        match error {
+            RewindError::Nothing(why) => Self::usage(format!("nothing was taken back: {why}")),
+            RewindError::Look(_) | RewindError::Kept(_) => Self::internal(error),
+        }
+    }
+}
+
+impl From<SetupError> for Refusal {
+    fn from(error: SetupError) -> Self {
+        Self(error.exit(), error.to_string())
+    }
+}
+
+async fn rewind(args: &RewindArgs, directories: Directories) -> Result<Exit, Refusal> {
+    let project = args.directory.canonicalize().unwrap_or_else(|_| args.directory.clone());
+    let path =
+        find_log(&directories.sessions(), args.session.as_deref(), &project).map_err(Refusal::usage)?;
+    let (mut log, mut events, torn) = SessionLog::reopen(&path)?;
+    if torn {
+        say("note: a line that was not finished was cut off the log");
+    }
+    for (agent, kind) in closing(&events) {
+        events.push(log.append(&agent, Observer::Supervisor, kind)?);
+    }
+    let said: Vec<_> = standing(&events).into_iter().filter(|event| is_message(event)).collect();
+    let target = match (args.to, args.undo) {
+        (None, false) => return list(&said, &path),
+        (_, true) => RewindTarget { to: None, scope: args.scope() },
+        (Some(number), false) => {
+            let wanted = number.checked_sub(1).and_then(|at| said.get(at));
+            let why = || {
+                format!("the conversation has {} messages of yours: there is no message {number}", said.len())
+            };
+            RewindTarget { to: Some(wanted.ok_or_else(|| Refusal::usage(why()))?.id), scope: args.scope() }
+        }
+    };
+    let project = events.iter().find_map(|event| match &event.kind {
+        EventKind::SessionStarted(started) => Some(started.project.clone()),
+        _ => None,
+    });
+    let project = project.ok_or_else(|| Refusal::usage("the log does not say which project it is of"))?;
+    let setup = setup(directories, project.as_path())?;
+    let temp = setup.another_temp()?;
+    let boundary = Processes::shared(setup.spawner.clone(), setup.programs.clone());
+    let state = setup.directories.state.clone();
+    let rewinder = Rewinder::new(observer(&setup, &boundary, &temp), state, log.session().clone());
+    let preview = rewinder.preview(target, &events).await?;
+    let digest = match confirmed(&preview, args.digest.as_deref())? {
+        Some(digest) => digest,
+        None => {
+            say("nothing was taken back");
+            return Ok(Exit::Denied);
+        }
+    };
+    let mut journal = OwnJournal { last: last_worker(&events), log };
+    let done = rewinder.carry_out(target, (&events, &digest), &mut journal).await?;
+    let RewoundFiles { files, left, error, target } = match done {
+        Ok(done) => done,
+        Err(preview) => {
+            print(&preview).map_err(Refusal::internal)?;
+            let why =
+                "the project changed meanwhile: nothing was taken back; what would be done now stands above";
+            return Err(Refusal::usage(why));
+        }
+    };
+    let rewound = Rewound { target, files, left, error };
+    let told = format!("taken back: {} files", rewound.files.len());
+    let failed = rewound.error.clone();
+    journal.log.append(&AgentId::root(), Observer::Supervisor, EventKind::Rewound(rewound))?;
+    journal.log.sync()?;
+    match failed {
+        Some(error) => Err(Refusal::internal(format!("not everything was taken back: {error}"))),
+        None => {
+            say(&format!("{told}; bailiwick rewind --undo has it as it was"));
+            Ok(Exit::Done)
+        }
+    }
+}
+
+fn is_message(event: &SessionEvent) -> bool {
+    event.agent == AgentId::root() && matches!(event.kind, EventKind::UserMessage { .. })
+}
+
+/// The place of the session, under the settings of today.
+fn setup(directories: Directories, project: &Path) -> Result<Setup, Refusal> {
+    let sources = Sources::read(&directories, project).map_err(Refusal::usage)?;
+    let effective = sources.effective(&Layer::default());
+    let wanted = Wanted::of(&effective, ipc::confinement::TierChoice::Best, false);
+    Ok(Setup::new(directories, project, Mode::fixed(ApprovalMode::Deny), &wanted)?)
+}
+
+/// The number of the last worker of the first agent.
+fn last_worker(events: &[SessionEvent]) -> Generation {
+    let numbers = events.iter().filter(|event| event.agent == AgentId::root());
+    let numbers = numbers.filter_map(|event| match &event.kind {
+        EventKind::WorkerStarted(started) => Some(started.generation),
+        _ => None,
+    });
+    numbers.max().unwrap_or(Generation(0))
+}
+
+fn list(said: &[&SessionEvent], log: &Path) -> Result<Exit, Refusal> {
+    let mut out = io::stdout().lock();
+    let mut write = || {
+        for (number, event) in (1..).zip(said) {
+            let EventKind::UserMessage { text, .. } = &event.kind else { continue };
+            let line = tui::cut(text.lines().next().unwrap_or("(a picture)"), COLUMNS);
+            writeln!(out, "{}", harmless(&format!("{number:>3}  {line}")))?;
+        }
+        out.flush()
+    };
+    write().map_err(Refusal::internal)?;
+    let session = log.file_stem().unwrap_or_default().to_string_lossy();
+    if said.is_empty() {
+        say("nothing was said in this session");
+    } else {
+        say(&format!(
+            "bailiwick rewind {session} --to N takes files and conversation back to before message N"
+        ));
+    }
+    Ok(Exit::Done)
+}
+
+/// The digest that is confirmed, if it is.
+fn confirmed(preview: &RewindPreview, digest: Option<&str>) -> Result<Option<String>, Refusal> {
+    if let Some(digest) = digest {
+        return Ok(Some(digest.to_owned()));
+    }
+    print(preview).map_err(Refusal::internal)?;
+    if !can_ask() {
+        return Err(Refusal::usage(format!(
+            "nobody can be asked: standard input or standard error is no terminal\n  hint: --digest {} does exactly what is shown",
+            preview.digest
+        )));
+    }
+    let ask = || {
+        // What was typed before the question stood there is no answer to it.
+        tcflush(io::stdin(), FlushArg::TCIFLUSH)?;
+        let mut out = io::stderr().lock();
+        write!(out, "Take it back? [y/N] ")?;
+        out.flush()?;
+        let mut answer = String::new();
+        io::stdin().lock().read_line(&mut answer)?;
+        Ok::<_, io::Error>(matches!(answer.trim(), "y" | "Y" | "yes"))
+    };
+    Ok(ask().map_err(Refusal::internal)?.then(|| preview.digest.clone()))
+}
+
+fn print(preview: &RewindPreview) -> io::Result<()> {
+    let RewindPreview { target, files, left, messages, notes, .. } = preview;
+    let mut out = io::stdout().lock();
+    let mut line = |text: String| writeln!(out, "{}", harmless(&text));
+    if target.to.is_some() && target.scope.has_conversation() {
+        line(format!(
+            "conversation: your last {messages} messages, and all that followed the first of them"
+        ))?;
+    }
+    for file in files {
+        let verb = match file.change {
+            FileChange::Added => "put back",
+            FileChange::Deleted => "removed",
+            FileChange::Modified | FileChange::RenamedFrom(_) => "as it was",
+        };
+        line(format!("{verb:<10}{}", file.path))?;
+    }
+    if files.is_empty() && target.scope.has_files() {
+        line("no file changes".to_owned())?;
+    }
+    for left in left {
+        line(format!("stays     {} ({})", left.path, left.reason))?;
+    }
+    for note in notes {
+        line(format!("note: {note}"))?;
+    }
+    out.flush()
+}
+
+/// Writes into the log of the session, which this process alone has open.
+struct OwnJournal {
+    log: SessionLog,
+    last: Generation,
+}
+
+impl Journal for OwnJournal {
+    async fn log(&mut self, kind: EventKind) -> Result<(), Unlogged> {
+        let logged =
+            self.log.append(&AgentId::root(), Observer::Supervisor, kind).and_then(|_| self.log.sync());
+        logged.map_err(|_| Unlogged)
+    }
+
+    async fn output(&mut self, _: Vec<u8>) {}
+
+    async fn remark(&mut self, _: String) {}
+}
+
+impl RewindJournal for OwnJournal {
+    async fn number(&mut self) -> Result<Generation, Unlogged> {
+        self.last = self.last.next();
+        Ok(self.last)
+    }
+}
