@@ -90,7 +90,9 @@ fn tree(world: &World) -> Vec<String> {
                 found.push(format!("{name} -> {}", fs::read_link(&path).unwrap().display()));
             } else {
                 let mode = metadata.permissions().mode() & 0o777;
-                found.push(format!("{name} {mode:o} {:?}", fs::read(&path).unwrap()));
+                let bytes = fs::read(&path).unwrap();
+                let hash = bytes.iter().fold(5381_u64, |hash, byte| hash.wrapping_mul(33) ^ u64::from(*byte));
+                found.push(format!("{name} {mode:o} {} bytes {hash:x}", bytes.len()));
             }
         }
     }
@@ -288,7 +290,7 @@ fn some_work(random: &mut Random) -> String {
             3 => format!("rm -rf '{one}'; "),
             4 => format!("mv '{one}' '{two}'; "),
             5 => format!(
-                "chmod {} '{one}'; ",
+                "[ ! -f '{one}' ] || chmod {} '{one}'; ",
                 ["600", "755", "444", "640"][usize::try_from(random.below(4)).unwrap()]
             ),
             6 => format!("ln -sfn '{two}' '{one}'; "),
