@@ -28,6 +28,8 @@ pub(crate) struct Rewind {
     pub preview: Option<RewindPreview>,
     /// The preview, laid out.
     pub sheet: Sheet,
+    /// True if the last rewind can be undone: nothing was said after it.
+    pub can_undo: bool,
     /// The end of the transcript that the last rewind took back, and its messages.
     taken_back: Option<(Vec<Block>, Vec<SaidBefore>)>,
 }
@@ -39,13 +41,19 @@ impl Rewind {
         Some(RewindTarget { to: Some(said.id), scope })
     }
 
-    /// The place of a message in the transcript; it and those behind it are no more.
-    pub(crate) fn take_back(&mut self, to: EventId) -> Option<usize> {
+    /// The place of a message in the transcript, and its text; it and those behind it are no more.
+    pub(crate) fn take_back(&mut self, to: EventId) -> Option<(usize, String)> {
         let at = self.said.iter().position(|said| said.id == to)?;
         let gone = self.said.split_off(at);
-        let block = gone.first()?.block;
+        let (block, text) = gone.first().map(|said| (said.block, said.text.clone()))?;
         self.taken_back = Some((Vec::new(), gone));
-        Some(block)
+        Some((block, text))
+    }
+
+    /// The beginning of the message that a rewind leads to.
+    pub(crate) fn beginning(&self, target: RewindTarget) -> Option<&str> {
+        let said = self.said.iter().find(|said| Some(said.id) == target.to)?;
+        said.text.lines().find(|line| !line.trim().is_empty())
     }
 
     /// Keeps the blocks of what was taken back.

@@ -112,6 +112,7 @@ fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> 
             let begins = event.agent.is_top_level() && !view.turn.is_running();
             let block = user_message(view, now, &text, &images);
             if event.agent.is_top_level() {
+                model.rewind.can_undo = false;
                 model.rewind.said.push(SaidBefore { id: event.id, text, block });
             }
             if begins {

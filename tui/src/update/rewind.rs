@@ -7,7 +7,7 @@ use ipc::id::AgentId;
 use crate::card::Sheet;
 use crate::commands::Command;
 use crate::message::Action;
-use crate::model::{Areas, Block, Look, Mode, Model, Part, plan_rows};
+use crate::model::{Areas, Block, Editor, Look, Mode, Model, Part, Reply, plan_rows};
 use crate::text::SafeText;
 
 /// Shows the messages, the last one chosen.
@@ -15,11 +15,11 @@ pub(super) fn open(model: &mut Model) {
     if model.agents.any_is_running() {
         return model.say(Look::Notice, "an agent is at work: stop it before you take anything back");
     }
-    if model.rewind.said.is_empty() {
+    if model.rewind.said.is_empty() && !model.rewind.can_undo {
         return model.say(Look::Notice, "nothing was said that the session could be taken back to");
     }
     model.mode = Mode::Rewind;
-    model.rewind.chosen = model.rewind.said.len() - 1;
+    model.rewind.chosen = model.rewind.said.len().saturating_sub(1);
     (model.rewind.asked, model.rewind.preview) = (None, None);
     lay(model);
 }
@@ -136,11 +136,19 @@ pub(super) fn refused(model: &mut Model) {
 /// It was carried out: what was taken back is no longer shown.
 pub(super) fn rewound(model: &mut Model, rewound: &Rewound) {
     let Rewound { target, files, left, error } = rewound;
-    let transcript = &mut model.agents.of(&AgentId::root()).transcript;
+    model.rewind.can_undo = target.to.is_some();
+    let view = model.agents.of(&AgentId::root());
+    let transcript = &mut view.transcript;
     match target.to {
         Some(to) if target.scope.has_conversation() => {
-            if let Some(block) = model.rewind.take_back(to) {
+            view.session.context = None;
+            view.reply = Reply::default();
+            if let Some((block, text)) = model.rewind.take_back(to) {
                 model.rewind.keep(transcript.cut_from(block));
+                if model.prompt.is_empty() {
+                    // It is there to be said otherwise.
+                    model.prompt = Editor::with(text);
+                }
             }
         }
         Some(_) => model.rewind.forget_taken_back(),
@@ -183,7 +191,7 @@ fn counted(files: usize) -> String {
 fn lay(model: &mut Model) {
     let revision = model.next_revision();
     let block = match (&model.rewind.asked, &model.rewind.preview) {
-        (Some(_), Some(preview)) => consequences(preview),
+        (Some(target), Some(preview)) => consequences(preview, model.rewind.beginning(*target)),
         (Some(_), None) => Block::of(vec![part("looking at the project …", Look::Heading)]),
         (None, _) => messages(model),
     };
@@ -212,10 +220,13 @@ fn messages(model: &Model) -> Block {
     Block::of(parts)
 }
 
-fn consequences(preview: &RewindPreview) -> Block {
+fn consequences(preview: &RewindPreview, said: Option<&str>) -> Block {
     let RewindPreview { target, files, left, messages, notes, .. } = preview;
-    let mut parts =
-        vec![part(if target.to.is_some() { "take back" } else { "undo the last rewind" }, Look::Heading)];
+    let heading = match target.to {
+        Some(_) => format!("back to before: {}", said.unwrap_or("(a picture)")),
+        None => "undo the last rewind".to_owned(),
+    };
+    let mut parts = vec![part(&heading, Look::Heading)];
     if target.scope.has_conversation() && target.to.is_some() {
         let words = if *messages == 1 { "your last message, and" } else { "your messages, and" };
         let count = if *messages == 1 { String::new() } else { format!("the last {messages} of ") };

@@ -35,9 +35,9 @@ fn a_slash_opens_the_list_of_commands() {
       /diff files|steps       show the changes of the session; alone: by file
       /plan TEXT              make a plan; without TEXT: show the plan
       /edit-plan              edit the plan that waits, in $EDITOR
+      /rewind                 take files and conversation back to a message
       /agents                 list the agents: open, message or stop one
       /agent ID               show an agent; what you type is for it
-      /help                   show this table
     ──────────────────────────────────────────────────────────────────────────────────────────
     › /
     ");

@@ -7,7 +7,7 @@ use crate::seat::Seat;
 #[test]
 #[allow(clippy::too_many_lines, reason = "the table is what is looked at")]
 fn help_is_made_from_the_table() {
-    let mut seat = Seat::new(100, 177);
+    let mut seat = Seat::new(100, 192);
     seat.keys(":help\n");
     assert_snapshot!(seat.screen(), @r"
     /home/me/project
@@ -26,6 +26,7 @@ fn help_is_made_from_the_table() {
       :diff files|steps             show the changes of the session; alone: by file
       :plan TEXT                    make a plan; without TEXT: show the plan
       :edit-plan                    edit the plan that waits, in $EDITOR
+      :rewind                       take files and conversation back to a message
       :agents                       list the agents: open, message or stop one
       :agent ID                     show an agent; what you type is for it
       :help                         show this table
@@ -48,7 +49,7 @@ fn help_is_made_from_the_table() {
       N                             the line with that text before
       :                             type a command
       shift-tab                     from mode ask to auto, and back
-      esc                           stop the turn; the model loses the partial text
+      esc                           stop the turn; at rest: take something back
       ctrl-c                        empty the prompt or stop the turn; twice: quit
       ctrl-z                        suspend; fg continues
       ctrl-l                        redraw the screen
@@ -183,6 +184,20 @@ fn help_is_made_from_the_table() {
       g home                        to the beginning
       G end                         to the end, and follow it
       q esc ctrl-c                  close the plan
+    keys in REWIND
+      k up                          up
+      j down                        down
+      pageup ctrl-u                 a page up
+      pagedown ctrl-f               a page down
+      g home                        to the beginning
+      G end                         to the end, and follow it
+      enter l right                 show what it would do
+      b                             files and conversation
+      f                             files alone
+      c                             conversation alone
+      u                             undo the last rewind
+      y                             do what is shown
+      esc q h left ctrl-c           back
     ────────────────────────────────────────────────────────────────────────────────────────────────────
     ›
      INSERT  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed

@@ -17,6 +17,7 @@ mod hostile;
 mod plan_answers;
 mod plan_cards;
 mod plans;
+mod rewind;
 mod seat;
 mod sources;
 mod status;

@@ -1,0 +1,166 @@
+//! Going back to a message: the list, the consequences, and what the screen shows afterwards.
+
+use ipc::event::{
+    ChangedFile, EventKind, FileChange, LeftFile, NoticeCode, Observer, RewindPreview, RewindScope,
+    RewindTarget, Rewound, SessionEvent, TokenUsage, TurnFinished,
+};
+use ipc::frontend::{UiEventKind, UserActionKind};
+use ipc::id::{AgentId, EventId};
+
+use crate::seat::Seat;
+
+fn logged(seat: &mut Seat, id: u64, kind: EventKind) {
+    let event = SessionEvent {
+        id: EventId(id),
+        parent: None,
+        time_ms: 0,
+        session: "c".into(),
+        agent: AgentId::root(),
+        parent_agent: None,
+        observed_by: Observer::Supervisor,
+        kind,
+    };
+    seat.core(UiEventKind::Logged(Box::new(event)));
+}
+
+fn turn(seat: &mut Seat, id: u64, text: &str, reply: &str) {
+    logged(seat, id, EventKind::UserMessage { text: text.to_owned(), images: vec![] });
+    logged(seat, id, EventKind::ModelRequested { step: 1, attempt: 1 });
+    seat.core(UiEventKind::TextDelta { text: reply.to_owned() });
+    let finished = TurnFinished {
+        reason: ipc::event::EndReason::Done,
+        message: None,
+        steps: 1,
+        usage: TokenUsage::default(),
+        cost_usd: None,
+        duration_ms: 9,
+    };
+    logged(seat, id + 1, EventKind::TurnFinished(finished));
+}
+
+fn preview(target: RewindTarget) -> RewindPreview {
+    let file = |path: &str, change| ChangedFile { path: path.into(), change };
+    RewindPreview {
+        target,
+        files: vec![
+            file("a\u{1b}[2Jb", FileChange::Added),
+            file("new", FileChange::Deleted),
+            file("src/main.rs", FileChange::Modified),
+        ],
+        left: vec![LeftFile {
+            path: "mine".into(),
+            reason: "changed by somebody else than the agents".to_owned(),
+        }],
+        messages: 1,
+        notes: vec![],
+        digest: "d".to_owned(),
+    }
+}
+
+fn to(id: u64) -> RewindTarget {
+    RewindTarget { to: Some(EventId(id)), scope: RewindScope::Both }
+}
+
+fn wanted(target: RewindTarget, digest: Option<&str>) -> [UserActionKind; 1] {
+    [UserActionKind::Rewind { target, digest: digest.map(str::to_owned) }]
+}
+
+fn seat() -> Seat {
+    let mut seat = Seat::new(72, 16);
+    turn(&mut seat, 3, "first things", "alpha");
+    turn(&mut seat, 7, "second things\nand more", "omega");
+    seat
+}
+
+#[test]
+fn a_message_is_chosen_its_consequences_shown_and_confirmed() {
+    let mut seat = seat();
+    seat.keys(":rewind\n");
+    insta::assert_snapshot!(seat.screen(), @r"
+    take the session back to before a message of yours
+        1  first things
+    ▸   2  second things
+
+
+
+
+
+
+
+
+    Enter show what it would do  u undo the last one  Esc close
+    ────────────────────────────────────────────────────────────────────────
+    ›
+     REWIND  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
+    read-only · network off · secrets hidden · claude-opus-4-5 · project
+    ");
+    seat.keys("k\n");
+    assert_eq!(seat.told(), wanted(to(3), None));
+    // Nothing is confirmed that is not shown.
+    seat.keys("y");
+    assert!(seat.told().is_empty());
+    seat.core(UiEventKind::RewindPreview(Box::new(preview(to(3)))));
+    insta::assert_snapshot!(seat.screen(), @r"
+    back to before: first things
+      conversation: your last message, and all that followed
+      put back  a\u{1b}[2Jb
+      REMOVED   new
+      as it was src/main.rs
+    · stays as it is (changed by somebody else than the agents): mine
+    · not covered: ignored files, git's own directory (commits stay), files
+      above 2 MiB
+
+
+
+    y do it  b both  f files  c conversation  Esc back
+    ────────────────────────────────────────────────────────────────────────
+    ›
+     REWIND  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
+    read-only · network off · secrets hidden · claude-opus-4-5 · project
+    ");
+    let files = RewindTarget { scope: RewindScope::Files, ..to(3) };
+    seat.keys("f");
+    assert_eq!(seat.told(), wanted(files, None));
+    seat.core(UiEventKind::RewindPreview(Box::new(preview(files))));
+    seat.keys("y");
+    assert_eq!(seat.told(), wanted(files, Some("d")));
+}
+
+#[test]
+fn what_was_taken_back_is_gone_and_can_be_had_again() {
+    let mut seat = seat();
+    let done = Rewound { target: to(7), files: vec![], left: vec![], error: None };
+    logged(&mut seat, 9, EventKind::Rewound(done.clone()));
+    let screen = seat.screen();
+    assert!(screen.contains("alpha") && !screen.contains("omega"), "{screen}");
+    // The message is there to be said otherwise.
+    assert!(screen.contains("› second things"), "{screen}");
+    seat.ctrl('c');
+    seat.keys(":rewind\nu");
+    let undo = RewindTarget { to: None, scope: RewindScope::Both };
+    assert_eq!(seat.told(), wanted(undo, None));
+    logged(&mut seat, 10, EventKind::Rewound(Rewound { target: undo, ..done }));
+    let screen = seat.screen();
+    assert!(screen.contains("omega") && screen.contains("the last rewind is undone"), "{screen}");
+    seat.keys(":rewind\n\n");
+    assert_eq!(seat.told(), wanted(to(7), None));
+    logged(
+        &mut seat,
+        11,
+        EventKind::Notice {
+            code: NoticeCode::RewindRefused,
+            message: "nothing was taken back: no room".to_owned(),
+        },
+    );
+    assert!(seat.screen().contains("no room") && seat.screen().contains("NORMAL"), "{}", seat.screen());
+}
+
+#[test]
+fn while_an_agent_works_and_before_the_first_word_there_is_nothing_to_choose() {
+    let mut seat = Seat::new(72, 16);
+    seat.keys(":rewind\n");
+    assert!(seat.screen().contains("nothing was said"), "{}", seat.screen());
+    logged(&mut seat, 3, EventKind::UserMessage { text: "go".to_owned(), images: vec![] });
+    seat.keys(":rewind\n");
+    assert!(seat.screen().contains("an agent is at work"), "{}", seat.screen());
+}
