@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 
@@ -24,8 +24,14 @@ impl Served {
     /// A server that nobody greeted.
     pub fn start(world: &World) -> Self {
         let mut command = world.bailiwick(["serve"]);
-        command.env("ANTHROPIC_API_KEY", KEY).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut process = command.stderr(Stdio::piped()).spawn().unwrap();
+        command.env("ANTHROPIC_API_KEY", KEY);
+        Self::of(command)
+    }
+
+    /// The server of this command.
+    pub fn of(mut command: Command) -> Self {
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = command.spawn().unwrap();
         let input = process.stdin.take();
         let output = BufReader::new(process.stdout.take().unwrap());
         Self { process, input, output, last: 0 }

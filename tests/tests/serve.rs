@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use supervisor::replay::Reply;
 use tests::replies::{done, model_of, serve, shell};
 use tests::served::Served;
+use tests::world::KEY;
 use tests::{Finished, User, World, alive, marked, wait_until};
 
 #[test]
@@ -126,11 +127,7 @@ fn each_refusal_has_its_word() {
         assert_eq!((refused.0, refused.1.as_str()), refusal, "{options}");
     }
     assert_eq!(served.end().1.code, 0);
-    let mut keyless = world.bailiwick(["serve"]);
-    keyless.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut process = keyless.spawn().unwrap();
-    let (input, output) = (process.stdin.take(), BufReader::new(process.stdout.take().unwrap()));
-    let mut served = Served { process, input, output, last: 0 };
+    let mut served = Served::of(world.bailiwick(["serve"]));
     served.call("initialize", json!({}));
     assert_eq!(served.refused("newConversation", json!({"cwd": project})), (-32006, "no_key".into()));
 }

@@ -6,11 +6,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::response::decode;
-use super::{Attachment, ErrorObject, ErrorWord, NotificationForm, SendToAgentParams, StopAgentParams};
+use super::{
+    Attachment, ErrorObject, ErrorWord, NotificationForm, RewindParams, SendToAgentParams, StopAgentParams,
+};
 use crate::approval::ApprovalMode;
 use crate::confinement::TierChoice;
 use crate::cost::Usd;
-use crate::event::{Activity, RewindScope};
+use crate::event::Activity;
 use crate::id::{AgentId, ApprovalId, ConversationId, EventId, GrantId};
 use crate::path::WirePath;
 use crate::rights::{Network, Reach, RightsChange};
@@ -294,24 +296,6 @@ pub struct AskTogetherParams {
     pub agent: AgentId,
     /// The approval that is waited for.
     pub id: ApprovalId,
-}
-
-/// Parameters of [`REWIND_METHOD`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct RewindParams {
-    /// The conversation.
-    pub conversation_id: ConversationId,
-    /// The user's message before which everything is again as it was: the id of its event. Absent: the last rewind is undone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub to: Option<EventId>,
-    /// The parts; both if absent.
-    #[serde(default)]
-    pub scope: RewindScope,
-    /// The digest of the preview that is carried out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub digest: Option<String>,
 }
 
 /// Parameters of what concerns a conversation as a whole.

@@ -15,6 +15,7 @@ mod lines;
 mod notification;
 mod outgoing;
 mod response;
+mod rewind;
 #[cfg(feature = "schema")]
 mod schema;
 #[cfg(test)]
@@ -31,6 +32,7 @@ pub use notification::*;
 pub use outgoing::{failure, notification, request, success};
 pub(crate) use response::decode;
 pub use response::{answer, unawaited};
+pub use rewind::RewindParams;
 #[cfg(feature = "schema")]
 pub use schema::schema;
 

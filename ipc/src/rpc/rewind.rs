@@ -1,0 +1,24 @@
+//! What a front end asks of a rewind.
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::RewindScope;
+use crate::id::{ConversationId, EventId};
+
+/// Parameters of [`REWIND_METHOD`](super::REWIND_METHOD).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RewindParams {
+    /// The conversation.
+    pub conversation_id: ConversationId,
+    /// The user's message before which everything is again as it was: the id of its event. Absent: the last rewind is undone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<EventId>,
+    /// The parts; both if absent.
+    #[serde(default)]
+    pub scope: RewindScope,
+    /// The digest of the preview that is carried out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+}
