@@ -49,7 +49,9 @@ fn a_log_is_private_whole_and_what_the_stream_showed() {
         let mut logged: Vec<serde_json::Value> =
             lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         for event in &mut logged {
-            assert_eq!(event.as_object_mut().unwrap().remove("prev").unwrap().as_str().unwrap().len(), 64);
+            let mut take =
+                |name| event.as_object_mut().unwrap().remove(name).unwrap().as_str().unwrap().len();
+            assert_eq!((take("prev"), take("sum")), (64, 16));
         }
         assert_eq!(logged, run.events());
         let session = run.events()[0]["session"].as_str().unwrap().to_owned();

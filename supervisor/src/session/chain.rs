@@ -1,9 +1,15 @@
-//! The chain of digests: each line carries the SHA-256 of the line before it.
+//! The chain of digests: each line carries the SHA-256 of the line before it, and the beginning of its own.
+//!
+//! The chain tells that a line was changed by the line behind it, and the own digest tells it of the last one, too. Logs of earlier versions
+//! have none: where one line has it, every line behind it does.
 
 use sha2::{Digest, Sha256};
 
 /// What the first line carries.
 pub(super) const GENESIS: Link = Link([0; 32]);
+
+/// The digits of a line's own digest.
+const OWN: usize = 16;
 
 /// The digest of a line, without its line feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,13 +31,54 @@ impl Link {
     }
 }
 
-/// Where the digest stands in a line: `,"prev":"` 64 digits `"}`. The line's own fields come first.
-pub(super) const KEY: &[u8] = b",\"prev\":\"";
-pub(super) const END: &[u8] = b"\"}";
+/// The digests at the end of a line: `,"prev":"` 64 digits `","sum":"` 16 digits `"}`. The line's own fields come first.
+const PREV: &[u8] = b",\"prev\":\"";
+const SUM: &[u8] = b"\",\"sum\":\"";
+const END: &[u8] = b"\"}";
 
-/// The digest that a line carries, by its place: nothing inside a string can stand there, since the line ends with it.
-pub(super) fn carried(line: &[u8]) -> Option<&[u8]> {
+/// Ends a line, an object that lacks its brace, after the line with this digest; gives its own digest for the next one.
+pub(super) fn close(line: &mut Vec<u8>, prev: Link) -> Link {
+    for part in [PREV, &prev.hex()] {
+        line.extend_from_slice(part);
+    }
+    let mut hash = Sha256::new_with_prefix(&line);
+    let own = Link(hash.clone().finalize().into()).hex();
+    let before = line.len();
+    for part in [SUM, own.get(..OWN).unwrap_or_default(), END] {
+        line.extend_from_slice(part);
+    }
+    hash.update(line.get(before..).unwrap_or_default());
+    Link(hash.finalize().into())
+}
+
+/// The digests that a line carries, by their place: nothing inside a string can stand there, since the line ends with them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Carried<'a> {
+    /// Of the line before.
+    pub(super) prev: &'a [u8],
+    /// True if its own fits; absent if it has none.
+    pub(super) own: Option<bool>,
+}
+
+/// Reads the digests of a line.
+pub(super) fn carried(line: &[u8]) -> Option<Carried<'_>> {
     let rest = line.strip_suffix(END)?;
-    let (rest, digest) = rest.split_at_checked(rest.len().checked_sub(64)?)?;
-    (rest.ends_with(KEY) && digest.iter().all(u8::is_ascii_hexdigit)).then_some(digest)
+    if let Some((rest, own)) = digits(rest, OWN)
+        && let Some(signed) = rest.strip_suffix(SUM)
+    {
+        let fits = Link::of(signed).hex().starts_with(own);
+        return Some(Carried { prev: previous(signed)?, own: Some(fits) });
+    }
+    Some(Carried { prev: previous(rest)?, own: None })
+}
+
+fn previous(rest: &[u8]) -> Option<&[u8]> {
+    let (rest, digest) = digits(rest, 64)?;
+    rest.ends_with(PREV).then_some(digest)
+}
+
+/// The last so many bytes, if they are digits, and what stands before them.
+fn digits(text: &[u8], count: usize) -> Option<(&[u8], &[u8])> {
+    let (rest, digits) = text.split_at_checked(text.len().checked_sub(count)?)?;
+    digits.iter().all(u8::is_ascii_hexdigit).then_some((rest, digits))
 }

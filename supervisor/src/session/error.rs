@@ -135,6 +135,12 @@ pub enum Fault {
         /// The line, from 1.
         line: usize,
     },
+    /// A line does not have the digest that it carries of itself, or has lost it.
+    #[error("line {line} was changed: its own digest does not fit")]
+    Changed {
+        /// The line, from 1.
+        line: usize,
+    },
     /// A line belongs to another session than the first one.
     #[error("event {id} belongs to session {session}")]
     Session {

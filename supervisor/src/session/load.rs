@@ -7,7 +7,7 @@ use std::thread::{self, Builder};
 
 use ipc::event::{EventKind, SessionEvent, UnknownEvent};
 
-use super::chain::{GENESIS, Link, carried};
+use super::chain::{Carried, GENESIS, Link, carried};
 use super::{Fault, LogError, Tree};
 
 /// How many lines are not worth a thread.
@@ -59,8 +59,8 @@ pub fn rebuild(bytes: &[u8]) -> Loaded {
 
 /// What a line says, whatever stands before it.
 struct Line<'a> {
-    /// The digest that it carries of the line before.
-    carried: Option<&'a [u8]>,
+    /// The digests that it carries.
+    carried: Option<Carried<'a>>,
     /// Its own.
     link: Link,
     event: Result<SessionEvent, Unread>,
@@ -92,11 +92,16 @@ fn read_lines(bytes: &[u8], faults: &mut Vec<Fault>) -> (Vec<SessionEvent>, Vec<
     // The writer ends every line in the same write(2): what stands behind the last end was never finished.
     let torn = texts.pop().is_some_and(|rest| !rest.is_empty());
     let (mut events, mut unknown) = (Vec::with_capacity(texts.len()), Vec::new());
-    let mut prev = GENESIS;
+    let (mut prev, mut has_own) = (GENESIS, false);
     for (line, read) in (1..).zip(in_parallel(&texts)) {
-        if read.carried != Some(&prev.hex()) {
+        if read.carried.map(|carried| carried.prev) != Some(&prev.hex()) {
             faults.push(Fault::Chain { line });
         }
+        let own = read.carried.and_then(|carried| carried.own);
+        if own == Some(false) || own.is_none() && has_own {
+            faults.push(Fault::Changed { line });
+        }
+        has_own |= own.is_some();
         prev = read.link;
         match read.event {
             Ok(event) => events.push(event),

@@ -8,7 +8,7 @@ use ipc::event::{EventKind, Observer, SessionEvent};
 use ipc::id::{AgentId, ConversationId, EventId};
 use secrecy::SecretString;
 
-use super::chain::{END, GENESIS, KEY, Link};
+use super::chain::{GENESIS, Link, close};
 use super::file::{LineFile, open_directory};
 use super::flush::Flusher;
 use super::load::{Loaded, rebuild};
@@ -107,14 +107,14 @@ impl SessionLog {
     ) -> Result<SessionEvent, LogError> {
         let event = self.event(agent, observed_by, kind);
         let id = event.id;
-        let event = self.encode(event).map_err(|source| LogError::Encode { id, source })?;
+        let (event, link) = self.encode(event).map_err(|source| LogError::Encode { id, source })?;
         self.file.append(&self.line).map_err(|source| LogError::Append {
             id: event.id,
             last: self.last,
             path: self.file.path().to_owned(),
             source,
         })?;
-        self.prev = Link::of(self.line.strip_suffix(b"\n").unwrap_or(&self.line));
+        self.prev = link;
         self.last = event.id;
         self.heads.insert(agent.clone(), event.id);
         Ok(event)
@@ -146,18 +146,18 @@ impl SessionLog {
         }
     }
 
-    /// The event's own JSON object with one more field, the last: the digest of the line before.
-    fn encode(&mut self, mut event: SessionEvent) -> Result<SessionEvent, serde_json::Error> {
+    /// The event's own JSON object with two more fields, the last: the digest of the line before, and its own. Gives the line's digest for the
+    /// next one.
+    fn encode(&mut self, mut event: SessionEvent) -> Result<(SessionEvent, Link), serde_json::Error> {
         self.line.clear();
         serde_json::to_writer(&mut self.line, &event)?;
         if self.redactor.mask(&mut self.line) {
             event = serde_json::from_slice(&self.line)?;
         }
         self.line.pop();
-        for part in [KEY, &self.prev.hex(), END, b"\n"] {
-            self.line.extend_from_slice(part);
-        }
-        Ok(event)
+        let link = close(&mut self.line, self.prev);
+        self.line.push(b'\n');
+        Ok((event, link))
     }
 }
 

@@ -59,7 +59,9 @@ impl<'a> Normal<'a> {
     pub(crate) fn is_streamed(&self, done: &Finished) {
         let mut log = self.log.clone();
         for event in &mut log {
-            event.as_object_mut().unwrap().shift_remove("prev");
+            let event = event.as_object_mut().unwrap();
+            event.shift_remove("prev");
+            event.shift_remove("sum");
         }
         assert_eq!(done.events(), log);
     }
@@ -103,6 +105,7 @@ impl<'a> Normal<'a> {
         assert_eq!(take("session"), self.session, "one session");
         let prev = take("prev");
         assert!(prev.as_str().is_some_and(is_digest), "{prev}");
+        assert_eq!(take("sum").as_str().map(str::len), Some(16));
         assert!(take("time_ms").is_u64());
         let Value::String(kind) = kind else { panic!("{kind}") };
         let envelope = Value::Object(event);

@@ -61,9 +61,67 @@ fn first_line_carries_zeros_and_the_next_its_digest() {
     let text = String::from_utf8(log).unwrap();
     let mut lines = text.lines();
     let (first, second) = (lines.next().unwrap(), lines.next().unwrap());
-    assert!(first.ends_with(&format!(r#","prev":"{}"}}"#, "0".repeat(64))), "{first}");
+    assert!(first.contains(&format!(r#","prev":"{}","sum":""#, "0".repeat(64))), "{first}");
     let hex = String::from_utf8(Link::of(first.as_bytes()).hex().to_vec()).unwrap();
-    assert!(second.ends_with(&format!(r#","prev":"{hex}"}}"#)), "{second}");
+    assert!(second.contains(&format!(r#","prev":"{hex}","sum":""#)), "{second}");
+    let signed = first.rsplit_once(r#"","sum":""#).unwrap().0;
+    let own = String::from_utf8(Link::of(signed.as_bytes()).hex().to_vec()).unwrap();
+    assert!(first.ends_with(&format!(r#""{}"}}"#, &own[..16])), "{first}");
+}
+
+/// A line as an earlier version wrote it.
+fn without_own(line: &str, before: Option<&str>) -> String {
+    let prev = before.map_or_else(
+        || "0".repeat(64),
+        |line| String::from_utf8(Link::of(line.as_bytes()).hex().to_vec()).unwrap(),
+    );
+    format!(r#"{},"prev":"{prev}"}}"#, line.rsplit_once(r#","prev""#).unwrap().0)
+}
+
+#[test]
+fn a_log_of_an_earlier_version_goes_on_and_a_digest_that_is_lost_later_is_missed() {
+    let text = String::from_utf8(log()).unwrap();
+    let lines: Vec<_> = text.lines().collect();
+    let first = without_own(lines[0], None);
+    let second = without_own(lines[1], Some(&first));
+    assert_eq!(rebuild(format!("{first}\n{second}\n").as_bytes()).faults, []);
+    let lost = without_own(lines[1], Some(lines[0]));
+    assert_eq!(rebuild(format!("{}\n{lost}\n", lines[0]).as_bytes()).faults, [Fault::Changed { line: 2 }]);
+}
+
+/// The line that a fault names.
+const fn line_of(fault: &Fault) -> Option<usize> {
+    match fault {
+        Fault::Torn { line }
+        | Fault::Unreadable { line, .. }
+        | Fault::UnknownType { line, .. }
+        | Fault::Chain { line }
+        | Fault::Changed { line } => Some(*line),
+        Fault::Session { .. } | Fault::Duplicate { .. } | Fault::Orphan { .. } => None,
+    }
+}
+
+/// Flips a bit, and fails unless its line is named.
+fn flipped(log: &mut [u8], byte: usize, bit: u8) {
+    let line = log[..byte].iter().filter(|byte| **byte == b'\n').count() + 1;
+    log[byte] ^= 1 << bit;
+    let faults = rebuild(log).faults;
+    log[byte] ^= 1 << bit;
+    assert!(
+        faults.iter().any(|fault| line_of(fault) == Some(line)),
+        "bit {bit} of byte {byte}, line {line}: {faults:?}"
+    );
+}
+
+#[test]
+fn a_flip_at_any_byte_is_found_and_its_line_named() {
+    let mut scratch = Scratch::new();
+    let lines: u64 = std::env::var("BAILIWICK_FLIPS").map_or(8, |lines| lines.parse().unwrap());
+    (1..=lines).for_each(|number| drop(scratch.append("1", said(&format!("said {number} \u{e9}")))));
+    let mut log = scratch.bytes();
+    for byte in 0..log.len() {
+        flipped(&mut log, byte, u8::try_from(byte % 8).unwrap());
+    }
 }
 
 #[test]
@@ -88,7 +146,7 @@ fn torn_last_line_is_named_and_no_breach() {
 fn changed_line_breaks_the_chain_after_it() {
     let log = String::from_utf8(log()).unwrap().replace(r#""text":"c""#, r#""text":"C""#);
     let loaded = rebuild(log.as_bytes());
-    assert_eq!(loaded.faults, [Fault::Chain { line: 4 }]);
+    assert_eq!(loaded.faults, [Fault::Changed { line: 3 }, Fault::Chain { line: 4 }]);
     assert!(!loaded.is_intact());
 }
 
@@ -139,8 +197,11 @@ fn line_that_is_no_event_is_named() {
     ] {
         lines[5] = format!("{}\n", text.trim_end()).into_bytes();
         let loaded = rebuild(&lines.concat());
-        let [Fault::Chain { line: 6 }, Fault::Unreadable { line: 6, reason: found }] =
-            loaded.faults.as_slice()
+        let [
+            Fault::Chain { line: 6 },
+            Fault::Changed { line: 6 },
+            Fault::Unreadable { line: 6, reason: found },
+        ] = loaded.faults.as_slice()
         else {
             panic!("{:?}", loaded.faults)
         };
@@ -155,7 +216,8 @@ fn event_of_another_session_is_left_out() {
     let stranger = String::from_utf8(lines[5].clone()).unwrap();
     lines[5] = stranger.replace(r#""session":"s-1""#, r#""session":"s-2""#).into_bytes();
     let loaded = rebuild(&lines.concat());
-    assert_eq!(loaded.faults, [Fault::Session { id: EventId(6), session: "s-2".to_owned() }]);
+    let changed = Fault::Changed { line: 6 };
+    assert_eq!(loaded.faults, [changed, Fault::Session { id: EventId(6), session: "s-2".to_owned() }]);
 }
 
 #[test]
