@@ -209,7 +209,7 @@ fn only_the_monitor_starts_processes() {
     }
     offenders.sort();
     // A worker executes itself as a reaper. The benchmarks start the floors that they measure against; the demo starts the session that it attacks, and git for
-    // repositories that nobody but itself has written yet. The terminal UI starts the editor that the person's environment names, on a copy of a plan or of a message.
+    // repositories that nobody but itself has written yet. The terminal UI starts the editor that the person's environment names, on a copy of a plan or of a message; `show` starts the pager that it names, on its standard input.
     assert_eq!(
         offenders,
         [
@@ -224,6 +224,7 @@ fn only_the_monitor_starts_processes() {
             "supervisor/src/demo/project.rs",
             "supervisor/src/editor.rs",
             "supervisor/src/monitor/child.rs",
+            "supervisor/src/pager.rs",
         ]
     );
 }

@@ -5,6 +5,7 @@ mod debug;
 mod plan;
 mod rewind;
 mod sessions;
+mod show;
 
 use std::io::Write;
 use std::path::Path;
@@ -87,6 +88,7 @@ fn run(command: Command, keys: TakenKeys, runtime: &Runtime) -> Exit {
         },
         Command::Sessions(args) => sessions::run(&args),
         Command::Rewind(args) => rewind::run(&args, runtime),
+        Command::Show(args) => show::run(&args, runtime),
         Command::Plan(command) => plan::run(command, keys, runtime),
         Command::Sandbox(args) => runtime.block_on(sandbox::run(args)),
         Command::Doctor(args) => runtime.block_on(doctor(&args, &keys)),

@@ -7,6 +7,7 @@ mod plan;
 mod printed;
 mod rewind;
 mod rights;
+mod sessions;
 mod shared;
 mod task;
 mod values;
@@ -21,8 +22,9 @@ pub(crate) use self::plan::{
 };
 pub(crate) use self::rewind::RewindArgs;
 pub(crate) use self::rights::{AuditArgs, DoctorArgs, ExplainArgs, SandboxArgs};
+pub(crate) use self::sessions::{SessionOutput, SessionsArgs, ShowSessionArgs};
 pub(crate) use self::shared::{AgentArgs, ConfinementArgs, ModelArgs};
-pub(crate) use self::task::{ExecArgs, ReplayArgs, ResumeArgs, SessionsArgs, TuiArgs};
+pub(crate) use self::task::{ExecArgs, ReplayArgs, ResumeArgs, TuiArgs};
 pub(crate) use self::values::{AccessArg, DeniedArg, Output, SubjectArg};
 pub(crate) use self::values::{ActivityArg, ModeArg, NetArg, ProviderArg, ReachArg, TierArg};
 use crate::attempt::Attempt;
@@ -60,6 +62,9 @@ pub(crate) enum Command {
     Sessions(SessionsArgs),
     /// Takes files and conversation of a session back to a message of yours
     Rewind(RewindArgs),
+    /// Shows a session: messages, replies, calls, approvals, denials and costs
+    #[command(after_help = SHOW_STATUS)]
+    Show(ShowSessionArgs),
     /// Lists, shows, edits, approves and executes the plans that planners made
     #[command(subcommand)]
     Plan(PlanCommand),
@@ -100,6 +105,10 @@ Exit status: 0 all was shown, and with --attack every attack blocked; 1 not so; 
 /// The exit status of `explain`.
 const EXPLAIN_STATUS: &str =
     "Exit status: 0, whatever the answer is; 2 usage; 5 nothing can be confined here.";
+
+/// The exit status of `show`.
+const SHOW_STATUS: &str =
+    "Exit status: 0 the log is as it was written; 1 it was changed, and shown all the same; 2 usage.";
 
 /// The exit status of `audit`.
 const AUDIT_STATUS: &str = "\

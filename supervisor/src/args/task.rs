@@ -62,23 +62,6 @@ pub(crate) struct ResumeArgs {
     pub model: ModelArgs,
 }
 
-/// Arguments of `sessions`.
-#[derive(Debug, Args)]
-pub(crate) struct SessionsArgs {
-    /// The project
-    #[arg(short = 'C', value_name = "DIR", default_value = ".", global = true)]
-    pub directory: PathBuf,
-    /// Lists those of every project
-    #[arg(long)]
-    pub all: bool,
-    /// Only those whose first message has this text
-    #[arg(long, value_name = "TEXT")]
-    pub search: Option<String>,
-    /// Prints JSON, an object a line
-    #[arg(long)]
-    pub json: bool,
-}
-
 /// Arguments of `exec`.
 #[derive(Debug, Args)]
 pub(crate) struct ExecArgs {

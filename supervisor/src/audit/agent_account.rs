@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use ipc::approval::{AskKind, ReviewDecision};
+use ipc::approval::AskKind;
 use ipc::confinement::Tier;
 use ipc::cost::Usd;
 use ipc::denial::Denial;
 use ipc::event::{
-    Account, ApprovalAnswered, DecidedBy, EventKind, Recorded, SessionEvent, SubAgentResult, SubAgentSpawned,
+    Account, ApprovalAnswered, EventKind, Recorded, SessionEvent, SubAgentResult, SubAgentSpawned,
     TokenUsage, WorkerStarted,
 };
 use ipc::id::{AgentId, ApprovalId, CallId, Generation};
@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use super::account::parent_of;
 use crate::session::Tree;
+use crate::shown::{about, decided_by, decision};
 
 /// One agent's part of a session.
 #[derive(Debug, Serialize)]
@@ -274,41 +275,6 @@ impl Approval {
         self.decision = Some(decision(&answered.decision));
         self.by = Some(decided_by(answered.by));
         self.cause.clone_from(&answered.cause);
-    }
-}
-
-const fn about(kind: AskKind) -> &'static str {
-    match kind {
-        AskKind::Patch => "a change of files",
-        AskKind::Exec => "a command",
-        AskKind::Denied => "a command that was denied something",
-        AskKind::Network => "the network",
-        AskKind::ExternalTool => "a call of an external tool",
-        AskKind::Agent => "the rights of a sub-agent",
-        AskKind::Plan => "the execution of a plan",
-    }
-}
-
-const fn decision(decision: &ReviewDecision) -> &'static str {
-    match decision {
-        ReviewDecision::Approved => "approved",
-        ReviewDecision::ApprovedForSession { .. } => "approved for the session",
-        ReviewDecision::Denied { .. } => "denied",
-        ReviewDecision::Abort => "aborted",
-    }
-}
-
-fn decided_by(by: DecidedBy) -> String {
-    match by {
-        DecidedBy::User => "the user".to_owned(),
-        DecidedBy::SessionGrant(id) => format!("approval {id} for the session"),
-        DecidedBy::Configuration => "the settings".to_owned(),
-        DecidedBy::Deadline => "the deadline".to_owned(),
-        DecidedBy::NoFrontEnd => "the supervisor, with no front end to ask".to_owned(),
-        DecidedBy::BadAnswer => "the supervisor, after an answer that does not count".to_owned(),
-        DecidedBy::Interrupted => "the interruption".to_owned(),
-        DecidedBy::Together => "the user, who wanted to see all changes of the reply".to_owned(),
-        DecidedBy::Edited => "the user, who edited the plan".to_owned(),
     }
 }
 

@@ -4,17 +4,16 @@
 //! Text is cut and rows are counted, so that a page has a bound.
 
 mod file;
-mod html;
 mod section;
 
 use ipc::event::SessionEvent;
 
-use self::html::Html;
 use self::section::Section;
 use super::account::Account;
 use super::text::{spent, title};
 use super::timeline::Moment;
 use crate::session::Tree;
+use crate::shown::Html;
 
 pub(super) use self::file::{PageError, write};
 

@@ -1,9 +1,9 @@
 //! The section of one agent.
 
-use super::Html;
 use crate::audit::agent_account::AgentAccount;
 use crate::audit::text::{access, approval, denial, end, spent, took, worker};
 use crate::audit::timeline::{Moment, MomentKind};
+use crate::shown::Html;
 
 /// The section of one agent.
 pub(super) struct Section<'a> {

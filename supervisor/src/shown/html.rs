@@ -12,24 +12,24 @@ const MOST_ROWS: usize = 200;
 
 /// HTML in the making. Markup is `'static`: no text that was read at run time can be taken for it.
 #[derive(Debug, Default)]
-pub(super) struct Html(String);
+pub(crate) struct Html(String);
 
 impl Html {
     /// Adds markup of ours.
-    pub(super) fn raw(&mut self, markup: &'static str) -> &mut Self {
+    pub(crate) fn raw(&mut self, markup: &'static str) -> &mut Self {
         self.0.push_str(markup);
         self
     }
 
     /// Adds a number, which needs no escaping.
-    pub(super) fn number(&mut self, number: usize) -> &mut Self {
+    pub(crate) fn number(&mut self, number: usize) -> &mut Self {
         // A String takes every write.
         let _ = write!(self.0, "{number}");
         self
     }
 
     /// Adds any other text: cut, with what does not show made visible, and escaped.
-    pub(super) fn text(&mut self, untrusted: &str) -> &mut Self {
+    pub(crate) fn text(&mut self, untrusted: &str) -> &mut Self {
         let mut rest = untrusted.chars();
         let cut: String = rest.by_ref().take(LONGEST_TEXT).collect();
         self.0.push_str(&escaped(&cut));
@@ -40,13 +40,19 @@ impl Html {
         self
     }
 
+    /// Adds all of a text: with what does not show made visible, and escaped.
+    pub(crate) fn whole(&mut self, untrusted: &str) -> &mut Self {
+        self.0.push_str(&escaped(untrusted));
+        self
+    }
+
     /// Adds an element that holds a text.
-    pub(super) fn element(&mut self, name: &'static str, untrusted: &str) -> &mut Self {
+    pub(crate) fn element(&mut self, name: &'static str, untrusted: &str) -> &mut Self {
         self.raw("<").raw(name).raw(">").text(untrusted).raw("</").raw(name).raw(">")
     }
 
     /// Adds a list of texts; nothing if there are none.
-    pub(super) fn list(&mut self, class: &'static str, rows: impl IntoIterator<Item = String>) -> &mut Self {
+    pub(crate) fn list(&mut self, class: &'static str, rows: impl IntoIterator<Item = String>) -> &mut Self {
         let mut rows = rows.into_iter().peekable();
         if rows.peek().is_none() {
             return self;
@@ -59,7 +65,7 @@ impl Html {
     }
 
     /// Says how many of a kind were left out, if any were.
-    pub(super) fn more(&mut self, left_out: usize, kind: &'static str) -> &mut Self {
+    pub(crate) fn more(&mut self, left_out: usize, kind: &'static str) -> &mut Self {
         if left_out == 0 {
             return self;
         }
@@ -67,7 +73,7 @@ impl Html {
     }
 
     /// The HTML.
-    pub(super) fn into_string(self) -> String {
+    pub(crate) fn into_string(self) -> String {
         self.0
     }
 }

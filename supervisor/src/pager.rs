@@ -1,0 +1,69 @@
+//! The person's pager: `$PAGER`, or `less -R`. It gets a text on its standard input, and no file.
+
+use std::io::{self, Write};
+use std::process::{Command, Stdio};
+
+/// The pager where the environment names none.
+const USUAL: &str = "less -R";
+
+/// Options of `less` where the environment has none: leave a text that fits the screen on it, and let colours through.
+const LESS: &str = "FRX";
+
+/// The status of a shell that found no such program (`sh(1p)`).
+const NOT_FOUND: i32 = 127;
+
+/// Shows a text, which has to be harmless to a terminal, in the pager that the environment names. Where that is `cat`, or cannot be started, the
+/// text goes to standard output. A signal to the terminal's job is the pager's: the caller handles its own.
+pub(crate) fn show(text: &str) -> io::Result<()> {
+    let named = std::env::var("PAGER").ok();
+    let pager = named.as_deref().map_or(USUAL, str::trim);
+    if matches!(pager, "" | "cat") {
+        return print(text.as_bytes());
+    }
+    if run(pager, text, Stdio::inherit())? { Ok(()) } else { print(text.as_bytes()) }
+}
+
+/// Runs the pager; false if there is none.
+fn run(pager: &str, text: &str, output: Stdio) -> io::Result<bool> {
+    // The shell reads what the variable says, as git and man have it.
+    let mut command = Command::new("/bin/sh");
+    command.arg("-c").arg(pager).stdin(Stdio::piped()).stdout(output);
+    if std::env::var_os("LESS").is_none() {
+        command.env("LESS", LESS);
+    }
+    let mut child = command.spawn()?;
+    if let Some(mut input) = child.stdin.take() {
+        // Whoever quits a pager has read enough.
+        let _ = input.write_all(text.as_bytes());
+    }
+    Ok(child.wait()?.code() != Some(NOT_FOUND))
+}
+
+/// Writes to standard output; a reader that has read enough is no error.
+pub(crate) fn print(bytes: &[u8]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_pager_gets_the_text_and_may_stop_reading() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("out");
+        let output = || Stdio::from(fs::File::create(&file).unwrap());
+        assert!(run("tr a-z A-Z", "some text\n", output()).unwrap());
+        assert_eq!(fs::read_to_string(&file).unwrap(), "SOME TEXT\n");
+        let long = "x\n".repeat(1 << 20);
+        assert!(run("head -n 1", &long, output()).unwrap());
+        assert_eq!(fs::read_to_string(&file).unwrap(), "x\n");
+        assert!(!run("no-such-pager 2>/dev/null", &long, output()).unwrap());
+    }
+}

@@ -1,0 +1,391 @@
+//! Entries out of a log's events.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use ipc::approval::ReviewDecision;
+use ipc::cost::Usd;
+use ipc::event::{
+    Account, ApprovalAnswered, AssistantMessage, EndReason, EventKind, SessionEvent, SessionStarted,
+    SubAgentResult, SubAgentSpawned, TokenUsage, ToolCallStatus,
+};
+use ipc::id::{AgentId, CallId};
+use serde::Deserialize;
+use tui::ToolSummary;
+
+use super::arguments::arguments;
+use super::asked::asked;
+use super::entry::{Entry, EntryKind, Part, Shown, moment};
+use super::words::{about, decided_by, decision};
+use crate::messages::Plain;
+use crate::session::{Fault, Loaded, Tree};
+
+/// The most faults of a log that are listed.
+const MOST_FAULTS: usize = 20;
+
+/// The part of a log that is read, and how.
+#[derive(Debug, Default)]
+pub(crate) struct Reading<'a> {
+    /// One agent alone, if one is named.
+    pub agent: Option<&'a AgentId>,
+    /// True if nothing is cut or folded.
+    pub full: bool,
+    /// The level of that agent.
+    base: usize,
+    /// The calls so far, as they are named.
+    calls: BTreeMap<(AgentId, CallId), String>,
+}
+
+impl<'a> Reading<'a> {
+    pub(crate) fn new(agent: Option<&'a AgentId>, full: bool) -> Self {
+        Self { agent, full, base: agent.map_or(0, AgentId::level), calls: BTreeMap::new() }
+    }
+
+    /// Reads a log.
+    pub(crate) fn read(mut self, loaded: &Loaded) -> Shown {
+        let tree = &loaded.tree;
+        let first = tree.events().next();
+        let entries = tree.events().filter_map(|event| self.entry(event)).collect();
+        Shown {
+            session: first.map(|event| event.session.to_string()).unwrap_or_default(),
+            facts: facts(tree),
+            warnings: warnings(loaded),
+            entries,
+            totals: self.totals(tree),
+        }
+    }
+
+    fn entry(&mut self, event: &SessionEvent) -> Option<Entry> {
+        if self.agent.is_some_and(|agent| !is_about(event, agent)) {
+            return None;
+        }
+        let titled = |kind, title: String| {
+            let level = event.agent.level().saturating_sub(self.base);
+            let by = if event.agent.is_top_level() { String::new() } else { format!("{}: ", event.agent) };
+            Entry::new(kind, level, event.time_ms, format!("{by}{title}"))
+        };
+        let entry = self.conversation(event, &titled);
+        let entry = entry.or_else(|| self.acts(event, &titled)).or_else(|| self.decisions(event, &titled));
+        let entry = entry.or_else(|| self.agents(event, &titled)).or_else(|| course(event, &titled));
+        if let EventKind::ToolCallStarted { call, name, input, .. } = &event.kind {
+            let title = ToolSummary::new(name, input.get()).one_line();
+            self.calls.insert((event.agent.clone(), *call), title);
+        }
+        entry
+    }
+
+    fn conversation(&self, event: &SessionEvent, titled: &Titled<'_>) -> Option<Entry> {
+        Some(match &event.kind {
+            EventKind::UserMessage { text, images } => {
+                let pictures = match images.len() {
+                    0 => String::new(),
+                    1 => " · 1 picture".to_owned(),
+                    several => format!(" · {several} pictures"),
+                };
+                titled(EntryKind::Message, format!("user{pictures}")).with(Part::whole(text.trim_end()))
+            }
+            EventKind::ContextAdded { source, text } => {
+                let part = Part::cut(text, self.full).named("told to the model");
+                titled(EntryKind::Notice, format!("context from {source}")).with(self.folding(part))
+            }
+            EventKind::AssistantMessage(message) => self.reply(message, titled),
+            EventKind::ModelFailed { message, discarded, .. } => {
+                let cut = if *discarded { "; the reply that had begun does not count" } else { "" };
+                titled(EntryKind::Failure, format!("the model failed: {message}{cut}"))
+            }
+            EventKind::ContextCompacted(compacted) => {
+                let summary = Part::cut(&compacted.first_message.join("\n\n"), self.full);
+                titled(EntryKind::Notice, compacted.to_string()).with(self.folding(summary.named("summary")))
+            }
+            _ => return None,
+        })
+    }
+
+    fn reply(&self, message: &AssistantMessage, titled: &Titled<'_>) -> Entry {
+        let spent = Account { usage: message.usage, cost: message.cost_usd };
+        let estimated = if message.estimated { " (estimated)" } else { "" };
+        let mut entry = titled(EntryKind::Reply, format!("model {} · {spent}{estimated}", message.model));
+        for block in &message.content {
+            match Block::of(block.get()) {
+                Some(Block::Text { text }) => entry.add(Part::whole(text.trim_end())),
+                Some(Block::Thinking { thinking }) => {
+                    entry.add(self.folding(Part::cut(&thinking, self.full).named("thinking")));
+                }
+                _ => {}
+            }
+        }
+        entry
+    }
+
+    fn folding(&self, part: Part) -> Part {
+        if self.full { part } else { part.folded() }
+    }
+
+    fn acts(&self, event: &SessionEvent, titled: &Titled<'_>) -> Option<Entry> {
+        Some(match &event.kind {
+            EventKind::ToolCallStarted { name, input, .. } => {
+                let title = ToolSummary::new(name, input.get()).one_line();
+                let arguments = Part::cut(&arguments(&title, input), self.full);
+                titled(EntryKind::Call, title).with(arguments)
+            }
+            EventKind::ToolCallFinished {
+                call,
+                status,
+                content,
+                explanation_bytes,
+                duration_ms,
+                images,
+                ..
+            } => {
+                let name = self.calls.get(&(event.agent.clone(), *call)).cloned();
+                let name = name.unwrap_or_else(|| format!("call {call}"));
+                let pictures = if images.is_empty() { "" } else { " · with a picture" };
+                let kind = match status {
+                    ToolCallStatus::Completed => EntryKind::Success,
+                    _ => EntryKind::Failure,
+                };
+                let title = format!("{status} after {}: {name}{pictures}", took(*duration_ms));
+                titled(kind, title).with(Part::cut(without(content, *explanation_bytes), self.full))
+            }
+            EventKind::Denied { call, denial, .. } => {
+                let beside = if call.is_none() { "outside of tool calls: " } else { "" };
+                let text = Plain(denial).to_string();
+                let (title, hints) = text.split_once('\n').unwrap_or((&text, ""));
+                titled(EntryKind::Denial, format!("{beside}{title}")).with(Part::whole(hints.trim()))
+            }
+            EventKind::Restored { places, .. } => {
+                let lines: Vec<_> =
+                    places.iter().map(|place| format!("{} ({})", place.path, place.phrase())).collect();
+                titled(EntryKind::Denial, "changed, and restored".to_owned())
+                    .with(Part::cut(&lines.join("\n"), self.full))
+            }
+            EventKind::ProtocolViolation { violation, .. } => {
+                titled(EntryKind::Denial, format!("the worker broke the protocol: {violation}"))
+            }
+            EventKind::ChangeSet { files, patch } => {
+                let lines: Vec<_> = files.iter().map(|file| file.path.to_string()).collect();
+                let patch = patch.as_ref().map(|patch| format!(" · patch: {patch}")).unwrap_or_default();
+                titled(EntryKind::Notice, format!("changed files: {}{patch}", files.len()))
+                    .with(Part::cut(&lines.join("\n"), self.full))
+            }
+            _ => return None,
+        })
+    }
+
+    fn decisions(&self, event: &SessionEvent, titled: &Titled<'_>) -> Option<Entry> {
+        Some(match &event.kind {
+            EventKind::ApprovalRequested { id, request } => {
+                let title = format!("approval {id} requested of {}", about(request.kind()));
+                asked(request, self.full).into_iter().fold(titled(EntryKind::Approval, title), Entry::with)
+            }
+            EventKind::ApprovalAnswered(answered) => answer(answered, titled),
+            EventKind::GrantAdded(grant) => {
+                titled(EntryKind::Approval, format!("approved for the session: {}", grant.covers))
+            }
+            EventKind::GrantRevoked { id } => {
+                titled(EntryKind::Approval, format!("grant {id} holds no more"))
+            }
+            _ => return None,
+        })
+    }
+
+    fn agents(&self, event: &SessionEvent, titled: &Titled<'_>) -> Option<Entry> {
+        Some(match &event.kind {
+            EventKind::SubAgentSpawned(spawned) => started(spawned, titled, self.full),
+            EventKind::SubAgentResult(result) => ended(result, titled, self.full),
+            EventKind::PlanCreated(plan) => {
+                titled(EntryKind::Plan, plan.to_string()).with(Part::cut(&plan.markdown, self.full))
+            }
+            EventKind::PlanApproved(plan) => {
+                titled(EntryKind::Plan, format!("{plan} by {}", decided_by(plan.by)))
+            }
+            EventKind::PlanStepStatus(step) => {
+                let text = step.to_string();
+                let (title, rest) = text.split_once('\n').unwrap_or((&text, ""));
+                titled(EntryKind::Plan, title.to_owned()).with(Part::cut(rest, self.full))
+            }
+            _ => return None,
+        })
+    }
+
+    fn totals(&self, tree: &Tree) -> Vec<String> {
+        let Some(agent) = self.agent else {
+            let mut totals = vec![format!("in all: {}", tree.account())];
+            let agents = agents(tree);
+            let shares = agents.iter().filter(|_| agents.len() > 1);
+            totals.extend(shares.map(|agent| format!("agent {agent}: {}", tree.account_of(agent))));
+            return totals;
+        };
+        vec![format!("agent {agent}: {}", tree.account_of(agent))]
+    }
+}
+
+/// Makes an entry of an event: a kind and a title.
+type Titled<'a> = dyn Fn(EntryKind, String) -> Entry + 'a;
+
+/// The agents of a log, each before those below it.
+pub(crate) fn agents(tree: &Tree) -> Vec<AgentId> {
+    let mut agents: Vec<_> = tree.agents().into_iter().cloned().collect();
+    agents.sort_by(|one, other| one.in_tree().cmp(&other.in_tree()));
+    agents
+}
+
+/// True if an event is one of this agent, or its beginning or end, which its parent logs.
+fn is_about(event: &SessionEvent, agent: &AgentId) -> bool {
+    let named = match &event.kind {
+        EventKind::SubAgentSpawned(SubAgentSpawned { agent, .. })
+        | EventKind::SubAgentResult(SubAgentResult { agent, .. }) => Some(agent),
+        _ => None,
+    };
+    event.agent == *agent || named == Some(agent)
+}
+
+fn answer(answered: &ApprovalAnswered, titled: &Titled<'_>) -> Entry {
+    let number = answered.id.map(|id| format!(" {id}")).unwrap_or_default();
+    let cause = answered.cause.as_ref().map(|cause| format!(" ({cause})")).unwrap_or_default();
+    let (decision, by) = (decision(&answered.decision), decided_by(answered.by));
+    let entry = titled(EntryKind::Approval, format!("approval{number}: {decision} by {by}{cause}"));
+    match &answered.decision {
+        ReviewDecision::Denied { message: Some(message) } => {
+            entry.with(Part::whole(message.trim_end()).named("a word to the model"))
+        }
+        _ => entry,
+    }
+}
+
+fn started(spawned: &SubAgentSpawned, titled: &Titled<'_>, full: bool) -> Entry {
+    let first = spawned.task.lines().next().unwrap_or_default();
+    let entry = titled(EntryKind::Agent, format!("{spawned} · {}", spawned.model));
+    // The line has it already.
+    if first == spawned.task.trim_end() {
+        entry
+    } else {
+        entry.with(Part::cut(&spawned.task, full).named("task"))
+    }
+}
+
+fn ended(result: &SubAgentResult, titled: &Titled<'_>, full: bool) -> Entry {
+    let text = result.to_string();
+    let (title, rest) = text.split_once('\n').unwrap_or((&text, ""));
+    let files: Vec<_> = result.files.iter().map(ToString::to_string).collect();
+    let denied: Vec<_> = result.denied.iter().map(|denial| Plain(denial).to_string()).collect();
+    titled(EntryKind::Agent, title.to_owned())
+        .with(Part::cut(rest, full))
+        .with(Part::cut(&files.join("\n"), full).named("files that its file tools changed"))
+        .with(Part::cut(&denied.join("\n"), full).named("denials"))
+        .with(Part::cut(&result.text, full).named("its last message, a claim"))
+}
+
+fn course(event: &SessionEvent, titled: &Titled<'_>) -> Option<Entry> {
+    let title = match &event.kind {
+        EventKind::SessionStarted(SessionStarted {
+            version, mode, model, provider, rights, resumed, ..
+        }) => {
+            let begins = if *resumed { "the session goes on" } else { "the session begins" };
+            format!("{begins} · {model} ({provider}) · mode {mode} · {rights} · version {version}")
+        }
+        EventKind::ModeChanged { mode } => format!("mode {mode}"),
+        EventKind::ModelChanged(changed) => format!("model {} instead of {}", changed.to, changed.from),
+        EventKind::RightsChanged(changed) => format!("rights: {}", changed.rights),
+        EventKind::CompactionStarted(started) => started.to_string(),
+        EventKind::Notice { message, .. } => message.clone(),
+        EventKind::TurnFinished(turn) => {
+            let spent = (turn.steps, turn.usage, turn.cost_usd, turn.duration_ms);
+            over("turn", turn.reason, turn.message.as_deref(), spent)
+        }
+        EventKind::Result(run) => {
+            let spent = (run.steps, run.usage, run.cost_usd, run.duration_ms);
+            over("run", run.reason, run.message.as_deref(), spent)
+        }
+        _ => return None,
+    };
+    Some(titled(EntryKind::Notice, title))
+}
+
+fn over(
+    of: &str,
+    reason: EndReason,
+    message: Option<&str>,
+    (steps, usage, cost, duration_ms): (u32, TokenUsage, Option<Usd>, u64),
+) -> String {
+    let message = message.map(|message| format!(" ({message})")).unwrap_or_default();
+    let unit = if steps == 1 { "step" } else { "steps" };
+    let spent = Account { usage, cost };
+    format!("end of the {of}: {reason}{message} · {steps} {unit} · {spent} · {}", took(duration_ms))
+}
+
+fn took(ms: u64) -> String {
+    if ms < 1000 { format!("{ms} ms") } else { format!("{:.1} s", Duration::from_millis(ms).as_secs_f64()) }
+}
+
+/// A result without its end, which repeats the denials that have entries of their own.
+fn without(content: &str, explanation: Option<u64>) -> &str {
+    let length = usize::try_from(explanation.unwrap_or_default()).unwrap_or_default();
+    content.len().checked_sub(length).and_then(|end| content.get(..end)).unwrap_or(content)
+}
+
+fn facts(tree: &Tree) -> Vec<(&'static str, String)> {
+    let started = tree.events().find_map(|event| match &event.kind {
+        EventKind::SessionStarted(started) => Some((event.time_ms, started)),
+        _ => None,
+    });
+    let Some((began_ms, started)) = started else { return Vec::new() };
+    let last_ms = tree.events().map(|event| event.time_ms).max().unwrap_or(began_ms);
+    let models = tree.events().filter_map(|event| match &event.kind {
+        EventKind::AssistantMessage(message) => Some(message.model.as_str()),
+        _ => None,
+    });
+    let mut models: Vec<_> = models.collect();
+    models.dedup();
+    models.truncate(8);
+    const FORM: &str = "%Y-%m-%d %H:%M:%S UTC";
+    vec![
+        ("project", started.project.to_string()),
+        ("began", moment(began_ms, FORM)),
+        ("last event", moment(last_ms, FORM)),
+        ("model", if models.is_empty() { started.model.clone() } else { models.join(", ") }),
+        ("activity", started.activity.to_string()),
+    ]
+}
+
+fn warnings(loaded: &Loaded) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if !loaded.is_intact() {
+        let changed = "THIS LOG IS NOT AS IT WAS WRITTEN: do not take it for a record of what happened";
+        warnings.push(changed.to_owned());
+    }
+    if loaded.tree.is_empty() {
+        warnings.push("this log has no event that can be read".to_owned());
+    }
+    // A torn end is named last, as the end of the list, and is never left out.
+    let (torn, others): (Vec<_>, Vec<_>) =
+        loaded.faults.iter().partition(|fault| matches!(fault, Fault::Torn { .. }));
+    let listed = others.iter().take(MOST_FAULTS).chain(&torn);
+    warnings.extend(listed.map(ToString::to_string));
+    if others.len() > MOST_FAULTS {
+        warnings.push(format!("{} more faults: bailiwick audit lists them", others.len() - MOST_FAULTS));
+    }
+    warnings
+}
+
+/// A block of a reply that is shown. Calls have events of their own.
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Block {
+    Text {
+        #[serde(default)]
+        text: String,
+    },
+    Thinking {
+        #[serde(default)]
+        thinking: String,
+    },
+    #[serde(other)]
+    Other,
+}
+
+impl Block {
+    fn of(json: &str) -> Option<Self> {
+        serde_json::from_str(json).ok()
+    }
+}

@@ -1,0 +1,42 @@
+//! Words for approvals, the same wherever a log is read.
+
+use ipc::approval::{AskKind, ReviewDecision};
+use ipc::event::DecidedBy;
+
+/// The subject of a request.
+pub(crate) const fn about(kind: AskKind) -> &'static str {
+    match kind {
+        AskKind::Patch => "a change of files",
+        AskKind::Exec => "a command",
+        AskKind::Denied => "a command that was denied something",
+        AskKind::Network => "the network",
+        AskKind::ExternalTool => "a call of an external tool",
+        AskKind::Agent => "the rights of a sub-agent",
+        AskKind::Plan => "the execution of a plan",
+    }
+}
+
+/// A decision.
+pub(crate) const fn decision(decision: &ReviewDecision) -> &'static str {
+    match decision {
+        ReviewDecision::Approved => "approved",
+        ReviewDecision::ApprovedForSession { .. } => "approved for the session",
+        ReviewDecision::Denied { .. } => "denied",
+        ReviewDecision::Abort => "aborted",
+    }
+}
+
+/// The one that decided.
+pub(crate) fn decided_by(by: DecidedBy) -> String {
+    match by {
+        DecidedBy::User => "the user".to_owned(),
+        DecidedBy::SessionGrant(id) => format!("approval {id} for the session"),
+        DecidedBy::Configuration => "the settings".to_owned(),
+        DecidedBy::Deadline => "the deadline".to_owned(),
+        DecidedBy::NoFrontEnd => "the supervisor, with no front end to ask".to_owned(),
+        DecidedBy::BadAnswer => "the supervisor, after an answer that does not count".to_owned(),
+        DecidedBy::Interrupted => "the interruption".to_owned(),
+        DecidedBy::Together => "the user, who wanted to see all changes of the reply".to_owned(),
+        DecidedBy::Edited => "the user, who edited the plan".to_owned(),
+    }
+}

@@ -1,0 +1,105 @@
+//! `bailiwick show`: sessions of the real program, in every form, whole, torn and changed.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use tests::replies::{calls, model_of, says, shell};
+use tests::{Finished, User, World};
+
+/// A session with a call, a sub-agent and a reply that means to command a terminal.
+fn session() -> World {
+    let world = World::new(User::Myself);
+    world.file("a.txt", "one\n");
+    let server = model_of([
+        shell("cat a.txt; echo $((40 + 2))"),
+        calls(&[("spawn_agent", json!({"task": "look around"}))]),
+        says("Nothing here.", "end_turn"),
+        says("It says \u{1b}[31mone\u{202e}.\n</script><script>alert(1)</script>\n```\n# Done", "end_turn"),
+    ]);
+    Finished::of(&mut world.exec(&server, &["--mode", "auto"])).expect(0);
+    world
+}
+
+fn show(world: &World, arguments: &[&str]) -> Finished {
+    let mut show = world.bailiwick(["show", "-C"]);
+    Finished::of(show.arg(world.project()).args(arguments))
+}
+
+fn log_of(world: &World) -> PathBuf {
+    fs::read_dir(world.own().join("state/sessions")).unwrap().flatten().next().unwrap().path()
+}
+
+#[test]
+fn a_session_shows_its_messages_calls_results_and_sub_agents() {
+    let world = session();
+    let text = show(&world, &[]).expect(0).stdout;
+    for part in [
+        "❯ ",
+        "│ do it",
+        "→ ",
+        "run cat a.txt; echo",
+        "│ one\n│ 42",
+        "sub-agent 1.1",
+        "  │ Nothing here.",
+        "in all: ",
+    ] {
+        assert!(text.contains(part), "{part:?}\n{text}");
+    }
+    assert!(text.contains("│ It says \\u{1b}[31mone\\u{202e}."), "{text}");
+    assert!(!text.contains(['\u{1b}', '\u{202e}']));
+    let one = show(&world, &["--agent", "1.1"]).expect(0).stdout;
+    assert!(one.contains("│ Nothing here.") && !one.contains("│ do it"), "{one}");
+    let none = show(&world, &["--agent", "1.7"]).expect(2);
+    assert!(none.stderr.contains("its agents are 1, 1.1"), "{}", none.stderr);
+}
+
+#[test]
+fn a_session_is_found_by_its_name_and_its_log_by_its_path() {
+    let world = session();
+    let log = log_of(&world);
+    let name = log.file_stem().unwrap().to_str().unwrap();
+    let whole = show(&world, &[]).expect(0).stdout;
+    for named in [name, &name[..20], log.to_str().unwrap()] {
+        assert_eq!(show(&world, &[named]).expect(0).stdout, whole, "{named}");
+    }
+    assert!(show(&world, &["x"]).expect(2).stderr.contains("no session \"x\""));
+    assert!(show(&world, &["/no/such.jsonl"]).expect(2).stderr.contains("cannot read the session log"));
+}
+
+#[test]
+fn every_form_keeps_hostile_text_apart() {
+    let world = session();
+    let page = show(&world, &["--output", "html"]).expect(0).stdout;
+    assert!(page.contains("&lt;script&gt;alert(1)") && !page.contains("<script"), "{page}");
+    assert!(page.contains("default-src 'none'"));
+    let document = show(&world, &["--output", "markdown"]).expect(0).stdout;
+    assert!(document.contains("````text\nIt says"), "{document}");
+    let events = show(&world, &["--output", "json"]).expect(0).stdout;
+    assert_eq!(events, fs::read_to_string(log_of(&world)).unwrap());
+    let of_one = show(&world, &["--output", "json", "--agent", "1.1"]).expect(0).stdout;
+    let agents = of_one.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["agent"].clone());
+    assert!(agents.collect::<Vec<_>>().iter().all(|agent| agent == "1.1"));
+}
+
+#[test]
+fn a_torn_log_and_a_changed_one_are_shown_and_say_so() {
+    let world = session();
+    let log = log_of(&world);
+    OpenOptions::new().append(true).open(&log).unwrap().write_all(b"{\"v\":6,\"id\":99").unwrap();
+    let torn = show(&world, &[]).expect(0).stdout;
+    assert!(torn.contains("is torn") && torn.contains("│ do it"), "{torn}");
+    let text = fs::read_to_string(&log).unwrap().replacen("do it", "do that", 1);
+    fs::write(&log, text).unwrap();
+    let changed = show(&world, &[]).expect(1).stdout;
+    assert!(
+        changed.contains("NOT AS IT WAS WRITTEN") && changed.contains("does not continue the chain"),
+        "{changed}"
+    );
+    assert!(changed.contains("│ do that"));
+    let events = show(&world, &["--output", "json"]).expect(1);
+    assert!(events.stderr.contains("does not continue the chain") && events.stdout.contains("do that"));
+}
