@@ -21,6 +21,8 @@ words! {
         EmptyMessage = "empty_message",
         /// A picture was not sent.
         ImageLeftOut = "image_left_out",
+        /// The session was imported: what stands before this came from elsewhere.
+        Imported = "imported",
         /// The provider did not accept the reply that was interrupted.
         InterruptedReplyDropped = "interrupted_reply_dropped",
         /// A message was too long, and not sent.
@@ -57,6 +59,8 @@ words! {
         RightsRefused = "rights_refused",
         /// The rights, or the mode, are so already.
         RightsUnchanged = "rights_unchanged",
+        /// Old sessions were deleted, as the settings say.
+        SessionsDeleted = "sessions_deleted",
         /// A remark about the settings.
         Settings = "settings",
         /// A place that the host acts on could not be looked at.

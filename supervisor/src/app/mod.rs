@@ -4,8 +4,10 @@ mod config;
 mod debug;
 mod plan;
 mod rewind;
+mod prune;
 mod sessions;
 mod show;
+mod transfer;
 
 use std::io::Write;
 use std::path::Path;
@@ -89,6 +91,8 @@ fn run(command: Command, keys: TakenKeys, runtime: &Runtime) -> Exit {
         Command::Sessions(args) => sessions::run(&args),
         Command::Rewind(args) => rewind::run(&args, runtime),
         Command::Show(args) => show::run(&args, runtime),
+        Command::Export(args) => transfer::export(&args),
+        Command::Import(args) => transfer::import(&args),
         Command::Plan(command) => plan::run(command, keys, runtime),
         Command::Sandbox(args) => runtime.block_on(sandbox::run(args)),
         Command::Doctor(args) => runtime.block_on(doctor(&args, &keys)),

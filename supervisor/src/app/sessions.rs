@@ -1,40 +1,22 @@
-//! `bailiwick sessions`: the sessions that have a log, by the beginning of each.
+//! `bailiwick sessions`: the sessions that have a log, by the index.
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, Write};
 
-use ipc::event::{EventKind, SessionEvent, SessionStarted};
 use jiff::Timestamp;
 use serde_json::json;
 
-use crate::args::SessionsArgs;
+use crate::args::{SessionsArgs, SessionsCommand};
 use crate::directories::Directories;
 use crate::exit::Exit;
 use crate::messages::{complain, harmless};
-use crate::session::logs;
+use crate::sessions::{Index, Listed, Needle};
 
-/// The most events that are read of a log until the user's first message.
-const MOST_EVENTS: usize = 64;
+use super::prune;
 
-/// The longest line that is read; a longer one is no beginning of a session.
-const LONGEST: u64 = 4 << 20;
-
-/// The columns of a first message.
+/// The columns of a message, and of a line that was found.
 const COLUMNS: usize = 100;
 
-/// A session.
-struct Listed {
-    log: PathBuf,
-    started: SessionStarted,
-    began_ms: u64,
-    /// The user's first message.
-    message: String,
-    bytes: u64,
-    changed: Option<Timestamp>,
-}
-
-/// Lists them.
+/// Lists them, or deletes some.
 pub(super) fn run(args: &SessionsArgs) -> Exit {
     let directories = match Directories::of_process() {
         Ok(directories) => directories,
@@ -43,82 +25,133 @@ pub(super) fn run(args: &SessionsArgs) -> Exit {
             return Exit::Usage;
         }
     };
-    let project = args.directory.canonicalize().unwrap_or_else(|_| args.directory.clone());
-    let logs = match logs(&directories.sessions()) {
-        Ok(logs) => logs,
+    if let Some(SessionsCommand::Prune(prune)) = &args.command {
+        return prune::run(prune, &directories);
+    }
+    let sessions = match Index::open(&directories.state).sessions() {
+        Ok(sessions) => sessions,
         Err(error) => {
             complain(&format!("cannot list the sessions: {error}"));
             return Exit::Internal;
         }
     };
-    let is_wanted = |listed: &Listed| {
-        let of_project = args.all || listed.started.project.as_path() == project;
-        of_project && args.search.as_ref().is_none_or(|text| listed.message.contains(text))
-    };
-    let listed: Vec<_> = logs.iter().filter_map(|log| read(log)).filter(is_wanted).collect();
-    match print(&listed, args) {
-        Ok(()) => Exit::Done,
-        Err(_) => Exit::Internal,
+    match print(&found(sessions, args), args) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Exit::Internal,
+        _ => Exit::Done,
     }
 }
 
-/// The beginning of a log; none where that is no session's.
-fn read(log: &Path) -> Option<Listed> {
-    let file = File::open(log).ok()?;
-    let metadata = file.metadata().ok()?;
-    let mut lines = BufReader::new(file);
-    let mut next = || {
-        let mut line = String::new();
-        let read = io::Read::take(&mut lines, LONGEST).read_line(&mut line).ok()?;
-        (read > 0).then(|| serde_json::from_str::<SessionEvent>(&line).ok())?
-    };
-    let first = next()?;
-    let EventKind::SessionStarted(started) = first.kind else { return None };
-    let message = std::iter::from_fn(next).take(MOST_EVENTS).find_map(|event| match event.kind {
-        EventKind::UserMessage { text, .. } => Some(text),
-        _ => None,
-    });
-    Some(Listed {
-        log: log.to_owned(),
-        started,
-        began_ms: first.time_ms,
-        message: message.unwrap_or_default(),
-        bytes: metadata.len(),
-        changed: metadata.modified().ok().and_then(|time| Timestamp::try_from(time).ok()),
+/// A session, and the line that was looked for.
+type Found = (Listed, Option<String>);
+
+/// The sessions that are wanted.
+fn found(sessions: Vec<Listed>, args: &SessionsArgs) -> Vec<Found> {
+    let project = args.directory.canonicalize().unwrap_or_else(|_| args.directory.clone());
+    let of_project = sessions.into_iter().filter(|one| args.all || one.summary.project.as_path() == project);
+    let Some(text) = &args.search else { return of_project.map(|one| (one, None)).collect() };
+    let needle = Needle::new(text);
+    of_project.filter_map(|one| needle.line_in(&one.log).map(|line| (one, Some(line)))).collect()
+}
+
+fn print(sessions: &[Found], args: &SessionsArgs) -> io::Result<()> {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    for session in sessions {
+        if args.json {
+            serde_json::to_writer(&mut out, &object(session))?;
+            writeln!(out)?;
+        } else {
+            out.write_all(harmless(&lines(session, args.all)).as_bytes())?;
+        }
+    }
+    if sessions.is_empty() && !args.json {
+        let none = if args.search.is_some() { "no session has this text" } else { "no sessions" };
+        let hint = if args.all { "" } else { "; --all looks at those of every project" };
+        writeln!(io::stderr(), "{none}{hint}")?;
+    } else if !args.json {
+        let bytes = sessions.iter().map(|(session, _)| session.bytes).sum();
+        writeln!(io::stderr(), "{}, {}", counted(sessions.len()), size(bytes))?;
+    }
+    out.flush()
+}
+
+fn object((session, line): &Found) -> serde_json::Value {
+    let Listed { log, bytes, summary, .. } = session;
+    json!({
+        "id": id(session),
+        "log": log,
+        "project": summary.project,
+        "model": summary.model,
+        "activity": summary.activity,
+        "began_ms": summary.began_ms,
+        "changed": changed(session),
+        "bytes": bytes,
+        "message": summary.message,
+        "usage": summary.usage,
+        "tokens": summary.usage.total(),
+        "cost_usd": summary.cost_usd,
+        "imported": summary.imported,
+        "match": line,
     })
 }
 
-fn print(sessions: &[Listed], args: &SessionsArgs) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    for session in sessions {
-        let id = session.log.file_stem().unwrap_or_default().to_string_lossy();
-        if args.json {
-            let value = json!({
-                "id": id,
-                "log": session.log,
-                "project": session.started.project,
-                "model": session.started.model,
-                "activity": session.started.activity,
-                "began_ms": session.began_ms,
-                "changed": session.changed,
-                "bytes": session.bytes,
-                "message": session.message,
-            });
-            serde_json::to_writer(&mut out, &value)?;
-            writeln!(out)?;
-            continue;
-        }
-        let changed = session.changed.map(|time| time.strftime("%Y-%m-%d %H:%M UTC").to_string());
-        let project = if args.all { format!("    {}\n", session.started.project) } else { String::new() };
-        let text = format!(
-            "{id}  {}\n    {}\n{project}",
-            changed.unwrap_or_default(),
-            tui::cut(session.message.lines().next().unwrap_or("(nothing was said)"), COLUMNS),
+fn lines((session, line): &Found, all: bool) -> String {
+    let Listed { bytes, summary, .. } = session;
+    let changed = changed(session).map(|time| time.strftime("%Y-%m-%d %H:%M UTC").to_string());
+    let imported = if summary.imported { " · imported" } else { "" };
+    let spent = summary.account();
+    let project = if all {
+        format!("    {}\n", tui::cut(&summary.project.to_string(), COLUMNS))
+    } else {
+        String::new()
+    };
+    let message = summary.message.lines().next().filter(|message| !message.is_empty());
+    let line = line.as_ref().map(|line| format!("    > {}\n", tui::cut(line, COLUMNS))).unwrap_or_default();
+    format!(
+        "{}  {}  {} · {} · {spent}{imported}\n    {}\n{project}{line}",
+        id(session),
+        changed.unwrap_or_default(),
+        size(*bytes),
+        tui::cut(&summary.model, COLUMNS),
+        tui::cut(message.unwrap_or("(nothing was said)"), COLUMNS),
+    )
+}
+
+fn id(session: &Listed) -> String {
+    session.log.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn changed(session: &Listed) -> Option<Timestamp> {
+    Timestamp::try_from(session.changed).ok()
+}
+
+pub(super) fn counted(sessions: usize) -> String {
+    if sessions == 1 { "1 session".to_owned() } else { format!("{sessions} sessions") }
+}
+
+/// A size in few characters.
+pub(super) fn size(bytes: u64) -> String {
+    let tenths = |unit: u64, name| {
+        let (whole, tenth) = (bytes / unit, bytes % unit * 10 / unit);
+        if whole < 10 { format!("{whole}.{tenth} {name}") } else { format!("{whole} {name}") }
+    };
+    match bytes {
+        0..1024 => format!("{bytes} bytes"),
+        1024..0x10_0000 => tenths(1 << 10, "KiB"),
+        0x10_0000..0x4000_0000 => tenths(1 << 20, "MiB"),
+        _ => tenths(1 << 30, "GiB"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_has_few_characters() {
+        let sizes = [0, 1023, 1024, 1536, 20 << 10, (1 << 20) + (1 << 19), 3 << 30];
+        assert_eq!(
+            sizes.map(size),
+            ["0 bytes", "1023 bytes", "1.0 KiB", "1.5 KiB", "20 KiB", "1.5 MiB", "3.0 GiB"]
         );
-        write!(out, "{}", harmless(&text))?;
     }
-    if sessions.is_empty() && !args.json {
-        writeln!(io::stderr(), "no sessions; --all lists those of every project")?;
-    }
-    out.flush()
 }

@@ -22,7 +22,9 @@ pub(crate) use self::plan::{
 };
 pub(crate) use self::rewind::RewindArgs;
 pub(crate) use self::rights::{AuditArgs, DoctorArgs, ExplainArgs, SandboxArgs};
-pub(crate) use self::sessions::{SessionOutput, SessionsArgs, ShowSessionArgs};
+pub(crate) use self::sessions::{
+    ExportSessionArgs, ImportArgs, PruneArgs, SessionOutput, SessionsArgs, SessionsCommand, ShowSessionArgs,
+};
 pub(crate) use self::shared::{AgentArgs, ConfinementArgs, ModelArgs};
 pub(crate) use self::task::{ExecArgs, ReplayArgs, ResumeArgs, TuiArgs};
 pub(crate) use self::values::{AccessArg, DeniedArg, Output, SubjectArg};
@@ -65,6 +67,10 @@ pub(crate) enum Command {
     /// Shows a session: messages, replies, calls, approvals, denials and costs
     #[command(after_help = SHOW_STATUS)]
     Show(ShowSessionArgs),
+    /// Writes a session into one file, with secrets redacted that have a known form
+    Export(ExportSessionArgs),
+    /// Makes a session out of a file that `export` wrote
+    Import(ImportArgs),
     /// Lists, shows, edits, approves and executes the plans that planners made
     #[command(subcommand)]
     Plan(PlanCommand),

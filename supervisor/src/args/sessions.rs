@@ -2,23 +2,47 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 
 /// Arguments of `sessions`.
 #[derive(Debug, Args)]
 pub(crate) struct SessionsArgs {
     /// The project
-    #[arg(short = 'C', value_name = "DIR", default_value = ".", global = true)]
+    #[arg(short = 'C', long = "project", value_name = "DIR", default_value = ".", global = true)]
     pub directory: PathBuf,
     /// Lists those of every project
     #[arg(long)]
     pub all: bool,
-    /// Only those whose first message has this text
+    /// Only those with this text in a message, a reply or a command
     #[arg(long, value_name = "TEXT")]
     pub search: Option<String>,
     /// Prints JSON, an object a line
     #[arg(long)]
     pub json: bool,
+    /// Something else to do
+    #[command(subcommand)]
+    pub command: Option<SessionsCommand>,
+}
+
+/// The commands of `bailiwick sessions`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionsCommand {
+    /// Deletes old sessions, of every project
+    Prune(PruneArgs),
+}
+
+/// Arguments of `sessions prune`.
+#[derive(Debug, Args)]
+pub(crate) struct PruneArgs {
+    /// Deletes those that nobody wrote to for so many days
+    #[arg(long, value_name = "DAYS")]
+    pub older_than: Option<u64>,
+    /// Deletes the oldest while all together are larger
+    #[arg(long, value_name = "MIB")]
+    pub larger_than: Option<u64>,
+    /// Deletes nothing, and lists what it would delete
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 /// Arguments of `show`.
@@ -51,4 +75,29 @@ pub(crate) enum SessionOutput {
     Html,
     /// The events as they are in the log, one a line.
     Json,
+}
+
+/// Arguments of `export`.
+#[derive(Debug, Args)]
+pub(crate) struct ExportSessionArgs {
+    /// The session's name, its beginning, or a log [default: the last of the project]
+    pub session: Option<String>,
+    /// A file that does not exist yet [default: standard output]
+    pub file: Option<PathBuf>,
+    /// The project
+    #[arg(short = 'C', value_name = "DIR", default_value = ".", global = true)]
+    pub directory: PathBuf,
+    /// Keeps every byte, with the secrets that are in it
+    #[arg(long)]
+    pub no_redact: bool,
+}
+
+/// Arguments of `import`.
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    /// The file that `export` wrote
+    pub file: PathBuf,
+    /// The project that it goes on in [default: as it was]
+    #[arg(short = 'C', value_name = "DIR", global = true)]
+    pub directory: Option<PathBuf>,
 }

@@ -22,6 +22,7 @@ use crate::core::{RunLimits, TreeLimits, Window};
 use crate::provider::catalogue::{self, Api, Facts};
 use crate::provider::{CacheLifetime, Effort, ProviderKind, RetryPolicy, Timeouts};
 use crate::roles::Roles;
+use crate::sessions::Keep;
 
 /// What holds of every key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,6 +121,11 @@ impl Effective {
         let steps = self.number("limits.max_steps").map(|steps| u32::try_from(steps).unwrap_or(u32::MAX));
         let max_usd = self.amount("limits.max_usd");
         RunLimits { max_steps: steps, max_tokens: self.number("limits.max_tokens"), max_usd }
+    }
+
+    /// The sessions that are kept.
+    pub(crate) fn keep(&self) -> Keep {
+        Keep { days: self.number("sessions.keep_days"), mib: self.number("sessions.keep_mib") }
     }
 
     /// Bounds on sub-agents.

@@ -398,6 +398,20 @@ pub const KEYS: &[Key] = &[
         preset: Preset::Empty,
         about: "Beginnings of commands that mode `ask` approves by itself, without the network; each runs in a worker of its own.",
     },
+    Key {
+        name: "sessions.keep_days",
+        kind: Kind::Count { least: 1, most: 36_500 },
+        project: ProjectMay::Never,
+        preset: Preset::Unset("for ever"),
+        about: "How many days the log of a session is kept after its last change. Older ones, of every project, are deleted when a session starts.",
+    },
+    Key {
+        name: "sessions.keep_mib",
+        kind: Kind::Count { least: 1, most: MOST },
+        project: ProjectMay::Never,
+        preset: Preset::Unset("no limit"),
+        about: "The most MiB of all logs together. The oldest are deleted when a session starts.",
+    },
 ];
 
 impl Key {

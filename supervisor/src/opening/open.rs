@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use ipc::event::{EventKind, NoticeCode, SessionStarted};
 use ipc::frontend::UiEvent;
@@ -28,7 +28,7 @@ use crate::driver::{
 use crate::exit::Exit;
 use crate::gate::{ApprovalMode, Standing};
 use crate::live::LiveSocket;
-use crate::messages::say;
+use crate::messages::{complain, say};
 use crate::monitor::PrivateTemp;
 use crate::place::{Mode, Setup, SetupError};
 use crate::prompt::{self, Part};
@@ -38,6 +38,7 @@ use crate::provider::{
 use crate::recording::{DirectoryError, Places, Recorder};
 use crate::secrets::{ApiKey, KeyError, TakenKeys, find_key};
 use crate::session::LogError;
+use crate::sessions::{Keep, prune};
 use crate::tools::{Kit, Registry};
 
 /// What a session has besides its options.
@@ -154,7 +155,9 @@ pub(crate) fn open(
         .notices
         .iter()
         .map(|message| EventKind::Notice { code: NoticeCode::Settings, message: message.clone() });
-    let first = std::iter::once(EventKind::SessionStarted(started)).chain(notices);
+    // The log of a session that goes on is locked by now.
+    let deleted = delete_old(&setup.directories, options.keep);
+    let first = std::iter::once(EventKind::SessionStarted(started)).chain(notices).chain(deleted);
     let begins = Begin { state: &setup.directories.state, conversation: &conversation, secret, past };
     let (log, earlier) = begins.log(first, &ui)?;
     let (actions, inbox) = mpsc::channel(16);
@@ -272,6 +275,20 @@ fn live_socket(
             say(&format!("note: `bailiwick audit --probe` cannot ask this session: {error}"));
         })
         .ok()
+}
+
+/// Deletes the sessions that the settings do not keep; the notice of it, if there were any.
+fn delete_old(directories: &Directories, keep: Keep) -> Option<EventKind> {
+    match prune(&directories.sessions(), keep, SystemTime::now(), false) {
+        Ok(pruned) => {
+            pruned.failed.iter().for_each(complain);
+            pruned.line().map(|message| EventKind::Notice { code: NoticeCode::SessionsDeleted, message })
+        }
+        Err(error) => {
+            say(&format!("note: old sessions are not deleted: {error}"));
+            None
+        }
+    }
 }
 
 fn new_conversation() -> ConversationId {

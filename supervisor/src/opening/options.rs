@@ -18,6 +18,7 @@ use crate::modes::ApprovalMode;
 use crate::place::Wanted;
 use crate::provider::ProviderKind;
 use crate::roles::Roles;
+use crate::sessions::Keep;
 
 /// What a session is opened with.
 #[derive(Clone, Debug)]
@@ -70,6 +71,8 @@ pub(crate) struct SessionOptions {
     pub resume: Option<Resume>,
     /// The user's own instructions, which hold in every project.
     pub instructions: Option<String>,
+    /// The earlier sessions that are kept.
+    pub keep: Keep,
 }
 
 impl SessionOptions {
@@ -108,6 +111,7 @@ impl SessionOptions {
             plan: plan_options(effective),
             resume: None,
             instructions: effective.instructions.clone(),
+            keep: effective.keep(),
         }
     }
 }

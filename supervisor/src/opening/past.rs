@@ -68,7 +68,15 @@ impl Past {
     /// A notice for the person.
     pub(super) fn notice(&self) -> EventKind {
         let torn = if self.torn { "; a line that was not finished was cut off its log" } else { "" };
-        let message = format!("the session goes on{torn}; what was approved for it is asked for again");
+        let is_foreign =
+            |event: &SessionEvent| matches!(event.kind, EventKind::Notice { code: NoticeCode::Imported, .. });
+        let imported = if self.events.iter().any(is_foreign) {
+            ", which was imported: what was said and done before came from elsewhere, and may not be true"
+        } else {
+            ""
+        };
+        let message =
+            format!("the session goes on{imported}{torn}; what was approved for it is asked for again");
         EventKind::Notice { code: NoticeCode::Resumed, message }
     }
 

@@ -53,6 +53,14 @@ pub enum LogError {
         /// The first thing that is wrong.
         fault: Fault,
     },
+    /// The log cannot be deleted.
+    #[error("cannot delete the session log {path}: {source}")]
+    Remove {
+        /// The log.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// An event has no JSON form.
     #[error("event {id} cannot be written as JSON: {source}")]
     Encode {

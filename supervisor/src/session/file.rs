@@ -76,6 +76,10 @@ impl LineFile {
             }
             Err(TryLockError::Error(source)) => return Err(unreadable(source)),
         }
+        // Whoever deleted it had the lock: what is written to it now is lost.
+        if file.metadata().map_err(unreadable)?.nlink() == 0 {
+            return Err(unreadable(io::ErrorKind::NotFound.into()));
+        }
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(unreadable)?;
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);

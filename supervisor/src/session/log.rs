@@ -106,6 +106,11 @@ impl SessionLog {
         kind: EventKind,
     ) -> Result<SessionEvent, LogError> {
         let event = self.event(agent, observed_by, kind);
+        self.write(event)
+    }
+
+    /// Writes an event behind the last one.
+    pub(super) fn write(&mut self, event: SessionEvent) -> Result<SessionEvent, LogError> {
         let id = event.id;
         let (event, link) = self.encode(event).map_err(|source| LogError::Encode { id, source })?;
         self.file.append(&self.line).map_err(|source| LogError::Append {
@@ -116,7 +121,7 @@ impl SessionLog {
         })?;
         self.prev = link;
         self.last = event.id;
-        self.heads.insert(agent.clone(), event.id);
+        self.heads.insert(event.agent.clone(), event.id);
         Ok(event)
     }
 

@@ -5,6 +5,7 @@
 //! touch the file system.
 
 mod chain;
+mod copy;
 mod error;
 mod file;
 mod flush;
@@ -13,8 +14,10 @@ mod load;
 mod log;
 mod open_ends;
 mod page;
+mod removal;
 mod tree;
 
+pub(crate) use copy::Chain;
 pub use error::{Fault, LogError};
 pub use flush::{Flushed, Flusher};
 pub(crate) use last::{begun, last_of, logs};
@@ -22,6 +25,7 @@ pub use load::{Loaded, load, rebuild};
 pub use log::SessionLog;
 pub(crate) use open_ends::closing;
 pub use page::{LogPage, read_page};
+pub(crate) use removal::{Removal, remove};
 pub use tree::{Tree, Turn};
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The log on a real file system, and the tree of what is in it.
 
 mod chain;
+mod copy;
 mod file;
 mod foreign;
 mod kinds;

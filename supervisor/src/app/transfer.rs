@@ -1,0 +1,118 @@
+//! `bailiwick export` and `bailiwick import`: a session as one file that leaves this machine, or comes to it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, IsTerminal, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use ipc::path::WirePath;
+
+use super::show::log_of;
+use crate::args::{ExportSessionArgs, ImportArgs};
+use crate::directories::Directories;
+use crate::exit::Exit;
+use crate::messages::{complain, say};
+use crate::opening::Refusal;
+use crate::sessions::{Archived, Head, LARGEST, export as write_archive};
+
+/// Exports a session.
+pub(super) fn export(args: &ExportSessionArgs) -> Exit {
+    finish(write(args))
+}
+
+/// Imports one.
+pub(super) fn import(args: &ImportArgs) -> Exit {
+    finish(read(args))
+}
+
+fn finish(done: Result<(), Refusal>) -> Exit {
+    match done {
+        Ok(()) => Exit::Done,
+        Err(Refusal(exit, message)) => {
+            complain(&message);
+            exit
+        }
+    }
+}
+
+fn write(args: &ExportSessionArgs) -> Result<(), Refusal> {
+    let log = log_of(args.session.as_deref(), &args.directory)?;
+    let failed =
+        |error: &dyn std::fmt::Display| Refusal::usage(format!("cannot export {}: {error}", log.display()));
+    let bytes = fs::read(&log).map_err(|error| failed(&error))?;
+    let redacts = !args.no_redact;
+    let head = match &args.file {
+        Some(file) => {
+            let mut out = BufWriter::new(new_file(file).map_err(|error| failed(&error))?);
+            let head = write_archive(&bytes, redacts, &mut out);
+            if head.is_err() {
+                // It was made a moment ago, and nobody else's is overwritten.
+                let _ = fs::remove_file(file);
+            }
+            head
+        }
+        None if io::stdout().is_terminal() => {
+            return Err(Refusal::usage("cannot export to a terminal\n  hint: bailiwick export SESSION FILE"));
+        }
+        None => write_archive(&bytes, redacts, &mut BufWriter::new(io::stdout().lock())),
+    };
+    say(&told(&head.map_err(|error| failed(&error))?));
+    Ok(())
+}
+
+/// Creates a file that its owner alone can read. `O_EXCL` follows no link and overwrites nothing (open(2)).
+fn new_file(path: &Path) -> Result<File, String> {
+    let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    opened.map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => {
+            format!("a file {} exists\n  hint: remove it, or name another file", path.display())
+        }
+        _ => format!("{}: {error}", path.display()),
+    })
+}
+
+/// What was exported, in a line; and what nobody found.
+fn told(head: &Head) -> String {
+    let unit = if head.events == 1 { "event" } else { "events" };
+    let exported = format!("exported {} {unit} of the session {}", head.events, head.session);
+    let Some(redacted) = &head.redacted else {
+        return format!("{exported}, with every secret that is in it");
+    };
+    if redacted.found.is_empty() {
+        return format!(
+            "{exported}; no secret of a known form was found: look at it before you give it away"
+        );
+    }
+    let found: Vec<_> = redacted.found.iter().map(|(name, count)| format!("{count} × {name}")).collect();
+    format!("{exported}; redacted: {}; look at it before you give it away", found.join(", "))
+}
+
+fn read(args: &ImportArgs) -> Result<(), Refusal> {
+    let directories = Directories::of_process().map_err(Refusal::usage)?;
+    let failed = |error: &dyn std::fmt::Display| {
+        Refusal::usage(format!("cannot import {}: {error}", args.file.display()))
+    };
+    let mut bytes = Vec::new();
+    let file = File::open(&args.file).map_err(|error| failed(&error))?;
+    // One byte more than is read: such a file is too large.
+    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|error| failed(&error))?;
+    let archived = Archived::read(&bytes).map_err(|error| failed(&error))?;
+    let project = match &args.directory {
+        None => None,
+        Some(directory) => Some(WirePath::from(&directory.canonicalize().map_err(|error| failed(&error))?)),
+    };
+    let own = archived.project().cloned();
+    let (events, earlier) = (archived.head().events, archived.head().session.clone());
+    directories.make().map_err(Refusal::usage)?;
+    let session = archived.import(&directories.state, project.as_ref()).map_err(|error| failed(&error))?;
+    let project = project.or(own).map(|project| project.to_string()).unwrap_or_default();
+    let unit = if events == 1 { "event" } else { "events" };
+    say(&format!("imported {events} {unit} of the session {earlier} as {session}, of the project {project}"));
+    say(&format!(
+        "bailiwick show {session} shows it; it came from elsewhere, and nothing proves that it is true"
+    ));
+    // For scripts.
+    let mut out = io::stdout().lock();
+    let printed = writeln!(out, "{session}");
+    printed.map_err(Refusal::internal)
+}

@@ -1,0 +1,65 @@
+//! Secrets that look like secrets, taken out of text that leaves the machine.
+//!
+//! The rules are data, `rules.txt`: prefixes and forms that providers document, under the names that secret scanners have for them. A secret without a
+//! form, such as a password in a sentence, is not found, nor one that is cut into pieces or encoded.
+
+mod json;
+mod rule;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+pub(crate) use self::rule::NotRules;
+use self::rule::{Rule, rules};
+
+/// The version of the rules: the day of their last change.
+pub(crate) const RULES_OF: &str = "2026-11-25";
+
+/// Takes secrets out of text, and counts them by rule.
+pub(crate) struct Redaction {
+    rules: Vec<Rule>,
+    found: BTreeMap<&'static str, u64>,
+}
+
+impl Redaction {
+    /// Makes the rules ready.
+    pub(crate) fn new() -> Result<Self, NotRules> {
+        Ok(Self { rules: rules()?, found: BTreeMap::new() })
+    }
+
+    /// A line of JSON without secrets: in its strings, and in nothing else.
+    pub(crate) fn line<'a>(&mut self, json: &'a str) -> Cow<'a, str> {
+        json::without(json, self)
+    }
+
+    /// A text without secrets.
+    pub(crate) fn text<'a>(&mut self, text: &'a str) -> Cow<'a, str> {
+        let mut text = Cow::Borrowed(text);
+        for rule in &self.rules {
+            let (without, count) = rule.without(&text);
+            if let Some(without) = without {
+                *self.found.entry(rule.name()).or_default() += count;
+                text = Cow::Owned(without);
+            }
+        }
+        text
+    }
+
+    /// The value of a member of an object, without what its name makes a secret.
+    fn value(&mut self, name: &str, value: &str) -> Option<String> {
+        let rule = self.rules.iter().find(|rule| rule.is_generic())?;
+        let whole = format!("{name}={value}");
+        let (without, count) = rule.without(&whole);
+        let without = without?.strip_prefix(&format!("{name}="))?.to_owned();
+        *self.found.entry(rule.name()).or_default() += count;
+        Some(without)
+    }
+
+    /// How often each rule found something.
+    pub(crate) const fn found(&self) -> &BTreeMap<&'static str, u64> {
+        &self.found
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,288 @@
+//! An exported session: one line that says what it is, and the lines of its log.
+//!
+//! Secrets are taken out by [`redaction`](crate::redaction), which breaks the chain of a line that had one: the lines of an archive have a chain of
+//! their own, and its head carries their number and the last digest. That shows what was damaged on the way, and proves nothing of where the
+//! session came from: whoever changes an archive can make another chain.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use ipc::event::{EventKind, NoticeCode, Observer, SessionEvent};
+use ipc::id::{AgentId, ConversationId, EventId};
+use ipc::path::WirePath;
+use serde::{Deserialize, Serialize};
+
+use crate::redaction::{NotRules, RULES_OF, Redaction};
+use crate::session::{Chain, Fault, LogError, SessionLog, rebuild};
+
+/// The version of the form.
+const VERSION: u32 = 1;
+
+/// The largest archive that is read.
+pub(crate) const LARGEST: u64 = 512 << 20;
+
+/// The longest head.
+const LONGEST_HEAD: usize = 64 << 10;
+
+/// The highest number of an event: what goes on counts on from it.
+const HIGHEST: u64 = 1 << 53;
+
+/// The longest name of an agent.
+const LONGEST_AGENT: usize = 100;
+
+/// The first line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Head {
+    /// The version of the form.
+    bailiwick_export: u32,
+    /// The version of Bailiwick that wrote it.
+    version: String,
+    /// The session, by the name that it had.
+    pub session: String,
+    /// The time, in milliseconds since the epoch.
+    exported_ms: u64,
+    /// The redaction; absent where the lines are those of the log, byte for byte.
+    pub redacted: Option<Redacted>,
+    /// The number of lines behind this one.
+    pub events: usize,
+    /// The digest of the last of them.
+    last: String,
+}
+
+/// The redaction of an archive.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Redacted {
+    /// The version of the patterns.
+    patterns: String,
+    /// How often each pattern found something.
+    pub found: BTreeMap<String, u64>,
+    /// True if lines changed, so that their chain is another one than that of the log.
+    pub rechained: bool,
+}
+
+/// Why there is no archive, or no session of one.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ArchiveError {
+    #[error(
+        "the log is not as it was written: {0}\n  hint: bailiwick audit lists every fault; bailiwick show shows the session all the same"
+    )]
+    Changed(Fault),
+    #[error("the log has no event")]
+    Empty,
+    #[error(transparent)]
+    Rules(#[from] NotRules),
+    #[error(
+        "event {0} is no event any more without its secrets: {1}\n  hint: --no-redact exports it as it is"
+    )]
+    Spoilt(EventId, String),
+    #[error("it is larger than {} MiB", LARGEST >> 20)]
+    Large,
+    #[error("it is no export of Bailiwick: {0}")]
+    Head(String),
+    #[error("it is an export of version {0}, and this version of Bailiwick reads version {VERSION}")]
+    Version(u32),
+    #[error("it was changed, or is not whole: {0}")]
+    Damaged(String),
+    #[error(transparent)]
+    Log(#[from] LogError),
+    #[error("cannot write it: {0}")]
+    Write(#[from] io::Error),
+}
+
+/// Writes the archive of a log; its head.
+pub(crate) fn export(log: &[u8], redacts: bool, out: &mut impl Write) -> Result<Head, ArchiveError> {
+    let loaded = rebuild(log);
+    let is_harmless = |fault: &Fault| matches!(fault, Fault::Torn { .. } | Fault::UnknownType { .. });
+    if let Some(fault) = loaded.faults.into_iter().find(|fault| !is_harmless(fault)) {
+        return Err(ArchiveError::Changed(fault));
+    }
+    let session = loaded.tree.events().next().ok_or(ArchiveError::Empty)?.session.to_string();
+    // What the writer did not finish was never counted.
+    let whole = log.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    let lines =
+        log.get(..whole).unwrap_or_default().split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    let mut redaction = if redacts { Some(Redaction::new()?) } else { None };
+    let (mut chain, mut body, mut events) = (Chain::default(), Vec::with_capacity(log.len()), 0);
+    for line in lines {
+        let number = EventId(events as u64 + 1);
+        let spoilt = |what: &str| ArchiveError::Spoilt(number, what.to_owned());
+        let line = match &mut redaction {
+            None => chain.next(line),
+            Some(redaction) => {
+                let text = std::str::from_utf8(line).map_err(|_| spoilt("it is no text"))?;
+                let without = redaction.line(text);
+                if without != text {
+                    let read = serde_json::from_str::<SessionEvent>(&without);
+                    read.map_err(|error| spoilt(&error.to_string()))?;
+                }
+                chain.next(without.as_bytes())
+            }
+        };
+        body.extend(line.ok_or_else(|| spoilt("it has no digest"))?);
+        body.push(b'\n');
+        events += 1;
+    }
+    let redacted = redaction.map(|redaction| Redacted {
+        patterns: RULES_OF.to_owned(),
+        found: redaction.found().iter().map(|(name, count)| ((*name).to_owned(), *count)).collect(),
+        rechained: !redaction.found().is_empty(),
+    });
+    let (version, exported_ms, last) = (env!("CARGO_PKG_VERSION").to_owned(), now_ms(), chain.last());
+    let head = Head { bailiwick_export: VERSION, version, session, exported_ms, redacted, events, last };
+    serde_json::to_writer(&mut *out, &head).map_err(io::Error::from)?;
+    out.write_all(b"\n")?;
+    out.write_all(&body)?;
+    out.flush()?;
+    Ok(head)
+}
+
+/// A session out of an archive, whole and checked.
+#[derive(Debug)]
+pub(crate) struct Archived {
+    head: Head,
+    events: Vec<SessionEvent>,
+}
+
+impl Archived {
+    /// Reads an archive. Whatever is not as [`export`] writes it is an error.
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self, ArchiveError> {
+        if bytes.len() as u64 > LARGEST {
+            return Err(ArchiveError::Large);
+        }
+        let end = bytes.iter().take(LONGEST_HEAD).position(|byte| *byte == b'\n');
+        let (head, body) =
+            bytes.split_at(end.ok_or_else(|| ArchiveError::Head("its first line is too long".to_owned()))?);
+        let head = read_head(head)?;
+        let body = body.get(1..).unwrap_or_default();
+        let damaged = |what: String| ArchiveError::Damaged(what);
+        let loaded = rebuild(body);
+        if let Some(fault) = loaded.faults.first() {
+            return Err(damaged(fault.to_string()));
+        }
+        let mut chain = Chain::default();
+        let lines = body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        let count = lines.map(|line| chain.next(line)).filter(Option::is_some).count();
+        if count != head.events || chain.last() != head.last {
+            return Err(damaged(format!("it has {count} events, and its head names {}", head.events)));
+        }
+        let events: Vec<_> = loaded.tree.events().cloned().collect();
+        check(&head, &events).map_err(damaged)?;
+        Ok(Self { head, events })
+    }
+
+    /// The head.
+    pub(crate) const fn head(&self) -> &Head {
+        &self.head
+    }
+
+    /// The project of the session.
+    pub(crate) fn project(&self) -> Option<&WirePath> {
+        self.events.iter().find_map(|event| match &event.kind {
+            EventKind::SessionStarted(started) => Some(&started.project),
+            _ => None,
+        })
+    }
+
+    /// Writes it as a new session, whose name nobody else chose, in another project if one is given. Nothing is left of it if that fails.
+    pub(crate) fn import(
+        self,
+        state: &Path,
+        project: Option<&WirePath>,
+    ) -> Result<ConversationId, ArchiveError> {
+        let session = ConversationId(uuid::Uuid::now_v7().to_string());
+        let mut log = SessionLog::create(state, &session)?;
+        let path = log.path().to_owned();
+        let written = self.write(&mut log, project);
+        if let Err(error) = written {
+            let _ = std::fs::remove_file(path);
+            return Err(error.into());
+        }
+        Ok(session)
+    }
+
+    fn write(self, log: &mut SessionLog, project: Option<&WirePath>) -> Result<(), LogError> {
+        let notice = self.notice();
+        for mut event in self.events {
+            if let (EventKind::SessionStarted(started), Some(project)) = (&mut event.kind, project) {
+                started.project = project.clone();
+            }
+            log.copy(event)?;
+        }
+        log.append(&AgentId::root(), Observer::Supervisor, notice)?;
+        log.sync()
+    }
+
+    /// The mark of a session that came from elsewhere.
+    fn notice(&self) -> EventKind {
+        let Head { version, session, redacted, .. } = &self.head;
+        let redacted = match redacted {
+            None => "nothing was redacted",
+            Some(_) => "secrets were redacted",
+        };
+        let message = format!(
+            "imported: everything above came from elsewhere, and was not seen by this machine (session {session}, exported by \
+             version {version}; {redacted})"
+        );
+        EventKind::Notice { code: NoticeCode::Imported, message }
+    }
+}
+
+fn read_head(line: &[u8]) -> Result<Head, ArchiveError> {
+    #[derive(Deserialize)]
+    struct Versioned {
+        bailiwick_export: u32,
+    }
+    let not = |error: serde_json::Error| ArchiveError::Head(error.to_string());
+    let Versioned { bailiwick_export } = serde_json::from_slice(line).map_err(not)?;
+    if bailiwick_export != VERSION {
+        return Err(ArchiveError::Version(bailiwick_export));
+    }
+    serde_json::from_slice(line).map_err(not)
+}
+
+/// Checks everything that a log of ours has, and a stranger's may not have.
+fn check(head: &Head, events: &[SessionEvent]) -> Result<(), String> {
+    let is_name = |name: &str| {
+        !name.is_empty()
+            && name.len() <= 64
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+    };
+    if !is_name(&head.session) || !is_version(&head.version) {
+        return Err("its head names no session, or no version".to_owned());
+    }
+    let Some(first) = events.first() else { return Err("it has no event".to_owned()) };
+    if first.session.as_str() != head.session {
+        return Err("its events belong to another session than its head names".to_owned());
+    }
+    if !matches!(first.kind, EventKind::SessionStarted(_)) {
+        return Err("it does not begin with the start of a session".to_owned());
+    }
+    for event in events {
+        if event.id.0 == 0 || event.id.0 > HIGHEST {
+            return Err(format!("event {} has a number that none of ours has", event.id));
+        }
+        if !is_agent(event.agent.as_str()) {
+            return Err(format!("event {} belongs to no agent", event.id));
+        }
+    }
+    Ok(())
+}
+
+/// True for numbers with dots between them.
+fn is_agent(name: &str) -> bool {
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    name.len() <= LONGEST_AGENT && name.split('.').all(is_number)
+}
+
+fn is_version(version: &str) -> bool {
+    version.len() <= 64 && version.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-+".contains(&byte))
+}
+
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

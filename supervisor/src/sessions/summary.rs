@@ -1,0 +1,99 @@
+//! A log in a few values, for a list.
+
+use std::io;
+use std::path::Path;
+
+use ipc::cost::Usd;
+use ipc::event::{Account, Activity, EventKind, NoticeCode, SessionEvent, TokenUsage};
+use ipc::path::WirePath;
+use serde::{Deserialize, Serialize};
+
+use super::bounded::{Lines, event};
+
+/// The most characters of a first message that are kept.
+const LONGEST_MESSAGE: usize = 300;
+
+/// The types of the events that a summary is made of.
+const TYPES: &[&str] =
+    &["session_started", "user_message", "assistant_message", "context_compacted", "notice"];
+
+/// A session in a few values: the word of its log, whose chain is not checked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Summary {
+    /// Its project.
+    pub project: WirePath,
+    /// The model that answered last.
+    pub model: String,
+    /// The activity of its first agent.
+    pub activity: Activity,
+    /// The time of its first event, in milliseconds.
+    pub began_ms: u64,
+    /// The user's first message, cut.
+    pub message: String,
+    /// Its tokens.
+    pub usage: TokenUsage,
+    /// The price of them, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<Usd>,
+    /// True if it was imported.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub imported: bool,
+}
+
+impl Summary {
+    /// Reads a log; none where it is no session's.
+    pub(super) fn of(log: &Path) -> io::Result<Option<Self>> {
+        let mut lines = Lines::open(log)?;
+        let mut summary = None;
+        while let Some(line) = lines.next()? {
+            let Some(event) = event(line, TYPES) else { continue };
+            match &mut summary {
+                None => summary = Self::begun(event),
+                Some(summary) => summary.add(event.kind),
+            }
+        }
+        Ok(summary)
+    }
+
+    /// What it came to.
+    pub(crate) const fn account(&self) -> Account {
+        Account { usage: self.usage, cost: self.cost_usd }
+    }
+
+    fn begun(event: SessionEvent) -> Option<Self> {
+        let EventKind::SessionStarted(started) = event.kind else { return None };
+        Some(Self {
+            project: started.project,
+            model: started.model,
+            activity: started.activity,
+            began_ms: event.time_ms,
+            message: String::new(),
+            usage: TokenUsage::default(),
+            cost_usd: None,
+            imported: false,
+        })
+    }
+
+    fn add(&mut self, kind: EventKind) {
+        match kind {
+            EventKind::UserMessage { text, .. } if self.message.is_empty() => {
+                self.message = text.trim().chars().take(LONGEST_MESSAGE).collect();
+            }
+            EventKind::AssistantMessage(message) => {
+                self.spend(Account { usage: message.usage, cost: message.cost_usd });
+                self.model = message.model;
+            }
+            EventKind::ContextCompacted(compacted) => {
+                self.spend(Account { usage: compacted.usage, cost: compacted.cost_usd });
+            }
+            EventKind::Notice { code: NoticeCode::Imported, .. } => self.imported = true,
+            _ => {}
+        }
+    }
+
+    fn spend(&mut self, spent: Account) {
+        let mut account = self.account();
+        account += spent;
+        (self.usage, self.cost_usd) = (account.usage, account.cost);
+    }
+}

@@ -1,0 +1,210 @@
+//! Sessions that are listed, searched, exported, imported and deleted: by the real program, with hostile files.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs::{self, File};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use serde_json::{Value, json};
+use supervisor::session::SessionLog;
+use tests::replies::{done, model_of, says, shell};
+use tests::{Finished, User, World};
+
+/// Stands for a token of GitHub; put together here, so that no scanner takes this file for a leak.
+fn token() -> String {
+    format!("ghp_{}", "aB3dE6fG9h".repeat(4).chars().take(36).collect::<String>())
+}
+
+/// A session that reads a token, and says it.
+fn session() -> World {
+    let world = World::new(User::Myself);
+    world.file("token", token());
+    let server =
+        model_of([shell("cat token"), says(&format!("The token is {}.\nThat Is All.", token()), "end_turn")]);
+    Finished::of(&mut world.exec(&server, &["--mode", "auto"])).expect(0);
+    world
+}
+
+fn sessions(world: &World) -> PathBuf {
+    world.own().join("state/sessions")
+}
+
+fn names(world: &World) -> Vec<String> {
+    let entries = fs::read_dir(sessions(world)).into_iter().flatten().flatten();
+    let mut names: Vec<_> =
+        entries.map(|entry| entry.path().file_stem().unwrap().to_str().unwrap().to_owned()).collect();
+    names.sort();
+    names
+}
+
+fn run(world: &World, arguments: &[&str]) -> Finished {
+    Finished::of(world.bailiwick(arguments).current_dir(world.project()))
+}
+
+fn rows(world: &World, arguments: &[&str]) -> Vec<Value> {
+    let listed = run(world, &[&["sessions", "--json"], arguments].concat()).expect(0).stdout;
+    listed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn a_list_has_sizes_tokens_and_the_line_that_was_looked_for() {
+    let world = session();
+    let row = &rows(&world, &[])[0];
+    assert!(row["bytes"].as_u64().unwrap() > 1000 && row["tokens"].as_u64().unwrap() > 0, "{row}");
+    assert_eq!((&row["message"], &row["imported"]), (&json!("do it"), &json!(false)));
+    assert_eq!(rows(&world, &["--search", "that is all"])[0]["match"], "That Is All.");
+    assert_eq!(rows(&world, &["--search", "cat tok"])[0]["match"], "cat token");
+    assert!(rows(&world, &["--search", "THAT IS ALL"]).is_empty());
+    let text = run(&world, &["sessions", "--search", "is all"]).expect(0).stdout;
+    assert!(text.contains("KiB") && text.contains("> That Is All."), "{text}");
+    let elsewhere = world.root().join("other");
+    fs::create_dir(&elsewhere).unwrap();
+    assert!(rows(&world, &["--project", elsewhere.to_str().unwrap()]).is_empty());
+    assert_eq!(rows(&world, &["--project", world.project().to_str().unwrap()]).len(), 1);
+    let index = world.own().join("state/sessions-index.jsonl");
+    assert_eq!(fs::metadata(index).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn an_export_has_no_secret_of_a_known_form_and_an_import_goes_on() {
+    let world = session();
+    let file = world.root().join("export.jsonl");
+    let exported = run(&world, &["export", &names(&world)[0], file.to_str().unwrap()]).expect(0);
+    assert!(exported.stderr.contains("× github-token"), "{}", exported.stderr);
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(!text.contains(&token()[8..]) && text.contains("[redacted: github-token]"));
+    let head: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    assert_eq!((&head["bailiwick_export"], &head["redacted"]["rechained"]), (&json!(1), &json!(true)));
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    // A file that exists is not overwritten.
+    run(&world, &["export", &names(&world)[0], file.to_str().unwrap()]).expect(2);
+
+    let imported = run(&world, &["import", file.to_str().unwrap()]).expect(0).stdout;
+    let name = imported.trim();
+    assert!(names(&world).len() == 2 && names(&world).contains(&name.to_owned()));
+    let audit = run(&world, &["audit", name]).expect(0).stdout;
+    assert!(audit.contains("the chain holds, the events agree"), "{audit}");
+    let shown = run(&world, &["show", name]).expect(0).stdout;
+    assert!(
+        shown.contains("imported: everything above came from elsewhere") && !shown.contains(&token()),
+        "{shown}"
+    );
+    assert_eq!(rows(&world, &[]).iter().filter(|row| row["imported"] == true).count(), 1);
+    let server = model_of([done()]);
+    let resumed = Finished::of(&mut world.exec(&server, &["--resume", name])).expect(0).stdout;
+    assert!(resumed.contains("which was imported"), "{resumed}");
+    let sent: Value = serde_json::from_slice(&server.requests()[0].body).unwrap();
+    assert!(sent.to_string().contains("[redacted: github-token]") && !sent.to_string().contains(&token()));
+}
+
+#[test]
+fn an_export_without_redaction_keeps_every_byte() {
+    let world = session();
+    let name = &names(&world)[0];
+    let exported = run(&world, &["export", name, "--no-redact"]).expect(0).stdout;
+    let log = fs::read_to_string(sessions(&world).join(format!("{name}.jsonl"))).unwrap();
+    assert_eq!(exported.split_once('\n').unwrap().1, log);
+    // And a log that was changed is not exported.
+    fs::write(sessions(&world).join(format!("{name}.jsonl")), log.replacen("do it", "do that", 1)).unwrap();
+    let refused = run(&world, &["export", name]).expect(2);
+    assert!(
+        refused.stdout.is_empty() && refused.stderr.contains("is not as it was written"),
+        "{}",
+        refused.stderr
+    );
+}
+
+#[test]
+fn an_import_that_is_not_as_it_was_exported_leaves_nothing() {
+    let world = session();
+    let name = names(&world)[0].clone();
+    let whole = run(&world, &["export", &name, "--no-redact"]).expect(0).stdout;
+    let (head, body) = whole.split_once('\n').unwrap();
+    let with_head = |from: &str, to: &str| format!("{}\n{body}", head.replacen(from, to, 1));
+    let without_last = body.trim_end().rsplit_once('\n').unwrap().0;
+    let file = world.root().join("hostile.jsonl");
+    let hostile = [
+        ("a path for a name", with_head(&name, "../../../../tmp/x").replace(&name, "../../../../tmp/x")),
+        ("another session", with_head(&name, "s-1")),
+        ("another version", with_head("\"bailiwick_export\":1", "\"bailiwick_export\":2")),
+        ("a member too many", with_head("{", "{\"grants\":[],")),
+        ("a line too few", format!("{head}\n{without_last}\n")),
+        ("a changed line", whole.replacen("do it", "do that", 1)),
+        ("a torn end", whole[..whole.len() - 9].to_owned()),
+        ("a log and no head", body.to_owned()),
+        ("nothing", String::new()),
+        ("a head without end", "{".repeat(1 << 20)),
+        ("no text", "\u{1b}]0;x\u{7}\n".to_owned()),
+    ];
+    for (what, text) in hostile {
+        fs::write(&file, text).unwrap();
+        let refused = run(&world, &["import", file.to_str().unwrap()]).expect(2);
+        assert!(refused.stderr.contains("cannot import"), "{what}: {}", refused.stderr);
+        assert!(!refused.stderr.contains('\u{1b}') && refused.stdout.is_empty(), "{what}");
+        assert_eq!(names(&world), [name.as_str()], "{what}");
+    }
+    // The directory of the logs is a link: nothing is written to where it leads.
+    fs::write(&file, &whole).unwrap();
+    let elsewhere = world.root().join("elsewhere");
+    fs::rename(sessions(&world), &elsewhere).unwrap();
+    symlink(&elsewhere, sessions(&world)).unwrap();
+    run(&world, &["import", file.to_str().unwrap()]).expect(2);
+    assert_eq!(fs::read_dir(elsewhere).unwrap().count(), 1);
+}
+
+#[test]
+fn an_import_may_go_on_in_a_project_of_this_machine() {
+    let world = session();
+    let file = world.root().join("export.jsonl");
+    run(&world, &["export", &names(&world)[0], file.to_str().unwrap()]).expect(0);
+    let other = world.root().join("other");
+    fs::create_dir(&other).unwrap();
+    run(&world, &["import", "-C", other.to_str().unwrap(), file.to_str().unwrap()]).expect(0);
+    let rows = rows(&world, &["--project", other.to_str().unwrap()]);
+    assert_eq!(rows[0]["project"], other.to_str().unwrap());
+}
+
+/// Makes a session that was written to so many days ago.
+fn old(world: &World, name: &str, days: u64) {
+    let log = SessionLog::create(&world.own().join("state"), &name.into()).unwrap();
+    let file = File::options().write(true).open(log.path()).unwrap();
+    file.set_modified(SystemTime::now() - Duration::from_secs(days * 24 * 60 * 60)).unwrap();
+}
+
+#[test]
+fn old_sessions_are_deleted_but_for_one_that_is_open() {
+    let world = session();
+    let name = names(&world)[0].clone();
+    old(&world, "a-old", 40);
+    old(&world, "b-old", 20);
+    let open = SessionLog::create(&world.own().join("state"), &"c-open".into()).unwrap();
+    File::options().write(true).open(open.path()).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+    run(&world, &["sessions", "prune"]).expect(2);
+    let dry = run(&world, &["sessions", "prune", "--older-than", "30", "--dry-run"]).expect(0).stdout;
+    assert!(
+        dry.contains("would delete a-old") && dry.contains("kept c-open, which a process has open"),
+        "{dry}"
+    );
+    assert_eq!(names(&world).len(), 4);
+    let gone = run(&world, &["sessions", "prune", "--older-than", "30"]).expect(0).stdout;
+    assert!(gone.contains("deleted a-old") && gone.contains("deleted 1 session"), "{gone}");
+    assert_eq!(names(&world), [name.as_str(), "b-old", "c-open"]);
+    run(&world, &["sessions", "prune", "--larger-than", "0"]).expect(0);
+    assert_eq!(names(&world), ["c-open"]);
+}
+
+#[test]
+fn the_settings_delete_old_sessions_when_one_starts_and_say_so() {
+    let world = session();
+    world.configure("[sessions]\nkeep_days = 30\n");
+    old(&world, "a-old", 40);
+    old(&world, "b-new", 20);
+    let server = model_of([done()]);
+    let ran = Finished::of(&mut world.exec(&server, &[])).expect(0).stdout;
+    assert!(ran.contains("deleted 1 old session") && ran.contains("sessions_deleted"), "{ran}");
+    assert!(!names(&world).contains(&"a-old".to_owned()) && names(&world).contains(&"b-new".to_owned()));
+    let again = model_of([done()]);
+    assert!(!Finished::of(&mut world.exec(&again, &[])).expect(0).stdout.contains("old session"));
+}
