@@ -7,9 +7,12 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use supervisor::session::SessionLog;
 use tests::replies::{done, model_of, says, shell};
+use tests::ui::Ui;
+use tests::world::KEY;
 use tests::{Finished, User, World};
 
 /// Stands for a token of GitHub; put together here, so that no scanner takes this file for a leak.
@@ -207,4 +210,55 @@ fn the_settings_delete_old_sessions_when_one_starts_and_say_so() {
     assert!(!names(&world).contains(&"a-old".to_owned()) && names(&world).contains(&"b-new".to_owned()));
     let again = model_of([done()]);
     assert!(!Finished::of(&mut world.exec(&again, &[])).expect(0).stdout.contains("old session"));
+}
+
+/// A world with two sessions, and `resume` on a terminal.
+fn picking() -> (World, Ui) {
+    let world = World::new(User::Myself);
+    for (task, reply) in
+        [("fix the parser", "The parser is fixed."), ("write the docs", "The docs are written.")]
+    {
+        let server = model_of([says(reply, "end_turn")]);
+        let mut exec = world.bailiwick(["exec", "--base-url", &server.base_url(), task, "-C"]);
+        Finished::of(exec.arg(world.project()).env("ANTHROPIC_API_KEY", KEY)).expect(0);
+    }
+    let mut resume = world.bailiwick(["resume", "--base-url", "http://127.0.0.1:1", "-C"]);
+    resume.arg(world.project()).env("ANTHROPIC_API_KEY", KEY).env("TERM", "xterm-256color");
+    let ui = Ui::start(&resume, (80, 24));
+    ui.until("the list", |screen| screen.contains("fix the parser") && screen.contains("write the docs"));
+    (world, ui)
+}
+
+#[test]
+fn a_session_is_picked_from_a_list_that_typing_narrows() {
+    let (_world, mut ui) = picking();
+    ui.types("parser");
+    ui.until("one session", |screen| screen.contains("1 of 2") && !screen.contains("write the docs"));
+    ui.types("\r");
+    ui.until_shown("The parser is fixed.");
+    ui.until_shown("the session goes on");
+    ui.types(":q\r");
+    assert_eq!(ui.end().code, 0);
+}
+
+#[test]
+fn whoever_leaves_the_list_has_the_terminal_as_it_was() {
+    for key in ["\u{1b}", "\u{3}"] {
+        let (world, mut ui) = picking();
+        ui.types(key);
+        let left = ui.end();
+        assert_eq!((left.code, left.modes.as_slice()), (0, &[][..]), "{key:?}");
+        assert_eq!(names(&world).len(), 2, "no session began");
+    }
+    let (_world, ui) = picking();
+    ui.signal(Signal::SIGTERM);
+    assert_eq!(ui.end().modes, Vec::<&str>::new());
+}
+
+#[test]
+fn without_a_terminal_the_last_session_is_the_one() {
+    let world = session();
+    let mut resume = world.bailiwick(["resume", "-C"]);
+    let refused = Finished::of(resume.arg(world.project()).env("ANTHROPIC_API_KEY", KEY)).expect(2);
+    assert!(refused.stderr.contains("the UI needs a terminal"), "{}", refused.stderr);
 }

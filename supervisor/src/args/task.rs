@@ -46,7 +46,7 @@ pub(crate) struct TuiArgs {
 /// Arguments of `resume`.
 #[derive(Debug, Args)]
 pub(crate) struct ResumeArgs {
-    /// The session's name or its beginning [default: the last one of the project]
+    /// The session's name or its beginning [default: choose from a list]
     pub session: Option<String>,
     /// The project [default: that of the session]
     #[arg(short = 'C', value_name = "DIR", global = true)]

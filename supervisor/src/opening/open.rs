@@ -151,15 +151,10 @@ pub(crate) fn open(
     let conversation = past.as_ref().map_or_else(new_conversation, Past::session);
     let started = session_started(&options, &standing, provider.name());
     let (ui, events) = mpsc::unbounded_channel();
-    let notices = options
-        .notices
-        .iter()
-        .map(|message| EventKind::Notice { code: NoticeCode::Settings, message: message.clone() });
-    // The log of a session that goes on is locked by now.
-    let deleted = delete_old(&setup.directories, options.keep);
-    let first = std::iter::once(EventKind::SessionStarted(started)).chain(notices).chain(deleted);
+    // The log of a session that goes on is locked by now: it is not deleted.
+    let first = first_events(started, &options, &setup.directories);
     let begins = Begin { state: &setup.directories.state, conversation: &conversation, secret, past };
-    let (log, earlier) = begins.log(first, &ui)?;
+    let (log, earlier) = begins.log(first.into_iter(), &ui)?;
     let (actions, inbox) = mpsc::channel(16);
     let observer_temp = setup.another_temp()?;
     let boundary = Processes::shared(setup.spawner.clone(), setup.programs.clone());
@@ -275,6 +270,18 @@ fn live_socket(
             say(&format!("note: `bailiwick audit --probe` cannot ask this session: {error}"));
         })
         .ok()
+}
+
+/// The beginning of a run, and what a person is to know of it.
+fn first_events(
+    started: SessionStarted,
+    options: &SessionOptions,
+    directories: &Directories,
+) -> Vec<EventKind> {
+    let notice =
+        |message: &String| EventKind::Notice { code: NoticeCode::Settings, message: message.clone() };
+    let notices = options.notices.iter().map(notice).chain(delete_old(directories, options.keep));
+    std::iter::once(EventKind::SessionStarted(started)).chain(notices).collect()
 }
 
 /// Deletes the sessions that the settings do not keep; the notice of it, if there were any.

@@ -84,7 +84,9 @@ impl Rule {
                 continue;
             }
             without.push_str(text.get(kept..secret.start).unwrap_or_default());
-            without.push_str(&format!("[redacted: {}]", self.name));
+            without.push_str("[redacted: ");
+            without.push_str(self.name);
+            without.push(']');
             kept = secret.end;
             count += 1;
         }

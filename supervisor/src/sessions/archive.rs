@@ -165,7 +165,7 @@ impl Archived {
         }
         let mut chain = Chain::default();
         let lines = body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-        let count = lines.map(|line| chain.next(line)).filter(Option::is_some).count();
+        let count = lines.filter_map(|line| chain.next(line)).count();
         if count != head.events || chain.last() != head.last {
             return Err(damaged(format!("it has {count} events, and its head names {}", head.events)));
         }

@@ -85,8 +85,8 @@ mod tests {
     fn a_line_that_is_too_long_is_passed_over_and_one_without_end_is_none() {
         let place = tempfile::tempdir().unwrap();
         let log = place.path().join("a.jsonl");
-        let long = "x".repeat(LONGEST + 1);
-        fs::write(&log, format!("one\n{long}\ntwo\nthree")).unwrap();
+        let endless = "x".repeat(LONGEST + 1);
+        fs::write(&log, format!("one\n{endless}\ntwo\nthree")).unwrap();
         let mut lines = Lines::open(&log).unwrap();
         let mut read = Vec::new();
         while let Some(line) = lines.next().unwrap() {

@@ -134,10 +134,15 @@ pub(super) fn logs(directory: &Path) -> io::Result<Vec<(String, Metadata)>> {
         let entry = entry?;
         let Ok(name) = entry.file_name().into_string() else { continue };
         // One that has just been removed is none.
-        let file = entry.metadata().ok().filter(|file| file.is_file() && name.ends_with(".jsonl"));
+        let file = entry.metadata().ok().filter(|file| file.is_file() && is_log(&name));
         logs.extend(file.map(|file| (name, file)));
     }
     Ok(logs)
+}
+
+/// True for the name of a log.
+fn is_log(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|extension| extension == "jsonl")
 }
 
 /// The records of an index; none where a line of it is not as we write it.
@@ -145,8 +150,8 @@ fn read(path: &Path) -> Option<HashMap<String, Record>> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let file = File::options().read(true).custom_flags(flags).open(path).ok()?;
     let metadata = file.metadata().ok()?;
-    let is_ours = metadata.uid() == nix::unistd::geteuid().as_raw() && metadata.mode() & 0o077 == 0;
-    if !metadata.is_file() || !is_ours || metadata.len() > LARGEST {
+    let is_ours = metadata.uid() == nix::unistd::geteuid().as_raw();
+    if !metadata.is_file() || !is_ours || metadata.mode() & 0o077 != 0 || metadata.len() > LARGEST {
         return None;
     }
     let mut lines = BufReader::new(file).lines();

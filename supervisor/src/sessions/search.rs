@@ -66,9 +66,8 @@ impl Needle {
     }
 
     fn find(&self, text: &str) -> Option<String> {
-        let has = |line: &&str| match self.is_exact {
-            true => line.contains(&self.text),
-            false => line.to_lowercase().contains(&self.text),
+        let has = |line: &&str| {
+            if self.is_exact { line.contains(&self.text) } else { line.to_lowercase().contains(&self.text) }
         };
         text.lines().find(has).map(|line| line.trim().to_owned())
     }

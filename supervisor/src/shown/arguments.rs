@@ -19,8 +19,8 @@ pub(super) fn arguments(title: &str, input: &RawValue) -> String {
 fn argument(name: &str, value: &Value) -> String {
     match value {
         Value::String(text) if text.contains('\n') => {
-            let lines: String = text.lines().map(|line| format!("    {line}\n")).collect();
-            format!("{name}:\n{lines}")
+            let lines: Vec<_> = text.lines().map(|line| format!("    {line}")).collect();
+            format!("{name}:\n{}\n", lines.join("\n"))
         }
         Value::String(text) => format!("{name}: {text}\n"),
         other => format!("{name}: {other}\n"),

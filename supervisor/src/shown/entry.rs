@@ -202,7 +202,8 @@ mod tests {
 
     #[test]
     fn a_cut_text_says_how_much_is_missing_and_a_full_one_is_whole() {
-        let text: String = (0..100).map(|line| format!("line {line}\n")).collect();
+        let lines: Vec<_> = (0..100).map(|line| format!("line {line}")).collect();
+        let text = lines.join("\n");
         let cut = Part::cut(&text, false);
         assert_eq!((cut.text.lines().count(), cut.left_out.as_deref()), (MOST_LINES, Some("76 more lines")));
         let cut = Part::cut(&"ü".repeat(MOST_CHARS + 3), false);

@@ -69,7 +69,7 @@ fn add(out: &mut String, before: &str, text: &str) {
     let _ = writeln!(out, "{before}{text}");
 }
 
-/// Text of others in one line, of which no character has a meaning in Markdown (CommonMark 0.31, 2.4).
+/// Text of others in one line, of which no character has a meaning in Markdown (`CommonMark` 0.31, 2.4).
 fn escaped(untrusted: &str) -> String {
     let safe = SafeText::line(untrusted);
     let mut escaped = String::with_capacity(safe.len());

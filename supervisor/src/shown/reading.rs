@@ -20,6 +20,9 @@ use super::words::{about, decided_by, decision};
 use crate::messages::Plain;
 use crate::session::{Fault, Loaded, Tree};
 
+/// A moment, for a person.
+const FORM: &str = "%Y-%m-%d %H:%M:%S UTC";
+
 /// The most faults of a log that are listed.
 const MOST_FAULTS: usize = 20;
 
@@ -338,7 +341,6 @@ fn facts(tree: &Tree) -> Vec<(&'static str, String)> {
     let mut models: Vec<_> = models.collect();
     models.dedup();
     models.truncate(8);
-    const FORM: &str = "%Y-%m-%d %H:%M:%S UTC";
     vec![
         ("project", started.project.to_string()),
         ("began", moment(began_ms, FORM)),

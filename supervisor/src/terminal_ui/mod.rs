@@ -12,6 +12,7 @@ mod frames;
 mod input;
 mod keys;
 mod painter;
+mod pick;
 mod remembered;
 mod start;
 mod tty;
@@ -19,10 +20,11 @@ mod ui;
 
 use std::io::{self, IsTerminal, stdin, stdout};
 use std::os::fd::AsFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use self::pick::{Choice, choose};
 use self::remembered::Remembered;
 use self::tty::{Engaged, Tty};
 use self::ui::{Ended, Ui};
@@ -142,8 +144,9 @@ pub(crate) async fn resumed(args: ResumeArgs, place: Place) -> Exit {
     let ResumeArgs { session, directory, mode, confinement, model } = args;
     let here = directory.clone().unwrap_or_else(|| PathBuf::from("."));
     let here = here.canonicalize().unwrap_or(here);
-    let log = match find_log(&place.directories.sessions(), session.as_deref(), &here) {
-        Ok(log) => log,
+    let log = match log_of(session.as_deref(), &place, &here).await {
+        Ok(Some(log)) => log,
+        Ok(None) => return Exit::Done,
         Err(error) => {
             complain(&error);
             return Exit::Usage;
@@ -155,6 +158,19 @@ pub(crate) async fn resumed(args: ResumeArgs, place: Place) -> Exit {
     let (prompt, activity, record, goes_on) = (None, ActivityArg::Execute, None, false);
     let args = TuiArgs { prompt, directory, mode, activity, confinement, model, record, goes_on, session };
     run(args, place).await
+}
+
+/// The log of the session by its name. Without one a person chooses at a terminal; elsewhere it is the last one. None if the person left.
+async fn log_of(name: Option<&str>, place: &Place, project: &Path) -> Result<Option<PathBuf>, String> {
+    if name.is_none() && usable_terminal().is_ok() {
+        let chosen = choose(&place.directories.state, project).await;
+        match chosen.map_err(|error| format!("cannot show the sessions: {error}"))? {
+            Choice::Log(log) => return Ok(Some(log)),
+            Choice::Nothing => return Ok(None),
+            Choice::NoSession => {}
+        }
+    }
+    find_log(&place.directories.sessions(), name, project).map(Some)
 }
 
 fn usable_terminal() -> Result<(), Refusal> {

@@ -52,7 +52,7 @@ pub(super) fn asks_for_background(effective: &Effective) -> bool {
 }
 
 /// `NO_COLOR` counts where it is not empty (no-color.org). Terminals with exact colours say so in `COLORTERM`.
-fn colour() -> Colour {
+pub(super) fn colour() -> Colour {
     if std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) {
         return Colour::None;
     }

@@ -6,6 +6,7 @@ mod changes;
 mod listed;
 mod palette;
 mod pane;
+mod picker;
 mod plan;
 mod prompt;
 mod rewind;
@@ -23,6 +24,7 @@ use crate::model::{Areas, Mode, Model, Part, is_tiny};
 use crate::text::SafeText;
 use beside::Beside;
 use pane::Pane;
+pub use picker::pick;
 use theme::Theme;
 
 /// What a frame put on the screen; goes back by [`Msg::Drawn`](crate::Msg::Drawn) once the frame is flushed.

@@ -38,7 +38,9 @@ fn an_event_is_copied_into_another_session_with_its_number_and_time() {
     let events: Vec<SessionEvent> = first.tree.events().cloned().collect();
     let state = TempDir::new().unwrap();
     let mut copy = SessionLog::create(state.path(), &"s-2".into()).unwrap();
-    events.iter().for_each(|event| copy.copy(event.clone()).unwrap());
+    for event in &events {
+        copy.copy(event.clone()).unwrap();
+    }
     let loaded = rebuild(&std::fs::read(copy.path()).unwrap());
     assert_eq!(loaded.faults, []);
     let same = |event: &SessionEvent| SessionEvent { session: "s-2".into(), ..event.clone() };

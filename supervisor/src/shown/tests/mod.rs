@@ -100,7 +100,7 @@ fn everywhere(text: &str) -> Log {
         "access": "write", "digest": text, "grant": {"write": [path], "net": "off",
         "reach": {"host": false, "link_local": false, "metadata": false}}, "rights": text, "timeout_ms": 1, "reason": text,
     }}});
-    let patch = json!({"id": 2, "request": {"method": "applyPatchApproval", "params": {
+    let changes = json!({"id": 2, "request": {"method": "applyPatchApproval", "params": {
         "conversation_id": text, "agent": "1", "call_id": 1, "file_changes": {path.as_str(): {"add": {"content": text}}},
         "digest": text, "grant": {"write": [path], "net": "off",
         "reach": {"host": false, "link_local": false, "metadata": false}}, "rights": text, "timeout_ms": 1,
@@ -128,7 +128,7 @@ fn everywhere(text: &str) -> Log {
         .called("1", text, json!({"command": text, text: text}))
         .with("1", "denied", denied)
         .with("1", "approval_requested", asked)
-        .with("1", "approval_requested", patch)
+        .with("1", "approval_requested", changes)
         .with("1", "approval_answered", answered)
         .finished("1", "failed", text)
         .with(
