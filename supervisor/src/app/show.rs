@@ -54,10 +54,9 @@ fn show(args: &ShowSessionArgs, runtime: &Runtime) -> Result<Exit, Refusal> {
     Ok(exit)
 }
 
-/// The log of a session by its name, or a log by its path.
+/// The log of a session by its name, or a log by its path. A path has a slash: no file of a project passes for a session.
 pub(super) fn log_of(session: Option<&str>, directory: &Path) -> Result<PathBuf, Refusal> {
-    if let Some(path) = session.map(Path::new).filter(|path| path.components().count() > 1 || path.is_file())
-    {
+    if let Some(path) = session.map(Path::new).filter(|path| path.components().count() > 1) {
         return Ok(path.to_owned());
     }
     let directories = Directories::of_process().map_err(Refusal::usage)?;

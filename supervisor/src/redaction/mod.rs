@@ -34,11 +34,15 @@ impl Redaction {
 
     /// A text without secrets.
     pub(crate) fn text<'a>(&mut self, text: &'a str) -> Cow<'a, str> {
-        let mut text = Cow::Borrowed(text);
+        let (mut text, mut small) = (Cow::Borrowed(text), text.to_lowercase());
         for rule in &self.rules {
+            if !rule.is_possible(&small) {
+                continue;
+            }
             let (without, count) = rule.without(&text);
             if let Some(without) = without {
                 *self.found.entry(rule.name()).or_default() += count;
+                small = without.to_lowercase();
                 text = Cow::Owned(without);
             }
         }
@@ -48,6 +52,9 @@ impl Redaction {
     /// The value of a member of an object, without what its name makes a secret.
     fn value(&mut self, name: &str, value: &str) -> Option<String> {
         let rule = self.rules.iter().find(|rule| rule.is_generic())?;
+        if !rule.is_possible(&name.to_lowercase()) {
+            return None;
+        }
         let whole = format!("{name}={value}");
         let (without, count) = rule.without(&whole);
         let without = without?.strip_prefix(&format!("{name}="))?.to_owned();

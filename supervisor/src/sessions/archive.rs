@@ -286,3 +286,128 @@ fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use tempfile::TempDir;
+
+    use super::*;
+
+    fn event(id: u64, agent: &str, kind: &str, data: Value) -> Value {
+        json!({
+            "v": 6, "id": id, "time_ms": 1, "session": "s-1", "agent": agent, "observed_by": "supervisor", "type": kind,
+            "data": data,
+        })
+    }
+
+    fn began() -> Value {
+        event(
+            1,
+            "1",
+            "session_started",
+            json!({
+                "version": "0.1.0", "project": "/p", "activity": "execute", "mode": "ask", "model": "m", "provider": "anthropic",
+                "rights": "ro / · net off",
+            }),
+        )
+    }
+
+    fn said(id: u64, agent: &str, text: &str) -> Value {
+        event(id, agent, "user_message", json!({"text": text}))
+    }
+
+    /// The lines of a log with a chain that holds, whatever stands in them.
+    fn log(events: &[Value]) -> Vec<u8> {
+        let (mut chain, mut log) = (Chain::default(), Vec::new());
+        for event in events {
+            let mut line = event.to_string();
+            line.pop();
+            line.push_str(&format!(",\"prev\":\"{}\"}}", "0".repeat(64)));
+            log.extend(chain.next(line.as_bytes()).unwrap());
+            log.push(b'\n');
+        }
+        log
+    }
+
+    /// An archive of a stranger, with a chain that holds and a head that fits it but for what is changed.
+    fn forged(events: &[Value], change: impl Fn(&mut Value)) -> Vec<u8> {
+        let log = log(events);
+        let mut chain = Chain::default();
+        log.split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty())
+            .for_each(|line| drop(chain.next(line)));
+        let mut head = json!({
+            "bailiwick_export": 1, "version": "0.1.0", "session": "s-1", "exported_ms": 1, "redacted": null,
+            "events": events.len(), "last": chain.last(),
+        });
+        change(&mut head);
+        [head.to_string().into_bytes(), b"\n".to_vec(), log].concat()
+    }
+
+    fn refusal(archive: &[u8]) -> String {
+        Archived::read(archive).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn an_archive_comes_back_as_another_session() {
+        let state = TempDir::new().unwrap();
+        let mut archive = Vec::new();
+        let head =
+            export(&log(&[began(), said(2, "1", "hi"), said(3, "1.1", "ho")]), true, &mut archive).unwrap();
+        assert_eq!((head.session.as_str(), head.events), ("s-1", 3));
+        let session = Archived::read(&archive).unwrap().import(state.path(), Some(&"/q".into())).unwrap();
+        let log = std::fs::read(state.path().join(format!("sessions/{session}.jsonl"))).unwrap();
+        let loaded = rebuild(&log);
+        assert_eq!(loaded.faults, []);
+        let last = loaded.tree.events().last().unwrap();
+        assert!(matches!(&last.kind, EventKind::Notice { code: NoticeCode::Imported, .. }));
+        assert!(loaded.tree.events().all(|event| event.session == session && session.as_str() != "s-1"));
+        let again = String::from_utf8(log).unwrap();
+        assert!(again.contains("\"project\":\"/q\"") && !again.contains("\"/p\""), "{again}");
+    }
+
+    #[test]
+    fn an_archive_of_a_stranger_whose_chain_holds_is_judged_all_the_same() {
+        let two = [began(), said(2, "1", "hi")];
+        assert!(Archived::read(&forged(&two, |_| ())).is_ok());
+        let named = |name: &'static str| move |head: &mut Value| head["session"] = json!(name);
+        let mut elsewhere = two.clone();
+        for event in &mut elsewhere {
+            event["session"] = json!("../../x");
+        }
+        assert!(refusal(&forged(&elsewhere, named("../../x"))).contains("names no session"));
+        assert!(refusal(&forged(&two, named("s-2"))).contains("another session"));
+        assert!(refusal(&forged(&two, |head| head["events"] = json!(3))).contains("not whole"));
+        assert!(refusal(&forged(&two, |head| head["last"] = json!("0"))).contains("not whole"));
+        assert!(refusal(&forged(&two, |head| head["grants"] = json!([]))).contains("unknown field"));
+        assert!(refusal(&forged(&two, |head| head["version"] = json!("\u{1b}[2J"))).contains("no version"));
+        assert!(refusal(&forged(&two, |head| head["bailiwick_export"] = json!(7))).contains("version 7"));
+        assert!(refusal(&forged(&[said(1, "1", "hi")], |_| ())).contains("start of a session"));
+        assert!(refusal(&forged(&[], |_| ())).contains("no event"));
+        let with = |event: Value| refusal(&forged(&[began(), event], |_| ()));
+        assert!(with(said(u64::MAX, "1", "hi")).contains("a number that none of ours has"));
+        assert!(with(said(0, "1", "hi")).contains("start of a session"));
+        for agent in ["../1", "", "1.", "1\n", "١", &"1.".repeat(80)] {
+            assert!(with(said(2, agent, "hi")).contains("belongs to no agent"), "{agent:?}");
+        }
+        assert!(with(event(2, "1", "from_the_future", json!({}))).contains("does not know"));
+        assert!(with(said(1, "1", "hi")).contains("two events 1"));
+        let mut orphan = said(2, "1", "hi");
+        orphan["parent"] = json!(7);
+        assert!(with(orphan).contains("not there"));
+    }
+
+    #[test]
+    fn a_log_that_was_changed_is_not_exported_and_a_torn_end_is_left_out() {
+        let mut whole = log(&[began(), said(2, "1", "hi")]);
+        let changed =
+            String::from_utf8(whole.clone()).unwrap().replacen("hi", "ho", 1).replacen("/p", "/q", 1);
+        assert!(matches!(export(changed.as_bytes(), true, &mut Vec::new()), Err(ArchiveError::Changed(_))));
+        assert!(matches!(export(b"", true, &mut Vec::new()), Err(ArchiveError::Empty)));
+        whole.extend_from_slice(b"{\"v\":6");
+        let mut archive = Vec::new();
+        assert_eq!(export(&whole, false, &mut archive).unwrap().events, 2);
+        assert!(Archived::read(&archive).is_ok());
+    }
+}

@@ -127,9 +127,9 @@ impl<'a> Reading<'a> {
     fn acts(&self, event: &SessionEvent, titled: &Titled<'_>) -> Option<Entry> {
         Some(match &event.kind {
             EventKind::ToolCallStarted { name, input, .. } => {
-                let title = ToolSummary::new(name, input.get()).one_line();
-                let arguments = Part::cut(&arguments(&title, input), self.full);
-                titled(EntryKind::Call, title).with(arguments)
+                let entry = titled(EntryKind::Call, ToolSummary::new(name, input.get()).one_line());
+                let arguments = Part::cut(&arguments(&entry.title, input), self.full);
+                entry.with(arguments)
             }
             EventKind::ToolCallFinished {
                 call,

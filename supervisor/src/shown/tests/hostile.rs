@@ -115,8 +115,8 @@ fn a_page_loads_nothing_and_runs_nothing() {
 
 #[test]
 fn a_long_line_is_cut_and_shown_whole_where_that_is_wanted() {
-    let endless = "x".repeat(1 << 20);
-    let log = Log::new().began().called("1", "shell_exec", serde_json::json!({"command": endless})).finished(
+    let (command, endless) = ("y".repeat(1 << 20), "x".repeat(1 << 20));
+    let log = Log::new().began().called("1", "shell_exec", serde_json::json!({"command": command})).finished(
         "1",
         "completed",
         &endless,
@@ -124,7 +124,8 @@ fn a_long_line_is_cut_and_shown_whole_where_that_is_wanted() {
     let cut = text(&log.shown(false));
     assert!(cut.len() < 32 << 10, "{}", cut.len());
     assert!(cut.contains("[1044576 more characters; --full shows them]"), "{cut:.2000}");
-    assert!(text(&log.shown(true)).contains(&endless));
+    let whole = text(&log.shown(true));
+    assert!(whole.contains(&endless) && whole.contains(&command));
     let agent = "1".into();
     let of_one = Reading::new(Some(&agent), true).read(&log.loaded());
     assert!(page(&of_one).contains(&endless));
