@@ -251,6 +251,14 @@ pub fn remove_old(state: &Path, keep: &ConversationId, most: u64) -> io::Result<
     Ok(())
 }
 
+/// Removes the looks of a session whose log is gone.
+pub fn remove(state: &Path, session: &str) -> io::Result<()> {
+    match fs::remove_dir_all(directory(state).join(session)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
 fn without_content(kind: &SnapshotKind) -> Kept {
     match kind {
         SnapshotKind::File { mode, size, .. } => Kept::File { mode: *mode, size: *size, content: None },

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::index::logs;
+use crate::checkpoints;
 use crate::session::{LogError, Removal, remove};
 
 /// A day, in seconds.
@@ -83,6 +84,11 @@ pub(crate) fn prune(sessions: &Path, keep: Keep, now: SystemTime, is_rehearsal: 
         match remove(&log, is_rehearsal) {
             Ok(Removal::Removed) => {
                 total -= bytes;
+                if let (Some(state), false) = (sessions.parent(), is_rehearsal) {
+                    let session = log.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
+                    // What cannot be removed now is removed with the next look at a project.
+                    let _ = checkpoints::remove(state, session);
+                }
                 pruned.deleted.push(Gone { log, bytes });
             }
             Ok(Removal::Held) => pruned.held.push(log),
@@ -130,8 +136,12 @@ mod tests {
         let by = |keep: Keep| {
             let (_state, sessions) = sessions(&[5, 1, 1, 3], now);
             let rehearsed = names(&prune(&sessions, keep, now, true).unwrap());
+            let looks: Vec<_> =
+                (0..4).map(|at| sessions.with_file_name("checkpoints").join(format!("s-{at}"))).collect();
+            looks.iter().for_each(|looks| fs::create_dir_all(looks).unwrap());
             let pruned = prune(&sessions, keep, now, false).unwrap();
             assert_eq!(names(&pruned), rehearsed);
+            assert_eq!(looks.iter().filter(|looks| !looks.exists()).count(), rehearsed.len());
             assert_eq!(fs::read_dir(&sessions).unwrap().count(), 4 - rehearsed.len());
             rehearsed
         };

@@ -6,8 +6,8 @@ use std::time::Duration;
 use ipc::approval::ReviewDecision;
 use ipc::cost::Usd;
 use ipc::event::{
-    Account, ApprovalAnswered, AssistantMessage, EndReason, EventKind, SessionEvent, SessionStarted,
-    SubAgentResult, SubAgentSpawned, TokenUsage, ToolCallStatus,
+    Account, ApprovalAnswered, AssistantMessage, EndReason, EventKind, RewindScope, Rewound, SessionEvent,
+    SessionStarted, SubAgentResult, SubAgentSpawned, TokenUsage, ToolCallStatus,
 };
 use ipc::id::{AgentId, CallId};
 use serde::Deserialize;
@@ -165,6 +165,7 @@ impl<'a> Reading<'a> {
             EventKind::ProtocolViolation { violation, .. } => {
                 titled(EntryKind::Denial, format!("the worker broke the protocol: {violation}"))
             }
+            EventKind::Rewound(rewound) => taken_back(rewound, titled, self.full),
             EventKind::ChangeSet { files, patch } => {
                 let lines: Vec<_> = files.iter().map(|file| file.path.to_string()).collect();
                 let patch = patch.as_ref().map(|patch| format!(" · patch: {patch}")).unwrap_or_default();
@@ -277,6 +278,24 @@ fn ended(result: &SubAgentResult, titled: &Titled<'_>, full: bool) -> Entry {
         .with(Part::cut(&files.join("\n"), full).named("files that its file tools changed"))
         .with(Part::cut(&denied.join("\n"), full).named("denials"))
         .with(Part::cut(&result.text, full).named("its last message, a claim"))
+}
+
+fn taken_back(rewound: &Rewound, titled: &Titled<'_>, full: bool) -> Entry {
+    let what = match rewound.target.scope {
+        RewindScope::Both => "the files and the conversation",
+        RewindScope::Files => "the files",
+        RewindScope::Conversation => "the conversation",
+    };
+    let title = match rewound.target.to {
+        Some(event) => format!("rewind of {what} to the message of event {event}"),
+        None => format!("the rewind of {what} is undone"),
+    };
+    let error = rewound.error.as_ref().map(|error| format!("; not as a whole: {error}")).unwrap_or_default();
+    let files: Vec<_> = rewound.files.iter().map(|file| file.path.to_string()).collect();
+    let left: Vec<_> = rewound.left.iter().map(|left| format!("{} ({})", left.path, left.reason)).collect();
+    titled(EntryKind::Notice, format!("{title}{error}"))
+        .with(Part::cut(&files.join("\n"), full).named("files"))
+        .with(Part::cut(&left.join("\n"), full).named("left as they are"))
 }
 
 fn course(event: &SessionEvent, titled: &Titled<'_>) -> Option<Entry> {
