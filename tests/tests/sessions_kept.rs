@@ -164,6 +164,10 @@ fn an_import_may_go_on_in_a_project_of_this_machine() {
     run(&world, &["export", &names(&world)[0], file.to_str().unwrap()]).expect(0);
     let other = world.root().join("other");
     fs::create_dir(&other).unwrap();
+    // Without the flag it belongs to the project that it names, wherever it is imported.
+    let mut import = world.bailiwick(["import", file.to_str().unwrap()]);
+    Finished::of(import.current_dir(&other)).expect(0);
+    assert!(rows(&world, &["--project", other.to_str().unwrap()]).is_empty());
     run(&world, &["import", "-C", other.to_str().unwrap(), file.to_str().unwrap()]).expect(0);
     let rows = rows(&world, &["--project", other.to_str().unwrap()]);
     assert_eq!(rows[0]["project"], other.to_str().unwrap());

@@ -7,7 +7,7 @@ use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, CommandFactory, Error, FromArgMatches, value_parser};
 
-use super::{Cli, TuiArgs};
+use super::{Cli, Command as Sub, ImportArgs, ResumeArgs, TuiArgs};
 use crate::shell_word::shell_word;
 
 /// The id of `-C`, which is the only flag that may stand before a command.
@@ -29,7 +29,10 @@ impl Cli {
                 .map_or(error, |text| command.error(ErrorKind::ArgumentConflict, text))
         })?;
         let fault = misplaced(&command, &matches).or_else(|| without_project(&matches));
-        let cli = Self::from_arg_matches(&matches)?;
+        let mut cli = Self::from_arg_matches(&matches)?;
+        if !names_project(&matches) {
+            cli.command.as_mut().into_iter().for_each(forget_project);
+        }
         let fault = fault.or_else(|| no_command(&command, &cli.tui, &line));
         fault.map_or(Ok(cli), |text| Err(command.error(ErrorKind::ArgumentConflict, text)))
     }
@@ -41,6 +44,18 @@ fn command() -> Command {
         || Arg::new(DIRECTORY).short('C').value_name("DIR").hide(true).value_parser(value_parser!(PathBuf));
     let hide = |command: Command, name| command.mut_subcommand(name, |sub| sub.arg(hidden()));
     WITHOUT_PROJECT.into_iter().fold(Cli::command(), hide)
+}
+
+/// True if the command line names a project, before the command or behind it.
+fn names_project(matches: &ArgMatches) -> bool {
+    is_typed(matches, DIRECTORY) || matches.subcommand().is_some_and(|(_, rest)| is_typed(rest, DIRECTORY))
+}
+
+/// The project of a session is the one that it has: the default of the flag, which the terminal UI has, is not meant.
+fn forget_project(command: &mut Sub) {
+    if let Sub::Resume(ResumeArgs { directory, .. }) | Sub::Import(ImportArgs { directory, .. }) = command {
+        *directory = None;
+    }
 }
 
 fn is_typed(matches: &ArgMatches, id: &str) -> bool {
@@ -106,7 +121,7 @@ fn meant(command: &Command, word: &str) -> String {
 mod tests {
     use std::path::Path;
 
-    use super::super::{Command as Sub, ConfigCommand};
+    use super::super::ConfigCommand;
     use super::*;
 
     fn read(line: &str) -> Result<Cli, String> {
@@ -146,6 +161,25 @@ mod tests {
             "bailiwick -C /a",
         ] {
             assert!(read(line).is_ok(), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_session_keeps_its_project_unless_another_one_is_named() {
+        for (line, expected) in [
+            ("bailiwick resume x", None),
+            ("bailiwick -C /a resume x", Some("/a")),
+            ("bailiwick resume -C . x", Some(".")),
+            ("bailiwick import f", None),
+            ("bailiwick -C . import f", Some(".")),
+            ("bailiwick import f -C /b", Some("/b")),
+        ] {
+            let directory = match read(line).unwrap().command {
+                Some(Sub::Resume(args)) => args.directory,
+                Some(Sub::Import(args)) => args.directory,
+                _ => unreachable!(),
+            };
+            assert_eq!(directory.as_deref(), expected.map(Path::new), "{line}");
         }
     }
 
