@@ -3,8 +3,8 @@
 mod config;
 mod debug;
 mod plan;
-mod rewind;
 mod prune;
+mod rewind;
 mod sessions;
 mod show;
 mod transfer;
