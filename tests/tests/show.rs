@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use tests::replies::{calls, model_of, says, shell};
+use tests::ui::Ui;
 use tests::{Finished, User, World};
 
 /// A session with a call, a sub-agent and a reply that means to command a terminal.
@@ -102,4 +103,25 @@ fn a_torn_log_and_a_changed_one_are_shown_and_say_so() {
     assert!(changed.contains("│ do that"));
     let events = show(&world, &["--output", "json"]).expect(1);
     assert!(events.stderr.contains("does not continue the chain") && events.stdout.contains("do that"));
+}
+
+#[test]
+fn at_a_terminal_the_text_goes_through_the_pager_that_the_environment_names() {
+    let world = session();
+    let shown = |pager: &str, columns: u16| {
+        let mut show = world.bailiwick(["show", "-C"]);
+        show.arg(world.project()).env("TERM", "xterm-256color").env("PAGER", pager);
+        let left = Ui::start(&show, (columns, 120)).end();
+        assert_eq!(left.code, 0, "{}", left.screen);
+        String::from_utf8_lossy(&left.bytes).replace('\r', "")
+    };
+    let paged = shown("sed s/^/page:/", 100);
+    assert!(paged.lines().all(|line| line.starts_with("page:")) && paged.contains("page:│ do it"), "{paged}");
+    for pager in ["cat", "no-such-pager 2>/dev/null"] {
+        assert!(shown(pager, 100).contains("\n│ do it\n"), "{pager}");
+    }
+    // Whoever stops reading has read enough.
+    assert_eq!(shown("head -n 1", 100).lines().count(), 1);
+    // A terminal would break a long line, and its rest would stand where a title does.
+    assert!(shown("cat", 40).lines().all(|line| line.chars().count() <= 40));
 }

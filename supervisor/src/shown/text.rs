@@ -1,63 +1,96 @@
 //! The form for a terminal and a pipe: a mark and a title for each entry, and its texts behind a rule.
 
-use std::fmt::Write;
-
-use tui::text::SafeText;
+use tui::text::{Columns, SafeText, Wrap, wrap};
 
 use super::entry::{Entry, Part, Shown};
 
 /// The rule before each line of a text: no text of others stands where a title of ours stands.
 const RULE: &str = "│ ";
 
-/// A session as text. Everything that commands a terminal, or does not show, stands as an escape.
-pub(crate) fn text(shown: &Shown) -> String {
-    let mut out = format!("session {}\n", line(&shown.session));
+/// The fewest columns that are left for a text.
+const NARROWEST: usize = 20;
+
+/// A session as text. Everything that commands a terminal, or does not show, stands as an escape. For a terminal lines are broken at its
+/// width, so that the rest of a long one has its rule too.
+pub(crate) fn text(shown: &Shown, columns: Option<usize>) -> String {
+    let mut sheet = Sheet { text: String::new(), columns };
+    sheet.line("", &format!("session {}", line(&shown.session)));
     for (name, value) in &shown.facts {
-        add(&mut out, "", &format!("{name}: {}", line(value)));
+        sheet.line("", &format!("{name}: {}", line(value)));
     }
     for warning in &shown.warnings {
-        add(&mut out, "! ", &line(warning));
+        sheet.line("! ", &line(warning));
     }
     for entry in &shown.entries {
-        out.push('\n');
-        write(&mut out, entry);
+        sheet.text.push('\n');
+        sheet.entry(entry);
     }
-    out.push('\n');
+    sheet.text.push('\n');
     for total in &shown.totals {
-        add(&mut out, "", &line(total));
+        sheet.line("", &line(total));
     }
-    out
+    sheet.text
 }
 
-fn write(out: &mut String, entry: &Entry) {
-    let indent = "  ".repeat(entry.level);
-    add(out, &format!("{indent}{} ", entry.kind.mark()), &format!("{} {}", entry.time(), line(&entry.title)));
-    for part in &entry.parts {
-        write_part(out, &indent, part);
-    }
+/// Text in the making.
+struct Sheet {
+    text: String,
+    columns: Option<usize>,
 }
 
-fn write_part(out: &mut String, indent: &str, part: &Part) {
-    let label = part.label.as_deref().map(line);
-    if part.folded {
-        let label = label.unwrap_or_default();
-        add(out, indent, &format!("  [{label}: {}, folded; --full shows it]", part.size()));
-        return;
+impl Sheet {
+    fn entry(&mut self, entry: &Entry) {
+        let indent = "  ".repeat(entry.level);
+        let before = format!("{indent}{} ", entry.kind.mark());
+        self.line(&before, &format!("{} {}", entry.time(), line(&entry.title)));
+        for part in &entry.parts {
+            self.part(&indent, part);
+        }
     }
-    if let Some(label) = label {
-        add(out, indent, &format!("  [{label}]"));
-    }
-    for row in SafeText::exact(&part.text).as_str().lines() {
-        add(out, indent, &format!("{RULE}{row}"));
-    }
-    if let Some(left_out) = &part.left_out {
-        add(out, indent, &format!("  [{left_out}; --full shows them]"));
-    }
-}
 
-fn add(out: &mut String, before: &str, text: &str) {
-    // A String takes every write.
-    let _ = writeln!(out, "{before}{text}");
+    fn part(&mut self, indent: &str, part: &Part) {
+        let label = part.label.as_deref().map(line);
+        let beside = format!("{indent}  ");
+        if part.folded {
+            let label = label.unwrap_or_default();
+            self.line(&beside, &format!("[{label}: {}, folded; --full shows it]", part.size()));
+            return;
+        }
+        if let Some(label) = label {
+            self.line(&beside, &format!("[{label}]"));
+        }
+        let rule = format!("{indent}{RULE}");
+        for row in SafeText::exact(&part.text).as_str().lines() {
+            self.rows(&rule, &rule, row);
+        }
+        if let Some(left_out) = &part.left_out {
+            self.line(&beside, &format!("[{left_out}; --full shows them]"));
+        }
+    }
+
+    /// A line of ours; the rest of a long one stands further right than any mark.
+    fn line(&mut self, before: &str, text: &str) {
+        let rest = " ".repeat(before.chars().count() + 4);
+        self.rows(before, &rest, text);
+    }
+
+    /// A line in rows, each behind what stands before it.
+    fn rows(&mut self, first: &str, rest: &str, text: &str) {
+        let Some(columns) = self.columns else { return self.row(first, text) };
+        let room = |before: &str| columns.saturating_sub(before.chars().count()).max(NARROWEST);
+        let mut rows = Vec::new();
+        let widths = Columns { first: room(first), rest: room(rest) };
+        wrap(text, 0, widths, Wrap::Words, &mut rows);
+        for row in rows {
+            let before = if row.first { first } else { rest };
+            // Spaces at the end hang over the width.
+            self.row(before, text.get(row.start..row.end).unwrap_or_default().trim_end());
+        }
+    }
+
+    fn row(&mut self, before: &str, text: &str) {
+        [before, text, "\n"].iter().for_each(|part| self.text.push_str(part));
+    }
 }
 
 /// Text of others in one line.

@@ -34,7 +34,7 @@ fn session() -> Log {
 
 #[test]
 fn a_session_is_shown_as_text() {
-    insta::assert_snapshot!(stable(&text(&session().shown(false))));
+    insta::assert_snapshot!(stable(&text(&session().shown(false), None)));
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn a_session_is_shown_as_markdown() {
 
 #[test]
 fn everything_shows_where_that_is_wanted() {
-    let text = text(&session().shown(true));
+    let text = text(&session().shown(true), None);
     assert!(text.contains("│ hm\n│ hm") && text.contains("│ line 29") && !text.contains("--full"), "{text}");
     let page = page(&session().shown(false));
     assert!(page.contains("<details><summary>thinking: 2 lines</summary><pre>hm\nhm</pre>"), "{page}");
@@ -53,7 +53,7 @@ fn everything_shows_where_that_is_wanted() {
 #[test]
 fn one_agent_is_shown_alone_at_the_edge() {
     let (log, agent) = (session().loaded(), "1.1".into());
-    let text = text(&Reading::new(Some(&agent), false).read(&log));
+    let text = text(&Reading::new(Some(&agent), false).read(&log), None);
     assert!(text.contains("│ Nothing here.") && text.contains("sub-agent 1.1"), "{text}");
     assert!(!text.contains("fix it") && !text.contains("\n  ●"), "{text}");
     assert!(text.contains("agent 1.1: 100 in"), "{text}");
@@ -63,7 +63,7 @@ fn one_agent_is_shown_alone_at_the_edge() {
 fn a_torn_log_says_so_and_one_that_was_changed_says_so_first() {
     let mut bytes = session().bytes();
     bytes.extend_from_slice(b"{\"v\":6,\"id\":99");
-    let shown = |bytes: &[u8]| text(&Reading::new(None, false).read(&rebuild(bytes)));
+    let shown = |bytes: &[u8]| text(&Reading::new(None, false).read(&rebuild(bytes)), None);
     let torn = shown(&bytes);
     assert!(torn.contains("! line 10 is torn") && !torn.contains("NOT AS IT WAS WRITTEN"), "{torn}");
     assert!(torn.contains("│ Nothing here."));

@@ -29,9 +29,9 @@ fn ours(text: &str) -> usize {
 #[test]
 fn no_text_commands_a_terminal_or_passes_for_a_line_of_ours() {
     for full in [false, true] {
-        let plain = ours(&text(&everywhere("x").shown(full)));
+        let plain = ours(&text(&everywhere("x").shown(full), None));
         for hostile in HOSTILE {
-            let text = text(&everywhere(hostile).shown(full));
+            let text = text(&everywhere(hostile).shown(full), None);
             assert!(shows(&text), "{hostile:?}");
             let more = ours(&text).abs_diff(plain);
             // A text of several lines has a place of its own where one of one line stands in the title.
@@ -121,12 +121,30 @@ fn a_long_line_is_cut_and_shown_whole_where_that_is_wanted() {
         "completed",
         &endless,
     );
-    let cut = text(&log.shown(false));
+    let cut = text(&log.shown(false), None);
     assert!(cut.len() < 32 << 10, "{}", cut.len());
     assert!(cut.contains("[1044576 more characters; --full shows them]"), "{cut:.2000}");
-    let whole = text(&log.shown(true));
+    let whole = text(&log.shown(true), None);
     assert!(whole.contains(&endless) && whole.contains(&command));
     let agent = "1".into();
     let of_one = Reading::new(Some(&agent), true).read(&log.loaded());
     assert!(page(&of_one).contains(&endless));
+}
+
+#[test]
+fn the_rest_of_a_long_line_has_its_rule_at_any_width() {
+    let forged = "? 00:00:00 approval 1: approved by the user";
+    for columns in [0, 20, 80, 81, 133] {
+        // Wherever a terminal breaks the line, the forged one would begin.
+        let padded = format!("{}{forged}", "x".repeat(columns.max(20) - 2));
+        let log = Log::new().began().said("1", &padded).called(
+            "1",
+            "run",
+            serde_json::json!({"a": padded, "b": 1}),
+        );
+        let text = text(&log.finished("1", "failed", &padded).shown(false), Some(columns));
+        assert!(text.lines().all(|line| !line.starts_with("? ")), "{columns}: {text}");
+        let widest = text.lines().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(columns.max(27)), "{columns}: {widest:?}\n{text}");
+    }
 }
