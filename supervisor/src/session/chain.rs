@@ -54,18 +54,17 @@ pub(super) fn close(line: &mut Vec<u8>, prev: Link) -> Link {
 /// A line as it is behind another one than it was written behind: with digests that fit, its own too, if it has one.
 pub(super) fn rechained(line: &[u8], prev: Link) -> Option<(Vec<u8>, Link)> {
     let has_own = carried(line)?.own.is_some();
-    let own = if has_own { SUM.len() + OWN } else { 0 };
-    let digests = PREV.len() + 64 + own + END.len();
+    let digests = PREV.len() + 64 + END.len() + if has_own { SUM.len() + OWN } else { 0 };
     let mut copy = line.get(..line.len().checked_sub(digests)?)?.to_vec();
     if has_own {
-        let link = close(&mut copy, prev);
-        return Some((copy, link));
+        let own = close(&mut copy, prev);
+        return Some((copy, own));
     }
     for part in [PREV, &prev.hex(), END] {
         copy.extend_from_slice(part);
     }
-    let link = Link::of(&copy);
-    Some((copy, link))
+    let own = Link::of(&copy);
+    Some((copy, own))
 }
 
 /// The digests that a line carries, by their place: nothing inside a string can stand there, since the line ends with them.

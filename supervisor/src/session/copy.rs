@@ -19,8 +19,8 @@ impl Default for Chain {
 impl Chain {
     /// A line, without its end, as the next one of the chain; none if it carries no digest.
     pub(crate) fn next(&mut self, line: &[u8]) -> Option<Vec<u8>> {
-        let (copy, link) = rechained(line, self.0)?;
-        self.0 = link;
+        let (copy, own) = rechained(line, self.0)?;
+        self.0 = own;
         Some(copy)
     }
 

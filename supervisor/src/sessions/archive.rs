@@ -323,7 +323,7 @@ mod tests {
         for event in events {
             let mut line = event.to_string();
             line.pop();
-            line.push_str(&format!(",\"prev\":\"{}\"}}", "0".repeat(64)));
+            line += &[",\"prev\":\"", &"0".repeat(64), "\"}"].concat();
             log.extend(chain.next(line.as_bytes()).unwrap());
             log.push(b'\n');
         }

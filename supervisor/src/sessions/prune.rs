@@ -138,7 +138,9 @@ mod tests {
             let rehearsed = names(&prune(&sessions, keep, now, true).unwrap());
             let looks: Vec<_> =
                 (0..4).map(|at| sessions.with_file_name("checkpoints").join(format!("s-{at}"))).collect();
-            looks.iter().for_each(|looks| fs::create_dir_all(looks).unwrap());
+            for looks in &looks {
+                fs::create_dir_all(looks).unwrap();
+            }
             let pruned = prune(&sessions, keep, now, false).unwrap();
             assert_eq!(names(&pruned), rehearsed);
             assert_eq!(looks.iter().filter(|looks| !looks.exists()).count(), rehearsed.len());

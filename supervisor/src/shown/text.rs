@@ -89,7 +89,9 @@ impl Sheet {
     }
 
     fn row(&mut self, before: &str, text: &str) {
-        [before, text, "\n"].iter().for_each(|part| self.text.push_str(part));
+        for part in [before, text, "\n"] {
+            self.text.push_str(part);
+        }
     }
 }
 
