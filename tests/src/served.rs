@@ -31,9 +31,9 @@ impl Served {
     /// The server of this command.
     pub fn of(mut command: Command) -> Self {
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut process = command.spawn().unwrap();
+        let mut process = command.spawn().expect("it serves");
         let input = process.stdin.take();
-        let output = BufReader::new(process.stdout.take().unwrap());
+        let output = BufReader::new(process.stdout.take().expect("it serves"));
         Self { process, input, output, last: 0 }
     }
 
@@ -46,8 +46,8 @@ impl Served {
 
     /// Writes bytes.
     pub fn raw(&mut self, bytes: &[u8]) {
-        let input = self.input.as_mut().unwrap();
-        input.write_all(bytes).and_then(|()| input.flush()).unwrap();
+        let input = self.input.as_mut().expect("it serves");
+        input.write_all(bytes).and_then(|()| input.flush()).expect("it serves");
     }
 
     /// Writes a line.
@@ -59,8 +59,8 @@ impl Served {
     /// The next line; none at the end.
     pub fn read(&mut self) -> Option<Value> {
         let mut line = String::new();
-        self.output.read_line(&mut line).unwrap();
-        line.ends_with('\n').then(|| serde_json::from_str(&line).unwrap())
+        self.output.read_line(&mut line).expect("it serves");
+        line.ends_with('\n').then(|| serde_json::from_str(&line).expect("it serves"))
     }
 
     /// The next line that is a response.
@@ -105,20 +105,23 @@ impl Served {
     /// The code and the word of a refusal.
     pub fn refused(&mut self, method: &str, params: Value) -> (i64, String) {
         let error = self.ask(method, params)["error"].clone();
-        (error["code"].as_i64().unwrap(), error["data"]["word"].as_str().unwrap().to_owned())
+        (
+            error["code"].as_i64().expect("it serves"),
+            error["data"]["word"].as_str().expect("it serves").to_owned(),
+        )
     }
 
     /// Opens a conversation.
     pub fn converse(&mut self, project: &Path, base_url: &str, mode: &str) -> String {
         let options = json!({"cwd": project, "base_url": base_url, "mode": mode});
         let opened = self.call("newConversation", options);
-        opened["conversation_id"].as_str().unwrap().to_owned()
+        opened["conversation_id"].as_str().expect("it serves").to_owned()
     }
 
     /// Everything until the end, and its exit code.
     pub fn end(mut self) -> (Vec<Value>, Finished) {
         self.input = None;
         let rest = std::iter::from_fn(|| self.read()).collect();
-        (rest, self.process.wait_with_output().unwrap().into())
+        (rest, self.process.wait_with_output().expect("it serves").into())
     }
 }

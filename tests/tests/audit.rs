@@ -269,7 +269,7 @@ fn a_log_is_added_up_per_agent_and_a_breach_is_found() {
     fs::write(&log, whole.replacen("there.txt", "where.txt", 1)).unwrap();
     let breach = audit(&id, 1);
     assert_eq!(breach["intact"], false);
-    assert!(breach["faults"][0].as_str().unwrap().contains("does not continue the chain"), "{breach:#}");
+    assert!(breach["faults"][0].as_str().unwrap().contains("its own digest does not fit"), "{breach:#}");
 }
 
 /// The log of the one session of a world.

@@ -22,9 +22,9 @@ struct Talk<'a> {
 
 impl<'a> Talk<'a> {
     fn new(world: &'a World, server: &ReplayServer) -> Self {
-        let mut served = Served::greeted(world);
-        let id = served.converse(&world.project(), &server.base_url(), "auto");
-        Self { world, served, id, said: Vec::new() }
+        let mut front = Served::greeted(world);
+        let id = front.converse(&world.project(), &server.base_url(), "auto");
+        Self { world, served: front, id, said: Vec::new() }
     }
 
     fn say(&mut self, text: &str) {
@@ -256,11 +256,11 @@ fn a_session_that_goes_on_is_taken_back_beyond_its_end() {
     let (first, id) = (talk.said[0], talk.id.clone());
     talk.end();
     let server = model_of([says("Second.", "end_turn")]);
-    let mut served = Served::greeted(&world);
+    let mut front = Served::greeted(&world);
     let options =
         json!({"cwd": world.project(), "base_url": server.base_url(), "mode": "auto", "resume": id});
-    served.call("newConversation", options);
-    let mut talk = Talk { world: &world, served, id, said: vec![first] };
+    front.call("newConversation", options);
+    let mut talk = Talk { world: &world, served: front, id, said: vec![first] };
     talk.rewind(Some(first), "both");
     assert_eq!(world.read("a"), "1");
     talk.say("two");
@@ -283,7 +283,7 @@ fn some_work(random: &mut Random) -> String {
     let mut line = String::new();
     for _ in 0..=random.below(4) {
         let (one, two) = (pick(random), pick(random));
-        line += &match random.below(9) {
+        let part = match random.below(9) {
             0 => format!("mkdir -p \"$(dirname '{one}')\"; printf '{}' > '{one}'; ", random.below(50)),
             1 => format!("printf 'a\\r\\nb\\r\\n' >> '{one}'; "),
             2 => format!("head -c {} /dev/urandom > '{one}'; ", random.below(5000)),
@@ -297,6 +297,7 @@ fn some_work(random: &mut Random) -> String {
             7 => format!("rm -rf '{one}'; mkdir -p '{one}/in'; printf x > '{one}/in/side'; "),
             _ => "rm -rf dir; ".to_owned(),
         };
+        line.push_str(&part);
     }
     format!("({line}) 2>/dev/null; true")
 }

@@ -92,12 +92,9 @@ async fn rewind(args: &RewindArgs, directories: Directories) -> Result<Exit, Ref
     let state = setup.directories.state.clone();
     let rewinder = Rewinder::new(observer(&setup, &boundary, &temp), state, log.session().clone());
     let preview = rewinder.preview(target, &events).await?;
-    let digest = match confirmed(&preview, args.digest.as_deref())? {
-        Some(digest) => digest,
-        None => {
-            say("nothing was taken back");
-            return Ok(Exit::Denied);
-        }
+    let Some(digest) = confirmed(&preview, args.digest.as_deref())? else {
+        say("nothing was taken back");
+        return Ok(Exit::Denied);
     };
     let mut journal = OwnJournal { last: last_worker(&events), log };
     let done = rewinder.carry_out(target, (&events, &digest), &mut journal).await?;
@@ -115,13 +112,11 @@ async fn rewind(args: &RewindArgs, directories: Directories) -> Result<Exit, Ref
     let failed = rewound.error.clone();
     journal.log.append(&AgentId::root(), Observer::Supervisor, EventKind::Rewound(rewound))?;
     journal.log.sync()?;
-    match failed {
-        Some(error) => Err(Refusal::internal(format!("not everything was taken back: {error}"))),
-        None => {
-            say(&format!("{told}; bailiwick rewind --undo has it as it was"));
-            Ok(Exit::Done)
-        }
+    if let Some(error) = failed {
+        return Err(Refusal::internal(format!("not everything was taken back: {error}")));
     }
+    say(&format!("{told}; bailiwick rewind --undo has it as it was"));
+    Ok(Exit::Done)
 }
 
 fn is_message(event: &SessionEvent) -> bool {
@@ -161,8 +156,9 @@ fn list(said: &[&SessionEvent], log: &Path) -> Result<Exit, Refusal> {
     if said.is_empty() {
         say("nothing was said in this session");
     } else {
+        let last = said.len();
         say(&format!(
-            "bailiwick rewind {session} --to N takes files and conversation back to before message N"
+            "bailiwick rewind {session} --to {last} takes files and conversation back to before message {last}"
         ));
     }
     Ok(Exit::Done)

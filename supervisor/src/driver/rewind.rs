@@ -1,5 +1,7 @@
 //! A rewind in a running session: previewed and carried out beside the main loop, while no agent is at work.
 
+use std::fmt::Write as _;
+
 use ipc::event::{
     EventKind, NoticeCode, Observer as Witness, RewindPreview, RewindTarget, Rewound, SessionEvent,
 };
@@ -99,10 +101,12 @@ fn told(rewound: &Rewound) -> String {
         let named: Vec<_> = files.iter().take(MOST_TOLD).map(|file| file.path.to_string()).collect();
         let more = files.len().saturating_sub(MOST_TOLD);
         let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-        text.push_str(&format!(
-            " These files are not as you know them: {}{more}. Read a file again before you edit it.",
-            named.join(", ")
-        ));
+        let named = named.join(", ");
+        // A String takes every write.
+        let _ = write!(
+            text,
+            " These files are not as you know them: {named}{more}. Read a file again before you edit it."
+        );
     }
     text
 }

@@ -154,7 +154,9 @@ pub(super) fn rewound(model: &mut Model, rewound: &Rewound) {
         Some(_) => model.rewind.forget_taken_back(),
         None => {
             let blocks = model.rewind.give_back(transcript.len());
-            blocks.into_iter().for_each(|block| _ = transcript.push(block));
+            for block in blocks {
+                transcript.push(block);
+            }
         }
     }
     let project = model.start.project.as_path();

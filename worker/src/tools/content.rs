@@ -116,7 +116,7 @@ impl Tree {
     }
 
     /// A file's content, and when the file came to be; `None` if it is too large.
-    fn read(&self, name: &OsStr, size: u64) -> std::result::Result<Option<(Vec<u8>, Option<i64>)>, Errno> {
+    fn read(&self, name: &OsStr, size: u64) -> std::result::Result<Option<Bytes>, Errno> {
         if size > MAX_CONTENT {
             return Ok(None);
         }
@@ -134,6 +134,9 @@ impl Tree {
         Ok((bytes.len() as u64 <= MAX_CONTENT).then_some((bytes, born_ns)))
     }
 }
+
+/// A file's content, and when the file came to be.
+type Bytes = (Vec<u8>, Option<i64>);
 
 struct Look {
     kind: SnapshotKind,

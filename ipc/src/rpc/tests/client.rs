@@ -14,6 +14,7 @@ fn read(method: &str, params: &str) -> Result<ClientRequest, ErrorObject> {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a list")]
 fn each_request_has_its_shape() {
     let conversation = || ConversationParams { conversation_id: "c".into() };
     let client = Some(ClientInfo { name: "e".to_owned(), version: Some("1".to_owned()) });

@@ -103,7 +103,7 @@ const fn line_of(fault: &Fault) -> Option<usize> {
 
 /// Flips a bit, and fails unless its line is named.
 fn flipped(log: &mut [u8], byte: usize, bit: u8) {
-    let line = log[..byte].iter().filter(|byte| **byte == b'\n').count() + 1;
+    let line = log[..byte].split(|byte| *byte == b'\n').count();
     log[byte] ^= 1 << bit;
     let faults = rebuild(log).faults;
     log[byte] ^= 1 << bit;
