@@ -368,3 +368,44 @@ fn the_command_line_lists_shows_and_takes_back_what_it_was_confirmed() {
     rewind(&["--undo", "--digest", &digest], 0);
     assert_eq!((world.read("a"), rewind(&[], 0).stdout), ("2".to_owned(), listed));
 }
+
+#[test]
+fn a_copy_of_a_session_goes_on_and_can_be_taken_back_by_itself() {
+    let world = World::new(User::Myself);
+    world.file("a", "1");
+    let server = model_of([shell("printf 2 > a"), says("First.", "end_turn")]);
+    let mut talk = Talk::new(&world, &server);
+    talk.say("one");
+    let (first, origin) = (talk.said[0], talk.id.clone());
+    let log = world.own().join("state/sessions").join(format!("{origin}.jsonl"));
+    // The other one is still open.
+    let server = model_of([says("Second.", "end_turn")]);
+    let mut front = Served::greeted(&world);
+    let options = json!({"cwd": world.project(), "base_url": server.base_url(), "mode": "auto", "resume": origin, "fork": true});
+    let id = front.call("newConversation", options)["conversation_id"].as_str().unwrap().to_owned();
+    assert_ne!(id, origin);
+    let mut copy = Talk { world: &world, served: front, id, said: vec![first] };
+    let before = fs::read(&log).unwrap();
+    copy.rewind(Some(first), "both");
+    assert_eq!(world.read("a"), "1");
+    copy.say("another way");
+    let sent = messages(&server, 0);
+    assert!(sent.contains("another way") && !sent.contains("First."), "{sent}");
+    assert_eq!(fs::read(&log).unwrap(), before, "the session itself stays as it is");
+    drop(copy.served.input.take());
+    copy.served.process.wait().unwrap();
+    talk.end();
+    let server = model_of([done()]);
+    let refused = Finished::of(&mut world.exec(&server, &["--fork"])).expect(2);
+    assert!(refused.stderr.contains("--fork copies a session that goes on"), "{}", refused.stderr);
+    Finished::of(&mut world.exec(&server, &["--resume", &origin, "--fork"])).expect(0);
+    assert!(messages(&server, 0).contains("First."));
+    assert_eq!(
+        fs::read_dir(world.own().join("state/sessions"))
+            .unwrap()
+            .flatten()
+            .filter(|entry| entry.path().extension().is_some_and(|end| end == "jsonl"))
+            .count(),
+        3
+    );
+}

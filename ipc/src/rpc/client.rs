@@ -192,6 +192,9 @@ pub struct NewConversationParams {
     /// absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume: Option<String>,
+    /// True if that session stays as it is, and a copy of it goes on as a new one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fork: bool,
     /// The network; off if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub net: Option<Network>,

@@ -41,6 +41,9 @@ pub(crate) struct TuiArgs {
     /// Goes on with this session
     #[arg(skip)]
     pub session: Option<String>,
+    /// Has a copy of it go on
+    #[arg(skip)]
+    pub forks: bool,
 }
 
 /// Arguments of `resume`.
@@ -48,6 +51,9 @@ pub(crate) struct TuiArgs {
 pub(crate) struct ResumeArgs {
     /// The session's name or its beginning [default: choose from a list]
     pub session: Option<String>,
+    /// Leaves the session as it is, and goes on with a copy
+    #[arg(long)]
+    pub fork: bool,
     /// The project [default: that of the session]
     #[arg(short = 'C', value_name = "DIR", global = true)]
     pub directory: Option<PathBuf>,
@@ -88,6 +94,9 @@ pub(crate) struct ExecArgs {
     /// Goes on with the last session of the project: the task is its next message
     #[arg(short = 'c', long = "continue", conflicts_with = "record")]
     pub goes_on: bool,
+    /// With --resume or -c: leaves the session as it is, and goes on with a copy
+    #[arg(long)]
+    pub fork: bool,
     /// What is confined, and how
     #[command(flatten)]
     pub confinement: ConfinementArgs,

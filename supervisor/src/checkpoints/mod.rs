@@ -19,7 +19,7 @@ mod tests;
 
 pub use look::{At, Kept, Look};
 pub use rewinding::{Restore, Rewinding, Why};
-pub use store::{Checkpoints, Wanted, remove, remove_old};
+pub use store::{Checkpoints, Wanted, copy, remove, remove_old};
 
 /// The largest file whose content is kept: 2 MiB.
 pub const MOST_OF_A_FILE: u64 = 2 << 20;

@@ -251,6 +251,20 @@ pub fn remove_old(state: &Path, keep: &ConversationId, most: u64) -> io::Result<
     Ok(())
 }
 
+/// Gives a session the looks of another one that it is a copy of.
+pub fn copy(state: &Path, from: &ConversationId, to: &ConversationId) -> io::Result<()> {
+    let [from, to] = [from, to].map(|session| directory(state).join(session.as_str()));
+    if !from.join("looks.jsonl").exists() {
+        return Ok(());
+    }
+    DirBuilder::new().recursive(true).mode(0o700).create(&to)?;
+    // A line names contents that were written before it.
+    for name in ["looks.jsonl", "contents"] {
+        fs::copy(from.join(name), to.join(name))?;
+    }
+    Ok(())
+}
+
 /// Removes the looks of a session whose log is gone.
 pub fn remove(state: &Path, session: &str) -> io::Result<()> {
     match fs::remove_dir_all(directory(state).join(session)) {

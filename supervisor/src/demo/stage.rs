@@ -64,6 +64,7 @@ impl Stage {
             },
             record: None,
             goes_on: false,
+            forks: false,
             session: None,
         }
     }

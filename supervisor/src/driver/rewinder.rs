@@ -22,6 +22,10 @@ use crate::core::standing;
 /// The most bytes of contents that are kept of all sessions together, when another one begins to keep some: 2 GiB.
 const MOST_OF_ALL: u64 = 2 << 30;
 
+/// A message that no look follows.
+const UNSEEN: &str =
+    "the project was not looked at since that message: a file that was changed all the same stays as it is";
+
 /// The one-shots of a rewind belong to no call of the model's.
 pub(super) const NO_CALL: CallId = CallId(0);
 
@@ -116,14 +120,20 @@ impl Rewinder {
         events: &[SessionEvent],
     ) -> Result<RewindPreview, RewindError> {
         let (target, messages) = settled(target, events)?;
+        let called = calls_since(target, events);
         if !target.scope.has_files() {
             return Ok(preview_of(target, messages, &Rewinding::default(), Vec::new()));
         }
-        Ok(self.prepare(target, messages).await?.preview)
+        Ok(self.prepare(target, (messages, called)).await?.preview)
     }
 
-    async fn prepare(&self, target: RewindTarget, messages: u32) -> Result<Prepared, RewindError> {
-        let (kept, notes) = self.look_and_hold(At::BeforeRewind).await?;
+    /// Looks at the project, and works out the rewind to a message after which calls were made, or not.
+    async fn prepare(
+        &self,
+        target: RewindTarget,
+        (messages, called): (u32, bool),
+    ) -> Result<Prepared, RewindError> {
+        let (kept, mut notes) = self.look_and_hold(At::BeforeRewind).await?;
         let checkpoints = kept.as_ref().ok_or_else(|| io::Error::other("no looks are open"))?;
         let look = match target.to {
             Some(message) => checkpoints.look_of(message),
@@ -139,8 +149,10 @@ impl Rewinder {
             let path = project.join(path.to_wire().as_path());
             protected.iter().any(|place| path.starts_with(place.as_path()))
         };
-        // Nothing was written since the message.
         let rewinding = look.map(|look| checkpoints.rewinding(look, is_protected)).unwrap_or_default();
+        if look.is_none() && called {
+            notes.push(UNSEEN.to_owned());
+        }
         let preview = preview_of(target, messages, &rewinding, notes);
         Ok(Prepared { kept, rewinding, preview })
     }
@@ -153,12 +165,13 @@ impl Rewinder {
         journal: &mut impl RewindJournal,
     ) -> Result<Result<RewoundFiles, RewindPreview>, RewindError> {
         let (target, messages) = settled(target, events)?;
+        let called = calls_since(target, events);
         if !target.scope.has_files() {
             let preview = preview_of(target, messages, &Rewinding::default(), Vec::new());
             let done = RewoundFiles { files: Vec::new(), left: Vec::new(), error: None, target };
             return Ok(if preview.digest == digest { Ok(done) } else { Err(preview) });
         }
-        let Prepared { kept, rewinding, preview } = self.prepare(target, messages).await?;
+        let Prepared { kept, rewinding, preview } = self.prepare(target, (messages, called)).await?;
         if preview.digest != digest {
             return Ok(Err(preview));
         }
@@ -238,6 +251,12 @@ fn settled(target: RewindTarget, events: &[SessionEvent]) -> Result<(RewindTarge
         )),
         after => Ok((target, u32::try_from(after).unwrap_or(u32::MAX))),
     }
+}
+
+/// True if a call was made after the message.
+fn calls_since(target: RewindTarget, events: &[SessionEvent]) -> bool {
+    let is_call = |event: &&SessionEvent| matches!(event.kind, EventKind::ToolCallStarted { .. });
+    target.to.is_some_and(|to| standing(events).into_iter().filter(is_call).any(|event| event.id > to))
 }
 
 /// True of a message of the user's to the first agent.

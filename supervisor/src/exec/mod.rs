@@ -134,11 +134,16 @@ fn prepare(args: &ExecArgs, beginning: Beginning, place: Place, began: Instant) 
 /// The session that goes on, if one does. What was said in it so far is not printed again.
 fn resume(args: &ExecArgs, place: &Place) -> Result<Option<Resume>, String> {
     if args.resume.is_none() && !args.goes_on {
+        if args.fork {
+            return Err(
+                "--fork copies a session that goes on\n  hint: name it with --resume, or add -c".to_owned()
+            );
+        }
         return Ok(None);
     }
     let project = args.directory.canonicalize().unwrap_or_else(|_| args.directory.clone());
     let log = find_log(&place.directories.sessions(), args.resume.as_deref(), &project)?;
-    Ok(Some(Resume { log, shows: false }))
+    Ok(Some(Resume { log, shows: false, forks: args.fork }))
 }
 
 /// The socket, outside everything that the agent may come to write.

@@ -37,6 +37,7 @@ pub(crate) async fn execute_plan(args: PlanExecuteArgs, plan: ApprovedPlan, plac
         record: None,
         resume: None,
         goes_on: false,
+        fork: false,
     };
     carry_out(&args, Beginning::Plan(plan), place, |_| ()).await
 }

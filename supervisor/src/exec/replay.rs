@@ -155,6 +155,7 @@ impl Player {
             record: None,
             resume: None,
             goes_on: false,
+            fork: false,
         })
     }
 }

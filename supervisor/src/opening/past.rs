@@ -14,8 +14,9 @@ use serde::Deserialize;
 use tokio::sync::mpsc;
 
 use super::open::OpenError;
+use crate::checkpoints;
 use crate::core::standing;
-use crate::session::{LogError, SessionLog, closing};
+use crate::session::{Fault, LogError, SessionLog, closing, load};
 
 /// The session that goes on.
 #[derive(Clone, Debug)]
@@ -24,6 +25,8 @@ pub(crate) struct Resume {
     pub log: PathBuf,
     /// True if the front end shows what was said so far.
     pub shows: bool,
+    /// True if a new session goes on in its place, and it stays as it is.
+    pub forks: bool,
 }
 
 /// An earlier session, with everything in it closed.
@@ -32,17 +35,44 @@ pub(super) struct Past {
     events: Vec<SessionEvent>,
     shows: bool,
     torn: bool,
+    /// The session that it is a copy of.
+    origin: Option<ConversationId>,
 }
 
 impl Past {
-    /// Opens the log, for this process alone. The session goes on in its own project.
-    pub(super) fn open(resume: &Resume, project: &WirePath) -> Result<Self, OpenError> {
-        let (log, events, torn) = SessionLog::reopen(&resume.log)?;
-        let past = Self { log, events, shows: resume.shows, torn };
+    /// Opens the log, for this process alone, or a copy of it. The session goes on in its own project.
+    pub(super) fn open(resume: &Resume, project: &WirePath, state: &Path) -> Result<Self, OpenError> {
+        let past = if resume.forks {
+            Self::fork(resume, state)?
+        } else {
+            let (log, events, torn) = SessionLog::reopen(&resume.log)?;
+            Self { log, events, shows: resume.shows, torn, origin: None }
+        };
         match past.project() {
             Some(own) if own != project => Err(OpenError::OtherProject(own.clone())),
             _ => Ok(past),
         }
+    }
+
+    /// A new session with everything that was said and done in this one so far, and with its looks at the project. Another process may have
+    /// that one open.
+    fn fork(resume: &Resume, state: &Path) -> Result<Self, OpenError> {
+        let loaded = load(&resume.log)?;
+        if let Some(fault) = loaded.faults.iter().find(|fault| !matches!(fault, Fault::Torn { .. })) {
+            return Err(LogError::Broken { path: resume.log.clone(), fault: fault.clone() }.into());
+        }
+        let session = ConversationId(uuid::Uuid::now_v7().to_string());
+        let mut log = SessionLog::create(state, &session)?;
+        let (mut events, mut origin) = (Vec::new(), None);
+        for event in loaded.tree.events() {
+            origin = Some(event.session.clone());
+            log.copy(event.clone())?;
+            events.push(SessionEvent { session: session.clone(), ..event.clone() });
+        }
+        if let Some(origin) = &origin {
+            checkpoints::copy(state, origin, &session)?;
+        }
+        Ok(Self { log, events, shows: resume.shows, torn: false, origin })
     }
 
     fn project(&self) -> Option<&WirePath> {
@@ -75,8 +105,11 @@ impl Past {
         } else {
             ""
         };
-        let message =
-            format!("the session goes on{imported}{torn}; what was approved for it is asked for again");
+        let forked =
+            self.origin.as_ref().map_or_else(String::new, |origin| format!(" as a copy of {origin}"));
+        let message = format!(
+            "the session goes on{forked}{imported}{torn}; what was approved for it is asked for again"
+        );
         EventKind::Notice { code: NoticeCode::Resumed, message }
     }
 

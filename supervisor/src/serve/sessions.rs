@@ -68,7 +68,7 @@ fn options(directories: &Directories, params: &NewConversationParams) -> Result<
     if let Some(name) = &params.resume {
         let log = find_log(&directories.sessions(), Some(name), params.cwd.as_path());
         let log = log.map_err(|why| ErrorWord::OptionRefused.because(format!("resume: {why}")))?;
-        options.resume = Some(Resume { log, shows: true });
+        options.resume = Some(Resume { log, shows: true, forks: params.fork });
     }
     options.notices = sources.notices(&effective, &asked);
     Ok(options.choosing_from(sources, asked))

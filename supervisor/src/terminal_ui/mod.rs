@@ -123,7 +123,7 @@ fn prepare(args: &TuiArgs, place: Place, began: Instant) -> Result<Prepared, Ref
     let effective = sources.effective(&flags);
     tell(&sources.notices(&effective, &flags));
     let mut options = SessionOptions { activity, ..options(args, &effective) }.choosing_from(sources, flags);
-    options.resume = resume.map(|log| Resume { log, shows: true });
+    options.resume = resume.map(|log| Resume { log, shows: true, forks: args.forks });
     let window = options.model.choice(options.window).window;
     let state = place.directories.state.clone();
     let (session, handle, events) = opening::open(options, place, began)?;
@@ -141,7 +141,7 @@ fn resume(args: &TuiArgs, place: &Place) -> Result<Option<PathBuf>, String> {
 
 /// Goes on with a session: in its own project, where no other is named.
 pub(crate) async fn resumed(args: ResumeArgs, place: Place) -> Exit {
-    let ResumeArgs { session, directory, mode, confinement, model } = args;
+    let ResumeArgs { session, directory, mode, confinement, model, fork: forks } = args;
     let here = directory.clone().unwrap_or_else(|| PathBuf::from("."));
     let here = here.canonicalize().unwrap_or(here);
     let log = match log_of(session.as_deref(), &place, &here).await {
@@ -156,7 +156,8 @@ pub(crate) async fn resumed(args: ResumeArgs, place: Place) -> Exit {
     let directory = directory.or_else(own).unwrap_or(here);
     let session = log.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let (prompt, activity, record, goes_on) = (None, ActivityArg::Execute, None, false);
-    let args = TuiArgs { prompt, directory, mode, activity, confinement, model, record, goes_on, session };
+    let args =
+        TuiArgs { prompt, directory, mode, activity, confinement, model, record, goes_on, session, forks };
     run(args, place).await
 }
 
