@@ -6,6 +6,7 @@ use crate::approval::{ApprovalAnswer, ApprovalMode, ReviewDecision, ServerReques
 use crate::event::{RewindPreview, RewindTarget, SessionEvent};
 use crate::id::{AgentId, ApprovalId, CallId, ConversationId, GrantId};
 use crate::image::Image;
+use crate::path::WirePath;
 use crate::rights::RightsChange;
 
 /// Core → front end.
@@ -56,6 +57,15 @@ pub enum UiEventKind {
     },
     /// The consequences of a rewind that is wanted: [`UserActionKind::Rewind`] with its digest carries it out.
     RewindPreview(Box<RewindPreview>),
+    /// The names of the project's files, as [`UserActionKind::ListFiles`] asked for them: a worker's claim, not sanitised.
+    FileNames {
+        /// The names, relative to the project.
+        names: Vec<WirePath>,
+        /// True if there are more files than these.
+        cut: bool,
+        /// Why there are none, if they cannot be listed.
+        failed: Option<String>,
+    },
 }
 
 /// Front end → core's edge.
@@ -145,6 +155,8 @@ pub enum UserActionKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         digest: Option<String>,
     },
+    /// Has the agent's worker list the project's files. Answered by [`UiEventKind::FileNames`].
+    ListFiles,
     /// Ends the turn that runs.
     Interrupt,
     /// Ends the session.

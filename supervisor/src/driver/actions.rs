@@ -17,6 +17,10 @@ impl AgentRun {
         if let UserActionKind::SetModel { model } = kind {
             return self.change_model(shared, &model);
         }
+        if kind == UserActionKind::ListFiles {
+            self.list_files();
+            return Ok(());
+        }
         match resolved(self.worker.confinement().project.as_path(), kind) {
             Ok(op) => {
                 if matches!(op, Op::UserTurn { .. } | Op::ExecutePlan { .. } | Op::Compact)
@@ -74,6 +78,7 @@ pub(super) fn resolved(project: &Path, kind: UserActionKind) -> Result<Op, Strin
         }
         UserActionKind::SetRights { change } => Op::SetRights { change },
         UserActionKind::SetModel { model } => return Err(format!("the model {model} is no right")),
+        UserActionKind::ListFiles => return Err("a list of files is none".to_owned()),
         UserActionKind::EditPlan { id, markdown } => Op::EditPlan { id, markdown },
         UserActionKind::ExecutePlan { markdown } => Op::ExecutePlan { markdown },
         UserActionKind::AskTogether { id } => Op::AskTogether { id },

@@ -59,6 +59,7 @@ impl Agents {
             | UiEventKind::ThinkingDelta { .. }
             | UiEventKind::OutputDelta { .. }
             | UiEventKind::RewindPreview(_) => {}
+            | UiEventKind::FileNames { .. } => {}
         }
     }
 

@@ -51,3 +51,24 @@ fn the_history_goes_on_in_the_next_session() {
     ui.types(":q\r");
     assert_eq!(ui.end().code, 0);
 }
+
+#[test]
+fn a_file_is_named_by_a_few_letters_and_no_ignored_one_is_offered() {
+    let (world, server) = (world(), model_of([done()]));
+    fs::create_dir_all(world.project().join("src/parts")).unwrap();
+    fs::write(world.project().join("src/parts/engine.rs"), "").unwrap();
+    fs::write(world.project().join("engine.log"), "").unwrap();
+    fs::write(world.project().join(".gitignore"), "*.log\n").unwrap();
+    let mut ui = Ui::start(&world.ui(&server, &[]), SIZE);
+    ui.until_shown("INSERT");
+    ui.types("read @engi");
+    ui.until_shown("▸ src/parts/engine.rs");
+    assert!(!ui.screen().contains("engine.log"), "{}", ui.screen());
+    ui.types("\t");
+    ui.until_shown("› read @src/parts/engine.rs");
+    ui.types("now\r");
+    ui.until_shown("Done.");
+    assert!(sent(&server, 0).contains("read @src/parts/engine.rs now"));
+    ui.types(":q\r");
+    assert_eq!(ui.end().code, 0);
+}

@@ -8,6 +8,7 @@ mod calls;
 mod changes;
 mod code;
 mod editor;
+mod files;
 mod history;
 mod lines;
 mod look;
@@ -36,6 +37,7 @@ pub(crate) use block::{Block, BlockRow};
 pub(crate) use calls::{Call, Ending};
 pub(crate) use changes::Changes;
 pub(crate) use editor::{Editor, Motion};
+pub(crate) use files::Files;
 pub(crate) use history::History;
 pub(crate) use lines::Lines;
 pub(crate) use look::Look;
@@ -73,6 +75,8 @@ pub struct Model {
     pub(crate) line: Editor,
     pub(crate) history: History,
     pub(crate) palette: Palette,
+    /// The files of the project, for messages that name one.
+    pub(crate) files: Files,
     /// The search through the history, while it has the prompt.
     pub(crate) recall: Option<Recall>,
     /// True if the line that is typed is a text to be searched for, and no command.
@@ -154,6 +158,7 @@ impl Model {
             line: Editor::default(),
             history,
             palette: Palette::default(),
+            files: Files::default(),
             recall: None,
             searches: false,
             sought: String::new(),

@@ -82,7 +82,7 @@ fn card_area(card: &Card, keymap: &Keymap, mut room: Rect) -> Rect {
 }
 
 fn palette_area(model: &Model, mut room: Rect) -> Option<Rect> {
-    let rows = model.palette_rows().len().max(model.recalled().len());
+    let rows = model.palette_rows().len().max(model.recalled().len()).max(model.file_rows());
     let rows = u16::try_from(rows).unwrap_or(u16::MAX);
     let rows = rows.min(room.height.saturating_sub(2));
     (rows > 0).then(|| bottom(&mut room, rows))

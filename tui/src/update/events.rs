@@ -68,6 +68,7 @@ pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>)
             model.cards.push_back(Card::new(asked, request, &model.start.project, model.now, revision));
             call(model, reason, actions);
         }
+        UiEventKind::FileNames { names, cut, failed } => model.files.listed(names, cut, failed),
         UiEventKind::ApprovalClosed { id } => {
             let closed = Asked { agent, id };
             model.cards.retain(|card| card.asked != closed);

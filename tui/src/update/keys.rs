@@ -6,6 +6,7 @@ use crossterm::event::{KeyEvent, KeyEventKind};
 use ipc::frontend::UserActionKind;
 
 use super::{approval, aside, editing, help, plan, recall, rewind, search, tell, tree, turns, typed};
+use super::{approval, aside, editing, files, help, plan, recall, search, tell, tree, turns, typed};
 use crate::card::Card;
 use crate::commands::{Command, KeyMode};
 use crate::keymap::Key;
@@ -37,7 +38,7 @@ pub(super) fn key(model: &mut Model, at: Moment, event: KeyEvent, actions: &mut 
     let had_remark = model.remark.take().is_some();
     let leaves = model.leaves.take();
     match (model.start.keymap.command(mode, key), key.text()) {
-        (Some(command), _) if recall::perform(model, command) => {}
+        (Some(command), _) if recall::perform(model, command) || files::perform(model, command) => {}
         (Some(Command::Cancel), _) => cancel(model, at, leaves, actions),
         (Some(command), _) => perform(model, at, command, actions),
         (None, Some(c)) if mode.is_for_text() => write(model, c),

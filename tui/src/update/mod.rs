@@ -7,6 +7,7 @@ mod comments;
 mod denial;
 mod editing;
 mod events;
+mod files;
 mod help;
 mod keys;
 mod plan;
@@ -43,6 +44,7 @@ pub fn update(model: &mut Model, at: Moment, message: Msg) -> Vec<Action> {
     if ends_call {
         actions.extend([Action::EndCall, Action::Redraw]);
     }
+    let writes = matches!(message, Msg::Key(_) | Msg::KeyOfMany(_) | Msg::Paste(_) | Msg::PromptEdited(_));
     let changed = match message {
         Msg::Key(event) => keys::key(model, at, event, &mut actions),
         Msg::KeyOfMany(event) => keys::key_of_many(model, at, event, &mut actions),
@@ -74,6 +76,9 @@ pub fn update(model: &mut Model, at: Moment, message: Msg) -> Vec<Action> {
         Msg::Attached(read) => typed::attached(model, read),
         Msg::CoreGone => core_gone(model),
     };
+    if writes {
+        files::follow(model, &mut actions);
+    }
     if changed {
         actions.push(Action::Redraw);
     }

@@ -10,6 +10,7 @@ mod changes;
 mod contrast;
 mod core;
 mod denials;
+mod files;
 mod fingers;
 mod frames;
 mod help;
