@@ -154,6 +154,11 @@ pub enum UserActionKind {
         /// The digest of the preview that the user confirmed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         digest: Option<String>,
+    /// Runs a command of the user's own in the sandbox, with the project writable for it alone: at rest. The model is asked nothing, and
+    /// reads the command and its output with the next message.
+    RunCommand {
+        /// The text for `bash -c`.
+        command: String,
     },
     /// Has the agent's worker list the project's files. Answered by [`UiEventKind::FileNames`].
     ListFiles,
@@ -227,6 +232,11 @@ macro_rules! op {
             },
             /// Has the conversation summarised.
             Compact,
+            /// Runs a command of the user's own.
+            OwnCommand {
+                /// The text for `bash -c`.
+                command: String,
+            },
             /// Ends the turn that runs.
             Interrupt,
             /// Ends the session.

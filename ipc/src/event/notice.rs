@@ -13,6 +13,8 @@ words! {
         CallsNotRun = "calls_not_run",
         /// The change set has a gap, or there is none.
         ChangeSet = "change_set",
+        /// A command of the user's own was not run.
+        CommandNotRun = "command_not_run",
         /// A summary that was asked for comes later.
         CompactionQueued = "compaction_queued",
         /// A text was too long for the context.

@@ -29,6 +29,7 @@ mod message;
 mod model;
 mod offers;
 mod outcome;
+mod own_command;
 mod plan;
 mod protocol;
 mod record;

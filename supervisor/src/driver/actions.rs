@@ -23,8 +23,10 @@ impl AgentRun {
         }
         match resolved(self.worker.confinement().project.as_path(), kind) {
             Ok(op) => {
-                if matches!(op, Op::UserTurn { .. } | Op::ExecutePlan { .. } | Op::Compact)
-                    && !self.agent.is_busy()
+                if matches!(
+                    op,
+                    Op::UserTurn { .. } | Op::ExecutePlan { .. } | Op::Compact | Op::OwnCommand { .. }
+                ) && !self.agent.is_busy()
                 {
                     self.turn_began = Some(Instant::now());
                     shared.begin_turn(&self.id);
@@ -91,6 +93,7 @@ pub(super) fn resolved(project: &Path, kind: UserActionKind) -> Result<Op, Strin
         UserActionKind::SetMode { mode } => Op::SetMode { mode },
         UserActionKind::RevokeGrant { id } => Op::RevokeGrant { id },
         UserActionKind::Compact => Op::Compact,
+        UserActionKind::RunCommand { command } => Op::OwnCommand { command },
         UserActionKind::Interrupt => Op::Interrupt,
         UserActionKind::Quit => Op::Shutdown,
         UserActionKind::InterruptSession => Op::InterruptSession,

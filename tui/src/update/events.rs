@@ -356,8 +356,8 @@ fn call_started(view: &mut AgentView, id: CallId, name: &str, input: &str) {
 }
 
 fn approval_answered(view: &mut AgentView, answered: &ApprovalAnswered) {
-    if answered.by == DecidedBy::Together {
-        // The request that follows shows it.
+    if matches!(answered.by, DecidedBy::Together | DecidedBy::OwnCommand) {
+        // The request that follows shows it; or the person typed the command just now.
         return;
     }
     if view.calls.get(&answered.call).is_some_and(|call| call.after_denial) {
@@ -379,7 +379,7 @@ fn approval_answered(view: &mut AgentView, answered: &ApprovalAnswered) {
         (DecidedBy::SessionGrant(id), _) => return allowed_by_grant(view, answered, id),
         (DecidedBy::Configuration, _) => " by the configuration".to_owned(),
         (_, Some(cause)) => format!(": {cause}"),
-        (DecidedBy::User, None) => String::new(),
+        (DecidedBy::User | DecidedBy::OwnCommand, None) => String::new(),
         (DecidedBy::Deadline, None) => ": nobody answered in time".to_owned(),
         (DecidedBy::NoFrontEnd, None) => ": there was nobody to ask".to_owned(),
         (DecidedBy::BadAnswer, None) => ": the answer did not count".to_owned(),

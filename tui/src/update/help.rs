@@ -37,7 +37,7 @@ fn at_the_prompt() -> String {
         ("/NAME", "the same as :NAME; Tab completes, Enter runs"),
         ("/etc/hosts says ...", "text: a path has another / in it"),
         ("@NAME", "a file of the project; Tab or Enter completes"),
-        ("!COMMAND", "not yet; outside: bailiwick sandbox -- COMMAND"),
+        ("!COMMAND", "run it yourself in the sandbox"),
         ("?", "at an empty prompt: this table"),
         ("a space first, or two lines", "text, whatever it begins with"),
     ];

@@ -249,7 +249,7 @@ pub(super) fn send(model: &mut Model, at: Moment, text: String, actions: &mut Ve
     remember(model, &text, actions);
     model.agents.shown_mut().transcript.follow();
     let images = std::mem::take(&mut model.attached);
-    turns::send(model, at, Outgoing { text, images }, actions);
+    turns::send(model, at, Outgoing { text, images, is_command: false }, actions);
 }
 
 fn history(model: &mut Model, forward: bool) {

@@ -15,6 +15,7 @@ mod recall;
 mod reply;
 mod rewind;
 mod search;
+mod shell;
 mod tree;
 mod turns;
 mod typed;

@@ -31,8 +31,13 @@ fn send_to(model: &mut Model, agent: &AgentId, (at, message): (Moment, Outgoing)
         } else {
             view.turn.begin(at);
         }
-        let Outgoing { text, images } = message;
-        actions.push(Action::User(agent.clone(), UserActionKind::Prompt { text, images }));
+        let Outgoing { text, images, is_command } = message;
+        let command = text.strip_prefix('!').filter(|_| is_command);
+        let kind = match command.map(str::to_owned) {
+            Some(command) => UserActionKind::RunCommand { command },
+            None => UserActionKind::Prompt { text, images },
+        };
+        actions.push(Action::User(agent.clone(), kind));
     }
 }
 
@@ -83,7 +88,7 @@ pub(super) fn ask_again(model: &mut Model, at: Moment, actions: &mut Vec<Action>
     let text = format!(
         "Nobody answered your request in time: {call}. I am here now: make the call again if it is still needed."
     );
-    send_to(model, &AgentId::root(), (at, Outgoing { text, images: Vec::new() }), actions);
+    send_to(model, &AgentId::root(), (at, Outgoing { text, ..Outgoing::default() }), actions);
 }
 
 /// Tells that a request failed: one line, in which the next attempt replaces the one before.
@@ -103,9 +108,10 @@ fn give_back(model: &mut Model, agent: &AgentId) {
         return;
     }
     model.end_recall(false);
-    let draft = Outgoing { text: model.prompt.take(), images: std::mem::take(&mut model.attached) };
+    let images = std::mem::take(&mut model.attached);
+    let draft = Outgoing { text: model.prompt.take(), images, is_command: false };
     let mut texts = Vec::new();
-    for Outgoing { text, images } in queue.into_iter().chain([draft]) {
+    for Outgoing { text, images, .. } in queue.into_iter().chain([draft]) {
         texts.extend(Some(text).filter(|text| !text.is_empty()));
         model.attached.extend(images);
     }

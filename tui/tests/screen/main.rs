@@ -20,6 +20,7 @@ mod plan_cards;
 mod plans;
 mod rewind;
 mod seat;
+mod shell;
 mod sources;
 mod status;
 mod sub_agents;

@@ -116,6 +116,7 @@ fn any() -> impl Strategy<Value = Any> {
         4 => Just(user("go".to_owned())),
         1 => Just(user("many words ".repeat(300))),
         1 => Just(Any::Op(Op::Compact)),
+        1 => Just(Any::Op(Op::OwnCommand { command: "make".to_owned() })),
         1 => Just(Any::Overflow),
         1 => Just(Any::Op(Op::Interrupt)),
         1 => Just(Any::Context),

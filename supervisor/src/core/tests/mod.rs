@@ -11,6 +11,7 @@ mod interrupted;
 mod limits;
 mod models;
 mod offers;
+mod own_command;
 mod plans;
 mod replies;
 mod rights;
