@@ -194,6 +194,11 @@ impl Model {
         self.agents.select(agent)
     }
 
+    /// The mode that a view leads back to.
+    pub(crate) const fn mode_at_rest(&self) -> Mode {
+        if self.start.is_plain { Mode::Insert } else { Mode::Normal }
+    }
+
     /// True if the agent that is shown makes a plan.
     pub(crate) fn plans_now(&self) -> bool {
         self.agents.shown().session.activity == Activity::Plan
@@ -218,7 +223,8 @@ impl Model {
         let allowed = format!("{plans}{} · {}", session.mode, access::plain(&session.rights));
         let hint = |command| self.start.keymap.hint(KeyMode::Insert, command);
         let [send, line, leave] = [Command::Submit, Command::Newline, Command::Leave].map(hint);
-        let keys = format!("{send} sends · {line} new line · {leave} NORMAL · :help · :q");
+        let normal = if self.start.is_plain { String::new() } else { format!("{leave} NORMAL · ") };
+        let keys = format!("{send} sends · {line} new line · {normal}:help · :q");
         self.agents.shown_mut().transcript.push(Block::of(vec![
             Part::new(place, Look::Heading),
             Part::new(SafeText::prose(&allowed), Look::Notice),

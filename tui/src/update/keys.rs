@@ -87,8 +87,16 @@ fn normal_keys(model: &Model) -> String {
 }
 
 fn to_normal(model: &mut Model) {
-    model.mode = Mode::Normal;
-    model.remark = Some(normal_keys(model));
+    model.mode = model.mode_at_rest();
+    if model.mode == Mode::Normal {
+        model.remark = Some(normal_keys(model));
+    }
+}
+
+/// Esc at rest where there is no NORMAL.
+fn nothing_to_leave(model: &mut Model) {
+    let key = model.start.keymap.hint(KeyMode::Insert, Command::Leave);
+    model.remark = Some(format!("nothing runs that {key} could stop"));
 }
 
 /// The person's editor is done with the prompt.
@@ -280,6 +288,8 @@ fn leave(model: &mut Model, actions: &mut Vec<Action>) {
         Mode::Insert if model.has_choice() => model.palette.close(),
         Mode::Insert if model.agents.shown().turn.is_running() => turns::interrupt(model, actions),
         Mode::Insert | Mode::Normal | Mode::Agents | Mode::Plan | Mode::Rewind => to_normal(model),
+        Mode::Insert if model.start.is_plain => nothing_to_leave(model),
+        Mode::Insert | Mode::Normal | Mode::Agents | Mode::Plan => to_normal(model),
     }
 }
 

@@ -14,7 +14,7 @@ pub(super) fn begin(model: &mut Model) {
 pub(super) fn submit(model: &mut Model) {
     let typed = model.line.take();
     model.searches = false;
-    model.mode = Mode::Normal;
+    model.mode = model.mode_at_rest();
     if !typed.is_empty() {
         // The transcript has what cannot be seen as escapes, and so has what is searched for in it.
         SafeText::line(&typed).as_str().clone_into(&mut model.sought);
