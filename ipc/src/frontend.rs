@@ -154,6 +154,9 @@ pub enum UserActionKind {
         /// The digest of the preview that the user confirmed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         digest: Option<String>,
+    /// Begins an empty conversation in the same session: at rest. Answered by the event `context_compacted`, or by a notice that says why
+    /// not.
+    Clear,
     /// Runs a command of the user's own in the sandbox, with the project writable for it alone: at rest. The model is asked nothing, and
     /// reads the command and its output with the next message.
     RunCommand {
@@ -232,6 +235,8 @@ macro_rules! op {
             },
             /// Has the conversation summarised.
             Compact,
+            /// Begins an empty conversation.
+            Clear,
             /// Runs a command of the user's own.
             OwnCommand {
                 /// The text for `bash -c`.

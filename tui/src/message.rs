@@ -81,6 +81,28 @@ impl Reason {
     }
 }
 
+/// The part of the transcript that is copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Copied {
+    /// The last answer.
+    Answer,
+    /// The last code of it.
+    Code,
+    /// The line that was found.
+    Line,
+}
+
+impl Copied {
+    /// The words for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Answer => "the last answer",
+            Self::Code => "the last code",
+            Self::Line => "the line",
+        }
+    }
+}
+
 /// Something to be done outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
@@ -102,6 +124,13 @@ pub enum Action {
     EditPrompt(String),
     /// Keep what was sent, or typed as a command, for the history of later sessions.
     Remember(String),
+    /// Offer this text to the terminal's clipboard, and write it to a file; [`Msg::Note`] says what was done.
+    Copy {
+        /// The part of the transcript that it is.
+        what: Copied,
+        /// The text, without hidden characters.
+        text: String,
+    },
     /// Read these lines of code somewhere where nobody waits for it; [`Msg::CodeRead`] brings the kinds of their text.
     Read(Box<CodeToRead>),
     /// The person is waited for and may look elsewhere: a bell, a notification and the title of the terminal say so.

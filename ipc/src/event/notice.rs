@@ -53,6 +53,8 @@ words! {
         PlanRefused = "plan_refused",
         /// There is no worker.
         NoWorker = "no_worker",
+        /// The conversation was not cleared.
+        NotCleared = "not_cleared",
         /// What was approved for the session was not added.
         NotAdded = "not_added",
         /// There is no conversation to summarise, or its summary would be longer.

@@ -254,6 +254,7 @@ impl Agent {
             Op::UserTurn { text, images } => self.on_user_turn(Said { text, images }),
             Op::SetRights { change } => self.on_change(Change::Rights(change)),
             Op::Compact => self.on_compact(),
+            Op::Clear => self.on_clear(),
             Op::OwnCommand { command } => self.on_own_command(command),
             Op::Interrupt => self.stop(EndReason::Interrupted, None),
             Op::Shutdown => self.close(EndReason::Closed, None),

@@ -14,6 +14,7 @@ mod agent;
 mod approvals;
 mod beside;
 mod calls;
+mod clear;
 mod compaction;
 mod config;
 mod delegation;

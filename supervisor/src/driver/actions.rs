@@ -93,6 +93,7 @@ pub(super) fn resolved(project: &Path, kind: UserActionKind) -> Result<Op, Strin
         UserActionKind::SetMode { mode } => Op::SetMode { mode },
         UserActionKind::RevokeGrant { id } => Op::RevokeGrant { id },
         UserActionKind::Compact => Op::Compact,
+        UserActionKind::Clear => Op::Clear,
         UserActionKind::RunCommand { command } => Op::OwnCommand { command },
         UserActionKind::Interrupt => Op::Interrupt,
         UserActionKind::Quit => Op::Shutdown,

@@ -6,6 +6,7 @@
 
 mod background;
 mod calls;
+mod copy;
 mod disputed;
 mod editing;
 mod frames;
@@ -229,8 +230,13 @@ impl Prepared {
         tty.release_on_panic();
         let engaged = Engaged(Arc::clone(&tty));
         tty.engage()?;
-        let mut ui =
-            Ui::new(tty, signals, tui::Model::new(start), (handle, events), (project, began, remembered))?;
+        let mut ui = Ui::new(
+            tty,
+            signals,
+            tui::Model::new(start),
+            (handle, events),
+            (project, began, remembered, copy::file(&state)),
+        )?;
         if start::asks_for_background(&effective) {
             ui.ask_for_background()?;
         }

@@ -12,10 +12,11 @@ use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
 use ipc::id::AgentId;
 use tokio::sync::oneshot;
 use tokio::task::{JoinError, JoinHandle};
-use tui::{Action, CodeRead, CodeToRead, Model, Moment, Msg, Shown};
+use tui::{Action, CodeRead, CodeToRead, Copied, Model, Moment, Msg, Shown};
 
 use super::background;
 use super::calls;
+use super::copy;
 use super::frames::Frames;
 use super::input::Input;
 use super::keys::Typed;
@@ -51,6 +52,8 @@ pub(super) struct Ui {
     project: PathBuf,
     /// The history of the prompt, over sessions; absent once the file could not be written.
     remembered: Option<Remembered>,
+    /// The file of what was copied last.
+    copied: PathBuf,
     clock: Instant,
     /// Whether what is on the screen is not what is.
     stale: bool,
@@ -84,7 +87,7 @@ impl Ui {
         signals: (Endings, Changes),
         model: Model,
         (handle, events): (Handle, Events),
-        (project, clock, remembered): (PathBuf, Instant, Remembered),
+        (project, clock, remembered, copied): (PathBuf, Instant, Remembered, PathBuf),
     ) -> io::Result<Self> {
         let input = Input::new(tty.descriptor())?;
         let frames = Frames::new(Arc::clone(&tty))?;
@@ -101,6 +104,7 @@ impl Ui {
             events,
             project,
             remembered: Some(remembered),
+            copied,
             clock,
             stale,
             shown,
@@ -296,6 +300,7 @@ impl Ui {
                     Box::pin(self.edit_plan((agent, id), markdown)).await?;
                 }
                 Action::EditPrompt(text) => Box::pin(self.edit_prompt(text)).await?,
+                Action::Copy { what, text } => self.copy(what, &text),
                 Action::Remember(text) => self.remember(&text),
                 Action::Repaint => self.resize()?,
                 Action::Suspend => self.suspend()?,
@@ -321,6 +326,17 @@ impl Ui {
             self.update(Msg::Note(format!("the history of the prompt is not kept: {error}")));
             self.stale = true;
         }
+    }
+
+    /// Offers a text to the terminal's clipboard, and keeps it in a file.
+    fn copy(&mut self, what: Copied, text: &str) {
+        let sent = copy::to_clipboard(text);
+        if let Some(bytes) = &sent {
+            self.frames.write_with_next(bytes);
+        }
+        let written = copy::write(&self.copied, text);
+        self.update(Msg::Note(copy::told(what, sent.is_some(), &self.copied, &written)));
+        self.stale = true;
     }
 
     /// Reads a picture that the user named.

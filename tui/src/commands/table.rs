@@ -28,6 +28,23 @@ pub const TABLE: &[Row] = &[
     typed(Command::Revoke, "revoke", "revoke N", "take back a grant of this session"),
     typed(Command::Image, "image", "image PATH", "attach a picture; without PATH: detach it"),
     typed(Command::Compact, "compact", "compact", "replace the conversation by a summary"),
+    typed(Command::Clear, "clear", "clear", "begin an empty conversation in this session"),
+    typed(Command::Model, "model", "model NAME", "another model answers; without NAME: show it"),
+    typed(Command::Cost, "cost", "cost", "show tokens and money, by agent"),
+    Row {
+        command: Command::Copy,
+        name: "copy",
+        typed: Some("copy"),
+        keys: &[(Normal, &["y"])],
+        about: "copy the line that was found, or the last answer",
+    },
+    Row {
+        command: Command::CopyCode,
+        name: "copy_code",
+        typed: Some("copy-code"),
+        keys: &[(Normal, &["Y"])],
+        about: "copy the last code of the last answer",
+    },
     typed(Command::Diff, "diff", "diff files|steps", "show the changes of the session; alone: by file"),
     typed(Command::Plan, "plan", "plan TEXT", "make a plan; without TEXT: show the plan"),
     Row {

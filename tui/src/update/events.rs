@@ -313,19 +313,25 @@ fn assistant_message(view: &mut AgentView, now: Moment, message: AssistantMessag
     view.turn.account += Account { usage: message.usage, cost: message.cost_usd };
     view.session.context = Some(message.usage.prompt().saturating_add(message.usage.output));
     let reply = std::mem::take(&mut view.reply);
+    let texts: Vec<_> = message.content.iter().filter_map(|block| said(block.get())).collect();
+    if texts.iter().any(|text| !text.trim().is_empty()) {
+        view.answer = texts.join("\n\n");
+    }
     if reply.streamed {
         return;
     }
-    for block in message.content {
-        let Ok(block) = serde_json::from_str::<serde_json::Value>(block.get()) else { continue };
-        let of_kind = |kind| block.get("type").and_then(serde_json::Value::as_str) == Some(kind);
-        if let Some(text) = block.get("text").and_then(serde_json::Value::as_str).filter(|_| of_kind("text"))
-        {
-            reply::push(view, now, text);
-            reply::end(view, now);
-        }
+    for text in texts {
+        reply::push(view, now, &text);
+        reply::end(view, now);
     }
     view.reply = Reply::default();
+}
+
+/// The text of a block that is one.
+fn said(block: &str) -> Option<String> {
+    let block = serde_json::from_str::<serde_json::Value>(block).ok()?;
+    let of = |name| block.get(name).and_then(serde_json::Value::as_str);
+    of("text").filter(|_| of("type") == Some("text")).map(str::to_owned)
 }
 
 fn model_failed(view: &mut AgentView, now: Moment, message: &str, retry_in_ms: Option<u64>) {

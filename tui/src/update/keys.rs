@@ -7,6 +7,7 @@ use ipc::frontend::UserActionKind;
 
 use super::{approval, aside, editing, help, plan, recall, rewind, search, tell, tree, turns, typed};
 use super::{approval, aside, editing, files, help, plan, recall, search, tell, tree, turns, typed};
+use super::{approval, aside, copy, editing, files, help, plan, recall, search, tell, tree, turns, typed};
 use crate::card::Card;
 use crate::commands::{Command, KeyMode};
 use crate::keymap::Key;
@@ -197,6 +198,8 @@ fn perform(model: &mut Model, at: Moment, command: Command, actions: &mut Vec<Ac
         Command::Agents => tree::open(model),
         Command::PreviousAgent => tree::show_beside(model, -1),
         Command::NextAgent => tree::show_beside(model, 1),
+        Command::Copy => copy::answer(model, actions),
+        Command::CopyCode => copy::code(model, actions),
         Command::AskAgain => turns::ask_again(model, at, actions),
         Command::FoldThinking => unfolded(model).thinking ^= true,
         Command::FoldOutput => unfolded(model).output ^= true,

@@ -4,6 +4,8 @@ mod approval;
 mod aside;
 mod code;
 mod comments;
+mod copy;
+mod cost;
 mod denial;
 mod editing;
 mod events;

@@ -4,10 +4,12 @@ use std::path::PathBuf;
 
 use ipc::approval::ApprovalMode;
 use ipc::frontend::UserActionKind;
+use ipc::id::AgentId;
 use ipc::image::Image;
 use ipc::rights::{Network, RightsChange};
 
 use super::{help, keys, plan, rewind, tell, tree};
+use super::{copy, cost, help, keys, plan, tell, tree};
 use crate::commands::{Command, Row, TABLE};
 use crate::message::Action;
 use crate::model::{Areas, Block, Look, Model, Part, Pending, access};
@@ -78,6 +80,11 @@ fn perform(model: &mut Model, command: Command, argument: Option<&str>, actions:
         (Command::Rights, None) => rights(model),
         (Command::Grants, None) => grants(model),
         (Command::Compact, None) => tell(model, actions, UserActionKind::Compact),
+        (Command::Clear, None) => actions.push(Action::User(AgentId::root(), UserActionKind::Clear)),
+        (Command::Model, name) => another_model(model, name, actions),
+        (Command::Cost, None) => cost::show(model),
+        (Command::Copy, None) => copy::answer(model, actions),
+        (Command::CopyCode, None) => copy::code(model, actions),
         (Command::Help, None) => help::show(model),
         (Command::Quit, None) => actions.push(Action::Quit),
         _ => return false,
@@ -93,6 +100,21 @@ fn diff(model: &mut Model, by_step: bool) {
     let first = blocks.into_iter().map(|block| transcript.push(block)).min();
     if let Some(first) = first {
         transcript.show_from(first, (area.width, area.height));
+    }
+}
+
+/// Has another model answer, or names the one that does.
+fn another_model(model: &mut Model, name: Option<&str>, actions: &mut Vec<Action>) {
+    match name {
+        Some(name) => {
+            let kind = UserActionKind::SetModel { model: name.to_owned() };
+            actions.push(Action::User(AgentId::root(), kind));
+        }
+        None => {
+            let line =
+                format!("{} answers; :model NAME has another one answer", model.agents.shown().session.model);
+            model.say(Look::Notice, &line);
+        }
     }
 }
 

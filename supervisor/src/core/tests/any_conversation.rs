@@ -29,6 +29,7 @@ enum Move {
     Fail(usize),
     Interrupt,
     Compact,
+    Clear,
     /// The user runs a command of their own, which prints so many lines.
     Own(usize),
     /// The network goes on, and its worker comes.
@@ -51,6 +52,7 @@ fn any_move() -> impl Strategy<Value = Move> {
         2 => (0..3usize).prop_map(Move::Fail),
         1 => Just(Move::Interrupt),
         1 => Just(Move::Compact),
+        1 => Just(Move::Clear),
         1 => (1..40usize).prop_map(Move::Own),
         1 => Just(Move::Net),
     ]
@@ -125,6 +127,7 @@ impl Play {
             Move::Fail(kind) => self.fail(kind),
             Move::Interrupt => _ = self.script.interrupt(),
             Move::Compact => _ = self.script.input(crate::core::Input::Op(Op::Compact)),
+            Move::Clear => _ = self.script.input(crate::core::Input::Op(Op::Clear)),
             Move::Own(lines) => self.own(lines),
             Move::Net => _ = self.script.net(Network::On).ready(2),
         }

@@ -5,6 +5,7 @@ mod any_conversation;
 mod any_input;
 mod approvals;
 mod calls;
+mod clear;
 mod compaction;
 mod images;
 mod interrupted;
