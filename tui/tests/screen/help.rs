@@ -41,7 +41,7 @@ fn help_is_made_from_the_table() {
       /NAME                         the same as :NAME; Tab completes, Enter runs
       /etc/hosts says ...           text: a path has another / in it
       @NAME                         a file of the project; Tab or Enter completes
-      !COMMAND                      run it yourself, in the sandbox; the model reads it
+      !COMMAND                      run it yourself in the sandbox
       ?                             at an empty prompt: this table
       a space first, or two lines   text, whatever it begins with
     keys in NORMAL

@@ -8,6 +8,7 @@ mod attention;
 mod cards;
 mod changes;
 mod contrast;
+mod copy;
 mod core;
 mod denials;
 mod files;
