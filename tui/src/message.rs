@@ -8,6 +8,7 @@ use ipc::id::{AgentId, ApprovalId};
 use ipc::image::Image;
 
 use crate::highlight::{CodeRead, CodeToRead};
+use crate::model::LogRows;
 use crate::start::ThemeName;
 use crate::view::Shown;
 
@@ -53,6 +54,10 @@ pub enum Msg {
     PromptEdited(Result<Option<String>, String>),
     /// The outcome of [`Action::Read`].
     CodeRead(CodeRead),
+    /// The outcome of [`Action::ReadLog`].
+    LogRead(Result<LogRows, String>),
+    /// The outcome of [`Action::ReadEvent`]: the event in JSON.
+    EventRead(Result<String, String>),
     /// A sentence of the wiring's own, shown as a notice.
     Note(String),
     /// The core is gone: nothing will be answered any more.
@@ -130,6 +135,13 @@ pub enum Action {
         what: Copied,
         /// The text, without hidden characters.
         text: String,
+    },
+    /// Read the session's log somewhere where nobody waits for it; [`Msg::LogRead`] brings its rows.
+    ReadLog,
+    /// Read one event of the log; [`Msg::EventRead`] brings it.
+    ReadEvent {
+        /// The place of its line.
+        at: u64,
     },
     /// Read these lines of code somewhere where nobody waits for it; [`Msg::CodeRead`] brings the kinds of their text.
     Read(Box<CodeToRead>),

@@ -83,6 +83,11 @@ mod tests {
         let file = Path::new("/s/copied.txt");
         let told = [(true, Ok(())), (false, Ok(())), (true, failed()), (false, failed())]
             .map(|(sent, written)| told(Copied::Answer, sent, file, &written));
-        insta::assert_snapshot!(told.join("\n"), @"");
+        insta::assert_snapshot!(told.join("\n"), @r"
+        the last answer: sent to the terminal's clipboard (OSC 52), and written to /s/copied.txt
+        the last answer: too long for the terminal's clipboard; written to /s/copied.txt
+        the last answer: sent to the terminal's clipboard (OSC 52); cannot write /s/copied.txt: no room
+        the last answer: not copied: too long for the terminal's clipboard, and cannot write /s/copied.txt: no room
+        ");
     }
 }

@@ -131,3 +131,37 @@ fn a_cleared_conversation_is_sent_no_more() {
     ui.types(":q\r");
     assert_eq!(ui.end().code, 0);
 }
+
+#[test]
+fn the_log_is_read_in_the_session_itself() {
+    let (world, server) = (world(), model_of([done()]));
+    let mut ui = Ui::start(&world.ui(&server, &[]), SIZE);
+    ui.until_shown("INSERT");
+    ui.types("go\r");
+    ui.until_shown("Done.");
+    ui.types(":log\r");
+    ui.until_shown("turn_finished");
+    ui.types("/user_message\r");
+    ui.until_shown("▸");
+    ui.types("\r");
+    ui.until_shown("\"text\": \"go\"");
+    ui.types("qq");
+    ui.until_shown("NORMAL");
+    ui.types(":q\r");
+    assert_eq!(ui.end().code, 0);
+}
+
+#[test]
+fn plain_keys_never_leave_the_prompt() {
+    let (world, server) = (world(), model_of([done()]));
+    world.configure("key_modes = \"plain\"\n");
+    let mut ui = Ui::start(&world.ui(&server, &[]), SIZE);
+    ui.until_shown("INSERT");
+    ui.types("\x1b");
+    ui.until_shown("nothing runs that Esc could stop");
+    ui.types("jig\r");
+    ui.until_shown("Done.");
+    assert!(sent(&server, 0).contains("jig"));
+    ui.types(":q\r");
+    assert_eq!(ui.end().code, 0);
+}

@@ -29,6 +29,8 @@ pub enum KeyMode {
     Plan,
     /// Choosing the message that the session is taken back to.
     Rewind,
+    /// Reading the session's log.
+    Log,
 }
 
 impl KeyMode {
@@ -44,6 +46,7 @@ impl KeyMode {
         Self::Comments,
         Self::Plan,
         Self::Rewind,
+        Self::Log,
     ];
 
     /// The word for it in the configuration and in `:help`.
@@ -59,6 +62,7 @@ impl KeyMode {
             Self::Comments => "comments",
             Self::Plan => "plan",
             Self::Rewind => "rewind",
+            Self::Log => "log",
         }
     }
 
@@ -166,6 +170,11 @@ pub enum Command {
     UndoRewind,
     ConfirmRewind,
     CloseRewind,
+    Log,
+    OpenEvent,
+    FilterLog,
+    OnlyKind,
+    CloseLog,
 }
 
 /// One command: its name, how it is typed, its keys, and what it does.

@@ -3,6 +3,7 @@
 use super::KeyMode::{
     Agents, Approval, Command as Line, Comments, Denied, Insert, Normal, Plan, Rewind, Scope,
 };
+use super::KeyMode::{Agents, Approval, Command as Line, Comments, Denied, Insert, Log, Normal, Plan, Scope};
 use super::{Command, KeyMode, Row};
 
 const fn typed(command: Command, name: &'static str, typed: &'static str, about: &'static str) -> Row {
@@ -46,6 +47,7 @@ pub const TABLE: &[Row] = &[
         about: "copy the last code of the last answer",
     },
     typed(Command::Diff, "diff", "diff files|steps", "show the changes of the session; alone: by file"),
+    typed(Command::Log, "log", "log", "show the events of the session's log"),
     typed(Command::Plan, "plan", "plan TEXT", "make a plan; without TEXT: show the plan"),
     Row {
         command: Command::EditPlan,
@@ -139,6 +141,7 @@ pub const TABLE: &[Row] = &[
             (Approval, &["ctrl-l"]),
             (Denied, &["ctrl-l"]),
             (Agents, &["ctrl-l"]),
+            (Log, &["ctrl-l"]),
         ],
         "redraw the screen",
     ),
@@ -240,6 +243,7 @@ pub const TABLE: &[Row] = &[
             (Comments, &["k", "up"]),
             (Plan, &["k", "up"]),
             (Rewind, &["k", "up"]),
+            (Log, &["k", "up"]),
         ],
         "up",
     ),
@@ -255,6 +259,7 @@ pub const TABLE: &[Row] = &[
             (Comments, &["j", "down"]),
             (Plan, &["j", "down"]),
             (Rewind, &["j", "down"]),
+            (Log, &["j", "down"]),
         ],
         "down",
     ),
@@ -270,6 +275,7 @@ pub const TABLE: &[Row] = &[
             (Comments, &["pageup"]),
             (Plan, &["pageup", "ctrl-u"]),
             (Rewind, &["pageup", "ctrl-u"]),
+            (Log, &["pageup", "ctrl-u"]),
         ],
         "a page up",
     ),
@@ -285,6 +291,7 @@ pub const TABLE: &[Row] = &[
             (Comments, &["pagedown"]),
             (Plan, &["pagedown", "ctrl-f"]),
             (Rewind, &["pagedown", "ctrl-f"]),
+            (Log, &["pagedown", "ctrl-f"]),
         ],
         "a page down",
     ),
@@ -299,6 +306,7 @@ pub const TABLE: &[Row] = &[
             (Comments, &["g", "home"]),
             (Plan, &["g", "home"]),
             (Rewind, &["g", "home"]),
+            (Log, &["g", "home"]),
         ],
         "to the beginning",
     ),
@@ -313,6 +321,7 @@ pub const TABLE: &[Row] = &[
             (Comments, &["G", "end"]),
             (Plan, &["G", "end"]),
             (Rewind, &["G", "end"]),
+            (Log, &["G", "end"]),
         ],
         "to the end, and follow it",
     ),
@@ -383,4 +392,13 @@ pub const TABLE: &[Row] = &[
     keyed(Command::UndoRewind, "undo_rewind", &[(Rewind, &["u"])], "undo the last rewind"),
     keyed(Command::ConfirmRewind, "confirm_rewind", &[(Rewind, &["y"])], "do what is shown"),
     keyed(Command::CloseRewind, "close_rewind", &[(Rewind, &["esc", "q", "h", "left", "ctrl-c"])], "back"),
+    keyed(Command::OpenEvent, "open_event", &[(Log, &["enter", "l", "right"])], "show the whole event"),
+    keyed(Command::FilterLog, "filter_log", &[(Log, &["/"])], "list the events with a text"),
+    keyed(Command::OnlyKind, "only_kind", &[(Log, &["f"])], "list the events of this kind alone, or all"),
+    keyed(
+        Command::CloseLog,
+        "close_log",
+        &[(Log, &["q", "esc", "ctrl-c", "h", "left"])],
+        "back, or close the log",
+    ),
 ];

@@ -87,6 +87,7 @@ const NEEDED: &[(KeyMode, Command)] = &[
     (KeyMode::Comments, Command::Back),
     (KeyMode::Plan, Command::ClosePlan),
     (KeyMode::Rewind, Command::CloseRewind),
+    (KeyMode::Log, Command::CloseLog),
     (KeyMode::Insert, Command::Leave),
     (KeyMode::Command, Command::Leave),
 ];

@@ -56,7 +56,8 @@ impl Files {
             // What is no text can be said to no model.
             let texts = names.into_iter().filter_map(|name| String::from_utf8(name.as_bytes().to_vec()).ok());
             self.names = texts.collect();
-            self.names.sort_by_cached_key(|name| (name.matches('/').count(), name.clone()));
+            self.names
+                .sort_by_cached_key(|name| (name.matches('/').count(), name.starts_with('.'), name.clone()));
             self.cut = cut;
         }
         self.look_up();

@@ -11,6 +11,7 @@ mod editor;
 mod files;
 mod history;
 mod lines;
+mod log;
 mod look;
 mod outgoing;
 mod palette;
@@ -40,6 +41,8 @@ pub(crate) use editor::{Editor, Motion};
 pub(crate) use files::Files;
 pub(crate) use history::History;
 pub(crate) use lines::Lines;
+pub(crate) use log::Log;
+pub use log::{LogRow, LogRows};
 pub(crate) use look::Look;
 pub(crate) use outgoing::Outgoing;
 pub(crate) use palette::Palette;
@@ -47,7 +50,7 @@ pub(crate) use part::{Fold, Part, Unfolded};
 pub(crate) use recall::Recall;
 pub(crate) use rewind::{Rewind, SaidBefore};
 pub use screen::is_tiny;
-pub(crate) use screen::{Areas, plan_rows};
+pub(crate) use screen::{Areas, log_rows, plan_rows};
 pub(crate) use search::Found;
 pub(crate) use session::{Pending, Session};
 pub(crate) use transcript::Transcript;
@@ -79,8 +82,9 @@ pub struct Model {
     pub(crate) files: Files,
     /// The search through the history, while it has the prompt.
     pub(crate) recall: Option<Recall>,
-    /// True if the line that is typed is a text to be searched for, and no command.
-    pub(crate) searches: bool,
+    /// The purpose of the line that is typed in the mode for commands.
+    pub(crate) line_for: LineFor,
+    pub(crate) log: Log,
     /// The text that was searched for last.
     pub(crate) sought: String,
     /// A remark on the last key, until the next one.
@@ -126,6 +130,20 @@ pub(crate) enum Mode {
     Plan,
     /// The messages that the session can be taken back to.
     Rewind,
+    /// The view of the session's log.
+    Log,
+}
+
+/// The purpose of a line that is typed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum LineFor {
+    /// A command.
+    #[default]
+    Command,
+    /// A text to be searched for in the transcript.
+    Search,
+    /// The words of the events that the log's view lists.
+    Filter,
 }
 
 /// The blocks that the reply that is being received goes on in.
@@ -160,7 +178,8 @@ impl Model {
             palette: Palette::default(),
             files: Files::default(),
             recall: None,
-            searches: false,
+            line_for: LineFor::default(),
+            log: Log::default(),
             sought: String::new(),
             remark: None,
             leaves: None,
@@ -197,6 +216,11 @@ impl Model {
     /// The mode that a view leads back to.
     pub(crate) const fn mode_at_rest(&self) -> Mode {
         if self.start.is_plain { Mode::Insert } else { Mode::Normal }
+    }
+
+    /// True while the log stands in the place of the transcript.
+    pub(crate) fn shows_log(&self) -> bool {
+        self.mode == Mode::Log || self.mode == Mode::Command && self.line_for == LineFor::Filter
     }
 
     /// True if the agent that is shown makes a plan.

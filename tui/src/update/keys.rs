@@ -8,11 +8,14 @@ use ipc::frontend::UserActionKind;
 use super::{approval, aside, editing, help, plan, recall, rewind, search, tell, tree, turns, typed};
 use super::{approval, aside, editing, files, help, plan, recall, search, tell, tree, turns, typed};
 use super::{approval, aside, copy, editing, files, help, plan, recall, search, tell, tree, turns, typed};
+use super::{
+    approval, aside, copy, editing, files, help, log, plan, recall, search, tell, tree, turns, typed,
+};
 use crate::card::Card;
 use crate::commands::{Command, KeyMode};
 use crate::keymap::Key;
 use crate::message::Action;
-use crate::model::{Areas, Editor, Look, Mode, Model, Outgoing, Unfolded};
+use crate::model::{Areas, Editor, LineFor, Look, Mode, Model, Outgoing, Unfolded};
 use crate::moment::Moment;
 
 /// The longest time between two keys that belong together.
@@ -35,6 +38,7 @@ pub(super) fn key(model: &mut Model, at: Moment, event: KeyEvent, actions: &mut 
         Mode::Agents => KeyMode::Agents,
         Mode::Plan => KeyMode::Plan,
         Mode::Rewind => KeyMode::Rewind,
+        Mode::Log => KeyMode::Log,
     };
     let had_remark = model.remark.take().is_some();
     let leaves = model.leaves.take();
@@ -119,6 +123,7 @@ pub(super) fn paste(model: &mut Model, text: &str) -> bool {
         editor.paste(text)
     } else {
         if matches!(model.mode, Mode::Normal | Mode::Agents | Mode::Plan | Mode::Rewind) {
+        if matches!(model.mode, Mode::Normal | Mode::Agents | Mode::Plan | Mode::Log) {
             model.mode = Mode::Insert;
         }
         match model.mode {
@@ -136,6 +141,7 @@ const fn writing(model: &mut Model) -> &mut Editor {
     match model.mode {
         Mode::Command => &mut model.line,
         Mode::Normal | Mode::Insert | Mode::Agents | Mode::Plan | Mode::Rewind => &mut model.prompt,
+        Mode::Normal | Mode::Insert | Mode::Agents | Mode::Plan | Mode::Log => &mut model.prompt,
     }
 }
 
@@ -167,6 +173,8 @@ fn perform(model: &mut Model, at: Moment, command: Command, actions: &mut Vec<Ac
     }
     if model.mode == Mode::Rewind {
         return rewind::key(model, command, actions);
+    if model.mode == Mode::Log {
+        return log::walk(model, command, actions);
     }
     if model.mode != Mode::Normal && editing::edit(writing(model), command) {
         return model.palette_follows();
@@ -223,8 +231,10 @@ fn scroll(model: &mut Model, command: Command) {
 }
 
 fn submit(model: &mut Model, at: Moment, actions: &mut Vec<Action>) {
-    if model.searches {
-        return search::submit(model);
+    match model.line_for {
+        LineFor::Search => return search::submit(model),
+        LineFor::Filter => return log::submit(model),
+        LineFor::Command => {}
     }
     if model.complete() {
         return;
@@ -283,16 +293,20 @@ fn is_at_rest(model: &Model) -> bool {
 
 fn leave(model: &mut Model, actions: &mut Vec<Action>) {
     match model.mode {
+        Mode::Command if model.line_for == LineFor::Filter => {
+            model.line = Editor::default();
+            log::leave_line(model);
+        }
         Mode::Command => {
             model.line = Editor::default();
-            model.searches = false;
+            model.line_for = LineFor::Command;
             to_normal(model);
         }
         Mode::Insert if model.has_choice() => model.palette.close(),
         Mode::Insert if model.agents.shown().turn.is_running() => turns::interrupt(model, actions),
         Mode::Insert | Mode::Normal | Mode::Agents | Mode::Plan | Mode::Rewind => to_normal(model),
         Mode::Insert if model.start.is_plain => nothing_to_leave(model),
-        Mode::Insert | Mode::Normal | Mode::Agents | Mode::Plan => to_normal(model),
+        Mode::Insert | Mode::Normal | Mode::Agents | Mode::Plan | Mode::Log => to_normal(model),
     }
 }
 

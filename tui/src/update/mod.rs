@@ -12,6 +12,7 @@ mod events;
 mod files;
 mod help;
 mod keys;
+mod log;
 mod plan;
 mod recall;
 mod reply;
@@ -65,6 +66,8 @@ pub fn update(model: &mut Model, at: Moment, message: Msg) -> Vec<Action> {
             reply::read_all(model) | changes_by_itself(model)
         }
         Msg::Drawn(shown) => drawn(model, at, shown, &mut actions),
+        Msg::LogRead(read) => log::read(model, read),
+        Msg::EventRead(read) => log::read_event(model, read),
         Msg::CodeRead(read) => code::read(model, &read),
         Msg::PlanEdited { agent, id, edited } => {
             plan::edited(model, Asked { agent, id }, edited, &mut actions)
@@ -135,6 +138,7 @@ fn wheel(model: &mut Model, notches: i16) -> bool {
             model.plan_sheet.scroll(rows, (areas.transcript.width, height));
         }
         _ if model.mode == Mode::Rewind => rewind::wheel(model, rows),
+        _ if model.mode == Mode::Log => model.log.go(rows),
         _ => model
             .agents
             .shown_mut()

@@ -74,10 +74,10 @@ pub(super) fn finished(model: &mut Model, agent: &AgentId, turn: &TurnFinished, 
 
 /// Names the key that has a request made again that nobody answered.
 pub(super) fn tell_lapsed(model: &mut Model) {
-    let modes: &[_] =
+    let bound_in: &[_] =
         if model.start.is_plain { &[KeyMode::Insert] } else { &[KeyMode::Insert, KeyMode::Normal] };
-    let key: Vec<_> = modes.iter().map(|mode| model.start.keymap.hint(*mode, Command::AskAgain)).collect();
-    if let (Some(_), Some(key)) = (&model.lapsed, key.iter().find(|key| !key.is_empty())) {
+    let mut hints = bound_in.iter().map(|mode| model.start.keymap.hint(*mode, Command::AskAgain));
+    if let (Some(_), Some(key)) = (&model.lapsed, hints.find(|key| !key.is_empty())) {
         model.say(Look::Notice, &format!("{key} has the request made again that nobody answered"));
     }
 }

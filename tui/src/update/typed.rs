@@ -10,6 +10,7 @@ use ipc::rights::{Network, RightsChange};
 
 use super::{help, keys, plan, rewind, tell, tree};
 use super::{copy, cost, help, keys, plan, tell, tree};
+use super::{copy, cost, help, keys, log, plan, tell, tree};
 use crate::commands::{Command, Row, TABLE};
 use crate::message::Action;
 use crate::model::{Areas, Block, Look, Model, Part, Pending, access};
@@ -82,6 +83,7 @@ fn perform(model: &mut Model, command: Command, argument: Option<&str>, actions:
         (Command::Compact, None) => tell(model, actions, UserActionKind::Compact),
         (Command::Clear, None) => actions.push(Action::User(AgentId::root(), UserActionKind::Clear)),
         (Command::Model, name) => another_model(model, name, actions),
+        (Command::Log, None) => log::open(model, actions),
         (Command::Cost, None) => cost::show(model),
         (Command::Copy, None) => copy::answer(model, actions),
         (Command::CopyCode, None) => copy::code(model, actions),
@@ -105,17 +107,12 @@ fn diff(model: &mut Model, by_step: bool) {
 
 /// Has another model answer, or names the one that does.
 fn another_model(model: &mut Model, name: Option<&str>, actions: &mut Vec<Action>) {
-    match name {
-        Some(name) => {
-            let kind = UserActionKind::SetModel { model: name.to_owned() };
-            actions.push(Action::User(AgentId::root(), kind));
-        }
-        None => {
-            let line =
-                format!("{} answers; :model NAME has another one answer", model.agents.shown().session.model);
-            model.say(Look::Notice, &line);
-        }
+    if let Some(name) = name {
+        let kind = UserActionKind::SetModel { model: name.to_owned() };
+        return actions.push(Action::User(AgentId::root(), kind));
     }
+    let line = format!("{} answers; :model NAME has another one answer", model.agents.shown().session.model);
+    model.say(Look::Notice, &line);
 }
 
 /// Takes back what is attached.

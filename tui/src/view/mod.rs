@@ -4,6 +4,7 @@ mod beside;
 mod card;
 mod changes;
 mod listed;
+mod log;
 mod palette;
 mod pane;
 mod picker;
@@ -54,6 +55,8 @@ pub fn view(model: &Model, frame: &mut Frame<'_>) -> Shown {
         plan::view(model, &mut pane, theme);
     } else if model.mode == Mode::Rewind {
         rewind::view(model, &mut pane, theme);
+    } else if model.shows_log() {
+        log::view(model, &mut pane, theme);
     } else {
         plain |= transcript(model, &mut pane, theme);
     }

@@ -122,6 +122,7 @@ const fn names(mode: Mode, asked: bool) -> [&'static str; 2] {
         Mode::Agents => [" AGENTS ", " AGT"],
         Mode::Plan => [" PLAN VIEW ", " VIEW"],
         Mode::Rewind => [" REWIND ", " RWD"],
+        Mode::Log => [" LOG ", " LOG"],
     }
 }
 

@@ -19,7 +19,7 @@ fn above_status(seat: &Seat) -> String {
 
 #[test]
 fn a_slash_opens_the_list_of_commands() {
-    let mut seat = Seat::new(90, 25);
+    let mut seat = Seat::new(90, 26);
     seat.keys("/");
     assert_snapshot!(above_status(&seat), @r"
     /home/me/project
@@ -38,6 +38,7 @@ fn a_slash_opens_the_list_of_commands() {
       /copy                   copy the line that was found, or the last answer
       /copy-code              copy the last code of the last answer
       /diff files|steps       show the changes of the session; alone: by file
+      /log                    show the events of the session's log
       /plan TEXT              make a plan; without TEXT: show the plan
       /edit-plan              edit the plan that waits, in $EDITOR
       /rewind                 take files and conversation back to a message
@@ -51,6 +52,7 @@ fn a_slash_opens_the_list_of_commands() {
     /home/me/project
     · ask · read-only · network off · secrets hidden
     · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q
+
 
 
 
@@ -78,6 +80,7 @@ fn a_slash_opens_the_list_of_commands() {
     /home/me/project
     · ask · read-only · network off · secrets hidden
     · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q
+
 
 
 

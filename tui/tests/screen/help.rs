@@ -9,6 +9,7 @@ use crate::seat::Seat;
 fn help_is_made_from_the_table() {
     let mut seat = Seat::new(100, 192);
     let mut seat = Seat::new(100, 185);
+    let mut seat = Seat::new(100, 205);
     seat.keys(":help\n");
     assert_snapshot!(seat.screen(), @r"
     /home/me/project
@@ -30,6 +31,7 @@ fn help_is_made_from_the_table() {
       :copy                         copy the line that was found, or the last answer
       :copy-code                    copy the last code of the last answer
       :diff files|steps             show the changes of the session; alone: by file
+      :log                          show the events of the session's log
       :plan TEXT                    make a plan; without TEXT: show the plan
       :edit-plan                    edit the plan that waits, in $EDITOR
       :rewind                       take files and conversation back to a message
@@ -194,6 +196,8 @@ fn help_is_made_from_the_table() {
       G end                         to the end, and follow it
       q esc ctrl-c                  close the plan
     keys in REWIND
+    keys in LOG
+      ctrl-l                        redraw the screen
       k up                          up
       j down                        down
       pageup ctrl-u                 a page up
@@ -207,6 +211,17 @@ fn help_is_made_from_the_table() {
       u                             undo the last rewind
       y                             do what is shown
       esc q h left ctrl-c           back
+      enter l right                 show the whole event
+      /                             list the events with a text
+      f                             list the events of this kind alone, or all
+      q esc ctrl-c h left           back, or close the log
+
+
+
+
+
+
+
     ────────────────────────────────────────────────────────────────────────────────────────────────────
     ›
      INSERT  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
@@ -225,7 +240,7 @@ fn help_is_read_from_its_beginning() {
 
 #[test]
 fn each_row_of_the_help_fits_a_terminal_of_80_columns() {
-    let mut seat = Seat::new(80, 200);
+    let mut seat = Seat::new(80, 220);
     seat.keys("?");
     let screen = seat.screen();
     let rows = screen.lines().skip_while(|row| *row != "commands").take_while(|row| !row.starts_with('─'));

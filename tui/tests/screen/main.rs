@@ -16,6 +16,7 @@ mod fingers;
 mod frames;
 mod help;
 mod hostile;
+mod log;
 mod plan_answers;
 mod plan_cards;
 mod plans;
