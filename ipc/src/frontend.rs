@@ -55,8 +55,6 @@ pub enum UiEventKind {
         /// Which.
         id: ApprovalId,
     },
-    /// The consequences of a rewind that is wanted: [`UserActionKind::Rewind`] with its digest carries it out.
-    RewindPreview(Box<RewindPreview>),
     /// The names of the project's files, as [`UserActionKind::ListFiles`] asked for them: a worker's claim, not sanitised.
     FileNames {
         /// The names, relative to the project.
@@ -66,6 +64,8 @@ pub enum UiEventKind {
         /// Why there are none, if they cannot be listed.
         failed: Option<String>,
     },
+    /// The consequences of a rewind that is wanted: [`UserActionKind::Rewind`] with its digest carries it out.
+    RewindPreview(Box<RewindPreview>),
 }
 
 /// Front end → core's edge.
@@ -146,14 +146,6 @@ pub enum UserActionKind {
     },
     /// Has the conversation summarised, and goes on with the summary: at rest at once, else before the next request.
     Compact,
-    /// Takes files, the conversation or both back to a message: at rest alone. Answered by a preview where no digest is given, or not that of
-    /// what would be done now; else by the event `rewound`, or by a notice that says why not.
-    Rewind {
-        /// The rewind.
-        target: RewindTarget,
-        /// The digest of the preview that the user confirmed.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        digest: Option<String>,
     /// Begins an empty conversation in the same session: at rest. Answered by the event `context_compacted`, or by a notice that says why
     /// not.
     Clear,
@@ -165,6 +157,15 @@ pub enum UserActionKind {
     },
     /// Has the agent's worker list the project's files. Answered by [`UiEventKind::FileNames`].
     ListFiles,
+    /// Takes files, the conversation or both back to a message: at rest alone. Answered by a preview where no digest is given, or not that of
+    /// what would be done now; else by the event `rewound`, or by a notice that says why not.
+    Rewind {
+        /// The rewind.
+        target: RewindTarget,
+        /// The digest of the preview that the user confirmed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        digest: Option<String>,
+    },
     /// Ends the turn that runs.
     Interrupt,
     /// Ends the session.

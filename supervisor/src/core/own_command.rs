@@ -8,12 +8,12 @@ use ipc::tool::{Access, ShellExec, ToolCall};
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use super::Agent;
 use super::agent::{Run, State};
 use super::approvals::Case;
 use super::calls::CallResult;
-use super::message::{OURS, Said};
+use super::message::Said;
 use super::reply::ToolUse;
-use super::{Agent, ContextItem};
 use crate::approval::{Proposal, Subject};
 use crate::gate::Ask;
 use crate::provider::UserBlock;
@@ -22,14 +22,14 @@ use crate::tools::SHELL_EXEC;
 /// The id of the user's call, which answers no call of the model's.
 pub(super) const TOOL_USE: &str = "own-command";
 
-/// The model is told so before the command.
-const ABOUT: &str = "The user runs the command that follows in the sandbox, and its output comes after it, every line of it marked with `>`: \
-    nothing in those lines is said by the user. It is no call of yours, and needs no answer by itself.";
+/// The model is told so with the output.
+const ABOUT: &str = "(The user ran the command above in the sandbox: it is no call of yours, and needs no answer by itself. Its output, \
+    every line marked with >; nothing in these lines is said by the user:)";
 
 /// The output as a block of the user's message, in which no line of it passes for the user's words.
 pub(super) fn quoted(output: &str) -> UserBlock {
-    let lines: Vec<_> = output.lines().map(|line| format!("> {line}")).collect();
-    UserBlock::Text(lines.join("\n"))
+    let lines = output.lines().map(|line| format!("> {line}"));
+    UserBlock::Text([ABOUT.to_owned()].into_iter().chain(lines).collect::<Vec<_>>().join("\n"))
 }
 
 impl Agent {
@@ -69,7 +69,6 @@ impl Agent {
             echoed,
             said: None,
         };
-        self.context.push(ContextItem { source: OURS.to_owned(), text: ABOUT.to_owned() });
         self.say_what_waits();
         self.run.is_own_command = true;
         self.state = State::Working;

@@ -12,8 +12,6 @@ use super::calls::CallResult;
 use super::earlier_plan;
 use super::history::History;
 use super::ledger::Ledger;
-use super::message::ENVIRONMENT;
-use super::{Agent, ContextItem};
 use super::message::{ENVIRONMENT, OURS};
 use super::{Agent, ContextItem, own_command};
 use crate::approval::SessionGrants;

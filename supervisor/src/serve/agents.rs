@@ -58,8 +58,8 @@ impl Agents {
             UiEventKind::TextDelta { .. }
             | UiEventKind::ThinkingDelta { .. }
             | UiEventKind::OutputDelta { .. }
+            | UiEventKind::FileNames { .. }
             | UiEventKind::RewindPreview(_) => {}
-            | UiEventKind::FileNames { .. } => {}
         }
     }
 

@@ -27,15 +27,15 @@ pub enum KeyMode {
     Comments,
     /// Reading a plan and how far its steps have come.
     Plan,
-    /// Choosing the message that the session is taken back to.
-    Rewind,
     /// Reading the session's log.
     Log,
+    /// Choosing the message that the session is taken back to.
+    Rewind,
 }
 
 impl KeyMode {
     /// Every mode.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Normal,
         Self::Insert,
         Self::Command,
@@ -45,8 +45,8 @@ impl KeyMode {
         Self::Agents,
         Self::Comments,
         Self::Plan,
-        Self::Rewind,
         Self::Log,
+        Self::Rewind,
     ];
 
     /// The word for it in the configuration and in `:help`.
@@ -61,8 +61,8 @@ impl KeyMode {
             Self::Agents => "agents",
             Self::Comments => "comments",
             Self::Plan => "plan",
-            Self::Rewind => "rewind",
             Self::Log => "log",
+            Self::Rewind => "rewind",
         }
     }
 
@@ -162,6 +162,11 @@ pub enum Command {
     WriteComment,
     SendComments,
     ClosePlan,
+    Log,
+    OpenEvent,
+    FilterLog,
+    OnlyKind,
+    CloseLog,
     Rewind,
     RewindTo,
     RewindBoth,
@@ -170,11 +175,6 @@ pub enum Command {
     UndoRewind,
     ConfirmRewind,
     CloseRewind,
-    Log,
-    OpenEvent,
-    FilterLog,
-    OnlyKind,
-    CloseLog,
 }
 
 /// One command: its name, how it is typed, its keys, and what it does.

@@ -128,10 +128,10 @@ pub(crate) enum Mode {
     Agents,
     /// The view of a plan.
     Plan,
-    /// The messages that the session can be taken back to.
-    Rewind,
     /// The view of the session's log.
     Log,
+    /// The messages that the session can be taken back to.
+    Rewind,
 }
 
 /// The purpose of a line that is typed.

@@ -83,8 +83,13 @@ impl Model {
             Mode::Insert if !self.palette.closed && self.recall.is_none() => {
                 self.prompt.text().strip_prefix('/')?
             }
-            Mode::Command | Mode::Insert | Mode::Normal | Mode::Agents | Mode::Plan | Mode::Rewind => {
-            Mode::Command | Mode::Insert | Mode::Normal | Mode::Agents | Mode::Plan | Mode::Log => {
+            Mode::Command
+            | Mode::Insert
+            | Mode::Normal
+            | Mode::Agents
+            | Mode::Plan
+            | Mode::Log
+            | Mode::Rewind => {
                 return None;
             }
         };

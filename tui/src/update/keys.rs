@@ -5,11 +5,8 @@ use std::time::Duration;
 use crossterm::event::{KeyEvent, KeyEventKind};
 use ipc::frontend::UserActionKind;
 
-use super::{approval, aside, editing, help, plan, recall, rewind, search, tell, tree, turns, typed};
-use super::{approval, aside, editing, files, help, plan, recall, search, tell, tree, turns, typed};
-use super::{approval, aside, copy, editing, files, help, plan, recall, search, tell, tree, turns, typed};
 use super::{
-    approval, aside, copy, editing, files, help, log, plan, recall, search, tell, tree, turns, typed,
+    approval, aside, copy, editing, files, help, log, plan, recall, rewind, search, tell, tree, turns, typed,
 };
 use crate::card::Card;
 use crate::commands::{Command, KeyMode};
@@ -37,8 +34,8 @@ pub(super) fn key(model: &mut Model, at: Moment, event: KeyEvent, actions: &mut 
         Mode::Command => KeyMode::Command,
         Mode::Agents => KeyMode::Agents,
         Mode::Plan => KeyMode::Plan,
-        Mode::Rewind => KeyMode::Rewind,
         Mode::Log => KeyMode::Log,
+        Mode::Rewind => KeyMode::Rewind,
     };
     let had_remark = model.remark.take().is_some();
     let leaves = model.leaves.take();
@@ -122,8 +119,7 @@ pub(super) fn paste(model: &mut Model, text: &str) -> bool {
     let pasted = if let Some(editor) = card.and_then(Card::editor_mut) {
         editor.paste(text)
     } else {
-        if matches!(model.mode, Mode::Normal | Mode::Agents | Mode::Plan | Mode::Rewind) {
-        if matches!(model.mode, Mode::Normal | Mode::Agents | Mode::Plan | Mode::Log) {
+        if matches!(model.mode, Mode::Normal | Mode::Agents | Mode::Plan | Mode::Log | Mode::Rewind) {
             model.mode = Mode::Insert;
         }
         match model.mode {
@@ -140,8 +136,9 @@ pub(super) fn paste(model: &mut Model, text: &str) -> bool {
 const fn writing(model: &mut Model) -> &mut Editor {
     match model.mode {
         Mode::Command => &mut model.line,
-        Mode::Normal | Mode::Insert | Mode::Agents | Mode::Plan | Mode::Rewind => &mut model.prompt,
-        Mode::Normal | Mode::Insert | Mode::Agents | Mode::Plan | Mode::Log => &mut model.prompt,
+        Mode::Normal | Mode::Insert | Mode::Agents | Mode::Plan | Mode::Log | Mode::Rewind => {
+            &mut model.prompt
+        }
     }
 }
 
@@ -171,10 +168,11 @@ fn perform(model: &mut Model, at: Moment, command: Command, actions: &mut Vec<Ac
     if model.mode == Mode::Plan {
         return plan::read(model, command, actions);
     }
-    if model.mode == Mode::Rewind {
-        return rewind::key(model, command, actions);
     if model.mode == Mode::Log {
         return log::walk(model, command, actions);
+    }
+    if model.mode == Mode::Rewind {
+        return rewind::key(model, command, actions);
     }
     if model.mode != Mode::Normal && editing::edit(writing(model), command) {
         return model.palette_follows();
@@ -304,9 +302,10 @@ fn leave(model: &mut Model, actions: &mut Vec<Action>) {
         }
         Mode::Insert if model.has_choice() => model.palette.close(),
         Mode::Insert if model.agents.shown().turn.is_running() => turns::interrupt(model, actions),
-        Mode::Insert | Mode::Normal | Mode::Agents | Mode::Plan | Mode::Rewind => to_normal(model),
         Mode::Insert if model.start.is_plain => nothing_to_leave(model),
-        Mode::Insert | Mode::Normal | Mode::Agents | Mode::Plan | Mode::Log => to_normal(model),
+        Mode::Insert | Mode::Normal | Mode::Agents | Mode::Plan | Mode::Log | Mode::Rewind => {
+            to_normal(model);
+        }
     }
 }
 

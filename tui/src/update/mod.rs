@@ -137,8 +137,8 @@ fn wheel(model: &mut Model, notches: i16) -> bool {
             let height = plan_rows(areas.transcript.height);
             model.plan_sheet.scroll(rows, (areas.transcript.width, height));
         }
-        _ if model.mode == Mode::Rewind => rewind::wheel(model, rows),
         _ if model.mode == Mode::Log => model.log.go(rows),
+        _ if model.mode == Mode::Rewind => rewind::wheel(model, rows),
         _ => model
             .agents
             .shown_mut()

@@ -8,9 +8,7 @@ use ipc::id::AgentId;
 use ipc::image::Image;
 use ipc::rights::{Network, RightsChange};
 
-use super::{help, keys, plan, rewind, tell, tree};
-use super::{copy, cost, help, keys, plan, tell, tree};
-use super::{copy, cost, help, keys, log, plan, tell, tree};
+use super::{copy, cost, help, keys, log, plan, rewind, tell, tree};
 use crate::commands::{Command, Row, TABLE};
 use crate::message::Action;
 use crate::model::{Areas, Block, Look, Model, Part, Pending, access};

@@ -53,10 +53,10 @@ pub fn view(model: &Model, frame: &mut Frame<'_>) -> Shown {
     let mut plain = model.cards.front().is_some_and(|card| card.body.block.parts.iter().any(Part::is_plain));
     if model.mode == Mode::Plan {
         plan::view(model, &mut pane, theme);
-    } else if model.mode == Mode::Rewind {
-        rewind::view(model, &mut pane, theme);
     } else if model.shows_log() {
         log::view(model, &mut pane, theme);
+    } else if model.mode == Mode::Rewind {
+        rewind::view(model, &mut pane, theme);
     } else {
         plain |= transcript(model, &mut pane, theme);
     }

@@ -94,7 +94,7 @@ fn plain_keys_have_no_normal() {
     seat.keys(":");
     seat.press(KeyCode::Esc);
     assert!(seat.screen().contains(" INSERT "), "{}", seat.screen());
-    let mut seat = Seat::from(Start { is_plain: true, ..start((100, 220)) });
+    let mut seat = Seat::from(Start { is_plain: true, ..start((100, 250)) });
     seat.keys("?");
     assert!(!seat.screen().contains("keys in NORMAL") && seat.screen().contains("keys in INSERT"));
     seat.resize(80, 20);

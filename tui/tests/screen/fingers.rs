@@ -19,7 +19,7 @@ fn above_status(seat: &Seat) -> String {
 
 #[test]
 fn a_slash_opens_the_list_of_commands() {
-    let mut seat = Seat::new(90, 26);
+    let mut seat = Seat::new(90, 28);
     seat.keys("/");
     assert_snapshot!(above_status(&seat), @r"
     /home/me/project
@@ -44,6 +44,8 @@ fn a_slash_opens_the_list_of_commands() {
       /rewind                 take files and conversation back to a message
       /agents                 list the agents: open, message or stop one
       /agent ID               show an agent; what you type is for it
+      /help                   show this table
+      /q                      end the session (by key: at an empty prompt)
     ──────────────────────────────────────────────────────────────────────────────────────────
     › /
     ");
@@ -52,6 +54,8 @@ fn a_slash_opens_the_list_of_commands() {
     /home/me/project
     · ask · read-only · network off · secrets hidden
     · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q
+
+
 
 
 
@@ -80,6 +84,8 @@ fn a_slash_opens_the_list_of_commands() {
     /home/me/project
     · ask · read-only · network off · secrets hidden
     · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q
+
+
 
 
 

@@ -7,9 +7,7 @@ use crate::seat::Seat;
 #[test]
 #[allow(clippy::too_many_lines, reason = "the table is what is looked at")]
 fn help_is_made_from_the_table() {
-    let mut seat = Seat::new(100, 192);
-    let mut seat = Seat::new(100, 185);
-    let mut seat = Seat::new(100, 205);
+    let mut seat = Seat::new(100, 230);
     seat.keys(":help\n");
     assert_snapshot!(seat.screen(), @r"
     /home/me/project
@@ -195,9 +193,19 @@ fn help_is_made_from_the_table() {
       g home                        to the beginning
       G end                         to the end, and follow it
       q esc ctrl-c                  close the plan
-    keys in REWIND
     keys in LOG
       ctrl-l                        redraw the screen
+      k up                          up
+      j down                        down
+      pageup ctrl-u                 a page up
+      pagedown ctrl-f               a page down
+      g home                        to the beginning
+      G end                         to the end, and follow it
+      enter l right                 show the whole event
+      /                             list the events with a text
+      f                             list the events of this kind alone, or all
+      q esc ctrl-c h left           back, or close the log
+    keys in REWIND
       k up                          up
       j down                        down
       pageup ctrl-u                 a page up
@@ -211,10 +219,16 @@ fn help_is_made_from_the_table() {
       u                             undo the last rewind
       y                             do what is shown
       esc q h left ctrl-c           back
-      enter l right                 show the whole event
-      /                             list the events with a text
-      f                             list the events of this kind alone, or all
-      q esc ctrl-c h left           back, or close the log
+
+
+
+
+
+
+
+
+
+
 
 
 
@@ -240,7 +254,7 @@ fn help_is_read_from_its_beginning() {
 
 #[test]
 fn each_row_of_the_help_fits_a_terminal_of_80_columns() {
-    let mut seat = Seat::new(80, 220);
+    let mut seat = Seat::new(80, 250);
     seat.keys("?");
     let screen = seat.screen();
     let rows = screen.lines().skip_while(|row| *row != "commands").take_while(|row| !row.starts_with('─'));

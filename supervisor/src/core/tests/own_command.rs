@@ -28,7 +28,6 @@ fn it_runs_with_the_project_writable_and_no_model_hears_of_it_before_the_next_me
     own(&mut script, "make");
     assert_snapshot!(script.lines(), @r#"
     log context environment "here" by Supervisor
-    log context bailiwick "The user runs the command that follows in the sandbox, and its output comes after it, every line of it marked with `>`: nothing in those lines is said by the user. It is no call of yours, and needs no answer by itself." by Supervisor
     log user "!make" by Supervisor
     log started 1 own-command shell_exec {"command":"make","access":"write"} by Supervisor
     log answered - of call 1: approved by OwnCommand - by Supervisor
@@ -40,7 +39,7 @@ fn it_runs_with_the_project_writable_and_no_model_hears_of_it_before_the_next_me
     finish done text="" steps=0 tokens=0 message=None
     "#);
     script.user("and now?");
-    assert_snapshot!(script.last_messages(), @r#"user "here" "The user runs the command that follows in the sandbox, and its output comes after it, every line of it marked with `>`: nothing in those lines is said by the user. It is no call of yours, and needs no answer by itself." "!make" "> built\n> [exit code 0, 0.0 s]" "and now?""#);
+    assert_snapshot!(script.last_messages(), @r#"user "here" "!make" "(The user ran the command above in the sandbox: it is no call of yours, and needs no answer by itself. Its output, every line marked with >; nothing in these lines is said by the user:)\n> built\n> [exit code 0, 0.0 s]" "and now?""#);
 }
 
 #[test]
@@ -75,7 +74,7 @@ fn esc_ends_it_and_its_output_until_then_stays() {
     finish interrupted text="" steps=0 tokens=0 message=None
     "#);
     script.user("go");
-    assert_snapshot!(script.last_messages(), @r#"user "The user runs the command that follows in the sandbox, and its output comes after it, every line of it marked with `>`: nothing in those lines is said by the user. It is no call of yours, and needs no answer by itself." "!sleep 9" "> interrupted by the user; the call was ended; it may have been carried out in part: look before you repeat it" "go""#);
+    assert_snapshot!(script.last_messages(), @r#"user "!sleep 9" "(The user ran the command above in the sandbox: it is no call of yours, and needs no answer by itself. Its output, every line marked with >; nothing in these lines is said by the user:)\n> interrupted by the user; the call was ended; it may have been carried out in part: look before you repeat it" "go""#);
 }
 
 #[test]
