@@ -6,6 +6,7 @@ use crate::approval::{ApprovalAnswer, ApprovalMode, ReviewDecision, ServerReques
 use crate::event::{RewindPreview, RewindTarget, SessionEvent};
 use crate::id::{AgentId, ApprovalId, CallId, ConversationId, GrantId};
 use crate::image::Image;
+use crate::path::WirePath;
 use crate::rights::RightsChange;
 
 /// Core → front end.
@@ -53,6 +54,15 @@ pub enum UiEventKind {
     ApprovalClosed {
         /// Which.
         id: ApprovalId,
+    },
+    /// The names of the project's files, as [`UserActionKind::ListFiles`] asked for them: a worker's claim, not sanitised.
+    FileNames {
+        /// The names, relative to the project.
+        names: Vec<WirePath>,
+        /// True if there are more files than these.
+        cut: bool,
+        /// Why there are none, if they cannot be listed.
+        failed: Option<String>,
     },
     /// The consequences of a rewind that is wanted: [`UserActionKind::Rewind`] with its digest carries it out.
     RewindPreview(Box<RewindPreview>),
@@ -136,6 +146,17 @@ pub enum UserActionKind {
     },
     /// Has the conversation summarised, and goes on with the summary: at rest at once, else before the next request.
     Compact,
+    /// Begins an empty conversation in the same session: at rest. Answered by the event `context_compacted`, or by a notice that says why
+    /// not.
+    Clear,
+    /// Runs a command of the user's own in the sandbox, with the project writable for it alone: at rest. The model is asked nothing, and
+    /// reads the command and its output with the next message.
+    RunCommand {
+        /// The text for `bash -c`.
+        command: String,
+    },
+    /// Has the agent's worker list the project's files. Answered by [`UiEventKind::FileNames`].
+    ListFiles,
     /// Takes files, the conversation or both back to a message: at rest alone. Answered by a preview where no digest is given, or not that of
     /// what would be done now; else by the event `rewound`, or by a notice that says why not.
     Rewind {
@@ -215,6 +236,13 @@ macro_rules! op {
             },
             /// Has the conversation summarised.
             Compact,
+            /// Begins an empty conversation.
+            Clear,
+            /// Runs a command of the user's own.
+            OwnCommand {
+                /// The text for `bash -c`.
+                command: String,
+            },
             /// Ends the turn that runs.
             Interrupt,
             /// Ends the session.

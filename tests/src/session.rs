@@ -409,6 +409,7 @@ fn line(kind: &UiEventKind) -> String {
         UiEventKind::OutputDelta { call, text } => format!("output of {call}: {text:?}"),
         UiEventKind::ApprovalRequested { id, request } => format!("asks {id}: {}", request.method()),
         UiEventKind::ApprovalClosed { id } => format!("asks {id} no more"),
+        UiEventKind::FileNames { names, .. } => format!("{} files", names.len()),
         UiEventKind::RewindPreview(preview) => format!("rewind of {} files", preview.files.len()),
         UiEventKind::Logged(event) => format!("{} {}", event.id, logged(&event.kind)),
     }

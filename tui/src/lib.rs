@@ -38,8 +38,8 @@ mod update;
 mod view;
 
 pub use highlight::{CodeRead, CodeToRead};
-pub use message::{Action, Msg, Reason};
-pub use model::{Model, is_tiny};
+pub use message::{Action, Copied, Msg, Reason};
+pub use model::{LogRow, LogRows, Model, is_tiny};
 pub use moment::Moment;
 pub use picker::{Picked, Picker, PickerRow};
 pub use start::{Capabilities, Colour, Origins, Previews, Start, ThemeName};

@@ -8,6 +8,7 @@ use ipc::id::{AgentId, ApprovalId};
 use ipc::image::Image;
 
 use crate::highlight::{CodeRead, CodeToRead};
+use crate::model::LogRows;
 use crate::start::ThemeName;
 use crate::view::Shown;
 
@@ -53,6 +54,10 @@ pub enum Msg {
     PromptEdited(Result<Option<String>, String>),
     /// The outcome of [`Action::Read`].
     CodeRead(CodeRead),
+    /// The outcome of [`Action::ReadLog`].
+    LogRead(Result<LogRows, String>),
+    /// The outcome of [`Action::ReadEvent`]: the event in JSON.
+    EventRead(Result<String, String>),
     /// A sentence of the wiring's own, shown as a notice.
     Note(String),
     /// The core is gone: nothing will be answered any more.
@@ -81,6 +86,28 @@ impl Reason {
     }
 }
 
+/// The part of the transcript that is copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Copied {
+    /// The last answer.
+    Answer,
+    /// The last code of it.
+    Code,
+    /// The line that was found.
+    Line,
+}
+
+impl Copied {
+    /// The words for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Answer => "the last answer",
+            Self::Code => "the last code",
+            Self::Line => "the line",
+        }
+    }
+}
+
 /// Something to be done outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
@@ -102,6 +129,20 @@ pub enum Action {
     EditPrompt(String),
     /// Keep what was sent, or typed as a command, for the history of later sessions.
     Remember(String),
+    /// Offer this text to the terminal's clipboard, and write it to a file; [`Msg::Note`] says what was done.
+    Copy {
+        /// The part of the transcript that it is.
+        what: Copied,
+        /// The text, without hidden characters.
+        text: String,
+    },
+    /// Read the session's log somewhere where nobody waits for it; [`Msg::LogRead`] brings its rows.
+    ReadLog,
+    /// Read one event of the log; [`Msg::EventRead`] brings it.
+    ReadEvent {
+        /// The place of its line.
+        at: u64,
+    },
     /// Read these lines of code somewhere where nobody waits for it; [`Msg::CodeRead`] brings the kinds of their text.
     Read(Box<CodeToRead>),
     /// The person is waited for and may look elsewhere: a bell, a notification and the title of the terminal say so.

@@ -29,6 +29,8 @@ pub struct Start {
     pub window: Option<u64>,
     /// Which key does what.
     pub keymap: Keymap,
+    /// True if there is no NORMAL: what is typed is written, always.
+    pub is_plain: bool,
     /// The messages of earlier sessions, the last one last.
     pub history: Vec<String>,
     /// What the terminal can do.

@@ -30,6 +30,8 @@ pub struct ApprovalAnswered {
 pub enum DecidedBy {
     /// The user, by an answer that fits the request.
     User,
+    /// The user: the command is their own, and no call of the model's.
+    OwnCommand,
     /// What the user approved for the session.
     SessionGrant(GrantId),
     /// The user's configuration.

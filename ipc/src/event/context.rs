@@ -51,6 +51,8 @@ pub enum CompactionCause {
     Overflow,
     /// The user asked for it.
     Request,
+    /// The user asked for an empty conversation: there is no summary.
+    Clear,
 }
 
 /// Who wrote the summary of a context.
@@ -73,7 +75,7 @@ impl fmt::Display for CompactionStarted {
         let why = match cause {
             CompactionCause::Limit => "the context is nearly full",
             CompactionCause::Overflow => "the provider finds the context too long",
-            CompactionCause::Request => "as you asked",
+            CompactionCause::Request | CompactionCause::Clear => "as you asked",
         };
         let (tokens, window) = (counted(*tokens), counted(*window));
         write!(f, "{why}: the conversation is summarised (about {tokens} of {window} tokens)")
@@ -83,8 +85,14 @@ impl fmt::Display for CompactionStarted {
 /// The line that a person reads.
 impl fmt::Display for ContextCompacted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { summary, tokens_before, tokens_after, .. } = self;
-        write!(f, "a new context goes on with ")?;
+        let Self { cause, summary, tokens_before, tokens_after, .. } = self;
+        match (cause, summary) {
+            (CompactionCause::Clear, _) => {
+                f.write_str("an empty conversation begins: the model knows nothing of what is above")?;
+                return write!(f, " (about {} → {} tokens)", counted(*tokens_before), counted(*tokens_after));
+            }
+            _ => write!(f, "a new context goes on with ")?,
+        }
         match summary {
             SummaryFrom::Conversation => write!(f, "the model's summary")?,
             SummaryFrom::Record => write!(f, "the model's summary of a shortened record")?,

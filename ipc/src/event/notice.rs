@@ -13,6 +13,8 @@ words! {
         CallsNotRun = "calls_not_run",
         /// The change set has a gap, or there is none.
         ChangeSet = "change_set",
+        /// A command of the user's own was not run.
+        CommandNotRun = "command_not_run",
         /// A summary that was asked for comes later.
         CompactionQueued = "compaction_queued",
         /// A text was too long for the context.
@@ -51,6 +53,8 @@ words! {
         PlanRefused = "plan_refused",
         /// There is no worker.
         NoWorker = "no_worker",
+        /// The conversation was not cleared.
+        NotCleared = "not_cleared",
         /// What was approved for the session was not added.
         NotAdded = "not_added",
         /// There is no conversation to summarise, or its summary would be longer.

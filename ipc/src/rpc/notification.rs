@@ -223,7 +223,8 @@ impl Notification {
         let UiEvent { conversation_id, agent, kind } = event;
         let kind = match kind {
             UiEventKind::Logged(event) => return Some(Self::Logged(event)),
-            UiEventKind::ApprovalRequested { .. } => return None,
+            // A request has a way of its own, and no client can ask for the names of files.
+            UiEventKind::ApprovalRequested { .. } | UiEventKind::FileNames { .. } => return None,
             UiEventKind::TextDelta { text } => Passing::TextDelta { agent, text },
             UiEventKind::ThinkingDelta { text } => Passing::ThinkingDelta { agent, text },
             UiEventKind::OutputDelta { call, text } => Passing::OutputDelta { agent, call, text },

@@ -225,7 +225,7 @@ impl AgentAccount {
         if let Some(approval) = self.approvals.iter_mut().find(open) {
             approval.decide(answered);
         } else {
-            // An earlier approval for the session decided: nobody was asked.
+            // An earlier approval for the session decided, or the command is the user's own: nobody was asked.
             let mut approval = Approval::of_call(answered.call);
             approval.decide(answered);
             self.approvals.push(approval);

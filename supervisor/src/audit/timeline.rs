@@ -1,6 +1,6 @@
 //! The timeline of one agent: its events in order, a line each.
 
-use ipc::event::{EventKind, SessionEvent};
+use ipc::event::{CompactionCause, EventKind, SessionEvent};
 
 /// An event of an agent.
 #[derive(Debug, PartialEq, Eq)]
@@ -86,6 +86,9 @@ fn course(event: &EventKind) -> Option<String> {
             format!("reply of the model, {} tokens", message.usage.output)
         }
         EventKind::ModelFailed { message, .. } => format!("the model failed: {message}"),
+        EventKind::ContextCompacted(compacted) if compacted.cause == CompactionCause::Clear => {
+            "an empty conversation, as the user asked".to_owned()
+        }
         EventKind::ContextCompacted(_) => "a new context".to_owned(),
         EventKind::ModeChanged { mode } => format!("mode {mode}"),
         EventKind::WorkerStarted(started) => {

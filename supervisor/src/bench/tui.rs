@@ -85,6 +85,7 @@ fn model(setup: &Setup) -> Result<Model, BenchError> {
         model: "measured".to_owned(),
         window: Some(200_000),
         keymap: Keymap::new(&[])?,
+        is_plain: false,
         capabilities: Capabilities {
             colour: Colour::Sixteen,
             theme: ThemeName::default(),

@@ -185,6 +185,11 @@ impl Effective {
         }
     }
 
+    /// True if the terminal UI has no NORMAL.
+    pub fn has_plain_keys(&self) -> bool {
+        self.text("key_modes") == Some("plain")
+    }
+
     /// How much of the model's context is used.
     pub fn window(&self) -> Window {
         self.number("limits.context_tokens").map_or_else(Window::default, Window::new)

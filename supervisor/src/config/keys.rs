@@ -112,6 +112,13 @@ pub const KEYS: &[Key] = &[
         about: "The colours of the terminal UI. `auto` asks the terminal for its background, reads `COLORFGBG` where it does not answer, and else takes `dark`. `NO_COLOR` switches all colours off.",
     },
     Key {
+        name: "key_modes",
+        kind: Kind::Choice(&["modal", "plain"]),
+        project: ProjectMay::Never,
+        preset: Preset::Word("modal"),
+        about: "The modes of the keys in the terminal UI: `modal` has INSERT and NORMAL, `plain` has no NORMAL, and what is typed is always written.",
+    },
+    Key {
         name: "provider",
         kind: Kind::Choice(&["anthropic", "openai", "responses"]),
         project: ProjectMay::Never,

@@ -64,6 +64,8 @@ pub struct Agent {
     pub(super) plans: BTreeMap<CallId, (Vec<PlanStep>, OnFailure)>,
     /// A plan that was made before the session, until its execution begins.
     pub(super) earlier_plan: Option<String>,
+    /// A command of the user's own, until it begins.
+    pub(super) own_command: Option<String>,
     /// What was refused beside the calls.
     pub(super) beside: Beside,
     pub(super) effects: Vec<Effect>,
@@ -104,6 +106,8 @@ pub(super) struct Run {
     pub(super) must_keep: bool,
     /// The reason why the last plan was not executed to its end, if it was not.
     pub(super) unexecuted: Option<String>,
+    /// True if the run is a command of the user's own, and no turn of the model's.
+    pub(super) is_own_command: bool,
     /// Replies in a row that were cut at their limit.
     pub(super) cuts: u32,
     /// Replies in a row that the provider paused.
@@ -141,6 +145,7 @@ impl Agent {
             grants: SessionGrants::default(),
             plans: BTreeMap::new(),
             earlier_plan: None,
+            own_command: None,
             beside: Beside::default(),
             effects: Vec::new(),
         }
@@ -249,6 +254,8 @@ impl Agent {
             Op::UserTurn { text, images } => self.on_user_turn(Said { text, images }),
             Op::SetRights { change } => self.on_change(Change::Rights(change)),
             Op::Compact => self.on_compact(),
+            Op::Clear => self.on_clear(),
+            Op::OwnCommand { command } => self.on_own_command(command),
             Op::Interrupt => self.stop(EndReason::Interrupted, None),
             Op::Shutdown => self.close(EndReason::Closed, None),
             Op::InterruptSession => self.close(EndReason::Interrupted, None),

@@ -299,7 +299,11 @@ impl Agent {
         match outcome {
             Ok(outcome) => {
                 let had = self.config.standing.with_grant(&grant).seen_in(self.seen.tier);
-                let result = self.result_of(call, &tool, outcome, &had);
+                let mut result = self.result_of(call, &tool, outcome, &had);
+                if self.calls.is_of_user(call) {
+                    // Whoever typed the command can change the access and type it again.
+                    result.offer = None;
+                }
                 let result = self.with_partial_output(call, result);
                 self.close_or_hold(call, result, (duration_ms, Observer::Worker));
             }

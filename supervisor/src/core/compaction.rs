@@ -247,7 +247,7 @@ impl Agent {
     }
 
     /// What every context begins with: the surroundings as they are now, and the project's instructions.
-    fn standing_context(&self) -> Vec<String> {
+    pub(super) fn standing_context(&self) -> Vec<String> {
         let mut texts = vec![environment_context(&self.config.surroundings, &self.seen)];
         texts.extend(self.instructions.iter().map(|item| item.text.clone()));
         texts

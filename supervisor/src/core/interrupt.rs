@@ -101,6 +101,7 @@ impl Agent {
         let progress = self.calls.take_progress(call);
         let sentence = why.sentence(progress.as_ref());
         let text = match open {
+            Open::Committing(_) if self.calls.is_of_user(call) => format!("{sentence}; {SERVED_IN_PART}"),
             Open::Committing(_) | Open::Served(ServedCall::External(_)) => format!("{sentence}; {IN_PART}"),
             Open::Delegated => format!("{sentence}; {SUBTREE_ENDED}"),
             Open::Served(ServedCall::Supervisor(_)) => format!("{sentence}; {SERVED_IN_PART}"),

@@ -13,6 +13,9 @@ use crate::provider::UserBlock;
 /// Where the context comes from that says where the agent is, and what it may do.
 pub(super) const ENVIRONMENT: &str = "environment";
 
+/// Where the context comes from that Bailiwick itself adds.
+pub(super) const OURS: &str = "bailiwick";
+
 /// A message of the user.
 #[derive(Debug)]
 pub(super) struct Said {
@@ -58,7 +61,7 @@ impl Agent {
         self.add_context(items);
         self.context.extend(changed);
         self.starting = false;
-        if std::mem::take(&mut self.turn_waits) {
+        if std::mem::take(&mut self.turn_waits) && !self.begin_own_command() {
             self.begin_step();
         }
     }
@@ -116,6 +119,6 @@ impl Agent {
 
     /// Tells the model something that it would not understand otherwise.
     pub(super) fn note(&mut self, text: String) {
-        self.context.insert(0, ContextItem { source: "bailiwick".to_owned(), text });
+        self.context.insert(0, ContextItem { source: OURS.to_owned(), text });
     }
 }

@@ -9,11 +9,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::calls::CallResult;
-use super::earlier_plan::TOOL_USE;
+use super::earlier_plan;
 use super::history::History;
 use super::ledger::Ledger;
-use super::message::ENVIRONMENT;
-use super::{Agent, ContextItem};
+use super::message::{ENVIRONMENT, OURS};
+use super::{Agent, ContextItem, own_command};
 use crate::approval::SessionGrants;
 use crate::provider::UserBlock;
 
@@ -50,7 +50,7 @@ impl Agent {
         let history = of_agent.fold(Reader::new(fixed, sees_images), Reader::take).finish();
         let history = if is_another_model { history.for_another_model(fixed, sees_images) } else { history };
         let instructions = own().filter_map(|kind| match kind {
-            EventKind::ContextAdded { source, text } if source != ENVIRONMENT => {
+            EventKind::ContextAdded { source, text } if source != ENVIRONMENT && source != OURS => {
                 Some(ContextItem { source: source.clone(), text: text.clone() })
             }
             _ => None,
@@ -155,12 +155,14 @@ impl Reader {
                 let images = self.admitted(images);
                 let is_error = *status != ToolCallStatus::Completed;
                 let (tool_use, content) = (tool_use.clone(), content.clone());
-                if tool_use.0 == TOOL_USE {
-                    self.said.push(UserBlock::Text(content));
-                } else if self.calls.contains(&tool_use) {
+                if self.calls.contains(&tool_use) {
                     let result =
                         UserBlock::ToolResult { tool_use: tool_use.clone(), content, is_error, images };
                     self.results.insert(tool_use, result);
+                } else if tool_use.0 == earlier_plan::TOOL_USE {
+                    self.said.push(UserBlock::Text(content));
+                } else if tool_use.0 == own_command::TOOL_USE {
+                    self.said.push(own_command::quoted(&content));
                 }
             }
             EventKind::ModelChanged(changed) if changed.new_context => {

@@ -9,6 +9,7 @@ use super::Agent;
 use super::agent::State;
 use super::calls::{CallResult, Open};
 use super::interrupt::{after, with_output};
+use super::own_command::quoted;
 use super::reply::ToolUse;
 use crate::provider::UserBlock;
 use crate::tools::{LeftOut, diffs_of};
@@ -113,7 +114,7 @@ impl Agent {
         self.conclude_step();
         if self.calls.are_closed() && !self.replacement.is_awaited() {
             let is_user = self.calls.are_of_user();
-            if is_user {
+            if is_user && !self.run.is_own_command {
                 self.conclude_earlier_plan();
             }
             let results = self.take_results();
@@ -131,7 +132,8 @@ impl Agent {
         let mut blocks = Vec::new();
         for (tool_use, result) in std::mem::take(&mut self.calls).into_results() {
             self.remember_denial(&result);
-            blocks.push(result.into_block(tool_use));
+            let is_own = tool_use.is_none() && self.run.is_own_command;
+            blocks.push(if is_own { quoted(&result.content) } else { result.into_block(tool_use) });
         }
         blocks
     }

@@ -38,7 +38,8 @@ impl Agent {
             return self.finish(reason, Some(message));
         }
         match self.run.denial.take() {
-            Some(denial) if self.config.fails_when_denied => {
+            // Whoever typed a command knows what was denied.
+            Some(denial) if self.config.fails_when_denied && !self.run.is_own_command => {
                 self.finish(EndReason::DeniedAtEnd, Some(denial));
             }
             _ => self.finish(EndReason::Done, None),
@@ -70,7 +71,9 @@ impl Agent {
             }
             State::Working => {
                 self.interrupt_calls(reason);
-                self.mark_interrupted(reason);
+                if !self.run.is_own_command {
+                    self.mark_interrupted(reason);
+                }
                 self.finish(reason, message.map(str::to_owned));
             }
         }
@@ -102,6 +105,7 @@ impl Agent {
         self.compaction_wanted = false;
         self.turn_waits = false;
         self.earlier_plan = None;
+        self.own_command = None;
         let Run { steps, usage, cost, text, .. } = std::mem::take(&mut self.run);
         let cost = self.config.prices.map(|_| cost);
         self.effects.push(Effect::Finish(RunEnd { reason, message, text, steps, usage, cost }));

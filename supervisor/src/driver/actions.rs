@@ -17,10 +17,16 @@ impl AgentRun {
         if let UserActionKind::SetModel { model } = kind {
             return self.change_model(shared, &model);
         }
+        if kind == UserActionKind::ListFiles {
+            self.list_files();
+            return Ok(());
+        }
         match resolved(self.worker.confinement().project.as_path(), kind) {
             Ok(op) => {
-                if matches!(op, Op::UserTurn { .. } | Op::ExecutePlan { .. } | Op::Compact)
-                    && !self.agent.is_busy()
+                if matches!(
+                    op,
+                    Op::UserTurn { .. } | Op::ExecutePlan { .. } | Op::Compact | Op::OwnCommand { .. }
+                ) && !self.agent.is_busy()
                 {
                     self.turn_began = Some(Instant::now());
                     shared.begin_turn(&self.id);
@@ -74,6 +80,7 @@ pub(super) fn resolved(project: &Path, kind: UserActionKind) -> Result<Op, Strin
         }
         UserActionKind::SetRights { change } => Op::SetRights { change },
         UserActionKind::SetModel { model } => return Err(format!("the model {model} is no right")),
+        UserActionKind::ListFiles => return Err("a list of files is none".to_owned()),
         UserActionKind::EditPlan { id, markdown } => Op::EditPlan { id, markdown },
         UserActionKind::ExecutePlan { markdown } => Op::ExecutePlan { markdown },
         UserActionKind::AskTogether { id } => Op::AskTogether { id },
@@ -86,6 +93,8 @@ pub(super) fn resolved(project: &Path, kind: UserActionKind) -> Result<Op, Strin
         UserActionKind::SetMode { mode } => Op::SetMode { mode },
         UserActionKind::RevokeGrant { id } => Op::RevokeGrant { id },
         UserActionKind::Compact => Op::Compact,
+        UserActionKind::Clear => Op::Clear,
+        UserActionKind::RunCommand { command } => Op::OwnCommand { command },
         UserActionKind::Interrupt => Op::Interrupt,
         UserActionKind::Quit => Op::Shutdown,
         UserActionKind::InterruptSession => Op::InterruptSession,

@@ -5,6 +5,7 @@ use ipc::id::{CallId, Generation};
 use ipc::message::{Chunk, Outcome};
 use tracing::info_span;
 
+use super::file_names::FileNames;
 use super::start::Startup;
 use super::tripwire::{Look, events, remark};
 use super::workers::Happening;
@@ -52,6 +53,14 @@ impl AgentRun {
                 self.on_output(shared, call, &bytes);
                 Ok(None)
             }
+            WorkerEvent::Output { call, chunk: Chunk::Entry(entry) } => {
+                self.take_file_name(shared, call, entry.path);
+                Ok(None)
+            }
+            WorkerEvent::Outcome { call, outcome } if FileNames::is_call(call) => {
+                self.file_names_are_whole(shared, call, &outcome);
+                Ok(None)
+            }
             WorkerEvent::Outcome { call, outcome } => {
                 if self.takes_instructions(shared, call, &outcome)? {
                     return Ok(None);
@@ -90,6 +99,10 @@ impl AgentRun {
 
     fn lose(&mut self, shared: &mut Shared, calls: Vec<CallId>, reason: &str) -> Result<(), SessionError> {
         for call in calls {
+            if FileNames::is_call(call) {
+                self.file_names_are_lost(shared, call, reason);
+                continue;
+            }
             self.preparations.forget(call);
             let lost = Input::CallLost { call, reason: reason.to_owned() };
             if let Some(input) = self.when_looked(shared, call, lost) {

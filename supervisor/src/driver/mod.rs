@@ -11,6 +11,7 @@ mod budget;
 mod changes;
 mod digest;
 mod effects;
+mod file_names;
 mod finish;
 mod flushes;
 mod happenings;

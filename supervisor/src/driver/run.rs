@@ -19,6 +19,7 @@ use tokio::time::Instant;
 
 use super::approvals::Approvals;
 use super::effects::Held;
+use super::file_names::FileNames;
 use super::flushes::{After, Flushes};
 use super::one_shots::{OneShots, Told};
 use super::passing::Passing;
@@ -85,6 +86,8 @@ pub struct AgentRun {
     pub(super) flushes: Flushes,
     /// What passes by on its way to a front end.
     pub(super) passing: Passing,
+    /// The names of the project's files, while they are listed for a person.
+    pub(super) file_names: FileNames,
     /// What the latest worker's ruleset does not enforce.
     pub(super) missing: Vec<String>,
     /// Why its tier is not the full one, where the best was asked for.
@@ -187,6 +190,7 @@ impl AgentRun {
             served: ServedCalls::default(),
             flushes: Flushes::default(),
             passing: Passing::default(),
+            file_names: FileNames::default(),
             missing: Vec::new(),
             no_full_tier: None,
             turn_began: None,

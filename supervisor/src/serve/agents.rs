@@ -58,6 +58,7 @@ impl Agents {
             UiEventKind::TextDelta { .. }
             | UiEventKind::ThinkingDelta { .. }
             | UiEventKind::OutputDelta { .. }
+            | UiEventKind::FileNames { .. }
             | UiEventKind::RewindPreview(_) => {}
         }
     }

@@ -30,6 +30,7 @@ pub(crate) const fn decision(decision: &ReviewDecision) -> &'static str {
 pub(crate) fn decided_by(by: DecidedBy) -> String {
     match by {
         DecidedBy::User => "the user".to_owned(),
+        DecidedBy::OwnCommand => "the user, who typed the command".to_owned(),
         DecidedBy::SessionGrant(id) => format!("approval {id} for the session"),
         DecidedBy::Configuration => "the settings".to_owned(),
         DecidedBy::Deadline => "the deadline".to_owned(),

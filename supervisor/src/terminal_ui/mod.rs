@@ -6,11 +6,13 @@
 
 mod background;
 mod calls;
+mod copy;
 mod disputed;
 mod editing;
 mod frames;
 mod input;
 mod keys;
+mod log_view;
 mod painter;
 mod pick;
 mod remembered;
@@ -27,7 +29,7 @@ use std::time::{Duration, Instant};
 use self::pick::{Choice, choose};
 use self::remembered::Remembered;
 use self::tty::{Engaged, Tty};
-use self::ui::{Ended, Ui};
+use self::ui::{Ended, Places, Ui};
 use crate::activity::Activity;
 use crate::args::{ActivityArg, ResumeArgs, TuiArgs, of_tui};
 use crate::config::{Effective, Sources, ask_for_trust};
@@ -225,13 +227,14 @@ impl Prepared {
         let project = session.standing().project.as_path().to_owned();
         let remembered = Remembered::new(&state, &project);
         let history = remembered.messages();
+        let places = Places { project, copied: copy::file(&state), log: session.log_path().to_owned() };
         let start =
             start::of((&session, window), &effective, tty.size(), history).map_err(io::Error::other)?;
         tty.release_on_panic();
         let engaged = Engaged(Arc::clone(&tty));
         tty.engage()?;
         let mut ui =
-            Ui::new(tty, signals, tui::Model::new(start), (handle, events), (project, began, remembered))?;
+            Ui::new(tty, signals, tui::Model::new(start), (handle, events), (places, began, remembered))?;
         if start::asks_for_background(&effective) {
             ui.ask_for_background()?;
         }

@@ -30,6 +30,7 @@ pub(super) fn of(
         model: effective.model().to_owned(),
         window: Some(window.context),
         keymap: effective.keymap()?,
+        is_plain: effective.has_plain_keys(),
         history,
         capabilities: Capabilities {
             colour: colour(),

@@ -12,13 +12,15 @@ use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
 use ipc::id::AgentId;
 use tokio::sync::oneshot;
 use tokio::task::{JoinError, JoinHandle};
-use tui::{Action, CodeRead, CodeToRead, Model, Moment, Msg, Shown};
+use tui::{Action, CodeRead, Copied, Model, Moment, Msg, Shown};
 
 use super::background;
 use super::calls;
+use super::copy;
 use super::frames::Frames;
 use super::input::Input;
 use super::keys::Typed;
+use super::log_view;
 use super::remembered::Remembered;
 use super::tty::Tty;
 use crate::config::at_home;
@@ -37,6 +39,16 @@ const TOGETHER: usize = 256;
 /// How the session ended, if it did not panic.
 pub(super) type Ended = Result<Result<RunEnd, SessionError>, JoinError>;
 
+/// The places that the user's commands are about.
+pub(super) struct Places {
+    /// Where relative paths begin that the user names.
+    pub(super) project: PathBuf,
+    /// The file of what was copied last.
+    pub(super) copied: PathBuf,
+    /// The session's log.
+    pub(super) log: PathBuf,
+}
+
 /// The UI on a terminal that is engaged.
 pub(super) struct Ui {
     pub(super) tty: Arc<Tty>,
@@ -47,8 +59,7 @@ pub(super) struct Ui {
     model: Model,
     handle: Handle,
     events: Events,
-    /// Where relative paths begin that the user names.
-    project: PathBuf,
+    places: Places,
     /// The history of the prompt, over sessions; absent once the file could not be written.
     remembered: Option<Remembered>,
     clock: Instant,
@@ -62,6 +73,8 @@ pub(super) struct Ui {
     turn_ended: bool,
     /// Lines of code that are being read.
     reading: Option<oneshot::Receiver<CodeRead>>,
+    /// The log, or an event of it, while it is read.
+    reading_log: Option<oneshot::Receiver<Msg>>,
 }
 
 /// The next thing that happens.
@@ -74,6 +87,7 @@ enum Happening {
     Due,
     Core(Option<UiEvent>),
     CodeRead(Option<CodeRead>),
+    LogRead(Option<Msg>),
     Tick,
 }
 
@@ -84,7 +98,7 @@ impl Ui {
         signals: (Endings, Changes),
         model: Model,
         (handle, events): (Handle, Events),
-        (project, clock, remembered): (PathBuf, Instant, Remembered),
+        (places, clock, remembered): (Places, Instant, Remembered),
     ) -> io::Result<Self> {
         let input = Input::new(tty.descriptor())?;
         let frames = Frames::new(Arc::clone(&tty))?;
@@ -99,7 +113,7 @@ impl Ui {
             model,
             handle,
             events,
-            project,
+            places,
             remembered: Some(remembered),
             clock,
             stale,
@@ -107,6 +121,7 @@ impl Ui {
             has_shown,
             turn_ended,
             reading: None,
+            reading_log: None,
         })
     }
 
@@ -161,6 +176,10 @@ impl Ui {
                 }
                 Happening::Core(Some(event)) => self.core(event).await?,
                 Happening::CodeRead(Some(read)) => self.tell(Msg::CodeRead(read)).await?,
+                Happening::LogRead(read) => match read {
+                    Some(read) => self.tell(read).await?,
+                    None => self.tell(Msg::LogRead(Err("the log could not be read".to_owned()))).await?,
+                },
                 // The session is about to end, and its result comes next; or code could not be read, and stays plain.
                 Happening::Core(None) | Happening::CodeRead(None) => {}
                 Happening::Tick => self.tell(Msg::Tick).await?,
@@ -189,6 +208,7 @@ impl Ui {
             () = until(due) => Ok(Happening::Due),
             event = self.events.recv(), if !self.events.is_closed() || !self.events.is_empty() => Ok(Happening::Core(event)),
             read = finished(&mut self.reading) => Ok(Happening::CodeRead(read)),
+            read = finished(&mut self.reading_log) => Ok(Happening::LogRead(read)),
             () = until(tick) => Ok(Happening::Tick),
         }
     }
@@ -288,7 +308,15 @@ impl Ui {
                 Action::User(agent, kind) => self.act_on(agent, kind).await,
                 Action::Quit => self.act(UserActionKind::Quit).await,
                 Action::Redraw => self.stale = true,
-                Action::Read(code) => self.read_code(*code),
+                Action::Read(code) => self.reading = in_thread(move || code.read()),
+                Action::ReadLog => {
+                    let log = self.places.log.clone();
+                    self.reading_log = in_thread(move || Msg::LogRead(log_view::rows(&log)));
+                }
+                Action::ReadEvent { at } => {
+                    let log = self.places.log.clone();
+                    self.reading_log = in_thread(move || Msg::EventRead(log_view::event(&log, at)));
+                }
                 Action::Call(reason) => self.frames.write_with_next(&calls::call(reason)),
                 Action::EndCall => self.frames.write_with_next(calls::END_CALL),
                 Action::Attach(path) => self.attach(&path),
@@ -296,22 +324,13 @@ impl Ui {
                     Box::pin(self.edit_plan((agent, id), markdown)).await?;
                 }
                 Action::EditPrompt(text) => Box::pin(self.edit_prompt(text)).await?,
+                Action::Copy { what, text } => self.copy(what, &text),
                 Action::Remember(text) => self.remember(&text),
                 Action::Repaint => self.resize()?,
                 Action::Suspend => self.suspend()?,
             }
         }
         Ok(())
-    }
-
-    /// Reads code on a thread of its own, for which nobody waits, not even the end of the process.
-    fn read_code(&mut self, code: CodeToRead) {
-        let (done, reading) = oneshot::channel();
-        let read = move || {
-            // Whoever has left does not need it.
-            let _ = done.send(code.read());
-        };
-        self.reading = thread::Builder::new().name("colours".to_owned()).spawn(read).ok().map(|_| reading);
     }
 
     /// Says once that the history cannot be kept.
@@ -323,10 +342,21 @@ impl Ui {
         }
     }
 
+    /// Offers a text to the terminal's clipboard, and keeps it in a file.
+    fn copy(&mut self, what: Copied, text: &str) {
+        let sent = copy::to_clipboard(text);
+        if let Some(bytes) = &sent {
+            self.frames.write_with_next(bytes);
+        }
+        let written = copy::write(&self.places.copied, text);
+        self.update(Msg::Note(copy::told(what, sent.is_some(), &self.places.copied, &written)));
+        self.stale = true;
+    }
+
     /// Reads a picture that the user named.
     fn attach(&mut self, path: &Path) {
         let path = at_home(path.as_os_str(), std::env::home_dir().as_deref());
-        let read = pictures::read(&self.project.join(path)).map_err(|error| error.to_string());
+        let read = pictures::read(&self.places.project.join(path)).map_err(|error| error.to_string());
         self.update(Msg::Attached(read));
         self.stale = true;
     }
@@ -363,7 +393,17 @@ fn typed_ahead(key: KeyEvent) -> KeyEvent {
     }
 }
 
-async fn finished(reading: &mut Option<oneshot::Receiver<CodeRead>>) -> Option<CodeRead> {
+/// Reads something on a thread of its own, for which nobody waits, not even the end of the process.
+fn in_thread<T: Send + 'static>(read: impl FnOnce() -> T + Send + 'static) -> Option<oneshot::Receiver<T>> {
+    let (done, reading) = oneshot::channel();
+    let run = move || {
+        // Whoever has left does not need it.
+        let _ = done.send(read());
+    };
+    thread::Builder::new().name("reader".to_owned()).spawn(run).ok().map(|_| reading)
+}
+
+async fn finished<T>(reading: &mut Option<oneshot::Receiver<T>>) -> Option<T> {
     let Some(receiver) = reading else { return std::future::pending().await };
     let read = receiver.await.ok();
     *reading = None;

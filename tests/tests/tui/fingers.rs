@@ -51,3 +51,117 @@ fn the_history_goes_on_in_the_next_session() {
     ui.types(":q\r");
     assert_eq!(ui.end().code, 0);
 }
+
+#[test]
+fn a_file_is_named_by_a_few_letters_and_no_ignored_one_is_offered() {
+    let (world, server) = (world(), model_of([done()]));
+    fs::create_dir_all(world.project().join("src/parts")).unwrap();
+    fs::write(world.project().join("src/parts/engine.rs"), "").unwrap();
+    fs::write(world.project().join("engine.log"), "").unwrap();
+    fs::write(world.project().join(".gitignore"), "*.log\n").unwrap();
+    let mut ui = Ui::start(&world.ui(&server, &[]), SIZE);
+    ui.until_shown("INSERT");
+    ui.types("read @engi");
+    ui.until_shown("▸ src/parts/engine.rs");
+    assert!(!ui.screen().contains("engine.log"), "{}", ui.screen());
+    ui.types("\t");
+    ui.until_shown("› read @src/parts/engine.rs");
+    ui.types("now\r");
+    ui.until_shown("Done.");
+    assert!(sent(&server, 0).contains("read @src/parts/engine.rs now"));
+    ui.types(":q\r");
+    assert_eq!(ui.end().code, 0);
+}
+
+#[test]
+fn a_command_of_ones_own_may_write_in_the_project_and_the_model_reads_it_with_the_next_message() {
+    let (world, server) = (world(), model_of([done()]));
+    let mut ui = Ui::start(&world.ui(&server, &[]), SIZE);
+    ui.until_shown("INSERT");
+    ui.types("!echo made > made.txt; echo twice$((1+1)); touch ~/outside\r");
+    ui.until_shown("twice2");
+    ui.until_shown("done · ");
+    assert_eq!(world.read("made.txt"), "made\n");
+    assert!(!world.home().join("outside").exists());
+    assert!(server.requests().is_empty(), "no model was asked");
+    ui.types("what did it say?\r");
+    ui.until_shown("Done.");
+    let sent = sent(&server, 0);
+    assert!(sent.contains("!echo made") && sent.contains("> twice2"), "{sent}");
+    ui.types("!sleep 100\r");
+    ui.until_shown("working");
+    ui.types("\x1b");
+    ui.until_shown("interrupted by the user");
+    ui.types(":q\r");
+    assert_eq!(ui.end().code, 0);
+    let log = world.log();
+    let of_user = log.iter().filter(|event| event["data"]["by"] == "own_command").count();
+    assert_eq!(of_user, 2, "{log:?}");
+}
+
+#[test]
+fn an_answer_is_copied_to_the_terminal_and_to_a_file() {
+    let (world, server) = (world(), model_of([done()]));
+    let mut ui = Ui::start(&world.ui(&server, &[]), SIZE);
+    ui.until_shown("INSERT");
+    ui.types("go\r");
+    ui.until_shown("Done.");
+    ui.types(":copy\r");
+    ui.until_shown("sent to the terminal's clipboard");
+    let file = world.own().join("state/copied.txt");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "Done.");
+    assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
+    assert!(String::from_utf8_lossy(&ui.bytes()).contains("\x1b]52;c;RG9uZS4=\x1b\\"));
+    ui.types(":q\r");
+    assert_eq!(ui.end().code, 0);
+}
+
+#[test]
+fn a_cleared_conversation_is_sent_no_more() {
+    let (world, server) = (world(), model_of([done(), done()]));
+    let mut ui = Ui::start(&world.ui(&server, &[]), SIZE);
+    ui.until_shown("INSERT");
+    ui.types("the word is plum\r");
+    ui.until_shown("Done.");
+    ui.types(":clear\r");
+    ui.until_shown("an empty conversation begins");
+    ui.types("which word?\r");
+    ui.until("a second answer", |screen| screen.matches("Done.").count() == 2);
+    assert!(!sent(&server, 1).contains("plum") && sent(&server, 1).contains("which word?"));
+    ui.types(":q\r");
+    assert_eq!(ui.end().code, 0);
+}
+
+#[test]
+fn the_log_is_read_in_the_session_itself() {
+    let (world, server) = (world(), model_of([done()]));
+    let mut ui = Ui::start(&world.ui(&server, &[]), SIZE);
+    ui.until_shown("INSERT");
+    ui.types("go\r");
+    ui.until_shown("Done.");
+    ui.types(":log\r");
+    ui.until_shown("turn_finished");
+    ui.types("/user_message\r");
+    ui.until_shown("▸");
+    ui.types("\r");
+    ui.until_shown("\"text\": \"go\"");
+    ui.types("qq");
+    ui.until_shown("NORMAL");
+    ui.types(":q\r");
+    assert_eq!(ui.end().code, 0);
+}
+
+#[test]
+fn plain_keys_never_leave_the_prompt() {
+    let (world, server) = (world(), model_of([done()]));
+    world.configure("key_modes = \"plain\"\n");
+    let mut ui = Ui::start(&world.ui(&server, &[]), SIZE);
+    ui.until_shown("INSERT");
+    ui.types("\x1b");
+    ui.until_shown("nothing runs that Esc could stop");
+    ui.types("jig\r");
+    ui.until_shown("Done.");
+    assert!(sent(&server, 0).contains("jig"));
+    ui.types(":q\r");
+    assert_eq!(ui.end().code, 0);
+}

@@ -226,10 +226,10 @@ fn commands_with_a_slash_never_reach_the_model() {
     let (world, server) = (world(), model_of([done()]));
     let mut ui = Ui::start(&world.ui(&server, &[]), (100, 24));
     ui.until_shown("net off");
-    ui.types("/model\r");
-    ui.until_shown("no command /model (see :help)");
-    ui.types("!ls\r");
-    ui.until_shown("outside: bailiwick sandbox -- ls");
+    ui.types("/fly\r");
+    ui.until_shown("no command /fly (see :help)");
+    ui.types("!\r");
+    ui.until_shown("!COMMAND runs a command of your own");
     ui.types("?");
     ui.until_shown("allow or block network access");
     assert_eq!(server.requests().len(), 0);

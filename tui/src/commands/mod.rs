@@ -27,13 +27,15 @@ pub enum KeyMode {
     Comments,
     /// Reading a plan and how far its steps have come.
     Plan,
+    /// Reading the session's log.
+    Log,
     /// Choosing the message that the session is taken back to.
     Rewind,
 }
 
 impl KeyMode {
     /// Every mode.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Normal,
         Self::Insert,
         Self::Command,
@@ -43,6 +45,7 @@ impl KeyMode {
         Self::Agents,
         Self::Comments,
         Self::Plan,
+        Self::Log,
         Self::Rewind,
     ];
 
@@ -58,6 +61,7 @@ impl KeyMode {
             Self::Agents => "agents",
             Self::Comments => "comments",
             Self::Plan => "plan",
+            Self::Log => "log",
             Self::Rewind => "rewind",
         }
     }
@@ -85,6 +89,11 @@ pub enum Command {
     Revoke,
     Image,
     Compact,
+    Clear,
+    Model,
+    Cost,
+    Copy,
+    CopyCode,
     Diff,
     Plan,
     EditPlan,
@@ -153,6 +162,11 @@ pub enum Command {
     WriteComment,
     SendComments,
     ClosePlan,
+    Log,
+    OpenEvent,
+    FilterLog,
+    OnlyKind,
+    CloseLog,
     Rewind,
     RewindTo,
     RewindBoth,

@@ -86,6 +86,7 @@ const NEEDED: &[(KeyMode, Command)] = &[
     (KeyMode::Agents, Command::CloseAgents),
     (KeyMode::Comments, Command::Back),
     (KeyMode::Plan, Command::ClosePlan),
+    (KeyMode::Log, Command::CloseLog),
     (KeyMode::Rewind, Command::CloseRewind),
     (KeyMode::Insert, Command::Leave),
     (KeyMode::Command, Command::Leave),

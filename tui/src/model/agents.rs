@@ -17,6 +17,8 @@ pub(crate) struct AgentView {
     pub calls: BTreeMap<CallId, Call>,
     /// The blocks that the reply that is being received goes on in.
     pub reply: Reply,
+    /// The text of its last answer, as the model wrote it.
+    pub answer: String,
     /// Messages to it that wait for its turn to end.
     pub queue: VecDeque<Outgoing>,
     /// The task of a sub-agent, in its parent's words.
@@ -34,6 +36,7 @@ impl AgentView {
             turn: Turn::default(),
             calls: BTreeMap::new(),
             reply: Reply::default(),
+            answer: String::new(),
             queue: VecDeque::new(),
             task: None,
             ended: None,

@@ -94,6 +94,19 @@ impl Editor {
         Ok(())
     }
 
+    /// Puts a text into the place of what stands from `start` to the caret.
+    pub(crate) fn replace_before(&mut self, start: usize, text: &str) -> Result<(), TooLong> {
+        if self.text.get(start..self.caret).is_none() {
+            return Ok(());
+        }
+        if self.size() + text.len() > MOST {
+            return Err(TooLong);
+        }
+        self.text.drain(start..self.caret);
+        self.caret = start;
+        self.insert(text)
+    }
+
     /// Inserts a paste as it is, or one of many lines as one character.
     pub(crate) fn paste_folded(&mut self, text: &str) -> Result<(), TooLong> {
         let free = MARKS.enumerate().find(|(_, mark)| !self.text.contains(*mark));

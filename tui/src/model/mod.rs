@@ -8,8 +8,10 @@ mod calls;
 mod changes;
 mod code;
 mod editor;
+mod files;
 mod history;
 mod lines;
+mod log;
 mod look;
 mod outgoing;
 mod palette;
@@ -36,8 +38,11 @@ pub(crate) use block::{Block, BlockRow};
 pub(crate) use calls::{Call, Ending};
 pub(crate) use changes::Changes;
 pub(crate) use editor::{Editor, Motion};
+pub(crate) use files::Files;
 pub(crate) use history::History;
 pub(crate) use lines::Lines;
+pub(crate) use log::Log;
+pub use log::{LogRow, LogRows};
 pub(crate) use look::Look;
 pub(crate) use outgoing::Outgoing;
 pub(crate) use palette::Palette;
@@ -45,7 +50,7 @@ pub(crate) use part::{Fold, Part, Unfolded};
 pub(crate) use recall::Recall;
 pub(crate) use rewind::{Rewind, SaidBefore};
 pub use screen::is_tiny;
-pub(crate) use screen::{Areas, plan_rows};
+pub(crate) use screen::{Areas, log_rows, plan_rows};
 pub(crate) use search::Found;
 pub(crate) use session::{Pending, Session};
 pub(crate) use transcript::Transcript;
@@ -73,10 +78,13 @@ pub struct Model {
     pub(crate) line: Editor,
     pub(crate) history: History,
     pub(crate) palette: Palette,
+    /// The files of the project, for messages that name one.
+    pub(crate) files: Files,
     /// The search through the history, while it has the prompt.
     pub(crate) recall: Option<Recall>,
-    /// True if the line that is typed is a text to be searched for, and no command.
-    pub(crate) searches: bool,
+    /// The purpose of the line that is typed in the mode for commands.
+    pub(crate) line_for: LineFor,
+    pub(crate) log: Log,
     /// The text that was searched for last.
     pub(crate) sought: String,
     /// A remark on the last key, until the next one.
@@ -120,8 +128,22 @@ pub(crate) enum Mode {
     Agents,
     /// The view of a plan.
     Plan,
+    /// The view of the session's log.
+    Log,
     /// The messages that the session can be taken back to.
     Rewind,
+}
+
+/// The purpose of a line that is typed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum LineFor {
+    /// A command.
+    #[default]
+    Command,
+    /// A text to be searched for in the transcript.
+    Search,
+    /// The words of the events that the log's view lists.
+    Filter,
 }
 
 /// The blocks that the reply that is being received goes on in.
@@ -154,8 +176,10 @@ impl Model {
             line: Editor::default(),
             history,
             palette: Palette::default(),
+            files: Files::default(),
             recall: None,
-            searches: false,
+            line_for: LineFor::default(),
+            log: Log::default(),
             sought: String::new(),
             remark: None,
             leaves: None,
@@ -189,6 +213,16 @@ impl Model {
         self.agents.select(agent)
     }
 
+    /// The mode that a view leads back to.
+    pub(crate) const fn mode_at_rest(&self) -> Mode {
+        if self.start.is_plain { Mode::Insert } else { Mode::Normal }
+    }
+
+    /// True while the log stands in the place of the transcript.
+    pub(crate) fn shows_log(&self) -> bool {
+        self.mode == Mode::Log || self.mode == Mode::Command && self.line_for == LineFor::Filter
+    }
+
     /// True if the agent that is shown makes a plan.
     pub(crate) fn plans_now(&self) -> bool {
         self.agents.shown().session.activity == Activity::Plan
@@ -213,7 +247,8 @@ impl Model {
         let allowed = format!("{plans}{} · {}", session.mode, access::plain(&session.rights));
         let hint = |command| self.start.keymap.hint(KeyMode::Insert, command);
         let [send, line, leave] = [Command::Submit, Command::Newline, Command::Leave].map(hint);
-        let keys = format!("{send} sends · {line} new line · {leave} NORMAL · :help · :q");
+        let normal = if self.start.is_plain { String::new() } else { format!("{leave} NORMAL · ") };
+        let keys = format!("{send} sends · {line} new line · {normal}:help · :q");
         self.agents.shown_mut().transcript.push(Block::of(vec![
             Part::new(place, Look::Heading),
             Part::new(SafeText::prose(&allowed), Look::Notice),

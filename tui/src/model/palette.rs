@@ -1,6 +1,6 @@
 //! The list of commands above the prompt while one is typed.
 
-use super::{Editor, Mode, Model};
+use super::{Editor, LineFor, Mode, Model};
 use crate::commands::{Command, Row, TABLE};
 
 /// The person's place in the list.
@@ -79,11 +79,17 @@ impl Model {
     /// The text of a command that is being typed, without its sign, while the list may show.
     fn typed_command(&self) -> Option<&str> {
         let text = match self.mode {
-            Mode::Command if !self.searches => self.line.text(),
+            Mode::Command if self.line_for == LineFor::Command => self.line.text(),
             Mode::Insert if !self.palette.closed && self.recall.is_none() => {
                 self.prompt.text().strip_prefix('/')?
             }
-            Mode::Command | Mode::Insert | Mode::Normal | Mode::Agents | Mode::Plan | Mode::Rewind => {
+            Mode::Command
+            | Mode::Insert
+            | Mode::Normal
+            | Mode::Agents
+            | Mode::Plan
+            | Mode::Log
+            | Mode::Rewind => {
                 return None;
             }
         };

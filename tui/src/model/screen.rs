@@ -74,6 +74,11 @@ pub(crate) const fn plan_rows(height: u16) -> u16 {
     height.saturating_sub(1)
 }
 
+/// The rows that events have in the view of the log, between its heading and its keys.
+pub(crate) const fn log_rows(height: u16) -> u16 {
+    height.saturating_sub(2)
+}
+
 fn card_area(card: &Card, keymap: &Keymap, mut room: Rect) -> Rect {
     let text = u16::try_from(card.sheet().rows(room.width)).unwrap_or(u16::MAX);
     let frame = card.frame_rows(keymap, (room.width, room.height));
@@ -82,7 +87,7 @@ fn card_area(card: &Card, keymap: &Keymap, mut room: Rect) -> Rect {
 }
 
 fn palette_area(model: &Model, mut room: Rect) -> Option<Rect> {
-    let rows = model.palette_rows().len().max(model.recalled().len());
+    let rows = model.palette_rows().len().max(model.recalled().len()).max(model.file_rows());
     let rows = u16::try_from(rows).unwrap_or(u16::MAX);
     let rows = rows.min(room.height.saturating_sub(2));
     (rows > 0).then(|| bottom(&mut room, rows))

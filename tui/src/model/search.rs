@@ -2,6 +2,7 @@
 
 use super::block::BlockRow;
 use super::transcript::{Line, Transcript};
+use crate::text::Styled;
 
 /// The row that was found: its number among those with the text, from one on, and how many there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +29,16 @@ impl Transcript {
         let line = *rows.get(at)?;
         self.found_at(line, (width, height));
         Some(Found { number: at + 1, of: rows.len() })
+    }
+
+    /// The text of the row that was found last.
+    pub(crate) fn found_text(&self, width: u16) -> Option<String> {
+        let line = self.found_line(width)?;
+        let block = self.blocks().get(line.block)?;
+        let BlockRow::Text { part, row } = block.row(line.row, width, self.unfolded)? else { return None };
+        let text =
+            |all: &Styled| all.text().as_str().get(row.start..row.end).map(|text| text.trim_end().to_owned());
+        block.parts.get(part)?.with_text(width, text)
     }
 
     fn rows_with(&self, wanted: &str, width: u16) -> Vec<Line> {

@@ -89,9 +89,10 @@ pub(crate) fn summary(turn: &TurnFinished) -> String {
         (reason, _) if tells_apart(turn) => reason.to_string(),
         (reason, Some(message)) => format!("{reason}: {message}"),
     };
-    let account = account(turn);
-    // Writing to a string cannot fail.
-    let _ = write!(line, " · {account}");
+    // A command of the user's own asks no model. Writing to a string cannot fail.
+    if turn.steps > 0 || turn.reason != EndReason::Done {
+        let _ = write!(line, " · {}", account(turn));
+    }
     let _ = write!(line, " · {}", lasted(Duration::from_millis(turn.duration_ms)));
     line
 }

@@ -35,3 +35,13 @@ pub(super) const fn is_presentation(c: char) -> bool {
 pub(super) fn columns(c: char) -> usize {
     c.width().unwrap_or_default()
 }
+
+/// A text in which every character shows, for a clipboard: line ends and tabs stay, and so does what joins emoji.
+pub(crate) fn shown(text: &str) -> String {
+    let stays = |c: char| matches!(c, '\n' | '\t' | '\u{200d}') || is_presentation(c) || !is_hidden(c);
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if stays(c) { shown.push(c) } else { shown.extend(c.escape_unicode()) }
+    }
+    shown
+}

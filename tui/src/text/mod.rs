@@ -11,6 +11,7 @@ mod wrap;
 
 pub use clusters::{Cluster, Clusters};
 pub use emoji::is_disputed;
+pub(crate) use hidden::shown;
 pub use output::Output;
 pub use safe::{SafeStr, SafeText};
 pub use styled::{Span, Styled};

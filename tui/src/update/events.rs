@@ -68,6 +68,7 @@ pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>)
             model.cards.push_back(Card::new(asked, request, &model.start.project, model.now, revision));
             call(model, reason, actions);
         }
+        UiEventKind::FileNames { names, cut, failed } => model.files.listed(names, cut, failed),
         UiEventKind::ApprovalClosed { id } => {
             let closed = Asked { agent, id };
             model.cards.retain(|card| card.asked != closed);
@@ -312,19 +313,25 @@ fn assistant_message(view: &mut AgentView, now: Moment, message: AssistantMessag
     view.turn.account += Account { usage: message.usage, cost: message.cost_usd };
     view.session.context = Some(message.usage.prompt().saturating_add(message.usage.output));
     let reply = std::mem::take(&mut view.reply);
+    let texts: Vec<_> = message.content.iter().filter_map(|block| said(block.get())).collect();
+    if texts.iter().any(|text| !text.trim().is_empty()) {
+        view.answer = texts.join("\n\n");
+    }
     if reply.streamed {
         return;
     }
-    for block in message.content {
-        let Ok(block) = serde_json::from_str::<serde_json::Value>(block.get()) else { continue };
-        let of_kind = |kind| block.get("type").and_then(serde_json::Value::as_str) == Some(kind);
-        if let Some(text) = block.get("text").and_then(serde_json::Value::as_str).filter(|_| of_kind("text"))
-        {
-            reply::push(view, now, text);
-            reply::end(view, now);
-        }
+    for text in texts {
+        reply::push(view, now, &text);
+        reply::end(view, now);
     }
     view.reply = Reply::default();
+}
+
+/// The text of a block that is one.
+fn said(block: &str) -> Option<String> {
+    let block = serde_json::from_str::<serde_json::Value>(block).ok()?;
+    let of = |name| block.get(name).and_then(serde_json::Value::as_str);
+    of("text").filter(|_| of("type") == Some("text")).map(str::to_owned)
 }
 
 fn model_failed(view: &mut AgentView, now: Moment, message: &str, retry_in_ms: Option<u64>) {
@@ -355,8 +362,8 @@ fn call_started(view: &mut AgentView, id: CallId, name: &str, input: &str) {
 }
 
 fn approval_answered(view: &mut AgentView, answered: &ApprovalAnswered) {
-    if answered.by == DecidedBy::Together {
-        // The request that follows shows it.
+    if matches!(answered.by, DecidedBy::Together | DecidedBy::OwnCommand) {
+        // The request that follows shows it; or the person typed the command just now.
         return;
     }
     if view.calls.get(&answered.call).is_some_and(|call| call.after_denial) {
@@ -378,7 +385,7 @@ fn approval_answered(view: &mut AgentView, answered: &ApprovalAnswered) {
         (DecidedBy::SessionGrant(id), _) => return allowed_by_grant(view, answered, id),
         (DecidedBy::Configuration, _) => " by the configuration".to_owned(),
         (_, Some(cause)) => format!(": {cause}"),
-        (DecidedBy::User, None) => String::new(),
+        (DecidedBy::User | DecidedBy::OwnCommand, None) => String::new(),
         (DecidedBy::Deadline, None) => ": nobody answered in time".to_owned(),
         (DecidedBy::NoFrontEnd, None) => ": there was nobody to ask".to_owned(),
         (DecidedBy::BadAnswer, None) => ": the answer did not count".to_owned(),

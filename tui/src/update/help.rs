@@ -7,10 +7,11 @@ use crate::text::SafeText;
 
 /// Shows the table.
 pub(super) fn show(model: &mut Model) {
-    let parts = sections(&model.start.keymap).into_iter().flat_map(|(heading, lines)| {
-        let heading = Part::new(SafeText::line(&heading), Look::Heading);
-        [heading, Part::new(SafeText::exact(&lines), Look::Output)]
-    });
+    let parts =
+        sections(&model.start.keymap, model.start.is_plain).into_iter().flat_map(|(heading, lines)| {
+            let heading = Part::new(SafeText::line(&heading), Look::Heading);
+            [heading, Part::new(SafeText::exact(&lines), Look::Output)]
+        });
     let block = Block::of(parts.collect()).apart();
     let block = model.agents.shown_mut().transcript.push(block);
     // It is longer than most screens, and is read from its beginning.
@@ -18,11 +19,11 @@ pub(super) fn show(model: &mut Model) {
     model.agents.shown_mut().transcript.show_from(block, (area.width, area.height));
 }
 
-fn sections(keymap: &Keymap) -> Vec<(String, String)> {
+fn sections(keymap: &Keymap, is_plain: bool) -> Vec<(String, String)> {
     let typed = TABLE.iter().filter_map(|row| row.typed.map(|typed| line(&format!(":{typed}"), row)));
     let mut sections =
         vec![("commands".to_owned(), typed.collect()), ("at the prompt".to_owned(), at_the_prompt())];
-    for mode in KeyMode::ALL {
+    for mode in KeyMode::ALL.into_iter().filter(|mode| !is_plain || *mode != KeyMode::Normal) {
         let rows = TABLE.iter().filter_map(|row| {
             let keys = keymap.keys(mode, row.command);
             (!keys.is_empty()).then(|| line(&keys.join(" "), row))
@@ -36,7 +37,8 @@ fn at_the_prompt() -> String {
     let lines = [
         ("/NAME", "the same as :NAME; Tab completes, Enter runs"),
         ("/etc/hosts says ...", "text: a path has another / in it"),
-        ("!COMMAND", "not yet; outside: bailiwick sandbox -- COMMAND"),
+        ("@NAME", "a file of the project; Tab or Enter completes"),
+        ("!COMMAND", "run it yourself in the sandbox"),
         ("?", "at an empty prompt: this table"),
         ("a space first, or two lines", "text, whatever it begins with"),
     ];

@@ -5,12 +5,14 @@ use std::time::Duration;
 use crossterm::event::{KeyEvent, KeyEventKind};
 use ipc::frontend::UserActionKind;
 
-use super::{approval, aside, editing, help, plan, recall, rewind, search, tell, tree, turns, typed};
+use super::{
+    approval, aside, copy, editing, files, help, log, plan, recall, rewind, search, tell, tree, turns, typed,
+};
 use crate::card::Card;
 use crate::commands::{Command, KeyMode};
 use crate::keymap::Key;
 use crate::message::Action;
-use crate::model::{Areas, Editor, Look, Mode, Model, Outgoing, Unfolded};
+use crate::model::{Areas, Editor, LineFor, Look, Mode, Model, Outgoing, Unfolded};
 use crate::moment::Moment;
 
 /// The longest time between two keys that belong together.
@@ -32,12 +34,13 @@ pub(super) fn key(model: &mut Model, at: Moment, event: KeyEvent, actions: &mut 
         Mode::Command => KeyMode::Command,
         Mode::Agents => KeyMode::Agents,
         Mode::Plan => KeyMode::Plan,
+        Mode::Log => KeyMode::Log,
         Mode::Rewind => KeyMode::Rewind,
     };
     let had_remark = model.remark.take().is_some();
     let leaves = model.leaves.take();
     match (model.start.keymap.command(mode, key), key.text()) {
-        (Some(command), _) if recall::perform(model, command) => {}
+        (Some(command), _) if recall::perform(model, command) || files::perform(model, command) => {}
         (Some(Command::Cancel), _) => cancel(model, at, leaves, actions),
         (Some(command), _) => perform(model, at, command, actions),
         (None, Some(c)) if mode.is_for_text() => write(model, c),
@@ -86,8 +89,16 @@ fn normal_keys(model: &Model) -> String {
 }
 
 fn to_normal(model: &mut Model) {
-    model.mode = Mode::Normal;
-    model.remark = Some(normal_keys(model));
+    model.mode = model.mode_at_rest();
+    if model.mode == Mode::Normal {
+        model.remark = Some(normal_keys(model));
+    }
+}
+
+/// Esc at rest where there is no NORMAL.
+fn nothing_to_leave(model: &mut Model) {
+    let key = model.start.keymap.hint(KeyMode::Insert, Command::Leave);
+    model.remark = Some(format!("nothing runs that {key} could stop"));
 }
 
 /// The person's editor is done with the prompt.
@@ -108,7 +119,7 @@ pub(super) fn paste(model: &mut Model, text: &str) -> bool {
     let pasted = if let Some(editor) = card.and_then(Card::editor_mut) {
         editor.paste(text)
     } else {
-        if matches!(model.mode, Mode::Normal | Mode::Agents | Mode::Plan | Mode::Rewind) {
+        if matches!(model.mode, Mode::Normal | Mode::Agents | Mode::Plan | Mode::Log | Mode::Rewind) {
             model.mode = Mode::Insert;
         }
         match model.mode {
@@ -125,7 +136,9 @@ pub(super) fn paste(model: &mut Model, text: &str) -> bool {
 const fn writing(model: &mut Model) -> &mut Editor {
     match model.mode {
         Mode::Command => &mut model.line,
-        Mode::Normal | Mode::Insert | Mode::Agents | Mode::Plan | Mode::Rewind => &mut model.prompt,
+        Mode::Normal | Mode::Insert | Mode::Agents | Mode::Plan | Mode::Log | Mode::Rewind => {
+            &mut model.prompt
+        }
     }
 }
 
@@ -154,6 +167,9 @@ fn perform(model: &mut Model, at: Moment, command: Command, actions: &mut Vec<Ac
     }
     if model.mode == Mode::Plan {
         return plan::read(model, command, actions);
+    }
+    if model.mode == Mode::Log {
+        return log::walk(model, command, actions);
     }
     if model.mode == Mode::Rewind {
         return rewind::key(model, command, actions);
@@ -188,6 +204,8 @@ fn perform(model: &mut Model, at: Moment, command: Command, actions: &mut Vec<Ac
         Command::Agents => tree::open(model),
         Command::PreviousAgent => tree::show_beside(model, -1),
         Command::NextAgent => tree::show_beside(model, 1),
+        Command::Copy => copy::answer(model, actions),
+        Command::CopyCode => copy::code(model, actions),
         Command::AskAgain => turns::ask_again(model, at, actions),
         Command::FoldThinking => unfolded(model).thinking ^= true,
         Command::FoldOutput => unfolded(model).output ^= true,
@@ -211,8 +229,10 @@ fn scroll(model: &mut Model, command: Command) {
 }
 
 fn submit(model: &mut Model, at: Moment, actions: &mut Vec<Action>) {
-    if model.searches {
-        return search::submit(model);
+    match model.line_for {
+        LineFor::Search => return search::submit(model),
+        LineFor::Filter => return log::submit(model),
+        LineFor::Command => {}
     }
     if model.complete() {
         return;
@@ -248,7 +268,7 @@ pub(super) fn send(model: &mut Model, at: Moment, text: String, actions: &mut Ve
     remember(model, &text, actions);
     model.agents.shown_mut().transcript.follow();
     let images = std::mem::take(&mut model.attached);
-    turns::send(model, at, Outgoing { text, images }, actions);
+    turns::send(model, at, Outgoing { text, images, is_command: false }, actions);
 }
 
 fn history(model: &mut Model, forward: bool) {
@@ -271,14 +291,21 @@ fn is_at_rest(model: &Model) -> bool {
 
 fn leave(model: &mut Model, actions: &mut Vec<Action>) {
     match model.mode {
+        Mode::Command if model.line_for == LineFor::Filter => {
+            model.line = Editor::default();
+            log::leave_line(model);
+        }
         Mode::Command => {
             model.line = Editor::default();
-            model.searches = false;
+            model.line_for = LineFor::Command;
             to_normal(model);
         }
         Mode::Insert if model.has_choice() => model.palette.close(),
         Mode::Insert if model.agents.shown().turn.is_running() => turns::interrupt(model, actions),
-        Mode::Insert | Mode::Normal | Mode::Agents | Mode::Plan | Mode::Rewind => to_normal(model),
+        Mode::Insert if model.start.is_plain => nothing_to_leave(model),
+        Mode::Insert | Mode::Normal | Mode::Agents | Mode::Plan | Mode::Log | Mode::Rewind => {
+            to_normal(model);
+        }
     }
 }
 

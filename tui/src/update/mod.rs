@@ -4,16 +4,21 @@ mod approval;
 mod aside;
 mod code;
 mod comments;
+mod copy;
+mod cost;
 mod denial;
 mod editing;
 mod events;
+mod files;
 mod help;
 mod keys;
+mod log;
 mod plan;
 mod recall;
 mod reply;
 mod rewind;
 mod search;
+mod shell;
 mod tree;
 mod turns;
 mod typed;
@@ -43,6 +48,7 @@ pub fn update(model: &mut Model, at: Moment, message: Msg) -> Vec<Action> {
     if ends_call {
         actions.extend([Action::EndCall, Action::Redraw]);
     }
+    let writes = matches!(message, Msg::Key(_) | Msg::KeyOfMany(_) | Msg::Paste(_) | Msg::PromptEdited(_));
     let changed = match message {
         Msg::Key(event) => keys::key(model, at, event, &mut actions),
         Msg::KeyOfMany(event) => keys::key_of_many(model, at, event, &mut actions),
@@ -60,6 +66,8 @@ pub fn update(model: &mut Model, at: Moment, message: Msg) -> Vec<Action> {
             reply::read_all(model) | changes_by_itself(model)
         }
         Msg::Drawn(shown) => drawn(model, at, shown, &mut actions),
+        Msg::LogRead(read) => log::read(model, read),
+        Msg::EventRead(read) => log::read_event(model, read),
         Msg::CodeRead(read) => code::read(model, &read),
         Msg::PlanEdited { agent, id, edited } => {
             plan::edited(model, Asked { agent, id }, edited, &mut actions)
@@ -74,6 +82,9 @@ pub fn update(model: &mut Model, at: Moment, message: Msg) -> Vec<Action> {
         Msg::Attached(read) => typed::attached(model, read),
         Msg::CoreGone => core_gone(model),
     };
+    if writes {
+        files::follow(model, &mut actions);
+    }
     if changed {
         actions.push(Action::Redraw);
     }
@@ -126,6 +137,7 @@ fn wheel(model: &mut Model, notches: i16) -> bool {
             let height = plan_rows(areas.transcript.height);
             model.plan_sheet.scroll(rows, (areas.transcript.width, height));
         }
+        _ if model.mode == Mode::Log => model.log.go(rows),
         _ if model.mode == Mode::Rewind => rewind::wheel(model, rows),
         _ => model
             .agents

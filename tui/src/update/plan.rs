@@ -134,7 +134,7 @@ pub(super) fn read(model: &mut Model, command: Command, actions: &mut Vec<Action
         Command::Top => isize::MIN,
         Command::Bottom => isize::MAX,
         Command::Repaint => return actions.push(Action::Repaint),
-        _ => return model.mode = Mode::Normal,
+        _ => return model.mode = model.mode_at_rest(),
     };
     model.plan_sheet.scroll(rows, size);
 }

@@ -53,7 +53,7 @@ pub(super) fn key(model: &mut Model, command: Command, actions: &mut Vec<Action>
             (model.rewind.asked, model.rewind.preview) = (None, None);
             lay(model);
         }
-        _ => model.mode = Mode::Normal,
+        _ => model.mode = model.mode_at_rest(),
     }
 }
 
@@ -129,7 +129,7 @@ pub(super) fn previewed(model: &mut Model, preview: RewindPreview) {
 /// It is not carried out.
 pub(super) fn refused(model: &mut Model) {
     if model.mode == Mode::Rewind {
-        model.mode = Mode::Normal;
+        model.mode = model.mode_at_rest();
     }
 }
 
@@ -177,7 +177,7 @@ pub(super) fn rewound(model: &mut Model, rewound: &Rewound) {
         view.say(Look::Error, &format!("not everything was taken back: {error}"));
     }
     if model.mode == Mode::Rewind {
-        model.mode = Mode::Normal;
+        model.mode = model.mode_at_rest();
     }
 }
 

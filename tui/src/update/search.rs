@@ -1,20 +1,20 @@
 //! `/` in NORMAL: a text looked up in the transcript that is shown.
 
 use crate::commands::{Command, KeyMode};
-use crate::model::{Areas, Found, Mode, Model};
+use crate::model::{Areas, Found, LineFor, Mode, Model};
 use crate::text::SafeText;
 
 /// Takes the keys for a text to search for.
 pub(super) fn begin(model: &mut Model) {
     model.mode = Mode::Command;
-    model.searches = true;
+    model.line_for = LineFor::Search;
 }
 
 /// The text is typed; an empty one is the one before.
 pub(super) fn submit(model: &mut Model) {
     let typed = model.line.take();
-    model.searches = false;
-    model.mode = Mode::Normal;
+    model.line_for = LineFor::Command;
+    model.mode = model.mode_at_rest();
     if !typed.is_empty() {
         // The transcript has what cannot be seen as escapes, and so has what is searched for in it.
         SafeText::line(&typed).as_str().clone_into(&mut model.sought);

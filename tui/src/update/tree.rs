@@ -39,11 +39,11 @@ pub(super) fn walk(model: &mut Model, command: Command, actions: &mut Vec<Action
         Command::LineDown => 1,
         Command::Top => isize::MIN,
         Command::Bottom => isize::MAX,
-        Command::OpenAgent => return leave_to(model, &selected, Mode::Normal),
+        Command::OpenAgent => return leave_to(model, &selected, model.mode_at_rest()),
         Command::MessageAgent => return leave_to(model, &selected, Mode::Insert),
         Command::StopAgent => return stop(model, selected, actions),
         Command::Repaint => return actions.push(Action::Repaint),
-        _ => return model.mode = Mode::Normal,
+        _ => return model.mode = model.mode_at_rest(),
     };
     if let Some(agent) = beside(model, &selected, places) {
         model.agents.point_at(agent);
@@ -80,5 +80,6 @@ pub(super) fn takes_nothing(model: &Model) -> Option<String> {
     let agent = model.agents.shown_id();
     model.agents.shown().ended?;
     let back = model.start.keymap.hint(KeyMode::Normal, Command::PreviousAgent);
-    Some(format!("agent {agent} is over and reads nothing more; :agent 1 or {back} in NORMAL leads back"))
+    let key = if model.start.is_plain { String::new() } else { format!(" or {back} in NORMAL") };
+    Some(format!("agent {agent} is over and reads nothing more; :agent 1{key} leads back"))
 }

@@ -31,8 +31,13 @@ fn send_to(model: &mut Model, agent: &AgentId, (at, message): (Moment, Outgoing)
         } else {
             view.turn.begin(at);
         }
-        let Outgoing { text, images } = message;
-        actions.push(Action::User(agent.clone(), UserActionKind::Prompt { text, images }));
+        let Outgoing { text, images, is_command } = message;
+        let command = text.strip_prefix('!').filter(|_| is_command);
+        let kind = match command.map(str::to_owned) {
+            Some(command) => UserActionKind::RunCommand { command },
+            None => UserActionKind::Prompt { text, images },
+        };
+        actions.push(Action::User(agent.clone(), kind));
     }
 }
 
@@ -69,8 +74,10 @@ pub(super) fn finished(model: &mut Model, agent: &AgentId, turn: &TurnFinished, 
 
 /// Names the key that has a request made again that nobody answered.
 pub(super) fn tell_lapsed(model: &mut Model) {
-    let key = [KeyMode::Insert, KeyMode::Normal].map(|mode| model.start.keymap.hint(mode, Command::AskAgain));
-    if let (Some(_), Some(key)) = (&model.lapsed, key.iter().find(|key| !key.is_empty())) {
+    let bound_in: &[_] =
+        if model.start.is_plain { &[KeyMode::Insert] } else { &[KeyMode::Insert, KeyMode::Normal] };
+    let mut hints = bound_in.iter().map(|mode| model.start.keymap.hint(*mode, Command::AskAgain));
+    if let (Some(_), Some(key)) = (&model.lapsed, hints.find(|key| !key.is_empty())) {
         model.say(Look::Notice, &format!("{key} has the request made again that nobody answered"));
     }
 }
@@ -83,7 +90,7 @@ pub(super) fn ask_again(model: &mut Model, at: Moment, actions: &mut Vec<Action>
     let text = format!(
         "Nobody answered your request in time: {call}. I am here now: make the call again if it is still needed."
     );
-    send_to(model, &AgentId::root(), (at, Outgoing { text, images: Vec::new() }), actions);
+    send_to(model, &AgentId::root(), (at, Outgoing { text, ..Outgoing::default() }), actions);
 }
 
 /// Tells that a request failed: one line, in which the next attempt replaces the one before.
@@ -103,9 +110,10 @@ fn give_back(model: &mut Model, agent: &AgentId) {
         return;
     }
     model.end_recall(false);
-    let draft = Outgoing { text: model.prompt.take(), images: std::mem::take(&mut model.attached) };
+    let images = std::mem::take(&mut model.attached);
+    let draft = Outgoing { text: model.prompt.take(), images, is_command: false };
     let mut texts = Vec::new();
-    for Outgoing { text, images } in queue.into_iter().chain([draft]) {
+    for Outgoing { text, images, .. } in queue.into_iter().chain([draft]) {
         texts.extend(Some(text).filter(|text| !text.is_empty()));
         model.attached.extend(images);
     }

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use ipc::approval::ApprovalMode;
 use ipc::frontend::UserActionKind;
+use ipc::id::AgentId;
 use ipc::image::Image;
 use ipc::rights::{Network, RightsChange};
 
-use super::{help, keys, plan, rewind, tell, tree};
+use super::{copy, cost, help, keys, log, plan, rewind, tell, tree};
 use crate::commands::{Command, Row, TABLE};
 use crate::message::Action;
 use crate::model::{Areas, Block, Look, Model, Part, Pending, access};
@@ -78,6 +79,12 @@ fn perform(model: &mut Model, command: Command, argument: Option<&str>, actions:
         (Command::Rights, None) => rights(model),
         (Command::Grants, None) => grants(model),
         (Command::Compact, None) => tell(model, actions, UserActionKind::Compact),
+        (Command::Clear, None) => actions.push(Action::User(AgentId::root(), UserActionKind::Clear)),
+        (Command::Model, name) => another_model(model, name, actions),
+        (Command::Log, None) => log::open(model, actions),
+        (Command::Cost, None) => cost::show(model),
+        (Command::Copy, None) => copy::answer(model, actions),
+        (Command::CopyCode, None) => copy::code(model, actions),
         (Command::Help, None) => help::show(model),
         (Command::Quit, None) => actions.push(Action::Quit),
         _ => return false,
@@ -94,6 +101,16 @@ fn diff(model: &mut Model, by_step: bool) {
     if let Some(first) = first {
         transcript.show_from(first, (area.width, area.height));
     }
+}
+
+/// Has another model answer, or names the one that does.
+fn another_model(model: &mut Model, name: Option<&str>, actions: &mut Vec<Action>) {
+    if let Some(name) = name {
+        let kind = UserActionKind::SetModel { model: name.to_owned() };
+        return actions.push(Action::User(AgentId::root(), kind));
+    }
+    let line = format!("{} answers; :model NAME has another one answer", model.agents.shown().session.model);
+    model.say(Look::Notice, &line);
 }
 
 /// Takes back what is attached.

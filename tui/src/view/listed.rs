@@ -1,4 +1,4 @@
-//! The list above the prompt: of commands, or of messages that were sent.
+//! The list above the prompt: of commands, of files, or of messages that were sent.
 
 use ratatui::style::Style;
 
@@ -16,6 +16,9 @@ pub(super) fn palette(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     if model.is_recalling() {
         return recalled(model, pane, theme);
     }
+    if model.offers_files() {
+        return files(model, pane, theme);
+    }
     let (rows, chosen) = (model.palette_rows(), model.palette_choice());
     let room = usize::from(pane.height());
     let first = (chosen.unwrap_or(0) + 1).saturating_sub(room);
@@ -29,6 +32,22 @@ pub(super) fn palette(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
         let typed = SafeText::line(&format!("{sign}{}", row.typed.unwrap_or(row.name)));
         let end = pane.put(2, y, typed.all(), style);
         pane.put(ABOUT.max(end + 2), y, row.about, if is_chosen { style } else { theme.dim() });
+    }
+}
+
+/// Draws the files that fit, the chosen one among them, and below them the sentence about them.
+fn files(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
+    let note = model.files_note();
+    let room = pane.height().saturating_sub(u16::from(note.is_some()));
+    let chosen = model.chosen_file();
+    let first = (chosen.unwrap_or(0) + 1).saturating_sub(usize::from(room));
+    for (y, (at, name)) in (0..room).zip(model.offered_files().enumerate().skip(first)) {
+        let (mark, style) = if chosen == Some(at) { ("▸", theme.strong()) } else { (" ", Style::new()) };
+        pane.put(0, y, mark, style);
+        pane.put(2, y, SafeText::line(name).all(), style);
+    }
+    if let Some(note) = note {
+        pane.put(2, room, SafeText::line(&note).all(), theme.dim());
     }
 }
 

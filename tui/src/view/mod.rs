@@ -4,6 +4,7 @@ mod beside;
 mod card;
 mod changes;
 mod listed;
+mod log;
 mod palette;
 mod pane;
 mod picker;
@@ -52,6 +53,8 @@ pub fn view(model: &Model, frame: &mut Frame<'_>) -> Shown {
     let mut plain = model.cards.front().is_some_and(|card| card.body.block.parts.iter().any(Part::is_plain));
     if model.mode == Mode::Plan {
         plan::view(model, &mut pane, theme);
+    } else if model.shows_log() {
+        log::view(model, &mut pane, theme);
     } else if model.mode == Mode::Rewind {
         rewind::view(model, &mut pane, theme);
     } else {

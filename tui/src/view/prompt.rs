@@ -7,7 +7,7 @@ use ratatui::style::Style;
 use super::pane::Pane;
 use super::theme::Theme;
 use crate::commands::{Command, KeyMode};
-use crate::model::{Areas, Editor, Mode, Model, PLANNER, Pending, Written};
+use crate::model::{Areas, Editor, LineFor, Mode, Model, PLANNER, Pending, Written};
 use crate::text::{SafeStr, SafeText};
 
 /// Counting further would take a while, and help nobody.
@@ -81,7 +81,7 @@ fn below(model: &Model, areas: &Areas) -> String {
     let more = if rows == MOST_BELOW { "+" } else { "" };
     let lines = if rows == 1 { "line" } else { "lines" };
     let key = match model.mode {
-        Mode::Normal | Mode::Agents | Mode::Plan | Mode::Rewind => {
+        Mode::Normal | Mode::Agents | Mode::Plan | Mode::Log | Mode::Rewind => {
             model.start.keymap.hint(KeyMode::Normal, Command::Bottom)
         }
         Mode::Insert => model.start.keymap.hint(KeyMode::Insert, Command::LineEnd),
@@ -94,9 +94,11 @@ fn below(model: &Model, areas: &Areas) -> String {
 /// What is being written; says where the caret is on the screen.
 pub(super) fn prompt(model: &Model, pane: &mut Pane<'_>, theme: Theme) -> Option<(u16, u16)> {
     let (mark, editor) = match model.mode {
-        Mode::Command => (if model.searches { "/" } else { ":" }, &model.line),
+        Mode::Command => (if model.line_for == LineFor::Command { ":" } else { "/" }, &model.line),
         Mode::Insert if model.is_recalling() => ("history › ", &model.prompt),
-        Mode::Insert | Mode::Normal | Mode::Agents | Mode::Plan | Mode::Rewind => ("› ", &model.prompt),
+        Mode::Insert | Mode::Normal | Mode::Agents | Mode::Plan | Mode::Log | Mode::Rewind => {
+            ("› ", &model.prompt)
+        }
     };
     let writes = matches!(model.mode, Mode::Command | Mode::Insert);
     let style = if writes { Style::new() } else { theme.dim() };

@@ -121,6 +121,7 @@ const fn names(mode: Mode, asked: bool) -> [&'static str; 2] {
         Mode::Command => [" COMMAND ", " CMD"],
         Mode::Agents => [" AGENTS ", " AGT"],
         Mode::Plan => [" PLAN VIEW ", " VIEW"],
+        Mode::Log => [" LOG ", " LOG"],
         Mode::Rewind => [" REWIND ", " RWD"],
     }
 }

@@ -19,7 +19,7 @@ fn above_status(seat: &Seat) -> String {
 
 #[test]
 fn a_slash_opens_the_list_of_commands() {
-    let mut seat = Seat::new(90, 20);
+    let mut seat = Seat::new(90, 28);
     seat.keys("/");
     assert_snapshot!(above_status(&seat), @r"
     /home/me/project
@@ -32,12 +32,20 @@ fn a_slash_opens_the_list_of_commands() {
       /revoke N               take back a grant of this session
       /image PATH             attach a picture; without PATH: detach it
       /compact                replace the conversation by a summary
+      /clear                  begin an empty conversation in this session
+      /model NAME             another model answers; without NAME: show it
+      /cost                   show tokens and money, by agent
+      /copy                   copy the line that was found, or the last answer
+      /copy-code              copy the last code of the last answer
       /diff files|steps       show the changes of the session; alone: by file
+      /log                    show the events of the session's log
       /plan TEXT              make a plan; without TEXT: show the plan
       /edit-plan              edit the plan that waits, in $EDITOR
       /rewind                 take files and conversation back to a message
       /agents                 list the agents: open, message or stop one
       /agent ID               show an agent; what you type is for it
+      /help                   show this table
+      /q                      end the session (by key: at an empty prompt)
     ──────────────────────────────────────────────────────────────────────────────────────────
     › /
     ");
@@ -51,12 +59,20 @@ fn a_slash_opens_the_list_of_commands() {
 
 
 
+
+
+
+
+
+
+
     ▸ /allow write PATH|net   allow this for the rest of the session
       /agents                 list the agents: open, message or stop one
       /agent ID               show an agent; what you type is for it
       /grants                 list the grants of this session
       /image PATH             attach a picture; without PATH: detach it
       /compact                replace the conversation by a summary
+      /clear                  begin an empty conversation in this session
       /plan TEXT              make a plan; without TEXT: show the plan
       /edit-plan              edit the plan that waits, in $EDITOR
     ──────────────────────────────────────────────────────────────────────────────────────────
@@ -68,6 +84,14 @@ fn a_slash_opens_the_list_of_commands() {
     /home/me/project
     · ask · read-only · network off · secrets hidden
     · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q
+
+
+
+
+
+
+
+
 
 
 

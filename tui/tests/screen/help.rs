@@ -7,7 +7,7 @@ use crate::seat::Seat;
 #[test]
 #[allow(clippy::too_many_lines, reason = "the table is what is looked at")]
 fn help_is_made_from_the_table() {
-    let mut seat = Seat::new(100, 192);
+    let mut seat = Seat::new(100, 230);
     seat.keys(":help\n");
     assert_snapshot!(seat.screen(), @r"
     /home/me/project
@@ -23,7 +23,13 @@ fn help_is_made_from_the_table() {
       :revoke N                     take back a grant of this session
       :image PATH                   attach a picture; without PATH: detach it
       :compact                      replace the conversation by a summary
+      :clear                        begin an empty conversation in this session
+      :model NAME                   another model answers; without NAME: show it
+      :cost                         show tokens and money, by agent
+      :copy                         copy the line that was found, or the last answer
+      :copy-code                    copy the last code of the last answer
       :diff files|steps             show the changes of the session; alone: by file
+      :log                          show the events of the session's log
       :plan TEXT                    make a plan; without TEXT: show the plan
       :edit-plan                    edit the plan that waits, in $EDITOR
       :rewind                       take files and conversation back to a message
@@ -34,10 +40,13 @@ fn help_is_made_from_the_table() {
     at the prompt
       /NAME                         the same as :NAME; Tab completes, Enter runs
       /etc/hosts says ...           text: a path has another / in it
-      !COMMAND                      not yet; outside: bailiwick sandbox -- COMMAND
+      @NAME                         a file of the project; Tab or Enter completes
+      !COMMAND                      run it yourself in the sandbox
       ?                             at an empty prompt: this table
       a space first, or two lines   text, whatever it begins with
     keys in NORMAL
+      y                             copy the line that was found, or the last answer
+      Y                             copy the last code of the last answer
       A                             list the agents: open, message or stop one
       [                             show the agent above in the list
       ]                             show the agent below in the list
@@ -184,6 +193,18 @@ fn help_is_made_from_the_table() {
       g home                        to the beginning
       G end                         to the end, and follow it
       q esc ctrl-c                  close the plan
+    keys in LOG
+      ctrl-l                        redraw the screen
+      k up                          up
+      j down                        down
+      pageup ctrl-u                 a page up
+      pagedown ctrl-f               a page down
+      g home                        to the beginning
+      G end                         to the end, and follow it
+      enter l right                 show the whole event
+      /                             list the events with a text
+      f                             list the events of this kind alone, or all
+      q esc ctrl-c h left           back, or close the log
     keys in REWIND
       k up                          up
       j down                        down
@@ -198,6 +219,23 @@ fn help_is_made_from_the_table() {
       u                             undo the last rewind
       y                             do what is shown
       esc q h left ctrl-c           back
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
     ────────────────────────────────────────────────────────────────────────────────────────────────────
     ›
      INSERT  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
@@ -216,7 +254,7 @@ fn help_is_read_from_its_beginning() {
 
 #[test]
 fn each_row_of_the_help_fits_a_terminal_of_80_columns() {
-    let mut seat = Seat::new(80, 180);
+    let mut seat = Seat::new(80, 250);
     seat.keys("?");
     let screen = seat.screen();
     let rows = screen.lines().skip_while(|row| *row != "commands").take_while(|row| !row.starts_with('─'));

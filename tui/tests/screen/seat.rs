@@ -44,6 +44,7 @@ pub(crate) fn start(size: (u16, u16)) -> Start {
         model: "claude-opus-4-5".to_owned(),
         window: Some(200_000),
         keymap: Keymap::new(&[]).unwrap(),
+        is_plain: false,
         history: Vec::new(),
         capabilities: Capabilities { colour: Colour::Sixteen, theme: ThemeName::default(), size },
         previews: Previews {

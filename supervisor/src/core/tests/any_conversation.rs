@@ -29,6 +29,9 @@ enum Move {
     Fail(usize),
     Interrupt,
     Compact,
+    Clear,
+    /// The user runs a command of their own, which prints so many lines.
+    Own(usize),
     /// The network goes on, and its worker comes.
     Net,
 }
@@ -49,6 +52,8 @@ fn any_move() -> impl Strategy<Value = Move> {
         2 => (0..3usize).prop_map(Move::Fail),
         1 => Just(Move::Interrupt),
         1 => Just(Move::Compact),
+        1 => Just(Move::Clear),
+        1 => (1..40usize).prop_map(Move::Own),
         1 => Just(Move::Net),
     ]
 }
@@ -122,9 +127,17 @@ impl Play {
             Move::Fail(kind) => self.fail(kind),
             Move::Interrupt => _ = self.script.interrupt(),
             Move::Compact => _ = self.script.input(crate::core::Input::Op(Op::Compact)),
+            Move::Clear => _ = self.script.input(crate::core::Input::Op(Op::Clear)),
+            Move::Own(lines) => self.own(lines),
             Move::Net => _ = self.script.net(Network::On).ready(2),
         }
         self.look();
+    }
+
+    fn own(&mut self, lines: usize) {
+        self.script.input(crate::core::Input::Op(Op::OwnCommand { command: "make".to_owned() }));
+        let (call, outcome) = (self.script.agent.last_call, Ok(command(0, &"made\n".repeat(lines))));
+        self.script.input(crate::core::Input::OneShotFinished { call, outcome, duration_ms: 1 });
     }
 
     fn answer(&mut self, words: usize, calls: &[usize]) {

@@ -1,0 +1,222 @@
+//! The list of the project's files above the prompt, while `@` and a part of a name stand before the caret.
+
+use std::cmp::Reverse;
+use std::time::Duration;
+
+use ipc::path::WirePath;
+use nucleo_matcher::pattern::{AtomKind, CaseMatching, Normalization, Pattern};
+use nucleo_matcher::{Config, Matcher, Utf32Str};
+
+use super::{Mode, Model};
+use crate::moment::Moment;
+
+/// The most files that a list offers.
+const OFFERED: usize = 100;
+
+/// The most rows that it takes.
+const ROWS: usize = 10;
+
+/// The longest part of a name that is looked up, in bytes.
+const LONGEST: usize = 256;
+
+/// An older list is asked for anew with the next `@`.
+const OLD: Duration = Duration::from_secs(10);
+
+/// The characters that a prompt does not take from outside.
+const MARKS: std::ops::RangeInclusive<char> = '\u{fdd0}'..='\u{fdef}';
+
+/// The names of the files, and those that are offered.
+#[derive(Debug, Default)]
+pub(crate) struct Files {
+    /// The names, those with the fewest directories first.
+    names: Vec<String>,
+    /// True if the project has more.
+    cut: bool,
+    /// Why there are none.
+    failed: Option<String>,
+    /// The moment at which they were asked for last.
+    asked: Option<Moment>,
+    /// True while they are on their way.
+    awaited: bool,
+    /// The place of the `@` before the caret, and what follows it.
+    word: Option<(usize, String)>,
+    /// The names that have it, the best one first.
+    found: Vec<usize>,
+    chosen: usize,
+    /// True if the person closed the list of this word.
+    closed: bool,
+}
+
+impl Files {
+    /// The worker's list has come.
+    pub(crate) fn listed(&mut self, names: Vec<WirePath>, cut: bool, failed: Option<String>) {
+        self.awaited = false;
+        self.failed = failed;
+        if self.failed.is_none() {
+            // What is no text can be said to no model.
+            let texts = names.into_iter().filter_map(|name| String::from_utf8(name.as_bytes().to_vec()).ok());
+            self.names = texts.collect();
+            self.names
+                .sort_by_cached_key(|name| (name.matches('/').count(), name.starts_with('.'), name.clone()));
+            self.cut = cut;
+        }
+        self.look_up();
+    }
+
+    /// Looks up another word, or none; true if the names are to be asked for.
+    pub(crate) fn follow(&mut self, word: Option<(usize, String)>, now: Moment) -> bool {
+        if word == self.word {
+            return false;
+        }
+        let place = |word: &Option<(usize, String)>| word.as_ref().map(|(start, _)| *start);
+        let begins = word.is_some() && place(&word) != place(&self.word);
+        self.closed &= place(&word) == place(&self.word);
+        self.word = word;
+        self.look_up();
+        let asks = begins && self.asked.is_none_or(|asked| now.since(asked) >= OLD);
+        if asks {
+            (self.asked, self.awaited) = (Some(now), true);
+        }
+        asks
+    }
+
+    fn look_up(&mut self) {
+        self.chosen = 0;
+        let word = self.word.as_ref().map(|(_, word)| word.as_str());
+        self.found = word.map(|word| matching(&self.names, word)).unwrap_or_default();
+    }
+}
+
+/// The places of the names that have the letters of a word in their order, the best one first.
+fn matching(names: &[String], word: &str) -> Vec<usize> {
+    if word.is_empty() {
+        return (0..names.len().min(OFFERED)).collect();
+    }
+    let mut matcher = Matcher::new(Config::DEFAULT.match_paths());
+    let pattern = Pattern::new(word, CaseMatching::Smart, Normalization::Smart, AtomKind::Fuzzy);
+    let mut buffer = Vec::new();
+    let scored = names.iter().enumerate().filter_map(|(at, name)| {
+        let score = pattern.score(Utf32Str::new(name, &mut buffer), &mut matcher)?;
+        Some((Reverse(score), name.len(), at))
+    });
+    let mut scored: Vec<_> = scored.collect();
+    scored.sort_unstable();
+    scored.into_iter().take(OFFERED).map(|(.., at)| at).collect()
+}
+
+impl Model {
+    /// The word before the caret that names a file: the place of its `@`, and what follows that.
+    pub(crate) fn mention(&self) -> Option<(usize, &str)> {
+        let writes = self.mode == Mode::Insert && self.recall.is_none() && self.cards.is_empty();
+        let before = self.prompt.text().get(..self.prompt.caret()).filter(|_| writes)?;
+        let space = before.char_indices().rev().find(|(_, c)| c.is_whitespace());
+        let start = space.map_or(0, |(at, c)| at + c.len_utf8());
+        let word = before.get(start..)?.strip_prefix('@')?;
+        let is_short = word.len() <= LONGEST && !word.starts_with('"');
+        (is_short && self.palette_rows().is_empty()).then_some((start, word))
+    }
+
+    /// True while the list shows.
+    pub(crate) fn offers_files(&self) -> bool {
+        self.mention().is_some() && self.files.word.is_some() && !self.files.closed
+    }
+
+    /// The names that are offered.
+    pub(crate) fn offered_files(&self) -> impl Iterator<Item = &str> {
+        self.files.found.iter().filter_map(|at| self.files.names.get(*at)).map(String::as_str)
+    }
+
+    /// The place of the chosen name among them.
+    pub(crate) fn chosen_file(&self) -> Option<usize> {
+        self.files.found.len().checked_sub(1).map(|last| self.files.chosen.min(last))
+    }
+
+    /// A sentence below the names, where one is needed.
+    pub(crate) fn files_note(&self) -> Option<String> {
+        let Files { names, cut, failed, awaited, found, .. } = &self.files;
+        match failed {
+            Some(why) => Some(format!("the files cannot be listed: {why}")),
+            None if names.is_empty() && *awaited => Some("listing the files of the project".to_owned()),
+            None if names.is_empty() => Some("the project has no files that are not ignored".to_owned()),
+            None if found.is_empty() && *cut => {
+                Some(format!("none of the first {} files has such a name", names.len()))
+            }
+            None if found.is_empty() => Some("no file has such a name".to_owned()),
+            None if *cut => Some(format!("the project has more than these {} files", names.len())),
+            None => None,
+        }
+    }
+
+    /// How many rows the list takes.
+    pub(crate) fn file_rows(&self) -> usize {
+        if !self.offers_files() {
+            return 0;
+        }
+        self.files.found.len().min(ROWS) + usize::from(self.files_note().is_some())
+    }
+
+    /// Chooses the name above or below; beyond either end comes the other one.
+    pub(crate) fn choose_file(&mut self, down: bool) {
+        let (at, all) = (self.chosen_file().unwrap_or(0), self.files.found.len().max(1));
+        self.files.chosen = if down { (at + 1) % all } else { at.checked_sub(1).unwrap_or(all - 1) };
+    }
+
+    /// Closes the list of this word.
+    pub(crate) const fn close_files(&mut self) {
+        self.files.closed = true;
+    }
+
+    /// Writes the chosen name into the place of the word.
+    pub(crate) fn take_file(&mut self) {
+        let chosen = self.chosen_file().and_then(|at| self.offered_files().nth(at)).map(mentioned);
+        let start = self.mention().map(|(start, _)| start);
+        if let (Some(name), Some(start)) = (chosen, start)
+            && let Err(error) = self.prompt.replace_before(start, &name)
+        {
+            self.remark = Some(error.to_string());
+        }
+    }
+}
+
+/// A name as a message has it: one that a reader could take for something else is a JSON string.
+fn mentioned(name: &str) -> String {
+    let is_odd = |c: char| c.is_control() || MARKS.contains(&c);
+    if !name.contains(|c: char| is_odd(c) || c.is_whitespace() || c == '"') {
+        return format!("@{name} ");
+    }
+    let quoted = serde_json::Value::from(name).to_string();
+    let written =
+        quoted.chars().map(|c| if is_odd(c) { format!("\\u{:04x}", u32::from(c)) } else { c.into() });
+    format!("@{} ", written.collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(names: &[&str], word: &str) -> Vec<String> {
+        let names: Vec<_> = names.iter().map(|&name| name.to_owned()).collect();
+        matching(&names, word).into_iter().map(|at| names[at].clone()).collect()
+    }
+
+    #[test]
+    fn letters_in_their_order_find_a_name_and_whole_words_come_first() {
+        let names = ["src/driver/main.rs", "src/domain.rs", "Makefile", "src/main.rs"];
+        assert_eq!(found(&names, "main.rs")[0], "src/main.rs");
+        assert_eq!(found(&names, "drma"), ["src/driver/main.rs"]);
+        assert_eq!(found(&names, "Mak"), ["Makefile"], "a capital letter counts");
+        assert_eq!(found(&names, ""), names);
+        assert_eq!(found(&names, "xyz"), [""; 0]);
+    }
+
+    #[test]
+    fn a_model_is_told_the_true_name_of_any_file() {
+        assert_eq!(mentioned("src/ä.rs"), "@src/ä.rs ");
+        for odd in ["a b", "a\nb", "\u{1b}[2Jx", "a\"b", "\u{9b}31m", "\u{fdd0}", "@ \\"] {
+            let written = mentioned(odd);
+            let json = written.strip_prefix('@').unwrap().trim_end();
+            assert!(!json.contains(|c: char| c.is_control() || MARKS.contains(&c)), "{written:?}");
+            assert_eq!(serde_json::from_str::<String>(json).unwrap(), odd);
+        }
+    }
+}

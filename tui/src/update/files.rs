@@ -1,0 +1,34 @@
+//! `@` at the start of a word: keys while the list of files shows.
+
+use ipc::frontend::UserActionKind;
+use ipc::id::AgentId;
+
+use crate::commands::Command;
+use crate::message::Action;
+use crate::model::Model;
+
+/// Carries out a key of the list; returns false for a key that is none of it.
+pub(super) fn perform(model: &mut Model, command: Command) -> bool {
+    if !model.offers_files() {
+        return false;
+    }
+    let has_choice = model.chosen_file().is_some();
+    match command {
+        Command::HistoryBack if has_choice => model.choose_file(false),
+        Command::HistoryForward if has_choice => model.choose_file(true),
+        Command::Submit | Command::Complete if has_choice => model.take_file(),
+        Command::Leave => model.close_files(),
+        _ => return false,
+    }
+    true
+}
+
+/// Another text stands before the caret: the list follows it, and a new one is asked for where that is due.
+pub(super) fn follow(model: &mut Model, actions: &mut Vec<Action>) {
+    let word = model.mention().map(|(start, word)| (start, word.to_owned()));
+    let asks = model.files.follow(word, model.now);
+    if asks && !model.over {
+        // The first agent sees the project as a whole, and its worker is there from the start.
+        actions.push(Action::User(AgentId::root(), UserActionKind::ListFiles));
+    }
+}

@@ -1,0 +1,95 @@
+//! `:log`: keys in the view of the session's log.
+
+use crate::card::Sheet;
+use crate::commands::Command;
+use crate::message::Action;
+use crate::model::{Areas, Block, LineFor, Log, LogRows, Look, Mode, Model, Part, log_rows, plan_rows};
+use crate::text::SafeText;
+
+/// Opens the view, and has the log read.
+pub(super) fn open(model: &mut Model, actions: &mut Vec<Action>) {
+    model.log = Log::awaited();
+    model.mode = Mode::Log;
+    actions.push(Action::ReadLog);
+}
+
+/// The log was read, or could not be.
+pub(super) fn read(model: &mut Model, read: Result<LogRows, String>) -> bool {
+    match read {
+        _ if !model.shows_log() => return false,
+        Ok(rows) => model.log.read(rows),
+        Err(why) => fail(model, &why),
+    }
+    true
+}
+
+/// The JSON of an event was read, or could not be.
+pub(super) fn read_event(model: &mut Model, read: Result<String, String>) -> bool {
+    match read {
+        _ if !model.shows_log() => return false,
+        Ok(json) => {
+            let revision = model.next_revision();
+            let block = Block::of(vec![Part::new(SafeText::exact(&json), Look::Output)]);
+            model.log.event = Some(Sheet::new(block, revision));
+        }
+        Err(why) => fail(model, &why),
+    }
+    true
+}
+
+fn fail(model: &mut Model, why: &str) {
+    close(model);
+    model.say(Look::Error, why);
+}
+
+/// Nothing of the log is kept.
+fn close(model: &mut Model) {
+    model.log = Log::default();
+    model.line_for = LineFor::Command;
+    model.mode = model.mode_at_rest();
+}
+
+/// A key while the log shows.
+pub(super) fn walk(model: &mut Model, command: Command, actions: &mut Vec<Action>) {
+    let area = Areas::now(model).transcript;
+    let shows_event = model.log.event.is_some();
+    let height = if shows_event { plan_rows(area.height) } else { log_rows(area.height) };
+    let page = isize::try_from(height.saturating_sub(1).max(1)).unwrap_or(1);
+    let rows = match command {
+        Command::LineUp => -1,
+        Command::LineDown => 1,
+        Command::PageUp => -page,
+        Command::PageDown => page,
+        Command::Top => isize::MIN,
+        Command::Bottom => isize::MAX,
+        Command::Repaint => return actions.push(Action::Repaint),
+        Command::CloseLog if shows_event => return model.log.event = None,
+        Command::OpenEvent if !shows_event => {
+            return actions.extend(model.log.row().map(|row| Action::ReadEvent { at: row.at }));
+        }
+        Command::FilterLog if !shows_event => {
+            model.line_for = LineFor::Filter;
+            return model.mode = Mode::Command;
+        }
+        Command::OnlyKind if !shows_event => return model.log.toggle_kind(),
+        Command::CloseLog => return close(model),
+        _ => return,
+    };
+    match &mut model.log.event {
+        Some(sheet) => sheet.scroll(rows, (area.width, height)),
+        None => model.log.go(rows),
+    }
+}
+
+/// The words of the filter are typed.
+pub(super) fn submit(model: &mut Model) {
+    let words = model.line.take();
+    model.log.filter(&words);
+    leave_line(model);
+}
+
+/// The filter stays as it is.
+pub(super) fn leave_line(model: &mut Model) {
+    model.line_for = LineFor::Command;
+    model.mode = Mode::Log;
+}

@@ -1,0 +1,21 @@
+//! `!COMMAND` at the prompt: the person's own command, which waits for the turn as a message does.
+
+use super::turns;
+use crate::message::Action;
+use crate::model::{Look, Model, Outgoing};
+
+/// Runs a command in the sandbox, for the session's first agent.
+pub(super) fn run(model: &mut Model, command: &str, actions: &mut Vec<Action>) {
+    if command.is_empty() {
+        let usage = "!COMMAND runs a command of your own in the sandbox, and the model reads it with your next message; \
+            a space before it sends the line as text";
+        return model.say(Look::Notice, usage);
+    }
+    if !model.agents.shown_id().is_top_level() {
+        let why = "a command of your own is for agent 1, whose conversation it becomes a part of: :agent 1 leads there";
+        return model.say(Look::Error, why);
+    }
+    model.agents.shown_mut().transcript.follow();
+    let message = Outgoing { text: format!("!{command}"), images: Vec::new(), is_command: true };
+    turns::send(model, model.now, message, actions);
+}

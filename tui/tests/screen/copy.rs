@@ -1,0 +1,105 @@
+//! `y`, `:clear`, `:model` and `:cost`.
+
+use crossterm::event::KeyCode;
+use insta::assert_snapshot;
+use ipc::event::{AssistantMessage, EndReason, EventKind, ModelChanged, TokenUsage};
+use ipc::frontend::UserActionKind;
+use serde_json::value::RawValue;
+use tui::{Action, Copied, Start};
+
+use crate::seat::{Seat, start};
+
+fn reply(text: &str) -> EventKind {
+    let block = serde_json::json!({ "type": "text", "text": text }).to_string();
+    EventKind::AssistantMessage(AssistantMessage {
+        message_id: "m".to_owned(),
+        model: "m".to_owned(),
+        content: vec![RawValue::from_string(block).unwrap()],
+        stop_reason: "end_turn".to_owned(),
+        usage: TokenUsage { input: 1_200, output: 30, ..TokenUsage::default() },
+        estimated: false,
+        cost_usd: "0.5".parse().ok(),
+    })
+}
+
+fn copied(seat: &mut Seat) -> Vec<(Copied, String)> {
+    let actions = std::mem::take(&mut seat.actions);
+    let copied = actions.into_iter().filter_map(|action| match action {
+        Action::Copy { what, text } => Some((what, text)),
+        _ => None,
+    });
+    copied.collect()
+}
+
+#[test]
+fn the_last_answer_its_last_code_and_the_found_line_are_copied() {
+    let mut seat = Seat::new(60, 20);
+    seat.press(KeyCode::Esc);
+    seat.keys("y");
+    assert!(seat.screen().contains("there is no answer yet to copy"), "{}", seat.screen());
+    seat.log(reply("One **bold** word.\n\n```sh\nmake\n```\n\n```sh\n\tmake test\u{1b}[2J\n```\n"));
+    seat.keys("yY");
+    let whole = "One **bold** word.\n\n```sh\nmake\n```\n\n```sh\n\tmake test\\u{1b}[2J\n```\n";
+    assert_eq!(
+        copied(&mut seat),
+        [(Copied::Answer, whole.to_owned()), (Copied::Code, "\tmake test\\u{1b}[2J\n".to_owned())]
+    );
+    seat.keys("/bold\ny");
+    assert_eq!(copied(&mut seat), [(Copied::Line, "One bold word.".to_owned())]);
+    seat.log(reply("No code."));
+    seat.keys("Y");
+    assert_eq!(copied(&mut seat), []);
+    assert!(seat.screen().contains("the last answer has no code to copy"), "{}", seat.screen());
+}
+
+#[test]
+fn clear_and_model_are_told_to_the_first_agent_and_cost_is_shown() {
+    let mut seat = Seat::new(60, 24);
+    seat.keys(":clear\n:model other\n:model\n");
+    assert_eq!(seat.told(), [UserActionKind::Clear, UserActionKind::SetModel { model: "other".to_owned() }]);
+    assert!(seat.screen().contains("claude-opus-4-5 answers; :model NAME"), "{}", seat.screen());
+    let changed = ModelChanged {
+        from: "claude-opus-4-5".to_owned(),
+        to: "other".to_owned(),
+        new_context: false,
+        window: Some(10_000),
+    };
+    seat.log(EventKind::ModelChanged(changed));
+    seat.keys("go\n");
+    seat.log(reply("Yes."));
+    seat.keys(":cost\n");
+    let screen = seat.screen();
+    let rows: Vec<_> =
+        screen.lines().skip_while(|row| !row.starts_with("tokens and money")).take(3).collect();
+    assert_snapshot!(rows.join("\n"), @r"
+    tokens and money of this session
+      all agents    1.2k in, 0% cached, 30 out, $0.50
+      context       13% of the model's window
+    ");
+    seat.end_turn(EndReason::Done);
+}
+
+#[test]
+fn plain_keys_have_no_normal() {
+    let mut seat = Seat::from(Start { is_plain: true, ..start((80, 20)) });
+    assert!(!seat.screen().contains("NORMAL"), "{}", seat.screen());
+    seat.press(KeyCode::Esc);
+    assert!(seat.screen().contains("nothing runs that Esc could stop"), "{}", seat.screen());
+    seat.keys("hi?jk");
+    assert!(seat.screen().contains("› hi?jk") && seat.screen().contains(" INSERT "), "{}", seat.screen());
+    seat.ctrl('c');
+    seat.keys(":agents\n");
+    seat.press(KeyCode::Esc);
+    assert!(seat.screen().contains(" INSERT "), "{}", seat.screen());
+    seat.keys(":");
+    seat.press(KeyCode::Esc);
+    assert!(seat.screen().contains(" INSERT "), "{}", seat.screen());
+    let mut seat = Seat::from(Start { is_plain: true, ..start((100, 250)) });
+    seat.keys("?");
+    assert!(!seat.screen().contains("keys in NORMAL") && seat.screen().contains("keys in INSERT"));
+    seat.resize(80, 20);
+    seat.press(KeyCode::PageUp);
+    assert!(seat.screen().contains("lines below - End to follow"), "{}", seat.screen());
+    seat.press(KeyCode::End);
+    assert!(!seat.screen().contains("lines below"), "{}", seat.screen());
+}
