@@ -198,11 +198,10 @@ pub(crate) fn open(
     };
     let standing = run.agent().standing().clone();
     let places = places(conversation.clone(), &standing, &surroundings);
-    let state = setup.directories.state.clone();
-    let rewinder = Rewinder::new(sub_agents.observer.clone(), state, conversation.clone());
+    let rewinder = rewinder(&options, &setup, (&sub_agents.observer, &conversation));
     let shared = Shared::new(conversation.clone(), log, ui, changes, tripwire)
         .telling(plan_records)
-        .rewound_by(Some(rewinder).filter(|_| options.turns == Turns::Many));
+        .rewound_by(rewinder);
     let deadline = options.timeout.map(|timeout| (began + timeout).into());
     if let (Some(recorder), Some(record)) = (recorder, options.record.clone()) {
         record.describe(&recorder, &options, places.clone());
@@ -427,6 +426,16 @@ fn provider(
         say(notice);
     }
     Ok(opened.provider)
+}
+
+/// Takes the files of a session back that a person is in for many turns.
+fn rewinder(
+    options: &SessionOptions,
+    setup: &Setup,
+    (observer, session): (&Observer, &ConversationId),
+) -> Option<Rewinder> {
+    let state = setup.directories.state.clone();
+    (options.turns == Turns::Many).then(|| Rewinder::new(observer.clone(), state, session.clone()))
 }
 
 /// What looks at the project, with a private temp directory of its own.

@@ -8,7 +8,7 @@ use ipc::event::{
     RestoredPlace, RunResult, SessionEvent, SessionStarted, SubAgentSpawned, ToolCallStatus, WorkerStarted,
 };
 use ipc::frontend::{UiEvent, UiEventKind};
-use ipc::id::{AgentId, CallId, Generation, GrantId};
+use ipc::id::{AgentId, CallId, EventId, Generation, GrantId};
 use ipc::image::Image;
 
 use super::{call, denial, plan, reply, rewind, turns};
@@ -109,18 +109,7 @@ fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> 
     let view = model.agents.of(&event.agent);
     match event.kind {
         EventKind::SessionStarted(started) => session_started(view, started),
-        EventKind::UserMessage { text, images } => {
-            let begins = event.agent.is_top_level() && !view.turn.is_running();
-            let block = user_message(view, now, &text, &images);
-            if event.agent.is_top_level() {
-                model.rewind.can_undo = false;
-                model.rewind.said.push(SaidBefore { id: event.id, text, block });
-            }
-            if begins {
-                model.agents.forget_ended();
-                model.plans.forget_ended();
-            }
-        }
+        EventKind::UserMessage { text, images } => user_said(model, &event.agent, event.id, text, &images),
         EventKind::ContextAdded { source, .. } if !is_our_own(&source) => {
             view.say(Look::Notice, &format!("read {source}"));
         }
@@ -293,6 +282,22 @@ fn session_started(view: &mut AgentView, started: SessionStarted) {
     if started.rights.value() != Some(&view.session.rights) {
         view.session.set_rights(&started.rights);
         view.say(Look::Notice, &format!("access: {}", access::recorded(&started.rights)));
+    }
+}
+
+/// The user said something: a message to the first agent is one that the session can be taken back to.
+fn user_said(model: &mut Model, agent: &AgentId, id: EventId, text: String, images: &[Image]) {
+    let now = model.now;
+    let view = model.agents.of(agent);
+    let begins = agent.is_top_level() && !view.turn.is_running();
+    let block = user_message(view, now, &text, images);
+    if agent.is_top_level() {
+        model.rewind.can_undo = false;
+        model.rewind.said.push(SaidBefore { id, text, block });
+    }
+    if begins {
+        model.agents.forget_ended();
+        model.plans.forget_ended();
     }
 }
 

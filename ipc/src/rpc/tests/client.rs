@@ -110,6 +110,7 @@ fn a_new_conversation_has_its_shape() {
         mode: Some(ApprovalMode::Ask),
         activity: Some(Activity::Plan),
         resume: Some("01a2".to_owned()),
+        fork: true,
         net: Some(Network::On),
         reach: Some(Reach::default()),
         model: Some("m".to_owned()),
@@ -129,7 +130,7 @@ fn a_new_conversation_has_its_shape() {
         &ClientRequest::NewConversation(full),
         concat!(
             r#"{"method":"newConversation","params":{"cwd":{"base64":"L3D/"},"mode":"ask","activity":"plan","resume":"01a2","#,
-            r#""net":"on","#,
+            r#""fork":true,"net":"on","#,
             r#""reach":{"host":false,"lan":false,"link_local":false,"metadata":false},"model":"m","#,
             r#""provider":"openai","base_url":"http://127.0.0.1:1/x","write":["/w"],"hide":["h"],"env":["CI"],"tier":"floor","#,
             r#""allow_degraded":true,"approval_timeout_s":2,"max_steps":3,"max_tokens":4,"max_usd":2.5}}"#
