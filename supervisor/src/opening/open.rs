@@ -147,9 +147,7 @@ pub(crate) fn open(
     let provider = provider(&options, &place.keys, connection)?;
     let patch = options.patch.as_deref().map(PatchFile::open).transpose()?;
     let (standing, planning) = first_rights(&options, setup.standing());
-    let past =
-        options.resume.as_ref().map(|resume| Past::open(resume, &standing.project, &setup.directories.state));
-    let past = past.transpose()?;
+    let past = Past::of(options.resume.as_ref(), &standing.project, &setup.directories.state)?;
     let conversation = past.as_ref().map_or_else(new_conversation, Past::session);
     let started = session_started(&options, &standing, provider.name());
     let (ui, events) = mpsc::unbounded_channel();

@@ -40,8 +40,17 @@ pub(super) struct Past {
 }
 
 impl Past {
+    /// The session that goes on, if one does.
+    pub(super) fn of(
+        resume: Option<&Resume>,
+        project: &WirePath,
+        state: &Path,
+    ) -> Result<Option<Self>, OpenError> {
+        resume.map(|resume| Self::open(resume, project, state)).transpose()
+    }
+
     /// Opens the log, for this process alone, or a copy of it. The session goes on in its own project.
-    pub(super) fn open(resume: &Resume, project: &WirePath, state: &Path) -> Result<Self, OpenError> {
+    fn open(resume: &Resume, project: &WirePath, state: &Path) -> Result<Self, OpenError> {
         let past = if resume.forks {
             Self::fork(resume, state)?
         } else {
