@@ -162,6 +162,9 @@ pub enum UserActionKind {
     Rewind {
         /// The rewind.
         target: RewindTarget,
+        /// The files that it is about, relative to the project: all of them where none is named.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        files: Vec<WirePath>,
         /// The digest of the preview that the user confirmed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         digest: Option<String>,

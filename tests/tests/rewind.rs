@@ -169,6 +169,41 @@ fn files_and_conversation_are_as_they_were_and_the_rewind_can_be_undone() {
 }
 
 #[test]
+fn one_file_is_taken_back_alone() {
+    let world = World::new(User::Myself);
+    world.file("a", "1");
+    world.file("dir/b", "1");
+    let server = model_of([shell("printf 2 > a; printf 2 > dir/b; printf 2 > c"), done()]);
+    let mut talk = Talk::new(&world, &server);
+    talk.say("change");
+    let first = talk.said[0];
+    let mut wanted =
+        json!({"conversation_id": talk.id, "to": first, "scope": "files", "files": ["dir/b", "../a"]});
+    talk.served.call("rewind", wanted.clone());
+    let preview = talk.served.until("event/rewindPreview")["data"].clone();
+    assert_eq!(
+        (names(&preview["files"]), &preview["only"]),
+        (vec!["modified dir/b".to_owned()], &wanted["files"])
+    );
+    // The digest is that of this file, and of no other.
+    wanted["digest"] = preview["digest"].clone();
+    let mut all = wanted.clone();
+    all["files"] = json!([]);
+    talk.served.call("rewind", all);
+    assert_eq!(names(&talk.served.until("event/rewindPreview")["data"]["files"]).len(), 3);
+    talk.served.call("rewind", wanted);
+    talk.served.until("event/rewound");
+    assert_eq!(["a", "dir/b", "c"].map(|name| world.read(name)), ["2", "1", "2"]);
+    talk.end();
+    let mut command = world.bailiwick(["rewind", "--to", "1", "--file", "c", "-C"]);
+    let shown = Finished::of(command.arg(world.project())).expect(2);
+    assert_eq!(shown.stdout, "removed   c\n", "{}", shown.stderr);
+    let mut command = world.bailiwick(["rewind", "--to", "1", "--file", "../c", "-C"]);
+    let refused = Finished::of(command.arg(world.project())).expect(2);
+    assert!(refused.stderr.contains("../c is no file of"), "{}", refused.stderr);
+}
+
+#[test]
 fn an_undone_rewind_of_files_has_them_as_they_were() {
     let world = World::new(User::Myself);
     world.file("a", "1");

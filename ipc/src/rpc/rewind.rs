@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::RewindScope;
 use crate::id::{ConversationId, EventId};
+use crate::path::WirePath;
 
 /// Parameters of [`REWIND_METHOD`](super::REWIND_METHOD).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +19,9 @@ pub struct RewindParams {
     /// The parts; both if absent.
     #[serde(default)]
     pub scope: RewindScope,
+    /// The files that it is about, relative to the project: all of them where none is named.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<WirePath>,
     /// The digest of the preview that is carried out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,

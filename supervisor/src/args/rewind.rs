@@ -1,9 +1,10 @@
 //! Arguments of `rewind`.
 
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use ipc::event::RewindScope;
+use ipc::path::WirePath;
 
 /// Arguments of `rewind`.
 #[derive(Debug, Args)]
@@ -19,6 +20,9 @@ pub(crate) struct RewindArgs {
     /// Takes back one of the two alone: files or conversation
     #[arg(long, value_enum, value_name = "PART")]
     pub only: Option<Part>,
+    /// Takes back this file alone; may be repeated
+    #[arg(long, value_name = "PATH", requires = "to", conflicts_with = "only")]
+    pub file: Vec<PathBuf>,
     /// Undoes the last rewind
     #[arg(long, conflicts_with_all = ["to", "only"])]
     pub undo: bool,
@@ -37,9 +41,29 @@ pub(crate) enum Part {
 }
 
 impl RewindArgs {
+    /// The files that it is about, relative to the project; an error names one outside.
+    pub(crate) fn files(&self, project: &Path) -> Result<Vec<WirePath>, String> {
+        let relative = |file: &PathBuf| {
+            let place = self.directory.join(file);
+            // A file that is gone has a directory, or had one.
+            let here = self.directory.canonicalize().unwrap_or_else(|_| self.directory.clone());
+            let inside = if place.is_absolute() { place.as_path() } else { file.as_path() };
+            let inside =
+                inside.strip_prefix(project).or_else(|_| inside.strip_prefix(&here)).unwrap_or(inside);
+            let plain = inside.components().all(|component| matches!(component, Component::Normal(_)));
+            if plain && !inside.as_os_str().is_empty() {
+                Ok(WirePath::from(inside))
+            } else {
+                Err(format!("{} is no file of {}", file.display(), project.display()))
+            }
+        };
+        self.file.iter().map(relative).collect()
+    }
+
     /// The parts that are taken back.
-    pub(crate) const fn scope(&self) -> RewindScope {
+    pub(crate) fn scope(&self) -> RewindScope {
         match self.only {
+            _ if !self.file.is_empty() => RewindScope::Files,
             None => RewindScope::Both,
             Some(Part::Files) => RewindScope::Files,
             Some(Part::Conversation) => RewindScope::Conversation,

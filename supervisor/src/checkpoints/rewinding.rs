@@ -28,6 +28,14 @@ pub struct Rewinding {
     pub left: Vec<(ProjectPath, Why)>,
 }
 
+impl Rewinding {
+    /// Leaves all other files out.
+    pub fn keep_only(&mut self, is_wanted: impl Fn(&ProjectPath) -> bool) {
+        self.restored.retain(|restore| is_wanted(&restore.path));
+        self.left.retain(|(path, _)| is_wanted(path));
+    }
+}
+
 /// A file that is again as it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restore {

@@ -7,6 +7,7 @@ use ipc::event::{
 };
 use ipc::frontend::UiEventKind;
 use ipc::id::AgentId;
+use ipc::path::WirePath;
 use tokio::task::JoinHandle;
 
 use super::rewinder::{RewindError, RewoundFiles};
@@ -32,6 +33,7 @@ impl Session {
     pub(super) fn begin_rewind(
         &mut self,
         target: RewindTarget,
+        only: Vec<WirePath>,
         digest: Option<String>,
     ) -> Result<(), SessionError> {
         let is_at_work = |run: &AgentRun| !run.is_over() && run.agent.is_busy();
@@ -55,9 +57,9 @@ impl Session {
             let events = tokio::task::spawn_blocking(load).await.map_err(std::io::Error::other)?;
             let events = events.map_err(std::io::Error::other)?;
             let Some(digest) = digest else {
-                return Ok(Ended::Previewed(rewinder.preview(target, &events).await?));
+                return Ok(Ended::Previewed(rewinder.preview((target, &only), &events).await?));
             };
-            let done = rewinder.carry_out(target, (&events, &digest), &mut journal).await?;
+            let done = rewinder.carry_out((target, &only), (&events, &digest), &mut journal).await?;
             Ok(done.map_or_else(Ended::Previewed, |files| Ended::Done(files, events)))
         }));
         Ok(())

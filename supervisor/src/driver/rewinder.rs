@@ -8,6 +8,7 @@ use ipc::effect::Effect;
 use ipc::event::{ChangedFile, EventKind, FileChange, LeftFile, RewindPreview, RewindTarget, SessionEvent};
 use ipc::id::{CallId, ConversationId, EventId, Generation};
 use ipc::message::Outcome;
+use ipc::path::WirePath;
 use ipc::rights::Grant;
 use sha2::{Digest, Sha256};
 use tokio::sync::{Mutex, OwnedMutexGuard, oneshot};
@@ -113,24 +114,24 @@ impl Rewinder {
         spawn_blocking(open).await.map_err(io::Error::other)?
     }
 
-    /// The consequences of a rewind, in a session with these events.
+    /// The consequences of a rewind, in a session with these events; of these files `only`, where some are named.
     pub async fn preview(
         &self,
-        target: RewindTarget,
+        (target, only): (RewindTarget, &[WirePath]),
         events: &[SessionEvent],
     ) -> Result<RewindPreview, RewindError> {
         let (target, messages) = settled(target, events)?;
         let called = calls_since(target, events);
         if !target.scope.has_files() {
-            return Ok(preview_of(target, messages, &Rewinding::default(), Vec::new()));
+            return Ok(preview_of((target, only), messages, &Rewinding::default(), Vec::new()));
         }
-        Ok(self.prepare(target, (messages, called)).await?.preview)
+        Ok(self.prepare((target, only), (messages, called)).await?.preview)
     }
 
     /// Looks at the project, and works out the rewind to a message after which calls were made, or not.
     async fn prepare(
         &self,
-        target: RewindTarget,
+        (target, only): (RewindTarget, &[WirePath]),
         (messages, called): (u32, bool),
     ) -> Result<Prepared, RewindError> {
         let (kept, mut notes) = self.look_and_hold(At::BeforeRewind).await?;
@@ -149,29 +150,32 @@ impl Rewinder {
             let path = project.join(path.to_wire().as_path());
             protected.iter().any(|place| path.starts_with(place.as_path()))
         };
-        let rewinding = look.map(|look| checkpoints.rewinding(look, is_protected)).unwrap_or_default();
+        let mut rewinding = look.map(|look| checkpoints.rewinding(look, is_protected)).unwrap_or_default();
+        if !only.is_empty() {
+            rewinding.keep_only(|path| only.contains(&path.to_wire()));
+        }
         if look.is_none() && called {
             notes.push(UNSEEN.to_owned());
         }
-        let preview = preview_of(target, messages, &rewinding, notes);
+        let preview = preview_of((target, only), messages, &rewinding, notes);
         Ok(Prepared { kept, rewinding, preview })
     }
 
     /// Carries a rewind of files out, if its preview is still the one with this digest; else gives the present one.
     pub async fn carry_out(
         &self,
-        target: RewindTarget,
+        (target, only): (RewindTarget, &[WirePath]),
         (events, digest): (&[SessionEvent], &str),
         journal: &mut impl RewindJournal,
     ) -> Result<Result<RewoundFiles, RewindPreview>, RewindError> {
         let (target, messages) = settled(target, events)?;
         let called = calls_since(target, events);
         if !target.scope.has_files() {
-            let preview = preview_of(target, messages, &Rewinding::default(), Vec::new());
+            let preview = preview_of((target, only), messages, &Rewinding::default(), Vec::new());
             let done = RewoundFiles { files: Vec::new(), left: Vec::new(), error: None, target };
             return Ok(if preview.digest == digest { Ok(done) } else { Err(preview) });
         }
-        let Prepared { kept, rewinding, preview } = self.prepare(target, (messages, called)).await?;
+        let Prepared { kept, rewinding, preview } = self.prepare((target, only), (messages, called)).await?;
         if preview.digest != digest {
             return Ok(Err(preview));
         }
@@ -265,7 +269,7 @@ pub(super) fn is_message(event: &SessionEvent) -> bool {
 }
 
 fn preview_of(
-    target: RewindTarget,
+    (target, only): (RewindTarget, &[WirePath]),
     messages: u32,
     rewinding: &Rewinding,
     notes: Vec<String>,
@@ -273,6 +277,7 @@ fn preview_of(
     let left = |(path, why): &(ProjectPath, Why)| LeftFile { path: path.to_wire(), reason: why.to_string() };
     let mut preview = RewindPreview {
         target,
+        only: only.to_vec(),
         files: rewinding.restored.iter().map(changed).collect(),
         left: rewinding.left.iter().map(left).collect(),
         messages: if target.scope.has_conversation() { messages } else { 0 },

@@ -198,7 +198,7 @@ impl Session {
                 Ok(())
             }
             (_, UserActionKind::Plan { text }) => self.start_planner(text),
-            (_, UserActionKind::Rewind { target, digest }) => self.begin_rewind(target, digest),
+            (_, UserActionKind::Rewind { target, files, digest }) => self.begin_rewind(target, files, digest),
             (run, kind) => {
                 self.withdraw(&kind);
                 self.take_back_from_planners(&kind)?;

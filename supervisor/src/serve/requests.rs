@@ -90,8 +90,8 @@ impl<O: Open> Server<O> {
                     UserActionKind::AskTogether { id: approval },
                 );
             }
-            ClientRequest::Rewind(RewindParams { conversation_id, to, scope, digest }) => {
-                let kind = UserActionKind::Rewind { target: RewindTarget { to, scope }, digest };
+            ClientRequest::Rewind(RewindParams { conversation_id, to, scope, files, digest }) => {
+                let kind = UserActionKind::Rewind { target: RewindTarget { to, scope }, files, digest };
                 self.act(&id, &conversation_id, kind);
             }
             ClientRequest::CloseConversation(params) => {

@@ -168,6 +168,7 @@ pub enum Command {
     OnlyKind,
     CloseLog,
     Rewind,
+    Revert,
     RewindTo,
     RewindBoth,
     RewindFiles,

@@ -55,6 +55,7 @@ pub const TABLE: &[Row] = &[
         keys: &[(Approval, &["v"])],
         about: "edit the plan that waits, in $EDITOR",
     },
+    typed(Command::Revert, "revert", "revert PATH", "take one file back to where the session began"),
     typed(Command::Rewind, "rewind", "rewind", "take files and conversation back to a message"),
     Row {
         command: Command::Agents,

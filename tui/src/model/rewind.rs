@@ -2,6 +2,7 @@
 
 use ipc::event::{RewindPreview, RewindScope, RewindTarget};
 use ipc::id::EventId;
+use ipc::path::WirePath;
 
 use super::Block;
 use crate::card::Sheet;
@@ -22,6 +23,8 @@ pub(crate) struct Rewind {
     pub said: Vec<SaidBefore>,
     /// The chosen one, from the first.
     pub chosen: usize,
+    /// The files that it is about, where it is not about all.
+    pub only: Vec<WirePath>,
     /// The rewind whose consequences were asked for.
     pub asked: Option<RewindTarget>,
     /// These consequences, once they are known.

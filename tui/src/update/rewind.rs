@@ -1,8 +1,11 @@
 //! Taking files and the conversation back: a list of messages, then the consequences, then a key that means it.
 
+use std::path::Path;
+
 use ipc::event::{FileChange, RewindPreview, RewindScope, RewindTarget, Rewound};
 use ipc::frontend::UserActionKind;
 use ipc::id::AgentId;
+use ipc::path::WirePath;
 
 use crate::card::Sheet;
 use crate::commands::Command;
@@ -19,15 +22,32 @@ pub(super) fn open(model: &mut Model) {
         return model.say(Look::Notice, "nothing was said that the session could be taken back to");
     }
     model.mode = Mode::Rewind;
+    model.rewind.only.clear();
     model.rewind.chosen = model.rewind.said.len().saturating_sub(1);
     (model.rewind.asked, model.rewind.preview) = (None, None);
     lay(model);
+}
+
+/// Shows the consequences of taking one file back to where the session began.
+pub(super) fn revert(model: &mut Model, path: &str, actions: &mut Vec<Action>) {
+    open(model);
+    if model.mode != Mode::Rewind {
+        return;
+    }
+    let path = Path::new(path);
+    let path = path.strip_prefix(model.start.project.as_path()).unwrap_or(path);
+    model.rewind.only = vec![WirePath::from(path)];
+    model.rewind.chosen = 0;
+    ask(model, RewindScope::Files, actions);
 }
 
 /// A key while the view shows.
 pub(super) fn key(model: &mut Model, command: Command, actions: &mut Vec<Action>) {
     let asks = model.rewind.asked.is_some();
     match command {
+        // One file is no conversation.
+        Command::RewindTo | Command::RewindBoth | Command::RewindConversation
+            if !model.rewind.only.is_empty() => {}
         Command::RewindTo | Command::RewindBoth => ask(model, RewindScope::Both, actions),
         Command::RewindFiles => ask(model, RewindScope::Files, actions),
         Command::RewindConversation => ask(model, RewindScope::Conversation, actions),
@@ -51,6 +71,7 @@ pub(super) fn key(model: &mut Model, command: Command, actions: &mut Vec<Action>
         }
         _ if asks => {
             (model.rewind.asked, model.rewind.preview) = (None, None);
+            model.rewind.only.clear();
             lay(model);
         }
         _ => model.mode = model.mode_at_rest(),
@@ -97,7 +118,8 @@ fn ask_for(model: &mut Model, target: RewindTarget, actions: &mut Vec<Action>) {
     (model.rewind.asked, model.rewind.preview) = (Some(target), None);
     model.rewind.sheet = Sheet::default();
     lay(model);
-    actions.push(Action::User(AgentId::root(), UserActionKind::Rewind { target, digest: None }));
+    let files = model.rewind.only.clone();
+    actions.push(Action::User(AgentId::root(), UserActionKind::Rewind { target, files, digest: None }));
 }
 
 /// Carries out what is shown, once its last line was on the screen.
@@ -109,7 +131,8 @@ fn confirm(model: &mut Model, actions: &mut Vec<Action>) {
         model.remark = Some("read it to its end first".to_owned());
         return;
     }
-    let kind = UserActionKind::Rewind { target: preview.target, digest: Some(preview.digest.clone()) };
+    let RewindPreview { target, only: files, digest, .. } = preview.clone();
+    let kind = UserActionKind::Rewind { target, files, digest: Some(digest) };
     actions.push(Action::User(AgentId::root(), kind));
     model.rewind.preview = None;
     lay(model);

@@ -74,6 +74,7 @@ fn perform(model: &mut Model, command: Command, argument: Option<&str>, actions:
         (Command::Plan, text) => plan::command(model, text, actions),
         (Command::EditPlan, None) => plan::edit(model, actions),
         (Command::Rewind, None) => rewind::open(model),
+        (Command::Revert, Some(path)) => rewind::revert(model, path, actions),
         (Command::Agents, None) => tree::open(model),
         (Command::Agent, Some(id)) => tree::show(model, &id.into()),
         (Command::Rights, None) => rights(model),

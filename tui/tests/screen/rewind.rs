@@ -42,6 +42,7 @@ fn preview(target: RewindTarget) -> RewindPreview {
     let file = |path: &str, change| ChangedFile { path: path.into(), change };
     RewindPreview {
         target,
+        only: vec![],
         files: vec![
             file("a\u{1b}[2Jb", FileChange::Added),
             file("new", FileChange::Deleted),
@@ -62,7 +63,7 @@ fn to(id: u64) -> RewindTarget {
 }
 
 fn wanted(target: RewindTarget, digest: Option<&str>) -> [UserActionKind; 1] {
-    [UserActionKind::Rewind { target, digest: digest.map(str::to_owned) }]
+    [UserActionKind::Rewind { target, files: vec![], digest: digest.map(str::to_owned) }]
 }
 
 fn seat() -> Seat {
@@ -163,4 +164,22 @@ fn while_an_agent_works_and_before_the_first_word_there_is_nothing_to_choose() {
     logged(&mut seat, 3, EventKind::UserMessage { text: "go".to_owned(), images: vec![] });
     seat.keys(":rewind\n");
     assert!(seat.screen().contains("an agent is at work"), "{}", seat.screen());
+}
+
+#[test]
+fn one_file_goes_back_to_where_the_session_began() {
+    let mut seat = seat();
+    seat.keys(":revert /home/me/project/src/main.rs\n");
+    let target = RewindTarget { to: Some(EventId(3)), scope: RewindScope::Files };
+    let files = vec![ipc::path::WirePath::from("src/main.rs")];
+    let wanted = |digest: Option<&str>| {
+        [UserActionKind::Rewind { target, files: files.clone(), digest: digest.map(str::to_owned) }]
+    };
+    assert_eq!(seat.told(), wanted(None));
+    seat.core(UiEventKind::RewindPreview(Box::new(RewindPreview { only: files.clone(), ..preview(target) })));
+    // One file is no conversation.
+    seat.keys("bc");
+    assert!(seat.told().is_empty());
+    seat.keys("y");
+    assert_eq!(seat.told(), wanted(Some("d")));
 }

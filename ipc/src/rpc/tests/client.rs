@@ -91,6 +91,7 @@ fn each_request_has_its_shape() {
                 conversation_id: "c".into(),
                 to: Some(EventId(7)),
                 scope: RewindScope::Conversation,
+                files: vec![],
                 digest: None,
             }),
             r#"{"method":"rewind","params":{"conversation_id":"c","to":7,"scope":"conversation"}}"#,

@@ -47,6 +47,7 @@ fn all() -> Vec<Notification> {
             Passing::ApprovalClosed { agent: AgentId::root(), id: ApprovalId(1), request_id: id("c:1:1") },
             Passing::RewindPreview(RewindPreview {
                 target: RewindTarget { to: None, scope: RewindScope::Both },
+                only: vec!["a".into()],
                 files: vec![],
                 left: vec![],
                 messages: 1,

@@ -217,9 +217,10 @@ async fn each_action_reaches_its_own_conversation() {
         ("compact", json!({"conversation_id": "c2"}), UserActionKind::Compact),
         (
             "rewind",
-            json!({"conversation_id": "c2", "to": 7, "scope": "files", "digest": "d"}),
+            json!({"conversation_id": "c2", "to": 7, "scope": "files", "files": ["a"], "digest": "d"}),
             UserActionKind::Rewind {
                 target: RewindTarget { to: Some(ipc::id::EventId(7)), scope: RewindScope::Files },
+                files: vec!["a".into()],
                 digest: Some("d".to_owned()),
             },
         ),
