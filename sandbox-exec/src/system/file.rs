@@ -23,6 +23,13 @@ pub(crate) fn times(path: &Path) -> io::Result<libc::statx> {
     Ok(statx(libc::AT_FDCWD, &name, libc::AT_SYMLINK_NOFOLLOW, libc::STATX_BTIME | libc::STATX_CTIME)?)
 }
 
+/// When an open file came to be, nanoseconds since the epoch, where the file system knows.
+pub fn born_ns(file: BorrowedFd<'_>) -> Option<i64> {
+    let status = statx(file.as_raw_fd(), c"", libc::AT_EMPTY_PATH, libc::STATX_BTIME).ok()?;
+    let born = (status.stx_mask & libc::STATX_BTIME != 0).then_some(status.stx_btime)?;
+    born.tv_sec.checked_mul(1_000_000_000)?.checked_add(i64::from(born.tv_nsec))
+}
+
 /// True if a file has an attribute of this value (`getxattr(2)`).
 pub(crate) fn has_attribute(path: &Path, name: &CStr, value: &[u8]) -> bool {
     let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };

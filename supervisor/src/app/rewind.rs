@@ -157,9 +157,8 @@ fn list(said: &[&SessionEvent], log: &Path) -> Result<Exit, Refusal> {
     if said.is_empty() {
         say("nothing was said in this session");
     } else {
-        let last = said.len();
         say(&format!(
-            "bailiwick rewind {session} --to {last} takes files and conversation back to before message {last}"
+            "--to with a number takes files and conversation back to before that message: bailiwick rewind {session}"
         ));
     }
     Ok(Exit::Done)

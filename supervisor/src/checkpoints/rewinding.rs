@@ -100,9 +100,11 @@ impl Checkpoints {
         let asked_ns = self.looks.get(target).map_or(i64::MAX, |look| look.asked_ns);
         let foreign = self.foreign_since(target);
         let inodes: BTreeSet<_> = then.values().map(|seen| seen.stamp.inode).collect();
-        // A file that was seen then, and has another name now, is a copy of what comes back.
+        let rules_changed = self.rules_changed(&then);
+        // A file that was seen then, and has another name now, is a copy of what comes back. Where nobody knows when a file came to be, it may
+        // have been ignored as long as other files were than now.
         let was_there = |seen: &Seen| {
-            let since = seen.born_ns.unwrap_or(seen.stamp.changed_ns);
+            let since = seen.born_ns.unwrap_or(if rules_changed { i64::MIN } else { seen.stamp.changed_ns });
             since < asked_ns && !inodes.contains(&seen.stamp.inode)
         };
         let mut rewinding = Rewinding::default();
@@ -130,6 +132,16 @@ impl Checkpoints {
             rewinding.left.push((path.clone(), why));
         }
         rewinding
+    }
+
+    /// True if a file that says what is ignored is not as it was then.
+    fn rules_changed(&self, then: &States) -> bool {
+        let rules = |path: &&ProjectPath| path.file_name() == b".gitignore";
+        let state = |states: &States, path| states.get(path).map(|seen| seen.kept.clone());
+        then.keys()
+            .chain(self.now.keys())
+            .filter(rules)
+            .any(|path| state(then, path) != state(&self.now, path))
     }
 
     /// The paths that somebody else than the agents, or a rewind, changed after a look.

@@ -3,9 +3,8 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
 
 use ipc::effect::PART;
 use ipc::message::{Chunk, SnapshotEntry, SnapshotKind, Stamp};
@@ -13,6 +12,8 @@ use ipc::path::WirePath;
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, openat, readlinkat};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstatat};
+
+use sandbox_exec::system::file::born_ns;
 
 use super::place::{Missing, descend, open_directory};
 use crate::fault::{Result, errno_of};
@@ -127,8 +128,7 @@ impl Tree {
         if !metadata.is_file() {
             return Err(Errno::EINVAL);
         }
-        let born = metadata.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
-        let born_ns = born.and_then(|since| i64::try_from(since.as_nanos()).ok());
+        let born_ns = born_ns(file.as_fd());
         let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
         file.take(MAX_CONTENT + 1).read_to_end(&mut bytes).map_err(|error| errno_of(&error))?;
         Ok((bytes.len() as u64 <= MAX_CONTENT).then_some((bytes, born_ns)))
