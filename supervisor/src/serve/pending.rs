@@ -45,7 +45,11 @@ impl Asked {
 
 impl Pending {
     /// The line that asks; where there can be none, the answer that it then has.
-    pub(crate) fn ask(&mut self, asked: Asked, request: Box<ServerRequest>) -> Result<String, UserAction> {
+    pub(crate) fn ask(
+        &mut self,
+        asked: Asked,
+        request: Box<ServerRequest>,
+    ) -> Result<String, Box<UserAction>> {
         let line = rpc::request(&asked.request_id(), &request);
         self.ask_by(line, asked, request)
     }
@@ -55,13 +59,13 @@ impl Pending {
         line: serde_json::Result<String>,
         asked: Asked,
         request: Box<ServerRequest>,
-    ) -> Result<String, UserAction> {
+    ) -> Result<String, Box<UserAction>> {
         match line {
             Ok(line) => {
                 self.0.insert(asked.request_id(), Waiting { asked, request });
                 Ok(line)
             }
-            Err(error) => Err(asked.failed(format!("the request cannot be serialised: {error}"))),
+            Err(error) => Err(asked.failed(format!("the request cannot be serialised: {error}")).into()),
         }
     }
 
@@ -142,7 +146,7 @@ mod tests {
         let mut pending = Pending::default();
         let error = Err(serde_json::Error::custom("no JSON"));
         let denied = pending.ask_by(error, asked("1"), request("1")).unwrap_err();
-        assert_eq!(denied, asked("1").failed("the request cannot be serialised: no JSON".to_owned()));
+        assert_eq!(*denied, asked("1").failed("the request cannot be serialised: no JSON".to_owned()));
         assert_eq!(pending.answer(&"c:1:1".into(), &approval()), None);
     }
 }

@@ -249,7 +249,7 @@ impl<O: Open> Server<O> {
             UiEventKind::ApprovalRequested { id, request } => {
                 match self.pending.ask(Asked { conversation: conversation_id, agent, id }, request) {
                     Ok(line) => self.send(line),
-                    Err(answer) => self.pass_on(answer),
+                    Err(answer) => self.pass_on(*answer),
                 }
                 if let Some(ending) = self.ending {
                     self.deny_all(ending.cause());

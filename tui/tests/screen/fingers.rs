@@ -41,11 +41,11 @@ fn a_slash_opens_the_list_of_commands() {
       /log                    show the events of the session's log
       /plan TEXT              make a plan; without TEXT: show the plan
       /edit-plan              edit the plan that waits, in $EDITOR
+      /revert PATH            take one file back to where the session began
       /rewind                 take files and conversation back to a message
       /agents                 list the agents: open, message or stop one
       /agent ID               show an agent; what you type is for it
       /help                   show this table
-      /q                      end the session (by key: at an empty prompt)
     ──────────────────────────────────────────────────────────────────────────────────────────
     › /
     ");

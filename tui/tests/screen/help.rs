@@ -32,6 +32,7 @@ fn help_is_made_from_the_table() {
       :log                          show the events of the session's log
       :plan TEXT                    make a plan; without TEXT: show the plan
       :edit-plan                    edit the plan that waits, in $EDITOR
+      :revert PATH                  take one file back to where the session began
       :rewind                       take files and conversation back to a message
       :agents                       list the agents: open, message or stop one
       :agent ID                     show an agent; what you type is for it
@@ -219,7 +220,6 @@ fn help_is_made_from_the_table() {
       u                             undo the last rewind
       y                             do what is shown
       esc q h left ctrl-c           back
-
 
 
 

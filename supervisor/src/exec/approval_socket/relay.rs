@@ -102,7 +102,7 @@ impl Relay {
         for (asked, request) in std::mem::take(&mut self.unasked) {
             match self.pending.ask(asked, request) {
                 Ok(line) => self.send(line),
-                Err(answer) => self.pass_on(answer),
+                Err(answer) => self.pass_on(*answer),
             }
         }
     }
