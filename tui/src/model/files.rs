@@ -109,8 +109,13 @@ impl Model {
     pub(crate) fn mention(&self) -> Option<(usize, &str)> {
         let writes = self.mode == Mode::Insert && self.recall.is_none() && self.cards.is_empty();
         let before = self.prompt.text().get(..self.prompt.caret()).filter(|_| writes)?;
-        let space = before.char_indices().rev().find(|(_, c)| c.is_whitespace());
-        let start = space.map_or(0, |(at, c)| at + c.len_utf8());
+        // No further back than a name can begin: a prompt may be long.
+        let mut near = before.char_indices().rev().take(LONGEST + 2);
+        let start = match near.find(|(_, c)| c.is_whitespace()) {
+            Some((at, c)) => at + c.len_utf8(),
+            None if before.len() > LONGEST + 2 => return None,
+            None => 0,
+        };
         let word = before.get(start..)?.strip_prefix('@')?;
         let is_short = word.len() <= LONGEST && !word.starts_with('"');
         (is_short && self.palette_rows().is_empty()).then_some((start, word))
