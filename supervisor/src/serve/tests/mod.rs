@@ -207,6 +207,7 @@ async fn each_action_reaches_its_own_conversation() {
     let mut client = Client::greeted().await;
     let (mut one, mut two) = (client.converse().await, client.converse().await);
     let grant = json!({"conversation_id": "c2", "grant_id": 3});
+    let target = RewindTarget { to: Some(ipc::id::EventId(7)), scope: RewindScope::Files };
     for (method, params, expected) in [
         (
             "sendUserMessage",
@@ -218,11 +219,7 @@ async fn each_action_reaches_its_own_conversation() {
         (
             "rewind",
             json!({"conversation_id": "c2", "to": 7, "scope": "files", "files": ["a"], "digest": "d"}),
-            UserActionKind::Rewind {
-                target: RewindTarget { to: Some(ipc::id::EventId(7)), scope: RewindScope::Files },
-                files: vec!["a".into()],
-                digest: Some("d".to_owned()),
-            },
+            UserActionKind::Rewind { target, files: vec!["a".into()], digest: Some("d".to_owned()) },
         ),
         (
             "setNet",
