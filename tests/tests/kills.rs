@@ -32,7 +32,7 @@ fn script() -> ReplayServer {
     ])
 }
 
-/// What stands in `a`, `first`, `second` and `third` after each step; nothing where there is no file.
+/// The contents of `a`, `first`, `second` and `third` after each step; empty where there is no file.
 const STATES: [[&str; 4]; 7] = [
     ["", "", "", ""],
     ["1\n", "", "", ""],

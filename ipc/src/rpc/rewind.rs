@@ -1,4 +1,4 @@
-//! What a front end asks of a rewind.
+//! The request for a rewind.
 
 use serde::{Deserialize, Serialize};
 

@@ -71,7 +71,7 @@ fn new_file(path: &Path) -> Result<File, String> {
     })
 }
 
-/// What was exported, in a line; and what nobody found.
+/// A line about the export, and one about what nobody found.
 fn told(head: &Head) -> String {
     let unit = if head.events == 1 { "event" } else { "events" };
     let exported = format!("exported {} {unit} of the session {}", head.events, head.session);

@@ -19,7 +19,7 @@ const MOST_OF_A_PATCH: u64 = 24 << 20;
 /// The most directories that are granted one by one.
 const MOST_GRANTED: usize = 32;
 
-/// What has to be done.
+/// The files that a rewind is about.
 #[derive(Debug, Default)]
 pub struct Rewinding {
     /// Files that are again as they were, in order.
@@ -93,7 +93,7 @@ impl Checkpoints {
         self.now.get(path).map(|seen| &seen.kept)
     }
 
-    /// What has to be done so that the files are as they were at a look, from the states of the last one. `is_protected` says what the host
+    /// The work that makes the files as they were at a look, from the states of the last one. `is_protected` says what the host
     /// acts on.
     pub fn rewinding(&self, target: usize, is_protected: impl Fn(&ProjectPath) -> bool) -> Rewinding {
         let then = self.states_at(target);

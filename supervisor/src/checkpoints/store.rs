@@ -16,7 +16,7 @@ use super::look::{Content, Line, Seen};
 use super::{At, Kept, Look, MOST_OF_A_FILE, MOST_OF_A_SESSION};
 use crate::changes::{Blob, Intake, Limits, ProjectPath, Snapshot, batches};
 
-/// How far a file system's clock may be off, or how coarse it may be: FAT counts in steps of two seconds.
+/// The margin of a file system's clock, which may be off, or coarse: FAT counts in steps of two seconds.
 const CLOCK_MARGIN_NS: i64 = 2_000_000_000;
 
 /// The states of the project's files and links.

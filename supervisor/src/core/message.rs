@@ -13,7 +13,7 @@ use crate::provider::UserBlock;
 /// Where the context comes from that says where the agent is, and what it may do.
 pub(super) const ENVIRONMENT: &str = "environment";
 
-/// Where the context comes from that Bailiwick itself adds.
+/// The source of the context that Bailiwick itself adds.
 pub(super) const OURS: &str = "bailiwick";
 
 /// A message of the user.

@@ -20,7 +20,7 @@ const MOST_TOLD: usize = 20;
 /// A rewind that is under way.
 pub(super) type Rewinding = JoinHandle<Result<Ended, RewindError>>;
 
-/// What became of it.
+/// The end of a rewind.
 pub(super) enum Ended {
     /// These are its consequences; nothing was done.
     Previewed(RewindPreview),
@@ -91,7 +91,7 @@ impl Session {
     }
 }
 
-/// What the model is told with the next message.
+/// A sentence for the model, with the next message.
 fn told(rewound: &Rewound) -> String {
     let Rewound { target, files, .. } = rewound;
     let mut text = match (target.to.is_some(), target.scope.has_conversation()) {

@@ -39,7 +39,7 @@ pub struct Rewinder {
     kept: Arc<Mutex<Option<Checkpoints>>>,
 }
 
-/// Where a rewind is written down.
+/// The place in which a rewind is written down.
 pub trait RewindJournal: Journal {
     /// The number of a one-shot, which no other worker of the agent has.
     fn number(&mut self) -> impl Future<Output = Result<Generation, Unlogged>> + Send;
@@ -54,7 +54,7 @@ pub enum RewindError {
     /// The project could not be looked at.
     #[error(transparent)]
     Look(#[from] ObserverError),
-    /// What was kept cannot be used.
+    /// The looks that were kept cannot be used.
     #[error("cannot use what was kept of the files: {0}")]
     Kept(#[from] io::Error),
 }
@@ -66,7 +66,7 @@ struct Prepared {
     preview: RewindPreview,
 }
 
-/// What became of a rewind of files.
+/// The end of a rewind of files.
 #[derive(Debug)]
 pub struct RewoundFiles {
     /// The files that are again as they were.

@@ -436,7 +436,7 @@ fn rewinder(
     (options.turns == Turns::Many).then(|| Rewinder::new(observer.clone(), state, session.clone()))
 }
 
-/// What looks at the project, with a private temp directory of its own.
+/// Looks at the project, with a private temp directory of its own.
 pub(crate) fn observer(setup: &Setup, boundary: &Arc<dyn Boundary>, temp: &PrivateTemp) -> Observer {
     let temp = WirePath::from(temp.path());
     let confinement = setup.confinement_beside(setup.policy.observer(temp.clone()), temp);

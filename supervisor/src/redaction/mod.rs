@@ -62,7 +62,7 @@ impl Redaction {
         Some(without)
     }
 
-    /// How often each rule found something.
+    /// The number of finds of each rule.
     pub(crate) const fn found(&self) -> &BTreeMap<&'static str, u64> {
         &self.found
     }

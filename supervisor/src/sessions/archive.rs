@@ -58,7 +58,7 @@ pub(crate) struct Head {
 pub(crate) struct Redacted {
     /// The version of the patterns.
     patterns: String,
-    /// How often each pattern found something.
+    /// The number of finds of each pattern.
     pub found: BTreeMap<String, u64>,
     /// True if lines changed, so that their chain is another one than that of the log.
     pub rechained: bool,

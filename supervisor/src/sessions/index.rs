@@ -22,7 +22,7 @@ const HEAD: &str = "{\"sessions_index\":1}";
 /// The largest index that is read.
 const LARGEST: u64 = 256 << 20;
 
-/// What the logs of a directory are known to say.
+/// The records of the logs of a directory.
 #[derive(Debug)]
 pub(crate) struct Index {
     state: PathBuf,
@@ -38,7 +38,7 @@ pub(crate) struct Listed {
     pub changed: SystemTime,
     /// Its size.
     pub bytes: u64,
-    /// What it says.
+    /// Its text.
     pub summary: Summary,
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct Keep {
     pub mib: Option<u64>,
 }
 
-/// What was deleted, or would be.
+/// The sessions that were deleted, or would be.
 #[derive(Debug, Default)]
 pub(crate) struct Pruned {
     /// The logs that are gone, the oldest first.
@@ -47,7 +47,7 @@ impl Keep {
 }
 
 impl Pruned {
-    /// What was deleted, in a line; none if nothing was.
+    /// The deleted sessions in a line; none if there are none.
     pub(crate) fn line(&self) -> Option<String> {
         let bytes: u64 = self.deleted.iter().map(|gone| gone.bytes).sum();
         let unit = if self.deleted.len() == 1 { "session" } else { "sessions" };

@@ -55,7 +55,7 @@ impl Summary {
         Ok(summary)
     }
 
-    /// What it came to.
+    /// Its account.
     pub(crate) const fn account(&self) -> Account {
         Account { usage: self.usage, cost: self.cost_usd }
     }

@@ -21,11 +21,11 @@ pub(crate) struct Shown {
     pub(super) session: String,
     /// Facts about it, each with its name.
     pub(super) facts: Vec<(&'static str, String)>,
-    /// What is wrong with its log, as sentences. They come first.
+    /// The faults of its log, as sentences. They come first.
     pub(super) warnings: Vec<String>,
-    /// What happened, in order.
+    /// The events, in order.
     pub(super) entries: Vec<Entry>,
-    /// What it came to, a line each.
+    /// Its account, a line for each part.
     pub(super) totals: Vec<String>,
 }
 
@@ -74,7 +74,7 @@ pub(super) struct Part {
     pub label: Option<String>,
     /// True if it shows only on demand.
     pub folded: bool,
-    /// What was cut off, in words.
+    /// The part that was cut off, in words.
     pub left_out: Option<String>,
 }
 
@@ -169,7 +169,7 @@ impl Part {
         Self { folded: true, ..self }
     }
 
-    /// How much of it there is, in words.
+    /// Its size, in words.
     pub(super) fn size(&self) -> String {
         lines(self.text.lines().count())
     }

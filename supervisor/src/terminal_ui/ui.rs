@@ -41,7 +41,7 @@ pub(super) type Ended = Result<Result<RunEnd, SessionError>, JoinError>;
 
 /// The places that the user's commands are about.
 pub(super) struct Places {
-    /// Where relative paths begin that the user names.
+    /// The directory in which relative paths begin that the user names.
     pub(super) project: PathBuf,
     /// The file of what was copied last.
     pub(super) copied: PathBuf,

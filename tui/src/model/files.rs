@@ -152,7 +152,7 @@ impl Model {
         }
     }
 
-    /// How many rows the list takes.
+    /// The number of its rows.
     pub(crate) fn file_rows(&self) -> usize {
         if !self.offers_files() {
             return 0;

@@ -24,7 +24,7 @@ pub struct LogRow {
 pub struct LogRows {
     /// The last events, in their order.
     pub rows: Vec<LogRow>,
-    /// How many there are before them.
+    /// The number of those before them.
     pub left_out: u64,
 }
 

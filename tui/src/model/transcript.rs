@@ -54,7 +54,7 @@ impl Transcript {
         self.blocks.split_off(block.min(self.blocks.len()))
     }
 
-    /// How many blocks there are.
+    /// The number of blocks.
     pub(crate) const fn len(&self) -> usize {
         self.blocks.len()
     }
