@@ -1,5 +1,6 @@
 //! `:log`: keys in the view of the session's log.
 
+use super::scrolled;
 use crate::card::Sheet;
 use crate::commands::Command;
 use crate::message::Action;
@@ -54,30 +55,25 @@ pub(super) fn walk(model: &mut Model, command: Command, actions: &mut Vec<Action
     let area = Areas::now(model).transcript;
     let shows_event = model.log.event.is_some();
     let height = if shows_event { plan_rows(area.height) } else { log_rows(area.height) };
-    let page = isize::try_from(height.saturating_sub(1).max(1)).unwrap_or(1);
-    let rows = match command {
-        Command::LineUp => -1,
-        Command::LineDown => 1,
-        Command::PageUp => -page,
-        Command::PageDown => page,
-        Command::Top => isize::MIN,
-        Command::Bottom => isize::MAX,
-        Command::Repaint => return actions.push(Action::Repaint),
-        Command::CloseLog if shows_event => return model.log.event = None,
+    if let Some(rows) = scrolled(command, height) {
+        return match &mut model.log.event {
+            Some(sheet) => sheet.scroll(rows, (area.width, height)),
+            None => model.log.go(rows),
+        };
+    }
+    match command {
+        Command::Repaint => actions.push(Action::Repaint),
+        Command::CloseLog if shows_event => model.log.event = None,
         Command::OpenEvent if !shows_event => {
-            return actions.extend(model.log.row().map(|row| Action::ReadEvent { at: row.at }));
+            actions.extend(model.log.row().map(|row| Action::ReadEvent { at: row.at }));
         }
         Command::FilterLog if !shows_event => {
             model.line_for = LineFor::Filter;
-            return model.mode = Mode::Command;
+            model.mode = Mode::Command;
         }
-        Command::OnlyKind if !shows_event => return model.log.toggle_kind(),
-        Command::CloseLog => return close(model),
-        _ => return,
-    };
-    match &mut model.log.event {
-        Some(sheet) => sheet.scroll(rows, (area.width, height)),
-        None => model.log.go(rows),
+        Command::OnlyKind if !shows_event => model.log.toggle_kind(),
+        Command::CloseLog => close(model),
+        _ => {}
     }
 }
 

@@ -28,6 +28,7 @@ use std::time::Duration;
 use ipc::frontend::UserActionKind;
 
 use crate::card::{Asked, LAST_MINUTE};
+use crate::commands::Command;
 use crate::message::{Action, Msg, Reason};
 use crate::model::{Areas, Look, Mode, Model, plan_rows};
 use crate::moment::Moment;
@@ -179,4 +180,18 @@ fn core_gone(model: &mut Model) -> bool {
 /// Tells the core something about the agent that is shown.
 fn tell(model: &Model, actions: &mut Vec<Action>, kind: UserActionKind) {
     actions.push(Action::User(model.agents.shown_id().clone(), kind));
+}
+
+/// The rows that a key scrolls by, where so many show; negative is up. None of another key.
+fn scrolled(command: Command, height: u16) -> Option<isize> {
+    let page = isize::try_from(height.saturating_sub(1).max(1)).unwrap_or(1);
+    Some(match command {
+        Command::LineUp => -1,
+        Command::LineDown => 1,
+        Command::PageUp => -page,
+        Command::PageDown => page,
+        Command::Top => isize::MIN,
+        Command::Bottom => isize::MAX,
+        _ => return None,
+    })
 }

@@ -6,6 +6,7 @@ use ipc::frontend::UserActionKind;
 use ipc::id::{AgentId, ApprovalId};
 use ipc::path::WirePath;
 
+use super::scrolled;
 use crate::card::{Asked, Card};
 use crate::commands::Command;
 use crate::message::Action;
@@ -125,16 +126,9 @@ fn block(plan: &Progress, (now, project): (crate::Moment, &WirePath)) -> Block {
 pub(super) fn read(model: &mut Model, command: Command, actions: &mut Vec<Action>) {
     let area = Areas::now(model).transcript;
     let size = (area.width, plan_rows(area.height));
-    let page = isize::try_from(size.1.saturating_sub(1).max(1)).unwrap_or(1);
-    let rows = match command {
-        Command::LineUp => -1,
-        Command::LineDown => 1,
-        Command::PageUp => -page,
-        Command::PageDown => page,
-        Command::Top => isize::MIN,
-        Command::Bottom => isize::MAX,
-        Command::Repaint => return actions.push(Action::Repaint),
-        _ => return model.mode = model.mode_at_rest(),
-    };
-    model.plan_sheet.scroll(rows, size);
+    match scrolled(command, size.1) {
+        Some(rows) => model.plan_sheet.scroll(rows, size),
+        None if command == Command::Repaint => actions.push(Action::Repaint),
+        None => model.mode = model.mode_at_rest(),
+    }
 }

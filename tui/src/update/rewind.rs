@@ -7,6 +7,7 @@ use ipc::frontend::UserActionKind;
 use ipc::id::AgentId;
 use ipc::path::WirePath;
 
+use super::scrolled;
 use crate::card::Sheet;
 use crate::commands::Command;
 use crate::message::Action;
@@ -44,6 +45,10 @@ pub(super) fn revert(model: &mut Model, path: &str, actions: &mut Vec<Action>) {
 /// A key while the view shows.
 pub(super) fn key(model: &mut Model, command: Command, actions: &mut Vec<Action>) {
     let asks = model.rewind.asked.is_some();
+    let size = size(model);
+    if let Some(rows) = scrolled(command, size.1) {
+        return if asks { model.rewind.sheet.scroll(rows, size) } else { choose(model, rows) };
+    }
     match command {
         // One file is no conversation.
         Command::RewindTo | Command::RewindBoth | Command::RewindConversation
@@ -57,18 +62,6 @@ pub(super) fn key(model: &mut Model, command: Command, actions: &mut Vec<Action>
         }
         Command::ConfirmRewind => confirm(model, actions),
         Command::Repaint => actions.push(Action::Repaint),
-        Command::LineUp if !asks => choose(model, -1),
-        Command::LineDown if !asks => choose(model, 1),
-        Command::Top if !asks => choose(model, isize::MIN),
-        Command::Bottom if !asks => choose(model, isize::MAX),
-        Command::LineUp
-        | Command::LineDown
-        | Command::PageUp
-        | Command::PageDown
-        | Command::Top
-        | Command::Bottom => {
-            scroll(model, command);
-        }
         _ if asks => {
             (model.rewind.asked, model.rewind.preview) = (None, None);
             model.rewind.only.clear();
@@ -82,20 +75,6 @@ fn choose(model: &mut Model, places: isize) {
     let last = model.rewind.said.len().saturating_sub(1);
     model.rewind.chosen = model.rewind.chosen.saturating_add_signed(places).min(last);
     lay(model);
-}
-
-fn scroll(model: &mut Model, command: Command) {
-    let size = size(model);
-    let page = isize::try_from(size.1.saturating_sub(1).max(1)).unwrap_or(1);
-    let rows = match command {
-        Command::LineUp => -1,
-        Command::LineDown => 1,
-        Command::PageUp => -page,
-        Command::PageDown => page,
-        Command::Top => isize::MIN,
-        _ => isize::MAX,
-    };
-    model.rewind.sheet.scroll(rows, size);
 }
 
 pub(super) fn wheel(model: &mut Model, rows: isize) {

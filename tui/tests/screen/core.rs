@@ -18,8 +18,13 @@ use serde_json::value::RawValue;
 use crate::seat::Seat;
 
 pub(crate) fn logged(kind: EventKind) -> UiEventKind {
+    logged_as(1, kind)
+}
+
+/// The same with a place in the log.
+pub(crate) fn logged_as(id: u64, kind: EventKind) -> UiEventKind {
     UiEventKind::Logged(Box::new(SessionEvent {
-        id: EventId(1),
+        id: EventId(id),
         parent: None,
         time_ms: 0,
         session: "c".into(),

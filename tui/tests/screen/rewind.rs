@@ -1,26 +1,17 @@
 //! Going back to a message: the list, the consequences, and what the screen shows afterwards.
 
 use ipc::event::{
-    ChangedFile, EventKind, FileChange, LeftFile, NoticeCode, Observer, RewindPreview, RewindScope,
-    RewindTarget, Rewound, SessionEvent, TokenUsage, TurnFinished,
+    ChangedFile, EventKind, FileChange, LeftFile, NoticeCode, RewindPreview, RewindScope, RewindTarget,
+    Rewound, TokenUsage, TurnFinished,
 };
 use ipc::frontend::{UiEventKind, UserActionKind};
-use ipc::id::{AgentId, EventId};
+use ipc::id::EventId;
 
+use crate::core::logged_as;
 use crate::seat::Seat;
 
 fn logged(seat: &mut Seat, id: u64, kind: EventKind) {
-    let event = SessionEvent {
-        id: EventId(id),
-        parent: None,
-        time_ms: 0,
-        session: "c".into(),
-        agent: AgentId::root(),
-        parent_agent: None,
-        observed_by: Observer::Supervisor,
-        kind,
-    };
-    seat.core(UiEventKind::Logged(Box::new(event)));
+    seat.core(logged_as(id, kind));
 }
 
 fn turn(seat: &mut Seat, id: u64, text: &str, reply: &str) {
