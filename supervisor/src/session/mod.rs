@@ -12,6 +12,8 @@ mod flush;
 mod last;
 mod load;
 mod log;
+#[cfg(test)]
+pub(crate) mod made;
 mod open_ends;
 mod page;
 mod removal;

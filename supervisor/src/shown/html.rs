@@ -95,6 +95,11 @@ fn escaped(untrusted: &str) -> String {
     escaped
 }
 
+/// Text that a page which loads nothing and runs nothing does not have.
+#[cfg(test)]
+pub(crate) const LOADS: [&str; 10] =
+    ["<script", "src=", "url(", "@import", "http://", "https://", "javascript:", "<link", "<iframe", "<form"];
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -20,6 +20,8 @@ mod text;
 mod words;
 
 pub(crate) use self::html::Html;
+#[cfg(test)]
+pub(crate) use self::html::LOADS;
 pub(crate) use self::lines::lines;
 pub(crate) use self::markdown::markdown;
 pub(crate) use self::page::page;

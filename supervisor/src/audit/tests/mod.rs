@@ -4,33 +4,12 @@ mod account;
 mod findings;
 mod page;
 
-use ipc::event::{EventKind, Observer};
-use ipc::id::AgentId;
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 use super::account::Account;
-use crate::session::{self, Loaded, SessionLog};
-
-/// A log in the making, in a directory of its own.
-struct Log {
-    _state: TempDir,
-    log: SessionLog,
-}
+use crate::session::made::Log;
 
 impl Log {
-    fn new() -> Self {
-        let state = TempDir::new().unwrap();
-        let log = SessionLog::create(state.path(), &"s-1".into()).unwrap();
-        Self { _state: state, log }
-    }
-
-    fn with(mut self, agent: &str, kind: &str, data: Value) -> Self {
-        let kind: EventKind = serde_json::from_value(json!({"type": kind, "data": data})).unwrap();
-        self.log.append(&AgentId::from(agent), Observer::Supervisor, kind).unwrap();
-        self
-    }
-
     /// The start of a sub-agent, by the first call of its parent.
     fn spawned(self, agent: &str, changes: Value) -> Self {
         let parent = agent.rsplit_once('.').unwrap().0;
@@ -66,14 +45,6 @@ impl Log {
             "exit_code": 0, "reason": "done", "text": "", "steps": 1, "usage": usage(), "duration_ms": 1,
         });
         self.with("1", "result", data)
-    }
-
-    fn said(self, agent: &str, text: &str) -> Self {
-        self.with(agent, "user_message", json!({"text": text}))
-    }
-
-    fn loaded(&self) -> Loaded {
-        session::load(self.log.path()).unwrap()
     }
 
     fn account(&self) -> Account {

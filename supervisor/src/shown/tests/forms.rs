@@ -27,7 +27,7 @@ fn session() -> Log {
         .called("1", "shell_exec", json!({"command": "cat b.txt", "access": "write"}))
         .with("1", "approval_answered", answered)
         .finished("1", "denied", &(0..30).map(|line| format!("line {line}")).collect::<Vec<_>>().join("\n"))
-        .spawned("1.1", "look around")
+        .delegated("1.1", "look around")
         .said("1.1", "look around")
         .replied("1.1", json!([{"type": "text", "text": "Nothing here."}]))
 }

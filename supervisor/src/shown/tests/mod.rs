@@ -3,44 +3,19 @@
 mod forms;
 mod hostile;
 
-use ipc::event::{EventKind, Observer};
-use ipc::id::AgentId;
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 use super::Reading;
 use super::entry::Shown;
-use crate::session::{Loaded, SessionLog, rebuild};
-
-/// A log in the making, in a directory of its own.
-struct Log {
-    _state: TempDir,
-    log: SessionLog,
-}
+use crate::session::made::Log;
 
 impl Log {
-    fn new() -> Self {
-        let state = TempDir::new().unwrap();
-        let log = SessionLog::create(state.path(), &"s-1".into()).unwrap();
-        Self { _state: state, log }
-    }
-
-    fn with(mut self, agent: &str, kind: &str, data: Value) -> Self {
-        let kind: EventKind = serde_json::from_value(json!({"type": kind, "data": data})).unwrap();
-        self.log.append(&AgentId::from(agent), Observer::Supervisor, kind).unwrap();
-        self
-    }
-
     fn began(self) -> Self {
         let data = json!({
             "version": "0.1.0", "project": "/p", "activity": "execute", "mode": "ask", "model": "m", "provider": "anthropic",
             "rights": "ro / · net off",
         });
         self.with("1", "session_started", data)
-    }
-
-    fn said(self, agent: &str, text: &str) -> Self {
-        self.with(agent, "user_message", json!({"text": text}))
     }
 
     fn replied(self, agent: &str, blocks: Value) -> Self {
@@ -65,7 +40,7 @@ impl Log {
         self.with(agent, "tool_call_finished", data)
     }
 
-    fn spawned(self, agent: &str, task: &str) -> Self {
+    fn delegated(self, agent: &str, task: &str) -> Self {
         let data = json!({
             "agent": agent, "call": 1, "task": task, "model": "m", "write": [], "net": "off",
             "reach": {"host": false, "link_local": false, "metadata": false}, "rights_digest": "d1",
@@ -75,10 +50,6 @@ impl Log {
 
     fn bytes(&self) -> Vec<u8> {
         std::fs::read(self.log.path()).unwrap()
-    }
-
-    fn loaded(&self) -> Loaded {
-        rebuild(&self.bytes())
     }
 
     fn shown(&self, full: bool) -> Shown {
@@ -140,7 +111,7 @@ fn everywhere(text: &str) -> Log {
         .with("1", "protocol_violation", json!({"generation": 1, "violation": text}))
         .with("1", "model_failed", json!({"kind": "other", "message": text}))
         .with("1", "change_set", json!({"files": [{"path": name, "change": "added"}]}))
-        .spawned("1.1", text)
+        .delegated("1.1", text)
         .said(&format!("1.1{text}"), text)
         .with("1", "sub_agent_result", result)
         .with("1", "result", ended)

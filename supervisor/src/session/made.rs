@@ -1,0 +1,39 @@
+//! Logs that tests make, event by event.
+
+use ipc::event::{EventKind, Observer};
+use ipc::id::AgentId;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{Loaded, SessionLog, load};
+
+/// A log in the making, in a directory of its own.
+pub(crate) struct Log {
+    _state: TempDir,
+    pub(crate) log: SessionLog,
+}
+
+impl Log {
+    pub(crate) fn new() -> Self {
+        let state = TempDir::new().unwrap();
+        let log = SessionLog::create(state.path(), &"s-1".into()).unwrap();
+        Self { _state: state, log }
+    }
+
+    /// The same with one more event of an agent.
+    pub(crate) fn with(mut self, agent: &str, kind: &str, data: Value) -> Self {
+        let kind: EventKind = serde_json::from_value(json!({"type": kind, "data": data})).unwrap();
+        self.log.append(&AgentId::from(agent), Observer::Supervisor, kind).unwrap();
+        self
+    }
+
+    /// A message of the user's.
+    pub(crate) fn said(self, agent: &str, text: &str) -> Self {
+        self.with(agent, "user_message", json!({"text": text}))
+    }
+
+    /// The log, read back.
+    pub(crate) fn loaded(&self) -> Loaded {
+        load(self.log.path()).unwrap()
+    }
+}
