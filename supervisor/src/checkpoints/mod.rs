@@ -24,5 +24,8 @@ pub use store::{Checkpoints, Wanted, copy, remove, remove_old};
 /// The largest file whose content is kept: 2 MiB.
 pub const MOST_OF_A_FILE: u64 = 2 << 20;
 
+/// The most bytes of the looks of one session, without contents: 256 MiB.
+pub const MOST_OF_LOOKS: u64 = 256 << 20;
+
 /// The most bytes of contents that are kept of one session: 512 MiB.
 pub const MOST_OF_A_SESSION: u64 = 512 << 20;

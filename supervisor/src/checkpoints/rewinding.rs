@@ -64,7 +64,9 @@ impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Foreign => "changed by somebody else than the agents",
-            Self::NotKept => "its content was not kept: too large, or unreadable",
+            Self::NotKept => {
+                "its content was not kept: too large, unreadable, or more than there is room for"
+            }
             Self::Ignored => "was ignored then, and there already",
             Self::Protected => "the host acts on it",
         })

@@ -13,7 +13,7 @@ use ipc::message::SnapshotKind;
 use sha2::{Digest, Sha256};
 
 use super::look::{Content, Line, Seen};
-use super::{At, Kept, Look, MOST_OF_A_FILE, MOST_OF_A_SESSION};
+use super::{At, Kept, Look, MOST_OF_A_FILE, MOST_OF_A_SESSION, MOST_OF_LOOKS};
 use crate::changes::{Blob, Intake, Limits, ProjectPath, Snapshot, batches};
 
 /// The margin of a file system's clock, which may be off, or coarse: FAT counts in steps of two seconds.
@@ -28,7 +28,9 @@ pub struct Checkpoints {
     lines: File,
     contents: File,
     /// Bytes of `contents`.
-    end: u64,
+    pub(super) end: u64,
+    /// Bytes of `lines`.
+    pub(super) written: u64,
     by_digest: HashMap<String, u64>,
     pub(super) looks: Vec<Look>,
     /// The states at the last look.
@@ -57,7 +59,7 @@ impl Wanted {
 impl Checkpoints {
     /// The looks of this session, in the state directory; none in a new one. Only the process that has the session's log opens them.
     pub fn open(state: &Path, session: &ConversationId) -> io::Result<Self> {
-        let directory = directory(state).join(session.as_str());
+        let directory = of_session(state, session.as_str())?;
         DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
         let open = |name| {
             let mut options = OpenOptions::new();
@@ -67,7 +69,7 @@ impl Checkpoints {
         let (lines, contents) = (open("looks.jsonl")?, open("contents")?);
         let end = contents.metadata()?.len();
         let (looks, by_digest, now) = (Vec::new(), HashMap::new(), States::new());
-        let mut checkpoints = Self { lines, contents, end, by_digest, looks, now };
+        let mut checkpoints = Self { lines, contents, end, written: 0, by_digest, looks, now };
         checkpoints.read()?;
         Ok(checkpoints)
     }
@@ -83,6 +85,7 @@ impl Checkpoints {
             whole += line.len() as u64;
             self.note(look);
         }
+        self.written = whole;
         if whole < text.len() as u64 {
             self.lines.set_len(whole)?;
         }
@@ -109,8 +112,9 @@ impl Checkpoints {
         self.looks.is_empty()
     }
 
-    /// The contents that are to be fetched for a look with this manifest.
+    /// The contents that are to be fetched for a look with this manifest: those that are new, as far as there is room for them.
     pub fn wanted(&self, manifest: &Snapshot) -> Wanted {
+        let mut room = MOST_OF_A_SESSION.saturating_sub(self.end);
         let is_new = |path: &ProjectPath, kind: &SnapshotKind, stamp| match (self.now.get(path), kind) {
             (_, SnapshotKind::Symlink(_)) => false,
             (_, SnapshotKind::File { size, .. }) if *size > MOST_OF_A_FILE => false,
@@ -118,6 +122,14 @@ impl Checkpoints {
             (None, SnapshotKind::File { .. }) => true,
         };
         let new = manifest.iter().filter(|(path, kind, stamp)| is_new(path, kind, *stamp));
+        let new = new.filter(|(_, kind, _)| match kind {
+            SnapshotKind::File { size, .. } => {
+                let fits = *size <= room;
+                room = room.saturating_sub(if fits { *size } else { 0 });
+                fits
+            }
+            SnapshotKind::Symlink(_) => true,
+        });
         // A path that the manifest lacks may only be ignored now. Beyond what became a link or a file there is none.
         let gone = self.now.keys().filter(|path| !manifest.has(path) && manifest.obstacle(path).is_none());
         let paths = new.map(|(path, ..)| path).chain(gone).cloned().collect();
@@ -163,6 +175,10 @@ impl Checkpoints {
         let look = Look { at, asked_ns, changed: changed.chain(went).collect() };
         let mut line = serde_json::to_vec(&look.to_line())?;
         line.push(b'\n');
+        self.written += line.len() as u64;
+        if self.written > MOST_OF_LOOKS {
+            return Err(io::Error::other("too much has changed in this session for more looks to be kept"));
+        }
         self.lines.write_all(&line)?;
         self.note(look);
         Ok(())
@@ -218,6 +234,18 @@ fn directory(state: &Path) -> PathBuf {
     state.join("checkpoints")
 }
 
+/// The directory of one session's looks. Its name stands in a log, which somebody may have written by hand: one that leads elsewhere is an error.
+fn of_session(state: &Path, session: &str) -> io::Result<PathBuf> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    if session.is_empty() || !session.bytes().all(plain) {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("{session:?} is no name of a session"),
+        ));
+    }
+    Ok(directory(state).join(session))
+}
+
 /// Removes the looks of sessions that no longer have a log, and then the oldest until no more than `most` bytes are left; those of `keep` and of
 /// sessions that another process has open stay.
 pub fn remove_old(state: &Path, keep: &ConversationId, most: u64) -> io::Result<()> {
@@ -253,7 +281,7 @@ pub fn remove_old(state: &Path, keep: &ConversationId, most: u64) -> io::Result<
 
 /// Gives a session the looks of another one that it is a copy of.
 pub fn copy(state: &Path, from: &ConversationId, to: &ConversationId) -> io::Result<()> {
-    let [from, to] = [from, to].map(|session| directory(state).join(session.as_str()));
+    let (from, to) = (of_session(state, from.as_str())?, of_session(state, to.as_str())?);
     if !from.join("looks.jsonl").exists() {
         return Ok(());
     }
@@ -267,7 +295,7 @@ pub fn copy(state: &Path, from: &ConversationId, to: &ConversationId) -> io::Res
 
 /// Removes the looks of a session whose log is gone.
 pub fn remove(state: &Path, session: &str) -> io::Result<()> {
-    match fs::remove_dir_all(directory(state).join(session)) {
+    match fs::remove_dir_all(of_session(state, session)?) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         removed => removed,
     }

@@ -197,3 +197,39 @@ fn old_looks_go_with_their_sessions_and_beyond_the_bound() {
     remove_old(state.path(), &keep, 4).unwrap();
     assert_eq!(names(), ["held", "present"]);
 }
+
+#[test]
+fn a_name_that_leads_elsewhere_opens_copies_and_removes_nothing() {
+    let state = tempfile::tempdir().unwrap();
+    let outside = state.path().join("outside");
+    fs::create_dir(&outside).unwrap();
+    for name in ["looks.jsonl", "contents"] {
+        fs::write(outside.join(name), "mine").unwrap();
+    }
+    for name in ["../outside", "", ".", "..", "a/b", "/etc", "a\u{0}b"] {
+        let (session, other) = (ConversationId::from(name), ConversationId::from("s-2"));
+        assert!(Checkpoints::open(state.path(), &session).is_err(), "{name:?}");
+        assert!(
+            copy(state.path(), &session, &other).is_err() && copy(state.path(), &other, &session).is_err()
+        );
+        assert!(remove(state.path(), name).is_err());
+    }
+    assert_eq!(fs::read_to_string(outside.join("contents")).unwrap(), "mine");
+    assert!(!state.path().join("checkpoints").exists());
+}
+
+#[test]
+fn beyond_the_room_of_a_session_nothing_is_fetched_and_nothing_fails() {
+    let state = tempfile::tempdir().unwrap();
+    let mut looks = open(state.path());
+    looks.end = MOST_OF_A_SESSION - 4;
+    let project = vec![("a", file("1234")), ("b", file("5678")), ("c", file(""))];
+    let manifest = snapshot(&project, None, 1);
+    assert_eq!(looks.wanted(&manifest).fetches().concat(), ["a".into(), "c".into()]);
+    looks.written = MOST_OF_LOOKS;
+    let wanted = looks.wanted(&manifest);
+    let fetched = snapshot(&project, Some(&["a", "c"]), 1);
+    let error = looks.take((At::End, SystemTime::now()), &manifest, (&wanted, &fetched)).unwrap_err();
+    assert!(error.to_string().starts_with("too much has changed in this session"), "{error}");
+    assert!(looks.is_empty());
+}

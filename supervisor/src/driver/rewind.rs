@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use ipc::event::{
-    EventKind, NoticeCode, Observer as Witness, RewindPreview, RewindTarget, Rewound, SessionEvent,
+    ChangedFile, EventKind, NoticeCode, Observer as Witness, RewindPreview, RewindTarget, Rewound,
+    SessionEvent,
 };
 use ipc::frontend::UiEventKind;
 use ipc::id::AgentId;
@@ -100,7 +101,9 @@ fn told(rewound: &Rewound) -> String {
         (false, _) => "The user undid the last rewind.".to_owned(),
     };
     if !files.is_empty() {
-        let named: Vec<_> = files.iter().take(MOST_TOLD).map(|file| file.path.to_string()).collect();
+        // A name is nobody's sentence, whatever it has in it.
+        let name = |file: &ChangedFile| format!("{:?}", file.path.to_string());
+        let named: Vec<_> = files.iter().take(MOST_TOLD).map(name).collect();
         let more = files.len().saturating_sub(MOST_TOLD);
         let more = if more > 0 { format!(", and {more} more") } else { String::new() };
         let named = named.join(", ");

@@ -58,7 +58,7 @@ pub enum LogError {
     Remove {
         /// The log.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// An event has no JSON form.

@@ -31,11 +31,7 @@ pub struct SessionLog {
 impl SessionLog {
     /// Makes the log of a new session: `STATE/sessions/ID.jsonl`, mode 0600 in a directory of mode 0700.
     pub fn create(state: &Path, session: &ConversationId) -> Result<Self, LogError> {
-        let name = session.as_str();
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
-        if name.is_empty() || name.len() > 64 || !name.bytes().all(plain) {
-            return Err(LogError::Id(name.to_owned()));
-        }
+        let name = plain(session)?;
         let directory_path = state.join("sessions");
         let directory = open_directory(&directory_path)?;
         Ok(Self {
@@ -63,6 +59,8 @@ impl SessionLog {
         let (Some(first), Some(last)) = (events.first(), events.last()) else {
             return Err(broken(Fault::Torn { line: 1 }));
         };
+        // What lies in files of its own is found by this name.
+        plain(&first.session)?;
         let line = bytes.strip_suffix(b"\n").unwrap_or(&bytes).rsplit(|byte| *byte == b'\n').next();
         let log = Self {
             file,
@@ -164,6 +162,16 @@ impl SessionLog {
         self.line.push(b'\n');
         Ok((event, link))
     }
+}
+
+/// The name of a session, which is a part of the names of files.
+fn plain(session: &ConversationId) -> Result<&str, LogError> {
+    let name = session.as_str();
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    if name.is_empty() || name.len() > 64 || !name.bytes().all(plain) {
+        return Err(LogError::Id(name.to_owned()));
+    }
+    Ok(name)
 }
 
 fn now_ms() -> u64 {

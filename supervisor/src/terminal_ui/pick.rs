@@ -70,6 +70,7 @@ fn row(session: &Listed, project: &Path) -> PickerRow {
 async fn show(tty: &Arc<Tty>, mut picker: Picker) -> io::Result<Picked> {
     let mut sizes = signal(SignalKind::window_change())?;
     let (mut terminate, mut hangup) = (signal(SignalKind::terminate())?, signal(SignalKind::hangup())?);
+    let mut interrupt = signal(SignalKind::interrupt())?;
     tty.release_on_panic();
     let _engaged = Engaged(Arc::clone(tty));
     tty.engage()?;
@@ -81,6 +82,7 @@ async fn show(tty: &Arc<Tty>, mut picker: Picker) -> io::Result<Picked> {
             biased;
             _ = terminate.recv() => return Ok(Picked::Nothing),
             _ = hangup.recv() => return Ok(Picked::Nothing),
+            _ = interrupt.recv() => return Ok(Picked::Nothing),
             typed = input.next() => match typed? {
                 Typed::Key(key) => if let Some(picked) = picker.key(key) {
                     return Ok(picked);

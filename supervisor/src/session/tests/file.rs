@@ -9,6 +9,7 @@ use nix::sys::signal::{SigHandler, Signal, signal};
 use serde_json::value::RawValue;
 
 use super::{Scratch, said};
+use crate::session::chain::{GENESIS, close};
 use crate::session::{LogError, SessionLog, load};
 
 fn mode(path: &std::path::Path) -> u32 {
@@ -160,4 +161,20 @@ fn an_event_that_cannot_be_encoded_is_not_written_and_does_not_count() {
     assert_eq!(scratch.append("1", call(format!(r#"{{"n":"{KEY}"}}"#))).id, EventId(2));
     let loaded = load(scratch.log.path()).unwrap();
     assert_eq!((loaded.faults.len(), loaded.tree.len()), (0, 2));
+}
+
+#[test]
+fn a_log_of_a_session_whose_name_leads_elsewhere_does_not_go_on() {
+    let mut scratch = Scratch::new();
+    scratch.append("1", said("a"));
+    let text = String::from_utf8(scratch.bytes()).unwrap().replace(r#""s-1""#, r#""../../s-1""#);
+    // Its chain holds: whoever wrote it took care.
+    let mut line = text.rsplit_once(r#","prev""#).unwrap().0.as_bytes().to_vec();
+    close(&mut line, GENESIS);
+    line.push(b'\n');
+    let path = scratch.state.path().join("sessions/forged.jsonl");
+    std::fs::write(&path, line).unwrap();
+    assert!(load(&path).unwrap().faults.is_empty());
+    let error = SessionLog::reopen(&path).unwrap_err();
+    assert!(matches!(error, LogError::Id(_)), "{error}");
 }
