@@ -260,6 +260,34 @@ fn what_somebody_else_changed_ignored_or_protected_survives() {
     talk.end();
 }
 
+/// A look is a worker's word: a settings file that was never there could be said to have been, written by a rewind, and run by the host.
+#[test]
+fn what_the_host_acts_on_is_never_written_back_and_what_came_there_goes() {
+    let world = World::new(User::Myself);
+    let host = ["sub/.envrc", "sub/.vscode/tasks.json"];
+    for name in host.into_iter().chain(["a"]) {
+        world.file(name, "# 1\n");
+    }
+    let server = model_of([
+        shell(
+            "printf 2 > a; rm sub/.envrc; printf evil > sub/.vscode/tasks.json; mkdir -p x/.idea; printf evil > x/.idea/y.xml",
+        ),
+        done(),
+    ]);
+    let mut talk = Talk::new(&world, &server);
+    talk.say("change");
+    let first = talk.said[0];
+    let preview = talk.preview(Some(first), "files");
+    assert_eq!(names(&preview["files"]), ["modified a", "deleted x/.idea/y.xml"], "{preview}");
+    let left: Vec<_> =
+        preview["left"].as_array().unwrap().iter().map(|left| (&left["path"], &left["reason"])).collect();
+    let reason = json!("the host acts on it");
+    assert_eq!(left, [(&json!(host[0]), &reason), (&json!(host[1]), &reason)], "{preview}");
+    talk.confirm(&preview);
+    assert!(!world.project().join(host[0]).exists() && !world.project().join("x").exists());
+    talk.end();
+}
+
 #[test]
 fn a_file_that_changes_after_the_preview_has_it_shown_again() {
     let world = World::new(User::Myself);

@@ -95,9 +95,9 @@ impl Checkpoints {
         self.now.get(path).map(|seen| &seen.kept)
     }
 
-    /// The work that makes the files as they were at a look, from the states of the last one. `is_protected` says what the host
-    /// acts on.
-    pub fn rewinding(&self, target: usize, is_protected: impl Fn(&ProjectPath) -> bool) -> Rewinding {
+    /// The work that makes the files as they were at a look, from the states of the last one. `is_protected` says of a path, and whether
+    /// something would be written there, if the host acts on it.
+    pub fn rewinding(&self, target: usize, is_protected: impl Fn(&ProjectPath, bool) -> bool) -> Rewinding {
         let then = self.states_at(target);
         let asked_ns = self.looks.get(target).map_or(i64::MAX, |look| look.asked_ns);
         let foreign = self.foreign_since(target);
@@ -123,7 +123,7 @@ impl Checkpoints {
                 () if foreign.contains(path) => Why::Foreign,
                 () if was_ignored => Why::Ignored,
                 () if !is_kept => Why::NotKept,
-                () if is_protected(path) => Why::Protected,
+                () if is_protected(path, old.is_some()) => Why::Protected,
                 () => {
                     let kept = |seen: Option<&Seen>| seen.map(|seen| seen.kept.clone());
                     let restore = Restore { path: path.clone(), now: kept(new), then: kept(old) };

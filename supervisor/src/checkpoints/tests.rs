@@ -88,7 +88,7 @@ fn looks_are_the_same_when_they_are_read_again_and_a_torn_line_is_cut_off() {
     fs::write(&lines, [&whole[..], b"{\"at\":\"end\",\"asked"].concat()).unwrap();
     let again = open(state.path());
     assert_eq!(fs::read(&lines).unwrap(), whole);
-    let (first, again) = (first.rewinding(0, |_| false), again.rewinding(0, |_| false));
+    let (first, again) = (first.rewinding(0, |_, _| false), again.rewinding(0, |_, _| false));
     assert_eq!(
         (restored(&first), &first.restored),
         (vec!["a".into(), "b".into(), "l".into()], &again.restored)
@@ -102,7 +102,7 @@ fn a_content_that_was_changed_is_not_written_back() {
     look(&mut checkpoints, said(3), &vec![("a", file("one"))]);
     look(&mut checkpoints, At::End, &vec![("a", file("two"))]);
     fs::write(state.path().join("checkpoints/s/contents"), "oneTWO").unwrap();
-    let rewinding = checkpoints.rewinding(0, |_| false);
+    let rewinding = checkpoints.rewinding(0, |_, _| false);
     let error = checkpoints.patches(&"/p".into(), &rewinding).unwrap_err().to_string();
     assert_eq!(error, "a content that was kept has changed");
 }
@@ -124,11 +124,11 @@ fn what_changed_between_turns_is_somebody_elses_and_what_changed_in_them_is_not(
         (looks.look_of(EventId(3)), looks.look_of(EventId(5)), looks.look_of(EventId(10))),
         (Some(0), Some(2), None)
     );
-    let rewinding = looks.rewinding(0, |protected| *protected == path("hook"));
+    let rewinding = looks.rewinding(0, |protected, _| *protected == path("hook"));
     assert_eq!(restored(&rewinding), ["agents"]);
     assert_eq!(rewinding.left, [(path("hook"), Why::Protected), (path("theirs"), Why::Foreign)]);
     // To the second message: theirs was as it is then.
-    let rewinding = looks.rewinding(2, |_| false);
+    let rewinding = looks.rewinding(2, |_, _| false);
     assert_eq!((restored(&rewinding), looks.look_to_undo()), (vec!["agents".into(), "theirs".into()], None));
 }
 
@@ -146,7 +146,7 @@ fn directories_go_when_nothing_is_left_in_them_and_kinds_change_in_two_steps() {
     ];
     look(&mut looks, At::End, &after);
     look(&mut looks, At::BeforeRewind, &after);
-    let patches = looks.patches(&"/p".into(), &looks.rewinding(0, |_| false)).unwrap();
+    let patches = looks.patches(&"/p".into(), &looks.rewinding(0, |_, _| false)).unwrap();
     let mode = |state: &Option<ipc::effect::FileState>| match state {
         None => "-",
         Some(state) if state.mode == LINK => "link",

@@ -19,6 +19,7 @@ use super::one_shot::{Journal, OneShot, Unlogged};
 use crate::changes::ProjectPath;
 use crate::checkpoints::{At, Checkpoints, Restore, Rewinding, Why, remove_old};
 use crate::core::standing;
+use crate::protected::is_acted_on;
 
 /// The most bytes of contents that are kept of all sessions together, when another one begins to keep some: 2 GiB.
 const MOST_OF_ALL: u64 = 2 << 30;
@@ -146,9 +147,13 @@ impl Rewinder {
         };
         let project = self.observer.confinement.project.as_path();
         let protected = &self.observer.confinement.rights.protected;
-        let is_protected = |path: &ProjectPath| {
-            let path = project.join(path.to_wire().as_path());
-            protected.iter().any(|place| path.starts_with(place.as_path()))
+        // What a look says that a file held is a worker's word: none of it is written where the host acts on it by itself, and what an
+        // agent put there goes all the same.
+        let is_protected = |path: &ProjectPath, is_written: bool| {
+            let relative = path.to_wire();
+            let place = project.join(relative.as_path());
+            protected.iter().any(|root| place.starts_with(root.as_path()))
+                || is_written && is_acted_on(relative.as_path())
         };
         let mut rewinding = look.map(|look| checkpoints.rewinding(look, is_protected)).unwrap_or_default();
         if !only.is_empty() {
