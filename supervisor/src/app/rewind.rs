@@ -109,15 +109,28 @@ async fn rewind(args: &RewindArgs, directories: Directories) -> Result<Exit, Ref
         }
     };
     let rewound = Rewound { target, files, left, error };
-    let told = format!("taken back: {} files", rewound.files.len());
+    let told = told(&rewound);
     let failed = rewound.error.clone();
     journal.log.append(&AgentId::root(), Observer::Supervisor, EventKind::Rewound(rewound))?;
     journal.log.sync()?;
     if let Some(error) = failed {
         return Err(Refusal::internal(format!("not everything was taken back: {error}")));
     }
-    say(&format!("{told}; bailiwick rewind --undo has it as it was"));
+    say(&told);
     Ok(Exit::Done)
+}
+
+/// A line about what was done.
+fn told(rewound: &Rewound) -> String {
+    let files = match rewound.files.len() {
+        0 => "no file".to_owned(),
+        1 => "1 file".to_owned(),
+        more => format!("{more} files"),
+    };
+    match rewound.target.to {
+        Some(_) => format!("taken back ({files} changed); to have it as it was: bailiwick rewind --undo"),
+        None => format!("the last rewind is undone ({files} changed)"),
+    }
 }
 
 fn is_message(event: &SessionEvent) -> bool {
@@ -194,9 +207,10 @@ fn print(preview: &RewindPreview) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let mut line = |text: String| writeln!(out, "{}", harmless(&text));
     if target.to.is_some() && target.scope.has_conversation() {
-        line(format!(
-            "conversation: your last {messages} messages, and all that followed the first of them"
-        ))?;
+        line(match messages {
+            1 => "conversation: your last message, and all that followed".to_owned(),
+            more => format!("conversation: the last {more} of your messages, and all that followed"),
+        })?;
     }
     for file in files {
         let verb = match file.change {
