@@ -36,7 +36,8 @@ impl<'a> Talk<'a> {
         let looks = self.world.own().join("state/checkpoints").join(&self.id).join("looks.jsonl");
         let is_seen = || {
             let looks = fs::read_to_string(&looks).unwrap_or_default();
-            looks.lines().last().is_none_or(|line| !line.contains(r#""at":{"messages""#))
+            // In mode `auto` there is one with each message.
+            looks.lines().last().is_some_and(|line| !line.contains(r#""at":{"messages""#))
         };
         wait_until("the end of the turn is seen", is_seen);
     }
@@ -165,6 +166,26 @@ fn files_and_conversation_are_as_they_were_and_the_rewind_can_be_undone() {
     let sent = messages(&server, 4);
     assert!(sent.contains("Hello again.") && sent.contains("undid the last rewind"), "{sent}");
     assert_eq!(tree(&world), before);
+    talk.end();
+}
+
+#[test]
+fn what_changes_behind_a_turn_that_wrote_nothing_is_somebody_elses() {
+    let world = World::new(User::Myself);
+    world.file("mine", "1");
+    world.file("a", "1");
+    let server = model_of([says("Nothing to do.", "end_turn"), shell("printf 2 > a"), done()]);
+    let mut talk = Talk::new(&world, &server);
+    talk.say("look");
+    world.file("mine", "by a person");
+    talk.say("change");
+    let first = talk.said[0];
+    let done = talk.rewind(Some(first), "files");
+    assert_eq!(
+        (names(&done["files"]), &done["left"][0]["path"]),
+        (vec!["modified a".to_owned()], &json!("mine"))
+    );
+    assert_eq!((world.read("a"), world.read("mine")), ("1".to_owned(), "by a person".to_owned()));
     talk.end();
 }
 

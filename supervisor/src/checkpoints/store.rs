@@ -173,6 +173,15 @@ impl Checkpoints {
         let changed = came.map(|(path, seen)| (path.clone(), Some(seen.clone())));
         let went = old.keys().filter(|path| !states.contains_key(*path)).map(|path| (path.clone(), None));
         let look = Look { at, asked_ns, changed: changed.chain(went).collect() };
+        self.write(look)
+    }
+
+    /// Notes the end of a turn in which nothing was written: whatever changes behind it is somebody else's.
+    pub fn rest(&mut self) -> io::Result<()> {
+        self.write(Look { at: At::End, asked_ns: nanoseconds(SystemTime::now()), changed: Vec::new() })
+    }
+
+    fn write(&mut self, look: Look) -> io::Result<()> {
         let mut line = serde_json::to_vec(&look.to_line())?;
         line.push(b'\n');
         self.written += line.len() as u64;

@@ -5,14 +5,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ipc::effect::Effect;
-use ipc::event::{ChangedFile, EventKind, FileChange, LeftFile, RewindPreview, RewindTarget, SessionEvent};
+use ipc::event::{
+    ChangedFile, EventKind, FileChange, LeftFile, Recorded, RewindPreview, RewindTarget, SessionEvent,
+};
 use ipc::id::{CallId, ConversationId, EventId, Generation};
 use ipc::message::Outcome;
 use ipc::path::WirePath;
-use ipc::rights::Grant;
+use ipc::rights::{Grant, NamedRoot, RightsSummary};
 use sha2::{Digest, Sha256};
 use tokio::sync::{Mutex, OwnedMutexGuard, oneshot};
-use tokio::task::spawn_blocking;
+use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::observer::{Observer, ObserverError};
 use super::one_shot::{Journal, OneShot, Unlogged};
@@ -89,6 +91,16 @@ impl Rewinder {
     /// Looks at the project, and keeps what it sees; what could not be seen, one sentence each.
     pub async fn look(&self, at: At) -> Result<Vec<String>, ObserverError> {
         Ok(self.look_and_hold(at).await?.1)
+    }
+
+    /// Notes the end of a turn in which nothing was written.
+    async fn rest(&self) -> Result<Vec<String>, ObserverError> {
+        let mut kept = Arc::clone(&self.kept).lock_owned().await;
+        if let Some(mut checkpoints) = kept.take() {
+            let rest = move || checkpoints.rest().map(|()| checkpoints);
+            *kept = Some(spawn_blocking(rest).await.map_err(io::Error::other)??);
+        }
+        Ok(Vec::new())
     }
 
     async fn look_and_hold(
@@ -314,48 +326,86 @@ fn changed(restore: &Restore) -> ChangedFile {
     ChangedFile { path: restore.path.to_wire(), change }
 }
 
-/// The looks of a running session: before the first call of a turn that may write, and at the end of such a turn.
+/// A look that goes on.
+type Looking = JoinHandle<Result<Vec<String>, ObserverError>>;
+
+/// The looks of a running session: after a message of the user's, as soon as a call may write, and at the end of a turn in which one did.
 pub(super) struct Looks {
     rewinder: Rewinder,
     /// Messages of the user's since the last look.
     due: Vec<EventId>,
+    /// True if the first agent may write in the project without asking.
+    may_write: bool,
+    /// True if the project was looked at in this turn.
+    looked: bool,
     /// True if a call may have written since the last message.
     written: bool,
-    looking: Option<tokio::task::JoinHandle<Result<Vec<String>, ObserverError>>>,
+    looking: Option<Looking>,
     /// The look at the end of a turn, which nobody waits for.
-    last: Option<tokio::task::JoinHandle<Result<Vec<String>, ObserverError>>>,
+    last: Option<Looking>,
 }
 
 impl Looks {
     pub(super) const fn new(rewinder: Rewinder) -> Self {
-        Self { rewinder, due: Vec::new(), written: false, looking: None, last: None }
+        Self {
+            rewinder,
+            due: Vec::new(),
+            may_write: false,
+            looked: false,
+            written: false,
+            looking: None,
+            last: None,
+        }
     }
 
     pub(super) const fn rewinder(&self) -> &Rewinder {
         &self.rewinder
     }
 
-    /// Takes note of what was logged of the first agents.
+    /// Takes note of what was logged of the first agent. The model, or a person who is asked, takes longer than a look: it begins before
+    /// they answer.
     pub(super) fn note(&mut self, event: &SessionEvent) {
-        match event.kind {
-            EventKind::UserMessage { .. } => self.due.push(event.id),
-            EventKind::TurnFinished(_) if self.written => {
-                self.written = false;
-                let rewinder = self.rewinder.clone();
-                self.last = Some(tokio::spawn(async move { rewinder.look(At::End).await }));
+        match &event.kind {
+            EventKind::WorkerStarted(started) if started.one_shot.is_none() => {
+                self.may_write = writes(&started.rights);
             }
+            EventKind::RightsChanged(changed) => self.may_write = writes(&changed.rights),
+            EventKind::UserMessage { .. } => {
+                self.due.push(event.id);
+                if self.may_write {
+                    self.begin();
+                }
+            }
+            EventKind::ApprovalRequested { .. } => self.begin(),
+            EventKind::TurnFinished(_) => self.end_turn(),
             _ => {}
+        }
+    }
+
+    /// Has the project looked at, if it was not since the last message.
+    fn begin(&mut self) {
+        if !self.due.is_empty() && self.looking.is_none() {
+            let at = At::Messages(std::mem::take(&mut self.due));
+            let rewinder = self.rewinder.clone();
+            self.looked = true;
+            self.looking = Some(tokio::spawn(async move { rewinder.look(at).await }));
+        }
+    }
+
+    fn end_turn(&mut self) {
+        let rewinder = self.rewinder.clone();
+        let looked = std::mem::take(&mut self.looked);
+        if std::mem::take(&mut self.written) {
+            self.last = Some(tokio::spawn(async move { rewinder.look(At::End).await }));
+        } else if looked {
+            self.last = Some(tokio::spawn(async move { rewinder.rest().await }));
         }
     }
 
     /// Has the project looked at, if it was not since the last message; true while that goes on: nothing may write.
     pub(super) fn before_a_write(&mut self) -> bool {
         self.written = true;
-        if !self.due.is_empty() && self.looking.is_none() {
-            let at = At::Messages(std::mem::take(&mut self.due));
-            let rewinder = self.rewinder.clone();
-            self.looking = Some(tokio::spawn(async move { rewinder.look(at).await }));
-        }
+        self.begin();
         self.looking.is_some()
     }
 
@@ -369,16 +419,17 @@ impl Looks {
 
     /// Waits for the looks that are not over.
     pub(super) async fn finish(&mut self) {
-        if std::mem::take(&mut self.written) {
-            self.last = Some(tokio::spawn({
-                let rewinder = self.rewinder.clone();
-                async move { rewinder.look(At::End).await }
-            }));
-        }
-        for look in [self.looking.take(), self.last.take()].into_iter().flatten() {
+        let open = self.looking.take();
+        self.end_turn();
+        for look in [open, self.last.take()].into_iter().flatten() {
             if let Ok(Err(error)) = look.await {
                 tracing::warn!(%error, "the last look at the project failed");
             }
         }
     }
+}
+
+/// True if these rights are more than to write in a private temp directory.
+fn writes(rights: &Recorded<RightsSummary>) -> bool {
+    rights.value().is_none_or(|rights| rights.write.iter().any(|root| *root != NamedRoot::Temp))
 }
