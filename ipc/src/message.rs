@@ -55,6 +55,17 @@ pub struct Hello {
     pub tier: Tier,
     /// A line that every command's shell runs first.
     pub shell_init: Option<String>,
+    /// Writes of an earlier process of its session that were cut off, in a session that goes on.
+    pub leftovers: Option<Leftovers>,
+}
+
+/// What writes that were cut off may have left: temporary files that nobody will rename.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Leftovers {
+    /// The files that were to be written, and directories that some were to be written in.
+    pub places: Vec<WirePath>,
+    /// Since this time none of them changed, in nanoseconds since the epoch.
+    pub before_ns: i64,
 }
 
 /// What a call asks of a worker.

@@ -11,7 +11,7 @@ use ipc::confinement::{
 use ipc::effect::{Effect, FileEffect, FileState, Part, Patch};
 use ipc::frame::{self, FrameError, MAX_FRAME};
 use ipc::id::{AgentId, CallId, Generation};
-use ipc::message::{Chunk, Hello, Outcome, Ready, ToSupervisor, ToWorker, Work};
+use ipc::message::{Chunk, Hello, Leftovers, Outcome, Ready, ToSupervisor, ToWorker, Work};
 use ipc::pipe::{AsyncIncoming, AsyncOutgoing, Incoming, async_pair, supervisor_ends, worker_ends};
 use ipc::place::Place;
 use ipc::refusal::{Act, Refusal, Target};
@@ -38,6 +38,10 @@ fn down() -> Vec<ToWorker> {
         rights: rights(),
         tier: Tier::Floor,
         shell_init: None,
+        leftovers: Some(Leftovers {
+            places: vec!["src/lib.rs".into()],
+            before_ns: 1_700_000_000_000_000_000,
+        }),
     };
     let read = ToolCall::ReadFile(ReadFile { path: "src/lib.rs".into(), offset: Some(1), limit: None });
     let shell = ToolCall::ShellExec(ShellExec {
@@ -222,7 +226,7 @@ async fn bad_frames_are_refused_by_both_kinds_of_ends() {
     let cases = [
         (oversized, "frame of 4194305 bytes exceeds the limit of 4194304"),
         (vec![1, 0, 0, 0, 1], "frame of 1 bytes has no header"),
-        (wrong_version, "frame of protocol version 200, expected 15"),
+        (wrong_version, "frame of protocol version 200, expected 16"),
         (wrong_generation, "frame of generation 9, expected 2"),
         (unknown_variant, "cannot decode a message"),
         (good[..good.len() - 1].to_vec(), "stream ended inside a frame"),

@@ -294,7 +294,7 @@ impl FrontEnd {
         }
         let programs = programs(&world, beginning);
         let spawner = Spawner::start(programs.sandbox_exec.clone(), Followed::default()).expect("a spawner");
-        let boundary = Processes::shared(spawner, programs);
+        let boundary = Processes::shared(spawner, programs, None);
         let id = ConversationId("ours".to_owned());
         let log = SessionLog::create(&state, &id).expect("a log");
         let common = Common { world: &world, beginning, session: id.clone(), state, temps, boundary };

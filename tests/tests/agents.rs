@@ -85,7 +85,7 @@ impl Session {
         };
         let (agent, generation) = (AgentId::root(), Generation(1));
         let program = self.programs.worker.clone();
-        let spec = WorkerSpec { agent, generation, confinement, program };
+        let spec = WorkerSpec { agent, generation, confinement, program, leftovers: None };
         let (worker, events) = Worker::start(&self.spawner, spec).await?;
         Ok(Agent { temp, worker, events, calls: CallId::default() })
     }

@@ -100,6 +100,7 @@ impl Site {
             generation: Generation(1),
             confinement: self.standing(),
             program: self.programs.worker.clone(),
+            leftovers: None,
         };
         let (worker, mut events) = Worker::start(&self.spawner, spec).await.unwrap();
         prepare(&worker, &mut events, CallId(1), call).await.unwrap()
@@ -120,7 +121,7 @@ impl Site {
     }
 
     fn processes(&self) -> Processes {
-        Processes { spawner: self.spawner.clone(), programs: self.programs.clone() }
+        Processes { spawner: self.spawner.clone(), programs: self.programs.clone(), leftovers: None }
     }
 
     async fn carry_out(&self, shot: OneShot) -> (Result<Outcome, OneShotError>, Notes) {

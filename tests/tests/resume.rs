@@ -138,6 +138,36 @@ fn what_a_kill_cut_off_is_told_and_never_run_again() {
     audited(&world);
 }
 
+/// The temporary file of a write that a kill cut off.
+const TEMPORARY: &str = ".bw-0123456789abcdef.tmp";
+
+/// Ends the log behind the first event of this type, as a kill there would have.
+fn ends_behind(world: &World, kind: &str) {
+    let log = log_of(world);
+    let text = fs::read_to_string(&log).unwrap();
+    let lines = text.lines().position(|line| line.contains(&format!(r#""type":"{kind}""#))).unwrap() + 1;
+    fs::write(&log, text.split_inclusive('\n').take(lines).collect::<String>()).unwrap();
+}
+
+#[test]
+fn the_temporary_file_of_a_write_that_was_cut_off_goes() {
+    for (cut_off, mode) in [(true, "auto"), (true, "deny"), (false, "auto")] {
+        let world = World::new(User::Myself);
+        let write = calls(&[("write_file", json!({"path": "new/b.txt", "content": "two\n"}))]);
+        run(&world, &model_of([write, done()]), &["--mode", "auto"]).expect(0);
+        if cut_off {
+            ends_behind(&world, "tool_call_started");
+        }
+        world.file(&format!("new/{TEMPORARY}"), "tw");
+        world.file(TEMPORARY, "of another write");
+        run(&world, &model_of([done()]), &["--mode", mode, "--continue"]).expect(0);
+        let is_there = world.project().join("new").join(TEMPORARY).exists();
+        assert_eq!(is_there, !cut_off || mode != "auto", "{cut_off} {mode}");
+        assert!(world.project().join(TEMPORARY).exists(), "nothing was to be written here");
+        audited(&world);
+    }
+}
+
 #[test]
 fn a_killed_sub_agent_is_accounted_for() {
     let world = World::new(User::Myself);

@@ -56,6 +56,7 @@ impl Site {
             generation: Generation(generation),
             confinement,
             program: self.programs.worker.clone(),
+            leftovers: None,
         }
     }
 

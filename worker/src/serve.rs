@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use crate::assignment::Assignment;
 use crate::open_call::OpenCall;
 use crate::schedule::{Place, Schedule};
-use crate::tools::{Job, Tools, ToolsError};
+use crate::tools::{Job, Tools, ToolsError, leftovers};
 
 /// How long a worker has nothing to do before it rests.
 const REST: Duration = Duration::from_millis(100);
@@ -62,7 +62,11 @@ where
     W: AsyncWrite + Unpin + Send + 'static,
 {
     let (mut incoming, outgoing) = async_pair(reader, writer, generation);
-    let tools = Arc::new(Tools::new(Assignment::new(greeting(&mut incoming).await?))?);
+    let hello = greeting(&mut incoming).await?;
+    if let Some(cut_off) = &hello.leftovers {
+        leftovers::remove(cut_off);
+    }
+    let tools = Arc::new(Tools::new(Assignment::new(hello))?);
     let (outbox, inbox) = mpsc::channel(OUTBOX);
     let mut writer = tokio::spawn(write(outgoing, inbox));
     let ready = Ready { pid: std::process::id(), version: env!("CARGO_PKG_VERSION").to_owned() };

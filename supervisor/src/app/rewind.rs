@@ -18,7 +18,7 @@ use crate::messages::{complain, harmless, say};
 use crate::modes::ApprovalMode;
 use crate::opening::{Refusal, find_log, observer};
 use crate::place::{Mode, Setup, SetupError, Wanted};
-use crate::session::{LogError, SessionLog, closing};
+use crate::session::{LogError, SessionLog, closing, leftovers};
 
 /// The columns of a message in the list.
 const COLUMNS: usize = 100;
@@ -88,7 +88,7 @@ async fn rewind(args: &RewindArgs, directories: Directories) -> Result<Exit, Ref
     let project = project.ok_or_else(|| Refusal::usage("the log does not say which project it is of"))?;
     let setup = setup(directories, project.as_path())?;
     let temp = setup.another_temp()?;
-    let boundary = Processes::shared(setup.spawner.clone(), setup.programs.clone());
+    let boundary = Processes::shared(setup.spawner.clone(), setup.programs.clone(), leftovers(&events));
     let state = setup.directories.state.clone();
     let rewinder = Rewinder::new(observer(&setup, &boundary, &temp), state, log.session().clone());
     let only = args.files(project.as_path()).map_err(Refusal::usage)?;

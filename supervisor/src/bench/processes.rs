@@ -144,6 +144,7 @@ impl<'a> Site<'a> {
             generation: Generation(1),
             confinement: Confinement { tier: *tier, ..setup.confinement(setup.policy.standing()) },
             program: setup.programs.worker.clone(),
+            leftovers: None,
         };
         Ok(Worker::start(spawner, spec).await?)
     }
@@ -221,5 +222,6 @@ fn hello(setup: &Setup) -> Hello {
         rights: setup.policy.standing(),
         tier: ipc::confinement::Tier::Floor,
         shell_init: None,
+        leftovers: None,
     }
 }

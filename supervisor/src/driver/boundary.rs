@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use ipc::confinement::{Confinement, RulesetReport};
 use ipc::effect::{Effect, EffectError};
 use ipc::id::{AgentId, CallId, Generation};
-use ipc::message::Work;
+use ipc::message::{Leftovers, Work};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::monitor::{Programs, Spawner, StartError, Worker, WorkerEvent, WorkerSpec};
@@ -77,12 +77,14 @@ pub struct Processes {
     pub spawner: Spawner,
     /// Which programs they are.
     pub programs: Programs,
+    /// Writes of an earlier process of the session that were cut off.
+    pub leftovers: Option<Leftovers>,
 }
 
 impl Processes {
     /// The real boundary, for agents that share it.
-    pub fn shared(spawner: Spawner, programs: Programs) -> Arc<dyn Boundary> {
-        Arc::new(Self { spawner, programs })
+    pub fn shared(spawner: Spawner, programs: Programs, leftovers: Option<Leftovers>) -> Arc<dyn Boundary> {
+        Arc::new(Self { spawner, programs, leftovers })
     }
 }
 
@@ -93,7 +95,8 @@ impl Boundary for Processes {
         cancelled: oneshot::Receiver<()>,
     ) -> BoxFuture<'static, Result<StartedWorker, StartError>> {
         let WorkerOrder { agent, generation, confinement } = order;
-        let spec = WorkerSpec { agent, generation, confinement, program: self.programs.worker.clone() };
+        let (program, leftovers) = (self.programs.worker.clone(), self.leftovers.clone());
+        let spec = WorkerSpec { agent, generation, confinement, program, leftovers };
         let spawner = self.spawner.clone();
         Box::pin(async move {
             let (worker, events) = Worker::start_unless(&spawner, spec, cancelled).await?;

@@ -13,7 +13,7 @@ use ipc::confinement::{Confinement, RulesetReport};
 use ipc::effect::Part;
 use ipc::event::WorkerEnd;
 use ipc::id::{AgentId, CallId, Generation};
-use ipc::message::{Chunk, Outcome, ToSupervisor, ToWorker};
+use ipc::message::{Chunk, Leftovers, Outcome, ToSupervisor, ToWorker};
 use ipc::pipe::{AsyncIncoming, AsyncOutgoing};
 use ipc::refusal::Refusal;
 use tokio::net::unix::pipe;
@@ -46,6 +46,8 @@ pub struct WorkerSpec {
     pub confinement: Confinement,
     /// The worker program.
     pub program: PathBuf,
+    /// Writes of an earlier process of the session that were cut off.
+    pub leftovers: Option<Leftovers>,
 }
 
 /// What comes from a worker.

@@ -149,6 +149,7 @@ pub(crate) fn open(
     let (standing, planning) = first_rights(&options, setup.standing());
     let past = Past::of(options.resume.as_ref(), &standing.project, &setup.directories.state)?;
     let conversation = past.as_ref().map_or_else(new_conversation, Past::session);
+    let leftovers = past.as_ref().and_then(Past::leftovers);
     let started = session_started(&options, &standing, provider.name());
     let (ui, events) = mpsc::unbounded_channel();
     // The log of a session that goes on is locked by now: it is not deleted.
@@ -157,7 +158,7 @@ pub(crate) fn open(
     let (log, earlier) = begins.log(first.into_iter(), &ui)?;
     let (actions, inbox) = mpsc::channel(16);
     let observer_temp = setup.another_temp()?;
-    let boundary = Processes::shared(setup.spawner.clone(), setup.programs.clone());
+    let boundary = Processes::shared(setup.spawner.clone(), setup.programs.clone(), leftovers);
     let observer = observer(&setup, &boundary, &observer_temp);
     let changes =
         (patch.is_some() || options.lists_changes).then(|| ChangeTracker::start(observer.clone(), patch));

@@ -8,6 +8,7 @@ use ipc::event::{
 };
 use ipc::frontend::{UiEvent, UiEventKind};
 use ipc::id::{AgentId, ConversationId};
+use ipc::message::Leftovers;
 use ipc::path::WirePath;
 use secrecy::SecretString;
 use serde::Deserialize;
@@ -16,7 +17,7 @@ use tokio::sync::mpsc;
 use super::open::OpenError;
 use crate::checkpoints;
 use crate::core::standing;
-use crate::session::{Fault, LogError, SessionLog, closing, load};
+use crate::session::{Fault, LogError, SessionLog, closing, leftovers, load};
 
 /// The session that goes on.
 #[derive(Clone, Debug)]
@@ -93,6 +94,11 @@ impl Past {
 
     pub(super) fn session(&self) -> ConversationId {
         self.log.session().clone()
+    }
+
+    /// What its writes that were cut off may have left.
+    pub(super) fn leftovers(&self) -> Option<Leftovers> {
+        leftovers(&self.events)
     }
 
     /// Closes what is open in it.

@@ -1,11 +1,15 @@
 //! Calls and sub-agents that a log has the beginning of and no end. A session that goes on closes them first.
 
 use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use ipc::event::{
-    EventKind, SessionEvent, SubAgentResult, SubAgentSpawned, SubAgentStatus, TokenUsage, ToolCallStatus,
+    EventKind, Location, SessionEvent, SubAgentResult, SubAgentSpawned, SubAgentStatus, TokenUsage,
+    ToolCallStatus, ToolKind,
 };
-use ipc::id::{AgentId, CallId, ToolUseId};
+use ipc::id::{AgentId, CallId, Generation, ToolUseId};
+use ipc::message::Leftovers;
+use ipc::path::WirePath;
 
 /// The result of a call that was cut off by the end of its process.
 const CUT_OFF: &str = "interrupted: the session ended before this call did; it may have been carried out, in whole or in part: look before \
@@ -41,6 +45,37 @@ pub(crate) fn closing(events: &[SessionEvent]) -> Vec<(AgentId, EventKind)> {
     let mut all: Vec<_> = calls.chain(ended).collect();
     all.sort_by_key(|(order, _)| std::cmp::Reverse(*order));
     all.into_iter().map(|(_, event)| event).collect()
+}
+
+/// What the writes of this session that were cut off may have left: those of calls that ended with their process, and of one-shots whose
+/// end nobody wrote down.
+pub(crate) fn leftovers(events: &[SessionEvent]) -> Option<Leftovers> {
+    let mut calls: BTreeMap<(&AgentId, CallId), &[Location]> = BTreeMap::new();
+    let mut one_shots: BTreeMap<(&AgentId, Generation), &[WirePath]> = BTreeMap::new();
+    for event in events {
+        let agent = &event.agent;
+        match &event.kind {
+            EventKind::ToolCallStarted { call, kind: ToolKind::Edit, locations, .. } => {
+                calls.insert((agent, *call), locations);
+            }
+            EventKind::ToolCallFinished { call, content, .. } if content != CUT_OFF => {
+                calls.remove(&(agent, *call));
+            }
+            EventKind::WorkerStarted(started) => {
+                let grant = started.one_shot.as_ref().and_then(|one_shot| one_shot.grant.value());
+                one_shots.extend(grant.map(|grant| ((agent, started.generation), grant.write.as_slice())));
+            }
+            EventKind::WorkerEnded { generation, .. } => drop(one_shots.remove(&(agent, *generation))),
+            _ => {}
+        }
+    }
+    let of_calls = calls.into_values().flatten().map(|location| &location.path);
+    let mut places: Vec<_> = of_calls.chain(one_shots.into_values().flatten()).cloned().collect();
+    places.sort();
+    places.dedup();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let before_ns = i64::try_from(now.as_nanos()).unwrap_or(i64::MAX);
+    (!places.is_empty()).then_some(Leftovers { places, before_ns })
 }
 
 fn cut_off(call: CallId, tool_use: &ToolUseId) -> EventKind {

@@ -42,6 +42,7 @@ async fn carry_out(place: &Place<'_>, command: &str) {
         generation: Generation(1),
         confinement: standing.clone(),
         program: programs.worker.clone(),
+        leftovers: None,
     };
     let (worker, mut events) = Worker::start(&spawner, spec).await.unwrap();
     let effect = prepare(&worker, &mut events, CallId(1), shell(command)).await.unwrap();
@@ -51,7 +52,8 @@ async fn carry_out(place: &Place<'_>, command: &str) {
     let (asked, watch) = (granted.clone(), None);
     let shot = OneShot { agent, generation, standing, watch, asked, granted, call, effect: effect.into() };
     let (_never, cancelled) = oneshot::channel();
-    let outcome = shot.carry_out(&Processes { spawner, programs }, &mut Unwritten, cancelled).await;
+    let outcome =
+        shot.carry_out(&Processes { spawner, programs, leftovers: None }, &mut Unwritten, cancelled).await;
     assert!(matches!(outcome, Ok(Outcome::Done(_))), "{place}: {outcome:?}");
 }
 

@@ -208,6 +208,11 @@ fn set_mode(file: &File, mode: Mode) -> std::result::Result<(), Errno> {
     }
 }
 
+/// A temporary file's name has this before sixteen hexadecimal digits.
+pub const PREFIX: &str = ".bw-";
+/// It ends with this.
+pub const SUFFIX: &str = ".tmp";
+
 /// A file with an unpredictable name that goes away unless it is renamed.
 struct Temporary {
     directory: OwnedFd,
@@ -218,7 +223,7 @@ struct Temporary {
 impl Temporary {
     fn new(directory: &OwnedFd, state: &FileState) -> std::result::Result<Self, Errno> {
         let directory = directory.try_clone().map_err(|error| errno_of(&error))?;
-        let name = format!(".bw-{:016x}.tmp", random());
+        let name = format!("{PREFIX}{:016x}{SUFFIX}", random());
         if state.mode == LINK {
             symlinkat(OsStr::from_bytes(&state.bytes), &directory, name.as_str())?;
             return Ok(Self { directory, name, renamed: false });

@@ -8,6 +8,7 @@ pub mod content;
 pub mod found;
 pub mod head_tail;
 pub mod ignore_rules;
+pub mod leftovers;
 pub mod lines;
 pub mod list_directory;
 pub mod named;

@@ -43,6 +43,7 @@ pub fn hello(project: &Path) -> Hello {
         rights: rights(project),
         tier: ipc::confinement::Tier::Floor,
         shell_init: None,
+        leftovers: None,
     }
 }
 

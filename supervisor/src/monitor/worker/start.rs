@@ -186,7 +186,8 @@ impl<'a> Starting<'a> {
         let Confinement { rights, project, temp, .. } = &self.spec.confinement;
         let (rights, temp) = rights_in_tier(rights, project, temp.as_ref(), tier);
         let (agent, project) = (self.spec.agent.clone(), project.clone());
-        Hello { agent, project, temp, rights, tier, shell_init: None }
+        let leftovers = self.spec.leftovers.clone();
+        Hello { agent, project, temp, rights, tier, shell_init: None, leftovers }
     }
 
     fn serve(self, register: Register, pid: u32, ruleset: RulesetReport, startup: Duration) -> Started {
