@@ -40,7 +40,7 @@ pub type Modes = Vec<&'static str>;
 const LOOKED_AT: Duration = Duration::from_millis(400);
 
 /// The modes that are on while the UI has the terminal.
-pub const TAKEN: &[&str] = &["alternate screen", "bracketed paste"];
+pub const TAKEN: &[&str] = &["alternate screen", "bracketed paste", "mouse"];
 
 /// How it ended.
 #[derive(Debug)]

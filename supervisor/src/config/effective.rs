@@ -190,6 +190,11 @@ impl Effective {
         self.text("key_modes") == Some("plain")
     }
 
+    /// True if the terminal UI scrolls with the mouse's wheel.
+    pub fn has_wheel(&self) -> bool {
+        self.text("mouse") != Some("off")
+    }
+
     /// How much of the model's context is used.
     pub fn window(&self) -> Window {
         self.number("limits.context_tokens").map_or_else(Window::default, Window::new)

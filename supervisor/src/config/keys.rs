@@ -119,6 +119,13 @@ pub const KEYS: &[Key] = &[
         about: "The modes of the keys in the terminal UI: `modal` has INSERT and NORMAL, `plain` has no NORMAL, and what is typed is always written.",
     },
     Key {
+        name: "mouse",
+        kind: Kind::Choice(&["wheel", "off"]),
+        project: ProjectMay::Never,
+        preset: Preset::Word("wheel"),
+        about: "What the mouse does in the terminal UI: with `wheel` it scrolls, and Shift and drag select text; with `off` it is the terminal's own.",
+    },
+    Key {
         name: "provider",
         kind: Kind::Choice(&["anthropic", "openai", "responses"]),
         project: ProjectMay::Never,

@@ -33,6 +33,8 @@ pub(super) enum Typed {
     Paste(String),
     /// The terminal got the focus, or lost it (DECSET 1004).
     Focus(bool),
+    /// The wheel turned by so many notches; negative is up.
+    Wheel(i16),
     /// The colours that go with the terminal's background: it was asked for that.
     Theme(ThemeName),
     /// The terminal's attributes: what it was asked for before has its answer, if it gives one.
@@ -213,8 +215,11 @@ fn function_key(parameters: &str, end: u8) -> Option<Typed> {
     if parameters.starts_with('?') && end == b'c' {
         return Some(Typed::Attributes);
     }
+    if let Some(button) = parameters.strip_prefix('<').filter(|_| end == b'M') {
+        return wheel(button);
+    }
     if parameters.starts_with(['<', '=', '>', '?']) {
-        // An answer, or the mouse: not a key.
+        // An answer, or a button of the mouse that was let go: not a key.
         return None;
     }
     let mut numbers = parameters.split(';').map(|number| {
@@ -231,6 +236,15 @@ fn function_key(parameters: &str, end: u8) -> Option<Typed> {
         (b'u', Some(number)) => Some(typed(code_point(number)?, modifiers(second))),
         (b'Z', _) => Some(typed(KeyCode::BackTab, modifiers(second) | KeyModifiers::SHIFT)),
         (_, _) => Some(typed(final_byte(end)?, modifiers(second))),
+    }
+}
+
+/// The mouse as xterm reports it (SGR, 1006): of the buttons, the wheel alone means something.
+fn wheel(report: &str) -> Option<Typed> {
+    match report.split(';').next()?.parse() {
+        Ok(64u8) => Some(Typed::Wheel(-1)),
+        Ok(65) => Some(Typed::Wheel(1)),
+        _ => None,
     }
 }
 
@@ -310,6 +324,7 @@ mod tests {
         let name = |typed: Typed| match typed {
             Typed::Paste(text) => format!("paste {text:?}"),
             Typed::Focus(focused) => format!("focus {focused}"),
+            Typed::Wheel(notches) => format!("wheel {notches}"),
             Typed::Theme(theme) => format!("{theme:?}"),
             Typed::Attributes => "attributes".to_owned(),
             Typed::Key(key) => {
@@ -332,6 +347,7 @@ mod tests {
         insta::assert_snapshot!(names(b"\x1b[13;2u\x1b[27;5;13~\x1b[97;5u\x1b[27u"), @"S-Enter C-Enter C-Char('a') Esc");
         insta::assert_snapshot!(names(b"\x1bx\x1b\r\x1b\x7f\x1b\x01"), @"A-Char('x') A-Enter A-Backspace C-A-Char('a')");
         insta::assert_snapshot!(names(b"\x1b\x1b\x1b[A\x1b"), @"Esc Esc Up Esc");
+        insta::assert_snapshot!(names(b"\x1b[<64;10;5M\x1b[<65;1;1M\x1b[<0;3;4M\x1b[<0;3;4m\x1b[<64;1;1m\x1b[<;M\x1b[<999M"), @"wheel -1 wheel 1");
         insta::assert_snapshot!(names(b"\x1b[Ia\x1b[O\x1b[1;2I"), @"focus true Char('a') focus false");
     }
 

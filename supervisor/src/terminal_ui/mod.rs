@@ -223,7 +223,7 @@ impl Prepared {
         let Self { session, handle, events, effective, window, began, endings, state } = self;
         // From here on no signal has its default effect: none leaves the terminal as it is.
         let signals = (endings, Changes::new()?);
-        let tty = Arc::new(Tty::new(stdout().as_fd())?);
+        let tty = Arc::new(Tty::new(stdout().as_fd(), effective.has_wheel())?);
         let project = session.standing().project.as_path().to_owned();
         let remembered = Remembered::new(&state, &project);
         let history = remembered.messages();

@@ -35,7 +35,7 @@ pub(super) async fn choose(state: &Path, project: &Path) -> io::Result<Choice> {
     }
     sessions.reverse();
     let rows = sessions.iter().map(|session| row(session, project)).collect();
-    let tty = Arc::new(Tty::new(stdout().as_fd())?);
+    let tty = Arc::new(Tty::new(stdout().as_fd(), false)?);
     let size = tty.size();
     let theme = background::of_environment();
     let capabilities = Capabilities { colour: colour(), theme, size: (size.width, size.height) };
@@ -88,7 +88,7 @@ async fn show(tty: &Arc<Tty>, mut picker: Picker) -> io::Result<Picked> {
                     return Ok(picked);
                 },
                 Typed::Paste(text) => picker.write(&text),
-                Typed::Focus(_) | Typed::Theme(_) | Typed::Attributes => {}
+                Typed::Focus(_) | Typed::Wheel(_) | Typed::Theme(_) | Typed::Attributes => {}
             },
             _ = sizes.recv() => {
                 let size = tty.size();

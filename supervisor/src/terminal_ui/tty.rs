@@ -19,8 +19,12 @@ use crate::tty::{size, write_all};
 /// has them. The title is put on the terminal's stack (XTWINOPS 22).
 const ENTER: &[u8] = b"\x1b[22;0t\x1b[?1049h\x1b[?2004h\x1b[?1004h\x1b[0m\x1b[H\x1b[2J";
 
+/// Has the terminal report the mouse's buttons, of which the wheel is two (1000), in a form without limits (1006).
+const MOUSE: &[u8] = b"\x1b[?1000h\x1b[?1006h";
+
 /// Ends a frame that was cut (2026), switches off what was switched on, shows the cursor (25), and takes the title from the stack.
-const LEAVE: &[u8] = b"\x1b[?2026l\x1b[0m\x1b[?1004l\x1b[?2004l\x1b[?1049l\x1b[?25h\x1b[23;0t";
+const LEAVE: &[u8] =
+    b"\x1b[?2026l\x1b[0m\x1b[?1006l\x1b[?1000l\x1b[?1004l\x1b[?2004l\x1b[?1049l\x1b[?25h\x1b[23;0t";
 
 /// How long a terminal that stands still (a dead connection) may hold up the end.
 const PATIENCE: Duration = Duration::from_millis(300);
@@ -32,6 +36,8 @@ const USUAL: Size = Size::new(80, 24);
 #[derive(Debug)]
 pub(super) struct Tty {
     terminal: OwnedFd,
+    /// True if the UI has the mouse too.
+    mouse: bool,
     /// Held while something is written, so that nothing is cut in two.
     out: Mutex<File>,
     /// The modes that were; absent while they are in force. Never held while something waits.
@@ -39,10 +45,10 @@ pub(super) struct Tty {
 }
 
 impl Tty {
-    /// A terminal by its descriptor, which is duplicated; it is left as it is.
-    pub(super) fn new(terminal: BorrowedFd<'_>) -> io::Result<Self> {
+    /// A terminal by its descriptor, which is duplicated; it is left as it is. The UI will have its mouse, or not.
+    pub(super) fn new(terminal: BorrowedFd<'_>, mouse: bool) -> io::Result<Self> {
         let out = Mutex::new(File::from(terminal.try_clone_to_owned()?));
-        Ok(Self { terminal: terminal.try_clone_to_owned()?, out, saved: Mutex::new(None) })
+        Ok(Self { terminal: terminal.try_clone_to_owned()?, mouse, out, saved: Mutex::new(None) })
     }
 
     /// Hands every key and every cell to the UI; also again, where a shell has had the terminal meanwhile. In the background
@@ -59,7 +65,8 @@ impl Tty {
         *unpoisoned(self.saved.lock()) = Some(modes);
         // Not TCSAFLUSH: what was typed before belongs to the UI.
         termios::tcsetattr(&self.terminal, SetArg::TCSANOW, &raw)?;
-        write_all(&mut *out, ENTER).map_err(|(_, error)| error)
+        let modes = if self.mouse { &[ENTER, MOUSE].concat() } else { ENTER };
+        write_all(&mut *out, modes).map_err(|(_, error)| error)
     }
 
     /// Gives the terminal back as it was. What was typed and not read was meant for the UI: a shell would execute it.
@@ -204,7 +211,7 @@ mod tests {
 
     fn engaged() -> Engaged {
         assert!(std::env::var_os(ON_A_TERMINAL).is_some(), "it needs a terminal of its own");
-        let tty = Arc::new(Tty::new(io::stdout().as_fd()).unwrap());
+        let tty = Arc::new(Tty::new(io::stdout().as_fd(), false).unwrap());
         tty.release_on_panic();
         tty.engage().unwrap();
         Engaged(tty)
@@ -255,7 +262,7 @@ mod tests {
     fn frames_for_a_terminal_that_was_given_back_go_nowhere() {
         let pty = openpty(None, None).unwrap();
         let before = termios::tcgetattr(&pty.slave).unwrap();
-        let tty = Tty::new(pty.slave.as_fd()).unwrap();
+        let tty = Tty::new(pty.slave.as_fd(), true).unwrap();
         tty.write_frame(b"too early").unwrap();
         for _ in 0..2 {
             tty.engage().unwrap();
@@ -271,14 +278,17 @@ mod tests {
         drop((tty, pty.slave));
         let mut seen = Vec::new();
         let end = File::from(pty.master).read_to_end(&mut seen).map_err(|error| error.raw_os_error());
-        assert_eq!((seen, end), ([ENTER, ENTER, b"seen", LEAVE].concat(), Err(Some(libc::EIO))));
+        assert_eq!(
+            (seen, end),
+            ([ENTER, MOUSE, ENTER, MOUSE, b"seen", LEAVE].concat(), Err(Some(libc::EIO)))
+        );
     }
 
     #[test]
     fn a_terminal_that_stands_still_is_given_back_all_the_same() {
         let pty = openpty(None, None).unwrap();
         let before = termios::tcgetattr(&pty.slave).unwrap();
-        let tty = Arc::new(Tty::new(pty.slave.as_fd()).unwrap());
+        let tty = Arc::new(Tty::new(pty.slave.as_fd(), false).unwrap());
         tty.engage().unwrap();
         // Nobody reads: the kernel's buffer is full long before this is written.
         let writer = thread::spawn({

@@ -225,6 +225,7 @@ impl Ui {
         let message = match typed {
             Typed::Paste(text) => Msg::Paste(text),
             Typed::Focus(focused) => Msg::Focus(focused),
+            Typed::Wheel(notches) => Msg::Wheel(notches),
             Typed::Theme(theme) => Msg::Theme(theme),
             // It says that nothing more is to come.
             Typed::Attributes => return Ok(()),

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-use tests::replies::{done, model_of};
+use tests::replies::{done, model_of, says};
 use tests::ui::Ui;
 
 use super::{SIZE, sent, world};
@@ -149,6 +149,31 @@ fn the_log_is_read_in_the_session_itself() {
     ui.until_shown("NORMAL");
     ui.types(":q\r");
     assert_eq!(ui.end().code, 0);
+}
+
+#[test]
+fn the_wheel_scrolls_where_the_settings_leave_it_to_us() {
+    for has_wheel in [true, false] {
+        let lines: Vec<_> = (1..=90).map(|line| format!("line {line}.")).collect();
+        let (world, server) = (world(), model_of([says(&lines.join("\n\n"), "end_turn")]));
+        if !has_wheel {
+            world.configure("mouse = \"off\"\n");
+        }
+        let mut ui = Ui::start(&world.ui(&server, &[]), SIZE);
+        ui.until_shown("net off");
+        ui.types("go\r");
+        ui.until_shown("line 90.");
+        ui.types(&"\x1b[<64;10;10M".repeat(12));
+        if has_wheel {
+            ui.until("an earlier line", |screen| !screen.contains("line 90."));
+            ui.types(&"\x1b[<65;10;10M".repeat(30));
+        }
+        ui.until_shown("line 90.");
+        ui.types(":q\r");
+        let left = ui.end();
+        assert_eq!((left.code, &left.modes[..]), (0, &[][..]));
+        assert_eq!(left.bytes.windows(8).any(|bytes| bytes == b"\x1b[?1000h"), has_wheel);
+    }
 }
 
 #[test]
