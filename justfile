@@ -47,19 +47,23 @@ lint:
 # What is executed at every start, static and of a small C library.
 small:
     rustup target add {{arch()}}-unknown-linux-musl
-    cargo build --release --target {{arch()}}-unknown-linux-musl -p sandbox-exec -p worker
+    cargo build --profile dist --target {{arch()}}-unknown-linux-musl -p sandbox-exec -p worker
 
 # The three programs, static, for any container image: in target/static.
 static: small
-    RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --target {{arch()}}-unknown-linux-gnu -p supervisor
-    install -D -t target/static target/{{arch()}}-unknown-linux-gnu/release/bailiwick \
-        target/{{arch()}}-unknown-linux-musl/release/bailiwick-worker target/{{arch()}}-unknown-linux-musl/release/sandbox-exec
+    RUSTFLAGS="-C target-feature=+crt-static" cargo build --profile dist --target {{arch()}}-unknown-linux-gnu -p supervisor
+    install -D -t target/static target/{{arch()}}-unknown-linux-gnu/dist/bailiwick \
+        target/{{arch()}}-unknown-linux-musl/dist/bailiwick-worker target/{{arch()}}-unknown-linux-musl/dist/sandbox-exec
+
+# What is handed out, in target/package: an archive of static programs, a Debian package, checksums.
+dist:
+    packaging/build
 
 # The three programs, as docs/usage.md, "Install", says.
 install PREFIX: small
-    cargo build --release -p supervisor
-    install -D -t {{PREFIX}}/bin target/release/bailiwick \
-        target/{{arch()}}-unknown-linux-musl/release/bailiwick-worker target/{{arch()}}-unknown-linux-musl/release/sandbox-exec
+    cargo build --profile dist -p supervisor
+    install -D -t {{PREFIX}}/bin target/dist/bailiwick \
+        target/{{arch()}}-unknown-linux-musl/dist/bailiwick-worker target/{{arch()}}-unknown-linux-musl/dist/sandbox-exec
 
 # Measurements beside their floors, of what is installed.
 bench NAME="": (install "target/installed")

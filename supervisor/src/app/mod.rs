@@ -2,6 +2,7 @@
 
 mod config;
 mod debug;
+mod generated;
 mod plan;
 mod prune;
 mod rewind;
@@ -101,6 +102,8 @@ fn run(command: Command, keys: TakenKeys, runtime: &Runtime) -> Exit {
         Command::Config(args) => config::run(args),
         Command::Demo(args) => runtime.block_on(demo::run(args)),
         Command::Debug(DebugCommand::Stream(args)) => runtime.block_on(debug::stream(args, keys)),
+        Command::Completions(args) => generated::completions(args.shell),
+        Command::Debug(DebugCommand::Man { pages }) => generated::man(&pages),
         Command::Debug(DebugCommand::Attempt(attempt)) => debug::attempt(&attempt),
         Command::Bench(args) => bench(&args),
     }

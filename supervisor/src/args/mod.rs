@@ -15,6 +15,7 @@ mod values;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
 
 pub(crate) use self::flags::{of_confinement, of_exec, of_tui};
 pub(crate) use self::plan::{
@@ -92,6 +93,8 @@ pub(crate) enum Command {
     /// Repairs a sample project with a scripted model in a real sandbox; no key, no network
     #[command(after_help = DEMO_STATUS)]
     Demo(DemoArgs),
+    /// Prints a shell's completions of this command line
+    Completions(CompletionsArgs),
     /// Tools for those who work on Bailiwick itself
     #[command(subcommand, hide = true)]
     Debug(DebugCommand),
@@ -127,6 +130,13 @@ pub(crate) struct ServeArgs {
     /// Prints the JSON schema of the protocol, and serves nobody
     #[arg(long)]
     pub print_schema: bool,
+}
+
+/// Arguments of `completions`.
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    pub shell: Shell,
 }
 
 /// Arguments of `config`.
@@ -195,6 +205,11 @@ pub(crate) struct DemoArgs {
 pub(crate) enum DebugCommand {
     /// Sends one request body and prints what came back, as JSON
     Stream(DebugStreamArgs),
+    /// Writes the manual pages, one for each command
+    Man {
+        /// The directory for them
+        pages: PathBuf,
+    },
     /// Makes an attack of `demo --attack` that takes more than a shell
     #[command(subcommand, hide = true)]
     Attempt(Attempt),
