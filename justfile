@@ -59,7 +59,7 @@ static: small
 dist:
     packaging/build
 
-# The three programs, as docs/usage.md, "Install", says.
+# The three programs, as docs/install.md says.
 install PREFIX: small
     cargo build --profile dist -p supervisor
     install -D -t {{PREFIX}}/bin target/dist/bailiwick \

@@ -45,8 +45,9 @@ fn next_steps() -> String {
 
 /// This program as a shell finds it: by its name where it was called so, by its path otherwise.
 fn invoked() -> String {
-    let is_path = env::args_os().next().is_some_and(|name| name.as_bytes().contains(&b'/'));
-    let path = env::current_exe().ok().filter(|_| is_path);
+    let called = env::args_os().next().filter(|name| name.as_bytes().contains(&b'/'));
+    // Not where a link leads: it may be what an installation put into the path.
+    let path = called.and_then(|name| std::path::absolute(name).ok());
     path.map_or_else(|| "bailiwick".to_owned(), shell_word)
 }
 
