@@ -1,4 +1,4 @@
-//! Rows with characters whose width terminals do not agree on: emoji of several characters, flags.
+//! Rows with characters whose width terminals do not agree on: emoji of several characters, flags, spacing marks.
 //!
 //! A terminal that draws such a character wider than we count leaves a part of it behind the next character, and one that
 //! draws it narrower leaves what stood there before. Nothing that is compared by cells would ever write there again. So a

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "a test fails by panicking")]
 
 mod fingers;
+mod storm;
 mod terminal;
 
 use std::fs::{self, File};

@@ -32,6 +32,8 @@ pub fn is_disputed(cluster: &str) -> bool {
     first.is_some_and(|c| matches!(c, '\u{1f1e6}'..='\u{1f1ff}'))
         || characters.any(|c| matches!(c, JOINER | EMOJI) || is_modifier(c))
         || TAGGED.contains(&cluster)
+        // Spacing marks and letters that join: many terminals give each of them cells of its own.
+        || cluster.chars().filter(|c| columns(*c) > 0).count() > 1
 }
 
 fn is_keycap(cluster: &str) -> bool {

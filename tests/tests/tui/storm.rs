@@ -1,0 +1,121 @@
+//! Nothing is left on the screen that does not stand there: after a storm of sizes, and after each scroll over text of odd widths.
+
+use std::time::Duration;
+
+use tests::random::Random;
+
+use super::*;
+
+/// How long a screen has stood still that is as it will be.
+const STILL: Duration = Duration::from_millis(150);
+
+/// Ctrl+L: all of it is drawn anew.
+const REDRAW: &str = "\x0c";
+
+/// The screen once nothing is written any more, without blanks at the ends of rows: they are the same as nothing.
+fn at_rest(ui: &Ui) -> String {
+    let mut before = ui.bytes().len();
+    loop {
+        thread::sleep(STILL);
+        let now = ui.bytes().len();
+        if now == before {
+            let rows = ui.screen();
+            return rows.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
+        }
+        before = now;
+    }
+}
+
+/// The screen as it stands, and as a fresh drawing has it.
+fn compared(ui: &mut Ui, when: &str) {
+    let stands = at_rest(ui);
+    let written = ui.bytes().len();
+    ui.types(REDRAW);
+    wait_until("the screen is drawn again", || ui.bytes().len() > written);
+    assert_eq!(stands, at_rest(ui), "{when}");
+}
+
+/// A reply of every kind of text whose width terminals dispute.
+fn odd_text() -> String {
+    let rows = [
+        "👨\u{200d}👩\u{200d}👧\u{200d}👦 a family and ⚠\u{fe0f} a sign",
+        "plain text of a row that is rather long, and ends somewhere to the right",
+        "漢字 and かな, 한글 between words",
+        "🇩🇪🇫🇷🇯🇵 flags, 1\u{fe0f}\u{20e3} a keycap, 👍🏽 a thumb",
+        "e\u{301}e\u{301}e\u{301} and नि and ก็ and ക്ഷ marks, ᄀ\u{1161}\u{11a8} of jamo, لا and ﷽",
+        "- a list\n- with 👩🏽\u{200d}💻 in it\n- and `code`",
+        "| a | 漢 |\n| --- | --- |\n| ⚠\u{fe0f} | x |",
+        "```rust\nlet x = \"👩\u{200d}🚀\"; // 漢字\n```",
+    ];
+    (0..6).flat_map(|_| rows).map(|row| format!("{row}\n\n")).collect()
+}
+
+#[test]
+fn fifty_sizes_end_in_the_frame_of_a_fresh_drawing() {
+    let (world, server) = (world(), model_of([says(&odd_text(), "end_turn")]));
+    let mut ui = Ui::start(&world.ui(&server, &[]), SIZE);
+    ui.types("go\r");
+    ui.until_shown("100 in");
+    let mut random = Random::new(7);
+    for _ in 0..50 {
+        let [columns, rows] = [240, 70].map(|most| u16::try_from(1 + random.below(most)).unwrap());
+        ui.resize((columns, rows));
+        thread::sleep(Duration::from_millis(random.below(12)));
+    }
+    ui.resize(SIZE);
+    ui.until_shown("net off");
+    compared(&mut ui, "after the storm");
+    ui.types(":q\r");
+    assert_eq!(ui.end().code, 0);
+}
+
+#[test]
+fn no_scroll_leaves_anything_behind() {
+    let (world, server) = (world(), model_of([says(&odd_text(), "end_turn")]));
+    let mut ui = Ui::start(&world.ui(&server, &[]), SIZE);
+    ui.types("go\r");
+    ui.until_shown("100 in");
+    let [up, down] = ["\x1b[<64;9;9M", "\x1b[<65;9;9M"];
+    let mut random = Random::new(11);
+    for step in 0..16 {
+        let keys = match random.below(5) {
+            0 => "\x1b[5~".to_owned(),
+            1 => "\x1b[6~".to_owned(),
+            2 => down.to_owned(),
+            _ => up.repeat(1 + usize::try_from(random.below(3)).unwrap()),
+        };
+        ui.types(&keys);
+        compared(&mut ui, &format!("step {step}, {keys:?}"));
+    }
+    ui.types(":q\r");
+    assert_eq!(ui.end().code, 0);
+}
+
+#[test]
+fn every_end_in_every_state_gives_the_terminal_back() {
+    let card = || tests::replies::calls(&[("write_file", serde_json::json!({"path": "a", "content": "b"}))]);
+    let states: [(&str, &[&str], &str); 5] = [
+        ("a card", &["go\r"], "allows    write"),
+        ("the list of commands", &["/"], "help"),
+        ("help", &[":help\r"], "list the grants"),
+        ("the log", &[":log\r"], "session_started"),
+        ("a written line", &["half a mess"], "half a mess"),
+    ];
+    for (state, keys, shows) in states {
+        for signal in [Signal::SIGTERM, Signal::SIGHUP] {
+            let (world, server) = (world(), model_of([card(), done()]));
+            let mut ui = Ui::start(&world.ui(&server, &[]), SIZE);
+            ui.until_shown("net off");
+            for keys in keys {
+                ui.types(keys);
+            }
+            ui.until_shown(shows);
+            assert!(TAKEN.iter().all(|mode| ui.modes().contains(mode)), "{state}");
+            ui.signal(signal);
+            let left = ui.end();
+            assert_eq!(left.modes, Vec::<&str>::new(), "{state} {signal}");
+            assert!(!left.screen.contains(shows), "{state} {signal}: {}", left.screen);
+            assert_eq!(marked(world.mark().as_bytes()), Vec::<u32>::new(), "{state} {signal}");
+        }
+    }
+}
