@@ -35,6 +35,9 @@ pub(crate) struct TuiArgs {
     /// Writes the traffic with the model into this directory, which is made; see docs/recording.md
     #[arg(long, value_name = "DIR")]
     pub record: Option<PathBuf>,
+    /// Prints lines and asks in words, for screen readers and simple terminals
+    #[arg(long)]
+    pub plain: bool,
     /// Goes on with the last session of the project
     #[arg(short = 'c', long = "continue")]
     pub goes_on: bool,

@@ -62,6 +62,7 @@ impl Stage {
                 provider: Some(ProviderArg::Anthropic),
                 base_url: Some(self.server.base_url()),
             },
+            plain: false,
             record: None,
             goes_on: false,
             forks: false,

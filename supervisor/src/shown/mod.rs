@@ -3,6 +3,7 @@
 //! * [`entry::Shown`]: a log, read into entries by [`reading`]. An entry has texts of models, files and commands, and no form yet.
 //! * [`text`], [`markdown`], [`page`]: the forms. Each makes every text harmless in its own way: escaped characters and a rule before each
 //!   line, a fence that no text closes, escaped markup.
+//! * [`live`]: entries as text, while the session goes on.
 //! * [`lines`]: the events as they stand in the log.
 //! * [`html`]: markup of ours and escaped text of others, for this page and for that of `audit`.
 
@@ -11,6 +12,7 @@ mod asked;
 mod entry;
 mod html;
 mod lines;
+mod live;
 mod markdown;
 mod page;
 mod reading;
@@ -23,6 +25,7 @@ pub(crate) use self::html::Html;
 #[cfg(test)]
 pub(crate) use self::html::LOADS;
 pub(crate) use self::lines::lines;
+pub(crate) use self::live::Live;
 pub(crate) use self::markdown::markdown;
 pub(crate) use self::page::page;
 pub(crate) use self::reading::{Reading, agents};

@@ -58,7 +58,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    fn entry(&mut self, event: &SessionEvent) -> Option<Entry> {
+    pub(super) fn entry(&mut self, event: &SessionEvent) -> Option<Entry> {
         if self.agent.is_some_and(|agent| !is_about(event, agent)) {
             return None;
         }

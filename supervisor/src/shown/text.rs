@@ -13,7 +13,7 @@ const NARROWEST: usize = 20;
 /// A session as text. Everything that commands a terminal, or does not show, stands as an escape. For a terminal lines are broken at its
 /// width, so that the rest of a long one has its rule too.
 pub(crate) fn text(shown: &Shown, columns: Option<usize>) -> String {
-    let mut sheet = Sheet { text: String::new(), columns };
+    let mut sheet = Sheet { text: String::new(), columns, is_live: false };
     sheet.line("", &format!("session {}", line(&shown.session)));
     for (name, value) in &shown.facts {
         sheet.line("", &format!("{name}: {}", line(value)));
@@ -32,10 +32,18 @@ pub(crate) fn text(shown: &Shown, columns: Option<usize>) -> String {
     sheet.text
 }
 
+/// One entry as text, while the session goes on: what is folded is left out.
+pub(super) fn entry_text(entry: &Entry, columns: Option<usize>) -> String {
+    let mut sheet = Sheet { text: String::new(), columns, is_live: true };
+    sheet.entry(entry);
+    sheet.text
+}
+
 /// Text in the making.
 struct Sheet {
     text: String,
     columns: Option<usize>,
+    is_live: bool,
 }
 
 impl Sheet {
@@ -51,6 +59,9 @@ impl Sheet {
     fn part(&mut self, indent: &str, part: &Part) {
         let label = part.label.as_deref().map(line);
         let beside = format!("{indent}  ");
+        if part.folded && self.is_live {
+            return;
+        }
         if part.folded {
             let label = label.unwrap_or_default();
             self.line(&beside, &format!("[{label}: {}, folded; --full shows it]", part.size()));
@@ -64,7 +75,8 @@ impl Sheet {
             self.rows(&rule, &rule, row);
         }
         if let Some(left_out) = &part.left_out {
-            self.line(&beside, &format!("[{left_out}; --full shows them]"));
+            let how = if self.is_live { "bailiwick show --full has them" } else { "--full shows them" };
+            self.line(&beside, &format!("[{left_out}; {how}]"));
         }
     }
 

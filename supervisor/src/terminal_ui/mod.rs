@@ -2,7 +2,7 @@
 //!
 //! What is shown and what a key does is the pure crate [`tui`]; the session is the same that every front end has. Here is
 //! what lies between: the terminal ([`tty`]), its keys ([`input`], [`keys`]), frames on their way to it ([`frames`]), and the
-//! loop ([`ui`]).
+//! loop ([`ui`]). [`plain`] is another loop, in lines.
 
 mod background;
 mod calls;
@@ -15,6 +15,7 @@ mod keys;
 mod log_view;
 mod painter;
 mod pick;
+mod plain;
 mod remembered;
 mod start;
 mod tty;
@@ -71,6 +72,7 @@ async fn on_the_terminal(args: TuiArgs, place: Place) -> Finished {
     let began = Instant::now();
     notes::begin_to_hold();
     let finished = match prepare(&args, place, began) {
+        Ok(prepared) if args.plain => Box::pin(plain::serve(prepared, args.prompt)).await,
         Ok(prepared) => Box::pin(prepared.run(args.prompt)).await,
         Err(refusal) => Finished::from(refusal),
     };
@@ -110,7 +112,11 @@ struct Prepared {
 
 /// Everything that can be refused, while there is a terminal to say so.
 fn prepare(args: &TuiArgs, place: Place, began: Instant) -> Result<Prepared, Refusal> {
-    usable_terminal()?;
+    if args.plain {
+        some_terminal()?;
+    } else {
+        usable_terminal()?;
+    }
     crate::diagnostics::off_the_terminal().map_err(Refusal::usage)?;
     let resume = resume(args, &place).map_err(Refusal::usage)?;
     let mut sources = Sources::read(&place.directories, &args.directory).map_err(Refusal::usage)?;
@@ -125,7 +131,7 @@ fn prepare(args: &TuiArgs, place: Place, began: Instant) -> Result<Prepared, Ref
     let effective = sources.effective(&flags);
     tell(&sources.notices(&effective, &flags));
     let mut options = SessionOptions { activity, ..options(args, &effective) }.choosing_from(sources, flags);
-    options.resume = resume.map(|log| Resume { log, shows: true, forks: args.forks });
+    options.resume = resume.map(|log| Resume { log, shows: !args.plain, forks: args.forks });
     let window = options.model.choice(options.window).window;
     let state = place.directories.state.clone();
     let (session, handle, events) = opening::open(options, place, began)?;
@@ -157,9 +163,19 @@ pub(crate) async fn resumed(args: ResumeArgs, place: Place) -> Exit {
     let own = || begun(&log).map(|begun| begun.project.as_path().to_owned());
     let directory = directory.or_else(own).unwrap_or(here);
     let session = log.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-    let (prompt, activity, record, goes_on) = (None, ActivityArg::Execute, None, false);
-    let args =
-        TuiArgs { prompt, directory, mode, activity, confinement, model, record, goes_on, session, forks };
+    let args = TuiArgs {
+        prompt: None,
+        directory,
+        mode,
+        activity: ActivityArg::Execute,
+        confinement,
+        model,
+        record: None,
+        plain: false,
+        goes_on: false,
+        session,
+        forks,
+    };
     run(args, place).await
 }
 
@@ -176,19 +192,27 @@ async fn log_of(name: Option<&str>, place: &Place, project: &Path) -> Result<Opt
     find_log(&place.directories.sessions(), name, project).map(Some)
 }
 
-fn usable_terminal() -> Result<(), Refusal> {
-    const INSTEAD: &str =
-        "\n  hint: bailiwick exec --mode auto \"fix the failing test\" runs one task without a terminal";
-    if !(stdin().is_terminal() && stdout().is_terminal()) {
-        let what = "the UI needs a terminal as its standard input and output";
-        return Err(Refusal::usage(format!("{what}{INSTEAD}")));
+/// The way without any terminal.
+const HEADLESS: &str =
+    "\n  hint: bailiwick exec --mode auto \"fix the failing test\" runs one task without a terminal";
+
+fn some_terminal() -> Result<(), Refusal> {
+    if stdin().is_terminal() && stdout().is_terminal() {
+        return Ok(());
     }
+    Err(Refusal::usage(format!("the UI needs a terminal as its standard input and output{HEADLESS}")))
+}
+
+/// A terminal on which the UI can draw.
+fn usable_terminal() -> Result<(), Refusal> {
+    const LINES: &str = "\n  hint: bailiwick --plain prints lines, and needs no more than that";
+    some_terminal()?;
     match std::env::var("TERM").as_deref() {
         Ok("dumb") => {
-            Err(Refusal::usage(format!("TERM=dumb: the UI needs a terminal that moves its cursor{INSTEAD}")))
+            Err(Refusal::usage(format!("TERM=dumb: the UI needs a terminal that moves its cursor{LINES}")))
         }
         Ok("") | Err(_) => Err(Refusal::usage(format!(
-            "TERM is not set: nothing says what this terminal understands{INSTEAD}"
+            "TERM is not set: nothing says what this terminal understands{LINES}"
         ))),
         Ok(_) => Ok(()),
     }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "a test fails by panicking")]
 
 mod fingers;
+mod plain;
 mod storm;
 mod terminal;
 

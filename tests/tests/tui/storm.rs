@@ -47,7 +47,7 @@ fn odd_text() -> String {
         "| a | 漢 |\n| --- | --- |\n| ⚠\u{fe0f} | x |",
         "```rust\nlet x = \"👩\u{200d}🚀\"; // 漢字\n```",
     ];
-    (0..6).flat_map(|_| rows).map(|row| format!("{row}\n\n")).collect()
+    (0..6).flat_map(|_| rows).collect::<Vec<_>>().join("\n\n")
 }
 
 #[test]

@@ -1,0 +1,35 @@
+//! A session as it happens: each event as text, when it comes.
+
+use ipc::event::{EventKind, SessionEvent};
+
+use super::reading::Reading;
+use super::text::entry_text;
+
+/// Reads events one by one.
+#[derive(Debug)]
+pub(crate) struct Live {
+    cut: Reading<'static>,
+    whole: Reading<'static>,
+}
+
+impl Live {
+    pub(crate) fn new() -> Self {
+        Self { cut: Reading::new(None, false), whole: Reading::new(None, true) }
+    }
+
+    /// The event as text, with lines broken at a width; nothing of one that nobody needs to follow. Of what a person is asked, nothing is cut.
+    pub(crate) fn text(&mut self, event: &SessionEvent, columns: Option<usize>) -> Option<String> {
+        let is_told = match &event.kind {
+            // The user has just written it.
+            EventKind::UserMessage { .. } => !event.agent.is_top_level(),
+            EventKind::ContextAdded { .. } => false,
+            _ => true,
+        };
+        let reading = match &event.kind {
+            EventKind::ApprovalRequested { .. } => &mut self.whole,
+            _ => &mut self.cut,
+        };
+        let entry = reading.entry(event);
+        entry.filter(|_| is_told).map(|entry| entry_text(&entry, columns))
+    }
+}

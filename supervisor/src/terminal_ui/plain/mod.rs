@@ -1,0 +1,268 @@
+//! `bailiwick --plain`: the same session in lines, for screen readers and for terminals that cannot move their cursor.
+//!
+//! Nothing that was printed changes any more. What is asked is answered by a word in full, typed after the question was printed: an empty
+//! line, and what was typed before, answers nothing.
+
+use std::collections::VecDeque;
+use std::io::{self, Write, stdin, stdout};
+use std::os::fd::AsFd;
+use std::thread;
+use std::time::Instant;
+
+use ipc::approval::{ReviewDecision, ServerRequest};
+use ipc::event::EventKind;
+use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
+use ipc::id::{AgentId, ApprovalId};
+use nix::errno::Errno;
+use nix::sys::termios::{FlushArg, tcflush};
+use nix::unistd::read;
+use tokio::sync::mpsc;
+
+use self::words::{Answer, Command};
+use super::ui::Ended;
+use super::{Finished, Prepared, of_session};
+use crate::messages::{harmless, notes};
+use crate::shown::Live;
+use crate::tty;
+
+mod words;
+
+/// The first lines.
+const WELCOME: &str =
+    "Type a message and press Enter. :help lists the commands, Ctrl+C stops a turn, Ctrl+D ends the session.";
+
+/// The words that answer a question.
+const ANSWERS: &str = "Type yes to allow this once, no to deny it, no and a reason to tell the agent why, or stop to end the turn.";
+
+/// A question that waits.
+struct Asked {
+    agent: AgentId,
+    id: ApprovalId,
+    request: Box<ServerRequest>,
+}
+
+/// A line, and when it was read.
+type Line = (Instant, String);
+
+/// Runs a session to its end.
+pub(super) async fn serve(prepared: Prepared, prompt: Option<String>) -> Finished {
+    let Prepared { session, handle, mut events, mut endings, .. } = prepared;
+    let log = Some(session.log_path().to_owned());
+    let mut lines = match lines_of_stdin() {
+        Ok(lines) => Some(lines),
+        Err(error) => {
+            let message = Some(format!("cannot read what is typed: {error}"));
+            return Finished { exit: crate::exit::Exit::Internal, message, log };
+        }
+    };
+    let mut plain = Plain { live: Live::new(), asked: VecDeque::new(), since: None, runs: false };
+    print(&format!("{WELCOME}\n"));
+    let first = prompt.map(|text| UserActionKind::Prompt { text, images: Vec::new() });
+    plain.runs = first.is_some();
+    if let Some(first) = first {
+        handle.act(first).await;
+    } else {
+        plain.invite();
+    }
+    let mut session = tokio::spawn(session.run());
+    let ended: Ended = loop {
+        let action = tokio::select! {
+            biased;
+            signal = endings.next() => Some(handle.action(match signal {
+                libc::SIGINT => UserActionKind::Interrupt,
+                libc::SIGHUP => UserActionKind::HangUp,
+                _ => UserActionKind::Terminate,
+            })),
+            event = events.recv(), if !events.is_closed() || !events.is_empty() => {
+                if let Some(event) = event {
+                    plain.event(event);
+                }
+                None
+            }
+            ended = &mut session => break ended,
+            line = next(&mut lines) => if let Some(line) = line {
+                plain.line(line, |kind| handle.action(kind))
+            } else {
+                lines = None;
+                Some(handle.action(UserActionKind::Quit))
+            },
+        };
+        if let Some(action) = action {
+            handle.act_on(action).await;
+        }
+        for note in notes::take() {
+            print(&format!("{}\n", harmless(&note)));
+        }
+    };
+    while let Ok(event) = events.try_recv() {
+        plain.event(event);
+    }
+    Finished { log, ..of_session(ended) }
+}
+
+struct Plain {
+    live: Live,
+    /// The questions that wait; the first one was printed.
+    asked: VecDeque<Asked>,
+    /// When the first one was printed.
+    since: Option<Instant>,
+    /// True while a turn runs.
+    runs: bool,
+}
+
+impl Plain {
+    fn event(&mut self, UiEvent { agent, kind, .. }: UiEvent) {
+        match kind {
+            UiEventKind::Logged(event) => {
+                if let Some(text) = self.live.text(&event, columns()) {
+                    print(&text);
+                }
+                match &event.kind {
+                    EventKind::UserMessage { .. } if agent.is_top_level() => self.runs = true,
+                    EventKind::TurnFinished(_) if agent.is_top_level() => {
+                        self.runs = false;
+                        self.invite();
+                    }
+                    _ => {}
+                }
+            }
+            UiEventKind::ApprovalRequested { id, request } => {
+                self.asked.push_back(Asked { agent, id, request });
+                if self.asked.len() == 1 {
+                    self.ask();
+                }
+            }
+            UiEventKind::ApprovalClosed { id } => {
+                let first = self.asked.front().is_some_and(|asked| (&asked.agent, asked.id) == (&agent, id));
+                self.asked.retain(|asked| (&asked.agent, asked.id) != (&agent, id));
+                if first {
+                    self.ask();
+                }
+            }
+            // Replies and outputs are printed when they are whole.
+            _ => {}
+        }
+    }
+
+    /// Asks what waits the longest. Its content was printed when it was logged; between the two others may have been.
+    fn ask(&mut self) {
+        self.since = None;
+        let Some(first) = self.asked.front() else { return };
+        let others = match self.asked.len() - 1 {
+            0 => String::new(),
+            1 => " Another question waits behind it.".to_owned(),
+            count => format!(" {count} other questions wait behind it."),
+        };
+        // What was typed before cannot have been meant for this.
+        let _ = tcflush(stdin().as_fd(), FlushArg::TCIFLUSH);
+        print(&format!("Approval {} waits for you.{others} {ANSWERS}\n? ", first.id));
+        self.since = Some(Instant::now());
+    }
+
+    fn invite(&self) {
+        if self.asked.is_empty() && !self.runs {
+            print("> ");
+        }
+    }
+
+    fn line(
+        &mut self,
+        (at, text): Line,
+        action: impl FnOnce(UserActionKind) -> UserAction,
+    ) -> Option<UserAction> {
+        match (self.asked.front(), self.since) {
+            (Some(_), Some(since)) if at >= since && !text.starts_with(':') => self.answer(&text, action),
+            // It was on its way when the question came: a message all the same.
+            _ => self.command(&text, action),
+        }
+    }
+
+    fn answer(
+        &mut self,
+        text: &str,
+        action: impl FnOnce(UserActionKind) -> UserAction,
+    ) -> Option<UserAction> {
+        let decision = match Answer::of(text) {
+            Answer::Yes => ReviewDecision::Approved,
+            Answer::No(message) => ReviewDecision::Denied { message },
+            Answer::Stop => ReviewDecision::Abort,
+            Answer::Unclear => {
+                print(&format!("That is no answer. {ANSWERS}\n? "));
+                return None;
+            }
+        };
+        let Asked { agent, id, request } = self.asked.pop_front()?;
+        let answer = request.answer(decision);
+        let answered = UserAction { agent: Some(agent), ..action(UserActionKind::Answer { id, answer }) };
+        self.ask();
+        Some(answered)
+    }
+
+    fn command(
+        &mut self,
+        text: &str,
+        action: impl FnOnce(UserActionKind) -> UserAction,
+    ) -> Option<UserAction> {
+        match Command::of(text) {
+            Command::Nothing => {}
+            Command::Help => print(&words::help()),
+            Command::Wrong(why) => print(&format!("{}\n", harmless(&why))),
+            Command::Act(kind) => {
+                self.runs |= matches!(kind, UserActionKind::Prompt { .. });
+                return Some(action(kind));
+            }
+        }
+        if self.asked.is_empty() {
+            self.invite();
+        } else {
+            print("? ");
+        }
+        None
+    }
+}
+
+/// Prints at once. Where nobody reads any more, the end of what is typed ends the session.
+fn print(text: &str) {
+    let mut out = stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+fn columns() -> Option<usize> {
+    tty::size(stdout().as_fd()).map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
+async fn next(lines: &mut Option<mpsc::Receiver<Line>>) -> Option<Line> {
+    match lines {
+        Some(lines) => lines.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The longest line that is taken; the rest of a longer one is another line.
+const LONGEST: usize = 1 << 20;
+
+/// Reads lines on a thread of its own, which ends with the process. A line counts from when it was read: nothing is read ahead of it.
+fn lines_of_stdin() -> io::Result<mpsc::Receiver<Line>> {
+    let (sender, lines) = mpsc::channel(1);
+    thread::Builder::new().name("lines".to_owned()).spawn(move || {
+        let (mut text, mut buffer) = (Vec::new(), [0; 4 << 10]);
+        loop {
+            match read(stdin().as_fd(), &mut buffer) {
+                Ok(0) | Err(_) if text.is_empty() => return,
+                Ok(0) => {}
+                Ok(length) => text.extend_from_slice(&buffer[..length]),
+                Err(Errno::EINTR) => continue,
+                Err(_) => return,
+            }
+            // A terminal gives a line at a time, and less only where that is longer than it takes.
+            if text.ends_with(b"\n") || text.len() > LONGEST {
+                let line = String::from_utf8_lossy(&text).trim_end_matches(['\r', '\n']).to_owned();
+                text.clear();
+                if sender.blocking_send((Instant::now(), line)).is_err() {
+                    return;
+                }
+            }
+        }
+    })?;
+    Ok(lines)
+}

@@ -1,0 +1,162 @@
+//! What a typed line means: an answer, a command, or a message.
+
+use std::fmt::Write;
+
+use ipc::frontend::UserActionKind;
+use ipc::rights::{Network, RightsChange};
+
+use crate::modes::ApprovalMode;
+
+/// An answer to a question.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// This once.
+    Yes,
+    /// No, perhaps with a word to the model.
+    No(Option<String>),
+    /// No, and the turn ends.
+    Stop,
+    /// Nothing of this.
+    Unclear,
+}
+
+impl Answer {
+    /// Only a whole word counts: a letter is typed by mistake.
+    pub(super) fn of(text: &str) -> Self {
+        let text = text.trim();
+        let (word, rest) = text.split_once([' ', ',', ':']).unwrap_or((text, ""));
+        let rest = rest.trim_start_matches([' ', ',', ':']);
+        match (word.to_lowercase().as_str(), rest) {
+            ("yes", "") => Self::Yes,
+            ("no", "") => Self::No(None),
+            ("no", reason) => Self::No(Some(reason.to_owned())),
+            ("stop", "") => Self::Stop,
+            _ => Self::Unclear,
+        }
+    }
+}
+
+/// A line that answers nothing.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Command {
+    /// An empty line.
+    Nothing,
+    /// The list of commands is wanted.
+    Help,
+    /// Something for the session.
+    Act(UserActionKind),
+    /// It cannot be carried out, and this is why.
+    Wrong(String),
+}
+
+/// The commands, with what they do.
+const COMMANDS: &[(&str, &str)] = &[
+    (":net on|off", "allow or block network access"),
+    (":mode ask|auto|deny", "ask first, allow changes in the project, or deny"),
+    (":allow write PATH", "allow this for the rest of the session"),
+    (":model NAME", "another model answers"),
+    (":plan TEXT", "make a plan"),
+    (":compact", "replace the conversation by a summary"),
+    (":clear", "begin an empty conversation in this session"),
+    (":stop", "end the turn, as Ctrl+C does"),
+    (":quit", "end the session, as Ctrl+D does"),
+    ("!COMMAND", "run a command of your own in the sandbox"),
+];
+
+/// The list of commands.
+pub(super) fn help() -> String {
+    COMMANDS.iter().fold(String::new(), |mut text, (command, about)| {
+        // A String takes every write.
+        let _ = writeln!(text, "{command}: {about}");
+        text
+    })
+}
+
+impl Command {
+    pub(super) fn of(text: &str) -> Self {
+        let text = text.trim();
+        if text.is_empty() {
+            return Self::Nothing;
+        }
+        if let Some(command) = text.strip_prefix('!') {
+            return Self::Act(UserActionKind::RunCommand { command: command.trim().to_owned() });
+        }
+        let Some(command) = text.strip_prefix(':') else {
+            return Self::Act(UserActionKind::Prompt { text: text.to_owned(), images: Vec::new() });
+        };
+        let (name, argument) = command.split_once(' ').unwrap_or((command, ""));
+        Self::named(name, argument.trim())
+    }
+
+    fn named(name: &str, argument: &str) -> Self {
+        let mode = |mode| Self::Act(UserActionKind::SetMode { mode });
+        let net = |net| {
+            let change = RightsChange::Network { net, reach: None };
+            Self::Act(UserActionKind::SetRights { change })
+        };
+        match (name, argument) {
+            ("help", _) => Self::Help,
+            ("net", "on") | ("allow", "net") => net(Network::On),
+            ("net", "off") => net(Network::Off),
+            ("mode", "ask") => mode(ApprovalMode::Ask),
+            ("mode", "auto") => mode(ApprovalMode::Auto),
+            ("mode", "deny") => mode(ApprovalMode::Deny),
+            ("allow", what) if what.starts_with("write ") => {
+                let path = what.trim_start_matches("write ").trim();
+                Self::Act(UserActionKind::SetRights { change: RightsChange::AddWrite { path: path.into() } })
+            }
+            ("model", model) if !model.is_empty() => {
+                Self::Act(UserActionKind::SetModel { model: model.to_owned() })
+            }
+            ("plan", text) if !text.is_empty() => Self::Act(UserActionKind::Plan { text: text.to_owned() }),
+            ("compact", "") => Self::Act(UserActionKind::Compact),
+            ("clear", "") => Self::Act(UserActionKind::Clear),
+            ("stop", "") => Self::Act(UserActionKind::Interrupt),
+            ("q" | "quit", "") => Self::Act(UserActionKind::Quit),
+            _ => {
+                let form = COMMANDS.iter().map(|(form, _)| form).find(|form| {
+                    form.strip_prefix(':').is_some_and(|form| form.split(' ').next() == Some(name))
+                });
+                Self::Wrong(form.map_or_else(
+                    || format!("there is no :{name} here; :help lists the commands"),
+                    |form| format!("the command is {form}"),
+                ))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_words_answer() {
+        for text in ["", " ", "y", "n", "ok", "yes please", "yesterday", "now", "stop it", "yes no"] {
+            assert_eq!(Answer::of(text), Answer::Unclear, "{text:?}");
+        }
+        assert_eq!(Answer::of(" YES "), Answer::Yes);
+        assert_eq!(Answer::of("no"), Answer::No(None));
+        assert_eq!(Answer::of("no, use tabs: two"), Answer::No(Some("use tabs: two".to_owned())));
+        assert_eq!(Answer::of("stop"), Answer::Stop);
+    }
+
+    #[test]
+    fn lines_are_commands_or_messages() {
+        let prompt =
+            |text: &str| Command::Act(UserActionKind::Prompt { text: text.to_owned(), images: Vec::new() });
+        assert_eq!(Command::of(" fix it "), prompt("fix it"));
+        assert_eq!(Command::of(""), Command::Nothing);
+        assert_eq!(Command::of(":net maybe"), Command::Wrong("the command is :net on|off".to_owned()));
+        assert!(matches!(Command::of(":diff"), Command::Wrong(why) if why.contains("no :diff here")));
+        assert_eq!(
+            Command::of("!make test"),
+            Command::Act(UserActionKind::RunCommand { command: "make test".to_owned() })
+        );
+        for (form, _) in COMMANDS.iter().filter(|(form, _)| form.starts_with(':')) {
+            let line = form.replace("on|off", "on").replace("ask|auto|deny", "auto").replace("TEXT", "x");
+            let line = line.replace("NAME", "x").replace("PATH", "x");
+            assert!(matches!(Command::of(&line), Command::Act(_)), "{form}");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! `--plain`: the session in lines.
+
+use tests::replies::calls;
+
+use super::*;
+
+fn write(content: &str) -> String {
+    calls(&[("write_file", serde_json::json!({"path": "a.txt", "content": content}))])
+}
+
+#[test]
+fn a_session_in_lines_asks_in_words_and_commands_no_terminal() {
+    let (world, server) = (
+        world(),
+        model_of([
+            write("one\u{1b}[2J\n"),
+            says("Written.\u{1b}]0;title\u{7}", "end_turn"),
+            write("two\n"),
+            says("Left alone.", "end_turn"),
+        ]),
+    );
+    let mut command = world.ui(&server, &["--plain"]);
+    command.env("TERM", "dumb");
+    let mut ui = Ui::start(&command, (100, 60));
+    ui.until("the prompt", |screen| screen.trim_end().ends_with('>'));
+    ui.types("write it\r");
+    ui.until_shown("Approval 1 waits for you.");
+    assert!(ui.screen().contains("│ one\\u{1b}[2J"), "{}", ui.screen());
+    // Neither an empty line nor a letter answers.
+    for line in ["\r", "y\r"] {
+        ui.types(line);
+        thread::sleep(std::time::Duration::from_millis(100));
+    }
+    ui.until("two refusals", |screen| screen.matches("That is no answer.").count() == 2);
+    assert!(!world.project().join("a.txt").exists());
+    ui.types("yes\r");
+    ui.until_shown("Written.");
+    ui.until("the prompt", |screen| screen.trim_end().ends_with('>'));
+    assert_eq!(world.read("a.txt"), "one\u{1b}[2J\n");
+    ui.types("again\r");
+    ui.until_shown("Approval 2 waits for you.");
+    ui.types("no, leave it\r");
+    ui.until_shown("Left alone.");
+    ui.until("the prompt", |screen| screen.trim_end().ends_with('>'));
+    assert!(sent(&server, 3).contains("leave it"));
+    assert_eq!(world.read("a.txt"), "one\u{1b}[2J\n");
+    ui.types(":net on\r");
+    ui.until("the change", |screen| screen.contains("rights: ") && screen.contains("net on"));
+    ui.types("!echo mine\r");
+    ui.until_shown("│ mine");
+    ui.types(":nonsense\r");
+    ui.until_shown("there is no :nonsense here");
+    ui.types("\x04");
+    let left = ui.end();
+    assert_eq!((left.code, &left.modes[..]), (0, &[][..]));
+    let text = String::from_utf8(left.bytes).unwrap();
+    let controls: Vec<_> = text.chars().filter(|c| c.is_control() && !"\r\n\t".contains(*c)).collect();
+    // What the terminal itself shows of Ctrl+D.
+    assert!(controls.iter().all(|c| *c == '\u{8}'), "{controls:?}");
+    assert!(text.contains("the session's log: ") && text.contains("bailiwick resume "), "{text}");
+}
+
+#[test]
+fn what_was_typed_before_a_question_answers_nothing_and_ctrl_c_stops_the_turn() {
+    let slow = shell("sleep 0.6; echo slept");
+    let (world, server) =
+        (world(), model_of([slow, write("x\n"), done(), shell("echo started; sleep 1000"), done()]));
+    let mut ui = Ui::start(&world.ui(&server, &["--plain", "go on now"]), (100, 60));
+    ui.until_shown("→");
+    // Without its end it is in the kernel's hands until the question throws it away.
+    ui.types("yes");
+    ui.until_shown("Approval 1 waits for you.");
+    ui.types("\r");
+    ui.until_shown("That is no answer.");
+    assert!(!world.project().join("a.txt").exists());
+    ui.types("stop\r");
+    ui.until("the prompt", |screen| screen.trim_end().ends_with('>'));
+    assert!(!world.project().join("a.txt").exists());
+    ui.types("more\r");
+    ui.until_shown("Done.");
+    ui.until("the prompt", |screen| screen.trim_end().ends_with('>'));
+    ui.types("and more\r");
+    ui.until_shown("echo started");
+    ui.types("\x03");
+    ui.until("the end of the turn", |screen| {
+        screen.contains("interrupted") && screen.trim_end().ends_with('>')
+    });
+    ui.types(":quit\r");
+    assert_eq!(ui.end().code, 0);
+}
+
+#[test]
+fn signals_end_it_as_they_end_everything() {
+    for (signal, code) in [(Signal::SIGTERM, 143), (Signal::SIGHUP, 129)] {
+        let (world, server) = (world(), model_of([shell("echo started; sleep 1000"), done()]));
+        let ui = Ui::start(&world.ui(&server, &["--plain", "go on now"]), SIZE);
+        ui.until_shown("→");
+        ui.signal(signal);
+        assert_eq!(ui.end().code, code, "{signal}");
+        assert_eq!(marked(world.mark().as_bytes()), Vec::<u32>::new());
+    }
+}
