@@ -1,13 +1,13 @@
 //! Reading damaged logs: everything that is whole comes back, and what is wrong has a name.
 
-use ipc::event::{EventKind, SessionEvent};
-use ipc::id::EventId;
+use ipc::event::{EventKind, Observer, SessionEvent};
+use ipc::id::{AgentId, EventId};
 use ipc::image::Image;
 use proptest::prelude::*;
 
 use super::{Scratch, said};
 use crate::session::chain::Link;
-use crate::session::{Fault, Loaded, rebuild};
+use crate::session::{Fault, Loaded, SessionLog, rebuild};
 
 /// A log of six events.
 fn log() -> Vec<u8> {
@@ -121,6 +121,47 @@ fn a_flip_at_any_byte_is_found_and_its_line_named() {
     let mut log = scratch.bytes();
     for byte in 0..log.len() {
         flipped(&mut log, byte, u8::try_from(byte % 8).unwrap());
+    }
+}
+
+#[test]
+fn random_flips_of_a_long_log_are_found_and_their_lines_named() {
+    let (lines, flips) = match std::env::var("BAILIWICK_FLIPS") {
+        Ok(_) => (1000, 10_000),
+        Err(_) => (60, 100),
+    };
+    let mut scratch = Scratch::new();
+    (1..=lines).for_each(|number| drop(scratch.append("1", said(&format!("said {number} \u{e9}")))));
+    let mut log = scratch.bytes();
+    let mut random = uuid::Uuid::new_v4().as_u64_pair().0 | 1;
+    for _ in 0..flips {
+        // Marsaglia's xorshift.
+        for shift in [13, -7, 17_i32] {
+            random ^= if shift > 0 { random << shift } else { random >> -shift };
+        }
+        let byte = usize::try_from(random >> 8).unwrap() % log.len();
+        flipped(&mut log, byte, (random % 8) as u8);
+    }
+}
+
+#[test]
+fn a_log_that_was_cut_anywhere_goes_on_from_its_last_whole_line() {
+    let whole = log();
+    let scratch = Scratch::new();
+    let path = scratch.log.path().with_file_name("s-2.jsonl");
+    for length in 0..=whole.len() {
+        std::fs::write(&path, &whole[..length]).unwrap();
+        let lines = whole[..length].iter().filter(|byte| **byte == b'\n').count();
+        match SessionLog::reopen(&path) {
+            Ok((mut log, events, torn)) => {
+                assert_eq!((events.len(), torn), (lines, !whole[..length].ends_with(b"\n")), "{length}");
+                log.append(&AgentId::root(), Observer::Supervisor, said("and on")).unwrap();
+                let loaded = rebuild(&std::fs::read(&path).unwrap());
+                assert_eq!(loaded.faults, [], "{length}");
+                assert_eq!(loaded.tree.events().count(), lines + 1, "{length}");
+            }
+            Err(error) => assert!(lines == 0 && error.to_string().contains("line 1"), "{length}: {error}"),
+        }
     }
 }
 
