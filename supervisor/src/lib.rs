@@ -46,6 +46,7 @@ mod protected;
 pub mod provider;
 pub mod recording;
 mod redaction;
+pub mod relay;
 pub mod replay;
 pub mod roles;
 mod sandbox;

@@ -8,6 +8,7 @@
 //! bailiwick [-C DIR] [--mode ask|auto|deny] [--net off|on] … [PROMPT]
 //! bailiwick exec [-C DIR] [--mode auto|deny] [--denied ok|fail] [--net off|on] [--patch FILE] … PROMPT
 //! bailiwick serve [--print-schema]
+//! bailiwick relay --listen unix:DIR|127.0.0.1:PORT --client NAME … [--max-usd X]
 //! bailiwick sandbox [-C DIR] [--access write|read] [--net off|on] … -- CMD …
 //! bailiwick doctor [--json] [--api]
 //! bailiwick explain [-C DIR] [--mode ask|auto|deny] [--net off|on] … PATH|HOST:PORT|COMMAND

@@ -5,6 +5,7 @@ mod debug;
 mod generated;
 mod plan;
 mod prune;
+mod relay;
 mod rewind;
 mod sessions;
 mod show;
@@ -95,6 +96,7 @@ fn run(command: Command, keys: TakenKeys, runtime: &Runtime) -> Exit {
         Command::Export(args) => transfer::export(&args),
         Command::Import(args) => transfer::import(&args),
         Command::Plan(command) => plan::run(command, keys, runtime),
+        Command::Relay(args) => relay::run(args, &keys, runtime),
         Command::Sandbox(args) => runtime.block_on(sandbox::run(args)),
         Command::Doctor(args) => runtime.block_on(doctor(&args, &keys)),
         Command::Explain(args) => runtime.block_on(explain::run(args)),

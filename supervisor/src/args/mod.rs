@@ -5,6 +5,7 @@ mod parse;
 mod plan;
 #[cfg(test)]
 mod printed;
+mod relay;
 mod rewind;
 mod rights;
 mod sessions;
@@ -21,6 +22,7 @@ pub(crate) use self::flags::{of_confinement, of_exec, of_tui};
 pub(crate) use self::plan::{
     ApproveArgs, ExportArgs, ListArgs, OnePlan, PlanCommand, PlanExecuteArgs, ShowArgs,
 };
+pub(crate) use self::relay::{Place as RelayPlace, RelayArgs};
 pub(crate) use self::rewind::RewindArgs;
 pub(crate) use self::rights::{AuditArgs, DoctorArgs, ExplainArgs, SandboxArgs};
 pub(crate) use self::sessions::{
@@ -77,6 +79,9 @@ pub(crate) enum Command {
     Plan(PlanCommand),
     /// Runs a command under exactly the rights that an agent's command would have
     Sandbox(SandboxArgs),
+    /// Serves the model API to places without key and network, strictly and within budgets
+    #[command(after_help = RELAY_STATUS)]
+    Relay(RelayArgs),
     /// Serves other front ends: JSON-RPC 2.0 on standard input and output
     #[command(after_help = SERVE_STATUS)]
     Serve(ServeArgs),
@@ -106,6 +111,10 @@ pub(crate) enum Command {
 /// The exit status of `serve`, which has the ends of its conversations in its events.
 const SERVE_STATUS: &str = "\
 Exit status: 0 after `shutdown` or the end of input, 1 when standard output is gone, 130 or 143 by a signal.";
+
+/// The exit status of `relay`.
+const RELAY_STATUS: &str =
+    "Exit status: 0 when its caller has ended; 1 internal error; 2 usage; 129, 130 or 143 by a signal.";
 
 /// The exit status of `demo`.
 const DEMO_STATUS: &str = "\

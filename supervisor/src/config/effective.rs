@@ -259,14 +259,23 @@ impl Effective {
 
     /// What the user says of the model, the most binding first.
     pub fn of_model(&self) -> Vec<&ModelEntry> {
+        self.said_of(self.model())
+    }
+
+    fn said_of(&self, model: &str) -> Vec<&ModelEntry> {
         let said: Vec<_> = self.models.iter().map(|model| (model.pattern.clone(), model)).collect();
-        catalogue::matching(&said, self.model()).into_iter().copied().collect()
+        catalogue::matching(&said, model).into_iter().copied().collect()
     }
 
     /// What holds of the model: the user's word, then the catalogue's, then the defaults.
     pub fn facts(&self) -> Facts {
-        let entries: Vec<_> = self.of_model().into_iter().map(|model| &model.entry).collect();
-        Facts::of(&[entries, catalogue::built_in(self.model())].concat())
+        self.facts_of(self.model())
+    }
+
+    /// What holds of any model.
+    pub fn facts_of(&self, model: &str) -> Facts {
+        let entries: Vec<_> = self.said_of(model).into_iter().map(|model| &model.entry).collect();
+        Facts::of(&[entries, catalogue::built_in(model)].concat())
     }
 
     /// How much work a reply is worth, if it is said.

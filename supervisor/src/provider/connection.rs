@@ -1,5 +1,7 @@
 //! How a provider is reached: its address, its key, its time-outs.
 
+use std::path::Path;
+
 use reqwest::Url;
 use secrecy::SecretString;
 
@@ -46,9 +48,36 @@ pub enum ConfigError {
     Http(#[from] HttpError),
 }
 
+/// The scheme of an address that is a socket of this machine: that of `bailiwick relay`.
+const SOCKET: &str = "unix";
+
+/// The longest path of a socket (unix(7)).
+const MOST_OF_SOCKET: usize = 107;
+
+/// The socket that an address names, if it names one.
+pub fn socket_of(base_url: &str) -> Option<&Path> {
+    base_url.trim().strip_prefix(SOCKET)?.strip_prefix(':').map(Path::new)
+}
+
+/// The path of a socket's address.
+pub(crate) fn socket_path(base: &Url) -> Option<&Path> {
+    (base.scheme() == SOCKET).then(|| Path::new(base.path()))
+}
+
 /// The base URL, checked.
 pub(crate) fn base_url(text: &str) -> Result<Url, ConfigError> {
     let fault = |url: &str, fault| ConfigError::BaseUrl { url: url.to_owned(), fault };
+    if let Some(path) = socket_of(text) {
+        let url: Url = text.trim().parse().map_err(|_| fault(text, "is not a URL"))?;
+        return match path {
+            path if !path.is_absolute() => Err(fault(text, "names no absolute path")),
+            path if path.as_os_str().len() > MOST_OF_SOCKET => Err(fault(text, "is longer than 107 bytes")),
+            path if socket_path(&url) != Some(path) => {
+                Err(fault(text, "has blanks or other characters that an address cannot have"))
+            }
+            _ => Ok(url),
+        };
+    }
     let url: Url = text.trim().parse().map_err(|_| fault(text, "is not a URL"))?;
     if !url.username().is_empty() || url.password().is_some() {
         return Err(fault("…@…", "has a name or a password in it"));
@@ -66,6 +95,9 @@ pub(crate) fn base_url(text: &str) -> Result<Url, ConfigError> {
 /// The address of an endpoint: the base URL keeps its path (R1). A version that ends the base already is not doubled:
 /// `https://host/v1` and `/v1/messages` make `https://host/v1/messages`.
 pub(crate) fn endpoint(base: &Url, path: &str) -> Url {
+    // Whoever listens at a socket has one path for each API.
+    let local = (base.scheme() == SOCKET).then(|| Url::parse("http://localhost").ok()).flatten();
+    let base = local.as_ref().unwrap_or(base);
     let mut url = base.clone();
     let prefix = base.path().trim_end_matches('/');
     let version = path.trim_start_matches('/').split('/').next().unwrap_or_default();
@@ -93,10 +125,22 @@ mod tests {
     }
 
     #[test]
+    fn a_socket_is_an_address_and_has_the_apis_paths() {
+        let base = base_url("unix:/run/v1/relay.sock").expect("a socket");
+        assert_eq!(socket_path(&base), Some(Path::new("/run/v1/relay.sock")));
+        assert_eq!(endpoint(&base, "/v1/messages").as_str(), "http://localhost/v1/messages");
+        for text in ["unix:relay.sock", "unix:/a/../b", "unix:/a b", "unix:", &format!("unix:/{}", "x".repeat(107))]
+        {
+            assert!(base_url(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
     fn what_is_no_base_url_is_refused_by_name_and_a_password_never_shown() {
         for (text, expected) in [
             ("api.anthropic.com", "is not a URL"),
             ("ftp://x/", "neither http nor https"),
+            ("unix:relay.sock", "names no absolute path"),
             ("https://x/?a=b", "has a query"),
             ("https://me:hunter2@x/", "password in it"),
         ] {

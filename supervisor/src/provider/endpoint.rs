@@ -25,6 +25,8 @@ const MAX_ERROR_BODY: usize = 64 * 1024;
 pub(crate) struct Endpoint {
     client: Client,
     url: Url,
+    /// The address as a person wrote it.
+    base: Url,
     /// What each request carries, the key aside.
     headers: HeaderMap,
     key: Arc<ApiKey>,
@@ -77,10 +79,12 @@ impl Endpoint {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream, application/json"));
         let url = connection::endpoint(&base, dialect.path);
-        let peer = Peer { kind: Some(dialect.kind), url: Some(url.clone()), chosen_by: connection.chosen_by };
+        let asked = if connection::socket_path(&base).is_some() { base.clone() } else { url.clone() };
+        let peer = Peer { kind: Some(dialect.kind), url: Some(asked), chosen_by: connection.chosen_by };
         Ok(Self {
             client,
             url,
+            base,
             headers,
             key: Arc::new(key),
             key_header: dialect.key_header,
@@ -100,7 +104,7 @@ impl Endpoint {
 
     /// The host that requests go to.
     pub(crate) fn host(&self) -> String {
-        http::host(&self.url)
+        http::host(&self.base)
     }
 
     /// The events of the reply to a request, which may have failed to come about.
@@ -162,10 +166,10 @@ impl Endpoint {
 
     /// The body of a response, whose bytes come in time or not at all; written down as it comes, where that is wanted.
     fn body(&self, response: Response, deadlines: Deadlines, exchange: Option<Exchange>) -> deadlines::Body {
-        let (url, timeouts) = (self.url.clone(), self.timeouts);
+        let (base, timeouts) = (self.base.clone(), self.timeouts);
         let bytes = response.bytes_stream();
         let bytes =
-            bytes.map(move |chunk| chunk.map_err(|error| http::connection_error(&error, &url, timeouts)));
+            bytes.map(move |chunk| chunk.map_err(|error| http::connection_error(&error, &base, timeouts)));
         let body = deadlines.body(bytes);
         match exchange {
             None => body,
@@ -193,7 +197,7 @@ impl Endpoint {
     }
 
     fn connection_error(&self, error: &reqwest::Error) -> ProviderError {
-        http::connection_error(error, &self.url, self.timeouts)
+        http::connection_error(error, &self.base, self.timeouts)
     }
 }
 

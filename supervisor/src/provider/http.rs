@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use reqwest::{Certificate, Client, ClientBuilder, Url, redirect};
 
-use super::ProviderError;
 use super::proxy::Proxy;
+use super::{ProviderError, connection};
 
 /// How long things may take (WIRE E5). There is no limit on a whole reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +51,10 @@ impl Http {
     pub(crate) fn new(base: &Url, timeouts: Timeouts, has_key: bool) -> Result<Self, HttpError> {
         install_crypto();
         let mut notices = Vec::new();
+        if let Some(path) = connection::socket_path(base) {
+            let client = builder(base, timeouts).unix_socket(path).no_proxy().tls_certs_only([]).build();
+            return Ok(Self { client: client.map_err(HttpError)?, notices });
+        }
         if base.scheme() == "http" {
             if !is_loopback(base) {
                 let what = if has_key { "the API key goes" } else { "everything the model is told goes" };
@@ -108,6 +112,9 @@ pub(crate) fn is_loopback(url: &Url) -> bool {
 
 /// The host, with its port where that is not the usual one.
 pub(crate) fn host(url: &Url) -> String {
+    if connection::socket_path(url).is_some() {
+        return url.to_string();
+    }
     let name = url.host_str().unwrap_or("?");
     url.port().map_or_else(|| name.to_owned(), |port| format!("{name}:{port}"))
 }
@@ -151,6 +158,7 @@ pub(crate) fn connection_error(error: &reqwest::Error, base: &Url, timeouts: Tim
 /// A step that helps where a network is in between; a proxy that the environment names is part of it.
 fn check_network(base: &Url) -> String {
     match Proxy::of(base) {
+        _ if connection::socket_path(base).is_some() => START_RELAY.to_owned(),
         Some(Proxy { variable, .. }) => format!("check the network, the proxy in {variable}, and --base-url"),
         None => "check the network and --base-url".to_owned(),
     }
@@ -166,6 +174,11 @@ fn refused(base: &Url) -> ProviderError {
             let error = error.hint(format!("start the proxy, or unset {variable}"));
             if is_local { error } else { error.retryable() }
         }
+        None if connection::socket_path(base).is_some() => {
+            connection(format!("{host} refused the connection: no relay listens there"))
+                .hint(START_RELAY)
+                .retryable()
+        }
         None if is_loopback(base) => {
             connection(format!("{host} refused the connection: no server listens there"))
                 .hint("start the server, or check --base-url")
@@ -173,6 +186,9 @@ fn refused(base: &Url) -> ProviderError {
         None => connection(format!("{host} refused the connection")).hint(check_network(base)).retryable(),
     }
 }
+
+/// A step that helps where the model is behind a socket.
+const START_RELAY: &str = "start bailiwick relay, or check --base-url";
 
 fn connection(message: String) -> ProviderError {
     ProviderError::new("connection", message)

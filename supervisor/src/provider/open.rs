@@ -133,6 +133,10 @@ impl ProviderKind {
     /// Whether there is no use in asking without a key. This vendor's APIs are spoken by many servers that need none, on this
     /// machine and elsewhere: only the vendor's own is known to want one, and the others say so.
     pub fn needs_key(self, base_url: &str) -> bool {
+        // A relay has the key.
+        if connection::socket_of(base_url).is_some() {
+            return false;
+        }
         let host = |text: &str| Some(connection::base_url(text).ok()?.host_str()?.to_owned());
         match self {
             Self::Anthropic => true,
@@ -181,5 +185,6 @@ mod tests {
             }
         }
         assert!(ProviderKind::Anthropic.needs_key("http://127.0.0.1:8080"));
+        assert!(ProviderKind::ALL.iter().all(|kind| !kind.needs_key("unix:/run/relay.sock")));
     }
 }

@@ -120,7 +120,8 @@ fn is_line(text: &str) -> bool {
 
 fn is_address(text: &str) -> bool {
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
-    rest.is_some_and(|rest| !rest.is_empty() && !rest.contains(char::is_whitespace))
+    let socket = text.strip_prefix("unix:").filter(|path| path.starts_with('/'));
+    rest.or(socket).is_some_and(|rest| !rest.is_empty() && !rest.contains(char::is_whitespace))
 }
 
 /// What a kind of value looks like, in words.
@@ -128,7 +129,7 @@ fn expected(kind: Kind) -> String {
     let quoted = |words: &[&str]| words.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(", ");
     match kind {
         Kind::Text => "a text of one line, as in \"…\"".to_owned(),
-        Kind::Address => "an address that begins with https:// or http://, as in \"https://…\"".to_owned(),
+        Kind::Address => "an address that begins with https://, http:// or unix:/, as in \"https://…\"".to_owned(),
         Kind::Choice([word]) => format!("{word:?}"),
         Kind::Choice(words) => format!("one of {}", quoted(words)),
         Kind::Choices(words) => format!("a list out of {}", quoted(words)),

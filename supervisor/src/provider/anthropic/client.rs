@@ -91,6 +91,6 @@ const fn betas(options: &RequestOptions) -> Option<HeaderValue> {
 }
 
 /// The key as `x-api-key`, where there is one.
-fn api_key(key: &ApiKey) -> HeaderMap {
+pub(in crate::provider) fn api_key(key: &ApiKey) -> HeaderMap {
     key.header().map(|value| (KEY, value)).into_iter().collect()
 }

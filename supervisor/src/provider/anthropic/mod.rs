@@ -16,3 +16,10 @@ mod wire;
 pub use client::Anthropic;
 pub use config::{ApiVersion, BASE_URL, Config};
 pub use stream::Decoder;
+
+pub(super) use client::api_key as key_header;
+
+/// The tokens that the members of a `usage` say.
+pub(super) fn usage_of(members: &serde_json::Map<String, serde_json::Value>) -> ipc::event::TokenUsage {
+    stream::usage(members)
+}

@@ -275,16 +275,21 @@ impl Decoder {
     }
 
     fn usage(&self) -> TokenUsage {
-        let count = |value: Option<&Value>| value.and_then(Value::as_u64).unwrap_or(0);
-        let tokens = |name| count(self.envelope.usage.get(name));
-        let lifetimes = self.envelope.usage.get("cache_creation");
-        TokenUsage {
-            input: tokens("input_tokens"),
-            cache_creation: tokens("cache_creation_input_tokens"),
-            cache_creation_1h: count(lifetimes.and_then(|of| of.get("ephemeral_1h_input_tokens"))),
-            cache_read: tokens("cache_read_input_tokens"),
-            output: tokens("output_tokens"),
-        }
+        usage(&self.envelope.usage)
+    }
+}
+
+/// The tokens that the members of a `usage` say.
+pub(super) fn usage(members: &Map<String, Value>) -> TokenUsage {
+    let count = |value: Option<&Value>| value.and_then(Value::as_u64).unwrap_or(0);
+    let tokens = |name| count(members.get(name));
+    let lifetimes = members.get("cache_creation");
+    TokenUsage {
+        input: tokens("input_tokens"),
+        cache_creation: tokens("cache_creation_input_tokens"),
+        cache_creation_1h: count(lifetimes.and_then(|of| of.get("ephemeral_1h_input_tokens"))),
+        cache_read: tokens("cache_read_input_tokens"),
+        output: tokens("output_tokens"),
     }
 }
 

@@ -3,6 +3,7 @@
 use reqwest::Url;
 use secrecy::SecretString;
 
+use crate::provider::connection::socket_path;
 use crate::provider::http::Timeouts;
 use crate::provider::{Connection, Credential};
 
@@ -75,6 +76,9 @@ impl Server {
 /// Base URLs of this API are told with their version or without it. One that names a version anywhere is complete:
 /// `https://gw.example/v1beta/openai`, `https://host/api/paas/v4`.
 fn path(base: &Url) -> &'static str {
+    if socket_path(base).is_some() {
+        return "/v1/chat/completions";
+    }
     let is_version = |segment: &str| {
         segment.strip_prefix('v').is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
     };
@@ -97,6 +101,7 @@ mod tests {
             ("https://gw.example/team", "https://gw.example/team/v1/chat/completions"),
             ("https://gw.example/v1beta/openai/", "https://gw.example/v1beta/openai/chat/completions"),
             ("https://host/api/paas/v4", "https://host/api/paas/v4/chat/completions"),
+            ("unix:/run/v1/relay.sock", "http://localhost/v1/chat/completions"),
             ("https://host/vienna", "https://host/vienna/v1/chat/completions"),
         ] {
             let base = base_url(base).expect(base);

@@ -27,3 +27,25 @@ mod wire;
 pub use client::OpenAiChat;
 pub use config::{BASE_URL, Config, ReplyLimit};
 pub use stream::Decoder;
+
+/// The tokens that a `usage` says.
+pub(super) fn usage_of(usage: &serde_json::value::RawValue) -> Option<ipc::event::TokenUsage> {
+    usage::parse(usage)
+}
+
+/// The form of chat completions that a server takes, as far as its address tells.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Form {
+    /// The endpoint below its base URL.
+    pub(crate) path: &'static str,
+    /// How the reply is bounded.
+    pub(crate) reply_limit: ReplyLimit,
+    /// True if it takes `stream_options`.
+    pub(crate) takes_stream_options: bool,
+}
+
+/// The form that the server at this address takes.
+pub(crate) fn form(base: &reqwest::Url) -> Form {
+    let config::Server { path, reply_limit, takes_stream_options } = config::Server::at(base);
+    Form { path, reply_limit, takes_stream_options }
+}

@@ -17,3 +17,8 @@ mod wire;
 
 pub use client::Responses;
 pub use stream::Decoder;
+
+/// The tokens that a `usage` says.
+pub(super) fn usage_of(usage: &serde_json::Value) -> ipc::event::TokenUsage {
+    usage::parse(Some(usage))
+}

@@ -1,0 +1,220 @@
+//! `bailiwick relay`: in the foreground, until a signal comes or its caller is gone.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+use std::time::Duration;
+
+use nix::unistd::{Pid, geteuid, getppid};
+use secrecy::SecretString;
+use tokio::runtime::Runtime;
+use zeroize::Zeroizing;
+
+use crate::args::{RelayArgs, RelayPlace};
+use crate::config::{Effective, Layer, Origin, Sources, Value};
+use crate::directories::Directories;
+use crate::exit::Exit;
+use crate::messages::{complain, say, tell};
+use crate::opening::Refusal;
+use crate::provider::{Connection, ProviderKind};
+use crate::relay::{
+    Account, ClientSettings, Limits, Listen, MAX_REPLY, Relay, RelayError, SOCKET_NAME, Settings, SocketSettings,
+};
+use crate::secrets::{ApiKey, KeyError, TakenKeys, find_key};
+use crate::signals::Endings;
+
+/// How often it is looked whether the caller still lives.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// The shortest token that somebody may have chosen.
+const SHORTEST_TOKEN: usize = 16;
+
+/// Serves the clients.
+pub(super) fn run(args: RelayArgs, keys: &TakenKeys, runtime: &Runtime) -> Exit {
+    // Before anything else, so that a caller that ends at once is missed.
+    let caller = getppid();
+    let done = Directories::of_process()
+        .map_err(Refusal::usage)
+        .and_then(|directories| runtime.block_on(serve(args, keys, &directories, caller)));
+    done.unwrap_or_else(|Refusal(exit, message)| {
+        complain(&message);
+        exit
+    })
+}
+
+impl From<RelayError> for Refusal {
+    fn from(error: RelayError) -> Self {
+        match error {
+            RelayError::Log { .. } => Self::internal(error),
+            RelayError::Upstream(_) | RelayError::Behind(_) | RelayError::Place(_) | RelayError::Known(_) => {
+                Self::usage(error)
+            }
+        }
+    }
+}
+
+async fn serve(
+    args: RelayArgs,
+    keys: &TakenKeys,
+    directories: &Directories,
+    caller: Pid,
+) -> Result<Exit, Refusal> {
+    directories.make().map_err(Refusal::usage)?;
+    let mut endings = Endings::new().map_err(Refusal::internal)?;
+    let mut relay = Relay::start(settings(&args, keys, directories)?)?;
+    tell(&relay.notices());
+    let limits = Limits { max_usd: args.max_usd, max_tokens: args.max_tokens };
+    if limits == Limits::default() {
+        say("note: the clients have no budget (--max-usd, --max-tokens)");
+    }
+    for settings in clients(&args, limits)? {
+        let name = settings.name.clone();
+        let base_url = relay.add(settings)?;
+        // Whoever waits for this line can connect.
+        let mut out = io::stdout().lock();
+        writeln!(out, "{name} {base_url}").and_then(|()| out.flush()).map_err(Refusal::internal)?;
+    }
+    say(&format!("the log is {}", relay.log_path().display()));
+    let exit = tokio::select! {
+        signal = endings.next() => by_signal(signal),
+        () = outlived(caller) => Exit::Done,
+    };
+    let names: Vec<_> = relay.clients().map(|(name, _)| name.clone()).collect();
+    for name in names {
+        if let Some(account) = relay.remove(&name).await {
+            say(&format!("{name}: {}", summary(&account)));
+        }
+    }
+    Ok(exit)
+}
+
+/// Waits until the process that started us is gone.
+async fn outlived(caller: Pid) {
+    while getppid() == caller {
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+fn by_signal(signal: i32) -> Exit {
+    Exit::Status(u8::try_from(128 + signal).unwrap_or(u8::MAX))
+}
+
+fn summary(account: &Account) -> String {
+    let Account { requests, refused, tokens, cost, estimated } = account;
+    let plural = if *requests == 1 { "" } else { "s" };
+    format!("{requests} request{plural}, {refused} refused, {tokens} tokens, {cost}, of that {estimated} estimated")
+}
+
+fn settings(args: &RelayArgs, keys: &TakenKeys, directories: &Directories) -> Result<Settings, Refusal> {
+    // The settings of no project: the root has none that is trusted.
+    let sources = Sources::read(directories, Path::new("/")).map_err(Refusal::usage)?;
+    let of = |kind: Option<ProviderKind>| {
+        let provider = kind.map(|kind| Value::Text(kind.as_str().to_owned()));
+        let flags = Layer::default()
+            .with("provider", provider, Origin::Flag("--provider"))
+            .with("base_url", args.base_url.clone().map(Value::Text), Origin::Flag("--base-url"));
+        sources.effective(&flags)
+    };
+    let preset = of(None);
+    let mut kinds: Vec<ProviderKind> = args.providers.iter().map(|provider| (*provider).into()).collect();
+    if kinds.is_empty() {
+        kinds.push(preset.provider());
+    }
+    let mut upstreams = Vec::new();
+    for (index, kind) in kinds.iter().enumerate() {
+        if !kinds[..index].contains(kind) {
+            upstreams.push((*kind, connection(*kind, &of(Some(*kind)), keys, directories)?));
+        }
+    }
+    Ok(Settings {
+        upstreams,
+        facts: Box::new(move |model| preset.facts_of(model)),
+        models: args.models.clone(),
+        max_reply: args.max_reply_tokens.unwrap_or(MAX_REPLY),
+        log: directories.state.join("relay"),
+    })
+}
+
+fn connection(
+    kind: ProviderKind,
+    effective: &Effective,
+    keys: &TakenKeys,
+    directories: &Directories,
+) -> Result<Connection, Refusal> {
+    let base_url = effective.base_url().map(str::to_owned);
+    let needs_key = kind.needs_key(base_url.as_deref().unwrap_or(kind.base_url()));
+    let (variable, file) = (kind.key_variable(), directories.key_file(kind.vendor()));
+    let connection = match find_key(keys.of(kind), variable, &file) {
+        Ok(ApiKey { secret, origin, credential }) => {
+            Connection { credential, ..kind.connection(base_url, Some(secret), origin) }
+        }
+        Err(KeyError::Missing { .. }) if !needs_key => kind.connection(base_url, None, variable.to_owned()),
+        Err(error) => return Err(Refusal::usage(error)),
+    };
+    Ok(Connection { timeouts: effective.timeouts(), ..connection })
+}
+
+fn clients(args: &RelayArgs, limits: Limits) -> Result<Vec<ClientSettings>, Refusal> {
+    let mut clients = Vec::new();
+    match &args.listen {
+        RelayPlace::Directory(directory) => {
+            if args.token_file.is_some() {
+                return Err(Refusal::usage("--token-file: a socket needs no token: whoever reaches it is its client"));
+            }
+            for name in &args.clients {
+                let path = directory.join(name.as_str()).join(SOCKET_NAME);
+                let socket = SocketSettings { path, mode: args.socket_mode, owner: args.socket_owner };
+                clients.push(ClientSettings { name: name.clone(), listen: Listen::Socket(socket), limits });
+            }
+        }
+        RelayPlace::Loopback(address) => {
+            let [name] = &args.clients[..] else {
+                let message = "--client: an address has one client\n  hint: run a relay for each, or --listen unix:DIR";
+                return Err(Refusal::usage(message));
+            };
+            let Some(file) = &args.token_file else {
+                let message = "--listen: every user of this machine reaches an address\n  hint: --token-file FILE";
+                return Err(Refusal::usage(message));
+            };
+            let token = token(file).map_err(|error| {
+                Refusal::usage(format!("--token-file {}: {error}", file.display()))
+            })?;
+            let listen = Listen::Loopback { address: *address, token };
+            clients.push(ClientSettings { name: name.clone(), listen, limits });
+        }
+    }
+    Ok(clients)
+}
+
+/// The token of a file; a new one where there is no file.
+fn token(file: &Path) -> io::Result<SecretString> {
+    match File::options().write(true).create_new(true).mode(0o600).open(file) {
+        Ok(mut made) => {
+            // 244 random bits, from the kernel.
+            let [first, second] = [uuid::Uuid::new_v4(), uuid::Uuid::new_v4()];
+            let token = Zeroizing::new(format!("{}{}", first.simple(), second.simple()));
+            writeln!(made, "{}", *token)?;
+            Ok(SecretString::from(token.to_string()))
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => read_token(file),
+        Err(error) => Err(error),
+    }
+}
+
+fn read_token(file: &Path) -> io::Result<SecretString> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let mut opened = File::options().read(true).custom_flags(flags).open(file)?;
+    let meta = opened.metadata()?;
+    if meta.permissions().mode() & 0o077 != 0 || meta.uid() != geteuid().as_raw() {
+        return Err(io::Error::other("others could read it\n  hint: make it your own, with mode 0600"));
+    }
+    let mut text = Zeroizing::new(String::new());
+    (&mut opened).take(4096).read_to_string(&mut text)?;
+    let token = text.trim();
+    if token.len() < SHORTEST_TOKEN || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let message = format!("expected a token of {SHORTEST_TOKEN} characters or more, on one line");
+        return Err(io::Error::other(message));
+    }
+    Ok(SecretString::from(token.to_owned()))
+}

@@ -1,0 +1,98 @@
+//! A way to a provider for requests that somebody else wrote: bytes go out with our own headers and key, bytes come back.
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::{Client, StatusCode, Url};
+
+use super::connection::{self, ConfigError, Connection};
+use super::deadlines::{Body, Deadlines};
+use super::endpoint::bearer;
+use super::http::{self, Http, Timeouts};
+use super::key::ApiKey;
+use super::{Credential, ProviderError, ProviderKind, anthropic, chat};
+
+/// The way to one API.
+pub(crate) struct Passage {
+    kind: ProviderKind,
+    client: Client,
+    url: Url,
+    headers: HeaderMap,
+    key: ApiKey,
+    timeouts: Timeouts,
+    notices: Vec<String>,
+    form: chat::Form,
+}
+
+/// A reply, whatever its status is.
+pub(crate) struct Passed {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Body,
+}
+
+impl Passage {
+    /// A way; nothing is sent yet.
+    pub(crate) fn new(kind: ProviderKind, connection: Connection) -> Result<Self, ConfigError> {
+        let base = connection::base_url(&connection.base_url)?;
+        let key = ApiKey::new(connection.api_key, connection.key_origin)?;
+        let Http { client, notices } = Http::new(&base, connection.timeouts, key.is_set())?;
+        let form = chat::form(&base);
+        let path = match kind {
+            ProviderKind::Anthropic => "/v1/messages",
+            ProviderKind::OpenAi => form.path,
+            ProviderKind::Responses => "/v1/responses",
+        };
+        let mut headers = match (kind, connection.credential) {
+            (ProviderKind::Anthropic, Credential::ApiKey) => anthropic::key_header(&key),
+            (ProviderKind::Anthropic, Credential::Bearer) | (ProviderKind::OpenAi | ProviderKind::Responses, _) => {
+                bearer(&key)
+            }
+        };
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream, application/json"));
+        let url = connection::endpoint(&base, path);
+        Ok(Self { kind, client, url, headers, key, timeouts: connection.timeouts, notices, form })
+    }
+
+    /// The API that is spoken.
+    pub(crate) const fn kind(&self) -> ProviderKind {
+        self.kind
+    }
+
+    /// What a person should know: bundled certificates in use, or a key that is sent in the clear.
+    pub(crate) fn notices(&self) -> &[String] {
+        &self.notices
+    }
+
+    /// The host that requests go to.
+    pub(crate) fn host(&self) -> String {
+        http::host(&self.url)
+    }
+
+    /// The form of chat completions that the server takes.
+    pub(crate) const fn form(&self) -> chat::Form {
+        self.form
+    }
+
+    /// A text without the key.
+    pub(crate) fn hide(&self, text: &str) -> String {
+        self.key.hide(text)
+    }
+
+    /// Sends a body, with these headers beside our own.
+    pub(crate) async fn send(&self, body: Bytes, more: HeaderMap) -> Result<Passed, ProviderError> {
+        let mut headers = more;
+        headers.extend(self.headers.clone());
+        let deadlines = Deadlines::begin(self.host(), self.timeouts);
+        let request = self.client.post(self.url.clone()).headers(headers).body(body);
+        let response = deadlines.head(request.send()).await?;
+        let failed = |error: &reqwest::Error, base: &Url, timeouts| http::connection_error(error, base, timeouts);
+        let response = response.map_err(|error| failed(&error, &self.url, self.timeouts))?;
+        let (status, headers) = (response.status(), response.headers().clone());
+        let (base, timeouts) = (self.url.clone(), self.timeouts);
+        let bytes = response.bytes_stream();
+        let bytes = bytes.map(move |chunk| chunk.map_err(|error| failed(&error, &base, timeouts)));
+        Ok(Passed { status, headers, body: deadlines.body(bytes) })
+    }
+}

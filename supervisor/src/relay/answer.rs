@@ -1,0 +1,67 @@
+//! What a client is answered by the relay itself, in the words and the form of the API that it speaks.
+
+use bytes::Bytes;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full};
+use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use hyper::{Response, StatusCode};
+use serde_json::json;
+
+use crate::provider::ProviderKind;
+
+/// A body that goes to a client.
+pub(super) type ReplyBody = UnsyncBoxBody<Bytes, std::io::Error>;
+
+/// Says whether trying again makes sense (WIRE E2).
+pub(super) const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
+
+/// An error of the relay.
+#[derive(Clone, Debug)]
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    /// The kind, in the Messages API's words.
+    pub(super) kind: &'static str,
+    pub(super) message: String,
+    /// True if the same request may be answered later.
+    pub(super) is_for_later: bool,
+}
+
+impl Answer {
+    /// An error that does not go away by itself.
+    pub(super) fn new(status: StatusCode, kind: &'static str, message: impl Into<String>) -> Self {
+        Self { status, kind, message: message.into(), is_for_later: false }
+    }
+
+    /// The same, for a moment.
+    pub(super) fn for_later(self) -> Self {
+        Self { is_for_later: true, ..self }
+    }
+
+    /// The response.
+    pub(super) fn response(&self, kind: Option<ProviderKind>) -> Response<ReplyBody> {
+        let message = format!("bailiwick relay: {}", self.message);
+        let error = match kind {
+            Some(ProviderKind::OpenAi | ProviderKind::Responses) => {
+                json!({"error": {"message": message, "type": self.kind, "param": null, "code": null}})
+            }
+            Some(ProviderKind::Anthropic) | None => {
+                json!({"type": "error", "error": {"type": self.kind, "message": message}})
+            }
+        };
+        let mut response = Response::new(whole(error.to_string()));
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let retry = if self.is_for_later { "true" } else { "false" };
+        headers.insert(SHOULD_RETRY, HeaderValue::from_static(retry));
+        if self.is_for_later {
+            headers.insert(RETRY_AFTER, HeaderValue::from_static("2"));
+        }
+        response
+    }
+}
+
+/// A body that is there already.
+pub(super) fn whole(text: impl Into<Bytes>) -> ReplyBody {
+    Full::new(text.into()).map_err(|never| match never {}).boxed_unsync()
+}

@@ -1,0 +1,212 @@
+//! A client's money and tokens: reserved before a request goes out, settled after its reply.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ipc::cost::{Prices, Usd};
+use ipc::event::TokenUsage;
+
+use super::request::Estimate;
+
+/// The bounds of a client.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// The most money.
+    pub max_usd: Option<Usd>,
+    /// The most tokens, of prompts and replies together.
+    pub max_tokens: Option<u64>,
+}
+
+/// What a client has come to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Account {
+    /// Requests that went on.
+    pub requests: u64,
+    /// Requests that were refused.
+    pub refused: u64,
+    /// Tokens, those of estimates included.
+    pub tokens: u64,
+    /// Money, that of estimates included.
+    pub cost: Usd,
+    /// The part of it that nobody knows, since a reply did not come to its end: estimates.
+    pub estimated: Usd,
+}
+
+/// Nothing is left for a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum NoBudget {
+    /// Not as long as others are open.
+    Now,
+    /// Not any more: the limit, in words.
+    Spent(String),
+}
+
+#[derive(Debug, Default)]
+struct Books {
+    account: Account,
+    open_tokens: u64,
+    /// In millionths of a millionth of a dollar.
+    open_picos: u64,
+}
+
+/// The books of a client.
+#[derive(Clone, Debug)]
+pub(super) struct Ledger {
+    limits: Limits,
+    books: Arc<Mutex<Books>>,
+}
+
+/// Money that is kept for a request. Whoever drops it pays the estimate: a client that hangs up, a reply that breaks off.
+#[derive(Debug)]
+pub(super) struct Reservation {
+    ledger: Ledger,
+    estimate: Estimate,
+    is_open: bool,
+}
+
+impl Ledger {
+    pub(super) fn new(limits: Limits) -> Self {
+        Self { limits, books: Arc::default() }
+    }
+
+    pub(super) fn account(&self) -> Account {
+        self.books().account
+    }
+
+    /// Counts a request that did not go on.
+    pub(super) fn refused(&self) -> u64 {
+        let mut books = self.books();
+        books.account.refused += 1;
+        books.account.refused
+    }
+
+    /// Keeps what a request may come to.
+    pub(super) fn reserve(&self, estimate: Estimate) -> Result<Reservation, NoBudget> {
+        let mut books = self.books();
+        let Account { tokens, cost, .. } = books.account;
+        let alone = self.over(tokens.saturating_add(estimate.tokens()), (cost + estimate.cost).picos());
+        if let Some(limit) = alone {
+            return Err(NoBudget::Spent(format!(
+                "the budget of this client has no room for this request: its limit is {limit}, {cost} and \
+                 {tokens} tokens are spent, and the request may come to {} and {} tokens",
+                estimate.cost,
+                estimate.tokens()
+            )));
+        }
+        let open_tokens = books.open_tokens.saturating_add(estimate.tokens());
+        let open_picos = books.open_picos.saturating_add(estimate.cost.picos());
+        if self.over(tokens.saturating_add(open_tokens), cost.picos().saturating_add(open_picos)).is_some() {
+            return Err(NoBudget::Now);
+        }
+        (books.open_tokens, books.open_picos) = (open_tokens, open_picos);
+        books.account.requests += 1;
+        Ok(Reservation { ledger: self.clone(), estimate, is_open: true })
+    }
+
+    /// The limit that would be passed.
+    fn over(&self, tokens: u64, picos: u64) -> Option<String> {
+        let Limits { max_usd, max_tokens } = self.limits;
+        let money = max_usd.filter(|max| picos > max.picos()).map(|max| max.to_string());
+        money.or_else(|| max_tokens.filter(|max| tokens > *max).map(|max| format!("{max} tokens")))
+    }
+
+    fn books(&self) -> MutexGuard<'_, Books> {
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Reservation {
+    /// Settles by what the provider said that it came to.
+    pub(super) fn settle(mut self, usage: &TokenUsage, prices: &Prices) -> Usd {
+        let cost = prices.cost(usage);
+        self.close(usage.total(), cost, Usd::ZERO);
+        cost
+    }
+
+    /// Settles for a reply that did not come to its end: by the prompt, where its size was said, and the longest reply.
+    pub(super) fn settle_cut(mut self, usage: Option<&TokenUsage>, prices: &Prices) -> Usd {
+        let known = usage.map(|usage| TokenUsage { output: self.estimate.output.max(usage.output), ..*usage });
+        let known = known.map(|usage| (usage.total(), prices.cost(&usage)));
+        let (tokens, cost) = known.unwrap_or((self.estimate.tokens(), self.estimate.cost));
+        self.close(tokens, cost, cost);
+        cost
+    }
+
+    /// Gives everything back: the provider did not begin to answer.
+    pub(super) fn release(mut self) {
+        self.close(0, Usd::ZERO, Usd::ZERO);
+    }
+
+    fn close(&mut self, tokens: u64, cost: Usd, estimated: Usd) {
+        if !std::mem::take(&mut self.is_open) {
+            return;
+        }
+        let mut books = self.ledger.books();
+        books.open_tokens = books.open_tokens.saturating_sub(self.estimate.tokens());
+        books.open_picos = books.open_picos.saturating_sub(self.estimate.cost.picos());
+        books.account.tokens = books.account.tokens.saturating_add(tokens);
+        books.account.cost += cost;
+        books.account.estimated += estimated;
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        let Estimate { cost, .. } = self.estimate;
+        self.close(self.estimate.tokens(), cost, cost);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usd(text: &str) -> Usd {
+        text.parse().expect("an amount")
+    }
+
+    fn estimate(cost: &str) -> Estimate {
+        Estimate { prompt: 100, output: 100, cost: usd(cost) }
+    }
+
+    fn ledger(max: &str) -> Ledger {
+        Ledger::new(Limits { max_usd: Some(usd(max)), max_tokens: None })
+    }
+
+    #[test]
+    fn what_is_open_counts_and_what_is_dropped_is_paid() {
+        let ledger = ledger("1");
+        let first = ledger.reserve(estimate("0.6")).expect("room");
+        assert_eq!(ledger.reserve(estimate("0.6")).expect_err("none now"), NoBudget::Now);
+        first.release();
+        assert_eq!(ledger.account().cost, Usd::ZERO);
+        drop(ledger.reserve(estimate("0.6")).expect("room again"));
+        let account = ledger.account();
+        assert_eq!((account.cost, account.estimated, account.tokens), (usd("0.6"), usd("0.6"), 200));
+        let error = ledger.reserve(estimate("0.6")).expect_err("none any more");
+        assert!(matches!(error, NoBudget::Spent(why) if why.contains("$1.00") && why.contains("$0.60")));
+        assert!(ledger.reserve(estimate("0.4")).is_ok());
+    }
+
+    #[test]
+    fn a_reply_that_broke_off_costs_its_prompt_and_the_longest_reply() {
+        let rates = ["1", "10", "1", "1", "1"].map(|price| price.parse().expect("a price"));
+        let [input, output, cache_write_5m, cache_write_1h, cache_read] = rates;
+        let rates = ipc::cost::Rates { input, output, cache_write_5m, cache_write_1h, cache_read };
+        let prices = Prices { rates, long: None };
+        let ledger = ledger("1");
+        let reserved = ledger.reserve(estimate("0.6")).expect("room");
+        let usage = TokenUsage { input: 1_000, output: 3, ..TokenUsage::default() };
+        let cost = reserved.settle_cut(Some(&usage), &prices);
+        assert_eq!(cost, usd("0.002"));
+        assert_eq!(ledger.account().estimated, cost);
+    }
+
+    #[test]
+    fn tokens_are_a_limit_of_their_own() {
+        let ledger = Ledger::new(Limits { max_usd: None, max_tokens: Some(300) });
+        let open = ledger.reserve(estimate("5")).expect("room");
+        assert_eq!(ledger.reserve(estimate("5")).expect_err("none now"), NoBudget::Now);
+        drop(open);
+        assert!(matches!(ledger.reserve(estimate("5")), Err(NoBudget::Spent(_))));
+    }
+}

@@ -1,0 +1,125 @@
+//! A reply on its way to a client: the provider's bytes as they come, metered, and settled when they end.
+//!
+//! Nothing is read ahead: the next bytes are asked for when the last ones went out. Whoever hangs up drops the reply, and
+//! with it the provider's connection; the client pays what was reserved for it.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
+
+use bytes::Bytes;
+use futures_util::Stream;
+use hyper::body::{Body, Frame};
+use ipc::cost::Prices;
+
+use super::ledger::Reservation;
+use super::log::{Entry, Log};
+use crate::provider::ProviderError;
+use crate::provider::meter::Meter;
+
+/// The bytes of a reply.
+pub(super) type Upstream = Pin<Box<dyn Stream<Item = Result<Bytes, ProviderError>> + Send>>;
+
+/// A request from its reservation to the end of its reply.
+pub(super) struct Passing {
+    pub(super) meter: Meter,
+    pub(super) prices: Prices,
+    /// Taken when it is settled.
+    pub(super) reservation: Option<Reservation>,
+    pub(super) entry: Entry,
+    pub(super) began: Instant,
+    pub(super) log: Arc<Log>,
+}
+
+impl Passing {
+    /// Takes a piece of the reply down.
+    fn note(&mut self, piece: &[u8]) {
+        if self.entry.first_byte_ms.is_none() {
+            self.entry.first_byte_ms = Some(millis(self.began));
+        }
+        self.entry.reply_bytes += piece.len() as u64;
+        self.meter.push(piece);
+    }
+
+    /// Gives the reservation back, for a reply that did not come about.
+    pub(super) fn release(mut self, status: u16, end: &'static str, why: String) {
+        if let Some(reservation) = self.reservation.take() {
+            reservation.release();
+        }
+        (self.entry.status, self.entry.end, self.entry.why) = (status, end, Some(why));
+        self.write();
+    }
+
+    /// Settles, and writes the request down. What the provider said of the whole reply counts, whoever hung up then.
+    fn end(&mut self, end: &'static str) {
+        let Some(reservation) = self.reservation.take() else { return };
+        self.entry.usage = self.meter.usage();
+        let is_whole = self.meter.is_final();
+        let cost = match (is_whole, self.meter.usage()) {
+            (true, Some(usage)) => reservation.settle(&usage, &self.prices),
+            (_, usage) => reservation.settle_cut(usage.as_ref(), &self.prices),
+        };
+        self.entry.cost_usd = Some(cost);
+        self.entry.end = match end {
+            "hung_up" if is_whole => "complete",
+            "complete" if !is_whole => "no_usage",
+            end => end,
+        };
+        self.write();
+    }
+
+    fn write(&mut self) {
+        self.entry.ms = millis(self.began);
+        self.log.write(&self.entry);
+    }
+}
+
+impl Drop for Passing {
+    fn drop(&mut self) {
+        self.end("hung_up");
+    }
+}
+
+/// Milliseconds since then.
+pub(super) fn millis(began: Instant) -> u64 {
+    u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The body of a reply.
+pub(super) struct PassingBody {
+    pub(super) bytes: Upstream,
+    pub(super) passing: Passing,
+    /// Held as long as the reply is under way.
+    pub(super) _permit: tokio::sync::OwnedSemaphorePermit,
+}
+
+impl Body for PassingBody {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        let next = ready!(self.bytes.as_mut().poll_next(cx));
+        Poll::Ready(match next {
+            Some(Ok(piece)) => {
+                self.passing.note(&piece);
+                Some(Ok(Frame::data(piece)))
+            }
+            None => {
+                self.passing.meter.finish();
+                self.passing.end("complete");
+                None
+            }
+            Some(Err(error)) => {
+                self.passing.entry.why = Some(error.message);
+                self.passing.end("broken");
+                // The client sees that the reply broke off.
+                Some(Err(io::ErrorKind::ConnectionReset.into()))
+            }
+        })
+    }
+}

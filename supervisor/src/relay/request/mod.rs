@@ -1,0 +1,300 @@
+//! A client's request, understood as a whole and written anew.
+//!
+//! [`rule`] is the language of the allowlist, [`messages`], [`chat`] and [`responses`] are its tables, one for each API. They
+//! list what Bailiwick's own client sends; what is not listed is refused by its name. So no request makes a provider search
+//! the web, run code, fetch a URL, keep a conversation or look at files: these are members and types that no table has.
+
+mod chat;
+mod free;
+mod messages;
+mod responses;
+mod rule;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::fmt;
+
+use bytes::Bytes;
+use ipc::cost::{Prices, Usd};
+use ipc::event::TokenUsage;
+use serde::Deserialize;
+use serde::de::{Error, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use self::rule::{At, Member, known, shown};
+use crate::provider::catalogue::Facts;
+use crate::provider::ProviderKind;
+use crate::provider::chat::{Form, ReplyLimit};
+
+/// The most members of an object that has rules.
+const MOST_MEMBERS: usize = 64;
+
+/// The most tokens that a picture comes to, however small its file is.
+const OF_PICTURE: u64 = 6_000;
+
+/// The tokens that providers add to a prompt by themselves, at most: what tells a model of its tools.
+const ADDED: u64 = 2_000;
+
+/// Parts of the names of models that look things up by themselves, whatever a request says.
+const WITH_NETWORK: [&str; 6] = ["search", "deep-research", ":online", "sonar", "compound", "browse"];
+
+/// A part of a request that is not relayed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refused {
+    /// Its place: `tools[0].type`.
+    pub(super) field: String,
+    /// What is wrong with it.
+    pub(super) why: String,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field, self.why)
+    }
+}
+
+/// The bounds of a request besides its form.
+pub(super) struct Bounds<'a> {
+    /// What is known of a model.
+    pub(super) facts: &'a (dyn Fn(&str) -> Facts + Send + Sync),
+    /// The models that may be asked; every one with a price where there are none.
+    pub(super) models: &'a [String],
+    /// The longest reply.
+    pub(super) max_reply: u64,
+    /// The form of chat completions that the server takes.
+    pub(super) chat: Form,
+}
+
+/// A request that may go on.
+#[derive(Debug)]
+pub(super) struct Request {
+    pub(super) model: String,
+    /// Its body, written anew.
+    pub(super) body: Bytes,
+    pub(super) prices: Prices,
+    pub(super) estimate: Estimate,
+}
+
+/// What a request may come to, at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Estimate {
+    /// Tokens of the prompt: no tokenizer makes more than one of a byte.
+    pub(super) prompt: u64,
+    /// Tokens of the reply.
+    pub(super) output: u64,
+    /// All of it.
+    pub(super) cost: Usd,
+}
+
+impl Estimate {
+    fn of(prompt: u64, output: u64, prices: &Prices) -> Self {
+        let none = TokenUsage { output, ..TokenUsage::default() };
+        let cost = [
+            TokenUsage { input: prompt, ..none },
+            TokenUsage { cache_creation: prompt, ..none },
+            TokenUsage { cache_creation: prompt, cache_creation_1h: prompt, ..none },
+        ]
+        .iter()
+        .map(|usage| prices.cost(usage))
+        .max()
+        .unwrap_or_default();
+        Self { prompt, output, cost }
+    }
+
+    /// All tokens.
+    pub(super) const fn tokens(&self) -> u64 {
+        self.prompt.saturating_add(self.output)
+    }
+}
+
+/// The members of an object, each once.
+#[derive(Debug)]
+pub(super) struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'a> Members<'a> {
+    fn of(json: &'a str) -> Result<Self, String> {
+        serde_json::from_str(json).map_err(|error| {
+            let text = error.to_string();
+            if error.is_data() { text.split(" at line ").next().unwrap_or(&text).to_owned() } else { text }
+        })
+    }
+
+    fn get(&self, name: &str) -> Option<&'a RawValue> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(name, _)| &**name)
+    }
+}
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(MembersVisitor)
+    }
+}
+
+struct MembersVisitor;
+
+/// A name, borrowed where it has no escapes.
+#[derive(Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl<'de> Visitor<'de> for MembersVisitor {
+    type Value = Members<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+        let mut members: Vec<(Cow<'de, str>, &'de RawValue)> = Vec::new();
+        while let Some(Name(name)) = map.next_key()? {
+            if members.iter().any(|(known, _)| *known == name) {
+                return Err(Error::custom(format_args!("has the member {} twice", shown(&name))));
+            }
+            if members.len() == MOST_MEMBERS {
+                return Err(Error::custom("has too many members"));
+            }
+            members.push((name, map.next_value()?));
+        }
+        Ok(Members(members))
+    }
+}
+
+/// The body while it is written: members in their order.
+struct Body(Vec<(&'static str, Vec<u8>)>);
+
+impl Body {
+    /// Puts a member in, in place of the one that is there, or before the conversation.
+    fn set(&mut self, name: &'static str, json: String) {
+        let json = json.into_bytes();
+        match self.0.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, value)) => *value = json,
+            None => {
+                let last = self.0.len().saturating_sub(1);
+                self.0.insert(last, (name, json));
+            }
+        }
+    }
+
+    fn remove(&mut self, name: &str) -> Option<Vec<u8>> {
+        let place = self.0.iter().position(|(known, _)| *known == name)?;
+        Some(self.0.remove(place).1)
+    }
+
+    /// A member's number, as we have written it.
+    fn number(&self, name: &str) -> Option<u64> {
+        let (_, value) = self.0.iter().find(|(known, _)| *known == name)?;
+        serde_json::from_slice(value).ok()
+    }
+
+    fn into_json(self) -> Bytes {
+        let length: usize = self.0.iter().map(|(name, value)| name.len() + value.len() + 4).sum();
+        let mut json = Vec::with_capacity(length + 2);
+        for (name, value) in self.0 {
+            json.push(if json.is_empty() { b'{' } else { b',' });
+            json.push(b'"');
+            json.extend_from_slice(name.as_bytes());
+            json.extend_from_slice(b"\":");
+            json.extend_from_slice(&value);
+        }
+        json.push(b'}');
+        json.into()
+    }
+}
+
+/// Understands a body, or refuses it.
+pub(super) fn understand(kind: ProviderKind, body: &[u8], bounds: &Bounds<'_>) -> Result<Request, Refused> {
+    let mut at = At::default();
+    let text = std::str::from_utf8(body).map_err(|_| at.refused("is not UTF-8"))?;
+    let found = Members::of(text).map_err(|why| at.refused(format!("is not a JSON object: {why}")))?;
+    let table = table(kind);
+    known(&found, table, &mut at)?;
+    let (mut members, mut pictures) = (Body(Vec::new()), 0);
+    for Member { name, rule, is_needed } in table {
+        match found.get(name) {
+            Some(value) => {
+                let out = rule::member(rule, name, value)?;
+                pictures += out.pictures;
+                members.0.push((name, out.bytes));
+            }
+            None if *is_needed => return Err(field(name, "is missing")),
+            None => {}
+        }
+    }
+    let model: String = found
+        .get("model")
+        .and_then(|model| serde_json::from_str(model.get()).ok())
+        .ok_or_else(|| field("model", "is missing"))?;
+    let (prices, most) = known_model(&model, bounds)?;
+    let output = bound_reply(kind, &mut members, most, bounds);
+    let body = members.into_json();
+    let prompt = (body.len() as u64).saturating_add(pictures * OF_PICTURE).saturating_add(ADDED);
+    Ok(Request { model, estimate: Estimate::of(prompt, output, &prices), body, prices })
+}
+
+const fn table(kind: ProviderKind) -> &'static [Member] {
+    match kind {
+        ProviderKind::Anthropic => messages::BODY,
+        ProviderKind::OpenAi => chat::BODY,
+        ProviderKind::Responses => responses::BODY,
+    }
+}
+
+fn field(name: &str, why: impl Into<String>) -> Refused {
+    Refused { field: name.to_owned(), why: why.into() }
+}
+
+/// The price of a model that may be asked, and its longest reply.
+fn known_model(model: &str, bounds: &Bounds<'_>) -> Result<(Prices, u64), Refused> {
+    let refused = |why: &str| Err(field("model", format!("\"{}\" {why}", shown(model))));
+    if model.is_empty() || model.len() > 200 || !model.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return refused("is no name of a model");
+    }
+    let small = model.to_ascii_lowercase();
+    if WITH_NETWORK.iter().any(|part| small.contains(part)) {
+        return refused("looks things up by itself, and is not relayed");
+    }
+    if !bounds.models.is_empty() && !bounds.models.iter().any(|allowed| allowed == model) {
+        return refused("is not one of the models that this relay allows");
+    }
+    let facts = (bounds.facts)(model);
+    match facts.prices {
+        Some(prices) => Ok((prices, u64::from(facts.max_output).min(bounds.max_reply).max(1))),
+        None => refused("has no known price: the relay's settings can name one under [models]"),
+    }
+}
+
+/// Bounds the reply in the API's own word; the bound.
+fn bound_reply(kind: ProviderKind, members: &mut Body, most: u64, bounds: &Bounds<'_>) -> u64 {
+    let names: &[&'static str] = match kind {
+        ProviderKind::Anthropic => &["max_tokens"],
+        ProviderKind::OpenAi => &["max_tokens", "max_completion_tokens"],
+        ProviderKind::Responses => &["max_output_tokens"],
+    };
+    let asked = names.iter().filter_map(|name| members.number(name)).min();
+    let limit = asked.unwrap_or(most).min(most);
+    let name = match (kind, bounds.chat.reply_limit) {
+        (ProviderKind::OpenAi, ReplyLimit::MaxCompletionTokens) => "max_completion_tokens",
+        (ProviderKind::OpenAi, ReplyLimit::MaxTokens) | (ProviderKind::Anthropic, _) => "max_tokens",
+        (ProviderKind::Responses, _) => "max_output_tokens",
+    };
+    for other in names.iter().filter(|other| **other != name) {
+        members.remove(other);
+    }
+    members.set(name, limit.to_string());
+    match kind {
+        ProviderKind::Anthropic => {}
+        // Without it there would be no usage to settle by.
+        ProviderKind::OpenAi if bounds.chat.takes_stream_options => {
+            members.set("stream_options", "{\"include_usage\":true}".to_owned());
+        }
+        ProviderKind::OpenAi => {
+            members.remove("stream_options");
+        }
+        ProviderKind::Responses => members.set("store", "false".to_owned()),
+    }
+    limit
+}

@@ -1,0 +1,361 @@
+//! A client's connections: how many there are, how long each may take, and which requests are let in.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Limited};
+use hyper::body::{Body, Incoming};
+use hyper::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use secrecy::{ExposeSecret, SecretString};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::answer::{Answer, ReplyBody};
+use super::ledger::{Ledger, NoBudget};
+use super::log::Entry;
+use super::passing::{Passing, millis};
+use super::patient::Patient;
+use super::relay::Shared;
+use super::request::{Bounds, Request as Understood, understand};
+use super::socket::{Listener, Stream};
+use super::upstream;
+use crate::provider::meter::Meter;
+use crate::provider::passage::Passage;
+use crate::provider::ProviderKind;
+
+/// Connections that a client may have at a time; others wait in its own queue.
+const CONNECTIONS: usize = 32;
+
+/// Bodies that are read at a time: each may be as long as [`MOST_BODY`].
+const READING: usize = 4;
+
+/// Requests of a client that are under way at a time.
+const UNDER_WAY: usize = 16;
+
+/// The longest body: what the Messages API takes.
+const MOST_BODY: usize = 32 * 1000 * 1000;
+
+/// A body that is longer is understood beside the others' bytes.
+const LONG_BODY: usize = 64 << 10;
+
+/// How long a client may take for the head of a request, and for its body.
+const HEAD: Duration = Duration::from_secs(60);
+const BODY: Duration = Duration::from_mins(2);
+
+/// How long a client may read nothing of a reply.
+const STALL: Duration = Duration::from_mins(2);
+
+/// Room for the head of a request.
+const HEAD_BYTES: usize = 64 << 10;
+
+/// Refused requests of a client that are all written down; of those after them each power of two is.
+const ALL_REFUSED: u64 = 1_000;
+
+const KEY: HeaderName = HeaderName::from_static("x-api-key");
+
+/// A client that is served.
+pub(super) struct Client {
+    pub(super) name: String,
+    pub(super) token: Option<SecretString>,
+    pub(super) ledger: Ledger,
+    pub(super) shared: Arc<Shared>,
+    reading: Semaphore,
+    under_way: Arc<Semaphore>,
+}
+
+impl Client {
+    pub(super) fn new(
+        name: String,
+        token: Option<SecretString>,
+        ledger: Ledger,
+        shared: Arc<Shared>,
+    ) -> Self {
+        let under_way = Arc::new(Semaphore::new(UNDER_WAY));
+        Self { name, token, ledger, shared, reading: Semaphore::new(READING), under_way }
+    }
+}
+
+/// Serves a client until it is stopped; its connections are closed then.
+pub(super) async fn serve(client: Arc<Client>, listener: Listener, stopped: oneshot::Receiver<Infallible>) {
+    let mut connections = JoinSet::new();
+    tokio::select! {
+        _ = stopped => {}
+        () = let_in(client, listener, &mut connections) => {}
+    }
+    connections.shutdown().await;
+}
+
+async fn let_in(client: Arc<Client>, listener: Listener, connections: &mut JoinSet<()>) {
+    let room = Arc::new(Semaphore::new(CONNECTIONS));
+    loop {
+        let Ok(permit) = Arc::clone(&room).acquire_owned().await else { return };
+        while connections.try_join_next().is_some() {}
+        match listener.accept().await {
+            Ok(Stream::Socket(stream)) => {
+                connections.spawn(attend(Arc::clone(&client), stream, permit));
+            }
+            Ok(Stream::Loopback(stream)) => {
+                connections.spawn(attend(Arc::clone(&client), stream, permit));
+            }
+            Err(error) => {
+                // Most likely there are no descriptors left for the moment.
+                tracing::warn!(%error, client = client.name, "relay: accept");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+}
+
+async fn attend<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    client: Arc<Client>,
+    stream: S,
+    _permit: OwnedSemaphorePermit,
+) {
+    let service = service_fn(move |request| {
+        let client = Arc::clone(&client);
+        async move { Ok::<_, Infallible>(answer(client, request).await) }
+    });
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(HEAD_BYTES).half_close(false);
+    let served = builder.serve_connection(TokioIo::new(Patient::new(stream, STALL)), service);
+    if let Err(error) = served.await {
+        tracing::debug!(%error, "relay: a connection ended");
+    }
+}
+
+/// A request that is refused: the answer, and the reason for the log.
+pub(super) struct Rejected {
+    pub(super) answer: Answer,
+    pub(super) end: &'static str,
+}
+
+impl Rejected {
+    fn refused(status: StatusCode, kind: &'static str, message: impl Into<String>) -> Self {
+        Self { answer: Answer::new(status, kind, message), end: "refused" }
+    }
+}
+
+/// A request that may go on.
+struct Accepted {
+    understood: Understood,
+    headers: HeaderMap,
+    passing: Passing,
+    permit: OwnedSemaphorePermit,
+}
+
+async fn answer(client: Arc<Client>, request: Request<Incoming>) -> Response<ReplyBody> {
+    let began = Instant::now();
+    let mut entry =
+        Entry { time: jiff::Timestamp::now().to_string(), client: client.name.clone(), ..Entry::default() };
+    let passage = match admit(&client, request.method(), request.uri(), request.headers()) {
+        Ok(passage) => passage,
+        Err(rejected) => return reject(&client, rejected, entry, began, None),
+    };
+    let kind = passage.kind();
+    entry.api = Some(kind.as_str());
+    let accepted = accept(&client, &passage, request, &mut entry, began).await;
+    match accepted {
+        Ok(Accepted { understood, headers, passing, permit }) => {
+            upstream::pass(&passage, understood.body, headers, passing, permit).await
+        }
+        Err(rejected) => reject(&client, rejected, entry, began, Some(kind)),
+    }
+}
+
+fn reject(
+    client: &Client,
+    Rejected { answer, end }: Rejected,
+    entry: Entry,
+    began: Instant,
+    kind: Option<ProviderKind>,
+) -> Response<ReplyBody> {
+    let count = client.ledger.refused();
+    if count <= ALL_REFUSED || count.is_power_of_two() {
+        let status = answer.status.as_u16();
+        let why = Some(answer.message.clone());
+        client.shared.log.write(&Entry { status, end, why, ms: millis(began), ..entry });
+    }
+    answer.response(kind)
+}
+
+/// The API that a request is for, by its method and path alone, once its sender is known.
+fn admit(
+    client: &Client,
+    method: &Method,
+    uri: &hyper::Uri,
+    headers: &HeaderMap,
+) -> Result<Arc<Passage>, Rejected> {
+    if let Some(token) = &client.token
+        && !has_token(headers, token)
+    {
+        let message = "the token is missing or wrong: send it as the API key";
+        return Err(Rejected::refused(StatusCode::UNAUTHORIZED, "authentication_error", message));
+    }
+    let kind = match (uri.path(), uri.query()) {
+        ("/v1/messages", None) => Some(ProviderKind::Anthropic),
+        ("/v1/chat/completions", None) => Some(ProviderKind::OpenAi),
+        ("/v1/responses", None) => Some(ProviderKind::Responses),
+        _ => None,
+    };
+    let passage = kind.and_then(|kind| client.shared.passages.iter().find(|passage| passage.kind() == kind));
+    match passage {
+        Some(passage) if method == Method::POST => Ok(Arc::clone(passage)),
+        Some(_) => {
+            let message = "only POST is relayed";
+            Err(Rejected::refused(StatusCode::METHOD_NOT_ALLOWED, "invalid_request_error", message))
+        }
+        None => {
+            let served: Vec<_> =
+                client.shared.passages.iter().map(|passage| passage.kind().as_str()).collect();
+            let message = format!("nothing is relayed at this path; this relay serves {}", served.join(", "));
+            Err(Rejected::refused(StatusCode::NOT_FOUND, "not_found_error", message))
+        }
+    }
+}
+
+/// True if a request brings the token, compared in a time that tells nothing of it.
+fn has_token(headers: &HeaderMap, token: &SecretString) -> bool {
+    let key = headers.get(KEY).map(|value| value.as_bytes());
+    let bearer = headers.get(AUTHORIZATION).and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
+    let token = token.expose_secret().as_bytes();
+    key.or(bearer).is_some_and(|given| is_same(given, token))
+}
+
+fn is_same(given: &[u8], wanted: &[u8]) -> bool {
+    let differ = given.iter().zip(wanted).fold(0, |differ, (a, b)| differ | (a ^ b));
+    given.len() == wanted.len() && std::hint::black_box(differ) == 0
+}
+
+async fn accept(
+    client: &Arc<Client>,
+    passage: &Passage,
+    request: Request<Incoming>,
+    entry: &mut Entry,
+    began: Instant,
+) -> Result<Accepted, Rejected> {
+    let headers = upstream::headers(passage.kind(), request.headers())
+        .map_err(|why| Rejected::refused(StatusCode::BAD_REQUEST, "invalid_request_error", why))?;
+    is_plain_json(request.headers())?;
+    let Ok(permit) = Arc::clone(&client.under_way).try_acquire_owned() else {
+        let message = format!("{UNDER_WAY} requests of this client are under way");
+        let answer = Answer::new(StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", message);
+        return Err(Rejected { answer: answer.for_later(), end: "refused" });
+    };
+    let body = read(client, request.into_body()).await?;
+    entry.request_bytes = body.len() as u64;
+    let understood = checked(Arc::clone(&client.shared), passage, body).await?;
+    entry.model = Some(understood.model.clone());
+    entry.reserved_usd = Some(understood.estimate.cost);
+    let reservation = client.ledger.reserve(understood.estimate).map_err(no_budget)?;
+    let passing = Passing {
+        meter: Meter::new(passage.kind()),
+        prices: understood.prices,
+        reservation: Some(reservation),
+        entry: entry.clone(),
+        began,
+        log: Arc::clone(&client.shared.log),
+    };
+    Ok(Accepted { understood, headers, passing, permit })
+}
+
+fn is_plain_json(headers: &HeaderMap) -> Result<(), Rejected> {
+    let value = |name| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
+    let media = value(CONTENT_TYPE).and_then(|value| value.split(';').next());
+    let (name, is_json) = match value(CONTENT_ENCODING) {
+        Some(encoding) if encoding != "identity" => ("content-encoding", false),
+        _ => ("content-type", media.is_some_and(|media| media.trim() == "application/json")),
+    };
+    if is_json {
+        return Ok(());
+    }
+    let message = format!("{name}: only application/json without an encoding is relayed");
+    Err(Rejected::refused(StatusCode::BAD_REQUEST, "invalid_request_error", message))
+}
+
+fn no_budget(why: NoBudget) -> Rejected {
+    let answer = match why {
+        NoBudget::Now => {
+            let message = "the budget of this client has no room as long as its other requests are open";
+            Answer::new(StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", message).for_later()
+        }
+        NoBudget::Spent(message) => Answer::new(StatusCode::PAYMENT_REQUIRED, "billing_error", message),
+    };
+    Rejected { answer, end: "no_budget" }
+}
+
+async fn read(client: &Client, body: Incoming) -> Result<Bytes, Rejected> {
+    let too_large = || {
+        let message = format!("the body is longer than {MOST_BODY} bytes");
+        Rejected::refused(StatusCode::PAYLOAD_TOO_LARGE, "request_too_large", message)
+    };
+    if body.size_hint().lower() > MOST_BODY as u64 {
+        return Err(too_large());
+    }
+    let _turn = client.reading.acquire().await;
+    match timeout(BODY, Limited::new(body, MOST_BODY).collect()).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(too_large()),
+        Ok(Err(_)) => {
+            let message = "the body broke off";
+            Err(Rejected::refused(StatusCode::BAD_REQUEST, "invalid_request_error", message))
+        }
+        Err(_) => {
+            let message = format!("the body did not come within {} s", BODY.as_secs());
+            Err(Rejected::refused(StatusCode::REQUEST_TIMEOUT, "timeout_error", message))
+        }
+    }
+}
+
+/// Understands a body; a long one on another thread, so that nobody else waits for it.
+async fn checked(shared: Arc<Shared>, passage: &Passage, body: Bytes) -> Result<Understood, Rejected> {
+    let (kind, chat) = (passage.kind(), passage.form());
+    let is_long = body.len() > LONG_BODY;
+    let work = move || {
+        let Shared { facts, models, max_reply, .. } = &*shared;
+        understand(kind, &body, &Bounds { facts: &**facts, models, max_reply: *max_reply, chat })
+    };
+    let understood = if is_long {
+        tokio::task::spawn_blocking(work).await.map_err(|_| {
+            let message = "the request could not be read";
+            Rejected::refused(StatusCode::INTERNAL_SERVER_ERROR, "api_error", message)
+        })?
+    } else {
+        work()
+    };
+    understood.map_err(|refused| {
+        Rejected::refused(StatusCode::BAD_REQUEST, "invalid_request_error", refused.to_string())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_the_whole_token_in_either_header() {
+        let token = SecretString::from("0123456789abcdef".to_owned());
+        let headers = |name: &'static str, value: &'static str| {
+            HeaderMap::from_iter([(HeaderName::from_static(name), value.parse().expect("a value"))])
+        };
+        for (name, value, expected) in [
+            ("x-api-key", "0123456789abcdef", true),
+            ("authorization", "Bearer 0123456789abcdef", true),
+            ("authorization", "0123456789abcdef", false),
+            ("x-api-key", "0123456789abcde", false),
+            ("x-api-key", "0123456789abcdefg", false),
+            ("x-api-key", "0123456789abcdeF", false),
+            ("x-api-key", "", false),
+        ] {
+            assert_eq!(has_token(&headers(name, value), &token), expected, "{name}: {value}");
+        }
+        assert!(!has_token(&HeaderMap::new(), &token));
+    }
+}

@@ -1,0 +1,233 @@
+//! The places where clients are served: sockets with their modes and owners, and addresses of this machine.
+//!
+//! A client may be root in a container that has the socket's directory: whatever lies there is its own, links included. So
+//! nothing there is followed, and only sockets are ever removed.
+
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::net::{UnixListener as StdListener, UnixStream as StdStream};
+use std::path::{Path, PathBuf};
+
+use nix::sys::socket::{AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, listen, socket};
+use nix::sys::stat::{Mode, fchmod};
+use nix::unistd::{Gid, Uid, fchown, geteuid};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+
+use super::client::{Listen, SocketSettings};
+
+/// Connections that may wait to be let in.
+const BACKLOG: i32 = 128;
+
+/// A place of a client could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum PlaceError {
+    /// The socket's directory cannot be used.
+    #[error("cannot use the directory {path}: {source}")]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The directory is somebody else's, who could put another socket there.
+    #[error("cannot use the directory {0}: it belongs to another user\n  hint: choose a directory that the relay makes")]
+    Foreign(PathBuf),
+    /// Something is at the socket's path that the relay did not make.
+    #[error("cannot listen at {0}: something else is there\n  hint: remove it, or choose another directory")]
+    Taken(PathBuf),
+    /// Another relay serves there.
+    #[error("cannot listen at {0}: another process listens there\n  hint: end it, or choose another directory")]
+    InUse(PathBuf),
+    /// The socket cannot be made.
+    #[error("cannot listen at {path}: {source}")]
+    Listen {
+        /// The socket or the address.
+        path: String,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The address is not of this machine alone.
+    #[error("cannot listen at {0}: it is no loopback address\n  hint: --listen 127.0.0.1:PORT, or a socket")]
+    NotLoopback(std::net::SocketAddr),
+}
+
+/// A place where connections come in.
+#[derive(Debug)]
+pub(super) enum Listener {
+    Socket(UnixListener),
+    Loopback(TcpListener),
+}
+
+/// A place that is open.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) listener: Listener,
+    /// The address, as `--base-url` takes it.
+    pub(super) base_url: String,
+    /// Kept as long as the place is served.
+    pub(super) name: Option<SocketName>,
+}
+
+/// A connection of a client.
+#[derive(Debug)]
+pub(super) enum Stream {
+    Socket(UnixStream),
+    Loopback(TcpStream),
+}
+
+/// The name of a socket, and its directory where that was made; both go with this value.
+#[derive(Debug)]
+pub(super) struct SocketName {
+    path: PathBuf,
+    inode: (u64, u64),
+    made: Option<PathBuf>,
+}
+
+/// Listens from now on. Must be called within the runtime.
+pub(super) fn open(place: &Listen) -> Result<Opened, PlaceError> {
+    match place {
+        Listen::Socket(settings) => of_socket(settings),
+        Listen::Loopback { address, .. } if !address.ip().is_loopback() => Err(PlaceError::NotLoopback(*address)),
+        Listen::Loopback { address, .. } => {
+            let failed = |source| PlaceError::Listen { path: address.to_string(), source };
+            let listener = std::net::TcpListener::bind(address).map_err(failed)?;
+            listener.set_nonblocking(true).map_err(failed)?;
+            let base_url = format!("http://{}", listener.local_addr().map_err(failed)?);
+            let listener = Listener::Loopback(TcpListener::from_std(listener).map_err(failed)?);
+            Ok(Opened { listener, base_url, name: None })
+        }
+    }
+}
+
+impl Listener {
+    /// Waits for the next connection. Cancel safe.
+    pub(super) async fn accept(&self) -> io::Result<Stream> {
+        match self {
+            Self::Socket(listener) => listener.accept().await.map(|(stream, _)| Stream::Socket(stream)),
+            Self::Loopback(listener) => {
+                let (stream, _) = listener.accept().await?;
+                stream.set_nodelay(true)?;
+                Ok(Stream::Loopback(stream))
+            }
+        }
+    }
+}
+
+fn of_socket(settings: &SocketSettings) -> Result<Opened, PlaceError> {
+    let SocketSettings { path, mode, owner } = settings;
+    let failed = |source| PlaceError::Listen { path: path.display().to_string(), source };
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = parent.ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
+    let (directory, made) = directory(parent, *owner)?;
+    clear(path)?;
+    let listener = bound(path, *mode).map_err(|error| failed(error.into()))?;
+    let meta = fs::symlink_metadata(path).map_err(failed)?;
+    let name = SocketName {
+        path: path.clone(),
+        inode: (meta.dev(), meta.ino()),
+        made: made.then(|| parent.to_owned()),
+    };
+    if let Some((uid, gid)) = owner {
+        give(path, &name, *uid, *gid).map_err(failed)?;
+        let (uid, gid) = (Uid::from_raw(*uid), gid.map(Gid::from_raw));
+        fchown(&directory, Some(uid), gid).map_err(|error| failed(error.into()))?;
+    }
+    if made {
+        // Whoever may connect may enter, and whoever is the owner may not be kept out by a narrow umask.
+        let enter = 0o700 | (*mode & 0o060).min(0o010) | (*mode & 0o006).min(0o001);
+        fchmod(&directory, Mode::from_bits_truncate(enter)).map_err(|error| failed(error.into()))?;
+    }
+    listener.set_nonblocking(true).map_err(failed)?;
+    let listener = Listener::Socket(UnixListener::from_std(listener).map_err(failed)?);
+    Ok(Opened { listener, base_url: format!("unix:{}", path.display()), name: Some(name) })
+}
+
+/// The socket's directory, open; true if it was made.
+fn directory(path: &Path, owner: Option<(u32, Option<u32>)>) -> Result<(File, bool), PlaceError> {
+    let failed = |source| PlaceError::Directory { path: path.to_owned(), source };
+    if let Some(above) = path.parent().filter(|above| !above.as_os_str().is_empty()) {
+        // Those above stay, for the clients that come later; others may pass through, and see nothing.
+        DirBuilder::new().recursive(true).mode(0o711).create(above).map_err(failed)?;
+    }
+    let made = match DirBuilder::new().mode(0o700).create(path) {
+        Ok(()) => true,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
+        Err(error) => return Err(failed(error)),
+    };
+    let options = libc::O_DIRECTORY | libc::O_NOFOLLOW;
+    let opened = File::options().read(true).custom_flags(options).open(path).map_err(failed)?;
+    let meta = opened.metadata().map_err(failed)?;
+    let own = meta.uid() == geteuid().as_raw() || owner.is_some_and(|(uid, _)| meta.uid() == uid);
+    if !own {
+        return Err(PlaceError::Foreign(path.to_owned()));
+    }
+    Ok((opened, made))
+}
+
+/// Removes the socket of a relay that has ended.
+fn clear(path: &Path) -> Result<(), PlaceError> {
+    let failed = |source| PlaceError::Listen { path: path.display().to_string(), source };
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(failed(error)),
+        Ok(meta) if !meta.file_type().is_socket() => Err(PlaceError::Taken(path.to_owned())),
+        Ok(_) => match StdStream::connect(path) {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                fs::remove_file(path).map_err(failed)
+            }
+            Ok(_) => Err(PlaceError::InUse(path.to_owned())),
+            Err(error) => Err(failed(error)),
+        },
+    }
+}
+
+/// A listening socket whose file has its mode from its first moment on: Linux takes the mode of the descriptor for the file
+/// that bind(2) makes (`unix_bind_bsd`), less the umask, which is narrow or made up for below.
+fn bound(path: &Path, mode: u32) -> nix::Result<StdListener> {
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    let socket = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
+    fchmod(&socket, Mode::from_bits_truncate(mode & 0o666))?;
+    bind(socket.as_raw_fd(), &UnixAddr::new(path)?)?;
+    widen(path, mode & 0o666)?;
+    listen(&socket, Backlog::new(BACKLOG)?)?;
+    Ok(StdListener::from(socket))
+}
+
+/// The socket by itself, without following a link that was put into its place.
+fn held(path: &Path) -> io::Result<File> {
+    File::options().read(true).custom_flags(libc::O_PATH | libc::O_NOFOLLOW).open(path)
+}
+
+fn widen(path: &Path, mode: u32) -> nix::Result<()> {
+    let failed = |error: io::Error| nix::Error::from_raw(error.raw_os_error().unwrap_or(libc::EIO));
+    let held = held(path).map_err(failed)?;
+    if !held.metadata().map_err(failed)?.file_type().is_socket() {
+        return Err(nix::Error::ENOTSOCK);
+    }
+    let own = format!("/proc/self/fd/{}", held.as_raw_fd());
+    fs::set_permissions(own, fs::Permissions::from_mode(mode)).map_err(failed)
+}
+
+fn give(path: &Path, name: &SocketName, uid: u32, gid: Option<u32>) -> io::Result<()> {
+    let held = held(path)?;
+    let meta = held.metadata()?;
+    if (meta.dev(), meta.ino()) != name.inode {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    std::os::unix::fs::chown(format!("/proc/self/fd/{}", held.as_raw_fd()), Some(uid), gid)
+}
+
+impl Drop for SocketName {
+    fn drop(&mut self) {
+        let ours = fs::symlink_metadata(&self.path).is_ok_and(|meta| (meta.dev(), meta.ino()) == self.inode);
+        if ours {
+            let _ = fs::remove_file(&self.path);
+        }
+        if let Some(directory) = &self.made {
+            // One that holds something else stays.
+            let _ = fs::remove_dir(directory);
+        }
+    }
+}
