@@ -9,6 +9,7 @@ mod past;
 mod plan;
 mod plan_files;
 mod record;
+mod relay_socket;
 mod step_changes;
 mod sub_agents;
 mod unheard;

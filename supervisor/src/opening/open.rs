@@ -16,6 +16,7 @@ use super::options::SessionOptions;
 use super::past::{Begin, Earlier, Past};
 use super::plan::planner_standing;
 use super::plan_files::PlanFiles;
+use super::relay_socket::{self, RelaySocketError};
 use super::sub_agents::{SubAgents, tool_of};
 use crate::activity::Activity;
 use crate::changes::{PatchFile, PatchFileError};
@@ -33,7 +34,7 @@ use crate::monitor::PrivateTemp;
 use crate::place::{Mode, Setup, SetupError};
 use crate::prompt::{self, Part};
 use crate::provider::{
-    self, ConfigError, Connection, GiveUp, ModelProvider, ProviderError, RetryPolicy, Tried,
+    self, ConfigError, Connection, GiveUp, ModelProvider, ProviderError, RetryPolicy, Tried, socket_of,
 };
 use crate::recording::{DirectoryError, Places, Recorder};
 use crate::secrets::{ApiKey, KeyError, TakenKeys, find_key};
@@ -80,6 +81,9 @@ pub(crate) enum OpenError {
     /// The model's address is not usable.
     #[error(transparent)]
     Provider(#[from] ConfigError),
+    /// The model is behind a socket that is not safe to use.
+    #[error(transparent)]
+    RelaySocket(#[from] RelaySocketError),
     /// The patch could not be written.
     #[error(transparent)]
     Patch(#[from] PatchFileError),
@@ -101,9 +105,13 @@ impl From<OpenError> for Refusal {
     fn from(error: OpenError) -> Self {
         let exit = match &error {
             OpenError::Setup(error) => error.exit(),
+            OpenError::RelaySocket(RelaySocketError::Untried(_) | RelaySocketError::Reached(_)) => {
+                Exit::NoSandbox
+            }
             OpenError::Key(_)
             | OpenError::Model(_)
             | OpenError::Provider(_)
+            | OpenError::RelaySocket(_)
             | OpenError::Patch(_)
             | OpenError::Record(_)
             | OpenError::OtherProject(_)
@@ -132,12 +140,16 @@ pub(crate) type Events = mpsc::UnboundedReceiver<UiEvent>;
 
 /// Opens a session: everything that can be wrong with its options is found here.
 pub(crate) fn open(
-    options: SessionOptions,
+    mut options: SessionOptions,
     place: Place,
     began: Instant,
 ) -> Result<(Session, Handle, Events), OpenError> {
     options.model.check(&options.limits)?;
     let setup = Setup::new(place.directories, &options.directory, mode(&options), &options.wanted)?;
+    if let Some(socket) = options.base_url.as_deref().and_then(socket_of) {
+        let socket = relay_socket::check_now(&setup, socket)?;
+        options.base_url = Some(format!("unix:{}", socket.display()));
+    }
     let setup = Arc::new(setup);
     setup.announce_worker();
     // Opened before the first worker exists, so that no agent can choose what it is.
@@ -399,6 +411,12 @@ fn connection(
 ) -> Result<Connection, OpenError> {
     let SessionOptions { provider: kind, base_url, model, .. } = options;
     let variable = kind.key_variable();
+    if base_url.as_deref().and_then(socket_of).is_some() {
+        // The relay has the key: none is looked for here, and none is sent to it.
+        let connection = kind.connection(base_url.clone(), None, "the relay's key".to_owned());
+        let chosen_by = model.chosen_by.clone();
+        return Ok(Connection { recorder, chosen_by, timeouts: model.timeouts, ..connection });
+    }
     let file = setup.directories.key_file(kind.vendor());
     let needs_key = kind.needs_key(base_url.as_deref().unwrap_or(kind.base_url()));
     let connection = match find_key(keys.of(*kind), variable, &file) {

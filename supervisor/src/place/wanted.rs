@@ -9,6 +9,7 @@ use ipc::rights::{Limits, Network, Reach};
 use super::environment::home;
 use crate::args::ConfinementArgs;
 use crate::config::{Effective, Element, Origin, at_home};
+use crate::provider::socket_of;
 
 /// What becomes of a project's caches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -68,7 +69,7 @@ impl Wanted {
             net: effective.net(),
             reach: effective.reach(),
             write: named(effective.write()),
-            hide: named(effective.hide()),
+            hide: named(effective.hide()).into_iter().chain(relay(effective)).collect(),
             protect: named(effective.protect()),
             env: effective.env().iter().map(|element| element.first().to_owned()).collect(),
             limits: effective.call_limits(),
@@ -78,6 +79,12 @@ impl Wanted {
             caches: Caches::default(),
         }
     }
+}
+
+/// The socket behind which the model is: an agent that reached it would have a way out.
+fn relay(effective: &Effective) -> Option<Named> {
+    let path = socket_of(effective.base_url()?)?.to_owned();
+    Some(Named { path, origin: Origin::Flag("--base-url") })
 }
 
 fn named(elements: &[Element]) -> Vec<Named> {

@@ -79,6 +79,7 @@ fn refusal(error: &OpenError) -> ErrorObject {
         OpenError::Setup(SetupError::Project(_) | SetupError::TooMuchHidden(_)) => ErrorWord::ProjectRefused,
         OpenError::Setup(SetupError::Path { .. } | SetupError::Env(_))
         | OpenError::Model(_)
+        | OpenError::RelaySocket(_)
         | OpenError::OtherProject(_)
         | OpenError::Log(LogError::Held { .. } | LogError::Broken { .. }) => ErrorWord::OptionRefused,
         OpenError::Setup(SetupError::Programs { .. } | SetupError::Temp(_) | SetupError::System(_)) => {

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 
+use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
 /// How deep it may be.
@@ -23,6 +24,10 @@ pub(super) fn check(json: &str, free: Free) -> Result<(), String> {
     if !json.starts_with('{') {
         return Err("must be an object".to_owned());
     }
+    let of_object = |json| serde_json::from_str::<Kind<'_>>(json).is_ok_and(|kind| kind.r#type == "object");
+    if free == Free::Schema && !of_object(json) {
+        return Err("must be a schema of the type object".to_owned());
+    }
     let mut deserializer = serde_json::Deserializer::from_str(json);
     let walk = Walk { free, depth: 0, is_reference: false };
     walk.deserialize(&mut deserializer).map_err(|error| {
@@ -30,6 +35,13 @@ pub(super) fn check(json: &str, free: Free) -> Result<(), String> {
         // The position is within the value, and says nothing in the request.
         text.split(" at line ").next().unwrap_or_default().to_owned()
     })
+}
+
+/// The type of a schema.
+#[derive(Deserialize)]
+struct Kind<'a> {
+    #[serde(borrow)]
+    r#type: Cow<'a, str>,
 }
 
 #[derive(Clone, Copy)]
@@ -127,17 +139,18 @@ mod tests {
             ("{\"a\":{\"b\":[1,-2,0.5,null,true,\"\\u00e9\"]}}".to_owned(), Free::Arguments, Ok(())),
             ("[1]".to_owned(), Free::Arguments, Err("must be an object")),
             ("{\"a\":{\"b\":1,\"\\u0062\":2}}".to_owned(), Free::Arguments, Err("has a member twice")),
-            ("{\"a\":\"\\ud800\"}".to_owned(), Free::Arguments, Err("lone leading surrogate in hex escape")),
+            ("{\"a\":\"\\ud800\"}".to_owned(), Free::Arguments, Err("unexpected end of hex escape")),
             (deep(40), Free::Arguments, Ok(())),
             (deep(60), Free::Arguments, Err("is deeper than 48 levels")),
             ("{\"$ref\":\"https://x.example/s\"}".to_owned(), Free::Arguments, Ok(())),
             (
-                "{\"$ref\":\"https://x.example/s\"}".to_owned(),
+                "{\"type\":\"object\",\"$ref\":\"https://x.example/s\"}".to_owned(),
                 Free::Schema,
                 Err("refers to something outside the request"),
             ),
-            ("{\"$ref\":\"#/$defs/a\",\"$defs\":{}}".to_owned(), Free::Schema, Ok(())),
-            ("{\"$id\":\"a\"}".to_owned(), Free::Schema, Err("has the member $id, which is not relayed")),
+            ("{\"type\":\"object\",\"$ref\":\"#/$defs/a\",\"$defs\":{}}".to_owned(), Free::Schema, Ok(())),
+            ("{\"type\":\"array\"}".to_owned(), Free::Schema, Err("must be a schema of the type object")),
+            ("{\"type\":\"object\",\"$id\":\"a\"}".to_owned(), Free::Schema, Err("has the member $id, which is not relayed")),
         ] {
             let found = check(&json, free);
             match expected {
