@@ -19,7 +19,8 @@ use crate::messages::{complain, say, tell};
 use crate::opening::Refusal;
 use crate::provider::{Connection, ProviderKind};
 use crate::relay::{
-    Account, ClientSettings, Limits, Listen, MAX_REPLY, Relay, RelayError, SOCKET_NAME, Settings, SocketSettings,
+    Account, ClientSettings, Limits, Listen, MAX_REPLY, Relay, RelayError, SOCKET_NAME, Settings,
+    SocketSettings,
 };
 use crate::secrets::{ApiKey, KeyError, TakenKeys, find_key};
 use crate::signals::Endings;
@@ -103,7 +104,9 @@ fn by_signal(signal: i32) -> Exit {
 fn summary(account: &Account) -> String {
     let Account { requests, refused, tokens, cost, estimated } = account;
     let plural = if *requests == 1 { "" } else { "s" };
-    format!("{requests} request{plural}, {refused} refused, {tokens} tokens, {cost}, of that {estimated} estimated")
+    format!(
+        "{requests} request{plural}, {refused} refused, {tokens} tokens, {cost}, of that {estimated} estimated"
+    )
 }
 
 fn settings(args: &RelayArgs, keys: &TakenKeys, directories: &Directories) -> Result<Settings, Refusal> {
@@ -111,9 +114,11 @@ fn settings(args: &RelayArgs, keys: &TakenKeys, directories: &Directories) -> Re
     let sources = Sources::read(directories, Path::new("/")).map_err(Refusal::usage)?;
     let of = |kind: Option<ProviderKind>| {
         let provider = kind.map(|kind| Value::Text(kind.as_str().to_owned()));
-        let flags = Layer::default()
-            .with("provider", provider, Origin::Flag("--provider"))
-            .with("base_url", args.base_url.clone().map(Value::Text), Origin::Flag("--base-url"));
+        let flags = Layer::default().with("provider", provider, Origin::Flag("--provider")).with(
+            "base_url",
+            args.base_url.clone().map(Value::Text),
+            Origin::Flag("--base-url"),
+        );
         sources.effective(&flags)
     };
     let preset = of(None);
@@ -160,7 +165,9 @@ fn clients(args: &RelayArgs, limits: Limits) -> Result<Vec<ClientSettings>, Refu
     match &args.listen {
         RelayPlace::Directory(directory) => {
             if args.token_file.is_some() {
-                return Err(Refusal::usage("--token-file: a socket needs no token: whoever reaches it is its client"));
+                return Err(Refusal::usage(
+                    "--token-file: a socket needs no token: whoever reaches it is its client",
+                ));
             }
             for name in &args.clients {
                 let path = directory.join(name.as_str()).join(SOCKET_NAME);
@@ -170,16 +177,17 @@ fn clients(args: &RelayArgs, limits: Limits) -> Result<Vec<ClientSettings>, Refu
         }
         RelayPlace::Loopback(address) => {
             let [name] = &args.clients[..] else {
-                let message = "--client: an address has one client\n  hint: run a relay for each, or --listen unix:DIR";
+                let message =
+                    "--client: an address has one client\n  hint: run a relay for each, or --listen unix:DIR";
                 return Err(Refusal::usage(message));
             };
             let Some(file) = &args.token_file else {
-                let message = "--listen: every user of this machine reaches an address\n  hint: --token-file FILE";
+                let message =
+                    "--listen: every user of this machine reaches an address\n  hint: --token-file FILE";
                 return Err(Refusal::usage(message));
             };
-            let token = token(file).map_err(|error| {
-                Refusal::usage(format!("--token-file {}: {error}", file.display()))
-            })?;
+            let token = token(file)
+                .map_err(|error| Refusal::usage(format!("--token-file {}: {error}", file.display())))?;
             let listen = Listen::Loopback { address: *address, token };
             clients.push(ClientSettings { name: name.clone(), listen, limits });
         }

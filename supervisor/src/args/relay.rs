@@ -60,9 +60,10 @@ pub(crate) enum Place {
 fn place(text: &str) -> Result<Place, String> {
     if let Some(directory) = text.strip_prefix("unix:") {
         let directory = PathBuf::from(directory);
-        return match directory.is_absolute() {
-            true => Ok(Place::Directory(directory)),
-            false => Err("expected an absolute path behind unix:".to_owned()),
+        return if directory.is_absolute() {
+            Ok(Place::Directory(directory))
+        } else {
+            Err("expected an absolute path behind unix:".to_owned())
         };
     }
     match text.parse::<SocketAddr>() {
@@ -78,7 +79,8 @@ fn name(text: &str) -> Result<ClientName, String> {
 
 fn owner(text: &str) -> Result<(u32, Option<u32>), String> {
     let (uid, gid) = text.split_once(':').map_or((text, None), |(uid, gid)| (uid, Some(gid)));
-    let number = |text: &str| text.parse().map_err(|_| "expected numbers, as in 1000 or 1000:1000".to_owned());
+    let number =
+        |text: &str| text.parse().map_err(|_| "expected numbers, as in 1000 or 1000:1000".to_owned());
     Ok((number(uid)?, gid.map(number).transpose()?))
 }
 

@@ -137,7 +137,7 @@ pub const KEYS: &[Key] = &[
         kind: Kind::Address,
         project: ProjectMay::Never,
         preset: Preset::Unset("the provider's own"),
-        about: "The address of the provider's API, or of a server that speaks it: where the key is sent. `--base-url` wins over `ANTHROPIC_BASE_URL` or `OPENAI_BASE_URL`, and these over the file; the file's holds for the provider of the file alone.",
+        about: "The address of the provider's API, or of a server that speaks it: where the key is sent. `--base-url` wins over `ANTHROPIC_BASE_URL` or `OPENAI_BASE_URL`, and these over the file; the file's holds for the provider of the file alone. `unix:PATH` is the socket of a relay.",
     },
     Key {
         name: "effort",

@@ -10,6 +10,7 @@ use crate::config::Sources;
 use crate::config::{Effective, Layer};
 use crate::inside;
 use crate::place::Setup;
+use crate::provider::socket_of;
 use crate::secrets::{KeyError, TakenKeys, find_key};
 use crate::shell_word::shell_word;
 
@@ -88,6 +89,9 @@ pub(super) fn key(setup: &Setup, keys: &TakenKeys) -> Check {
     let effective = sources.map(|sources| sources.effective(&Layer::default()));
     let kind = effective.as_ref().map(Effective::provider).unwrap_or_default();
     let base_url = effective.as_ref().and_then(Effective::base_url).unwrap_or(kind.base_url());
+    if socket_of(base_url).is_some() {
+        return Check::new("key", State::Ok, "none is needed: a relay has it");
+    }
     let (variable, file) = (kind.key_variable(), setup.directories.key_file(kind.vendor()));
     match find_key(keys.of(kind), variable, &file) {
         Ok(key) => Check::new("key", State::Ok, format!("in {}", key.origin)),

@@ -6,6 +6,7 @@ mod clock;
 mod machine;
 mod network;
 mod profile;
+mod relay;
 mod self_test;
 mod surroundings;
 
@@ -84,6 +85,7 @@ impl Diagnosis {
         checks.extend([surroundings::check(), cgroups::check()]);
         checks.extend([checks::shell(), checks::git(setup).await, checks::terminal()]);
         checks.extend([checks::key(setup, keys), network::proxies(), network::authorities()]);
+        checks.extend(relay::check(setup).await);
         if asks_api {
             checks.push(network::api(&checks::base_url(setup)).await);
         }

@@ -20,4 +20,5 @@ pub(crate) use self::options::{SessionOptions, for_activity, plan_options};
 pub(crate) use self::past::{Resume, find_log};
 pub(crate) use self::plan::EarlierPlan;
 pub(crate) use self::record::Record;
+pub(crate) use self::relay_socket::{RelaySocketError, check as check_relay_socket};
 pub(crate) use self::unheard::unheard;

@@ -145,13 +145,7 @@ pub(crate) fn open(
     began: Instant,
 ) -> Result<(Session, Handle, Events), OpenError> {
     options.model.check(&options.limits)?;
-    let setup = Setup::new(place.directories, &options.directory, mode(&options), &options.wanted)?;
-    if let Some(socket) = options.base_url.as_deref().and_then(socket_of) {
-        let socket = relay_socket::check_now(&setup, socket)?;
-        options.base_url = Some(format!("unix:{}", socket.display()));
-    }
-    let setup = Arc::new(setup);
-    setup.announce_worker();
+    let setup = setup(&mut options, place.directories)?;
     // Opened before the first worker exists, so that no agent can choose what it is.
     let recorder = options.record.as_ref().map(|record| record.open(&options)).transpose()?;
     let connection = connection(&options, &place.keys, recorder.clone(), &setup)?;
@@ -257,6 +251,17 @@ impl Session {
     pub(crate) async fn run(self) -> Result<RunEnd, SessionError> {
         Box::pin(self.inner.run(self.began.into())).await
     }
+}
+
+/// The place of the session, where no agent reaches the socket of a relay.
+fn setup(options: &mut SessionOptions, directories: Directories) -> Result<Arc<Setup>, OpenError> {
+    let setup = Setup::new(directories, &options.directory, mode(options), &options.wanted)?;
+    if let Some(socket) = options.base_url.as_deref().and_then(socket_of) {
+        let socket = relay_socket::check_now(&setup, socket)?;
+        options.base_url = Some(format!("unix:{}", socket.display()));
+    }
+    setup.announce_worker();
+    Ok(Arc::new(setup))
 }
 
 /// Who asks may be given more by an answer, and who has many turns may change the mode.

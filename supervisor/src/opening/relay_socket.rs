@@ -25,7 +25,9 @@ pub(crate) enum RelaySocketError {
     #[error("no relay at {0}: {1}\n  hint: start bailiwick relay as your user, or check --base-url")]
     Silent(PathBuf, #[source] io::Error),
     /// It is somewhere where an agent may write, and is let in.
-    #[error("the relay's socket {socket} is inside {root}, where an agent may write\n  hint: move the socket's directory out of the project, its write roots and its temps")]
+    #[error(
+        "the relay's socket {socket} is inside {root}, where an agent may write\n  hint: move the socket's directory out of the project, its write roots and its temps"
+    )]
     Writable {
         /// The socket.
         socket: PathBuf,
@@ -33,7 +35,9 @@ pub(crate) enum RelaySocketError {
         root: PathBuf,
     },
     /// The attempt could not be made.
-    #[error("cannot try whether an agent reaches the relay's socket: {0}\n  hint: bailiwick doctor shows what this machine enforces")]
+    #[error(
+        "cannot try whether an agent reaches the relay's socket: {0}\n  hint: bailiwick doctor shows what this machine enforces"
+    )]
     Untried(String),
     /// The attempt succeeded.
     #[error("an agent reaches the relay's socket {}: this machine does not keep it from sockets\n  hint: bailiwick doctor shows what is missing", .0.display())]
@@ -56,9 +60,11 @@ pub(crate) async fn check(setup: &Setup, socket: &Path) -> Result<PathBuf, Relay
     let tried = inside::try_all(setup, confinement, &[probe]).await;
     let (_, outcomes) = tried.map_err(|error| RelaySocketError::Untried(error.to_string()))?;
     match outcomes.first() {
-        Some(Outcome::Refused { errno: libc::EACCES | libc::EPERM | libc::ENOENT, .. }) => Ok(socket),
-        // Outside it is a socket: what covers it inside is what hides it.
-        Some(Outcome::Untried { .. }) => Ok(socket),
+        // Outside it is a socket: where it is none inside, something covers it.
+        Some(
+            Outcome::Refused { errno: libc::EACCES | libc::EPERM | libc::ENOENT, .. }
+            | Outcome::Untried { .. },
+        ) => Ok(socket),
         // Any other error is one of the other end: the kernel let the attempt through.
         Some(Outcome::Done | Outcome::Refused { .. }) => Err(RelaySocketError::Reached(socket)),
         None => Err(RelaySocketError::Untried("no answer".to_owned())),
@@ -70,7 +76,8 @@ pub(super) fn check_now(setup: &Setup, socket: &Path) -> Result<PathBuf, RelaySo
     let failed = |error: &dyn std::fmt::Display| RelaySocketError::Untried(error.to_string());
     std::thread::scope(|scope| {
         let trying = scope.spawn(|| {
-            let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| failed(&error))?;
+            let runtime =
+                Builder::new_current_thread().enable_all().build().map_err(|error| failed(&error))?;
             runtime.block_on(check(setup, socket))
         });
         trying.join().unwrap_or_else(|_| Err(failed(&"the attempt panicked")))
@@ -87,7 +94,8 @@ fn placed(setup: &Setup, socket: &Path) -> Result<PathBuf, RelaySocketError> {
     }
     let rights = widest(setup);
     let project = setup.policy.project.as_path();
-    let mut roots = rights.write.iter().map(ipc::path::WirePath::as_path).chain([project, setup.temps.path()]);
+    let mut roots =
+        rights.write.iter().map(ipc::path::WirePath::as_path).chain([project, setup.temps.path()]);
     // A link that an agent may change leads wherever it wants.
     match roots.find(|root| found.starts_with(root) || named.starts_with(root)) {
         Some(root) => Err(RelaySocketError::Writable { socket: found.clone(), root: root.to_owned() }),

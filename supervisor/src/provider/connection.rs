@@ -129,7 +129,8 @@ mod tests {
         let base = base_url("unix:/run/v1/relay.sock").expect("a socket");
         assert_eq!(socket_path(&base), Some(Path::new("/run/v1/relay.sock")));
         assert_eq!(endpoint(&base, "/v1/messages").as_str(), "http://localhost/v1/messages");
-        for text in ["unix:relay.sock", "unix:/a/../b", "unix:/a b", "unix:", &format!("unix:/{}", "x".repeat(107))]
+        for text in
+            ["unix:relay.sock", "unix:/a/../b", "unix:/a b", "unix:", &format!("unix:/{}", "x".repeat(107))]
         {
             assert!(base_url(text).is_err(), "{text}");
         }

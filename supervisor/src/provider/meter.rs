@@ -136,7 +136,9 @@ impl Meter {
         let kind = event.kind.map_or("", |kind| kind.get().trim_matches('"'));
         let usage = match kind {
             "message_start" => event.message.and_then(inner),
-            "message_delta" | "message" => event.usage.and_then(|usage| serde_json::from_str(usage.get()).ok()),
+            "message_delta" | "message" => {
+                event.usage.and_then(|usage| serde_json::from_str(usage.get()).ok())
+            }
             _ => None,
         };
         let Some(Value::Object(usage)) = usage else { return };
@@ -167,7 +169,8 @@ mod tests {
 
     #[test]
     fn a_stream_is_metered_in_any_pieces_and_is_final_at_its_end_alone() {
-        let body = sse::message(&[Block::text("\"usage\":{\"output_tokens\":9}")], "end_turn", Usage::default());
+        let body =
+            sse::message(&[Block::text("\"usage\":{\"output_tokens\":9}")], "end_turn", Usage::default());
         let whole = metered(ProviderKind::Anthropic, &body, usize::MAX);
         assert!(whole.is_final());
         for size in [1, 7, 64] {
@@ -193,7 +196,8 @@ mod tests {
         assert_eq!((done.usage().expect("a usage").total(), done.is_final()), (8, true));
         let begun = "data: {\"type\":\"response.created\",\"response\":{\"usage\":null}}\n\n";
         assert!(metered(ProviderKind::Responses, begun, 11).usage().is_none());
-        let mut whole = metered(ProviderKind::Anthropic, "{\"type\":\"message\",\"usage\":{\"input_tokens\":1}}", 9);
+        let mut whole =
+            metered(ProviderKind::Anthropic, "{\"type\":\"message\",\"usage\":{\"input_tokens\":1}}", 9);
         whole.finish();
         assert!(whole.is_final());
     }

@@ -45,9 +45,8 @@ impl Passage {
         };
         let mut headers = match (kind, connection.credential) {
             (ProviderKind::Anthropic, Credential::ApiKey) => anthropic::key_header(&key),
-            (ProviderKind::Anthropic, Credential::Bearer) | (ProviderKind::OpenAi | ProviderKind::Responses, _) => {
-                bearer(&key)
-            }
+            (ProviderKind::Anthropic, Credential::Bearer)
+            | (ProviderKind::OpenAi | ProviderKind::Responses, _) => bearer(&key),
         };
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream, application/json"));
@@ -87,7 +86,8 @@ impl Passage {
         let deadlines = Deadlines::begin(self.host(), self.timeouts);
         let request = self.client.post(self.url.clone()).headers(headers).body(body);
         let response = deadlines.head(request.send()).await?;
-        let failed = |error: &reqwest::Error, base: &Url, timeouts| http::connection_error(error, base, timeouts);
+        let failed =
+            |error: &reqwest::Error, base: &Url, timeouts| http::connection_error(error, base, timeouts);
         let response = response.map_err(|error| failed(&error, &self.url, self.timeouts))?;
         let (status, headers) = (response.status(), response.headers().clone());
         let (base, timeouts) = (self.url.clone(), self.timeouts);

@@ -17,7 +17,9 @@ pub struct ClientName(String);
 
 /// A text that is no name of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a client's name has 1 to {LONGEST} letters, digits, `-`, `_` or `.`, and begins with a letter or a digit")]
+#[error(
+    "a client's name has 1 to {LONGEST} letters, digits, `-`, `_` or `.`, and begins with a letter or a digit"
+)]
 pub struct NotAName;
 
 impl ClientName {

@@ -124,7 +124,8 @@ impl Reservation {
 
     /// Settles for a reply that did not come to its end: by the prompt, where its size was said, and the longest reply.
     pub(super) fn settle_cut(mut self, usage: Option<&TokenUsage>, prices: &Prices) -> Usd {
-        let known = usage.map(|usage| TokenUsage { output: self.estimate.output.max(usage.output), ..*usage });
+        let known =
+            usage.map(|usage| TokenUsage { output: self.estimate.output.max(usage.output), ..*usage });
         let known = known.map(|usage| (usage.total(), prices.cost(&usage)));
         let (tokens, cost) = known.unwrap_or((self.estimate.tokens(), self.estimate.cost));
         self.close(tokens, cost, cost);
@@ -189,9 +190,14 @@ mod tests {
 
     #[test]
     fn a_reply_that_broke_off_costs_its_prompt_and_the_longest_reply() {
-        let rates = ["1", "10", "1", "1", "1"].map(|price| price.parse().expect("a price"));
-        let [input, output, cache_write_5m, cache_write_1h, cache_read] = rates;
-        let rates = ipc::cost::Rates { input, output, cache_write_5m, cache_write_1h, cache_read };
+        let [one, ten] = ["1", "10"].map(|price| price.parse().expect("a price"));
+        let rates = ipc::cost::Rates {
+            input: one,
+            output: ten,
+            cache_write_5m: one,
+            cache_write_1h: one,
+            cache_read: one,
+        };
         let prices = Prices { rates, long: None };
         let ledger = ledger("1");
         let reserved = ledger.reserve(estimate("0.6")).expect("room");

@@ -20,9 +20,7 @@ mod serve;
 mod socket;
 mod upstream;
 
-pub use client::{
-    ClientName, ClientSettings, Listen, NotAName, SOCKET_MODE, SOCKET_NAME, SocketSettings,
-};
+pub use client::{ClientName, ClientSettings, Listen, NotAName, SOCKET_MODE, SOCKET_NAME, SocketSettings};
 pub use ledger::{Account, Limits};
 pub use relay::{FactsOf, MAX_REPLY, Relay, RelayError, Settings};
 pub use socket::PlaceError;

@@ -53,7 +53,9 @@ pub enum RelayError {
     #[error(transparent)]
     Upstream(#[from] ConfigError),
     /// A relay behind a relay.
-    #[error("{0:?} is a relay's socket, and a relay asks the provider itself\n  hint: name the provider's address with --base-url")]
+    #[error(
+        "{0:?} is a relay's socket, and a relay asks the provider itself\n  hint: name the provider's address with --base-url"
+    )]
     Behind(String),
     /// A client's place cannot be made.
     #[error(transparent)]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::{Body, Incoming};
-use hyper::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName};
+use hyper::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -27,9 +27,9 @@ use super::relay::Shared;
 use super::request::{Bounds, Request as Understood, understand};
 use super::socket::{Listener, Stream};
 use super::upstream;
+use crate::provider::ProviderKind;
 use crate::provider::meter::Meter;
 use crate::provider::passage::Passage;
-use crate::provider::ProviderKind;
 
 /// Connections that a client may have at a time; others wait in its own queue.
 const CONNECTIONS: usize = 32;
@@ -47,7 +47,7 @@ const MOST_BODY: usize = 32 * 1000 * 1000;
 const LONG_BODY: usize = 64 << 10;
 
 /// How long a client may take for the head of a request, and for its body.
-const HEAD: Duration = Duration::from_secs(60);
+const HEAD: Duration = Duration::from_mins(1);
 const BODY: Duration = Duration::from_mins(2);
 
 /// How long a client may read nothing of a reply.
@@ -223,7 +223,7 @@ fn admit(
 
 /// True if a request brings the token, compared in a time that tells nothing of it.
 fn has_token(headers: &HeaderMap, token: &SecretString) -> bool {
-    let key = headers.get(KEY).map(|value| value.as_bytes());
+    let key = headers.get(KEY).map(HeaderValue::as_bytes);
     let bearer = headers.get(AUTHORIZATION).and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
     let token = token.expose_secret().as_bytes();
     key.or(bearer).is_some_and(|given| is_same(given, token))

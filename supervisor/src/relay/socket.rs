@@ -32,13 +32,17 @@ pub enum PlaceError {
         source: io::Error,
     },
     /// The directory is somebody else's, who could put another socket there.
-    #[error("cannot use the directory {0}: it belongs to another user\n  hint: choose a directory that the relay makes")]
+    #[error(
+        "cannot use the directory {0}: it belongs to another user\n  hint: choose a directory that the relay makes"
+    )]
     Foreign(PathBuf),
     /// Something is at the socket's path that the relay did not make.
     #[error("cannot listen at {0}: something else is there\n  hint: remove it, or choose another directory")]
     Taken(PathBuf),
     /// Another relay serves there.
-    #[error("cannot listen at {0}: another process listens there\n  hint: end it, or choose another directory")]
+    #[error(
+        "cannot listen at {0}: another process listens there\n  hint: end it, or choose another directory"
+    )]
     InUse(PathBuf),
     /// The socket cannot be made.
     #[error("cannot listen at {path}: {source}")]
@@ -89,7 +93,9 @@ pub(super) struct SocketName {
 pub(super) fn open(place: &Listen) -> Result<Opened, PlaceError> {
     match place {
         Listen::Socket(settings) => of_socket(settings),
-        Listen::Loopback { address, .. } if !address.ip().is_loopback() => Err(PlaceError::NotLoopback(*address)),
+        Listen::Loopback { address, .. } if !address.ip().is_loopback() => {
+            Err(PlaceError::NotLoopback(*address))
+        }
         Listen::Loopback { address, .. } => {
             let failed = |source| PlaceError::Listen { path: address.to_string(), source };
             let listener = std::net::TcpListener::bind(address).map_err(failed)?;

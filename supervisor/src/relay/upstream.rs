@@ -49,7 +49,8 @@ pub(super) fn headers(kind: ProviderKind, given: &HeaderMap) -> Result<HeaderMap
     for (name, known) in [(VERSION, &VERSIONS[..]), (BETA, &BETAS[..])] {
         if let Some(given) = value(&name)? {
             let known = known.iter().find(|known| **known == given);
-            let known = known.ok_or_else(|| format!("{name}: \"{}\" is not relayed", given.escape_debug()))?;
+            let known =
+                known.ok_or_else(|| format!("{name}: \"{}\" is not relayed", given.escape_debug()))?;
             headers.insert(name, HeaderValue::from_static(known));
         } else if name == VERSION {
             return Err(format!("{name}: is missing"));
@@ -91,8 +92,10 @@ pub(super) async fn pass(
         }
     };
     passing.entry.status = passed.status.as_u16();
-    passing.entry.request_id =
-        [REQUEST_ID, X_REQUEST_ID].iter().find_map(|name| text(&passed.headers, name)).map(|id| passage.hide(&id));
+    passing.entry.request_id = [REQUEST_ID, X_REQUEST_ID]
+        .iter()
+        .find_map(|name| text(&passed.headers, name))
+        .map(|id| passage.hide(&id));
     if passed.status != StatusCode::OK {
         return failed(passage, passed, passing).await;
     }

@@ -129,7 +129,9 @@ fn expected(kind: Kind) -> String {
     let quoted = |words: &[&str]| words.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(", ");
     match kind {
         Kind::Text => "a text of one line, as in \"…\"".to_owned(),
-        Kind::Address => "an address that begins with https://, http:// or unix:/, as in \"https://…\"".to_owned(),
+        Kind::Address => {
+            "an address that begins with https://, http:// or unix:/, as in \"https://…\"".to_owned()
+        }
         Kind::Choice([word]) => format!("{word:?}"),
         Kind::Choice(words) => format!("one of {}", quoted(words)),
         Kind::Choices(words) => format!("a list out of {}", quoted(words)),

@@ -9,7 +9,7 @@ fn row(key: &Key) -> String {
     let words = |words: &[&str]| words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
     let kind = match kind {
         Kind::Text => "text".to_owned(),
-        Kind::Address => "http(s) address".to_owned(),
+        Kind::Address => "address".to_owned(),
         Kind::Choice([choice]) => format!("`{choice}`"),
         Kind::Choice(choices) => format!("one of {}", words(choices)),
         Kind::Choices(choices) => format!("list out of {}", words(choices)),

@@ -150,7 +150,11 @@ mod tests {
             ),
             ("{\"type\":\"object\",\"$ref\":\"#/$defs/a\",\"$defs\":{}}".to_owned(), Free::Schema, Ok(())),
             ("{\"type\":\"array\"}".to_owned(), Free::Schema, Err("must be a schema of the type object")),
-            ("{\"type\":\"object\",\"$id\":\"a\"}".to_owned(), Free::Schema, Err("has the member $id, which is not relayed")),
+            (
+                "{\"type\":\"object\",\"$id\":\"a\"}".to_owned(),
+                Free::Schema,
+                Err("has the member $id, which is not relayed"),
+            ),
         ] {
             let found = check(&json, free);
             match expected {

@@ -2,8 +2,8 @@
 
 use super::free::Free;
 use super::rule::Rule::{
-    Base64, Between, Bool, ByKind, Count, Empty, Free as FreeJson, Is, Kept, List, Null, Object, Tagged, Text,
-    Word,
+    Base64, Between, Bool, ByKind, Count, Empty, Free as FreeJson, Is, Kept, List, Null, Object, Tagged,
+    Text, Word,
 };
 use super::rule::{Member, Rule, may, must};
 
@@ -118,10 +118,7 @@ pub(super) const BODY: &[Member] = &[
                 ("disabled", &[must("type", Word(&["disabled"]))]),
                 (
                     "adaptive",
-                    &[
-                        must("type", Word(&["adaptive"])),
-                        may("display", Word(&["omitted", "summarized"])),
-                    ],
+                    &[must("type", Word(&["adaptive"])), may("display", Word(&["omitted", "summarized"]))],
                 ),
                 ("enabled", &[must("type", Word(&["enabled"])), must("budget_tokens", Count)]),
             ],

@@ -23,8 +23,8 @@ use serde::de::{Error, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use self::rule::{At, Member, known, shown};
-use crate::provider::catalogue::Facts;
 use crate::provider::ProviderKind;
+use crate::provider::catalogue::Facts;
 use crate::provider::chat::{Form, ReplyLimit};
 
 /// The most members of an object that has rules.
@@ -170,13 +170,12 @@ impl Body {
     /// Puts a member in, in place of the one that is there, or before the conversation.
     fn set(&mut self, name: &'static str, json: String) {
         let json = json.into_bytes();
-        match self.0.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, value)) => *value = json,
-            None => {
-                let last = self.0.len().saturating_sub(1);
-                self.0.insert(last, (name, json));
-            }
+        if let Some((_, value)) = self.0.iter_mut().find(|(known, _)| *known == name) {
+            *value = json;
+            return;
         }
+        let last = self.0.len().saturating_sub(1);
+        self.0.insert(last, (name, json));
     }
 
     fn remove(&mut self, name: &str) -> Option<Vec<u8>> {

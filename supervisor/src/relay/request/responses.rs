@@ -17,11 +17,8 @@ const STATUS: Rule = ByKind(&[Null, Word(&["in_progress", "completed", "incomple
 
 const INPUT_TEXT: &[Member] = &[must("type", Text), must("text", Text)];
 
-const INPUT_IMAGE: &[Member] = &[
-    must("type", Text),
-    may("detail", Word(&["auto", "low", "high"])),
-    must("image_url", PictureUrl),
-];
+const INPUT_IMAGE: &[Member] =
+    &[must("type", Text), may("detail", Word(&["auto", "low", "high"])), must("image_url", PictureUrl)];
 
 const OUTPUT_TEXT: &[Member] = &[
     must("type", Text),

@@ -5,6 +5,7 @@
 //! finds its cache again by the bytes of a conversation.
 
 use std::borrow::Cow;
+use std::fmt::Write;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -92,7 +93,8 @@ impl At {
     /// Does something within an element.
     fn element<T>(&mut self, index: usize, within: impl FnOnce(&mut Self) -> T) -> T {
         let length = self.0.len();
-        self.0.push_str(&format!("[{index}]"));
+        // A text takes everything.
+        let _ = write!(self.0, "[{index}]");
         let done = within(self);
         self.0.truncate(length);
         done
@@ -202,7 +204,9 @@ impl Rule {
                 Ok(())
             }
             Self::Empty => Err(at.refused("must be empty")),
-            Self::Object(members) => object(&Members::of(json).map_err(|why| at.refused(why))?, members, at, out),
+            Self::Object(members) => {
+                object(&Members::of(json).map_err(|why| at.refused(why))?, members, at, out)
+            }
             Self::Tagged(tag, kinds) => tagged(json, tag, kinds, at, out),
             Self::ByKind(rules) => match rules.iter().find(|rule| rule.fits(json)) {
                 Some(rule) => rule.write(raw, at, out),

@@ -1,0 +1,115 @@
+//! Budgets, and clients that do harm.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use supervisor::replay::{Block, Reply, Usage, sse};
+use tests::replies::{done, serve};
+use tests::{User, World};
+
+use crate::{Relay, ask, head, log, usual};
+
+#[test]
+fn a_budget_holds_under_eight_streams_that_hang_up() {
+    let world = World::new(User::Myself);
+    let server = serve((0..100).map(|_| begun()));
+    let (relay, socket) = Relay::of_one(&world, &server, &["--max-usd", "0.1"]);
+    let body = usual().to_string();
+    let mut waves = 0;
+    let refused = loop {
+        let mut streams: Vec<_> = (0..8).map(|_| sent(&socket, &body)).collect();
+        let heads: Vec<_> =
+            streams.iter_mut().map(|stream| read_until(stream, &["message_start", "\"error\""])).collect();
+        let open = heads.iter().filter(|head| head.starts_with("HTTP/1.1 200")).count();
+        let now = heads.iter().filter(|head| head.starts_with("HTTP/1.1 429")).count();
+        let spent = heads.iter().filter(|head| head.starts_with("HTTP/1.1 402")).count();
+        assert_eq!(open + now + spent, 8, "{heads:?}");
+        waves += 1;
+        if open == 0 {
+            break spent;
+        }
+        assert!(waves > 1 || (now > 0 && open > 1), "some had room, and not all: {heads:?}");
+        drop(streams);
+        let lines = server.requests().len();
+        tests::wait_until("the hang-ups are settled", || {
+            log(&world).iter().filter(|line| line["end"] == "hung_up").count() == lines
+        });
+    };
+    assert_eq!(refused, 8);
+    let paid: f64 = log(&world).iter().filter_map(|line| line["cost_usd"].as_f64()).sum();
+    assert!(paid > 0.05 && paid <= 0.1, "{paid}");
+    let (_, text) = ask(&socket, &usual());
+    assert!(text.contains("billing_error") && text.contains("its limit is $0.10"), "{text}");
+    let words = relay.end();
+    assert!(words.contains(&format!("one: {} requests", server.requests().len())), "{words}");
+}
+
+#[test]
+fn slow_dead_and_flooding_clients_do_not_hold_the_others() {
+    let world = World::new(User::Myself);
+    let endless = "x".repeat(1 << 20);
+    let large = sse::message(&[Block::text(endless)], "end_turn", Usage::default());
+    let server = serve([Reply::sse(large.repeat(8)), Reply::sse(done()), Reply::sse(done())]);
+    let (listen, address) = (format!("unix:{}", world.home().join("run").display()), server.base_url());
+    let flags = ["--listen", &listen, "--client", "bad", "--client", "good", "--base-url", &address];
+    let mut relay = Relay::start(&world, &flags);
+    let [bad, good] = [relay.client(), relay.client()]
+        .map(|(_, base_url)| PathBuf::from(base_url.strip_prefix("unix:").unwrap()));
+    // One that reads nothing of a large reply.
+    let mut deaf = sent(&bad, &usual().to_string());
+    read_until(&mut deaf, &["200 OK"]);
+    // Some that send a byte and then no more.
+    let slow: Vec<_> = (0..8)
+        .map(|_| {
+            let mut stream = UnixStream::connect(&bad).unwrap();
+            stream.write_all(format!("{}{{", head("/v1/messages", 5_000)).as_bytes()).unwrap();
+            stream
+        })
+        .collect();
+    // And a flood; what the queue does not take is refused by the kernel.
+    let flood: Vec<_> = (0..200).map_while(|_| connect_at_once(&bad)).collect();
+    assert!(flood.len() >= 20, "{}", flood.len());
+    let began = Instant::now();
+    for _ in 0..2 {
+        assert_eq!(ask(&good, &usual()).0, 200);
+    }
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    assert_eq!(server.requests().len(), 3);
+    drop((deaf, slow, flood, relay));
+}
+
+/// A stream that says how long its prompt was, and then nothing more.
+fn begun() -> Reply {
+    let whole = done();
+    let end = whole.find("event: content_block_start").unwrap();
+    Reply::sse(whole[..end].to_owned()).then_silence()
+}
+
+/// Reads until one of these has come.
+fn read_until(stream: &mut UnixStream, wanted: &[&str]) -> String {
+    let (mut text, mut piece) = (String::new(), [0; 4096]);
+    while !wanted.iter().any(|wanted| text.contains(wanted)) {
+        let length = stream.read(&mut piece).unwrap();
+        assert!(length > 0, "it ended: {text}");
+        text.push_str(&String::from_utf8_lossy(&piece[..length]));
+    }
+    text
+}
+
+fn sent(socket: &Path, body: &str) -> UnixStream {
+    let mut stream = UnixStream::connect(socket).unwrap();
+    stream.write_all(head("/v1/messages", body.len()).as_bytes()).unwrap();
+    stream.write_all(body.as_bytes()).unwrap();
+    stream
+}
+
+/// Connects without waiting for room in the queue.
+fn connect_at_once(path: &Path) -> Option<std::os::fd::OwnedFd> {
+    use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, socket};
+    use std::os::fd::AsRawFd;
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    let socket = socket(AddressFamily::Unix, SockType::Stream, flags, None).unwrap();
+    connect(socket.as_raw_fd(), &UnixAddr::new(path).unwrap()).ok().map(|()| socket)
+}
