@@ -60,7 +60,7 @@ fn what_is_wrong_is_told_with_its_place() {
     config.toml:3:1: `mode`: expected one of "deny", "ask", "auto"
     "#);
     insta::assert_snapshot!(wrong("base_url = \"file:///etc\"\nmodel = \"a\\nb\"\nrights.env = [\"A-B=1\"]\nrights.reach = [\"all\"]"), @r#"
-    config.toml:1:12: `base_url`: expected an address that begins with https:// or http://, as in "https://…"
+    config.toml:1:12: `base_url`: expected an address that begins with https://, http:// or unix:/, as in "https://…"
     config.toml:2:9: `model`: expected a text of one line, as in "…"
     config.toml:3:15: `rights.env`: expected a list of at most 500 variables, as in ["NAME", "NAME=VALUE"]
     config.toml:4:17: `rights.reach`: expected a list out of "host", "lan", "link-local", "metadata"

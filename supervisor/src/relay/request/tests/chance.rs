@@ -68,7 +68,7 @@ fn odd() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(250))]
 
     #[test]
     fn an_unknown_member_is_refused_wherever_it_stands(

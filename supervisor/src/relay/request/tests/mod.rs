@@ -3,7 +3,7 @@
 mod chance;
 mod features;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde_json::{Value, json};
 
@@ -50,7 +50,8 @@ fn raw(value: &Value) -> Box<RawValue> {
 
 /// A conversation with everything in it that a conversation of ours has.
 fn conversation(kind: ProviderKind) -> Vec<Arc<Message>> {
-    let image = picture::read(&include_bytes!("../../../../../fixtures/images/lossless.webp")[..]).expect("one");
+    let image =
+        picture::read(&include_bytes!("../../../../../fixtures/images/lossless.webp")[..]).expect("one");
     let result = |id: &str, images| UserBlock::ToolResult {
         tool_use: id.into(),
         content: "ok \"usage\" ü\u{1f980}".to_owned(),
@@ -119,8 +120,14 @@ fn body(kind: ProviderKind, model: &str, options: RequestOptions) -> String {
 }
 
 fn usual(kind: ProviderKind) -> Value {
-    let (_, model) = PRICED.into_iter().find(|(known, _)| *known == kind).expect("a model");
-    serde_json::from_str(&body(kind, model, RequestOptions::default())).expect("JSON")
+    static USUAL: LazyLock<Vec<(ProviderKind, Value)>> = LazyLock::new(|| {
+        let of = |(kind, model)| {
+            let body = body(kind, model, RequestOptions::default());
+            (kind, serde_json::from_str(&body).expect("JSON"))
+        };
+        PRICED.into_iter().map(of).collect()
+    });
+    USUAL.iter().find(|(known, _)| *known == kind).expect("each kind").1.clone()
 }
 
 #[test]
