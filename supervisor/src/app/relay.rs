@@ -12,17 +12,14 @@ use tokio::runtime::Runtime;
 use zeroize::Zeroizing;
 
 use crate::args::{RelayArgs, RelayPlace};
-use crate::config::{Effective, Layer, Origin, Sources, Value};
 use crate::directories::Directories;
 use crate::exit::Exit;
 use crate::messages::{complain, say, tell};
-use crate::opening::Refusal;
-use crate::provider::{Connection, ProviderKind};
+use crate::opening::{Refusal, RelayWanted, relay_settings};
 use crate::relay::{
-    Account, ClientSettings, Limits, Listen, MAX_REPLY, Relay, RelayError, SOCKET_NAME, Settings,
-    SocketSettings,
+    Account, ClientSettings, Limits, Listen, Relay, RelayError, SOCKET_NAME, Settings, SocketSettings,
 };
-use crate::secrets::{ApiKey, KeyError, TakenKeys, find_key};
+use crate::secrets::TakenKeys;
 use crate::signals::Endings;
 
 /// How often it is looked whether the caller still lives.
@@ -110,54 +107,16 @@ fn summary(account: &Account) -> String {
 }
 
 fn settings(args: &RelayArgs, keys: &TakenKeys, directories: &Directories) -> Result<Settings, Refusal> {
-    // The settings of no project: the root has none that is trusted.
-    let sources = Sources::read(directories, Path::new("/")).map_err(Refusal::usage)?;
-    let of = |kind: Option<ProviderKind>| {
-        let provider = kind.map(|kind| Value::Text(kind.as_str().to_owned()));
-        let flags = Layer::default().with("provider", provider, Origin::Flag("--provider")).with(
-            "base_url",
-            args.base_url.clone().map(Value::Text),
-            Origin::Flag("--base-url"),
-        );
-        sources.effective(&flags)
-    };
-    let preset = of(None);
-    let mut kinds: Vec<ProviderKind> = args.providers.iter().map(|provider| (*provider).into()).collect();
-    if kinds.is_empty() {
-        kinds.push(preset.provider());
-    }
-    let mut upstreams = Vec::new();
-    for (index, kind) in kinds.iter().enumerate() {
-        if !kinds[..index].contains(kind) {
-            upstreams.push((*kind, connection(*kind, &of(Some(*kind)), keys, directories)?));
-        }
-    }
-    Ok(Settings {
-        upstreams,
-        facts: Box::new(move |model| preset.facts_of(model)),
-        models: args.models.clone(),
-        max_reply: args.max_reply_tokens.unwrap_or(MAX_REPLY),
-        log: directories.state.join("relay"),
-    })
-}
-
-fn connection(
-    kind: ProviderKind,
-    effective: &Effective,
-    keys: &TakenKeys,
-    directories: &Directories,
-) -> Result<Connection, Refusal> {
-    let base_url = effective.base_url().map(str::to_owned);
-    let needs_key = kind.needs_key(base_url.as_deref().unwrap_or(kind.base_url()));
-    let (variable, file) = (kind.key_variable(), directories.key_file(kind.vendor()));
-    let connection = match find_key(keys.of(kind), variable, &file) {
-        Ok(ApiKey { secret, origin, credential }) => {
-            Connection { credential, ..kind.connection(base_url, Some(secret), origin) }
-        }
-        Err(KeyError::Missing { .. }) if !needs_key => kind.connection(base_url, None, variable.to_owned()),
-        Err(error) => return Err(Refusal::usage(error)),
-    };
-    Ok(Connection { timeouts: effective.timeouts(), ..connection })
+    relay_settings(
+        RelayWanted {
+            providers: args.providers.iter().map(|provider| (*provider).into()).collect(),
+            base_url: args.base_url.clone(),
+            models: args.models.clone(),
+            max_reply: args.max_reply_tokens,
+        },
+        keys,
+        directories,
+    )
 }
 
 fn clients(args: &RelayArgs, limits: Limits) -> Result<Vec<ClientSettings>, Refusal> {

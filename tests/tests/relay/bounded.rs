@@ -1,10 +1,12 @@
 //! Budgets, and clients that do harm.
 
 use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use serde_json::json;
 use supervisor::replay::{Block, Reply, Usage, sse};
 use tests::replies::{done, serve};
 use tests::{User, World};
@@ -112,4 +114,35 @@ fn connect_at_once(path: &Path) -> Option<std::os::fd::OwnedFd> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let socket = socket(AddressFamily::Unix, SockType::Stream, flags, None).unwrap();
     connect(socket.as_raw_fd(), &UnixAddr::new(path).unwrap()).ok().map(|()| socket)
+}
+
+#[test]
+fn who_hangs_up_before_the_provider_answers_pays_the_estimate() {
+    let world = World::new(User::Myself);
+    // A provider that takes requests and says nothing.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let (heard, hear) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let mut kept = Vec::new();
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut piece = [0; 64];
+            let _ = heard.send(stream.read(&mut piece).is_ok());
+            kept.push(stream);
+        }
+    });
+    let listen = format!("unix:{}", world.home().join("run").display());
+    let flags = ["--listen", &listen, "--client", "one", "--base-url", &address, "--max-usd", "1"];
+    let mut relay = Relay::start(&world, &flags);
+    let (_, base_url) = relay.client();
+    let stream = sent(Path::new(base_url.strip_prefix("unix:").unwrap()), &usual().to_string());
+    assert!(hear.recv_timeout(Duration::from_secs(10)).unwrap());
+    drop(stream);
+    tests::wait_until("it is settled", || !log(&world).is_empty());
+    let line = &log(&world)[0];
+    assert_eq!((&line["end"], &line["cost_usd"]), (&json!("hung_up"), &line["reserved_usd"]));
+    assert!(line["cost_usd"].as_f64().unwrap() > 0.0, "{line}");
+    let words = relay.end();
+    assert!(words.contains("one: 1 request, 0 refused"), "{words}");
 }

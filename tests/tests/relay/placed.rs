@@ -2,15 +2,15 @@
 
 use std::fs;
 use std::net::TcpStream;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use serde_json::json;
-use tests::replies::{model, model_of, serve};
+use tests::replies::{done, model, model_of, serve};
 use tests::world::KEY;
-use tests::{Finished, User, World};
+use tests::{Finished, User, World, skip};
 
-use crate::{Relay, exec, post, usual};
+use crate::{Relay, exec, post, unix, usual};
 
 #[test]
 fn a_socket_is_its_clients_alone_and_a_place_of_others_is_not_taken() {
@@ -76,4 +76,22 @@ fn a_relay_ends_with_its_caller_and_has_no_relay_behind_it() {
         "{}",
         behind.stderr
     );
+}
+
+#[test]
+fn a_socket_can_be_given_to_the_user_of_a_container() {
+    if !User::all().contains(&User::Plain) || !nix::unistd::geteuid().is_root() {
+        skip!("only root gives a socket away");
+    }
+    let world = World::new(User::Myself);
+    let server = model_of([done()]);
+    let (uid, gid) = (User::Plain.uid(), User::Plain.gid());
+    let (_relay, socket) = Relay::of_one(&world, &server, &["--socket-owner", &format!("{uid}:{gid}")]);
+    for path in [socket.as_path(), socket.parent().unwrap()] {
+        let meta = fs::symlink_metadata(path).unwrap();
+        assert_eq!((meta.uid(), meta.gid()), (uid, gid), "{}", path.display());
+    }
+    let other = World::new(User::Plain);
+    Finished::of(&mut exec(&other, &unix(&socket), &["--model", "claude-opus-5-5"])).expect(0);
+    assert_eq!(server.requests().len(), 1);
 }

@@ -229,6 +229,7 @@ pub(super) fn understand(kind: ProviderKind, body: &[u8], bounds: &Bounds<'_>) -
         .ok_or_else(|| field("model", "is missing"))?;
     let (prices, most) = known_model(&model, bounds)?;
     let output = bound_reply(kind, &mut members, most, bounds);
+    within_reply(&found, output)?;
     let body = members.into_json();
     let prompt = (body.len() as u64).saturating_add(pictures * OF_PICTURE).saturating_add(ADDED);
     Ok(Request { model, estimate: Estimate::of(prompt, output, &prices), body, prices })
@@ -263,6 +264,22 @@ fn known_model(model: &str, bounds: &Bounds<'_>) -> Result<(Prices, u64), Refuse
     match facts.prices {
         Some(prices) => Ok((prices, u64::from(facts.max_output).min(bounds.max_reply).max(1))),
         None => refused("has no known price: the relay's settings can name one under [models]"),
+    }
+}
+
+/// Thinking is part of a reply: with one feature of the Messages API its budget could be beyond the reply's bound.
+fn within_reply(found: &Members<'_>, output: u64) -> Result<(), Refused> {
+    #[derive(Deserialize)]
+    struct Thinking {
+        budget_tokens: Option<u64>,
+    }
+    let thinking = found.get("thinking").and_then(|raw| serde_json::from_str::<Thinking>(raw.get()).ok());
+    match thinking.and_then(|thinking| thinking.budget_tokens) {
+        Some(tokens) if tokens >= output => {
+            let why = format!("must be less than the longest reply, which is {output}");
+            Err(field("thinking.budget_tokens", why))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -39,6 +39,7 @@ fn of_messages(url: &Value) -> Vec<(&'static str, Value)> {
         ("stop_sequences", json!(["x"])),
         ("top_k", json!(1)),
         ("n", json!(2)),
+        ("thinking", json!({"type": "enabled", "budget_tokens": 8_000})),
         ("messages[0].content[0].source", json!({"type": "url", "url": url})),
         ("messages[0].content[0].source", json!({"type": "file", "file_id": "file_1"})),
         ("messages[0].content[0].source.url", url.clone()),
