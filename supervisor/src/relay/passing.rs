@@ -16,6 +16,7 @@ use ipc::cost::Prices;
 
 use super::ledger::Reservation;
 use super::log::{Entry, Log};
+use super::request::{Counted, Trail};
 use crate::provider::ProviderError;
 use crate::provider::meter::Meter;
 
@@ -26,6 +27,9 @@ pub(super) type Upstream = Pin<Box<dyn Stream<Item = Result<Bytes, ProviderError
 pub(super) struct Passing {
     pub(super) meter: Meter,
     pub(super) prices: Prices,
+    /// Learns how long the prompt was.
+    pub(super) counted: Arc<Counted>,
+    pub(super) trail: Trail,
     /// Taken when it is settled.
     pub(super) reservation: Option<Reservation>,
     pub(super) entry: Entry,
@@ -56,6 +60,9 @@ impl Passing {
     fn end(&mut self, end: &'static str) {
         let Some(reservation) = self.reservation.take() else { return };
         self.entry.usage = self.meter.usage();
+        if let Some(usage) = self.meter.usage() {
+            self.counted.learn(&self.trail, usage.prompt());
+        }
         let is_whole = self.meter.is_final();
         let cost = match (is_whole, self.meter.usage()) {
             (true, Some(usage)) => reservation.settle(&usage, &self.prices),

@@ -24,7 +24,7 @@ use super::log::Entry;
 use super::passing::{Passing, millis};
 use super::patient::Patient;
 use super::relay::Shared;
-use super::request::{Bounds, Request as Understood, understand};
+use super::request::{Bounds, Counted, Request as Understood, understand};
 use super::socket::{Listener, Stream};
 use super::upstream;
 use crate::provider::ProviderKind;
@@ -67,6 +67,7 @@ pub(super) struct Client {
     pub(super) token: Option<SecretString>,
     pub(super) ledger: Ledger,
     pub(super) shared: Arc<Shared>,
+    counted: Arc<Counted>,
     reading: Semaphore,
     under_way: Arc<Semaphore>,
 }
@@ -79,7 +80,8 @@ impl Client {
         shared: Arc<Shared>,
     ) -> Self {
         let under_way = Arc::new(Semaphore::new(UNDER_WAY));
-        Self { name, token, ledger, shared, reading: Semaphore::new(READING), under_way }
+        let (counted, reading) = (Arc::default(), Semaphore::new(READING));
+        Self { name, token, ledger, shared, counted, reading, under_way }
     }
 }
 
@@ -251,13 +253,15 @@ async fn accept(
     };
     let body = read(client, request.into_body()).await?;
     entry.request_bytes = body.len() as u64;
-    let understood = checked(Arc::clone(&client.shared), passage, body).await?;
+    let understood = checked(client, passage, body).await?;
     entry.model = Some(understood.model.clone());
     entry.reserved_usd = Some(understood.estimate.cost);
     let reservation = client.ledger.reserve(understood.estimate).map_err(no_budget)?;
     let passing = Passing {
         meter: Meter::new(passage.kind()),
         prices: understood.prices,
+        counted: Arc::clone(&client.counted),
+        trail: understood.trail.clone(),
         reservation: Some(reservation),
         entry: entry.clone(),
         began,
@@ -315,12 +319,14 @@ async fn read(client: &Client, body: Incoming) -> Result<Bytes, Rejected> {
 }
 
 /// Understands a body; a long one on another thread, so that nobody else waits for it.
-async fn checked(shared: Arc<Shared>, passage: &Passage, body: Bytes) -> Result<Understood, Rejected> {
+async fn checked(client: &Client, passage: &Passage, body: Bytes) -> Result<Understood, Rejected> {
     let (kind, chat) = (passage.kind(), passage.form());
+    let (shared, counted) = (Arc::clone(&client.shared), Arc::clone(&client.counted));
     let is_long = body.len() > LONG_BODY;
     let work = move || {
         let Shared { facts, models, max_reply, .. } = &*shared;
-        understand(kind, &body, &Bounds { facts: &**facts, models, max_reply: *max_reply, chat })
+        let bounds = Bounds { facts: &**facts, models, max_reply: *max_reply, chat };
+        understand(kind, &body, &bounds, &counted)
     };
     let understood = if is_long {
         tokio::task::spawn_blocking(work).await.map_err(|_| {

@@ -11,6 +11,7 @@ mod responses;
 mod rule;
 #[cfg(test)]
 mod tests;
+mod trail;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -23,6 +24,7 @@ use serde::de::{Error, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use self::rule::{At, Member, known, shown};
+pub(super) use self::trail::{Counted, Trail};
 use crate::provider::ProviderKind;
 use crate::provider::catalogue::Facts;
 use crate::provider::chat::{Form, ReplyLimit};
@@ -74,12 +76,15 @@ pub(super) struct Request {
     pub(super) body: Bytes,
     pub(super) prices: Prices,
     pub(super) estimate: Estimate,
+    /// The way by which the next request of its conversation is known.
+    pub(super) trail: Trail,
 }
 
 /// What a request may come to, at most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Estimate {
-    /// Tokens of the prompt: no tokenizer makes more than one of a byte.
+    /// Tokens of the prompt: as the provider counted its beginning, and for the rest one for each byte, of which no
+    /// tokenizer makes more.
     pub(super) prompt: u64,
     /// Tokens of the reply.
     pub(super) output: u64,
@@ -204,8 +209,13 @@ impl Body {
     }
 }
 
-/// Understands a body, or refuses it.
-pub(super) fn understand(kind: ProviderKind, body: &[u8], bounds: &Bounds<'_>) -> Result<Request, Refused> {
+/// Understands a body of a client whose prompts so far were counted, or refuses it.
+pub(super) fn understand(
+    kind: ProviderKind,
+    body: &[u8],
+    bounds: &Bounds<'_>,
+    counted: &Counted,
+) -> Result<Request, Refused> {
     let mut at = At::default();
     let text = std::str::from_utf8(body).map_err(|_| at.refused("is not UTF-8"))?;
     let found = Members::of(text).map_err(|why| at.refused(format!("is not a JSON object: {why}")))?;
@@ -230,9 +240,24 @@ pub(super) fn understand(kind: ProviderKind, body: &[u8], bounds: &Bounds<'_>) -
     let (prices, most) = known_model(&model, bounds)?;
     let output = bound_reply(kind, &mut members, most, bounds);
     within_reply(&found, output)?;
+    let trail = trail(&members, pictures, counted);
     let body = members.into_json();
-    let prompt = (body.len() as u64).saturating_add(pictures * OF_PICTURE).saturating_add(ADDED);
-    Ok(Request { model, estimate: Estimate::of(prompt, output, &prices), body, prices })
+    let whole = (body.len() as u64).saturating_add(pictures * OF_PICTURE);
+    let prompt = counted.bound(&trail, OF_PICTURE).unwrap_or(whole).min(whole).saturating_add(ADDED);
+    Ok(Request { model, estimate: Estimate::of(prompt, output, &prices), body, prices, trail })
+}
+
+/// The ends of the messages, which are the last member.
+fn trail(members: &Body, pictures: u64, counted: &Counted) -> Trail {
+    let Some(((_, conversation), others)) = members.0.split_last() else { return Trail::default() };
+    let mut before = Vec::new();
+    // The length of the reply is no part of the prompt.
+    for (name, value) in others.iter().filter(|(name, _)| !name.starts_with("max_")) {
+        before.extend_from_slice(name.as_bytes());
+        before.extend_from_slice(value);
+    }
+    let messages = serde_json::from_slice::<Vec<&RawValue>>(conversation).unwrap_or_default();
+    counted.trail(&before, &messages, pictures)
 }
 
 const fn table(kind: ProviderKind) -> &'static [Member] {

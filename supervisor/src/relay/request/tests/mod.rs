@@ -40,7 +40,8 @@ fn facts(model: &str) -> Facts {
 }
 
 fn read(kind: ProviderKind, body: &str) -> Result<Value, String> {
-    let understood = understand(kind, body.as_bytes(), &bounds(&facts)).map_err(|why| why.to_string())?;
+    let understood = understand(kind, body.as_bytes(), &bounds(&facts), &Counted::default())
+        .map_err(|why| why.to_string())?;
     Ok(serde_json::from_slice(&understood.body).expect("our own JSON"))
 }
 
@@ -158,7 +159,8 @@ fn whatever_our_own_client_asks_for_goes_on_unchanged() {
         assert_eq!(read(kind, &sent).as_ref(), Ok(&before), "{}", kind.as_str());
         // The conversation goes on byte for byte: a cache is found by its bytes.
         let name = if kind == ProviderKind::Responses { "\"input\":[" } else { "\"messages\":[" };
-        let understood = understand(kind, sent.as_bytes(), &bounds(&facts)).expect("ours");
+        let understood =
+            understand(kind, sent.as_bytes(), &bounds(&facts), &Counted::default()).expect("ours");
         let ours = std::str::from_utf8(&understood.body).expect("UTF-8");
         assert_eq!(ours.split(name).last(), sent.split(name).last());
         assert_eq!(understood.estimate.output, 8_000);
@@ -221,7 +223,8 @@ fn models_are_named_by_people_or_have_a_price_and_never_look_things_up() {
     let allowed = ["claude-haiku-5-5".to_owned()];
     let only = Bounds { models: &allowed, ..bounds(&facts) };
     let body = usual(ProviderKind::Anthropic).to_string();
-    let error = understand(ProviderKind::Anthropic, body.as_bytes(), &only).expect_err("another model");
+    let error = understand(ProviderKind::Anthropic, body.as_bytes(), &only, &Counted::default())
+        .expect_err("another model");
     assert!(error.why.contains("is not one of the models"), "{error}");
 }
 
@@ -268,9 +271,40 @@ fn what_two_parsers_could_read_in_two_ways_is_refused() {
         assert!(error.contains(expected), "{expected}: {error}");
     }
     let error =
-        understand(ProviderKind::Anthropic, b"{\"model\":\"\xff\"}", &bounds(&facts)).expect_err("no text");
+        understand(ProviderKind::Anthropic, b"{\"model\":\"\xff\"}", &bounds(&facts), &Counted::default())
+            .expect_err("no text");
     assert_eq!(error.to_string(), "the body: is not UTF-8");
     let long = twice("\"model\":", &format!("\"{}\\u001b[31m\":1,\"model\":", "x".repeat(5000)));
     let error = read(ProviderKind::Anthropic, &long).expect_err("an unknown member");
     assert!(error.len() < 200 && !error.contains('\u{1b}'), "{error}");
+}
+
+#[test]
+fn a_conversation_that_goes_on_is_bounded_by_what_was_counted_of_it() {
+    for kind in ProviderKind::ALL {
+        let counted = Counted::default();
+        let estimate = |body: &Value| {
+            let body = body.to_string();
+            understand(kind, body.as_bytes(), &bounds(&facts), &counted).expect("ours")
+        };
+        let mut body = usual(kind);
+        let first = estimate(&body);
+        counted.learn(&first.trail, 700);
+        let (name, more) = match kind {
+            ProviderKind::Anthropic | ProviderKind::OpenAi => {
+                ("messages", json!({"role": "user", "content": "and?"}))
+            }
+            ProviderKind::Responses => {
+                ("input", json!({"type": "message", "role": "user", "content": "and?"}))
+            }
+        };
+        let length = more.to_string().len() as u64;
+        body[name].as_array_mut().expect("a list").push(more);
+        let second = estimate(&body).estimate;
+        assert_eq!(second.prompt, 700 + length + 1 + ADDED, "{}", kind.as_str());
+        assert!(second.cost < first.estimate.cost);
+        // Another beginning was not counted.
+        body["model"] = json!(if kind == ProviderKind::Anthropic { "claude-opus-5" } else { "gpt-5" });
+        assert!(estimate(&body).estimate.prompt > first.estimate.prompt);
+    }
 }

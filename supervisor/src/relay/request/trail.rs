@@ -1,0 +1,160 @@
+//! The ends of a conversation's messages, each known again by all that stands before it.
+//!
+//! A conversation grows at its end: the next request begins as the one before, whose prompt the provider has counted by then.
+//! What is new is bounded by its bytes, and what is known by that count. Otherwise a long conversation would be taken for four
+//! times its size, and a budget would end long before its money.
+
+use std::collections::VecDeque;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::{Mutex, PoisonError};
+
+use memchr::memmem;
+use serde_json::value::RawValue;
+
+/// The markers of the cache, which move with the end of a conversation.
+const MARKERS: [&[u8]; 3] = [
+    br#","cache_control":{"type":"ephemeral"}"#,
+    br#","cache_control":{"type":"ephemeral","ttl":"1h"}"#,
+    br#","cache_control":{"type":"ephemeral","ttl":"5m"}"#,
+];
+
+/// The beginning of each of them.
+const BEGINNING: &[u8] = br#","cache_control":"#;
+
+/// Conversations that are remembered of a client.
+const REMEMBERED: usize = 64;
+
+/// The ends of a request's messages.
+#[derive(Clone, Debug, Default)]
+pub(in crate::relay) struct Trail {
+    /// Digest and bytes of everything up to the end of each message.
+    ends: Vec<(u64, u64)>,
+    pictures: u64,
+}
+
+/// The prompts of a client that were counted.
+#[derive(Debug, Default)]
+pub(in crate::relay) struct Counted {
+    prompts: Mutex<VecDeque<Prompt>>,
+    /// Keyed, so that no client can make two conversations look the same.
+    keys: RandomState,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Prompt {
+    digest: u64,
+    bytes: u64,
+    pictures: u64,
+    tokens: u64,
+}
+
+impl Counted {
+    /// The ends of the messages of a conversation behind everything else of its request.
+    pub(super) fn trail(&self, before: &[u8], messages: &[&RawValue], pictures: u64) -> Trail {
+        let mut hasher = self.keys.build_hasher();
+        add(&mut hasher, before);
+        let mut bytes = before.len() as u64;
+        let end = |message: &&RawValue| {
+            let text = message.get().as_bytes();
+            add(&mut hasher, text);
+            // Where one message ends, whatever the next one begins with.
+            hasher.write_u8(0);
+            bytes += text.len() as u64 + 1;
+            (hasher.finish(), bytes)
+        };
+        Trail { ends: messages.iter().map(end).collect(), pictures }
+    }
+
+    /// The most tokens of a prompt, by the longest beginning of it that was counted; nothing if none was.
+    pub(super) fn bound(&self, trail: &Trail, of_picture: u64) -> Option<u64> {
+        let prompts = self.prompts.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = |digest| prompts.iter().rev().find(|prompt| prompt.digest == digest);
+        let (known, bytes) =
+            trail.ends.iter().rev().find_map(|(digest, bytes)| Some((known(*digest)?, *bytes)))?;
+        let all = trail.ends.last().map_or(0, |(_, bytes)| *bytes);
+        // Markers that were not there count by their bytes, as everything that is new.
+        let new = all.saturating_sub(bytes) + bytes.saturating_sub(known.bytes);
+        let pictures = trail.pictures.saturating_sub(known.pictures);
+        Some(known.tokens.saturating_add(new).saturating_add(pictures.saturating_mul(of_picture)))
+    }
+
+    /// Takes down how many tokens a prompt had.
+    pub(in crate::relay) fn learn(&self, trail: &Trail, tokens: u64) {
+        let Some((digest, bytes)) = trail.ends.last().copied().filter(|_| tokens > 0) else { return };
+        let mut prompts = self.prompts.lock().unwrap_or_else(PoisonError::into_inner);
+        prompts.retain(|prompt| prompt.digest != digest);
+        if prompts.len() == REMEMBERED {
+            prompts.pop_front();
+        }
+        prompts.push_back(Prompt { digest, bytes, pictures: trail.pictures, tokens });
+    }
+}
+
+/// Adds a text without its markers: no string can hold one, since its quotation marks would be escaped.
+fn add(hasher: &mut impl Hasher, text: &[u8]) {
+    let mut rest = text;
+    while let Some(at) = memmem::find(rest, BEGINNING) {
+        let (plain, marked) = rest.split_at(at);
+        hasher.write(plain);
+        rest = if let Some(rest) = MARKERS.iter().find_map(|marker| marked.strip_prefix(*marker)) {
+            rest
+        } else {
+            let (beginning, rest) = marked.split_at(BEGINNING.len());
+            hasher.write(beginning);
+            rest
+        };
+    }
+    hasher.write(rest);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(texts: &[&str]) -> Vec<Box<RawValue>> {
+        texts.iter().map(|text| RawValue::from_string((*text).to_owned()).expect("JSON")).collect()
+    }
+
+    fn trail(counted: &Counted, before: &str, messages: &[&str]) -> Trail {
+        let messages = raw(messages);
+        let messages: Vec<&RawValue> = messages.iter().map(|message| &**message).collect();
+        counted.trail(before.as_bytes(), &messages, 0)
+    }
+
+    #[test]
+    fn what_was_counted_stands_for_its_bytes_and_what_is_new_does_not() {
+        let counted = Counted::default();
+        let long = format!("{{\"a\":\"{}\"}}", "x".repeat(1000));
+        counted.learn(&trail(&counted, "tools", &["{\"u\":1}", &long]), 300);
+        let bound = |before: &str, messages: &[&str]| counted.bound(&trail(&counted, before, messages), 9);
+        assert_eq!(bound("tools", &["{\"u\":1}", &long]), Some(300));
+        assert_eq!(bound("tools", &["{\"u\":1}", &long, "{\"n\":22}"]), Some(309));
+        assert_eq!(bound("other", &["{\"u\":1}", &long]), None);
+        assert_eq!(bound("tools", &["{\"u\":2}", &long]), None);
+        assert_eq!(bound("tools", &["{\"u\":1}"]), None);
+    }
+
+    #[test]
+    fn markers_may_move_and_count_where_they_are_new() {
+        let counted = Counted::default();
+        let marked = r#"{"t":"a","cache_control":{"type":"ephemeral"}}"#;
+        let hour = r#"{"t":"a","cache_control":{"type":"ephemeral","ttl":"1h"}}"#;
+        let other = r#"{"t":"a","cache_control":{"type":"ephemeral","ttl":"2h"}}"#;
+        counted.learn(&trail(&counted, "", &[marked]), 10);
+        assert_eq!(counted.bound(&trail(&counted, "", &[r#"{"t":"a"}"#]), 0), Some(10));
+        let more = (hour.len() - marked.len()) as u64;
+        assert_eq!(counted.bound(&trail(&counted, "", &[hour]), 0), Some(10 + more));
+        assert_eq!(counted.bound(&trail(&counted, "", &[other]), 0), None);
+    }
+
+    #[test]
+    fn only_so_many_are_remembered() {
+        let counted = Counted::default();
+        for number in 0..200 {
+            counted.learn(&trail(&counted, "", &[&number.to_string()]), 1);
+        }
+        assert_eq!(counted.prompts.lock().expect("no panic").len(), REMEMBERED);
+        assert_eq!(counted.bound(&trail(&counted, "", &["199"]), 0), Some(1));
+        assert_eq!(counted.bound(&trail(&counted, "", &["0"]), 0), None);
+    }
+}
