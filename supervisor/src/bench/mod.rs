@@ -11,6 +11,7 @@ mod fleet;
 mod linking;
 mod memory;
 mod processes;
+mod relay;
 mod requests;
 mod respawn;
 mod session_log;
@@ -52,6 +53,8 @@ const ALL: &[(&str, Measure)] = &[
     ("history", transcript::history),
     ("streamed-token", requests::streamed_token),
     ("fast-stream", requests::fast_stream),
+    ("relay-first-byte", relay::first_byte),
+    ("relay-token", relay::token),
     ("transcript-memory", transcript::memory),
     ("sub-agents", agents::many),
     ("sub-agent-steps", agents::steps),

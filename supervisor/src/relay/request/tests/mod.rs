@@ -2,6 +2,7 @@
 
 mod chance;
 mod features;
+mod recorded;
 
 use std::sync::{Arc, LazyLock};
 
@@ -96,11 +97,15 @@ fn conversation(kind: ProviderKind) -> Vec<Arc<Message>> {
 
 /// The body that our own client makes of a conversation.
 fn body(kind: ProviderKind, model: &str, options: RequestOptions) -> String {
+    body_of(kind, model, options, conversation(kind))
+}
+
+fn body_of(kind: ProviderKind, model: &str, options: RequestOptions, messages: Vec<Arc<Message>>) -> String {
     let request = ModelRequest {
         model: model.to_owned(),
         system: "be brief".into(),
         tools: Registry::for_activity(Activity::Execute).definitions(),
-        messages: conversation(kind),
+        messages,
         max_tokens: 8_000,
         options,
     };
