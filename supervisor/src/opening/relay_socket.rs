@@ -19,10 +19,10 @@ use crate::place::Setup;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RelaySocketError {
     /// There is no socket.
-    #[error("no relay at {0}: there is no socket\n  hint: start bailiwick relay, or check --base-url")]
+    #[error("no relay at {0}: there is no socket\n  hint: start the relay, or check --base-url")]
     Missing(PathBuf),
     /// Nobody answers there, or nobody answers us.
-    #[error("no relay at {0}: {1}\n  hint: start bailiwick relay as your user, or check --base-url")]
+    #[error("no relay at {0}: {1}\n  hint: start the relay as your user, or check --base-url")]
     Silent(PathBuf, #[source] io::Error),
     /// It is somewhere where an agent may write, and is let in.
     #[error(

@@ -188,7 +188,7 @@ fn refused(base: &Url) -> ProviderError {
 }
 
 /// A step that helps where the model is behind a socket.
-const START_RELAY: &str = "start bailiwick relay, or check --base-url";
+const START_RELAY: &str = "start the relay, or check --base-url";
 
 fn connection(message: String) -> ProviderError {
     ProviderError::new("connection", message)

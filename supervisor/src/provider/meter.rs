@@ -20,6 +20,7 @@ const MOST: usize = 32 << 20;
 pub(crate) struct Meter {
     kind: ProviderKind,
     usage_name: Finder<'static>,
+    error_name: Finder<'static>,
     /// The beginning of a line whose end has not come.
     line: Vec<u8>,
     /// True within a line that is too long.
@@ -28,6 +29,7 @@ pub(crate) struct Meter {
     members: Map<String, Value>,
     usage: Option<TokenUsage>,
     is_final: bool,
+    has_failed: bool,
 }
 
 /// The members of an event, or of a whole reply, that lead to a usage.
@@ -43,6 +45,22 @@ struct Event<'a> {
     response: Option<&'a RawValue>,
 }
 
+/// The members of an event that say that there is no reply.
+#[derive(Deserialize)]
+struct Failed<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+}
+
+impl Failed<'_> {
+    fn is_one(&self) -> bool {
+        let is_error = self.kind.is_some_and(|kind| kind.get() == "\"error\"");
+        is_error || self.error.is_some_and(|error| error.get() != "null")
+    }
+}
+
 /// What holds a usage.
 #[derive(Deserialize)]
 struct Inner {
@@ -55,11 +73,13 @@ impl Meter {
         Self {
             kind,
             usage_name: Finder::new("\"usage\""),
+            error_name: Finder::new("\"error\""),
             line: Vec::new(),
             skips: false,
             members: Map::new(),
             usage: None,
             is_final: false,
+            has_failed: false,
         }
     }
 
@@ -101,6 +121,11 @@ impl Meter {
         self.usage
     }
 
+    /// True if the server sent an error in the place of a reply, or of the rest of it.
+    pub(crate) const fn has_failed(&self) -> bool {
+        self.has_failed
+    }
+
     /// True if the server said what the whole reply came to.
     pub(crate) const fn is_final(&self) -> bool {
         self.is_final
@@ -108,6 +133,9 @@ impl Meter {
 
     fn read(&mut self, line: &[u8]) {
         let data = line.strip_prefix(b"data:").unwrap_or(line);
+        let names_error = self.error_name.find(data).is_some();
+        self.has_failed |=
+            names_error && serde_json::from_slice::<Failed<'_>>(data).is_ok_and(|of| of.is_one());
         if self.usage_name.find(data).is_none() {
             let is_end = self.kind == ProviderKind::OpenAi && data.trim_ascii() == b"[DONE]";
             self.is_final |= is_end && self.usage.is_some();
@@ -196,6 +224,14 @@ mod tests {
         assert_eq!((done.usage().expect("a usage").total(), done.is_final()), (8, true));
         let begun = "data: {\"type\":\"response.created\",\"response\":{\"usage\":null}}\n\n";
         assert!(metered(ProviderKind::Responses, begun, 11).usage().is_none());
+        for (body, expected) in [
+            ("data: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}\n", true),
+            ("data: {\"error\":{\"message\":\"x\"}}\n", true),
+            ("data: {\"choices\":[],\"error\":null}\n", false),
+            ("data: {\"type\":\"content_block_delta\",\"delta\":{\"text\":\"\\\"error\\\":1\"}}\n", false),
+        ] {
+            assert_eq!(metered(ProviderKind::OpenAi, body, 9).has_failed(), expected, "{body}");
+        }
         let mut whole =
             metered(ProviderKind::Anthropic, "{\"type\":\"message\",\"usage\":{\"input_tokens\":1}}", 9);
         whole.finish();

@@ -24,6 +24,14 @@ pub(crate) struct Passage {
     form: chat::Form,
 }
 
+/// A request without a reply.
+#[derive(Debug)]
+pub(crate) struct Unanswered {
+    pub(crate) error: ProviderError,
+    /// True if the server may have it, and answers all the same.
+    pub(crate) may_have_arrived: bool,
+}
+
 /// A reply, whatever its status is.
 pub(crate) struct Passed {
     pub(crate) status: StatusCode,
@@ -80,15 +88,19 @@ impl Passage {
     }
 
     /// Sends a body, with these headers beside our own.
-    pub(crate) async fn send(&self, body: Bytes, more: HeaderMap) -> Result<Passed, ProviderError> {
+    pub(crate) async fn send(&self, body: Bytes, more: HeaderMap) -> Result<Passed, Unanswered> {
         let mut headers = more;
         headers.extend(self.headers.clone());
         let deadlines = Deadlines::begin(self.host(), self.timeouts);
         let request = self.client.post(self.url.clone()).headers(headers).body(body);
-        let response = deadlines.head(request.send()).await?;
+        let sent = deadlines.head(request.send()).await;
+        let response = sent.map_err(|error| Unanswered { error, may_have_arrived: true })?;
         let failed =
             |error: &reqwest::Error, base: &Url, timeouts| http::connection_error(error, base, timeouts);
-        let response = response.map_err(|error| failed(&error, &self.url, self.timeouts))?;
+        let response = response.map_err(|error| Unanswered {
+            may_have_arrived: !error.is_connect(),
+            error: failed(&error, &self.url, self.timeouts),
+        })?;
         let (status, headers) = (response.status(), response.headers().clone());
         let (base, timeouts) = (self.url.clone(), self.timeouts);
         let bytes = response.bytes_stream();

@@ -39,7 +39,7 @@ impl Answer {
 
     /// The response.
     pub(super) fn response(&self, kind: Option<ProviderKind>) -> Response<ReplyBody> {
-        let message = format!("bailiwick relay: {}", self.message);
+        let message = format!("relay: {}", self.message);
         let error = match kind {
             Some(ProviderKind::OpenAi | ProviderKind::Responses) => {
                 json!({"error": {"message": message, "type": self.kind, "param": null, "code": null}})

@@ -12,7 +12,8 @@ use std::time::Instant;
 use bytes::Bytes;
 use futures_util::Stream;
 use hyper::body::{Body, Frame};
-use ipc::cost::Prices;
+use ipc::cost::{Prices, Usd};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::ledger::Reservation;
 use super::log::{Entry, Log};
@@ -35,6 +36,8 @@ pub(super) struct Passing {
     pub(super) entry: Entry,
     pub(super) began: Instant,
     pub(super) log: Arc<Log>,
+    /// The memory of the request, until it is sent.
+    pub(super) room: Option<OwnedSemaphorePermit>,
 }
 
 impl Passing {
@@ -56,6 +59,12 @@ impl Passing {
         self.write();
     }
 
+    /// Settles for a request that the provider may have, and that has no reply.
+    pub(super) fn cut(mut self, status: u16, why: String) {
+        (self.entry.status, self.entry.why) = (status, Some(why));
+        self.end("broken");
+    }
+
     /// Settles, and writes the request down. What the provider said of the whole reply counts, whoever hung up then.
     fn end(&mut self, end: &'static str) {
         let Some(reservation) = self.reservation.take() else { return };
@@ -64,12 +73,19 @@ impl Passing {
             self.counted.learn(&self.trail, usage.prompt());
         }
         let is_whole = self.meter.is_final();
+        let has_failed = self.meter.has_failed();
         let cost = match (is_whole, self.meter.usage()) {
             (true, Some(usage)) => reservation.settle(&usage, &self.prices),
+            // An error in the place of a reply.
+            (_, None) if has_failed => {
+                reservation.release();
+                Usd::ZERO
+            }
             (_, usage) => reservation.settle_cut(usage.as_ref(), &self.prices),
         };
         self.entry.cost_usd = Some(cost);
         self.entry.end = match end {
+            _ if has_failed && !is_whole => "upstream_error",
             "hung_up" if is_whole => "complete",
             "complete" if !is_whole => "no_usage",
             end => end,
@@ -99,7 +115,7 @@ pub(super) struct PassingBody {
     pub(super) bytes: Upstream,
     pub(super) passing: Passing,
     /// Held as long as the reply is under way.
-    pub(super) _permit: tokio::sync::OwnedSemaphorePermit,
+    pub(super) _permit: OwnedSemaphorePermit,
 }
 
 impl Body for PassingBody {

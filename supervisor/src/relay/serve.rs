@@ -37,6 +37,9 @@ const CONNECTIONS: usize = 32;
 /// Bodies that are read at a time: each may be as long as [`MOST_BODY`].
 const READING: usize = 4;
 
+/// Memory for bodies that were read and are not sent yet, in KiB.
+const ROOM: usize = 96 << 10;
+
 /// Requests of a client that are under way at a time.
 const UNDER_WAY: usize = 16;
 
@@ -69,6 +72,7 @@ pub(super) struct Client {
     pub(super) shared: Arc<Shared>,
     counted: Arc<Counted>,
     reading: Semaphore,
+    room: Arc<Semaphore>,
     under_way: Arc<Semaphore>,
 }
 
@@ -81,7 +85,8 @@ impl Client {
     ) -> Self {
         let under_way = Arc::new(Semaphore::new(UNDER_WAY));
         let (counted, reading) = (Arc::default(), Semaphore::new(READING));
-        Self { name, token, ledger, shared, counted, reading, under_way }
+        let room = Arc::new(Semaphore::new(ROOM));
+        Self { name, token, ledger, shared, counted, reading, room, under_way }
     }
 }
 
@@ -251,9 +256,15 @@ async fn accept(
         let answer = Answer::new(StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", message);
         return Err(Rejected { answer: answer.for_later(), end: "refused" });
     };
-    let body = read(client, request.into_body()).await?;
+    // As long as it is read and understood, so that a flood of bodies keeps few threads busy.
+    let turn = client.reading.acquire().await;
+    let body = read(request.into_body()).await?;
     entry.request_bytes = body.len() as u64;
     let understood = checked(client, passage, body).await?;
+    // Of what was read a copy goes out.
+    let size = u32::try_from(understood.body.len().div_ceil(1024)).unwrap_or(u32::MAX);
+    let room = Arc::clone(&client.room).acquire_many_owned(size.max(1)).await.ok();
+    drop(turn);
     entry.model = Some(understood.model.clone());
     entry.reserved_usd = Some(understood.estimate.cost);
     let reservation = client.ledger.reserve(understood.estimate).map_err(no_budget)?;
@@ -266,6 +277,7 @@ async fn accept(
         entry: entry.clone(),
         began,
         log: Arc::clone(&client.shared.log),
+        room,
     };
     Ok(Accepted { understood, headers, passing, permit })
 }
@@ -295,7 +307,7 @@ fn no_budget(why: NoBudget) -> Rejected {
     Rejected { answer, end: "no_budget" }
 }
 
-async fn read(client: &Client, body: Incoming) -> Result<Bytes, Rejected> {
+async fn read(body: Incoming) -> Result<Bytes, Rejected> {
     let too_large = || {
         let message = format!("the body is longer than {MOST_BODY} bytes");
         Rejected::refused(StatusCode::PAYLOAD_TOO_LARGE, "request_too_large", message)
@@ -303,7 +315,6 @@ async fn read(client: &Client, body: Incoming) -> Result<Bytes, Rejected> {
     if body.size_hint().lower() > MOST_BODY as u64 {
         return Err(too_large());
     }
-    let _turn = client.reading.acquire().await;
     match timeout(BODY, Limited::new(body, MOST_BODY).collect()).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(too_large()),

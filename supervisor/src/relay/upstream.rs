@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout_at};
 use super::answer::{Answer, ReplyBody, SHOULD_RETRY, whole};
 use super::passing::{Passing, PassingBody};
 use crate::provider::ProviderKind;
-use crate::provider::passage::{Passage, Passed};
+use crate::provider::passage::{Passage, Passed, Unanswered};
 
 /// How much of the body of an error is read, and for how long.
 const MOST_ERROR: usize = 64 << 10;
@@ -70,27 +70,26 @@ pub(super) async fn pass(
     let kind = Some(passage.kind());
     let passed = match passage.send(body, headers).await {
         Ok(passed) => passed,
-        Err(error) => {
+        Err(Unanswered { error, may_have_arrived }) => {
             // The log is the person's; the client is not told which server it is.
-            let message = if error.kind == "timeout" {
-                "the provider did not begin to answer in time"
+            let message = if may_have_arrived {
+                "the provider did not answer"
             } else {
                 "the provider cannot be reached"
             };
             let answer = Answer::new(StatusCode::BAD_GATEWAY, "api_error", message);
             let answer = if error.retryable { answer.for_later() } else { answer };
             let why = passage.hide(&error.message);
-            match error.kind.as_str() {
-                // It was sent: the provider may have answered all the same, and asks for its money.
-                "timeout" => {
-                    (passing.entry.status, passing.entry.why) = (502, Some(why));
-                    drop(passing);
-                }
-                _ => passing.release(502, "unreachable", why),
+            if may_have_arrived {
+                passing.cut(502, why);
+            } else {
+                passing.release(502, "unreachable", why);
             }
             return answer.response(kind);
         }
     };
+    // The body is sent: the next one has room.
+    passing.room.take();
     passing.entry.status = passed.status.as_u16();
     passing.entry.request_id = [REQUEST_ID, X_REQUEST_ID]
         .iter()

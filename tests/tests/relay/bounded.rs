@@ -146,3 +146,21 @@ fn who_hangs_up_before_the_provider_answers_pays_the_estimate() {
     let words = relay.end();
     assert!(words.contains("one: 1 request, 0 refused"), "{words}");
 }
+
+#[test]
+fn a_provider_that_cannot_be_reached_costs_nothing() {
+    let world = World::new(User::Myself);
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (listen, address) =
+        (format!("unix:{}", world.home().join("run").display()), format!("http://{address}"));
+    let flags = ["--listen", &listen, "--client", "one", "--base-url", &address];
+    let mut relay = Relay::start(&world, &flags);
+    let (_, base_url) = relay.client();
+    let (status, text) = ask(Path::new(base_url.strip_prefix("unix:").unwrap()), &usual());
+    assert!(status == 502 && !text.contains(address.trim_start_matches("http://")), "{text}");
+    let line = &log(&world)[0];
+    assert_eq!((&line["end"], line["cost_usd"].is_null()), (&json!("unreachable"), true), "{line}");
+    assert!(line["why"].as_str().unwrap().contains("refused the connection"), "{line}");
+    let words = relay.end();
+    assert!(words.contains("0 tokens, $0.00"), "{words}");
+}
