@@ -5,6 +5,7 @@ use std::os::unix::net::UnixStream;
 
 use serde_json::json;
 use supervisor::replay::{Block, Reply, Usage, chat, responses, sse};
+use tests::random::Random;
 use tests::replies::{done, model_of, serve};
 use tests::world::KEY;
 use tests::{Finished, User, World};
@@ -147,4 +148,43 @@ fn errors_of_the_provider_go_on_and_tell_nothing_of_the_key_or_the_address() {
         log(&world).iter().all(|line| line["cost_usd"].as_f64().is_none_or(|cost| cost == 0.0)
             && !line.to_string().contains(KEY))
     );
+}
+
+#[test]
+fn requests_that_were_changed_by_chance_arrive_whole_or_not_at_all() {
+    let world = World::new(User::Myself);
+    let server = serve((0..400).map(|_| Reply::sse(done())));
+    let (_relay, socket) = Relay::of_one(&world, &server, &[]);
+    let body = usual().to_string();
+    let valid = format!("{}{body}", head("/v1/messages", body.len())).into_bytes();
+    let mut numbers = Random::new(28);
+    let mut random = |below: usize| usize::try_from(numbers.below(below as u64)).unwrap();
+    let mut answered = 0;
+    for _ in 0..300 {
+        let mut bytes = valid.clone();
+        for _ in 0..=random(3) {
+            let (at, byte) = (random(bytes.len()), b"\0\r\n\"\\{}[],:0az\xff "[random(16)]);
+            match random(3) {
+                0 => bytes[at] = byte,
+                1 => bytes.insert(at, byte),
+                _ => drop(bytes.remove(at)),
+            }
+        }
+        let mut stream = UnixStream::connect(&socket).unwrap();
+        // What lacks its end is waited for; nobody here does.
+        stream.set_read_timeout(Some(std::time::Duration::from_millis(300))).unwrap();
+        let _ = stream.write_all(&bytes);
+        answered += u32::from(reply(stream).0 != 0);
+    }
+    assert!(answered > 200, "{answered}");
+    for request in server.requests() {
+        let arrived: serde_json::Value = serde_json::from_slice(&request.body).unwrap();
+        let names: Vec<_> = arrived.as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(names, ["model", "max_tokens", "stream", "messages"], "{arrived}");
+        assert_eq!((&request.path[..], &arrived["stream"]), ("/v1/messages", &json!(true)));
+        let text = arrived["messages"][0]["content"][0].as_object().unwrap();
+        assert!(text.keys().eq(["type", "text"]) && arrived["model"] == "claude-opus-5-5", "{arrived}");
+    }
+    // It serves on.
+    assert_eq!(ask(&socket, &usual()).0, 200);
 }
