@@ -28,7 +28,7 @@ soak SECONDS="1800":
     BAILIWICK_SIGNALS=1000 nice cargo test -p tests --test signals -- --nocapture
     BAILIWICK_KILLS=500 nice cargo test -p tests --test kills -- --nocapture
     BAILIWICK_REWINDS=200 nice cargo test -p tests --test rewind -- --nocapture
-    BAILIWICK_FLIPS=100 nice cargo test -p supervisor --lib flip -- --nocapture
+    BAILIWICK_FLIPS=100 nice cargo test --release -p supervisor --lib flip -- --nocapture
 
 # Records the sessions of fixtures/sessions again; `git diff` is what became different.
 record-sessions:

@@ -55,14 +55,13 @@ pub(super) async fn serve(prepared: Prepared, prompt: Option<String>) -> Finishe
             return Finished { exit: crate::exit::Exit::Internal, message, log };
         }
     };
-    let mut plain = Plain { live: Live::new(), asked: VecDeque::new(), since: None, runs: false };
+    let mut plain =
+        Plain { live: Live::new(), asked: VecDeque::new(), since: None, runs: false, is_open: false };
     print(&format!("{WELCOME}\n"));
     let first = prompt.map(|text| UserActionKind::Prompt { text, images: Vec::new() });
     plain.runs = first.is_some();
     if let Some(first) = first {
         handle.act(first).await;
-    } else {
-        plain.invite();
     }
     let mut session = tokio::spawn(session.run());
     let ended: Ended = loop {
@@ -91,7 +90,8 @@ pub(super) async fn serve(prepared: Prepared, prompt: Option<String>) -> Finishe
             handle.act_on(action).await;
         }
         for note in notes::take() {
-            print(&format!("{}\n", harmless(&note)));
+            plain.tell(&format!("{}\n", harmless(&note)));
+            plain.invite();
         }
     };
     while let Ok(event) = events.try_recv() {
@@ -108,6 +108,8 @@ struct Plain {
     since: Option<Instant>,
     /// True while a turn runs.
     runs: bool,
+    /// True if a mark stands at the beginning of a line, behind which the user writes.
+    is_open: bool,
 }
 
 impl Plain {
@@ -115,16 +117,14 @@ impl Plain {
         match kind {
             UiEventKind::Logged(event) => {
                 if let Some(text) = self.live.text(&event, columns()) {
-                    print(&text);
+                    self.tell(&text);
                 }
                 match &event.kind {
                     EventKind::UserMessage { .. } if agent.is_top_level() => self.runs = true,
-                    EventKind::TurnFinished(_) if agent.is_top_level() => {
-                        self.runs = false;
-                        self.invite();
-                    }
+                    EventKind::TurnFinished(_) if agent.is_top_level() => self.runs = false,
                     _ => {}
                 }
+                self.invite();
             }
             UiEventKind::ApprovalRequested { id, request } => {
                 self.asked.push_back(Asked { agent, id, request });
@@ -155,14 +155,31 @@ impl Plain {
         };
         // What was typed before cannot have been meant for this.
         let _ = tcflush(stdin().as_fd(), FlushArg::TCIFLUSH);
-        print(&format!("Approval {} waits for you.{others} {ANSWERS}\n? ", first.id));
+        let question = format!("Approval {} waits for you.{others} {ANSWERS}\n", first.id);
+        self.tell(&question);
         self.since = Some(Instant::now());
+        self.invite();
     }
 
-    fn invite(&self) {
-        if self.asked.is_empty() && !self.runs {
-            print("> ");
+    /// Prints lines. What the user was about to write stays in the terminal, and goes on behind the next mark.
+    fn tell(&mut self, lines: &str) {
+        if std::mem::take(&mut self.is_open) {
+            print("\n");
         }
+        print(lines);
+    }
+
+    /// Marks the place for what is wanted of the user: an answer, or a message where nothing runs.
+    fn invite(&mut self) {
+        if self.is_open {
+            return;
+        }
+        match (self.since, self.runs) {
+            (Some(_), _) => print("? "),
+            (None, false) if self.asked.is_empty() => print("> "),
+            _ => return,
+        }
+        self.is_open = true;
     }
 
     fn line(
@@ -170,6 +187,8 @@ impl Plain {
         (at, text): Line,
         action: impl FnOnce(UserActionKind) -> UserAction,
     ) -> Option<UserAction> {
+        // Its end was the user's.
+        self.is_open = false;
         match (self.asked.front(), self.since) {
             (Some(_), Some(since)) if at >= since && !text.starts_with(':') => self.answer(&text, action),
             // It was on its way when the question came: a message all the same.
@@ -187,7 +206,8 @@ impl Plain {
             Answer::No(message) => ReviewDecision::Denied { message },
             Answer::Stop => ReviewDecision::Abort,
             Answer::Unclear => {
-                print(&format!("That is no answer. {ANSWERS}\n? "));
+                self.tell(&format!("That is no answer. {ANSWERS}\n"));
+                self.invite();
                 return None;
             }
         };
@@ -205,18 +225,19 @@ impl Plain {
     ) -> Option<UserAction> {
         match Command::of(text) {
             Command::Nothing => {}
-            Command::Help => print(&words::help()),
-            Command::Wrong(why) => print(&format!("{}\n", harmless(&why))),
+            Command::Help => self.tell(&words::help()),
+            Command::Wrong(why) => self.tell(&format!("{}\n", harmless(&why))),
             Command::Act(kind) => {
                 self.runs |= matches!(kind, UserActionKind::Prompt { .. });
-                return Some(action(kind));
+                let quits = kind == UserActionKind::Quit;
+                let action = action(kind);
+                if !quits {
+                    self.invite();
+                }
+                return Some(action);
             }
         }
-        if self.asked.is_empty() {
-            self.invite();
-        } else {
-            print("? ");
-        }
+        self.invite();
         None
     }
 }

@@ -101,8 +101,8 @@ impl Command {
             ("mode", "ask") => mode(ApprovalMode::Ask),
             ("mode", "auto") => mode(ApprovalMode::Auto),
             ("mode", "deny") => mode(ApprovalMode::Deny),
-            ("allow", what) if what.starts_with("write ") => {
-                let path = what.trim_start_matches("write ").trim();
+            ("allow", access) if matches!(access.split_once(' '), Some(("write", _))) => {
+                let path = access.split_once(' ').map_or("", |(_, path)| path.trim());
                 Self::Act(UserActionKind::SetRights { change: RightsChange::AddWrite { path: path.into() } })
             }
             ("model", model) if !model.is_empty() => {
