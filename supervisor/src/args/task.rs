@@ -139,6 +139,9 @@ pub(crate) struct ExecArgs {
     /// Writes the traffic with the model into this directory, which is made; see docs/recording.md
     #[arg(long, value_name = "DIR")]
     pub record: Option<PathBuf>,
+    /// One run of a batch, whose process this is: the run ends with it, and its caches end with the run
+    #[arg(long, value_name = "PID", hide = true)]
+    pub batch: Option<i32>,
 }
 
 /// Arguments of `replay`.

@@ -2,7 +2,6 @@
 
 mod approval_socket;
 mod output;
-mod passing;
 mod plan;
 pub(crate) mod replay;
 mod task;
@@ -28,9 +27,9 @@ use crate::opening::{
     plan_options,
 };
 use crate::pictures;
-use crate::place::Wanted;
+use crate::place::{Caches, Wanted};
 use crate::recording::{FrontEnd, Places, Task};
-use crate::signals::UserSignals;
+use crate::signals::{UserSignals, end_with};
 
 /// Runs the task.
 pub(crate) async fn run(args: ExecArgs, place: Place) -> Exit {
@@ -53,6 +52,10 @@ async fn carry_out(
     let began = Instant::now();
     // Before there is anything that a signal could leave behind.
     let signals = UserSignals::new().map_err(Refusal::internal);
+    let signals = signals.and_then(|signals| match args.batch {
+        Some(parent) => end_with(parent).map(|()| signals).map_err(Refusal::internal),
+        None => Ok(signals),
+    });
     match signals.and_then(|signals| Ok((prepare(args, beginning, place, began)?, signals))) {
         Ok((prepared, signals)) => {
             arrived(prepared.session.places());
@@ -165,7 +168,8 @@ fn options(args: &ExecArgs, sources: Sources) -> SessionOptions {
     let effective = sources.effective(&flags);
     // Nobody is asked here: what is not trusted is not enabled, and that is said.
     tell(&sources.notices(&effective, &flags));
-    let wanted = Wanted::new(&effective, &args.confinement);
+    let caches = if args.batch.is_some() { Caches::EndWithIt } else { Caches::OutliveIt };
+    let wanted = Wanted { caches, ..Wanted::new(&effective, &args.confinement) };
     let mut plan = plan_options(&effective);
     if let Some(rounds) = args.approve_plan {
         plan.approver = Approver::Flags { rounds };

@@ -156,6 +156,7 @@ impl Player {
             resume: None,
             goes_on: false,
             fork: false,
+            batch: None,
         })
     }
 }

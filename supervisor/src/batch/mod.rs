@@ -1,0 +1,103 @@
+//! `bailiwick batch`: many tasks, each a run of `exec` in a checkout of its own, and results that outlive every interruption.
+//!
+//! A batch opens nothing inside a checkout: `bailiwick sandbox` makes and removes it, and the run in it is another process of ours.
+
+mod choice;
+mod command;
+mod instance;
+mod output;
+mod predictions;
+mod process;
+mod progress;
+mod report;
+mod schedule;
+mod state;
+mod swe_bench;
+mod task;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use self::choice::Choice;
+use self::command::Runs;
+use self::output::{Manifest, Output};
+use self::progress::Progress;
+use self::schedule::Schedule;
+use self::task::{Tasks, read};
+use crate::args::{
+    ActivityArg, BatchArgs, BatchCommand, BatchReportArgs, BatchRunsArgs, ModeArg, SweBenchArgs, of_batch,
+};
+use crate::config::Sources;
+use crate::exit::Exit;
+use crate::messages::{complain, tell};
+use crate::opening::{Place, Refusal};
+use crate::signals::Endings;
+
+/// Runs the tasks, or reports on those that ran.
+pub(crate) async fn run(args: BatchArgs, place: Place) -> Exit {
+    let ended = match args.command {
+        Some(BatchCommand::Report(BatchReportArgs { results, json })) => report::print(&results, json),
+        Some(BatchCommand::SweBench(SweBenchArgs { file, repos, template, runs })) => {
+            match swe_bench::read(&file, &repos, template.as_deref()) {
+                Ok(tasks) => carry_out(&file, tasks, &runs, place).await,
+                Err(error) => Err(Refusal::usage(error)),
+            }
+        }
+        None => match args.file.as_deref().map(|file| (file, read(file))) {
+            Some((file, Ok(tasks))) => carry_out(file, tasks, &args.runs, place).await,
+            Some((_, Err(error))) => Err(Refusal::usage(error)),
+            None => Err(Refusal::usage("no tasks given\n  hint: bailiwick batch FILE")),
+        },
+    };
+    ended.unwrap_or_else(|Refusal(exit, message)| {
+        complain(&message);
+        exit
+    })
+}
+
+async fn carry_out(file: &Path, tasks: Tasks, args: &BatchRunsArgs, place: Place) -> Result<Exit, Refusal> {
+    check(args)?;
+    let endings = Endings::new().map_err(Refusal::internal)?;
+    let choice = Choice::new(args.filter.as_deref(), args.slice.as_deref(), args.shard.as_deref());
+    let chosen = choice.map_err(Refusal::usage)?.of(tasks.list);
+    if chosen.is_empty() {
+        return Err(Refusal::usage(format!("{}: none of its tasks is chosen", file.display())));
+    }
+    let directory = args.output.clone().unwrap_or_else(|| beside(file));
+    let output = Output::open(&directory).map_err(Refusal::usage)?;
+    let sources = Sources::read(&place.directories, output.root()).map_err(Refusal::usage)?;
+    let flags = of_batch(args);
+    let effective = sources.effective(&flags);
+    tell(&sources.notices(&effective, &flags));
+    let name = args.name.clone().unwrap_or_else(|| format!("bailiwick/{}", effective.model()));
+    let manifest = Manifest::new(tasks.digest, name, &effective, args);
+    output.agree(&manifest).map_err(Refusal::usage)?;
+    let hidden = hidden(file, &output).map_err(Refusal::usage)?;
+    let runs = Runs::new(args, place.keys, hidden).map_err(Refusal::internal)?;
+    let progress = Progress::new(args.json, usize::from(args.jobs));
+    let schedule = Schedule { output, runs, manifest, progress, endings, limits: args.into() };
+    schedule.run(chosen).await
+}
+
+fn check(args: &BatchRunsArgs) -> Result<(), Refusal> {
+    if args.mode == ModeArg::Ask {
+        return Err(Refusal::usage("--mode ask: a batch has nobody to ask\n  hint: --mode auto"));
+    }
+    if args.approve_plan.is_some() && args.activity != ActivityArg::Plan {
+        return Err(Refusal::usage("--approve-plan: only --activity plan makes a plan"));
+    }
+    Ok(())
+}
+
+/// The directory of results, where none is named: it has the name of the tasks.
+fn beside(file: &Path) -> PathBuf {
+    let stem = file.file_stem().unwrap_or(file.as_os_str());
+    PathBuf::from(stem).with_added_extension("batch")
+}
+
+/// Files that would tell an agent what others found, or what is expected of it.
+fn hidden(file: &Path, output: &Output) -> io::Result<Vec<PathBuf>> {
+    Ok(vec![file.canonicalize()?, output.instances(), output.predictions()])
+}

@@ -1,0 +1,5 @@
+//! Tests of what is pure.
+
+mod command;
+mod report;
+mod tasks;
