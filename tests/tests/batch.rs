@@ -271,6 +271,28 @@ fn failures_in_a_row_stop_a_batch_and_the_report_says_why() {
     nothing_is_left(&world);
 }
 
+#[test]
+fn the_minimal_profile_has_one_tool_and_a_short_prompt() {
+    let (world, base) = repository();
+    let tasks = tasks(&world, &base, 1);
+    let server = tests::replies::model_of([tests::replies::shell("echo t000 > answer"), done()]);
+    let finished = Finished::of(&mut batch(&world, &server, &tasks, &["--profile", "minimal"]));
+    assert_eq!(finished.code, 0, "{}", finished.stderr);
+    let body: Value = serde_json::from_slice(&server.requests()[0].body).unwrap();
+    let tools: Vec<_> = body["tools"].as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
+    assert_eq!(tools, ["shell_exec"]);
+    assert!(body["system"].to_string().len() < 2000, "{}", body["system"]);
+    each_exactly_once(&world, 1);
+    let trajectory = out(&world, "instances/t000/t000.traj.json");
+    let trajectory: Value = serde_json::from_slice(&fs::read(trajectory).unwrap()).unwrap();
+    assert_eq!(trajectory["info"]["exit_status"], "Submitted");
+    let roles: Vec<_> =
+        trajectory["messages"].as_array().unwrap().iter().map(|message| &message["role"]).collect();
+    assert_eq!(roles[roles.len() - 3..], ["assistant", "tool", "assistant"]);
+    let other = Finished::of(&mut batch(&world, &server, &tasks, &[]));
+    assert!(other.stderr.contains("another profile"), "{}", other.stderr);
+}
+
 /// Loss of time between the runs, and the memory of the batch: `just soak` runs five hundred tasks.
 #[test]
 fn scheduling_takes_little_time_and_little_memory() {
@@ -286,6 +308,8 @@ fn scheduling_takes_little_time_and_little_memory() {
         thread::sleep(Duration::from_millis(20));
     }
     let elapsed = began.elapsed();
+    let report = Finished::of(world.bailiwick(["batch", "report", "out"]).current_dir(world.root()));
+    eprintln!("{}", report.stdout);
     each_exactly_once(&world, count);
     nothing_is_left(&world);
     let total = |index: usize| state(&world, &format!("t{index:03}"))["total_ms"].as_u64().unwrap();

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use ipc::cost::Usd;
 
 use super::values::{amount, seconds};
-use super::{ActivityArg, ConfinementArgs, ModeArg, ModelArgs};
+use super::{ActivityArg, ConfinementArgs, ModeArg, ModelArgs, ProfileArg};
 
 /// Arguments of `batch`.
 #[derive(Debug, Args)]
@@ -29,7 +29,7 @@ pub(crate) struct BatchArgs {
 pub(crate) enum BatchCommand {
     /// Runs instances of SWE-bench and writes the predictions that its harness reads
     #[command(after_help = BATCH_STATUS)]
-    SweBench(SweBenchArgs),
+    SweBench(Box<SweBenchArgs>),
     /// Shows the results of a batch: statuses, costs, and the causes of failures
     Report(BatchReportArgs),
 }
@@ -45,10 +45,10 @@ pub(crate) struct SweBenchArgs {
     /// The instances: JSON lines, or one JSON array
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// The directory with clones of the repositories, as DIR/OWNER/NAME or DIR/OWNER__NAME
+    /// The directory with clones of the repositories, as OWNER/NAME or `OWNER__NAME`
     #[arg(long, value_name = "DIR")]
     pub repos: PathBuf,
-    /// The prompt: text with {problem_statement}, {repo}, {instance_id}, {base_commit}, {version}
+    /// The prompt, with `{problem_statement}` and other members of a row in braces
     #[arg(long, value_name = "FILE")]
     pub template: Option<PathBuf>,
     /// How they are run
@@ -106,6 +106,9 @@ pub(crate) struct BatchRunsArgs {
     /// What an agent is there for: `plan` makes a plan first
     #[arg(long, value_enum, default_value_t = ActivityArg::Execute)]
     pub activity: ActivityArg,
+    /// Tools of the agent: all, or the shell alone with a short prompt
+    #[arg(long, value_enum, default_value_t = ProfileArg::Full)]
+    pub profile: ProfileArg,
     /// With `--activity plan`, executes up to this many plans within the flags
     #[arg(long, value_name = "ROUNDS", num_args = 0..=1, require_equals = true, default_missing_value = "1",
         value_parser = clap::value_parser!(u32).range(1..=100))]

@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use secrecy::ExposeSecret;
 
 use super::task::{Source, Task};
-use crate::args::{ActivityArg, BatchRunsArgs, ConfinementArgs};
+use crate::args::{ActivityArg, BatchRunsArgs, ConfinementArgs, ProfileArg};
 use crate::secrets::TakenKeys;
 
 /// Makes a checkout of `$1` at the commit `$2`: the commit and what came before it, so that no later one can be looked up.
@@ -123,6 +123,9 @@ pub(super) fn exec_arguments(args: &BatchRunsArgs, task: &Task, directory: &Path
     line.value("--output", Some("json")).word("--mode", Some(args.mode));
     if args.activity != ActivityArg::Execute {
         line.word("--activity", Some(args.activity));
+    }
+    if args.profile != ProfileArg::Full {
+        line.word("--profile", Some(args.profile));
     }
     if let Some(rounds) = args.approve_plan {
         line.0.push(format!("--approve-plan={rounds}").into());

@@ -18,6 +18,7 @@ use super::output::{Output, make};
 use super::process::{Ended, Files, Stop, run};
 use super::state::{Stage, State, Status, read_bounded};
 use super::task::Task;
+use super::trajectory::{self, LOG};
 use crate::messages::say;
 
 /// The time beyond its limit after which a run is ended: it has a patch to write.
@@ -150,7 +151,7 @@ impl Instance<'_> {
         for name in [RESULT, ERRORS, PATCH] {
             self.keep_file(directory, name)?;
         }
-        let to = self.output.instance(&state.id).join("session.jsonl");
+        let to = self.output.instance(&state.id).join(LOG);
         let status = Status::of(data.reason);
         copy(&PathBuf::from(log), &to)?;
         let patch = self.output.instance(&state.id).join(PATCH);
@@ -177,7 +178,13 @@ impl Instance<'_> {
             return Ok(state);
         }
         Ok(match read_bounded(&patch, MOST_PATCH).map(String::from_utf8) {
-            Ok(Ok(_)) => state,
+            Ok(Ok(patch)) => {
+                // The log has everything that they have.
+                if let Err(error) = trajectory::write(&self.output.instance(&state.id), &state.id, &patch) {
+                    say(&format!("{}: no trajectory: {error}", state.id));
+                }
+                state
+            }
             Ok(Err(_)) => state.failed(Stage::Results, "the patch has bytes that are not UTF-8"),
             Err(error) => state.failed(Stage::Results, format!("the patch: {error}")),
         })

@@ -16,6 +16,7 @@ mod swe_bench;
 mod task;
 #[cfg(test)]
 mod tests;
+mod trajectory;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -39,7 +40,8 @@ use crate::signals::Endings;
 pub(crate) async fn run(args: BatchArgs, place: Place) -> Exit {
     let ended = match args.command {
         Some(BatchCommand::Report(BatchReportArgs { results, json })) => report::print(&results, json),
-        Some(BatchCommand::SweBench(SweBenchArgs { file, repos, template, runs })) => {
+        Some(BatchCommand::SweBench(args)) => {
+            let SweBenchArgs { file, repos, template, runs } = *args;
             match swe_bench::read(&file, &repos, template.as_deref()) {
                 Ok(tasks) => carry_out(&file, tasks, &runs, place).await,
                 Err(error) => Err(Refusal::usage(error)),

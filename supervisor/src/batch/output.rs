@@ -15,8 +15,11 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::state::{State, load, store};
+use crate::activity::Activity;
 use crate::args::BatchRunsArgs;
 use crate::config::Effective;
+use crate::modes::ApprovalMode;
+use crate::prompt::Profile;
 
 /// An output directory that this process alone uses.
 #[derive(Debug)]
@@ -54,12 +57,13 @@ pub(super) struct Manifest {
     pub provider: String,
     pub activity: String,
     pub mode: String,
+    pub profile: String,
 }
 
 impl Manifest {
     pub(super) fn new(tasks: String, name: String, effective: &Effective, args: &BatchRunsArgs) -> Self {
-        let activity = crate::activity::Activity::from(args.activity);
-        let mode = crate::modes::ApprovalMode::from(args.mode);
+        let activity = Activity::from(args.activity);
+        let mode = ApprovalMode::from(args.mode);
         Self {
             tasks,
             name,
@@ -67,6 +71,7 @@ impl Manifest {
             provider: effective.provider().as_str().to_owned(),
             activity: activity.as_str().to_owned(),
             mode: mode.as_str().to_owned(),
+            profile: Profile::from(args.profile).as_str().to_owned(),
         }
     }
 
@@ -79,6 +84,7 @@ impl Manifest {
             (&self.provider, &other.provider, "provider"),
             (&self.activity, &other.activity, "activity"),
             (&self.mode, &other.mode, "mode"),
+            (&self.profile, &other.profile, "profile"),
         ];
         pairs.into_iter().find(|(ours, theirs, _)| ours != theirs).map(|(_, _, what)| what)
     }

@@ -98,8 +98,8 @@ impl Progress {
     }
 }
 
-fn count(states: &[State], status: Status) -> usize {
-    states.iter().filter(|state| state.status == status).count()
+fn count(states: &[State], of: Status) -> usize {
+    states.iter().filter(|state| state.status == of).count()
 }
 
 /// The cost of all tasks, where that of one is known.

@@ -130,9 +130,9 @@ impl<'a> Report<'a> {
     }
 
     pub(super) fn text(&self, states: &[State]) -> String {
-        let Manifest { name, model, provider, mode, activity, .. } = self.batch;
+        let Manifest { name, model, provider, mode, activity, profile, .. } = self.batch;
         let mut lines = vec![
-            format!("{name} · {model} at {provider} · {activity}, mode {mode}"),
+            format!("{name} · {model} at {provider} · {activity}, mode {mode}, profile {profile}"),
             counted(states),
             format!(
                 "{} steps · {} tokens in, {} out · {} of runs · {} empty patches",
@@ -197,7 +197,7 @@ fn median(values: impl Iterator<Item = u64>) -> u64 {
 
 /// The cause of a bad end, in a line.
 fn cause(state: &State) -> String {
-    let stage = state.stage.map(|stage| match stage {
+    let failed_in = state.stage.map(|failed_in| match failed_in {
         Stage::Checkout => "checkout",
         Stage::Crash => "crash",
         Stage::Run => "run",
@@ -207,7 +207,7 @@ fn cause(state: &State) -> String {
     let denials: Vec<_> =
         state.denials.iter().map(|(kind, count)| format!("{count} {kind} denied")).collect();
     let message = state.message.as_deref().and_then(|message| message.lines().next());
-    let words = stage.or(reason).into_iter().map(str::to_owned).chain(denials);
+    let words = failed_in.or(reason).into_iter().map(str::to_owned).chain(denials);
     let text = words.chain(message.map(str::to_owned)).collect::<Vec<_>>().join(", ");
     if state.patch_bytes == 0 && state.status.is_final() { format!("{text}, empty patch") } else { text }
 }

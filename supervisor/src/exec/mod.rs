@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use self::approval_socket::{ApprovalSocket, relay};
 use self::output::{Format, Printer};
 pub(crate) use self::plan::{ApprovedPlan, execute_plan};
-use crate::args::{ActivityArg, DeniedArg, ExecArgs, Output, of_exec};
+use crate::args::{ActivityArg, DeniedArg, ExecArgs, Output, ProfileArg, of_exec};
 use crate::config::Sources;
 use crate::core::Approver;
 use crate::driver::Turns;
@@ -101,6 +101,9 @@ fn prepare(args: &ExecArgs, beginning: Beginning, place: Place, began: Instant) 
     if args.approve_plan.is_some() && args.activity != ActivityArg::Plan {
         return Err(Refusal::usage("--approve-plan: only --activity plan makes a plan"));
     }
+    if args.profile == ProfileArg::Minimal && args.activity == ActivityArg::Plan {
+        return Err(Refusal::usage("--profile minimal: its agent has no tool for a plan"));
+    }
     let sources = Sources::read(&place.directories, &args.directory).map_err(Refusal::usage)?;
     let mut options = options(args, sources);
     options.resume = resume(args, &place).map_err(Refusal::usage)?;
@@ -176,6 +179,7 @@ fn options(args: &ExecArgs, sources: Sources) -> SessionOptions {
     }
     let options = SessionOptions {
         activity,
+        profile: args.profile.into(),
         plan,
         mode: args.mode.into(),
         approvals: effective.approvals(args.approval_socket.is_some()),

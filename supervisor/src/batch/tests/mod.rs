@@ -3,3 +3,4 @@
 mod command;
 mod report;
 mod tasks;
+mod trajectory;

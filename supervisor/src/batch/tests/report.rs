@@ -76,6 +76,7 @@ fn a_report_names_tasks_by_the_cause() {
         provider: "anthropic".to_owned(),
         activity: "execute".to_owned(),
         mode: "auto".to_owned(),
+        profile: "full".to_owned(),
     };
     insta::assert_snapshot!(Report::new(&manifest, &states).text(&states));
 }
