@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use ipc::cost::Usd;
 
 use super::values::{amount, seconds};
-use super::{ActivityArg, ConfinementArgs, ModeArg, ModelArgs, ProfileArg};
+use super::{ActivityArg, ConfinementArgs, EngineArg, ModeArg, ModelArgs, ProfileArg};
 
 /// Arguments of `batch`.
 #[derive(Debug, Args)]
@@ -45,9 +45,9 @@ pub(crate) struct SweBenchArgs {
     /// The instances: JSON lines, or one JSON array
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// The directory with clones of the repositories, as OWNER/NAME or `OWNER__NAME`
+    /// Without `--engine`: clones of the repositories, as OWNER/NAME or `OWNER__NAME`
     #[arg(long, value_name = "DIR")]
-    pub repos: PathBuf,
+    pub repos: Option<PathBuf>,
     /// The prompt, with `{problem_statement}` and other members of a row in braces
     #[arg(long, value_name = "FILE")]
     pub template: Option<PathBuf>,
@@ -88,6 +88,12 @@ pub(crate) struct BatchRunsArgs {
     /// Prints one JSON object for each change of a task on standard output
     #[arg(long)]
     pub json: bool,
+    /// Engine for tasks with an image
+    #[arg(long, value_enum, default_value_t = EngineArg::None)]
+    pub engine: EngineArg,
+    /// The static programs for containers [default: beside this program]
+    #[arg(long, value_name = "DIR")]
+    pub programs: Option<PathBuf>,
     /// Keeps the checkouts of tasks that ended
     #[arg(long)]
     pub keep_checkouts: bool,

@@ -43,6 +43,18 @@ pub(crate) enum ProfileArg {
     Minimal,
 }
 
+/// `--engine`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EngineArg {
+    /// Checkouts on this machine.
+    #[default]
+    None,
+    /// Containers of Docker.
+    Docker,
+    /// Containers of Podman.
+    Podman,
+}
+
 impl From<ProfileArg> for Profile {
     fn from(profile: ProfileArg) -> Self {
         match profile {

@@ -6,8 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::ValueEnum;
+use ipc::cost::Usd;
+use nix::unistd::{getegid, geteuid};
 use secrecy::ExposeSecret;
 
+use super::engine::{Container, Engine, OUT};
 use super::task::{Source, Task};
 use crate::args::{ActivityArg, BatchRunsArgs, ConfinementArgs, ProfileArg};
 use crate::secrets::TakenKeys;
@@ -32,6 +35,9 @@ pub(super) const TREE: &str = "tree";
 /// The name of a checkout there.
 const CHECKOUT: &str = "checkout";
 
+/// The name of a run at its relay.
+pub(super) const RELAY_CLIENT: &str = "run";
+
 /// The name of the patch there.
 pub(super) const PATCH: &str = "patch.diff";
 
@@ -41,12 +47,78 @@ pub(super) struct Runs {
     args: BatchRunsArgs,
     keys: TakenKeys,
     hidden: Vec<PathBuf>,
+    engine: Option<Engine>,
+    /// The model and its provider, as settings and flags say: a container has no settings.
+    model: [String; 2],
+}
+
+/// The places of a run, as the run names them.
+pub(super) struct Places {
+    pub project: PathBuf,
+    pub patch: PathBuf,
 }
 
 impl Runs {
-    /// `hidden` is what no agent is to read.
-    pub(super) fn new(args: &BatchRunsArgs, keys: TakenKeys, hidden: Vec<PathBuf>) -> io::Result<Self> {
-        Ok(Self { program: std::env::current_exe()?, args: args.clone(), keys, hidden })
+    /// `hidden` is what no agent is to read, and `root` the directory of results.
+    pub(super) fn new(
+        args: &BatchRunsArgs,
+        keys: TakenKeys,
+        hidden: Vec<PathBuf>,
+        root: &Path,
+        model: [String; 2],
+    ) -> io::Result<Self> {
+        let program = std::env::current_exe()?;
+        let beside = program.parent().map(Path::to_owned).unwrap_or_default();
+        let programs = args.programs.clone().unwrap_or(beside);
+        let user = (geteuid().as_raw(), getegid().as_raw());
+        let engine = Engine::new(args.engine, &programs, root, user)?;
+        Ok(Self { program, args: args.clone(), keys, hidden, engine, model })
+    }
+
+    pub(super) fn engine(&self) -> Option<&Engine> {
+        self.engine.as_ref()
+    }
+
+    /// A command of the engine.
+    pub(super) fn with_engine(engine: &Engine, arguments: Vec<OsString>) -> Command {
+        let mut command = Command::new(engine.program);
+        command.args(arguments);
+        command
+    }
+
+    /// Runs the task, which is standard input, in a container. It has no key and no network: a relay has them.
+    pub(super) fn contained(&self, engine: &Engine, task: &Task, container: &Container<'_>) -> Command {
+        let places = Places { project: container.project.into(), patch: Path::new(OUT).join(PATCH) };
+        let mut args = self.args.clone();
+        let [model, _] = &self.model;
+        args.model.model = Some(model.clone());
+        args.model.base_url = Some(Engine::base_url());
+        let mut exec = exec_arguments(&args, task, &places);
+        let [_, provider] = &self.model;
+        if args.model.provider.is_none() {
+            exec.push(format!("--provider={provider}").into());
+        }
+        exec.push("-".into());
+        Self::with_engine(engine, engine.run(container, exec))
+    }
+
+    /// The relay of one run: it holds the key, and the budget of the task.
+    pub(super) fn relay(&self, task: &Task, directory: &Path) -> Command {
+        let mut command = Command::new(&self.program);
+        let mut listen = OsString::from("unix:");
+        listen.push(directory);
+        let [model, provider] = &self.model;
+        command.args(["relay", "--client", RELAY_CLIENT, "--listen"]).arg(listen);
+        command.args(["--model", model, "--provider", provider]);
+        if let Some(url) = &self.args.model.base_url {
+            command.args(["--base-url", url]);
+        }
+        let mut line = Line::default();
+        line.value("--max-tokens", task.limits.max_tokens.or(self.args.max_tokens))
+            .value("--max-usd", task.limits.max_usd.or(self.args.max_usd).map(dollars));
+        command.args(line.0);
+        self.equip(&mut command);
+        command
     }
 
     pub(super) fn keeps_checkouts(&self) -> bool {
@@ -65,6 +137,8 @@ impl Runs {
             Source::Commit { repository, commit } => {
                 (CHECK_OUT, vec![repository.as_os_str(), OsStr::new(commit)])
             }
+            // The image has it.
+            Source::Image { .. } => ("true", Vec::new()),
         };
         self.sandboxed(directory, script, &words)
     }
@@ -89,7 +163,8 @@ impl Runs {
     /// Runs the task, which is standard input.
     pub(super) fn exec(&self, task: &Task, directory: &Path) -> Command {
         let mut command = self.own("exec");
-        command.args(exec_arguments(&self.args, task, directory));
+        let places = Places { project: directory.join(TREE).join(CHECKOUT), patch: directory.join(PATCH) };
+        command.args(exec_arguments(&self.args, task, &places));
         command.args(self.hidden.iter().flat_map(|path| [OsStr::new("--hide"), path.as_os_str()]));
         if let Source::Commit { repository, .. } = &task.source {
             // It has the commits that came later.
@@ -117,9 +192,9 @@ impl Runs {
 }
 
 /// The arguments of `exec`, but for the hidden places and the task.
-pub(super) fn exec_arguments(args: &BatchRunsArgs, task: &Task, directory: &Path) -> Vec<OsString> {
+pub(super) fn exec_arguments(args: &BatchRunsArgs, task: &Task, places: &Places) -> Vec<OsString> {
     let mut line = Line::default();
-    line.path("-C", &directory.join(TREE).join(CHECKOUT)).path("--patch", &directory.join(PATCH));
+    line.path("-C", &places.project).path("--patch", &places.patch);
     line.value("--output", Some("json")).word("--mode", Some(args.mode));
     if args.activity != ActivityArg::Execute {
         line.word("--activity", Some(args.activity));
@@ -137,9 +212,13 @@ pub(super) fn exec_arguments(args: &BatchRunsArgs, task: &Task, directory: &Path
     let limits = task.limits;
     line.value("--max-steps", limits.max_steps.or(args.max_steps))
         .value("--max-tokens", limits.max_tokens.or(args.max_tokens))
-        .value("--max-usd", limits.max_usd.or(args.max_usd).map(|usd| format!("{:.12}", usd.dollars())))
+        .value("--max-usd", limits.max_usd.or(args.max_usd).map(dollars))
         .value("--timeout", limits.timeout_s.or_else(|| args.timeout.map(|time| time.as_secs_f64())));
     line.0
+}
+
+fn dollars(amount: Usd) -> String {
+    format!("{:.12}", amount.dollars())
 }
 
 fn confinement(line: &mut Line, args: &ConfinementArgs) {

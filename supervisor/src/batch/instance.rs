@@ -13,11 +13,13 @@ use ipc::path::WirePath;
 use serde::Deserialize;
 use tokio::time::Instant;
 
+use super::beneath;
 use super::command::{PATCH, Runs, TREE};
+use super::contained::{Contained, RESULTS, below_results};
 use super::output::{Output, make};
 use super::process::{Ended, Files, Stop, run};
 use super::state::{Stage, State, Status, read_bounded};
-use super::task::Task;
+use super::task::{Source, Task};
 use super::trajectory::{self, LOG};
 use crate::messages::say;
 
@@ -32,6 +34,9 @@ const MOST_RESULT: u64 = 16 << 20;
 
 /// The most bytes of a patch that becomes a prediction.
 pub(super) const MOST_PATCH: u64 = 16 << 20;
+
+/// The most bytes of a log that a container leaves.
+const MOST_LOG: u64 = 1 << 30;
 
 /// The task as the run reads it.
 pub(super) const PROMPT: &str = "prompt";
@@ -48,6 +53,8 @@ pub(super) struct Instance<'a> {
     pub runs: &'a Runs,
     pub task: &'a Task,
     pub stop: Stop,
+    /// Another number for each run of this batch.
+    pub number: usize,
 }
 
 /// What `exec --output json` prints, as far as a batch keeps it.
@@ -67,7 +74,7 @@ impl Instance<'_> {
         let before = State { attempt: state.attempt + 1, crashes: state.crashes, ..State::queued(&state.id) };
         self.output.keep(&State { status: Status::Running, ..before.clone() })?;
         let directory = self.output.work().join(format!("{}.{}", before.id, before.attempt));
-        make(&directory.join(TREE))?;
+        make(&directory)?;
         fs::write(directory.join(PROMPT), &self.task.prompt)?;
         let carried_out = self.carried_out(before.clone(), &directory).await;
         // The trouble of one task is none of the others'.
@@ -82,23 +89,25 @@ impl Instance<'_> {
     }
 
     async fn carried_out(&self, state: State, directory: &Path) -> io::Result<State> {
-        let checkout = self.runs.check_out(&self.task.source, directory);
-        let made = self.child(checkout, directory, "checkout.log", Some(CHECKOUT_TIME)).await?;
-        if !made.status.success() {
-            return self.not_made(state, directory, made);
+        if !matches!(self.task.source, Source::Image { .. }) {
+            make(&directory.join(TREE))?;
+            let checkout = self.runs.check_out(&self.task.source, directory);
+            let files = files(directory, "checkout.log");
+            let made = run(checkout, files, Some(CHECKOUT_TIME), self.stop.clone()).await?;
+            if !made.status.success() {
+                return self.not_made(state, directory, made);
+            }
         }
         let began = Instant::now();
-        let limit = self.runs.timeout_s(self.task).map(|seconds| Duration::from_secs_f64(seconds + GRACE_S));
-        let exec = self.runs.exec(self.task, directory);
-        let ended = self.child(exec, directory, RESULT, limit).await?;
+        let ended = self.executed(directory).await?;
         let state = State { duration_ms: millis(began.elapsed()), ..state };
         let told = read_bounded(&directory.join(RESULT), MOST_RESULT);
         let told = told.ok().and_then(|text| serde_json::from_slice::<Told>(&text).ok());
-        let state = match told {
-            Some(told) => self.kept(state.clone(), told, directory).unwrap_or_else(|error| {
+        let state = match (told, ended) {
+            (Some(told), Some(_)) => self.kept(state.clone(), told, directory).unwrap_or_else(|error| {
                 state.failed(Stage::Results, format!("cannot keep the results: {error}"))
             }),
-            None => self.without_result(state, directory, ended)?,
+            (_, ended) => self.without_result(state, directory, ended)?,
         };
         // The result of a run that this process ended, or that somebody else did, is none.
         Ok(if self.is_stopped() && !state.status.is_final() {
@@ -114,16 +123,24 @@ impl Instance<'_> {
         self.stop.borrow().is_some()
     }
 
-    async fn child(
-        &self,
-        command: std::process::Command,
-        directory: &Path,
-        output: &str,
-        deadline: Option<Duration>,
-    ) -> io::Result<Ended> {
-        let input = directory.join(PROMPT);
-        let files = Files { input: &input, output: directory.join(output), errors: directory.join(ERRORS) };
-        run(command, files, deadline, self.stop.clone()).await
+    /// Runs the agent; none where the relay of a container ended before the agent did.
+    async fn executed(&self, directory: &Path) -> io::Result<Option<Ended>> {
+        let limit = self.runs.timeout_s(self.task).map(|seconds| Duration::from_secs_f64(seconds + GRACE_S));
+        let files = files(directory, RESULT);
+        let Source::Image { image, project } = &self.task.source else {
+            let exec = self.runs.exec(self.task, directory);
+            return run(exec, files, limit, self.stop.clone()).await.map(Some);
+        };
+        let engine = self.runs.engine().ok_or_else(|| io::Error::other("there is no engine"))?;
+        let contained = Contained {
+            engine,
+            runs: self.runs,
+            task: self.task,
+            image: (image, project),
+            directory,
+            socket: self.output.relays().join(self.number.to_string()),
+        };
+        contained.run(files, limit, self.stop.clone()).await
     }
 
     fn not_made(&self, state: State, directory: &Path, ended: Ended) -> io::Result<State> {
@@ -135,14 +152,15 @@ impl Instance<'_> {
         Ok(state.failed(Stage::Checkout, format!("cannot make the checkout: {}: {why}", ended.words())))
     }
 
-    fn without_result(&self, state: State, directory: &Path, ended: Ended) -> io::Result<State> {
+    fn without_result(&self, state: State, directory: &Path, ended: Option<Ended>) -> io::Result<State> {
         if self.is_stopped() {
             return Ok(State { status: Status::Interrupted, ..state });
         }
         let why = last_words(&directory.join(ERRORS));
         self.keep_file(directory, ERRORS)?;
         let crashes = state.crashes + 1;
-        Ok(State { crashes, ..state }.failed(Stage::Crash, format!("no result: {}: {why}", ended.words())))
+        let how = ended.map_or_else(|| "its relay ended".to_owned(), Ended::words);
+        Ok(State { crashes, ..state }.failed(Stage::Crash, format!("no result: {how}: {why}")))
     }
 
     /// Moves what the run left to the results of its task.
@@ -151,10 +169,18 @@ impl Instance<'_> {
         for name in [RESULT, ERRORS, PATCH] {
             self.keep_file(directory, name)?;
         }
-        let to = self.output.instance(&state.id).join(LOG);
+        let results = self.output.instance(&state.id);
+        let log = PathBuf::from(log);
+        if matches!(self.task.source, Source::Image { .. }) {
+            let out = directory.join(RESULTS);
+            beneath::copy(&out, Path::new(PATCH), &results.join(PATCH), MOST_PATCH)?;
+            let log = below_results(&log).ok_or_else(|| io::Error::other("its log is not among them"))?;
+            beneath::copy(&out, log, &results.join(LOG), MOST_LOG)?;
+        } else {
+            copy(&log, &results.join(LOG))?;
+        }
         let status = Status::of(data.reason);
-        copy(&PathBuf::from(log), &to)?;
-        let patch = self.output.instance(&state.id).join(PATCH);
+        let patch = results.join(PATCH);
         let patch_bytes = fs::metadata(&patch)?.len();
         let mut kinds = BTreeMap::new();
         for denial in &denials {
@@ -205,6 +231,11 @@ impl Instance<'_> {
     }
 }
 
+/// The files of a step of a run: its standard input is the task, which is locked while the step lives.
+fn files(directory: &Path, output: &str) -> Files {
+    Files { input: directory.join(PROMPT), output: directory.join(output), errors: directory.join(ERRORS) }
+}
+
 /// Removes the directory of a run, also when this process is to end: what is left of a run takes room for nothing.
 pub(super) async fn clear(runs: &Runs, directory: &Path) -> io::Result<()> {
     let (_never, stop) = tokio::sync::watch::channel(None);
@@ -227,12 +258,17 @@ async fn clear_once(runs: &Runs, directory: &Path, stop: Stop) -> io::Result<()>
     if tree.is_dir() {
         fs::File::options().create(true).append(true).open(&input)?.flush()?;
         let errors = directory.join("remove.log");
-        let files = Files { input: &input, output: errors.clone(), errors: errors.clone() };
+        let files = Files { input, output: errors.clone(), errors: errors.clone() };
         let ended = run(runs.remove(directory), files, Some(CHECKOUT_TIME), stop).await?;
         if !ended.status.success() {
             return Err(io::Error::other(format!("{}: {}", ended.words(), last_words(&errors))));
         }
         fs::remove_dir(tree)?;
+    }
+    let out = directory.join(RESULTS);
+    if out.is_dir() {
+        // Its container is gone, and no link is followed.
+        fs::remove_dir_all(out)?;
     }
     // Files of ours, one by one.
     for entry in fs::read_dir(directory)? {

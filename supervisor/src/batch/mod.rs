@@ -2,11 +2,15 @@
 //!
 //! A batch opens nothing inside a checkout: `bailiwick sandbox` makes and removes it, and the run in it is another process of ours.
 
+mod beneath;
 mod choice;
 mod command;
+mod contained;
+mod engine;
 mod instance;
 mod output;
 mod predictions;
+mod preflight;
 mod process;
 mod progress;
 mod report;
@@ -23,12 +27,15 @@ use std::path::{Path, PathBuf};
 
 use self::choice::Choice;
 use self::command::Runs;
+use self::contained::remove_all;
 use self::output::{Manifest, Output};
+use self::preflight::Machine;
 use self::progress::Progress;
 use self::schedule::Schedule;
-use self::task::{Tasks, read};
+use self::task::{Source, Tasks, read};
 use crate::args::{
-    ActivityArg, BatchArgs, BatchCommand, BatchReportArgs, BatchRunsArgs, ModeArg, SweBenchArgs, of_batch,
+    ActivityArg, BatchArgs, BatchCommand, BatchReportArgs, BatchRunsArgs, EngineArg, ModeArg, SweBenchArgs,
+    of_batch,
 };
 use crate::config::Sources;
 use crate::exit::Exit;
@@ -42,7 +49,13 @@ pub(crate) async fn run(args: BatchArgs, place: Place) -> Exit {
         Some(BatchCommand::Report(BatchReportArgs { results, json })) => report::print(&results, json),
         Some(BatchCommand::SweBench(args)) => {
             let SweBenchArgs { file, repos, template, runs } = *args;
-            match swe_bench::read(&file, &repos, template.as_deref()) {
+            let repos = repos.as_deref();
+            if repos.is_none() == (runs.engine == EngineArg::None) {
+                let text = "expected either --engine, or --repos with clones of the repositories";
+                complain(&text);
+                return Exit::Usage;
+            }
+            match swe_bench::read(&file, repos, template.as_deref()) {
                 Ok(tasks) => carry_out(&file, tasks, &runs, place).await,
                 Err(error) => Err(Refusal::usage(error)),
             }
@@ -59,13 +72,24 @@ pub(crate) async fn run(args: BatchArgs, place: Place) -> Exit {
     })
 }
 
-async fn carry_out(file: &Path, tasks: Tasks, args: &BatchRunsArgs, place: Place) -> Result<Exit, Refusal> {
+async fn carry_out(
+    file: &Path,
+    Tasks { list, digest, is_swe_bench }: Tasks,
+    args: &BatchRunsArgs,
+    place: Place,
+) -> Result<Exit, Refusal> {
     check(args)?;
     let endings = Endings::new().map_err(Refusal::internal)?;
     let choice = Choice::new(args.filter.as_deref(), args.slice.as_deref(), args.shard.as_deref());
-    let chosen = choice.map_err(Refusal::usage)?.of(tasks.list);
+    let chosen = choice.map_err(Refusal::usage)?.of(list);
     if chosen.is_empty() {
         return Err(Refusal::usage(format!("{}: none of its tasks is chosen", file.display())));
+    }
+    if let Some(task) = chosen.iter().find(|task| matches!(task.source, Source::Image { .. }))
+        && args.engine == EngineArg::None
+    {
+        let text = format!("{} runs in an image\n  hint: --engine docker, or --engine podman", task.id);
+        return Err(Refusal::usage(text));
     }
     let directory = args.output.clone().unwrap_or_else(|| beside(file));
     let output = Output::open(&directory).map_err(Refusal::usage)?;
@@ -74,10 +98,20 @@ async fn carry_out(file: &Path, tasks: Tasks, args: &BatchRunsArgs, place: Place
     let effective = sources.effective(&flags);
     tell(&sources.notices(&effective, &flags));
     let name = args.name.clone().unwrap_or_else(|| format!("bailiwick/{}", effective.model()));
-    let manifest = Manifest::new(tasks.digest, name, &effective, args);
+    let manifest = Manifest::new(digest, name, &effective, args);
     output.agree(&manifest).map_err(Refusal::usage)?;
     let hidden = hidden(file, &output).map_err(Refusal::usage)?;
-    let runs = Runs::new(args, place.keys, hidden).map_err(Refusal::internal)?;
+    let model = [effective.model().to_owned(), effective.provider().as_str().to_owned()];
+    let runs = Runs::new(args, place.keys, hidden, output.root(), model).map_err(Refusal::usage)?;
+    if let Some(engine) = runs.engine() {
+        let machine = Machine::here(&Machine::images_of(engine));
+        if let Some(refusal) = machine.refusal().filter(|_| is_swe_bench) {
+            return Err(Refusal::usage(refusal));
+        }
+        tell(&machine.shortfalls(chosen.len(), args.jobs.into()));
+        // Also the first look whether the engine is there.
+        remove_all(engine, output.root()).await.map_err(Refusal::usage)?;
+    }
     let progress = Progress::new(args.json, usize::from(args.jobs));
     let schedule = Schedule { output, runs, manifest, progress, endings, limits: args.into() };
     schedule.run(chosen).await

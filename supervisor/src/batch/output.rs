@@ -135,6 +135,11 @@ impl Output {
         self.root.join("work")
     }
 
+    /// The sockets of the relays of containers: a path of a socket is short.
+    pub(super) fn relays(&self) -> PathBuf {
+        self.root.join("relays")
+    }
+
     /// The directory of one task's results.
     pub(super) fn instance(&self, id: &str) -> PathBuf {
         self.instances().join(id)

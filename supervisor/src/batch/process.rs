@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus};
+use std::process::{self, Command, ExitStatus};
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -27,9 +27,9 @@ const ORPHANED: Duration = Duration::from_secs(30);
 pub(super) type Stop = watch::Receiver<Option<i32>>;
 
 /// The files of a child.
-pub(super) struct Files<'a> {
+pub(super) struct Files {
     /// Its standard input. It is locked for as long as the child lives, even if this process does not.
-    pub input: &'a Path,
+    pub input: PathBuf,
     pub output: PathBuf,
     pub errors: PathBuf,
 }
@@ -55,19 +55,12 @@ impl Ended {
 
 /// Runs a command to its end; one that is overdue, and one that goes on when this process has to end, is ended.
 pub(super) async fn run(
-    mut command: Command,
-    files: Files<'_>,
+    command: Command,
+    files: Files,
     deadline: Option<Duration>,
     mut stop: Stop,
 ) -> io::Result<Ended> {
-    let input = File::open(files.input)?;
-    input.try_lock().map_err(io::Error::from)?;
-    let appended = |path: &PathBuf| File::options().create(true).append(true).open(path);
-    command.stdin(input).stdout(appended(&files.output)?).stderr(appended(&files.errors)?);
-    let child = command.spawn()?;
-    // The command holds the lock's descriptor as well.
-    drop(command);
-    let mut child = Watched::new(child)?;
+    let mut child = Child::start(command, &files)?;
     let deadline = deadline.map(|time| Instant::now() + time);
     let overdue = async {
         match deadline {
@@ -84,15 +77,33 @@ pub(super) async fn run(
 }
 
 /// A child with a descriptor that says when it has ended.
-struct Watched {
-    child: Child,
+pub(super) struct Child {
+    child: process::Child,
     process: AsyncFd<OwnedFd>,
 }
 
-impl Watched {
-    fn new(child: Child) -> io::Result<Self> {
+impl Child {
+    /// Starts a command.
+    pub(super) fn start(mut command: Command, files: &Files) -> io::Result<Self> {
+        let input = File::open(&files.input)?;
+        if input.metadata()?.is_file() {
+            input.try_lock().map_err(io::Error::from)?;
+        }
+        let appended = |path: &PathBuf| File::options().create(true).append(true).open(path);
+        command.stdin(input).stdout(appended(&files.output)?).stderr(appended(&files.errors)?);
+        let child = command.spawn().map_err(|error| {
+            let program = command.get_program().to_string_lossy();
+            io::Error::new(error.kind(), format!("cannot start {program}: {error}"))
+        })?;
+        // The command holds the lock's descriptor as well.
+        drop(command);
         let process = open_process(Pid::from_raw(child.id().cast_signed()))?;
         Ok(Self { child, process: register(process, Interest::READABLE)? })
+    }
+
+    /// True if it has ended by now.
+    pub(super) fn has_ended(&mut self) -> io::Result<bool> {
+        Ok(self.child.try_wait()?.is_some())
     }
 
     async fn ended(&mut self) -> io::Result<ExitStatus> {
@@ -101,7 +112,11 @@ impl Watched {
         self.child.wait()
     }
 
-    async fn end(&mut self) -> io::Result<ExitStatus> {
+    /// Has it end.
+    pub(super) async fn end(&mut self) -> io::Result<ExitStatus> {
+        if let Some(status) = self.child.try_wait()? {
+            return Ok(status);
+        }
         signal_process(self.process.get_ref().as_fd(), Signal::SIGTERM)?;
         if let Ok(ended) = timeout(LEAVING, self.ended()).await {
             return ended;

@@ -11,6 +11,7 @@ use ipc::cost::Usd;
 use tokio::sync::watch;
 
 use super::command::Runs;
+use super::contained::remove_all;
 use super::instance::{Instance, PROMPT, clear};
 use super::output::{Manifest, Output};
 use super::predictions::Predictions;
@@ -92,6 +93,7 @@ impl Schedule {
         let mut account = Account { states, waiting, failures_in_a_row: 0 };
         self.progress.begin(&account.states)?;
         let paused = self.run_all(&tasks, &mut account, &stop).await?;
+        self.remove_containers().await?;
         let predictions = Predictions::new(&self.output, &self.manifest.name);
         predictions.finish(&super::output::states(self.output.root())?)?;
         self.progress.end(&account.states)?;
@@ -110,12 +112,14 @@ impl Schedule {
         let Self { output, runs, manifest, progress, limits, .. } = self;
         let predictions = Predictions::new(output, &manifest.name);
         let mut running = FuturesUnordered::new();
+        let mut number = 0;
         let mut paused = None;
         loop {
             paused = paused.or_else(|| account.pause(limits));
             while running.len() < limits.jobs && paused.is_none() && stop.borrow().is_none() {
                 let Some(index) = account.waiting.pop_front() else { break };
-                let instance = Instance { output, runs, task: &tasks[index], stop: stop.clone() };
+                number += 1;
+                let instance = Instance { output, runs, task: &tasks[index], stop: stop.clone(), number };
                 let before = account.states[index].clone();
                 account.states[index].status = Status::Running;
                 progress.started(&account.states, index)?;
@@ -151,6 +155,16 @@ impl Schedule {
             }
         }
         Ok(())
+    }
+
+    /// Removes containers that outlived their runs.
+    async fn remove_containers(&self) -> io::Result<()> {
+        let Some(engine) = self.runs.engine() else { return Ok(()) };
+        remove_all(engine, self.output.root()).await?;
+        match fs::remove_dir_all(self.output.relays()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// True if the run in this directory brought its task to an end.

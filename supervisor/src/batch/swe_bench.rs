@@ -9,7 +9,10 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, SeqAccess, Visitor};
 use sha2::{Digest, Sha256};
 
-use super::task::{Limits, List, Source, Task, TaskError, Tasks, checked_commit, hex, lines, said};
+use super::engine::swe_bench_image;
+use super::task::{
+    Limits, List, Source, TESTBED, Task, TaskError, Tasks, checked_commit, hex, in_image, lines, said,
+};
 
 /// The prompt, unless the person gives another one.
 const TEMPLATE: &str = include_str!("swe_bench.txt");
@@ -31,16 +34,29 @@ struct Row {
     requirements: Option<String>,
     #[serde(default)]
     interface: Option<String>,
+    /// Pro: the tag of its image.
+    #[serde(default)]
+    dockerhub_tag: Option<String>,
+    /// The image, where a data set names it.
+    #[serde(default, alias = "docker_image")]
+    image_name: Option<String>,
 }
+
+/// The images of Pro.
+const PRO_IMAGES: &str = "docker.io/jefzda/sweap-images";
+
+/// The project in an image of Pro.
+const PRO_PROJECT: &str = "/app";
 
 /// What rows are made into tasks with.
 struct Maker<'a> {
-    repos: &'a Path,
+    /// The directory with the clones; absent where instances run in their images.
+    repos: Option<&'a Path>,
     template: &'a str,
 }
 
-/// Reads instances whose repositories were cloned below `repos`.
-pub(super) fn read(path: &Path, repos: &Path, template: Option<&Path>) -> Result<Tasks, TaskError> {
+/// Reads instances whose repositories were cloned below `repos`, or that run in their images.
+pub(super) fn read(path: &Path, repos: Option<&Path>, template: Option<&Path>) -> Result<Tasks, TaskError> {
     let own = template.map(|path| {
         fs::read_to_string(path).map_err(|source| TaskError::Read { path: path.to_owned(), source })
     });
@@ -60,7 +76,7 @@ pub(super) fn read(path: &Path, repos: &Path, template: Option<&Path>) -> Result
             list.add(number, row.and_then(|row| maker.task(row)))
         })?
     };
-    list.finish(digest)
+    Ok(Tasks { is_swe_bench: true, ..list.finish(digest)? })
 }
 
 /// True if the first character that is no space begins an array.
@@ -73,30 +89,14 @@ fn is_array(path: &Path) -> std::io::Result<bool> {
 impl Maker<'_> {
     fn task(&self, row: Row) -> Result<Task, String> {
         let prompt = self.prompt(&row);
-        let repository = self.repository(&row.repo)?;
-        let commit = checked_commit(row.base_commit)?;
-        let source = Source::Commit { repository, commit };
-        Ok(Task { id: row.instance_id, prompt, source, limits: Limits::default() })
-    }
-
-    /// The clone of a repository `OWNER/NAME`.
-    fn repository(&self, repo: &str) -> Result<PathBuf, String> {
-        let part = |part: &str| {
-            !part.is_empty()
-                && !part.starts_with('.')
-                && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+        let source = match self.repos {
+            Some(repos) => Source::Commit {
+                repository: repository(repos, &row.repo)?,
+                commit: checked_commit(row.base_commit)?,
+            },
+            None => image(&row)?,
         };
-        let (owner, name) = repo
-            .split_once('/')
-            .filter(|(owner, name)| part(owner) && part(name))
-            .ok_or("repo: expected OWNER/NAME of letters, digits, `.`, `_` and `-`")?;
-        let forms = [format!("{owner}/{name}"), format!("{owner}__{name}"), format!("{owner}/{name}.git")];
-        let found = forms.iter().map(|form| self.repos.join(form)).find(|path| path.is_dir());
-        let found = found.and_then(|path| path.canonicalize().ok());
-        found.ok_or_else(|| {
-            let wanted = self.repos.join(&forms[0]);
-            format!("no clone of {repo}\n  hint: git clone https://github.com/{repo} {}", wanted.display())
-        })
+        Ok(Task { id: row.instance_id, prompt, source, limits: Limits::default() })
     }
 
     fn prompt(&self, row: &Row) -> String {
@@ -116,6 +116,35 @@ impl Maker<'_> {
                 ("version", row.version.as_deref().unwrap_or_default()),
             ],
         )
+    }
+}
+
+/// The clone of a repository `OWNER/NAME`.
+fn repository(repos: &Path, repo: &str) -> Result<PathBuf, String> {
+    let part = |part: &str| {
+        !part.is_empty()
+            && !part.starts_with('.')
+            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+    };
+    let (owner, name) = repo
+        .split_once('/')
+        .filter(|(owner, name)| part(owner) && part(name))
+        .ok_or("repo: expected OWNER/NAME of letters, digits, `.`, `_` and `-`")?;
+    let forms = [format!("{owner}/{name}"), format!("{owner}__{name}"), format!("{owner}/{name}.git")];
+    let found = forms.iter().map(|form| repos.join(form)).find(|path| path.is_dir());
+    let found = found.and_then(|path| path.canonicalize().ok());
+    found.ok_or_else(|| {
+        let wanted = repos.join(&forms[0]);
+        format!("no clone of {repo}\n  hint: git clone https://github.com/{repo} {}", wanted.display())
+    })
+}
+
+/// The image of an instance.
+fn image(row: &Row) -> Result<Source, String> {
+    match (&row.image_name, &row.dockerhub_tag) {
+        (Some(image), None) => in_image(image.clone(), TESTBED.to_owned()),
+        (_, Some(tag)) => in_image(format!("{PRO_IMAGES}:{tag}"), PRO_PROJECT.to_owned()),
+        (None, None) => in_image(swe_bench_image(&row.instance_id), TESTBED.to_owned()),
     }
 }
 

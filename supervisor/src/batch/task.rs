@@ -10,6 +10,8 @@ use ipc::cost::Usd;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
+use super::engine::is_image;
+
 /// The most bytes of one line.
 const MOST_LINE: u64 = 8 << 20;
 
@@ -38,6 +40,8 @@ pub(super) enum Source {
     Copy { directory: PathBuf },
     /// A commit of a repository on this machine, with nothing that is newer.
     Commit { repository: PathBuf, commit: String },
+    /// An image, in which the project is this directory.
+    Image { image: String, project: String },
 }
 
 /// Limits of a task that are not those of the batch.
@@ -55,6 +59,8 @@ pub(super) struct Tasks {
     pub list: Vec<Task>,
     /// SHA-256 of the bytes of the file.
     pub digest: String,
+    /// True if they are instances of SWE-bench.
+    pub is_swe_bench: bool,
 }
 
 /// A file of tasks that cannot be used.
@@ -87,6 +93,8 @@ struct Row {
     directory: Option<PathBuf>,
     repo: Option<PathBuf>,
     base_commit: Option<String>,
+    image: Option<String>,
+    workdir: Option<String>,
     max_steps: Option<u32>,
     max_tokens: Option<u64>,
     max_usd: Option<Usd>,
@@ -106,13 +114,19 @@ pub(super) fn read(path: &Path) -> Result<Tasks, TaskError> {
 }
 
 fn task(row: Row, near: &Path) -> Result<Task, String> {
-    let source = match (row.directory, row.repo, row.base_commit) {
-        (Some(directory), None, None) => Source::Copy { directory: near.join(directory) },
-        (None, Some(repository), Some(commit)) => {
+    let source = match (row.directory, row.repo, row.base_commit, row.image) {
+        (Some(directory), None, None, None) => Source::Copy { directory: near.join(directory) },
+        (None, Some(repository), Some(commit), None) => {
             Source::Commit { repository: near.join(repository), commit: checked_commit(commit)? }
         }
-        _ => return Err("expected either `directory`, or `repo` and `base_commit`".to_owned()),
+        (None, None, None, Some(image)) => {
+            in_image(image, row.workdir.clone().unwrap_or_else(|| TESTBED.to_owned()))?
+        }
+        _ => return Err("expected `directory`, or `repo` and `base_commit`, or `image`".to_owned()),
     };
+    if row.workdir.is_some() && !matches!(source, Source::Image { .. }) {
+        return Err("workdir: only an `image` has one".to_owned());
+    }
     let limits = Limits {
         max_steps: row.max_steps,
         max_tokens: row.max_tokens,
@@ -132,6 +146,20 @@ impl Limits {
         }
         Ok(self)
     }
+}
+
+/// The project in an image, unless the task names another directory.
+pub(super) const TESTBED: &str = "/testbed";
+
+/// An image and the directory of the project in it; neither may be something else to an engine.
+pub(super) fn in_image(image: String, project: String) -> Result<Source, String> {
+    if !is_image(&image) {
+        return Err("image: expected a name of letters, digits and `._-/:@`".to_owned());
+    }
+    if !project.starts_with('/') || project.contains(|c: char| c.is_control() || c == ':') {
+        return Err("workdir: expected an absolute path".to_owned());
+    }
+    Ok(Source::Image { image, project })
 }
 
 /// A commit by its name: git must not take it for an option or for something else that it can look up.
@@ -190,7 +218,7 @@ impl<'a> List<'a> {
         if self.tasks.is_empty() {
             return Err(TaskError::Empty(self.path.to_owned()));
         }
-        Ok(Tasks { list: self.tasks, digest })
+        Ok(Tasks { list: self.tasks, digest, is_swe_bench: false })
     }
 }
 

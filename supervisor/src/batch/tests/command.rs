@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap::Parser;
 
-use super::super::command::exec_arguments;
+use super::super::command::{Places, exec_arguments};
 use super::super::task::{Limits, Source, Task};
 use crate::args::{Cli, Command, ExecArgs, ModeArg, Output};
 
@@ -13,7 +13,9 @@ fn exec(batch: &str, limits: Limits) -> ExecArgs {
     let Some(Command::Batch(args)) = Cli::try_parse_from(line).unwrap().command else { unreachable!() };
     let source = Source::Copy { directory: "/x".into() };
     let task = Task { id: "t".to_owned(), prompt: "p".to_owned(), source, limits };
-    let arguments = exec_arguments(&args.runs, &task, Path::new("/o/work/t.1"));
+    let places =
+        Places { project: "/o/work/t.1/tree/checkout".into(), patch: "/o/work/t.1/patch.diff".into() };
+    let arguments = exec_arguments(&args.runs, &task, &places);
     let line = ["bailiwick".into(), "exec".into()].into_iter().chain(arguments);
     let Some(Command::Exec(args)) = Cli::try_parse_from(line).unwrap().command else { unreachable!() };
     args

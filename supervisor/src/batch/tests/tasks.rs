@@ -80,7 +80,7 @@ fn tasks_that_cannot_be_run_are_refused_by_their_line() {
     let cases = [
         (format!("{}\n{}", line("a"), line("A")), "task 2 in /tasks: the id A came before"),
         (with("prompt", " ".into()), "expected a prompt with text"),
-        (with("repo", "/x".into()), "expected either `directory`, or `repo` and `base_commit`"),
+        (with("repo", "/x".into()), "expected `directory`, or `repo` and `base_commit`, or `image`"),
         (with("max_steps", 0.into()), "expected limits above 0"),
         (with("timeout_s", (-1).into()), "a timeout_s from 0.001"),
         (with("maxsteps", 3.into()), "unknown field `maxsteps`"),
@@ -110,7 +110,7 @@ fn instance(id: &str) -> Value {
 fn swe_bench(files: &Files, text: &str, template: Option<&Path>) -> Result<Tasks, String> {
     let repos = files.0.path().join("repos");
     fs::create_dir_all(repos.join("astropy__astropy")).unwrap();
-    swe_bench::read(&files.file(text), &repos, template).map_err(|error| error.to_string())
+    swe_bench::read(&files.file(text), Some(&repos), template).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -138,6 +138,30 @@ fn a_template_of_ones_own_takes_the_place_of_ours() {
     fs::write(&template, "{instance_id} {version} {unknown} {{repo}} {").unwrap();
     let tasks = swe_bench(&files, &instance("a__b-1").to_string(), Some(&template)).unwrap().list;
     assert_eq!(tasks[0].prompt, "a__b-1 4.3 {unknown} {astropy/astropy} {");
+}
+
+#[test]
+fn instances_have_images_of_their_data_sets() {
+    let files = Files::new();
+    let image = |row: Value| {
+        let tasks = swe_bench::read(&files.file(row.to_string()), None, None);
+        tasks.map(|tasks| tasks.list[0].source.clone()).map_err(|error| error.to_string())
+    };
+    let named =
+        |image: &str, project: &str| Source::Image { image: image.to_owned(), project: project.to_owned() };
+    let verified = image(instance("astropy__astropy-12907")).unwrap();
+    let name = "docker.io/swebench/sweb.eval.x86_64.astropy_1776_astropy-12907:latest";
+    assert_eq!(verified, named(name, "/testbed"));
+    let mut pro = instance("instance_a__b-1");
+    pro["dockerhub_tag"] = "a.b-a__b-1".into();
+    assert_eq!(image(pro).unwrap(), named("docker.io/jefzda/sweap-images:a.b-a__b-1", "/app"));
+    let mut own = instance("a__b-1");
+    own["image_name"] = "reg:5000/x/y:z".into();
+    assert_eq!(image(own.clone()).unwrap(), named("reg:5000/x/y:z", "/testbed"));
+    for hostile in ["--privileged", "", "x y", "x\n", "-v/:/x"] {
+        own["image_name"] = hostile.into();
+        assert!(image(own.clone()).unwrap_err().contains("image: expected a name"), "{hostile}");
+    }
 }
 
 #[test]
