@@ -16,7 +16,7 @@ use supervisor::replay::{RecordedRequest, ReplayServer, Reply, Script};
 use tests::random::Random;
 use tests::replies::{calls, done};
 use tests::world::KEY;
-use tests::{Finished, User, World, marked, wait_until};
+use tests::{Finished, User, World, marked, skip, wait_until};
 
 /// A model that writes the name of the task, `task NAME` in the prompt, into `answer`, and is done; it takes its time.
 fn model(pace: Duration) -> ReplayServer {
@@ -380,6 +380,11 @@ run)
 esac
 "#;
 
+/// True if this build has the relay that containers need.
+fn has_relay(world: &World) -> bool {
+    Finished::of(&mut world.bailiwick(["relay", "--help"])).code == 0
+}
+
 /// A world with the engine, and tasks that run in its images.
 fn contained(count: usize) -> (World, PathBuf) {
     use std::os::unix::fs::PermissionsExt;
@@ -418,6 +423,9 @@ fn no_container_is_left(world: &World) {
 #[test]
 fn tasks_run_in_containers_beside_a_relay_that_has_the_key() {
     let (world, tasks) = contained(3);
+    if !has_relay(&world) {
+        skip!("this build has no relay");
+    }
     let server = model(Duration::ZERO);
     let finished = Finished::of(&mut in_containers(&world, &server, &tasks, &["--max-usd", "5"]));
     assert_eq!(finished.code, 0, "{}", finished.stderr);
@@ -433,6 +441,9 @@ fn tasks_run_in_containers_beside_a_relay_that_has_the_key() {
 #[test]
 fn containers_of_a_killed_batch_are_removed_by_the_next_one() {
     let (world, tasks) = contained(6);
+    if !has_relay(&world) {
+        skip!("this build has no relay");
+    }
     let slow = model(Duration::from_secs(30));
     let mut first = start(in_containers(&world, &slow, &tasks, &[]));
     wait_until("four runs ask their model", || slow.requests().len() == 4);
@@ -443,10 +454,8 @@ fn containers_of_a_killed_batch_are_removed_by_the_next_one() {
     let mut second = start(in_containers(&world, &server, &tasks, &["--jobs", "2"]));
     // Relays are killed meanwhile: their runs are begun again.
     let mut killed = 0;
-    let mut status = None;
-    while status.is_none() {
+    while second.try_wait().unwrap().is_none() {
         thread::sleep(Duration::from_millis(20));
-        status = second.try_wait().unwrap();
         let is_relay = |pid: &Pid| {
             let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             line.split(|byte| *byte == 0).nth(1) == Some(b"relay")
@@ -455,7 +464,7 @@ fn containers_of_a_killed_batch_are_removed_by_the_next_one() {
             killed += usize::from(kill(relay, Signal::SIGKILL).is_ok());
         }
     }
-    assert_eq!((status.unwrap().code(), killed), (Some(0), 2));
+    assert_eq!((second.wait().unwrap().code(), killed), (Some(0), 2));
     each_exactly_once(&world, 6);
     no_container_is_left(&world);
     wait_until("no process is left", || marked(world.mark().as_bytes()).is_empty());

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -48,7 +49,10 @@ impl Contained<'_> {
         for directory in [&out, &self.socket] {
             make(directory)?;
         }
-        let mut relay = self.relay().await?;
+        let Some(mut relay) = self.relay().await? else {
+            fs::remove_dir_all(&self.socket)?;
+            return Ok(None);
+        };
         let (image, project) = self.image;
         let name = self.directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let relay_socket = self.socket.join(RELAY_CLIENT);
@@ -63,23 +67,27 @@ impl Contained<'_> {
         Ok(ended.map(Some)?.filter(|_| outlived))
     }
 
-    /// Starts the relay and waits until it can be reached.
-    async fn relay(&self) -> io::Result<Child> {
+    /// Starts the relay and waits until it can be reached; none if somebody killed it.
+    async fn relay(&self) -> io::Result<Option<Child>> {
         let output = self.directory.join("relay.out");
         let errors = self.directory.join("relay.log");
         let files = Files { input: "/dev/null".into(), output: output.clone(), errors: errors.clone() };
         let mut relay = Child::start(self.runs.relay(self.task, &self.socket), &files)?;
         let until = Instant::now() + PATIENCE;
         while !fs::read_to_string(&output)?.ends_with('\n') {
-            if relay.has_ended()? || Instant::now() > until {
-                relay.end().await?;
+            let has_ended = relay.has_ended()?;
+            if has_ended || Instant::now() > until {
+                let status = relay.end().await?;
+                if has_ended && status.signal().is_some() {
+                    return Ok(None);
+                }
                 let why = fs::read_to_string(errors)?;
                 let why = why.lines().next().unwrap_or("it said nothing").to_owned();
                 return Err(io::Error::other(format!("the relay did not start: {why}")));
             }
             sleep(Duration::from_millis(20)).await;
         }
-        Ok(relay)
+        Ok(Some(relay))
     }
 
     async fn ask(&self, arguments: Vec<std::ffi::OsString>, name: &str) -> io::Result<Ended> {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
+use super::task::hex;
 use crate::args::EngineArg;
 
 /// The programs that go into a container.
@@ -82,8 +83,8 @@ impl Engine {
                 return Err(io::Error::other(format!("{}: its name has a comma or a quote", path.display())));
             }
         }
-        let batch = Sha256::digest(root.as_os_str().as_bytes());
-        let batch = batch.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+        let mut batch = hex(Sha256::new_with_prefix(root.as_os_str().as_bytes()));
+        batch.truncate(12);
         // Podman without root maps the container's root to its user.
         let owner = (kind == EngineArg::Docker && uid != 0).then_some((uid, gid));
         Ok(Some(Self { program, programs, batch, owner }))

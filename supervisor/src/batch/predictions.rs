@@ -37,8 +37,8 @@ impl<'a> Predictions<'a> {
     /// Writes the file anew, from the states: of a batch that was killed it may lack the last lines.
     pub(super) fn restore(&self, states: &[State]) -> io::Result<()> {
         replace(&self.lines(), |file| {
-            let finals = states.iter().filter(|state| state.status.is_final());
-            finals.map(|state| file.write_all(&self.line(&state.id)?)).collect()
+            let mut finals = states.iter().filter(|state| state.status.is_final());
+            finals.try_for_each(|state| file.write_all(&self.line(&state.id)?))
         })
     }
 

@@ -1,5 +1,6 @@
 //! Progress: lines at standard error, one of them redrawn at a terminal, and events on standard output.
 
+use std::fmt::Write as _;
 use std::future::Future;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
@@ -116,7 +117,7 @@ pub(super) fn counted(states: &[State]) -> String {
     });
     let mut text = format!("{over}/{} · {}", states.len(), shown.collect::<Vec<_>>().join(", "));
     if let Some(cost) = spent(states) {
-        text += &format!(" · {cost}");
+        let _ = write!(text, " · {cost}");
     }
     text
 }
@@ -144,14 +145,14 @@ pub(super) fn span(time: Duration) -> String {
 fn one_line(state: &State) -> String {
     let mut line = format!("{}: {}", state.id, state.status);
     if let Some(reason) = state.reason.filter(|reason| reason.as_str() != state.status.as_str()) {
-        line += &format!(" ({reason})");
+        let _ = write!(line, " ({reason})");
     }
-    line += &format!(" · {} steps · {}", state.steps, span(Duration::from_millis(state.total_ms)));
+    let _ = write!(line, " · {} steps · {}", state.steps, span(Duration::from_millis(state.total_ms)));
     if let Some(cost) = state.cost_usd {
-        line += &format!(" · {cost}");
+        let _ = write!(line, " · {cost}");
     }
     if let Some(message) = state.message.as_deref().filter(|_| state.status == Status::Failed) {
-        line += &format!(": {}", message.lines().next().unwrap_or_default());
+        let _ = write!(line, ": {}", message.lines().next().unwrap_or_default());
     }
     line
 }

@@ -74,7 +74,7 @@ impl Schedule {
         let (tell, stop) = watch::channel(None);
         let signals = std::mem::replace(&mut self.endings, Endings::new().map_err(Refusal::internal)?);
         let mut attended = pin!(attend(signals, tell));
-        let mut batch = pin!(self.to_the_end(tasks, stop));
+        let mut batch = pin!(self.carry_out(tasks, stop));
         tokio::select! {
             ended = &mut batch => ended,
             // It only ends with a signal, on which the batch ends by itself.
@@ -83,7 +83,7 @@ impl Schedule {
         .map_err(Refusal::internal)
     }
 
-    async fn to_the_end(&mut self, tasks: Vec<Task>, stop: Stop) -> io::Result<Exit> {
+    async fn carry_out(&mut self, tasks: Vec<Task>, stop: Stop) -> io::Result<Exit> {
         self.clear_up(stop.clone()).await?;
         let states = tasks.iter().map(|task| self.output.state(&task.id));
         let states = states.collect::<io::Result<Vec<_>>>()?;

@@ -156,18 +156,11 @@ fn fill(template: &str, values: &[(&str, &str)]) -> String {
         text.push_str(before);
         let value = after.split_once('}').and_then(|(name, after)| {
             let (_, value) = values.iter().find(|(known, _)| *known == name)?;
-            Some((value, after))
+            Some((*value, after))
         });
-        match value {
-            Some((value, after)) => {
-                text.push_str(value);
-                rest = after;
-            }
-            None => {
-                text.push('{');
-                rest = after;
-            }
-        }
+        let (value, after) = value.unwrap_or(("{", after));
+        text.push_str(value);
+        rest = after;
     }
     text + rest
 }
@@ -190,7 +183,7 @@ fn array(path: &Path, maker: &Maker<'_>, list: &mut List<'_>) -> Result<String, 
     let mut reader = serde_json::Deserializer::from_reader(file);
     let mut error = None;
     let elements = Elements { maker, list, error: &mut error };
-    let read = elements.deserialize(&mut reader).and_then(|_| reader.end());
+    let read = elements.deserialize(&mut reader).and_then(|()| reader.end());
     match (error, read) {
         (Some(error), _) => Err(error),
         (None, Err(error)) => Err(failed(error.into())),

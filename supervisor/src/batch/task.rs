@@ -1,7 +1,7 @@
 //! Tasks, as a file of JSON lines has them. The file is somebody else's: its lines are bounded, and its ids become names of files.
 
 use std::collections::HashSet;
-use std::fmt::Display;
+use std::fmt::{Display, Write as _};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -253,7 +253,11 @@ pub(super) fn lines(
 
 /// A digest as text.
 pub(super) fn hex(digest: Sha256) -> String {
-    digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    digest.finalize().iter().fold(String::new(), |mut text, byte| {
+        // A String takes every write.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 /// An error of a row, in words.

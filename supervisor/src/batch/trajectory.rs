@@ -94,8 +94,9 @@ impl Making {
             EventKind::SessionStarted(started) => {
                 self.started = Some((event.session.to_string(), started.clone()));
             }
-            EventKind::UserMessage { text, .. } => self.said("user", time, text),
-            EventKind::ContextAdded { text, .. } => self.said("user", time, text),
+            EventKind::UserMessage { text, .. } | EventKind::ContextAdded { text, .. } => {
+                self.said("user", time, text);
+            }
             EventKind::AssistantMessage(message) => self.replied(time, message),
             EventKind::ToolCallFinished { tool_use, content, .. } => {
                 self.answered(&tool_use.to_string(), time, content);
