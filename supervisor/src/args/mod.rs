@@ -22,6 +22,7 @@ pub(crate) use self::batch::{
     BATCH_STATUS, BatchArgs, BatchCommand, BatchReportArgs, BatchRunsArgs, SweBenchArgs,
 };
 pub(crate) use self::flags::{of_batch, of_confinement, of_exec, of_tui};
+pub(crate) use self::parse::has_command;
 pub(crate) use self::plan::{
     ApproveArgs, ExportArgs, ListArgs, OnePlan, PlanCommand, PlanExecuteArgs, ShowArgs,
 };

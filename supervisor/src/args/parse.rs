@@ -38,6 +38,11 @@ impl Cli {
     }
 }
 
+/// True if this version has a command of this name.
+pub(crate) fn has_command(name: &str) -> bool {
+    Cli::command().find_subcommand(name).is_some()
+}
+
 /// All commands. Those without a project do not show the flag that names one.
 fn command() -> Command {
     let hidden =

@@ -33,6 +33,7 @@ use self::preflight::Machine;
 use self::progress::Progress;
 use self::schedule::Schedule;
 use self::task::{Source, Tasks, read};
+use crate::args::has_command;
 use crate::args::{
     ActivityArg, BatchArgs, BatchCommand, BatchReportArgs, BatchRunsArgs, EngineArg, ModeArg, SweBenchArgs,
     of_batch,
@@ -120,6 +121,11 @@ async fn carry_out(
 fn check(args: &BatchRunsArgs) -> Result<(), Refusal> {
     if args.mode == ModeArg::Ask {
         return Err(Refusal::usage("--mode ask: a batch has nobody to ask\n  hint: --mode auto"));
+    }
+    if args.engine != EngineArg::None && !has_command("relay") {
+        return Err(Refusal::usage(
+            "--engine: containers need `bailiwick relay`, which this version does not have",
+        ));
     }
     if args.approve_plan.is_some() && args.activity != ActivityArg::Plan {
         return Err(Refusal::usage("--approve-plan: only --activity plan makes a plan"));
