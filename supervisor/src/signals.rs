@@ -3,7 +3,21 @@
 use std::io;
 
 use ipc::frontend::UserActionKind;
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal;
+use nix::unistd::{Pid, getppid};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Has the kernel end this process by SIGTERM when its parent ends; an error if the parent has ended already.
+pub(crate) fn end_with(parent: i32) -> io::Result<()> {
+    set_pdeathsig(signal::Signal::SIGTERM)?;
+    // A parent that ended before the call sends no signal any more (PR_SET_PDEATHSIG(2const)).
+    if getppid() == Pid::from_raw(parent) {
+        Ok(())
+    } else {
+        Err(io::Error::other("the process that began this run has ended"))
+    }
+}
 
 /// The signals by which a user acts on a session without a terminal UI. What comes before somebody waits for it is kept.
 #[derive(Debug)]

@@ -28,7 +28,7 @@ use crate::place::{Caches, Mode, Setup, SetupError, Wanted};
 use crate::secrets::{TakenKeys, harden_process, take_keys};
 
 pub use crate::exit::Exit;
-use crate::{audit, demo, exec, explain, opening, sandbox, serve, terminal_ui};
+use crate::{audit, batch, demo, exec, explain, opening, sandbox, serve, terminal_ui};
 
 /// Makes the process safe to hold a key. Must be called first, while there is one thread.
 pub fn harden() -> Result<TakenKeys, Exit> {
@@ -69,6 +69,10 @@ fn run(command: Command, keys: TakenKeys, runtime: &Runtime) -> Exit {
     match command {
         Command::Exec(args) => match place(keys) {
             Ok(place) => runtime.block_on(exec::run(args, place)),
+            Err(exit) => exit,
+        },
+        Command::Batch(args) => match place(keys) {
+            Ok(place) => runtime.block_on(batch::run(args, place)),
             Err(exit) => exit,
         },
         Command::Serve(args) if args.print_schema => serve::print_schema(),

@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 
-use super::{ConfinementArgs, ExecArgs, ModelArgs, TuiArgs};
+use super::{BatchRunsArgs, ConfinementArgs, ExecArgs, ModelArgs, TuiArgs};
 use crate::config::{Layer, Origin, Value};
 use crate::modes::ApprovalMode;
 use crate::provider::ProviderKind;
@@ -49,4 +49,9 @@ pub(crate) fn of_exec(args: &ExecArgs) -> Layer {
         .with("limits.max_tokens", args.max_tokens.map(Value::Number), Origin::Flag("--max-tokens"))
         .with("limits.max_usd", args.max_usd.map(Value::Amount), Origin::Flag("--max-usd"))
         .with("limits.timeout_s", args.timeout.map(Value::Time), Origin::Flag("--timeout"))
+}
+
+/// What the flags of `batch` say of the model; each run has the rest.
+pub(crate) fn of_batch(args: &BatchRunsArgs) -> Layer {
+    with_model(Layer::default(), &args.model)
 }

@@ -1,5 +1,6 @@
 //! The command line.
 
+mod batch;
 mod flags;
 mod parse;
 mod plan;
@@ -18,7 +19,10 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
-pub(crate) use self::flags::{of_confinement, of_exec, of_tui};
+pub(crate) use self::batch::{
+    BATCH_STATUS, BatchArgs, BatchCommand, BatchReportArgs, BatchRunsArgs, SweBenchArgs,
+};
+pub(crate) use self::flags::{of_batch, of_confinement, of_exec, of_tui};
 pub(crate) use self::plan::{
     ApproveArgs, ExportArgs, ListArgs, OnePlan, PlanCommand, PlanExecuteArgs, ShowArgs,
 };
@@ -30,8 +34,8 @@ pub(crate) use self::sessions::{
 };
 pub(crate) use self::shared::{AgentArgs, ConfinementArgs, ModelArgs};
 pub(crate) use self::task::{ExecArgs, ReplayArgs, ResumeArgs, TuiArgs};
-pub(crate) use self::values::{AccessArg, DeniedArg, Output, SubjectArg};
-pub(crate) use self::values::{ActivityArg, ModeArg, NetArg, ProviderArg, ReachArg, TierArg};
+pub(crate) use self::values::{AccessArg, DeniedArg, EngineArg, Output, SubjectArg};
+pub(crate) use self::values::{ActivityArg, ModeArg, NetArg, ProfileArg, ProviderArg, ReachArg, TierArg};
 use crate::attempt::Attempt;
 use crate::exit::EXIT_STATUS;
 
@@ -58,6 +62,9 @@ pub(crate) enum Command {
     /// Runs one task to its end, without a terminal
     #[command(after_help = EXIT_STATUS)]
     Exec(ExecArgs),
+    /// Runs many tasks, each in a checkout of its own, and goes on where it was stopped
+    #[command(after_help = BATCH_STATUS)]
+    Batch(BatchArgs),
     /// Runs a recorded task again, its model played from the recording; a request that differs ends it with status 6
     #[command(after_help = EXIT_STATUS)]
     Replay(ReplayArgs),

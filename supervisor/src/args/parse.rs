@@ -14,7 +14,7 @@ use crate::shell_word::shell_word;
 const DIRECTORY: &str = "directory";
 
 /// Commands that work on no project.
-const WITHOUT_PROJECT: [&str; 5] = ["relay", "serve", "demo", "debug", "bench"];
+const WITHOUT_PROJECT: [&str; 6] = ["batch", "relay", "serve", "demo", "debug", "bench"];
 
 /// The least likeness of a word and a command for a typing error, of 1.
 const LIKE: f64 = 0.8;

@@ -20,6 +20,9 @@ pub(crate) struct SandboxArgs {
     /// What is confined, and how
     #[command(flatten)]
     pub confinement: ConfinementArgs,
+    /// A step of a batch, whose process this is: the command ends with it, and its caches end with the command
+    #[arg(long, value_name = "PID", hide = true)]
+    pub batch: Option<i32>,
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     pub command: Vec<OsString>,

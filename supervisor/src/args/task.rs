@@ -7,7 +7,7 @@ use clap::Args;
 use ipc::cost::Usd;
 
 use super::values::{amount, seconds, task};
-use super::{ActivityArg, ConfinementArgs, DeniedArg, ModeArg, ModelArgs, Output, TierArg};
+use super::{ActivityArg, ConfinementArgs, DeniedArg, ModeArg, ModelArgs, Output, ProfileArg, TierArg};
 
 /// Arguments of the terminal UI.
 #[derive(Debug, Args)]
@@ -86,6 +86,9 @@ pub(crate) struct ExecArgs {
     /// What the agent is there for: `plan` makes a plan, prints the path of its file and changes nothing
     #[arg(long, value_enum, default_value_t = ActivityArg::Execute)]
     pub activity: ActivityArg,
+    /// Tools of the agent: all, or the shell alone with a short prompt
+    #[arg(long, value_enum, default_value_t = ProfileArg::Full, conflicts_with = "record")]
+    pub profile: ProfileArg,
     /// With `--activity plan`, executes up to this many plans that need no more than the flags of this run allow; one that
     /// needs more ends the run with status 4
     #[arg(long, value_name = "ROUNDS", num_args = 0..=1, require_equals = true, default_missing_value = "1",
@@ -139,6 +142,9 @@ pub(crate) struct ExecArgs {
     /// Writes the traffic with the model into this directory, which is made; see docs/recording.md
     #[arg(long, value_name = "DIR")]
     pub record: Option<PathBuf>,
+    /// One run of a batch, whose process this is: the run ends with it, and its caches end with the run
+    #[arg(long, value_name = "PID", hide = true)]
+    pub batch: Option<i32>,
 }
 
 /// Arguments of `replay`.

@@ -9,6 +9,7 @@ use ipc::cost::{NotAnAmount, Usd};
 use crate::activity::Activity;
 use crate::config::time_of;
 use crate::modes::ApprovalMode;
+use crate::prompt::Profile;
 use crate::provider::ProviderKind;
 
 /// `--mode`.
@@ -30,6 +31,37 @@ pub(crate) enum ActivityArg {
     Execute,
     /// It makes a plan, and changes nothing.
     Plan,
+}
+
+/// `--profile`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProfileArg {
+    /// All tools.
+    #[default]
+    Full,
+    /// The shell alone, and a short prompt.
+    Minimal,
+}
+
+/// `--engine`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EngineArg {
+    /// Checkouts on this machine.
+    #[default]
+    None,
+    /// Containers of Docker.
+    Docker,
+    /// Containers of Podman.
+    Podman,
+}
+
+impl From<ProfileArg> for Profile {
+    fn from(profile: ProfileArg) -> Self {
+        match profile {
+            ProfileArg::Full => Self::Full,
+            ProfileArg::Minimal => Self::Minimal,
+        }
+    }
 }
 
 impl From<ActivityArg> for Activity {

@@ -2,7 +2,6 @@
 
 mod approval_socket;
 mod output;
-mod passing;
 mod plan;
 pub(crate) mod replay;
 mod task;
@@ -16,7 +15,7 @@ use tokio::task::JoinSet;
 use self::approval_socket::{ApprovalSocket, relay};
 use self::output::{Format, Printer};
 pub(crate) use self::plan::{ApprovedPlan, execute_plan};
-use crate::args::{ActivityArg, DeniedArg, ExecArgs, Output, of_exec};
+use crate::args::{ActivityArg, DeniedArg, ExecArgs, Output, ProfileArg, of_exec};
 use crate::config::Sources;
 use crate::core::Approver;
 use crate::driver::Turns;
@@ -28,9 +27,9 @@ use crate::opening::{
     plan_options,
 };
 use crate::pictures;
-use crate::place::Wanted;
+use crate::place::{Caches, Wanted};
 use crate::recording::{FrontEnd, Places, Task};
-use crate::signals::UserSignals;
+use crate::signals::{UserSignals, end_with};
 
 /// Runs the task.
 pub(crate) async fn run(args: ExecArgs, place: Place) -> Exit {
@@ -53,6 +52,10 @@ async fn carry_out(
     let began = Instant::now();
     // Before there is anything that a signal could leave behind.
     let signals = UserSignals::new().map_err(Refusal::internal);
+    let signals = signals.and_then(|signals| match args.batch {
+        Some(parent) => end_with(parent).map(|()| signals).map_err(Refusal::internal),
+        None => Ok(signals),
+    });
     match signals.and_then(|signals| Ok((prepare(args, beginning, place, began)?, signals))) {
         Ok((prepared, signals)) => {
             arrived(prepared.session.places());
@@ -97,6 +100,9 @@ fn prepare(args: &ExecArgs, beginning: Beginning, place: Place, began: Instant) 
     }
     if args.approve_plan.is_some() && args.activity != ActivityArg::Plan {
         return Err(Refusal::usage("--approve-plan: only --activity plan makes a plan"));
+    }
+    if args.profile == ProfileArg::Minimal && args.activity == ActivityArg::Plan {
+        return Err(Refusal::usage("--profile minimal: its agent has no tool for a plan"));
     }
     let sources = Sources::read(&place.directories, &args.directory).map_err(Refusal::usage)?;
     let mut options = options(args, sources);
@@ -165,13 +171,15 @@ fn options(args: &ExecArgs, sources: Sources) -> SessionOptions {
     let effective = sources.effective(&flags);
     // Nobody is asked here: what is not trusted is not enabled, and that is said.
     tell(&sources.notices(&effective, &flags));
-    let wanted = Wanted::new(&effective, &args.confinement);
+    let caches = if args.batch.is_some() { Caches::EndWithIt } else { Caches::OutliveIt };
+    let wanted = Wanted { caches, ..Wanted::new(&effective, &args.confinement) };
     let mut plan = plan_options(&effective);
     if let Some(rounds) = args.approve_plan {
         plan.approver = Approver::Flags { rounds };
     }
     let options = SessionOptions {
         activity,
+        profile: args.profile.into(),
         plan,
         mode: args.mode.into(),
         approvals: effective.approvals(args.approval_socket.is_some()),

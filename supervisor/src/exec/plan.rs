@@ -1,7 +1,7 @@
 //! `bailiwick plan execute`: a run that begins with the execution of a plan.
 
 use super::{Beginning, carry_out};
-use crate::args::{ActivityArg, DeniedArg, ExecArgs, ModeArg, PlanExecuteArgs};
+use crate::args::{ActivityArg, DeniedArg, ExecArgs, ModeArg, PlanExecuteArgs, ProfileArg};
 use crate::exit::Exit;
 use crate::opening::{EarlierPlan, Place};
 
@@ -21,6 +21,7 @@ pub(crate) async fn execute_plan(args: PlanExecuteArgs, plan: ApprovedPlan, plac
         directory: args.directory,
         mode: ModeArg::Auto,
         activity: ActivityArg::Plan,
+        profile: ProfileArg::Full,
         approve_plan: args.approve_plan,
         confinement: args.confinement,
         output: args.output,
@@ -38,6 +39,7 @@ pub(crate) async fn execute_plan(args: PlanExecuteArgs, plan: ApprovedPlan, plac
         resume: None,
         goes_on: false,
         fork: false,
+        batch: None,
     };
     carry_out(&args, Beginning::Plan(plan), place, |_| ()).await
 }

@@ -9,8 +9,8 @@ use clap::ValueEnum;
 use super::{Beginning, carry_out};
 use crate::activity::Activity;
 use crate::args::{
-    ActivityArg, ConfinementArgs, DeniedArg, ExecArgs, ModeArg, ModelArgs, NetArg, ProviderArg, ReachArg,
-    ReplayArgs,
+    ActivityArg, ConfinementArgs, DeniedArg, ExecArgs, ModeArg, ModelArgs, NetArg, ProfileArg, ProviderArg,
+    ReachArg, ReplayArgs,
 };
 use crate::directories::Directories;
 use crate::exit::Exit;
@@ -156,6 +156,8 @@ impl Player {
             resume: None,
             goes_on: false,
             fork: false,
+            batch: None,
+            profile: ProfileArg::Full,
         })
     }
 }

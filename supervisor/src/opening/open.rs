@@ -32,7 +32,7 @@ use crate::live::LiveSocket;
 use crate::messages::{complain, say};
 use crate::monitor::PrivateTemp;
 use crate::place::{Mode, Setup, SetupError};
-use crate::prompt::{self, Part};
+use crate::prompt::{self, Part, Profile};
 use crate::provider::{
     self, ConfigError, Connection, GiveUp, ModelProvider, ProviderError, RetryPolicy, Tried, socket_of,
 };
@@ -346,13 +346,20 @@ pub(super) fn agent_config(
     surroundings: &prompt::Surroundings,
 ) -> AgentConfig {
     let part = (surroundings.activity == Activity::Plan).then_some(Part::Planner);
-    let kit = Kit { writes: true, delegates: options.agents.depth > 0, plan: part.map(tool_of) };
+    let profile = options.profile;
+    let delegates = options.agents.depth > 0 && profile == Profile::Full;
+    let kit = Kit { writes: true, delegates, plan: part.map(tool_of) };
+    let tools = Registry::for_kit(surroundings.activity, kit).with_roles(&options.roles);
+    let tools = match profile.tools() {
+        Some(names) => tools.only(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()),
+        None => tools,
+    };
     let ModelChoice { name, max_tokens, options: asked, sees_images, prices, window } =
         options.model.choice(options.window);
     AgentConfig {
         model: name,
-        system: prompt::for_first_agent(kit.delegates, part),
-        tools: Arc::new(Registry::for_kit(surroundings.activity, kit).with_roles(&options.roles)),
+        system: prompt::for_first_agent(profile, kit.delegates, part),
+        tools: Arc::new(tools),
         options: asked,
         max_tokens,
         window,

@@ -16,6 +16,7 @@ use crate::core::{Approver, RunLimits, TreeLimits, Window};
 use crate::driver::Turns;
 use crate::modes::ApprovalMode;
 use crate::place::Wanted;
+use crate::prompt::Profile;
 use crate::provider::ProviderKind;
 use crate::roles::Roles;
 use crate::sessions::Keep;
@@ -63,6 +64,8 @@ pub(crate) struct SessionOptions {
     pub roles: Roles,
     /// The models that sub-agents may have beside the session's own and those of the user's roles.
     pub agent_models: Vec<String>,
+    /// The equipment of its first agent.
+    pub profile: Profile,
     /// What its first agent is there for.
     pub activity: Activity,
     /// The options of its plans.
@@ -87,6 +90,7 @@ impl SessionOptions {
     /// is too long, so that the model is tried for longer.
     pub(crate) fn new(effective: &Effective, directory: PathBuf, wanted: Wanted, turns: Turns) -> Self {
         Self {
+            profile: Profile::default(),
             directory,
             mode: effective.mode(),
             approvals: ApprovalSettings { offers: true, ..effective.approvals(true) },

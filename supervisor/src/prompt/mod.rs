@@ -26,6 +26,37 @@ const PLANNER: &str = include_str!("planner.md");
 /// The instructions of an agent that executes a plan.
 const EXECUTOR: &str = include_str!("executor.md");
 
+/// The system prompt of an agent that has one tool.
+const MINIMAL: &str = include_str!("minimal.md");
+
+/// The equipment of a session's first agent: its tools and its system prompt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Profile {
+    /// All tools, and what there is to know about them.
+    #[default]
+    Full,
+    /// The shell alone, and a short prompt: what a model does without our help.
+    Minimal,
+}
+
+impl Profile {
+    /// The tools of the profile, if they are not all.
+    pub const fn tools(self) -> Option<&'static [&'static str]> {
+        match self {
+            Self::Full => None,
+            Self::Minimal => Some(&["shell_exec"]),
+        }
+    }
+
+    /// The word for it, as in flags.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Minimal => "minimal",
+        }
+    }
+}
+
 /// The part of an agent in a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
@@ -36,7 +67,10 @@ pub enum Part {
 }
 
 /// The system prompt of a session's first agent.
-pub fn for_first_agent(delegates: bool, part: Option<Part>) -> Arc<str> {
+pub fn for_first_agent(profile: Profile, delegates: bool, part: Option<Part>) -> Arc<str> {
+    if profile == Profile::Minimal {
+        return MINIMAL.into();
+    }
     format!("{SYSTEM}{}{}", delegating(delegates), of_part(part)).into()
 }
 
@@ -90,6 +124,15 @@ mod tests {
         let size = SYSTEM.len() + tools.map(|tool| tool.len() + 1).sum::<usize>();
         eprintln!("fixed prefix: {size} bytes, of which the system prompt {}", SYSTEM.len());
         assert!(size <= MAX_PREFIX, "{size} bytes");
+    }
+
+    #[test]
+    fn the_minimal_prompt_names_the_tools_that_its_agent_has_and_no_other() {
+        let has = Profile::Minimal.tools().unwrap();
+        for tool in Registry::for_activity(Activity::Execute).definitions().iter() {
+            assert_eq!(MINIMAL.contains(&*tool.name), has.contains(&&*tool.name), "{}", tool.name);
+        }
+        assert!(MINIMAL.len() < 1500, "{} bytes", MINIMAL.len());
     }
 
     #[test]

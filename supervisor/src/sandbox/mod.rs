@@ -29,8 +29,8 @@ use crate::modes::ApprovalMode;
 use crate::monitor::{
     BrokerProcess, Ended, Launch, Launched, SpawnError, StatusPipe, Stdio, end_orphans, inherit_orphans,
 };
-use crate::place::{Mode, Setup, SetupError, Wanted};
-use crate::signals::Endings;
+use crate::place::{Caches, Mode, Setup, SetupError, Wanted};
+use crate::signals::{Endings, end_with};
 use crate::tripwire::Tripwire;
 
 /// How long what is left of the command's output may take once a signal has ended it.
@@ -100,6 +100,7 @@ struct Running {
 async fn start(args: SandboxArgs) -> Result<(Setup, Running), StartError> {
     // Before there is anything that a signal could leave behind.
     let mut endings = Endings::new()?;
+    args.batch.map_or(Ok(()), end_with)?;
     let mode = match args.access {
         AccessArg::Write => ApprovalMode::Auto,
         AccessArg::Read => ApprovalMode::Deny,
@@ -130,7 +131,8 @@ fn wanted(directories: &Directories, args: &SandboxArgs) -> Result<Wanted, Confi
     let flags = of_confinement(&args.confinement);
     let effective = sources.effective(&flags);
     tell(&sources.notices(&effective, &flags));
-    Ok(Wanted::new(&effective, &args.confinement))
+    let caches = if args.batch.is_some() { Caches::EndWithIt } else { Caches::OutliveIt };
+    Ok(Wanted { caches, ..Wanted::new(&effective, &args.confinement) })
 }
 
 fn rights(setup: &Setup, access: AccessArg) -> Rights {

@@ -31,6 +31,14 @@ pub struct TakenKeys {
     pub openai: Option<SecretString>,
 }
 
+impl TakenKeys {
+    /// The variables that held a key, for a process that is one of our own.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = (&'static str, &SecretString)> {
+        let keys = [&self.anthropic, &self.anthropic_token, &self.openai];
+        KEY_VARIABLES.into_iter().zip(keys).filter_map(|(name, key)| Some((name, key.as_ref()?)))
+    }
+}
+
 /// A key that was in the environment.
 #[derive(Clone, Debug)]
 pub struct TakenKey {

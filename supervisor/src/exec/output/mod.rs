@@ -22,11 +22,12 @@ use tui::ToolSummary;
 use self::call::{beginning, columns, ending};
 use self::delta::Delta;
 use self::summary::Tally;
-use super::passing::Lines;
+
 use crate::activity::Activity;
 use crate::args::Output;
 use crate::messages::{Plain, harmless};
 use crate::modes::ApprovalMode;
+use crate::passing::Lines;
 use crate::signals::UserSignals;
 
 /// The form of the output.

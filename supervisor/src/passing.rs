@@ -9,7 +9,7 @@ use crate::tty;
 const ERASE: &str = "\r\u{1b}[K";
 
 /// Standard error.
-pub(super) struct Lines<W> {
+pub(crate) struct Lines<W> {
     out: W,
     /// The columns of a passing line; absent where no line can be replaced.
     columns: Option<usize>,
@@ -18,7 +18,7 @@ pub(super) struct Lines<W> {
 
 impl Lines<io::Stderr> {
     /// The standard error of this process.
-    pub(super) fn of_process() -> Self {
+    pub(crate) fn of_process() -> Self {
         let out = io::stderr();
         let moves = out.is_terminal() && std::env::var_os("TERM").is_some_and(|term| term != "dumb");
         let size = tty::size(out.as_fd()).filter(|_| moves);
@@ -28,14 +28,19 @@ impl Lines<io::Stderr> {
 }
 
 impl<W: Write> Lines<W> {
+    /// True if a line can be replaced.
+    pub(crate) fn moves(&self) -> bool {
+        self.columns.is_some()
+    }
+
     /// A line that stays. With standard error gone nobody reads it, and standard output goes on.
-    pub(super) fn line(&mut self, text: &str) {
+    pub(crate) fn line(&mut self, text: &str) {
         self.clear();
         let _ = writeln!(self.out, "{text}");
     }
 
     /// A line that the next one replaces, where the terminal can do that.
-    pub(super) fn passing(&mut self, text: &str) {
+    pub(crate) fn passing(&mut self, text: &str) {
         let Some(columns) = self.columns else { return self.line(text) };
         self.clear();
         // A line that wraps could not be erased; the last column wraps on some terminals.
@@ -46,7 +51,7 @@ impl<W: Write> Lines<W> {
     }
 
     /// Erases the passing line, before something else is printed.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         if std::mem::take(&mut self.is_passing) {
             let _ = write!(self.out, "{ERASE}");
             let _ = self.out.flush();

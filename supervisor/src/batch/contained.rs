@@ -1,0 +1,133 @@
+//! A run in a container, with a relay of its own beside it.
+
+use std::fs;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::command::{RELAY_CLIENT, Runs};
+use super::engine::{Container, Engine, OUT};
+use super::output::make;
+use super::process::{Child, Ended, Files, Stop, run};
+use super::task::Task;
+
+/// The time that a relay has to begin.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The time that an engine has to list and remove containers.
+const REMOVAL: Duration = Duration::from_mins(5);
+
+/// The directory of a run into which its container writes.
+pub(super) const RESULTS: &str = "out";
+
+/// A run in a container.
+pub(super) struct Contained<'a> {
+    pub engine: &'a Engine,
+    pub runs: &'a Runs,
+    pub task: &'a Task,
+    /// The image and the project in it.
+    pub image: (&'a str, &'a str),
+    /// The directory of the run.
+    pub directory: &'a Path,
+    /// A directory for the socket, whose path has to be short.
+    pub socket: PathBuf,
+}
+
+impl Contained<'_> {
+    /// Runs the task; none where its relay ended before.
+    pub(super) async fn run(
+        &self,
+        files: Files,
+        limit: Option<Duration>,
+        stop: Stop,
+    ) -> io::Result<Option<Ended>> {
+        let out = self.directory.join(RESULTS);
+        for directory in [&out, &self.socket] {
+            make(directory)?;
+        }
+        let Some(mut relay) = self.relay().await? else {
+            fs::remove_dir_all(&self.socket)?;
+            return Ok(None);
+        };
+        let (image, project) = self.image;
+        let name = self.directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let relay_socket = self.socket.join(RELAY_CLIENT);
+        let container = Container { image, name, project, relay: relay_socket, out };
+        let ended = run(self.runs.contained(self.engine, self.task, &container), files, limit, stop).await;
+        let outlived = !relay.has_ended()?;
+        // The engine's client may be gone while its container is not.
+        let removed = self.ask(self.engine.remove(&container.name), "engine.log").await;
+        relay.end().await?;
+        fs::remove_dir_all(&self.socket)?;
+        removed?;
+        Ok(ended.map(Some)?.filter(|_| outlived))
+    }
+
+    /// Starts the relay and waits until it can be reached; none if somebody killed it.
+    async fn relay(&self) -> io::Result<Option<Child>> {
+        let output = self.directory.join("relay.out");
+        let errors = self.directory.join("relay.log");
+        let files = Files { input: "/dev/null".into(), output: output.clone(), errors: errors.clone() };
+        let mut relay = Child::start(self.runs.relay(self.task, &self.socket), &files)?;
+        let until = Instant::now() + PATIENCE;
+        while !fs::read_to_string(&output)?.ends_with('\n') {
+            let has_ended = relay.has_ended()?;
+            if has_ended || Instant::now() > until {
+                let status = relay.end().await?;
+                if has_ended && status.signal().is_some() {
+                    return Ok(None);
+                }
+                let why = fs::read_to_string(errors)?;
+                let why = why.lines().collect::<Vec<_>>().join("; ");
+                return Err(io::Error::other(format!("the relay did not start: {why}")));
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+        Ok(Some(relay))
+    }
+
+    async fn ask(&self, arguments: Vec<std::ffi::OsString>, name: &str) -> io::Result<Ended> {
+        ask(Runs::with_engine(self.engine, arguments), &self.directory.join(name)).await
+    }
+}
+
+async fn ask(command: Command, output: &Path) -> io::Result<Ended> {
+    // It is to be done also when this process is to end.
+    let (_never, stop) = tokio::sync::watch::channel(None);
+    let files = Files { input: "/dev/null".into(), output: output.to_owned(), errors: output.to_owned() };
+    run(command, files, Some(REMOVAL), stop).await
+}
+
+/// Removes all containers of a batch.
+pub(super) async fn remove_all(engine: &Engine, root: &Path) -> io::Result<()> {
+    let output = root.join("engine.out");
+    let failed = |ended: Ended, text: &str| {
+        let why = text.lines().next_back().unwrap_or("it said nothing");
+        io::Error::other(format!("cannot use {}: {}: {why}", engine.program, ended.words()))
+    };
+    let listed = ask(Runs::with_engine(engine, engine.list()), &output).await?;
+    let text = fs::read_to_string(&output)?;
+    fs::remove_file(&output)?;
+    if !listed.status.success() {
+        return Err(failed(listed, &text));
+    }
+    let is_id = |id: &&str| id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let ids: Vec<_> = text.split_whitespace().filter(is_id).collect();
+    if ids.is_empty() {
+        return Ok(());
+    }
+    let arguments = ["rm", "--force", "--volumes"].iter().chain(&ids).map(Into::into).collect();
+    let removed = ask(Runs::with_engine(engine, arguments), &output).await?;
+    let text = fs::read_to_string(&output)?;
+    fs::remove_file(&output)?;
+    if removed.status.success() { Ok(()) } else { Err(failed(removed, &text)) }
+}
+
+/// The path on this machine of a file in the results of a container, below the directory of the results.
+pub(super) fn below_results(path: &Path) -> Option<&Path> {
+    path.strip_prefix(OUT).ok()
+}

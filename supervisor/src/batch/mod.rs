@@ -1,0 +1,139 @@
+//! `bailiwick batch`: many tasks, each a run of `exec` in a checkout of its own, and results that outlive every interruption.
+//!
+//! A batch opens nothing inside a checkout: `bailiwick sandbox` makes and removes it, and the run in it is another process of ours.
+
+mod beneath;
+mod choice;
+mod command;
+mod contained;
+mod engine;
+mod instance;
+mod output;
+mod predictions;
+mod preflight;
+mod process;
+mod progress;
+mod report;
+mod schedule;
+mod state;
+mod swe_bench;
+mod task;
+#[cfg(test)]
+mod tests;
+mod trajectory;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use self::choice::Choice;
+use self::command::Runs;
+use self::contained::remove_all;
+use self::output::{Manifest, Output};
+use self::preflight::Machine;
+use self::progress::Progress;
+use self::schedule::Schedule;
+use self::task::{Source, Tasks, read};
+use crate::args::{
+    ActivityArg, BatchArgs, BatchCommand, BatchReportArgs, BatchRunsArgs, EngineArg, ModeArg, SweBenchArgs,
+    of_batch,
+};
+use crate::config::Sources;
+use crate::exit::Exit;
+use crate::messages::{complain, tell};
+use crate::opening::{Place, Refusal};
+use crate::signals::Endings;
+
+/// Runs the tasks, or reports on those that ran.
+pub(crate) async fn run(args: BatchArgs, place: Place) -> Exit {
+    let ended = match args.command {
+        Some(BatchCommand::Report(BatchReportArgs { results, json })) => report::print(&results, json),
+        Some(BatchCommand::SweBench(args)) => {
+            let SweBenchArgs { file, repos, template, runs } = *args;
+            let repos = repos.as_deref();
+            if repos.is_none() == (runs.engine == EngineArg::None) {
+                let text = "expected either --engine, or --repos with clones of the repositories";
+                complain(&text);
+                return Exit::Usage;
+            }
+            match swe_bench::read(&file, repos, template.as_deref()) {
+                Ok(tasks) => carry_out(&file, tasks, &runs, place).await,
+                Err(error) => Err(Refusal::usage(error)),
+            }
+        }
+        None => match args.file.as_deref().map(|file| (file, read(file))) {
+            Some((file, Ok(tasks))) => carry_out(file, tasks, &args.runs, place).await,
+            Some((_, Err(error))) => Err(Refusal::usage(error)),
+            None => Err(Refusal::usage("no tasks given\n  hint: bailiwick batch FILE")),
+        },
+    };
+    ended.unwrap_or_else(|Refusal(exit, message)| {
+        complain(&message);
+        exit
+    })
+}
+
+async fn carry_out(
+    file: &Path,
+    Tasks { list, digest, is_swe_bench }: Tasks,
+    args: &BatchRunsArgs,
+    place: Place,
+) -> Result<Exit, Refusal> {
+    check(args)?;
+    let endings = Endings::new().map_err(Refusal::internal)?;
+    let choice = Choice::new(args.filter.as_deref(), args.slice.as_deref(), args.shard.as_deref());
+    let chosen = choice.map_err(Refusal::usage)?.of(list);
+    if chosen.is_empty() {
+        return Err(Refusal::usage(format!("{}: none of its tasks is chosen", file.display())));
+    }
+    if let Some(task) = chosen.iter().find(|task| matches!(task.source, Source::Image { .. }))
+        && args.engine == EngineArg::None
+    {
+        let text = format!("{} runs in an image\n  hint: --engine docker, or --engine podman", task.id);
+        return Err(Refusal::usage(text));
+    }
+    let directory = args.output.clone().unwrap_or_else(|| beside(file));
+    let output = Output::open(&directory).map_err(Refusal::usage)?;
+    let sources = Sources::read(&place.directories, output.root()).map_err(Refusal::usage)?;
+    let flags = of_batch(args);
+    let effective = sources.effective(&flags);
+    tell(&sources.notices(&effective, &flags));
+    let name = args.name.clone().unwrap_or_else(|| format!("bailiwick/{}", effective.model()));
+    let manifest = Manifest::new(digest, name, &effective, args);
+    output.agree(&manifest).map_err(Refusal::usage)?;
+    let hidden = hidden(file, &output).map_err(Refusal::usage)?;
+    let model = [effective.model().to_owned(), effective.provider().as_str().to_owned()];
+    let runs = Runs::new(args, place.keys, hidden, output.root(), model).map_err(Refusal::usage)?;
+    if let Some(engine) = runs.engine() {
+        let machine = Machine::here(&Machine::images_of(engine));
+        if let Some(refusal) = machine.refusal().filter(|_| is_swe_bench) {
+            return Err(Refusal::usage(refusal));
+        }
+        tell(&machine.shortfalls(chosen.len(), args.jobs.into()));
+        // Also the first look whether the engine is there.
+        remove_all(engine, output.root()).await.map_err(Refusal::usage)?;
+    }
+    let progress = Progress::new(args.json, usize::from(args.jobs));
+    let schedule = Schedule { output, runs, manifest, progress, endings, limits: args.into() };
+    schedule.run(chosen).await
+}
+
+fn check(args: &BatchRunsArgs) -> Result<(), Refusal> {
+    if args.mode == ModeArg::Ask {
+        return Err(Refusal::usage("--mode ask: a batch has nobody to ask\n  hint: --mode auto"));
+    }
+    if args.approve_plan.is_some() && args.activity != ActivityArg::Plan {
+        return Err(Refusal::usage("--approve-plan: only --activity plan makes a plan"));
+    }
+    Ok(())
+}
+
+/// The directory of results, where none is named: it has the name of the tasks.
+fn beside(file: &Path) -> PathBuf {
+    let stem = file.file_stem().unwrap_or(file.as_os_str());
+    PathBuf::from(stem).with_added_extension("batch")
+}
+
+/// Files that would tell an agent what others found, or what is expected of it.
+fn hidden(file: &Path, output: &Output) -> io::Result<Vec<PathBuf>> {
+    Ok(vec![file.canonicalize()?, output.instances(), output.predictions()])
+}

@@ -1,0 +1,192 @@
+//! The state of one task, in a file of its own that is always whole.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+
+use ipc::cost::Usd;
+use ipc::event::{EndReason, TokenUsage};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+/// The most bytes of a state.
+const MOST: u64 = 1 << 20;
+
+/// The stage that a task has reached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Status {
+    /// It was not begun.
+    #[default]
+    Queued,
+    /// Its run goes on; or it was cut off together with the batch.
+    Running,
+    /// The batch was told to end during the run.
+    Interrupted,
+    /// The agent ended its turn.
+    Done,
+    /// The agent ended its turn after a denied call.
+    Denied,
+    /// A limit of the task was reached.
+    Limit,
+    /// The model gave up, refused, or had no room left.
+    GaveUp,
+    /// Bailiwick, the machine or the provider failed.
+    Failed,
+}
+
+impl Status {
+    /// Every status, in the order of a report.
+    pub(super) const ALL: [Self; 8] = [
+        Self::Done,
+        Self::Denied,
+        Self::Limit,
+        Self::GaveUp,
+        Self::Failed,
+        Self::Interrupted,
+        Self::Running,
+        Self::Queued,
+    ];
+
+    /// True if the task is over: it has a prediction, and no batch begins it again.
+    pub(super) const fn is_final(self) -> bool {
+        matches!(self, Self::Done | Self::Denied | Self::Limit | Self::GaveUp)
+    }
+
+    /// The status of a run that told its end.
+    pub(super) const fn of(reason: EndReason) -> Self {
+        match reason {
+            EndReason::Done | EndReason::Closed => Self::Done,
+            EndReason::DeniedAtEnd | EndReason::Aborted => Self::Denied,
+            EndReason::StepLimit | EndReason::TokenLimit | EndReason::CostLimit | EndReason::TimeLimit => {
+                Self::Limit
+            }
+            EndReason::GaveUp | EndReason::Refusal | EndReason::ContextFull => Self::GaveUp,
+            EndReason::Interrupted | EndReason::Terminated | EndReason::HungUp => Self::Interrupted,
+            EndReason::Provider | EndReason::NoSandbox | EndReason::Internal => Self::Failed,
+        }
+    }
+
+    /// The word for it, as in JSON.
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Running => "running",
+            Self::Interrupted => "interrupted",
+            Self::Done => "done",
+            Self::Denied => "denied",
+            Self::Limit => "limit",
+            Self::GaveUp => "gave_up",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The stage of a run in which it failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Stage {
+    /// The checkout was not made.
+    Checkout,
+    /// The run ended without a result.
+    Crash,
+    /// The run told a failure.
+    Run,
+    /// The results cannot be kept.
+    Results,
+}
+
+/// The state of one task.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct State {
+    pub id: String,
+    pub status: Status,
+    /// The number of the last run, from 1.
+    pub attempt: u32,
+    /// Runs that ended without a result, in a row.
+    pub crashes: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stage: Option<Stage>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<EndReason>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    pub steps: u32,
+    pub usage: TokenUsage,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<Usd>,
+    /// The run alone.
+    pub duration_ms: u64,
+    /// Everything, with the checkout made and removed.
+    pub total_ms: u64,
+    /// Denied attempts, by the kind of operation.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub denials: BTreeMap<String, u32>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_enforced: Vec<String>,
+    pub patch_bytes: u64,
+    /// Milliseconds since the epoch.
+    pub ended_ms: u64,
+}
+
+impl State {
+    /// A task that was not begun.
+    pub(super) fn queued(id: &str) -> Self {
+        Self { id: id.to_owned(), ..Self::default() }
+    }
+
+    /// The same task, failed.
+    #[must_use]
+    pub(super) fn failed(self, stage: Stage, message: impl Into<String>) -> Self {
+        Self { status: Status::Failed, stage: Some(stage), message: Some(bounded(message.into())), ..self }
+    }
+}
+
+/// A text of which a report has room for the end.
+fn bounded(text: String) -> String {
+    const MOST_TEXT: usize = 2000;
+    let from = text.char_indices().rev().map(|(at, _)| at).take(MOST_TEXT).last().unwrap_or(0);
+    text[from..].to_owned()
+}
+
+/// Reads a value; none where there is no file.
+pub(super) fn load<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
+    let text = match read_bounded(path, MOST) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        read => read?,
+    };
+    Ok(Some(serde_json::from_slice(&text)?))
+}
+
+/// Reads a file of at most so many bytes.
+pub(super) fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    if fs::symlink_metadata(path)?.len() > most {
+        return Err(io::Error::other(format!("it has more than {most} bytes")));
+    }
+    fs::read(path)
+}
+
+/// Writes a value, so that there is the old file or the new one at every moment.
+pub(super) fn store(path: &Path, value: &impl Serialize) -> io::Result<()> {
+    let mut text = serde_json::to_vec_pretty(value)?;
+    text.push(b'\n');
+    replace(path, |file| file.write_all(&text))
+}
+
+/// Replaces a file by what `write` writes.
+pub(super) fn replace(path: &Path, write: impl FnOnce(&mut fs::File) -> io::Result<()>) -> io::Result<()> {
+    let directory = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(directory)?;
+    write(file.as_file_mut())?;
+    file.as_file().sync_data()?;
+    file.persist(path)?;
+    Ok(())
+}

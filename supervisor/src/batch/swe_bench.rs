@@ -1,0 +1,228 @@
+//! Instances of SWE-bench, as its data sets have them: of each row only what a run needs. The fix and its tests, which stand beside
+//! it, are not read.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, SeqAccess, Visitor};
+use sha2::{Digest, Sha256};
+
+use super::engine::swe_bench_image;
+use super::task::{
+    Limits, List, Source, TESTBED, Task, TaskError, Tasks, checked_commit, hex, in_image, lines, said,
+};
+
+/// The prompt, unless the person gives another one.
+const TEMPLATE: &str = include_str!("swe_bench.txt");
+
+/// The most bytes of a file that is one JSON array.
+const MOST_ARRAY: u64 = 512 << 20;
+
+/// A row of a data set: Verified, Lite, Multilingual and Pro have these members, and others.
+#[derive(Deserialize)]
+struct Row {
+    instance_id: String,
+    repo: String,
+    base_commit: String,
+    problem_statement: String,
+    #[serde(default)]
+    version: Option<String>,
+    /// Pro: two more parts of the statement.
+    #[serde(default)]
+    requirements: Option<String>,
+    #[serde(default)]
+    interface: Option<String>,
+    /// Pro: the tag of its image.
+    #[serde(default)]
+    dockerhub_tag: Option<String>,
+    /// The image, where a data set names it.
+    #[serde(default, alias = "docker_image")]
+    image_name: Option<String>,
+}
+
+/// The images of Pro.
+const PRO_IMAGES: &str = "docker.io/jefzda/sweap-images";
+
+/// The project in an image of Pro.
+const PRO_PROJECT: &str = "/app";
+
+/// What rows are made into tasks with.
+struct Maker<'a> {
+    /// The directory with the clones; absent where instances run in their images.
+    repos: Option<&'a Path>,
+    template: &'a str,
+}
+
+/// Reads instances whose repositories were cloned below `repos`, or that run in their images.
+pub(super) fn read(path: &Path, repos: Option<&Path>, template: Option<&Path>) -> Result<Tasks, TaskError> {
+    let own = template.map(|path| {
+        fs::read_to_string(path).map_err(|source| TaskError::Read { path: path.to_owned(), source })
+    });
+    let own = own.transpose()?;
+    let maker = Maker { repos, template: own.as_deref().unwrap_or(TEMPLATE) };
+    let failed = |source| TaskError::Read { path: path.to_owned(), source };
+    let mut list = List::new(path);
+    let digest = if is_array(path).map_err(failed)? {
+        if fs::metadata(path).map_err(failed)?.len() > MOST_ARRAY {
+            let reason = "the file is larger than 512 MiB".to_owned();
+            return Err(TaskError::Unfit { path: path.to_owned(), number: 1, reason });
+        }
+        array(path, &maker, &mut list)?
+    } else {
+        lines(path, |number, line| {
+            let row = serde_json::from_slice::<Row>(line).map_err(said);
+            list.add(number, row.and_then(|row| maker.task(row)))
+        })?
+    };
+    Ok(Tasks { is_swe_bench: true, ..list.finish(digest)? })
+}
+
+/// True if the first character that is no space begins an array.
+fn is_array(path: &Path) -> std::io::Result<bool> {
+    let mut file = BufReader::new(File::open(path)?);
+    let start = file.fill_buf()?;
+    Ok(start.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'['))
+}
+
+impl Maker<'_> {
+    fn task(&self, row: Row) -> Result<Task, String> {
+        let prompt = self.prompt(&row);
+        let source = match self.repos {
+            Some(repos) => Source::Commit {
+                repository: repository(repos, &row.repo)?,
+                commit: checked_commit(row.base_commit)?,
+            },
+            None => image(&row)?,
+        };
+        Ok(Task { id: row.instance_id, prompt, source, limits: Limits::default() })
+    }
+
+    fn prompt(&self, row: &Row) -> String {
+        let mut statement = row.problem_statement.clone();
+        for (heading, part) in [("Requirements", &row.requirements), ("Interface", &row.interface)] {
+            if let Some(part) = part.as_deref().filter(|part| !part.trim().is_empty()) {
+                statement = format!("{statement}\n\n{heading}:\n{part}");
+            }
+        }
+        fill(
+            self.template,
+            &[
+                ("problem_statement", &statement),
+                ("repo", &row.repo),
+                ("instance_id", &row.instance_id),
+                ("base_commit", &row.base_commit),
+                ("version", row.version.as_deref().unwrap_or_default()),
+            ],
+        )
+    }
+}
+
+/// The clone of a repository `OWNER/NAME`.
+fn repository(repos: &Path, repo: &str) -> Result<PathBuf, String> {
+    let part = |part: &str| {
+        !part.is_empty()
+            && !part.starts_with('.')
+            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+    };
+    let (owner, name) = repo
+        .split_once('/')
+        .filter(|(owner, name)| part(owner) && part(name))
+        .ok_or("repo: expected OWNER/NAME of letters, digits, `.`, `_` and `-`")?;
+    let forms = [format!("{owner}/{name}"), format!("{owner}__{name}"), format!("{owner}/{name}.git")];
+    let found = forms.iter().map(|form| repos.join(form)).find(|path| path.is_dir());
+    let found = found.and_then(|path| path.canonicalize().ok());
+    found.ok_or_else(|| {
+        let wanted = repos.join(&forms[0]);
+        format!("no clone of {repo}\n  hint: git clone https://github.com/{repo} {}", wanted.display())
+    })
+}
+
+/// The image of an instance.
+fn image(row: &Row) -> Result<Source, String> {
+    match (&row.image_name, &row.dockerhub_tag) {
+        (Some(image), None) => in_image(image.clone(), TESTBED.to_owned()),
+        (_, Some(tag)) => in_image(format!("{PRO_IMAGES}:{tag}"), PRO_PROJECT.to_owned()),
+        (None, None) => in_image(swe_bench_image(&row.instance_id), TESTBED.to_owned()),
+    }
+}
+
+/// Fills a template. A value is not looked into: its braces are text.
+fn fill(template: &str, values: &[(&str, &str)]) -> String {
+    let mut text = String::new();
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once('{') {
+        text.push_str(before);
+        let value = after.split_once('}').and_then(|(name, after)| {
+            let (_, value) = values.iter().find(|(known, _)| *known == name)?;
+            Some((*value, after))
+        });
+        let (value, after) = value.unwrap_or(("{", after));
+        text.push_str(value);
+        rest = after;
+    }
+    text + rest
+}
+
+/// Reads an array element by element: the whole of it is never in memory.
+fn array(path: &Path, maker: &Maker<'_>, list: &mut List<'_>) -> Result<String, TaskError> {
+    let failed = |source| TaskError::Read { path: path.to_owned(), source };
+    let mut digest = Sha256::new();
+    let mut bytes = BufReader::new(File::open(path).map_err(failed)?);
+    loop {
+        let piece = bytes.fill_buf().map_err(failed)?;
+        if piece.is_empty() {
+            break;
+        }
+        digest.update(piece);
+        let read = piece.len();
+        bytes.consume(read);
+    }
+    let file = BufReader::new(File::open(path).map_err(failed)?);
+    let mut reader = serde_json::Deserializer::from_reader(file);
+    let mut error = None;
+    let elements = Elements { maker, list, error: &mut error };
+    let read = elements.deserialize(&mut reader).and_then(|()| reader.end());
+    match (error, read) {
+        (Some(error), _) => Err(error),
+        (None, Err(error)) => Err(failed(error.into())),
+        (None, Ok(())) => Ok(hex(digest)),
+    }
+}
+
+/// The elements of an array, each made into a task.
+struct Elements<'a, 'b> {
+    maker: &'a Maker<'a>,
+    list: &'a mut List<'b>,
+    error: &'a mut Option<TaskError>,
+}
+
+impl<'de> DeserializeSeed<'de> for Elements<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Elements<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an array of instances")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut rows: A) -> Result<(), A::Error> {
+        let mut number = 0;
+        while let Some(row) = rows.next_element::<Row>()? {
+            number += 1;
+            if let Err(error) = self.list.add(number, self.maker.task(row)) {
+                let told = serde::de::Error::custom(&error);
+                *self.error = Some(error);
+                return Err(told);
+            }
+        }
+        Ok(())
+    }
+}

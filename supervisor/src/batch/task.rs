@@ -1,0 +1,266 @@
+//! Tasks, as a file of JSON lines has them. The file is somebody else's: its lines are bounded, and its ids become names of files.
+
+use std::collections::HashSet;
+use std::fmt::{Display, Write as _};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use ipc::cost::Usd;
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+
+use super::engine::is_image;
+
+/// The most bytes of one line.
+const MOST_LINE: u64 = 8 << 20;
+
+/// The most bytes of a prompt: what `exec` takes from standard input.
+const MOST_PROMPT: usize = 1 << 20;
+
+/// The most tasks of a file.
+const MOST_TASKS: usize = 100_000;
+
+/// The most characters of an id.
+const MOST_ID: usize = 128;
+
+/// One task.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Task {
+    pub id: String,
+    pub prompt: String,
+    pub source: Source,
+    pub limits: Limits,
+}
+
+/// The place from which the files of a task come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// A directory, copied as it is.
+    Copy { directory: PathBuf },
+    /// A commit of a repository on this machine, with nothing that is newer.
+    Commit { repository: PathBuf, commit: String },
+    /// An image, in which the project is this directory.
+    Image { image: String, project: String },
+}
+
+/// Limits of a task that are not those of the batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Limits {
+    pub max_steps: Option<u32>,
+    pub max_tokens: Option<u64>,
+    pub max_usd: Option<Usd>,
+    pub timeout_s: Option<f64>,
+}
+
+/// All tasks of a file, in its order.
+#[derive(Debug)]
+pub(super) struct Tasks {
+    pub list: Vec<Task>,
+    /// SHA-256 of the bytes of the file.
+    pub digest: String,
+    /// True if they are instances of SWE-bench.
+    pub is_swe_bench: bool,
+}
+
+/// A file of tasks that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum TaskError {
+    /// The file cannot be read.
+    #[error("cannot read the tasks in {}: {source}", path.display())]
+    Read { path: PathBuf, source: io::Error },
+    /// The file has no task.
+    #[error("cannot run the tasks in {}: it has none", .0.display())]
+    Empty(PathBuf),
+    /// A task cannot be used.
+    #[error("cannot use task {number} in {}: {reason}", path.display())]
+    Unfit { path: PathBuf, number: usize, reason: String },
+    /// A format of another tool.
+    #[error(
+        "cannot read {}: it is a Parquet file\n  hint: python3 -c 'import pandas, sys; pandas.read_parquet(sys.argv[1]).to_json(sys.argv[2], orient=\"records\", lines=True)' IN.parquet OUT.jsonl",
+        .0.display()
+    )]
+    Parquet(PathBuf),
+}
+
+/// A line of the file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    #[serde(alias = "instance_id")]
+    id: String,
+    prompt: String,
+    directory: Option<PathBuf>,
+    repo: Option<PathBuf>,
+    base_commit: Option<String>,
+    image: Option<String>,
+    workdir: Option<String>,
+    max_steps: Option<u32>,
+    max_tokens: Option<u64>,
+    max_usd: Option<Usd>,
+    timeout_s: Option<f64>,
+}
+
+/// Reads a file of JSON lines.
+pub(super) fn read(path: &Path) -> Result<Tasks, TaskError> {
+    let near = path.canonicalize().ok().and_then(|path| path.parent().map(Path::to_owned));
+    let near = near.unwrap_or_default();
+    let mut list = List::new(path);
+    let digest = lines(path, |number, line| {
+        let row = serde_json::from_slice::<Row>(line).map_err(|error| error.to_string());
+        list.add(number, row.and_then(|row| task(row, &near)))
+    })?;
+    list.finish(digest)
+}
+
+fn task(row: Row, near: &Path) -> Result<Task, String> {
+    let source = match (row.directory, row.repo, row.base_commit, row.image) {
+        (Some(directory), None, None, None) => Source::Copy { directory: near.join(directory) },
+        (None, Some(repository), Some(commit), None) => {
+            Source::Commit { repository: near.join(repository), commit: checked_commit(commit)? }
+        }
+        (None, None, None, Some(image)) => {
+            in_image(image, row.workdir.clone().unwrap_or_else(|| TESTBED.to_owned()))?
+        }
+        _ => return Err("expected `directory`, or `repo` and `base_commit`, or `image`".to_owned()),
+    };
+    if row.workdir.is_some() && !matches!(source, Source::Image { .. }) {
+        return Err("workdir: only an `image` has one".to_owned());
+    }
+    let limits = Limits {
+        max_steps: row.max_steps,
+        max_tokens: row.max_tokens,
+        max_usd: row.max_usd,
+        timeout_s: row.timeout_s,
+    };
+    Ok(Task { id: row.id, prompt: row.prompt, source, limits: limits.checked()? })
+}
+
+impl Limits {
+    fn checked(self) -> Result<Self, String> {
+        let is_nothing =
+            self.max_steps == Some(0) || self.max_tokens == Some(0) || self.max_usd == Some(Usd::ZERO);
+        let is_no_time = self.timeout_s.is_some_and(|seconds| !(0.001..=31_536_000.0).contains(&seconds));
+        if is_nothing || is_no_time {
+            return Err("expected limits above 0, and a timeout_s from 0.001 to 31536000".to_owned());
+        }
+        Ok(self)
+    }
+}
+
+/// The project in an image, unless the task names another directory.
+pub(super) const TESTBED: &str = "/testbed";
+
+/// An image and the directory of the project in it; neither may be something else to an engine.
+pub(super) fn in_image(image: String, project: String) -> Result<Source, String> {
+    if !is_image(&image) {
+        return Err("image: expected a name of letters, digits and `._-/:@`".to_owned());
+    }
+    if !project.starts_with('/') || project.contains(|c: char| c.is_control() || c == ':') {
+        return Err("workdir: expected an absolute path".to_owned());
+    }
+    Ok(Source::Image { image, project })
+}
+
+/// A commit by its name: git must not take it for an option or for something else that it can look up.
+pub(super) fn checked_commit(commit: String) -> Result<String, String> {
+    let is_name = (7..=64).contains(&commit.len()) && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_name { Ok(commit) } else { Err("base_commit: expected 7 to 64 hexadecimal digits".to_owned()) }
+}
+
+/// True if the id can be the name of a file.
+fn is_id(id: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    (1..=MOST_ID).contains(&id.len())
+        && id.bytes().all(plain)
+        && id.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric())
+}
+
+/// Tasks as they are read, each looked at before it counts.
+pub(super) struct List<'a> {
+    path: &'a Path,
+    tasks: Vec<Task>,
+    ids: HashSet<String>,
+}
+
+impl<'a> List<'a> {
+    pub(super) fn new(path: &'a Path) -> Self {
+        Self { path, tasks: Vec::new(), ids: HashSet::new() }
+    }
+
+    /// Adds the task with this number, from 1.
+    pub(super) fn add(&mut self, number: usize, task: Result<Task, String>) -> Result<(), TaskError> {
+        let task = task.and_then(|task| self.checked(task));
+        let unfit = |reason| TaskError::Unfit { path: self.path.to_owned(), number, reason };
+        self.tasks.push(task.map_err(unfit)?);
+        Ok(())
+    }
+
+    fn checked(&mut self, task: Task) -> Result<Task, String> {
+        if !is_id(&task.id) {
+            return Err(format!(
+                "expected an id of at most {MOST_ID} letters, digits, `.`, `_` and `-` that begins with a letter or digit"
+            ));
+        }
+        if task.prompt.trim().is_empty() || task.prompt.len() > MOST_PROMPT {
+            return Err("expected a prompt with text, of at most 1 MiB".to_owned());
+        }
+        if self.tasks.len() >= MOST_TASKS {
+            return Err(format!("expected at most {MOST_TASKS} tasks"));
+        }
+        if !self.ids.insert(task.id.to_ascii_lowercase()) {
+            return Err(format!("the id {} came before", task.id));
+        }
+        Ok(task)
+    }
+
+    pub(super) fn finish(self, digest: String) -> Result<Tasks, TaskError> {
+        if self.tasks.is_empty() {
+            return Err(TaskError::Empty(self.path.to_owned()));
+        }
+        Ok(Tasks { list: self.tasks, digest, is_swe_bench: false })
+    }
+}
+
+/// Reads the lines that are not blank, with their numbers; the digest of the file.
+pub(super) fn lines(
+    path: &Path,
+    mut each: impl FnMut(usize, &[u8]) -> Result<(), TaskError>,
+) -> Result<String, TaskError> {
+    let failed = |source| TaskError::Read { path: path.to_owned(), source };
+    let mut file = BufReader::new(File::open(path).map_err(failed)?);
+    if file.fill_buf().map_err(failed)?.starts_with(b"PAR1") {
+        return Err(TaskError::Parquet(path.to_owned()));
+    }
+    let (mut digest, mut line) = (Sha256::new(), Vec::new());
+    for number in 1.. {
+        line.clear();
+        let read = (&mut file).take(MOST_LINE + 1).read_until(b'\n', &mut line).map_err(failed)?;
+        if read == 0 {
+            break;
+        }
+        if read as u64 > MOST_LINE {
+            let reason = "the line is longer than 8 MiB".to_owned();
+            return Err(TaskError::Unfit { path: path.to_owned(), number, reason });
+        }
+        digest.update(&line);
+        if !line.trim_ascii().is_empty() {
+            each(number, &line)?;
+        }
+    }
+    Ok(hex(digest))
+}
+
+/// A digest as text.
+pub(super) fn hex(digest: Sha256) -> String {
+    digest.finalize().iter().fold(String::new(), |mut text, byte| {
+        // A String takes every write.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// An error of a row, in words.
+pub(super) fn said(error: impl Display) -> String {
+    error.to_string()
+}

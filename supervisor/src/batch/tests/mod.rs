@@ -1,0 +1,7 @@
+//! Tests of what is pure.
+
+mod command;
+mod engine;
+mod report;
+mod tasks;
+mod trajectory;

@@ -1,0 +1,472 @@
+//! `bailiwick batch`: every task comes to its end exactly once, whatever is killed meanwhile, and nothing is left behind.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "a test fails by panicking")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+use supervisor::replay::{RecordedRequest, ReplayServer, Reply, Script};
+use tests::random::Random;
+use tests::replies::{calls, done};
+use tests::world::KEY;
+use tests::{Finished, User, World, marked, wait_until};
+
+/// A model that writes the name of the task, `task NAME` in the prompt, into `answer`, and is done; it takes its time.
+fn model(pace: Duration) -> ReplayServer {
+    let check = move |_: usize, request: &RecordedRequest| {
+        let body: Value = serde_json::from_slice(&request.body).unwrap();
+        let messages = body["messages"].as_array().unwrap();
+        let prompt = messages[0].to_string();
+        let (_, name) = prompt.split_once("task ").unwrap();
+        let name: String = name.chars().take_while(|c| c.is_alphanumeric()).collect();
+        let reply = match messages.iter().filter(|message| message["role"] == "assistant").count() {
+            0 => calls(&[("write_file", json!({"path": "answer", "content": format!("{name}\n")}))]),
+            _ => done(),
+        };
+        Some(Reply::sse("").pieces([(pace, reply.into())]))
+    };
+    ReplayServer::start_checked(Script::new(), Box::new(check)).unwrap()
+}
+
+/// A world whose project is a repository with one commit more than the tasks begin with.
+fn repository() -> (World, String) {
+    let world = World::new(User::Myself);
+    world.file("kept.txt", "kept\n");
+    world.commit();
+    let base = git(&world, &["rev-parse", "HEAD"]);
+    world.file("solution.txt", "later\n");
+    git(&world, &["add", "-A"]);
+    git(&world, &["-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-q", "-m", "the fix"]);
+    (world, base.trim().to_owned())
+}
+
+fn git(world: &World, arguments: &[&str]) -> String {
+    let done = Finished::of(world.command("git").args(arguments).current_dir(world.project()));
+    assert_eq!(done.code, 0, "git {arguments:?}: {}", done.stderr);
+    done.stdout
+}
+
+fn tasks(world: &World, base: &str, count: usize) -> PathBuf {
+    let task = |index| {
+        let id = format!("t{index:03}");
+        json!({"id": id, "prompt": format!("task {id}"), "repo": world.project(), "base_commit": base})
+            .to_string()
+    };
+    let path = world.root().join("tasks.jsonl");
+    fs::write(&path, (0..count).map(task).collect::<Vec<_>>().join("\n")).unwrap();
+    path
+}
+
+fn batch(world: &World, server: &ReplayServer, tasks: &Path, arguments: &[&str]) -> Command {
+    let mut command = world.bailiwick(["batch"]);
+    command.arg(tasks).args(["--output", "out", "--model", "scripted", "--base-url", &server.base_url()]);
+    command.args(arguments).env("ANTHROPIC_API_KEY", KEY);
+    command
+}
+
+fn out(world: &World, name: &str) -> PathBuf {
+    world.root().join("out").join(name)
+}
+
+fn state(world: &World, id: &str) -> Value {
+    let text = fs::read(out(world, "instances").join(id).join("state.json"));
+    text.map_or(Value::Null, |text| serde_json::from_slice(&text).unwrap())
+}
+
+fn predictions(world: &World) -> Vec<Value> {
+    let text = fs::read_to_string(out(world, "predictions/predictions.jsonl")).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Fails unless each of the tasks is over, has exactly one prediction, and that one is its own.
+fn each_exactly_once(world: &World, count: usize) {
+    let mut patches = BTreeMap::new();
+    for prediction in predictions(world) {
+        let id = prediction["instance_id"].as_str().unwrap().to_owned();
+        assert_eq!(prediction["model_name_or_path"], "bailiwick/scripted");
+        let patch = prediction["model_patch"].as_str().unwrap().to_owned();
+        assert!(patch.contains(&format!("+{id}\n")), "{id}: {patch}");
+        assert_eq!(patches.insert(id, patch), None, "a task has two predictions");
+    }
+    assert_eq!(patches.len(), count, "tasks are lost");
+    let object: BTreeMap<String, Value> =
+        serde_json::from_slice(&fs::read(out(world, "predictions/preds.json")).unwrap()).unwrap();
+    assert_eq!(object.keys().collect::<Vec<_>>(), patches.keys().collect::<Vec<_>>());
+    for id in patches.keys() {
+        let state = state(world, id);
+        assert_eq!((&state["status"], &state["steps"]), (&json!("done"), &json!(2)), "{state}");
+        assert!(
+            fs::read_to_string(out(world, "instances").join(id).join("session.jsonl")).unwrap().contains(id)
+        );
+    }
+}
+
+/// Fails if a process or a directory of a run is left.
+fn nothing_is_left(world: &World) {
+    wait_until("no process is left", || marked(world.mark().as_bytes()).is_empty());
+    let names: Vec<_> =
+        fs::read_dir(out(world, "work")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(names.is_empty(), "{names:?}");
+    assert!(world.temps().is_empty(), "{:?}", world.temps());
+    let caches = fs::read_dir(world.own().join("cache/projects")).into_iter().flatten().count();
+    assert_eq!(caches, 0, "caches of checkouts are left");
+}
+
+fn start(mut command: Command) -> Child {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+fn pid(child: &Child) -> Pid {
+    Pid::from_raw(i32::try_from(child.id()).unwrap())
+}
+
+fn children(pid: Pid) -> Vec<Pid> {
+    let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    text.split_whitespace().map(|number| Pid::from_raw(number.parse().unwrap())).collect()
+}
+
+#[test]
+fn twenty_tasks_outlive_kills_of_the_batch_and_of_single_runs() {
+    const TASKS: usize = 20;
+    let (world, base) = repository();
+    let server = model(Duration::from_millis(5));
+    let tasks = tasks(&world, &base, TASKS);
+    let seed = std::env::var("BAILIWICK_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(28);
+    let mut random = Random::new(seed);
+    let (mut batches, mut runs) = (0, 0);
+    let began = Instant::now();
+    loop {
+        let mut command = batch(&world, &server, &tasks, &["--jobs", "4"]);
+        let errors = fs::File::create(world.root().join("stderr")).unwrap();
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors).spawn().unwrap();
+        let end = Instant::now() + Duration::from_millis(400 + random.below(2500));
+        let mut ended = None;
+        // The last ones are left alone, or no run would ever end.
+        let kills = batches + runs < 24;
+        while ended.is_none() && (Instant::now() < end || !kills) {
+            thread::sleep(Duration::from_millis(50 + random.below(100)));
+            ended = child.try_wait().unwrap();
+            let running = children(pid(&child));
+            if kills && !running.is_empty() && random.below(6) == 0 {
+                let one = running[usize::try_from(random.next()).unwrap() % running.len()];
+                runs += usize::from(kill(one, Signal::SIGKILL).is_ok());
+            }
+        }
+        if let Some(status) = ended {
+            // A task whose runs were killed three times has failed: the next batch begins it again.
+            if status.code() == Some(0) {
+                break;
+            }
+            let told = fs::read_to_string(world.root().join("stderr")).unwrap();
+            assert_eq!(status.code(), Some(3), "seed {seed}: {told}");
+            continue;
+        }
+        let signal = [Signal::SIGKILL, Signal::SIGKILL, Signal::SIGTERM, Signal::SIGINT][batches % 4];
+        kill(pid(&child), signal).unwrap();
+        let status = child.wait().unwrap();
+        let codes = [None, None, Some(143), Some(130)];
+        let is_expected = status.code() == codes[batches % 4] || matches!(status.code(), Some(0 | 3));
+        assert!(is_expected, "seed {seed}: {signal}: {status}");
+        batches += 1;
+        assert!(began.elapsed() < Duration::from_mins(5), "seed {seed}");
+    }
+    eprintln!("{batches} batches and {runs} runs were killed, seed {seed}");
+    assert!(batches > 2 && runs > 2, "{batches} and {runs} kills");
+    each_exactly_once(&world, TASKS);
+    // Nothing is left to do, and nothing is done.
+    let asked = server.requests().len();
+    assert_eq!(Finished::of(&mut batch(&world, &server, &tasks, &[])).code, 0);
+    assert_eq!(server.requests().len(), asked);
+    each_exactly_once(&world, TASKS);
+    nothing_is_left(&world);
+}
+
+#[test]
+fn a_killed_batch_takes_its_runs_with_it() {
+    let (world, base) = repository();
+    let server = model(Duration::from_secs(30));
+    let tasks = tasks(&world, &base, 3);
+    let mut child = start(batch(&world, &server, &tasks, &["--jobs", "3"]));
+    wait_until("three runs ask their model", || server.requests().len() == 3);
+    assert_eq!(state(&world, "t000")["status"], "running");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    wait_until("no process is left", || marked(world.mark().as_bytes()).is_empty());
+}
+
+#[test]
+fn an_agent_sees_neither_later_commits_nor_what_others_found() {
+    let (world, base) = repository();
+    let tasks = tasks(&world, &base, 1);
+    let look = format!(
+        "git log --all --oneline | wc -l; git cat-file -t {}; cat {} {}/*; ls {} ; ls",
+        git(&world, &["rev-parse", "HEAD"]).trim(),
+        tasks.display(),
+        out(&world, "predictions").display(),
+        world.project().display(),
+    );
+    let server = tests::replies::model_of([tests::replies::shell(&look), done()]);
+    let finished = Finished::of(&mut batch(&world, &server, &tasks, &[]));
+    assert_eq!(finished.code, 0, "{}", finished.stderr);
+    let seen = tests::world::tool_results(&server, 1)[0]["content"].to_string();
+    assert!(seen.contains("1\\n") && seen.contains("kept.txt"), "{seen}");
+    assert!(
+        !seen.contains("solution.txt") && !seen.contains("commit\\n") && !seen.contains("prompt"),
+        "{seen}"
+    );
+    assert_eq!(seen.matches("Permission denied").count(), 3, "{seen}");
+}
+
+#[test]
+fn a_batch_goes_on_only_with_what_it_began_and_alone() {
+    let (world, base) = repository();
+    let server = model(Duration::from_secs(30));
+    let file = tasks(&world, &base, 1);
+    let mut first = start(batch(&world, &server, &file, &[]));
+    wait_until("the run asks its model", || !server.requests().is_empty());
+    let second = Finished::of(&mut batch(&world, &server, &file, &[]));
+    assert_eq!(second.code, 2);
+    assert!(second.stderr.contains("another batch writes there"), "{}", second.stderr);
+    kill(pid(&first), Signal::SIGINT).unwrap();
+    assert_eq!(first.wait().unwrap().code(), Some(130));
+    assert_eq!(state(&world, "t000")["status"], "interrupted");
+    for (arguments, told) in
+        [(["--name", "other"], "another name of the model"), (["--mode", "deny"], "another mode")]
+    {
+        let finished = Finished::of(&mut batch(&world, &server, &file, &arguments));
+        assert_eq!(finished.code, 2);
+        assert!(finished.stderr.contains(told), "{}", finished.stderr);
+    }
+    tasks(&world, &base, 2);
+    let finished = Finished::of(&mut batch(&world, &server, &file, &[]));
+    assert!(finished.stderr.contains("another file of tasks"), "{}", finished.stderr);
+    nothing_is_left(&world);
+}
+
+#[test]
+fn failures_in_a_row_stop_a_batch_and_the_report_says_why() {
+    let (world, _) = repository();
+    let tasks = tasks(&world, "0123456789", 4);
+    let server = model(Duration::ZERO);
+    let finished =
+        Finished::of(&mut batch(&world, &server, &tasks, &["--max-failures", "2", "--jobs", "1", "--json"]));
+    assert_eq!(finished.code, 3);
+    assert!(finished.stderr.contains("2 tasks were not begun: 2 in a row failed"), "{}", finished.stderr);
+    let last: Value = serde_json::from_str(finished.stdout.lines().last().unwrap()).unwrap();
+    assert_eq!(last["data"]["statuses"], json!({"failed": 2, "queued": 2}));
+    let report =
+        Finished::of(world.bailiwick(["batch", "report", "out", "--json"]).current_dir(world.root()));
+    let report: Value = serde_json::from_str(&report.stdout).unwrap();
+    assert_eq!(report["statuses"], json!({"failed": 2}));
+    let task = &report["tasks"][0];
+    assert_eq!((&task["stage"], &task["fault"]), (&json!("checkout"), &json!("scaffold")));
+    assert!(task["message"].as_str().unwrap().contains("cannot make the checkout"), "{task}");
+    nothing_is_left(&world);
+}
+
+#[test]
+fn the_minimal_profile_has_one_tool_and_a_short_prompt() {
+    let (world, base) = repository();
+    let tasks = tasks(&world, &base, 1);
+    let server = tests::replies::model_of([tests::replies::shell("echo t000 > answer"), done()]);
+    let finished = Finished::of(&mut batch(&world, &server, &tasks, &["--profile", "minimal"]));
+    assert_eq!(finished.code, 0, "{}", finished.stderr);
+    let body: Value = serde_json::from_slice(&server.requests()[0].body).unwrap();
+    let tools: Vec<_> = body["tools"].as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
+    assert_eq!(tools, ["shell_exec"]);
+    assert!(body["system"].to_string().len() < 2000, "{}", body["system"]);
+    each_exactly_once(&world, 1);
+    let trajectory = out(&world, "instances/t000/t000.traj.json");
+    let trajectory: Value = serde_json::from_slice(&fs::read(trajectory).unwrap()).unwrap();
+    assert_eq!(trajectory["info"]["exit_status"], "Submitted");
+    let roles: Vec<_> =
+        trajectory["messages"].as_array().unwrap().iter().map(|message| &message["role"]).collect();
+    assert_eq!(roles[roles.len() - 3..], ["assistant", "tool", "assistant"]);
+    let other = Finished::of(&mut batch(&world, &server, &tasks, &[]));
+    assert!(other.stderr.contains("another profile"), "{}", other.stderr);
+}
+
+/// Loss of time between the runs, and the memory of the batch: `just soak` runs five hundred tasks.
+#[test]
+fn scheduling_takes_little_time_and_little_memory() {
+    let count = std::env::var("BAILIWICK_BATCH").ok().and_then(|count| count.parse().ok()).unwrap_or(24);
+    let (world, base) = repository();
+    let server = model(Duration::from_millis(1));
+    let tasks = tasks(&world, &base, count);
+    let began = Instant::now();
+    let mut child = start(batch(&world, &server, &tasks, &["--jobs", "4"]));
+    let mut most = 0;
+    while child.try_wait().unwrap().is_none() {
+        most = most.max(resident_kib(child.id()));
+        thread::sleep(Duration::from_millis(20));
+    }
+    let elapsed = began.elapsed();
+    let report = Finished::of(world.bailiwick(["batch", "report", "out"]).current_dir(world.root()));
+    eprintln!("{}", report.stdout);
+    each_exactly_once(&world, count);
+    nothing_is_left(&world);
+    let total = |index: usize| state(&world, &format!("t{index:03}"))["total_ms"].as_u64().unwrap();
+    let busy: u64 = (0..count).map(total).sum();
+    let ideal = Duration::from_millis(busy) / 4;
+    let overhead = 1.0 - ideal.as_secs_f64() / elapsed.as_secs_f64();
+    eprintln!("{count} tasks in {elapsed:.1?}: overhead {:.1} %, {most} KiB", overhead * 100.0);
+    assert!(most < 100 << 10, "{most} KiB");
+    // A few tasks do not end at the same time, and the start is no scheduling.
+    assert!(count < 200 || overhead <= 0.05, "{overhead}");
+}
+
+fn resident_kib(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
+    line.split_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+/// An engine that runs "containers" in place: it translates the paths of mounts, and keeps a file for each container that runs.
+const ENGINE: &str = r#"#!/bin/bash
+set -u
+here=$(dirname "$0"); state=$here/containers; mkdir -p "$state"
+printf '%s\n' "$*" >> "$here/log"
+id() { printf %s "$1" | md5sum | cut -c1-12; }
+case $1 in
+ps) ls "$state" ;;
+rm)
+    shift
+    for one in "$@"; do
+        case $one in -*) continue ;; esac
+        for file in "$state/$one" "$state/$(id "$one")"; do
+            if pid=$(cat "$file" 2>/dev/null); then kill -TERM "$pid" 2>/dev/null; rm -f "$file"; fi
+        done
+    done ;;
+run)
+    shift
+    while :; do
+        case $1 in
+        --rm|--interactive) shift ;;
+        --name) name=$2; shift 2 ;;
+        --mount)
+            source=${2#*source=}; source=${source%%,*}
+            case $2 in
+            *target=/bailiwick-relay*) relay=$source ;;
+            *target=/bailiwick-out*) out=$source ;;
+            *target=/bailiwick,*) programs=$source ;;
+            esac
+            shift 2 ;;
+        --network) [ "$2" = none ] || exit 125; shift 2 ;;
+        --label|--env|--workdir|--entrypoint) shift 2 ;;
+        *) break ;;
+        esac
+    done
+    [ "$1" = image:1 ] || exit 125
+    shift
+    project=$(mktemp -d "$here/project-XXXXXX")
+    cp -a "$here/template/." "$project"
+    words=()
+    for word in "$@"; do
+        word=${word//\/bailiwick-out/$out}; word=${word//\/bailiwick-relay/$relay}; words+=("${word//\/testbed/$project}")
+    done
+    exec 3<&0
+    (env BAILIWICK_HOME="$out/home" "$programs/bailiwick" "${words[@]}" <&3 > "$out/told" & echo $! > "$state/$(id "$name")"; wait $!)
+    status=$?
+    sed "s#$out#/bailiwick-out#g" "$out/told"
+    rm -rf "$project" "$state/$(id "$name")"
+    exit $status ;;
+esac
+"#;
+
+/// A world with the engine, and tasks that run in its images.
+fn contained(count: usize) -> (World, PathBuf) {
+    use std::os::unix::fs::PermissionsExt;
+    let (world, _) = repository();
+    let engine = world.root().join("engine");
+    fs::create_dir(&engine).unwrap();
+    fs::write(engine.join("docker"), ENGINE).unwrap();
+    fs::set_permissions(engine.join("docker"), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::rename(world.project(), engine.join("template")).unwrap();
+    fs::create_dir(world.project()).unwrap();
+    let task = |index| {
+        let id = format!("t{index:03}");
+        json!({"id": id, "prompt": format!("task {id}"), "image": "image:1"}).to_string()
+    };
+    let path = world.root().join("tasks.jsonl");
+    fs::write(&path, (0..count).map(task).collect::<Vec<_>>().join("\n")).unwrap();
+    (world, path)
+}
+
+fn in_containers(world: &World, server: &ReplayServer, tasks: &Path, arguments: &[&str]) -> Command {
+    let mut command = world.bailiwick(["batch"]);
+    let path = std::env::var("PATH").unwrap();
+    command.env("PATH", format!("{}:{path}", world.root().join("engine").display()));
+    command.arg(tasks).args(["--output", "out", "--engine", "docker", "--base-url", &server.base_url()]);
+    command.args(["--model", "claude-opus-5-5", "--name", "bailiwick/scripted"]).args(arguments);
+    command.env("ANTHROPIC_API_KEY", KEY);
+    command
+}
+
+fn no_container_is_left(world: &World) {
+    let containers = fs::read_dir(world.root().join("engine/containers")).into_iter().flatten().count();
+    assert_eq!(containers, 0, "containers are left");
+    assert!(!out(world, "relays").exists());
+}
+
+#[test]
+fn tasks_run_in_containers_beside_a_relay_that_has_the_key() {
+    let (world, tasks) = contained(3);
+    let server = model(Duration::ZERO);
+    let finished = Finished::of(&mut in_containers(&world, &server, &tasks, &["--max-usd", "5"]));
+    assert_eq!(finished.code, 0, "{}", finished.stderr);
+    each_exactly_once(&world, 3);
+    no_container_is_left(&world);
+    let log = fs::read_to_string(world.root().join("engine/log")).unwrap();
+    assert!(log.contains("--network none") && !log.contains(KEY), "{log}");
+    let has_key = |request: &RecordedRequest| request.header("x-api-key").is_some();
+    assert!(server.requests().iter().all(has_key), "the relay has the key");
+    wait_until("no process is left", || marked(world.mark().as_bytes()).is_empty());
+}
+
+#[test]
+fn containers_of_a_killed_batch_are_removed_by_the_next_one() {
+    let (world, tasks) = contained(6);
+    let slow = model(Duration::from_secs(30));
+    let mut first = start(in_containers(&world, &slow, &tasks, &[]));
+    wait_until("four runs ask their model", || slow.requests().len() == 4);
+    first.kill().unwrap();
+    first.wait().unwrap();
+    assert_eq!(fs::read_dir(world.root().join("engine/containers")).unwrap().count(), 4, "they outlive it");
+    let server = model(Duration::ZERO);
+    let mut second = start(in_containers(&world, &server, &tasks, &["--jobs", "2"]));
+    // Relays are killed meanwhile: their runs are begun again.
+    let mut killed = 0;
+    while second.try_wait().unwrap().is_none() {
+        thread::sleep(Duration::from_millis(20));
+        let is_relay = |pid: &Pid| {
+            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            line.split(|byte| *byte == 0).nth(1) == Some(b"relay")
+        };
+        if let Some(relay) = children(pid(&second)).into_iter().find(is_relay).filter(|_| killed < 2) {
+            killed += usize::from(kill(relay, Signal::SIGKILL).is_ok());
+        }
+    }
+    let code = second.wait().unwrap().code();
+    let report = Finished::of(world.bailiwick(["batch", "report"]).arg(world.root().join("out"))).stdout;
+    assert_eq!((code, killed), (Some(0), 2), "{report}");
+    each_exactly_once(&world, 6);
+    no_container_is_left(&world);
+    wait_until("no process is left", || marked(world.mark().as_bytes()).is_empty());
+}
+
+#[test]
+fn an_engine_that_is_not_there_is_named() {
+    let (world, tasks) = contained(1);
+    let server = model(Duration::ZERO);
+    fs::write(world.root().join("engine/docker"), "#!/bin/sh\necho 'no daemon' >&2\nexit 1\n").unwrap();
+    let finished = Finished::of(&mut in_containers(&world, &server, &tasks, &[]));
+    assert_eq!(finished.code, 2);
+    assert!(finished.stderr.contains("cannot use docker: exit status 1: no daemon"), "{}", finished.stderr);
+}
