@@ -132,7 +132,7 @@ fn the_commands_in_our_documents_are_commands() {
     let documents = files(&workspace().join("docs"), "md").into_iter().chain([workspace().join("README.md")]);
     let mut count = 0;
     for path in documents {
-        let text = fs::read_to_string(&path).unwrap();
+        let text = fs::read_to_string(&path).unwrap().replace("\\\n", " ");
         for line in text.lines().filter_map(|line| line.trim_start().strip_prefix("$ bailiwick ")) {
             let line = line.split("  #").next().unwrap_or_default();
             let ends = [" | ", " > ", " &"].map(|end| line.find(end).unwrap_or(line.len()));

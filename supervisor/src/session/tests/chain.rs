@@ -151,7 +151,7 @@ fn a_log_that_was_cut_anywhere_goes_on_from_its_last_whole_line() {
     let path = scratch.log.path().with_file_name("s-2.jsonl");
     for length in 0..=whole.len() {
         std::fs::write(&path, &whole[..length]).unwrap();
-        let lines = whole[..length].iter().filter(|byte| **byte == b'\n').count();
+        let lines = memchr::memchr_iter(b'\n', &whole[..length]).count();
         match SessionLog::reopen(&path) {
             Ok((mut log, events, torn)) => {
                 assert_eq!((events.len(), torn), (lines, !whole[..length].ends_with(b"\n")), "{length}");
