@@ -59,7 +59,7 @@ pub struct Hello {
     pub leftovers: Option<Leftovers>,
 }
 
-/// What writes that were cut off may have left: temporary files that nobody will rename.
+/// Temporary files that nobody will rename, of writes that were cut off.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Leftovers {
     /// The files that were to be written, and directories that some were to be written in.

@@ -1,4 +1,4 @@
-//! What is handed out: completions, manual pages, and the script that installs them beside the programs.
+//! Everything that is handed out beside programs: completions, manual pages, and the script that installs them beside the programs.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! What is generated from the command line: completions of shells, and manual pages.
+//! Files that are generated from the command line: completions of shells, and manual pages.
 
 use std::io::{self, Write, stdout};
 use std::path::Path;

@@ -22,7 +22,7 @@ use crate::relay::{
 use crate::secrets::TakenKeys;
 use crate::signals::Endings;
 
-/// How often it is looked whether the caller still lives.
+/// The time between two looks at the caller.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The shortest token that somebody may have chosen.

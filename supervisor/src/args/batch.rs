@@ -16,7 +16,7 @@ pub(crate) struct BatchArgs {
     /// The tasks: a file of JSON objects, one a line; see docs/batch.md
     #[arg(value_name = "FILE", required = true)]
     pub file: Option<PathBuf>,
-    /// How they are run
+    /// The settings of their runs
     #[command(flatten)]
     pub runs: BatchRunsArgs,
     /// Another kind of tasks, or a report
@@ -51,7 +51,7 @@ pub(crate) struct SweBenchArgs {
     /// The prompt, with `{problem_statement}` and other members of a row in braces
     #[arg(long, value_name = "FILE")]
     pub template: Option<PathBuf>,
-    /// How they are run
+    /// The settings of their runs
     #[command(flatten)]
     pub runs: BatchRunsArgs,
 }
@@ -106,10 +106,10 @@ pub(crate) struct BatchRunsArgs {
     /// Name of the model in the predictions [default: bailiwick/MODEL]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// What an agent may do: `auto` makes the checkout writable, `deny` leaves it read-only
+    /// Agents may do this: `auto` makes the checkout writable, `deny` leaves it read-only
     #[arg(long, value_enum, default_value_t = ModeArg::Auto)]
     pub mode: ModeArg,
-    /// What an agent is there for: `plan` makes a plan first
+    /// The agent's purpose: `plan` makes a plan first
     #[arg(long, value_enum, default_value_t = ActivityArg::Execute)]
     pub activity: ActivityArg,
     /// Tools of the agent: all, or the shell alone with a short prompt
@@ -119,7 +119,7 @@ pub(crate) struct BatchRunsArgs {
     #[arg(long, value_name = "ROUNDS", num_args = 0..=1, require_equals = true, default_missing_value = "1",
         value_parser = clap::value_parser!(u32).range(1..=100))]
     pub approve_plan: Option<u32>,
-    /// What is confined, and how
+    /// The confinement
     #[command(flatten)]
     pub confinement: ConfinementArgs,
     /// The model, and who is asked

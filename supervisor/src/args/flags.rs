@@ -51,7 +51,7 @@ pub(crate) fn of_exec(args: &ExecArgs) -> Layer {
         .with("limits.timeout_s", args.timeout.map(Value::Time), Origin::Flag("--timeout"))
 }
 
-/// What the flags of `batch` say of the model; each run has the rest.
+/// The flags of `batch` that are about the model; each run has the rest.
 pub(crate) fn of_batch(args: &BatchRunsArgs) -> Layer {
     with_model(Layer::default(), &args.model)
 }

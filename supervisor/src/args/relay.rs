@@ -48,7 +48,7 @@ pub(crate) struct RelayArgs {
     pub token_file: Option<PathBuf>,
 }
 
-/// `--listen`.
+/// The value of `--listen`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// A directory of sockets.

@@ -33,7 +33,7 @@ pub(crate) enum ActivityArg {
     Plan,
 }
 
-/// `--profile`.
+/// The values of `--profile`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ProfileArg {
     /// All tools.
@@ -43,7 +43,7 @@ pub(crate) enum ProfileArg {
     Minimal,
 }
 
-/// `--engine`.
+/// The values of `--engine`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EngineArg {
     /// Checkouts on this machine.

@@ -41,7 +41,7 @@ pub(super) const RELAY_CLIENT: &str = "run";
 /// The name of the patch there.
 pub(super) const PATCH: &str = "patch.diff";
 
-/// What all runs of a batch are started with.
+/// The settings that all runs of a batch are started with.
 pub(super) struct Runs {
     program: PathBuf,
     args: BatchRunsArgs,

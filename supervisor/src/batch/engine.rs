@@ -13,7 +13,7 @@ use crate::args::EngineArg;
 /// The programs that go into a container.
 const PROGRAMS: [&str; 3] = ["bailiwick", "bailiwick-worker", "sandbox-exec"];
 
-/// Where they are there.
+/// Their directory there.
 const INSIDE: &str = "/bailiwick";
 
 /// The directory with the socket of the relay there.

@@ -57,7 +57,7 @@ pub(super) struct Instance<'a> {
     pub number: usize,
 }
 
-/// What `exec --output json` prints, as far as a batch keeps it.
+/// The output of `exec --output json`, as far as a batch keeps it.
 #[derive(Deserialize)]
 struct Told {
     data: RunResult,
@@ -148,7 +148,10 @@ impl Instance<'_> {
         if self.is_stopped() {
             return Ok(State { status: Status::Interrupted, ..state });
         }
-        let why = last_words(&directory.join(ERRORS));
+        let mut why = last_words(&directory.join(ERRORS));
+        if self.task.source.path().is_some_and(|path| path.starts_with("/tmp")) {
+            why += "; it is made in a sandbox, whose /tmp is its own in the full tier: keep the repository elsewhere";
+        }
         self.keep_file(directory, ERRORS)?;
         Ok(state.failed(Stage::Checkout, format!("cannot make the checkout: {}: {why}", ended.words())))
     }

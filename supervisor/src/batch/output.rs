@@ -46,7 +46,7 @@ pub(super) enum OutputError {
     Other { path: PathBuf, what: &'static str },
 }
 
-/// What all runs of a batch have in common: predictions of different settings do not belong together.
+/// The settings that all runs of a batch have in common: predictions of different settings do not belong together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Manifest {
     /// SHA-256 of the file of tasks.

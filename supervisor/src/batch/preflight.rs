@@ -20,7 +20,7 @@ const MEMORY: u64 = 16 << 30;
 /// The processors that it asks for.
 const PROCESSORS: usize = 8;
 
-/// What a batch in containers has at its disposal.
+/// A machine, as a batch in containers needs to know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Machine {
     pub is_x86_64: bool,
@@ -57,7 +57,7 @@ impl Machine {
         (!self.is_x86_64).then_some("the images of SWE-bench are for x86_64, which this machine is not")
     }
 
-    /// What is short, a line each, for so many tasks, so many at a time.
+    /// Everything that is short, a line each, for so many tasks, so many at a time.
     pub(super) fn shortfalls(self, tasks: usize, jobs: usize) -> Vec<String> {
         let mut lines = Vec::new();
         let wanted = IMAGE.saturating_mul(tasks as u64).min(DISK);

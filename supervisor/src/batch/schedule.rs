@@ -59,7 +59,7 @@ enum Pause {
     Budget,
 }
 
-/// What is known of the tasks while they run.
+/// The tasks while they run.
 struct Account {
     /// One for each chosen task.
     states: Vec<State>,

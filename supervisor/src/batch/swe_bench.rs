@@ -48,7 +48,7 @@ const PRO_IMAGES: &str = "docker.io/jefzda/sweap-images";
 /// The project in an image of Pro.
 const PRO_PROJECT: &str = "/app";
 
-/// What rows are made into tasks with.
+/// Makes tasks of rows.
 struct Maker<'a> {
     /// The directory with the clones; absent where instances run in their images.
     repos: Option<&'a Path>,

@@ -44,6 +44,17 @@ pub(super) enum Source {
     Image { image: String, project: String },
 }
 
+impl Source {
+    /// Its directory on this machine, if it has one.
+    pub(super) fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Copy { directory } => Some(directory),
+            Self::Commit { repository, .. } => Some(repository),
+            Self::Image { .. } => None,
+        }
+    }
+}
+
 /// Limits of a task that are not those of the batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Limits {

@@ -272,7 +272,7 @@ impl Effective {
         self.facts_of(self.model())
     }
 
-    /// What holds of any model.
+    /// The facts about a model, by its name.
     pub fn facts_of(&self, model: &str) -> Facts {
         let entries: Vec<_> = self.said_of(model).into_iter().map(|model| &model.entry).collect();
         Facts::of(&[entries, catalogue::built_in(model)].concat())

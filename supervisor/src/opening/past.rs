@@ -96,7 +96,7 @@ impl Past {
         self.log.session().clone()
     }
 
-    /// What its writes that were cut off may have left.
+    /// Files that its writes may have left that were cut off.
     pub(super) fn leftovers(&self) -> Option<Leftovers> {
         leftovers(&self.events)
     }

@@ -9,7 +9,7 @@ use crate::provider::{Connection, ProviderKind};
 use crate::relay::{MAX_REPLY, Settings};
 use crate::secrets::{ApiKey, KeyError, TakenKeys, find_key};
 
-/// What somebody wants of a relay.
+/// The wishes of whoever starts a relay.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RelayWanted {
     /// The APIs; the one of the settings where there are none.

@@ -61,7 +61,7 @@ impl Failed<'_> {
     }
 }
 
-/// What holds a usage.
+/// A part of an event that holds a usage.
 #[derive(Deserialize)]
 struct Inner {
     usage: Option<Value>,

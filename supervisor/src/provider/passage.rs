@@ -67,7 +67,7 @@ impl Passage {
         self.kind
     }
 
-    /// What a person should know: bundled certificates in use, or a key that is sent in the clear.
+    /// Sentences for a person: bundled certificates in use, or a key that is sent in the clear.
     pub(crate) fn notices(&self) -> &[String] {
         &self.notices
     }

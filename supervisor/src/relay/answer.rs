@@ -1,4 +1,4 @@
-//! What a client is answered by the relay itself, in the words and the form of the API that it speaks.
+//! Answers of the relay itself to a client, in the words and the form of the API that it speaks.
 
 use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;

@@ -50,7 +50,7 @@ pub struct ClientSettings {
     pub name: ClientName,
     /// The place where it is served.
     pub listen: Listen,
-    /// What it may come to.
+    /// Its budget.
     pub limits: Limits,
 }
 

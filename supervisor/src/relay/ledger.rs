@@ -16,7 +16,7 @@ pub struct Limits {
     pub max_tokens: Option<u64>,
 }
 
-/// What a client has come to.
+/// The spending of a client so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
     /// Requests that went on.

@@ -1,4 +1,4 @@
-//! What went through: one JSON object a line, in the state directory. No prompts, no replies, no key.
+//! The log of requests: one JSON object a line, in the state directory. No prompts, no replies, no key.
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, Write};
@@ -31,7 +31,7 @@ pub(super) struct Entry {
     pub(super) model: Option<String>,
     /// The status of the answer.
     pub(super) status: u16,
-    /// How it ended: `complete`, `hung_up`, `stalled`, `broken`, `refused`, `no_budget`, `upstream_error`, `unreachable`.
+    /// Its end: `complete`, `hung_up`, `stalled`, `broken`, `refused`, `no_budget`, `upstream_error`, `unreachable`.
     pub(super) end: &'static str,
     /// The part that was refused, and the reason; or what went wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,10 +43,10 @@ pub(super) struct Entry {
     pub(super) ms: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) usage: Option<TokenUsage>,
-    /// What was reserved.
+    /// The money that was reserved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reserved_usd: Option<Usd>,
-    /// What was paid.
+    /// The money that was paid.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) cost_usd: Option<Usd>,
     /// The provider's id of the request.

@@ -18,14 +18,14 @@ use crate::provider::catalogue::Facts;
 use crate::provider::passage::Passage;
 use crate::provider::{ConfigError, Connection, ProviderKind, socket_of};
 
-/// What is known of a model by its name.
+/// Gives the facts about a model by its name.
 pub type FactsOf = Box<dyn Fn(&str) -> Facts + Send + Sync>;
 
 /// A relay as it begins: without clients.
 pub struct Settings {
     /// The APIs that are relayed, each with its provider's address and key.
     pub upstreams: Vec<(ProviderKind, Connection)>,
-    /// What is known of models: their prices most of all.
+    /// Facts about models: their prices most of all.
     pub facts: FactsOf,
     /// The models that may be asked; every one with a price where there are none.
     pub models: Vec<String>,
@@ -65,7 +65,7 @@ pub enum RelayError {
     Known(ClientName),
 }
 
-/// What all clients have in common.
+/// The parts that all clients share.
 pub(super) struct Shared {
     pub(super) passages: Vec<Arc<Passage>>,
     pub(super) facts: FactsOf,
@@ -141,7 +141,7 @@ impl Relay {
         Some(served.ledger.account())
     }
 
-    /// What a client has come to so far.
+    /// The spending of a client so far.
     pub fn account(&self, name: &ClientName) -> Option<Account> {
         self.clients.get(name).map(|served| served.ledger.account())
     }
@@ -156,7 +156,7 @@ impl Relay {
         self.shared.log.path()
     }
 
-    /// What a person should know: bundled certificates in use, or a key that is sent in the clear.
+    /// Sentences for a person: bundled certificates in use, or a key that is sent in the clear.
     pub fn notices(&self) -> Vec<String> {
         self.shared.passages.iter().flat_map(|passage| passage.notices().iter().cloned()).collect()
     }

@@ -49,11 +49,11 @@ const MOST_BODY: usize = 32 * 1000 * 1000;
 /// A body that is longer is understood beside the others' bytes.
 const LONG_BODY: usize = 64 << 10;
 
-/// How long a client may take for the head of a request, and for its body.
+/// The time that a client has for the head of a request, and for its body.
 const HEAD: Duration = Duration::from_mins(1);
 const BODY: Duration = Duration::from_mins(2);
 
-/// How long a client may read nothing of a reply.
+/// The time for which a client may read nothing of a reply.
 const STALL: Duration = Duration::from_mins(2);
 
 /// Room for the head of a request.

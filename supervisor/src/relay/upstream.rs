@@ -15,7 +15,7 @@ use super::passing::{Passing, PassingBody};
 use crate::provider::ProviderKind;
 use crate::provider::passage::{Passage, Passed, Unanswered};
 
-/// How much of the body of an error is read, and for how long.
+/// The most of an error's body that is read, and the time for it.
 const MOST_ERROR: usize = 64 << 10;
 const ERROR_BODY: Duration = Duration::from_secs(10);
 

@@ -47,7 +47,7 @@ pub(crate) fn closing(events: &[SessionEvent]) -> Vec<(AgentId, EventKind)> {
     all.into_iter().map(|(_, event)| event).collect()
 }
 
-/// What the writes of this session that were cut off may have left: those of calls that ended with their process, and of one-shots whose
+/// Files that writes of this session may have left that were cut off: those of calls that ended with their process, and of one-shots whose
 /// end nobody wrote down.
 pub(crate) fn leftovers(events: &[SessionEvent]) -> Option<Leftovers> {
     let mut calls: BTreeMap<(&AgentId, CallId), &[Location]> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Who cannot be a client: what an agent starts.
+//! A process that an agent starts cannot be a client.
 
 use serde_json::{Value, json};
 use tests::replies::{calls, done, model_of, serve};

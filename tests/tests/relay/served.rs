@@ -1,4 +1,4 @@
-//! What a client is answered.
+//! The answers that a client gets.
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;

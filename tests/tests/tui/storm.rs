@@ -6,7 +6,7 @@ use tests::random::Random;
 
 use super::*;
 
-/// How long a screen has stood still that is as it will be.
+/// The time after which a screen that stands still is as it will be.
 const STILL: Duration = Duration::from_millis(150);
 
 /// Ctrl+L: all of it is drawn anew.

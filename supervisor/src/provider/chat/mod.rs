@@ -38,7 +38,7 @@ pub(super) fn usage_of(usage: &serde_json::value::RawValue) -> Option<ipc::event
 pub(crate) struct Form {
     /// The endpoint below its base URL.
     pub(crate) path: &'static str,
-    /// How the reply is bounded.
+    /// The member that bounds the reply.
     pub(crate) reply_limit: ReplyLimit,
     /// True if it takes `stream_options`.
     pub(crate) takes_stream_options: bool,

@@ -7,10 +7,10 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-/// How deep it may be.
+/// The deepest nesting.
 const DEEPEST: usize = 48;
 
-/// What it is for.
+/// Its purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Free {
     /// An object of arguments, which the model wrote.

@@ -46,7 +46,7 @@ const WITH_NETWORK: [&str; 6] = ["search", "deep-research", ":online", "sonar", 
 pub(super) struct Refused {
     /// Its place: `tools[0].type`.
     pub(super) field: String,
-    /// What is wrong with it.
+    /// The reason.
     pub(super) why: String,
 }
 
@@ -58,7 +58,7 @@ impl fmt::Display for Refused {
 
 /// The bounds of a request besides its form.
 pub(super) struct Bounds<'a> {
-    /// What is known of a model.
+    /// Gives the facts about a model.
     pub(super) facts: &'a (dyn Fn(&str) -> Facts + Send + Sync),
     /// The models that may be asked; every one with a price where there are none.
     pub(super) models: &'a [String],
@@ -80,7 +80,7 @@ pub(super) struct Request {
     pub(super) trail: Trail,
 }
 
-/// What a request may come to, at most.
+/// The most that a request may come to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Estimate {
     /// Tokens of the prompt: as the provider counted its beginning, and for the rest one for each byte, of which no

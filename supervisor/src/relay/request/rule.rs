@@ -16,7 +16,7 @@ use super::{Members, Refused};
 /// The most characters of a client's word in an error.
 const SHOWN: usize = 60;
 
-/// What may stand in a place.
+/// The values that may stand in a place.
 #[derive(Debug)]
 pub(super) enum Rule {
     /// Any text.
@@ -115,11 +115,11 @@ pub(super) fn shown(word: &str) -> String {
     text
 }
 
-/// What is written anew; nothing is while something is kept.
+/// The body that is written anew; nothing is while something is kept.
 #[derive(Debug, Default)]
 pub(super) struct Out {
     pub(super) bytes: Vec<u8>,
-    /// How many pictures there are in it.
+    /// The number of pictures in it.
     pub(super) pictures: u64,
     keeps: bool,
 }

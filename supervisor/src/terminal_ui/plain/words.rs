@@ -1,4 +1,4 @@
-//! What a typed line means: an answer, a command, or a message.
+//! The meaning of a typed line: an answer, a command, or a message.
 
 use std::fmt::Write;
 

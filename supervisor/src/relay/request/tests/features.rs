@@ -1,4 +1,4 @@
-//! What the APIs have beside that which our own client sends.
+//! Features of the APIs that our own client does not use.
 
 use serde_json::{Value, json};
 
