@@ -169,6 +169,26 @@ fn the_temporary_file_of_a_write_that_was_cut_off_goes() {
 }
 
 #[test]
+fn a_directory_that_became_a_link_leads_no_removal_outside() {
+    let world = World::new(User::Myself);
+    let write = calls(&[("write_file", json!({"path": "new/b.txt", "content": "two\n"}))]);
+    run(&world, &model_of([write, done()]), &["--mode", "auto"]).expect(0);
+    ends_behind(&world, "tool_call_started");
+    let outside = world.root().join("outside");
+    fs::create_dir(&outside).unwrap();
+    fs::write(outside.join(TEMPORARY), "somebody's").unwrap();
+    fs::remove_dir_all(world.project().join("new")).unwrap();
+    std::os::unix::fs::symlink(&outside, world.project().join("new")).unwrap();
+    run(&world, &model_of([done()]), &["--mode", "auto", "--continue"]).expect(0);
+    assert!(outside.join(TEMPORARY).exists());
+    // With the right to write there it goes: so far the link does lead.
+    ends_behind(&world, "tool_call_started");
+    let allowed = ["--mode", "auto", "--write", outside.to_str().unwrap(), "--continue"];
+    run(&world, &model_of([done()]), &allowed).expect(0);
+    assert!(!outside.join(TEMPORARY).exists());
+}
+
+#[test]
 fn a_killed_sub_agent_is_accounted_for() {
     let world = World::new(User::Myself);
     let server = model_of([

@@ -72,6 +72,9 @@ impl Failure<'_> {
                 "start a new conversation: this one is longer than the model's context".to_owned()
             }
             401 => self.key.advice(),
+            402 if self.peer.is_socket() => {
+                "start a relay whose --max-usd and --max-tokens leave room for the task".to_owned()
+            }
             402 => "check the account's billing".to_owned(),
             403 => "check the permissions of this key, and --model".to_owned(),
             404 if fault.names_model() => "check --model: the server does not have this model".to_owned(),

@@ -54,6 +54,11 @@ impl Peer {
         format!("check --base-url and --provider: nothing is at {asked}{}", self.choice())
     }
 
+    /// True of a socket, at which a relay with a budget of its own serves.
+    pub(crate) fn is_socket(&self) -> bool {
+        self.url.as_ref().is_some_and(|url| url.scheme() == "unix")
+    }
+
     fn name(&self) -> String {
         self.url.as_ref().map_or_else(|| "the server".to_owned(), |url| format!("the server at {url}"))
     }

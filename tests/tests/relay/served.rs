@@ -188,3 +188,14 @@ fn requests_that_were_changed_by_chance_arrive_whole_or_not_at_all() {
     // It serves on.
     assert_eq!(ask(&socket, &usual()).0, 200);
 }
+
+#[test]
+fn a_spent_budget_is_told_with_the_flags_of_the_relay() {
+    let world = World::new(User::Myself);
+    let server = model_of([done()]);
+    let (_relay, socket) = Relay::of_one(&world, &server, &["--max-tokens", "5"]);
+    let run = Finished::of(&mut exec(&world, &unix(&socket), &[])).expect(6);
+    assert!(run.stderr.contains("its limit is 5 tokens"), "{}", run.stderr);
+    assert!(run.stderr.contains("hint: start a relay whose --max-usd and --max-tokens"), "{}", run.stderr);
+    assert!(server.requests().is_empty());
+}

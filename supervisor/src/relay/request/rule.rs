@@ -27,7 +27,7 @@ pub(super) enum Rule {
     Is(bool),
     /// True or false.
     Bool,
-    /// Nothing.
+    /// The value `null`.
     Null,
     /// A whole number that is not negative.
     Count,
