@@ -50,12 +50,10 @@ pub(crate) async fn run(args: BatchArgs, place: Place) -> Exit {
         Some(BatchCommand::SweBench(args)) => {
             let SweBenchArgs { file, repos, template, runs } = *args;
             let repos = repos.as_deref();
-            if repos.is_none() == (runs.engine == EngineArg::None) {
-                let text = "expected either --engine, or --repos with clones of the repositories";
-                complain(&text);
-                return Exit::Usage;
-            }
             match swe_bench::read(&file, repos, template.as_deref()) {
+                Ok(_) if repos.is_none() == (runs.engine == EngineArg::None) => Err(Refusal::usage(
+                    "no place to run the tasks in\n  hint: --engine docker for their images, or --repos DIR with clones of their repositories",
+                )),
                 Ok(tasks) => carry_out(&file, tasks, &runs, place).await,
                 Err(error) => Err(Refusal::usage(error)),
             }
