@@ -1,23 +1,28 @@
 //! A mediator and a program under it, in processes of their own.
 
 use std::cell::RefCell;
+use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{Read, Write};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use ipc::confinement::Tier;
 use ipc::rights::{Network, Reach};
+use nix::errno::Errno;
 use nix::libc;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::{CloneFlags, unshare};
+use nix::sys::signal::{Signal, kill};
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 use nix::sys::wait::{WaitStatus, waitpid};
-use nix::unistd::{ForkResult, Gid, Uid, fork, setgroups, setresgid, setresuid};
+use nix::unistd::{ForkResult, Gid, Pid, Uid, fork, setgroups, setresgid, setresuid};
 use sandbox_exec::mediate::{Filter, Mediation, Mediator, Refusals, Sockets};
 use sandbox_exec::system;
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
@@ -25,8 +30,9 @@ use tempfile::TempDir;
 
 use crate::messages::receive_descriptor;
 
-/// The most seconds that a process of a test lives.
-const LONGEST: u32 = 600;
+/// How many seconds a test waits for a process, and how many that lives at most.
+const PATIENCE: u16 = 300;
+const LONGEST: u32 = 2 * PATIENCE as u32;
 
 /// A user that owns nothing.
 const PLAIN: u32 = 12345;
@@ -308,40 +314,125 @@ fn broker(mediation: Mediation, program: impl FnOnce()) {
 
 /// A child process that reports what it panicked with.
 pub(crate) struct Child {
-    pid: nix::unistd::Pid,
+    pid: Pid,
     report: File,
 }
 
 impl Child {
+    /// Forks. A lock that another thread holds at that moment stays locked in the child for ever, and the standard library
+    /// takes some of its own whenever a thread begins, ends or panics. A child that has such a lock is given up, and another is made.
     fn fork(life: impl FnOnce()) -> Self {
-        let (report, mut reporting) = pipe();
-        // SAFETY: the other thread of this process only waits for this one; glibc keeps its allocator usable.
-        match unsafe { fork() }.unwrap() {
-            ForkResult::Parent { child } => Self { pid: child, report },
-            ForkResult::Child => {
-                // SAFETY: integers.
-                unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-                // A test that panics while this process is made leaves it a lock that nobody opens any more.
-                // SAFETY: an integer.
-                unsafe { libc::alarm(LONGEST) };
-                let hook = reporting.try_clone().unwrap();
-                std::panic::set_hook(Box::new(move |panic| drop(write!(&hook, "{panic}"))));
-                let code = i32::from(catch_unwind(AssertUnwindSafe(life)).is_err());
-                drop(reporting.flush());
-                // SAFETY: ends this process without running what belongs to its parent.
-                unsafe { libc::_exit(code) }
+        let is_alone = threads() == 1;
+        loop {
+            let (report, mut reporting) = pipe();
+            let (mut told, mut tell) = pipe();
+            // SAFETY: glibc keeps its allocator usable, and the rest is tried before it is used.
+            match unsafe { fork() }.unwrap() {
+                ForkResult::Parent { child } => {
+                    let mut is_usable = [0];
+                    told.read_exact(&mut is_usable).unwrap();
+                    if is_usable == [1] {
+                        return Self { pid: child, report };
+                    }
+                    waitpid(child, None).unwrap();
+                }
+                ForkResult::Child => {
+                    // SAFETY: integers.
+                    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+                    // SAFETY: an integer.
+                    unsafe { libc::alarm(LONGEST) };
+                    let hook = reporting.try_clone().unwrap();
+                    let hook = move || {
+                        std::panic::set_hook(Box::new(move |panic| drop(write!(&hook, "{panic}"))));
+                    };
+                    let is_usable = if is_alone {
+                        hook();
+                        true
+                    } else {
+                        ends_on_a_thread(hook)
+                    };
+                    tell.write_all(&[is_usable.into()]).unwrap();
+                    let code = !is_usable || catch_unwind(AssertUnwindSafe(life)).is_err();
+                    drop(reporting.flush());
+                    // SAFETY: ends this process without running what belongs to its parent.
+                    unsafe { libc::_exit(code.into()) }
+                }
             }
         }
     }
 
     pub(crate) fn finish(mut self) {
-        let status = waitpid(self.pid, None).unwrap();
         let mut report = String::new();
+        let stuck = (!self.ends()).then(|| stuck(self.pid));
+        if stuck.is_some() {
+            kill(self.pid, Signal::SIGKILL).unwrap();
+        }
+        let status = waitpid(self.pid, None).unwrap();
+        assert!(stuck.is_none(), "after {PATIENCE} s: {}", stuck.unwrap_or_default());
         if status != WaitStatus::Exited(self.pid, 0) {
             self.report.read_to_string(&mut report).unwrap();
         }
         assert_eq!(status, WaitStatus::Exited(self.pid, 0), "{report}");
     }
+
+    /// Waits until it has ended; whether that was before long.
+    fn ends(&self) -> bool {
+        // SAFETY: integers.
+        let process = unsafe { libc::syscall(libc::SYS_pidfd_open, self.pid.as_raw(), 0) };
+        let process = RawFd::try_from(Errno::result(process).unwrap()).unwrap();
+        // SAFETY: the kernel has just made it.
+        let process = unsafe { OwnedFd::from_raw_fd(process) };
+        let mut ends = [PollFd::new(process.as_fd(), PollFlags::POLLIN)];
+        poll(&mut ends, PollTimeout::try_from(u32::from(PATIENCE) * 1000).unwrap()).unwrap() > 0
+    }
+}
+
+/// How many threads this process has.
+fn threads() -> usize {
+    fs::read_dir("/proc/self/task").unwrap().count()
+}
+
+/// Acts on a thread, and waits until that is gone; whether it was not stuck.
+fn ends_on_a_thread(act: impl FnOnce() + Send + 'static) -> bool {
+    let (tell, told) = std::sync::mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        act();
+        tell.send(()).unwrap();
+    });
+    if told.recv_timeout(Duration::from_secs(2)).is_err() {
+        return false;
+    }
+    thread.join().unwrap();
+    // Namespaces are for those who have no thread, and joined is earlier than gone.
+    while threads() > 1 {
+        std::thread::yield_now();
+    }
+    true
+}
+
+/// What each thread of a process and of its children is doing, for somebody who has to find out why it does not end.
+fn stuck(pid: Pid) -> String {
+    let read = |path: &Path| fs::read_to_string(path).unwrap_or_else(|error| error.to_string());
+    let mut told = String::new();
+    let mut children = vec![];
+    for task in fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
+        let thread = task.path();
+        writeln!(told, "\n{}: {}", thread.display(), read(&thread.join("comm")).trim()).unwrap();
+        for name in ["syscall", "wchan", "stack"] {
+            writeln!(told, "  {name}: {}", read(&thread.join(name)).trim().replace('\n', ", ")).unwrap();
+        }
+        let status = read(&thread.join("status"));
+        let is_told =
+            |line: &&str| ["State:", "Sig", "Shd", "Seccomp"].iter().any(|name| line.starts_with(name));
+        writeln!(told, "  {}", status.lines().filter(is_told).collect::<Vec<_>>().join(", ")).unwrap();
+        children.extend(
+            read(&thread.join("children"))
+                .split_whitespace()
+                .filter_map(|child| child.parse::<libc::pid_t>().ok()),
+        );
+    }
+    children.into_iter().map(Pid::from_raw).for_each(|child| told += &stuck(child));
+    told
 }
 
 pub(crate) fn pipe() -> (File, File) {

@@ -207,14 +207,23 @@ fn a_port_of_the_host_that_the_kernel_chooses_is_given_up() {
 fn a_port_of_the_host_is_free_where_the_host_has_another_address() {
     as_each_user(|place| {
         for (at, other) in [("127.0.0.2", "127.0.0.1"), ("127.0.0.1", "[::1]"), ("[::1]", "127.0.0.1")] {
-            let service = UdpSocket::bind(format!("{at}:0")).unwrap();
-            let port = service.local_addr().unwrap().port();
-            let listener = TcpListener::bind(format!("{at}:0")).unwrap();
-            let listening = listener.local_addr().unwrap().port();
+            // Whatever else runs on this machine may have the same port at the other address.
+            let (port, listening, services) = std::iter::repeat_with(|| {
+                let service = UdpSocket::bind(format!("{at}:0")).unwrap();
+                let listener = TcpListener::bind(format!("{at}:0")).unwrap();
+                let ports = (service.local_addr().unwrap().port(), listener.local_addr().unwrap().port());
+                (ports.0, ports.1, (service, listener))
+            })
+            .find(|(port, listening, _)| {
+                UdpSocket::bind(format!("{other}:{port}")).is_ok()
+                    && TcpListener::bind(format!("{other}:{listening}")).is_ok()
+            })
+            .unwrap();
             on(place, || {
                 UdpSocket::bind(format!("{other}:{port}")).unwrap();
                 TcpListener::bind(format!("{other}:{listening}")).unwrap();
             });
+            drop(services);
         }
     });
 }
