@@ -21,6 +21,7 @@
 
 #[cfg(feature = "frontend")]
 pub mod approval;
+mod change;
 pub mod codec;
 pub mod confinement;
 #[cfg(feature = "frontend")]

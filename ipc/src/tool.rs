@@ -242,6 +242,19 @@ pub struct WrittenFile {
     pub bytes: u64,
     /// How many replacements were made, of an edit.
     pub replacements: u64,
+    /// The lines that changed; absent where they are too many or no text.
+    pub change: Option<Change>,
+}
+
+/// The lines of a file that changed, with some around them; all of a short file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// The number of the first of them, before and after, from 1.
+    pub first_line: u64,
+    /// The lines before; absent of a new file.
+    pub old: Option<String>,
+    /// The lines after.
+    pub new: String,
 }
 
 /// How a command ended.

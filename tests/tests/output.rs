@@ -81,6 +81,34 @@ fn text_names_calls_as_people_do_and_hostile_names_are_escaped() {
 }
 
 #[test]
+fn an_edit_that_nobody_approves_is_told_with_the_numbers_of_its_lines() {
+    let world = world();
+    world.file("list.txt", (1..=9_000).map(|n| format!("line {n}\n")).collect::<String>());
+    let edit =
+        ("edit_file", json!({"path": "list.txt", "old_string": "line 700\n", "new_string": "seven\n"}));
+    let over = ("write_file", json!({"path": "a.txt", "content": "A\n"}));
+    let server = model_of([tests::replies::calls(&[edit, over]), done()]);
+    let run = run(&world, &server, &["--mode", "auto", "--output", "stream-json", "do it"]);
+    let ends = run.events_of("tool_call_finished").into_iter();
+    let diffs: Vec<_> = ends.map(|mut end| end["diffs"][0].take()).collect();
+    let lines = |changed| {
+        let around = ["line 697\nline 698\nline 699\n", "line 701\nline 702\nline 703\n"];
+        [around[0], changed, around[1]].concat()
+    };
+    let place = |name: &str| world.project().join(name).to_str().map(str::to_owned);
+    assert_eq!(
+        diffs,
+        [
+            json!({
+                "path": place("list.txt"), "first_line": 697,
+                "old_text": lines("line 700\n"), "new_text": lines("seven\n"),
+            }),
+            json!({"path": place("a.txt"), "first_line": 1, "old_text": "a\n", "new_text": "A\n"}),
+        ]
+    );
+}
+
+#[test]
 fn a_run_that_may_write_nothing_says_so_at_once_and_how_to_change_it() {
     let world = world();
     let said = |flags: &[&str]| {

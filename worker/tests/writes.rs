@@ -243,3 +243,20 @@ fn a_worker_takes_one_effect_and_nothing_after_it() {
         assert!(!other.exists());
     }
 }
+
+#[test]
+fn a_write_tells_the_lines_that_changed() {
+    let mut worker = Worker::new();
+    let mut change = |call| written(worker.run(call).unwrap()).change.unwrap();
+    let made = change(write_file("new.txt", "a\nb\n"));
+    assert_eq!((made.first_line, made.old, made.new.as_str()), (1, None, "a\nb\n"));
+    let over = change(write_file("new.txt", "a\nc\n"));
+    assert_eq!((over.old.as_deref(), over.new.as_str()), (Some("a\nb\n"), "a\nc\n"));
+    let long: String = (1..=20_000).map(|n| format!("line {n}\n")).collect();
+    worker.write("long.txt", &long);
+    let edited = written(worker.run(edit_file("long.txt", &[("line 9000\n", "")])).unwrap()).change.unwrap();
+    assert_eq!((edited.first_line, edited.new.lines().count()), (8_997, 6));
+    worker.write("bytes", b"\xe9t\xe9, one");
+    let edited = written(worker.run(edit_file("bytes", &[("one", "two")])).unwrap());
+    assert_eq!(edited.change, None, "no text");
+}

@@ -41,13 +41,16 @@ pub struct Location {
     pub line: Option<u64>,
 }
 
-/// A change of a file that a call made: of the whole file, or of a part of it.
+/// A change of a file that a call made: of the whole file, or of the lines of a long one that changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FileDiff {
     /// The file, absolute.
     pub path: WirePath,
-    /// The text before; absent for a new file, and where nobody but the worker saw it.
+    /// The number of the first line of both texts, from 1; absent where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_line: Option<u64>,
+    /// The text before; absent for a new file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub old_text: Option<String>,
     /// The text after.

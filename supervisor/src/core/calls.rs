@@ -8,7 +8,7 @@ mod changes;
 use std::sync::Arc;
 
 use ipc::effect::Effect;
-use ipc::event::ToolCallStatus;
+use ipc::event::{FileDiff, ToolCallStatus};
 use ipc::id::{ApprovalId, CallId, ToolUseId};
 use ipc::image::Image;
 use ipc::rights::{Grant, RightsChange};
@@ -23,7 +23,7 @@ use super::reply::ToolUse;
 use crate::approval::{Change, Subject};
 use crate::gate::{Ask, Offer};
 use crate::provider::UserBlock;
-use crate::tools::{ServedCall, StepUpdate};
+use crate::tools::{LeftOut, ServedCall, StepUpdate};
 
 /// The tool calls of one turn.
 #[derive(Debug, Default)]
@@ -123,6 +123,8 @@ pub(super) struct CallResult {
     pub(super) content: String,
     pub(super) is_error: bool,
     pub(super) images: Vec<Image>,
+    /// The changes of files that its worker told.
+    pub(super) diffs: Result<Vec<FileDiff>, LeftOut>,
     /// The sentence of the denial behind it.
     pub(super) denial: Option<String>,
     /// The end of the content that says what the events of its denials say.
@@ -450,6 +452,7 @@ impl CallResult {
             content,
             is_error: false,
             images: Vec::new(),
+            diffs: Ok(Vec::new()),
             denial: None,
             explanation: None,
             rest: None,

@@ -153,7 +153,7 @@ mod tests {
 
     fn written(path: &str, created: bool, replacements: u64) -> (ToolCall, ToolOutput) {
         let tool = ToolCall::WriteFile(WriteFile { path: path.into(), content: String::new() });
-        let file = WrittenFile { path: path.into(), created, bytes: 7, replacements };
+        let file = WrittenFile { path: path.into(), created, bytes: 7, replacements, change: None };
         (tool, ToolOutput::Written(Written { files: vec![file] }))
     }
 

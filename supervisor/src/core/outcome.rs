@@ -13,7 +13,7 @@ use super::Agent;
 use super::calls::CallResult;
 use super::fitting::rest;
 use crate::gate::{Standing, declared_too_little};
-use crate::tools::{Rendered, render};
+use crate::tools::{Rendered, diffs_told, render};
 
 /// What the model is told when its own declaration was the reason.
 const READ_HINT: &str = "\n(This command ran with access \"read\": it may write nothing but $TMPDIR and has no network. \
@@ -57,11 +57,15 @@ impl Agent {
             Outcome::Done(output) => {
                 self.ledger.note(tool, &output, self.seen.project.as_path());
                 let rest = rest(tool, &output);
+                let diffs = match &output {
+                    ToolOutput::Written(written) => diffs_told(written),
+                    _ => Ok(Vec::new()),
+                };
                 let result = match output {
                     ToolOutput::Image(image) => self.result_of_picture(image),
                     output => self.result_of_output(call, tool, &output, standing),
                 };
-                CallResult { rest, ..result }
+                CallResult { rest, diffs, ..result }
             }
             Outcome::Failed(error) => Self::result_of_error(&error, standing),
             Outcome::Cancelled => CallResult::not_done(

@@ -154,7 +154,7 @@ impl Agent {
         (duration_ms, observed_by): (u64, Observer),
     ) {
         let diffs = if result.status == ToolCallStatus::Completed {
-            self.diffs(call, tool_use)
+            self.diffs(call, result)
         } else {
             Ok(Vec::new())
         };
@@ -172,13 +172,13 @@ impl Agent {
         self.log_seen_by(observed_by, kind);
     }
 
-    /// The changes that a completed call made: by the bytes that were approved, or else by its arguments.
-    fn diffs(&self, call: CallId, tool_use: &ToolUse) -> Result<Vec<FileDiff>, LeftOut> {
+    /// The changes that a completed call made: by the bytes that were approved, or else as its worker tells them.
+    fn diffs(&self, call: CallId, result: &CallResult) -> Result<Vec<FileDiff>, LeftOut> {
         if let Some(Open::Committing(committing)) = self.calls.open(call)
             && let Effect::Patch(patch) = &*committing.effect
         {
             return diffs_of(patch);
         }
-        self.read(tool_use).map_or_else(|_| Ok(Vec::new()), |call| call.diffs(&self.seen.project))
+        result.diffs.clone()
     }
 }

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use ipc::effect::{FileEffect, FileState, Patch};
+use ipc::effect::Patch;
 use ipc::event::{FileDiff, Location, ToolKind};
 use ipc::path::WirePath;
-use ipc::tool::{Edit, ToolCall};
+use ipc::tool::{Change, ToolCall, Written};
 
 use super::Invocation;
 
@@ -42,28 +42,17 @@ impl Invocation {
         };
         path.map(|path| Location { path: absolute(project, path), line }).into_iter().collect()
     }
-
-    /// The changes of files that it makes if it succeeds.
-    pub fn diffs(&self, project: &WirePath) -> Result<Vec<FileDiff>, LeftOut> {
-        let diffs = match self {
-            Self::Worker(ToolCall::WriteFile(write)) => vec![FileDiff {
-                path: absolute(project, &write.path),
-                old_text: None,
-                new_text: write.content.clone(),
-            }],
-            Self::Worker(ToolCall::EditFile(edit)) => {
-                let path = absolute(project, &edit.path);
-                edit.edits.iter().map(|edit| replacement(&path, edit)).collect()
-            }
-            _ => Vec::new(),
-        };
-        bounded(diffs)
-    }
 }
 
 /// The changes of an effect that was carried out, byte for byte.
 pub fn diffs_of(patch: &Patch) -> Result<Vec<FileDiff>, LeftOut> {
-    bounded(patch.files.iter().map(whole).collect::<Result<_, _>>()?)
+    bounded(patch.files.iter().map(|file| of_file(&file.path, file.change())).collect::<Result<_, _>>()?)
+}
+
+/// The changes that a worker says it made, of a call that needed no approval.
+pub fn diffs_told(written: &Written) -> Result<Vec<FileDiff>, LeftOut> {
+    let diffs = written.files.iter().map(|file| of_file(&file.path, file.change.clone()));
+    bounded(diffs.collect::<Result<_, _>>()?)
 }
 
 fn absolute(project: &WirePath, path: &WirePath) -> WirePath {
@@ -71,16 +60,9 @@ fn absolute(project: &WirePath, path: &WirePath) -> WirePath {
     project.as_path().join(path).into()
 }
 
-fn replacement(path: &WirePath, edit: &Edit) -> FileDiff {
-    let (old_text, new_text) = (Some(edit.old_string.clone()), edit.new_string.clone());
-    FileDiff { path: path.clone(), old_text, new_text }
-}
-
-fn whole(file: &FileEffect) -> Result<FileDiff, LeftOut> {
-    let text = |state: &FileState| String::from_utf8(state.bytes.clone()).map_err(|_| LeftOut);
-    let old_text = file.old.as_ref().map(text).transpose()?;
-    let new_text = file.new.as_ref().map(text).transpose()?.unwrap_or_default();
-    Ok(FileDiff { path: file.path.clone(), old_text, new_text })
+fn of_file(path: &WirePath, change: Option<Change>) -> Result<FileDiff, LeftOut> {
+    let Change { first_line, old, new } = change.ok_or(LeftOut)?;
+    Ok(FileDiff { path: path.clone(), first_line: Some(first_line), old_text: old, new_text: new })
 }
 
 fn bounded(diffs: Vec<FileDiff>) -> Result<Vec<FileDiff>, LeftOut> {
@@ -90,7 +72,8 @@ fn bounded(diffs: Vec<FileDiff>) -> Result<Vec<FileDiff>, LeftOut> {
 
 #[cfg(test)]
 mod tests {
-    use ipc::tool::{EditFile, ReadFile, WriteFile};
+    use ipc::effect::{FileEffect, FileState};
+    use ipc::tool::{Edit, EditFile, ReadFile, WrittenFile};
 
     use super::*;
 
@@ -108,19 +91,20 @@ mod tests {
         let edit = edit("x", "y");
         assert_eq!(edit.kind(), ToolKind::Edit);
         assert_eq!(edit.locations(&"/p".into()), [Location { path: "/p/a/b".into(), line: None }]);
-        assert_eq!(read.diffs(&"/p".into()), Ok(vec![]));
     }
 
     #[test]
     fn a_change_is_told_up_to_a_bound() {
-        let path = WirePath::from("/p/a/b");
-        let change = FileDiff { path, old_text: Some("x".to_owned()), new_text: "y".to_owned() };
-        assert_eq!(edit("x", "y").diffs(&"/p".into()), Ok(vec![change]));
-        assert_eq!(edit("", &"y".repeat(MOST)).diffs(&"/p".into()).unwrap().len(), 1);
-        assert_eq!(edit("x", &"y".repeat(MOST)).diffs(&"/p".into()), Err(LeftOut));
-        let write = WriteFile { path: "c".into(), content: "z".to_owned() };
-        let write = Invocation::from(ToolCall::WriteFile(write)).diffs(&"/p".into()).unwrap();
-        assert_eq!((write[0].old_text.as_deref(), write[0].new_text.as_str()), (None, "z"));
+        let written = |new: &str| {
+            let change = Some(Change { first_line: 7, old: Some("x".to_owned()), new: new.to_owned() });
+            let file = WrittenFile { path: "/p/f".into(), created: false, bytes: 1, replacements: 1, change };
+            diffs_told(&Written { files: vec![file] })
+        };
+        let (old_text, new_text) = (Some("x".to_owned()), "y".to_owned());
+        let diff = FileDiff { path: "/p/f".into(), first_line: Some(7), old_text, new_text };
+        assert_eq!(written("y"), Ok(vec![diff]));
+        assert_eq!(written(&"y".repeat(MOST - 1)).unwrap().len(), 1);
+        assert_eq!(written(&"y".repeat(MOST)), Err(LeftOut), "whatever a worker says");
     }
 
     #[test]
@@ -130,6 +114,7 @@ mod tests {
         let told = |old, new| diffs_of(&Patch { files: vec![file(old, new)] });
         let diff = told(state(b"a"), state(b"b")).unwrap();
         assert_eq!((diff[0].old_text.as_deref(), diff[0].new_text.as_str()), (Some("a"), "b"));
+        assert_eq!(diff[0].first_line, Some(1));
         assert_eq!(told(None, state(b"\xff")), Err(LeftOut));
     }
 }

@@ -19,7 +19,7 @@ mod typed;
 
 pub use arguments::SHELL_EXEC;
 pub use definition::ToolDefinition;
-pub use described::{LeftOut, diffs_of};
+pub use described::{LeftOut, diffs_of, diffs_told};
 pub use error::ToolUseError;
 pub use external::ExternalTool;
 pub use invocation::{ExternalCall, Invocation, ServedCall, SupervisorCall};

@@ -141,7 +141,7 @@ fn render_written(written: &Written) -> String {
 }
 
 fn written_line(file: &WrittenFile) -> String {
-    let WrittenFile { path, created, bytes: size, replacements } = file;
+    let WrittenFile { path, created, bytes: size, replacements, .. } = file;
     let size = bytes(*size);
     match (created, replacements) {
         (true, _) => format!("created {path} ({size})"),

@@ -11,11 +11,11 @@ const AROUND: usize = 3;
 const MOST: usize = 1 << 20;
 
 impl Diff {
-    /// The change from one text to another; its lines have numbers where the texts are whole files.
-    pub(crate) fn between(old: &str, new: &str, are_whole: bool) -> Self {
+    /// The change from one text to another; its lines have numbers where that of the first of both is known.
+    pub(crate) fn between(old: &str, new: &str, first_line: Option<u64>) -> Self {
         let mut diff = Self::default();
         let [old_lines, new_lines] = [old, new].map(|text| text.split_inclusive('\n').collect::<Vec<_>>());
-        let number = |at: usize| u64::try_from(at + 1).ok().filter(|_| are_whole);
+        let number = |at: usize| first_line?.checked_add(u64::try_from(at).ok()?);
         for (n, group) in groups(&old_lines, &new_lines).iter().enumerate() {
             if n > 0 {
                 diff.gap();
@@ -30,7 +30,7 @@ impl Diff {
                     let line = change.value();
                     let places = [change.old_index(), change.new_index()];
                     diff.push(kind, places.map(|at| at.and_then(number)), line);
-                    if are_whole && !line.ends_with('\n') {
+                    if first_line.is_some() && !line.ends_with('\n') {
                         diff.note("\\ no line end at the end of the file");
                     }
                 }

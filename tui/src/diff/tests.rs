@@ -42,7 +42,7 @@ fn lines_have_their_numbers_and_words() {
          \ no line end at the end of the file
     "#);
     let (old, new) = ("a\nlet x = 1;\nb\n", "a\nlet x = 2;\nb");
-    assert_snapshot!(rows(&Diff::between(old, new, true), 50, 80), @r"
+    assert_snapshot!(rows(&Diff::between(old, new, Some(1)), 50, 80), @r"
     1  a
     2 -let x = ⟦1⟧;
     3 -b
@@ -50,7 +50,7 @@ fn lines_have_their_numbers_and_words() {
     3 +b
        \ no line end at the end of the file
     ");
-    assert_snapshot!(rows(&Diff::between(old, new, false), 50, 80), @r"
+    assert_snapshot!(rows(&Diff::between(old, new, None), 50, 80), @r"
      a
     -let x = ⟦1⟧;
     -b
@@ -65,7 +65,7 @@ fn before_and_after_stand_side_by_side_where_there_is_room() {
     let new = old
         .replace("line 12\n", "line twelve, which has become so long that it needs another row of its half\n")
         .replace("line 20\n", "");
-    assert_snapshot!(rows(&Diff::between(&old, &new, true), 100, 140), @r"
+    assert_snapshot!(rows(&Diff::between(&old, &new, Some(1)), 100, 140), @r"
      9  line 9                                       │  9  line 9
     10  line 10                                      │ 10  line 10
     11  line 11                                      │ 11  line 11
@@ -114,7 +114,7 @@ fn what_is_no_hunk_shows_as_it_is() {
 fn much_text_is_compared_in_bounded_time() {
     let old: String = (0..20_000).map(|n| [&(n * 7 % 9001).to_string(), "\n"].concat()).collect();
     let new: String = (0..20_000).map(|n| [&(n * 11 % 9001).to_string(), "\n"].concat()).collect();
-    let diff = Diff::between(&old, &new, true);
+    let diff = Diff::between(&old, &new, Some(1));
     assert_eq!(diff.counts(), Counts { added: 19_999, removed: 19_999 });
 }
 

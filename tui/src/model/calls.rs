@@ -114,7 +114,8 @@ impl Call {
             status => format!(" · {status} after {} ms", ending.duration_ms),
         };
         let change = self.change(ending.diffs);
-        let counts = change.as_ref().filter(|_| done && self.are_whole(ending.diffs)).map(Diff::counts);
+        let are_known = ending.diffs.iter().any(|file| file.first_line.is_some());
+        let counts = change.as_ref().filter(|_| done && are_known).map(Diff::counts);
         if let Some(head) = block.parts.first_mut() {
             let (mark, look) = if done { ('✓', Look::Tool) } else { ('✗', Look::ToolFailed) };
             let head_words = match counts {
@@ -140,15 +141,7 @@ impl Call {
     /// waits for an approval, the request shows it.
     fn change(&self, made: &[FileDiff]) -> Option<Diff> {
         let files = if made.is_empty() { self.wanted.as_slice() } else { made };
-        (!files.is_empty()).then(|| of_call(files, self.are_whole(files)))
-    }
-
-    /// True if the texts of these changes are whole files, and not the strings that the model had replaced.
-    pub(crate) fn are_whole(&self, files: &[FileDiff]) -> bool {
-        let texts = |files: &[FileDiff]| -> Vec<_> {
-            files.iter().map(|file| (file.old_text.clone(), file.new_text.clone())).collect()
-        };
-        !files.is_empty() && (self.name == "write_file" || texts(files) != texts(&self.wanted))
+        (!files.is_empty()).then(|| of_call(files))
     }
 
     fn changes_files(&self) -> bool {
@@ -175,7 +168,7 @@ fn detail(name: &str, input: &Value) -> Option<Part> {
 /// The change that a call asks for: a new content, or strings and what takes their place.
 fn wanted(name: &str, input: &Value) -> Vec<FileDiff> {
     let path = WirePath::from(text(input, "path").unwrap_or_default());
-    let file = |old_text, new_text| FileDiff { path: path.clone(), old_text, new_text };
+    let file = |old_text, new_text| FileDiff { path: path.clone(), first_line: None, old_text, new_text };
     match name {
         "write_file" => {
             text(input, "content").map(|content| file(None, content.to_owned())).into_iter().collect()

@@ -31,18 +31,17 @@ struct Step {
     /// The call, as its agent and its number.
     call: String,
     file: FileDiff,
-    is_whole: bool,
 }
 
 impl Changes {
-    /// A call made these changes; its own texts are parts of files, or whole ones.
-    pub(crate) fn made(&mut self, call: &str, files: Vec<FileDiff>, are_whole: bool) {
+    /// A call made these changes.
+    pub(crate) fn made(&mut self, call: &str, files: Vec<FileDiff>) {
         let length = |file: &FileDiff| file.old_text.as_ref().map_or(0, String::len) + file.new_text.len();
         self.bytes += files.iter().map(length).sum::<usize>();
         if self.bytes > KEPT {
             return self.left_out();
         }
-        let step = |file| Step { call: call.to_owned(), file, is_whole: are_whole };
+        let step = |file| Step { call: call.to_owned(), file };
         let paths: BTreeSet<_> = files.iter().map(|file| file.path.clone()).collect();
         self.steps.extend(files.into_iter().map(step));
         for path in paths {
@@ -113,28 +112,30 @@ fn titled(steps: &[&Step], project: &WirePath, call: Option<&str>) -> Block {
 /// Several changes as one, where each begins with what the one before it left; else one after the other.
 fn composed(steps: &[&Step]) -> Diff {
     let follow = |pair: &[&Step]| match pair {
-        [one, next] => next.file.old_text.as_deref() == Some(&one.file.new_text),
+        [one, next] => {
+            next.file.first_line == one.file.first_line
+                && next.file.old_text.as_deref() == Some(&one.file.new_text)
+        }
         _ => true,
     };
-    let is_one = steps.iter().all(|step| step.is_whole) && steps.windows(2).all(follow);
-    if let (Some(first), Some(last), true) = (steps.first(), steps.last(), is_one) {
-        return of(first.file.old_text.as_deref(), &last.file.new_text, true);
+    match (steps.first(), steps.last()) {
+        (Some(first), Some(last)) if first.file.first_line.is_some() && steps.windows(2).all(follow) => {
+            of(first.file.old_text.as_deref(), &last.file)
+        }
+        _ => Diff::joined(steps.iter().map(|step| of(step.file.old_text.as_deref(), &step.file))),
     }
-    Diff::joined(
-        steps.iter().map(|step| of(step.file.old_text.as_deref(), &step.file.new_text, step.is_whole)),
-    )
 }
 
-fn of(old: Option<&str>, new: &str, is_whole: bool) -> Diff {
+fn of(old: Option<&str>, change: &FileDiff) -> Diff {
     match old {
-        Some(old) => Diff::between(old, new, is_whole),
-        None => Diff::added(new),
+        Some(old) => Diff::between(old, &change.new_text, change.first_line),
+        None => Diff::added(&change.new_text),
     }
 }
 
 /// The change of a call as one diff.
-pub(crate) fn of_call(files: &[FileDiff], are_whole: bool) -> Diff {
+pub(crate) fn of_call(files: &[FileDiff]) -> Diff {
     let language = files.first().map(|file| language_of(file.path.as_bytes())).unwrap_or_default();
-    let diffs = files.iter().map(|file| of(file.old_text.as_deref(), &file.new_text, are_whole));
+    let diffs = files.iter().map(|file| of(file.old_text.as_deref(), file));
     Diff::joined(diffs).in_language(&language)
 }

@@ -136,11 +136,10 @@ fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> 
             {
                 let content = Call::without_explanation(&content, explanation_bytes);
                 call.finished(block, &Ending { status, content, duration_ms, diffs: &diffs });
-                let are_whole = call.are_whole(&diffs);
                 match status {
                     ToolCallStatus::Completed if diffs_left_out => model.changes.left_out(),
                     ToolCallStatus::Completed if !diffs.is_empty() => {
-                        model.changes.made(&format!("{id} of agent {}", event.agent), diffs, are_whole);
+                        model.changes.made(&format!("{id} of agent {}", event.agent), diffs);
                     }
                     _ => {}
                 }

@@ -9,7 +9,12 @@ use crate::seat::Seat;
 use crate::text::finish_with;
 
 fn change(seat: &mut Seat, call: u64, path: &str, old: Option<&str>, new: &str) {
-    let file = FileDiff { path: path.into(), old_text: old.map(str::to_owned), new_text: new.to_owned() };
+    let file = FileDiff {
+        path: path.into(),
+        first_line: Some(1),
+        old_text: old.map(str::to_owned),
+        new_text: new.to_owned(),
+    };
     seat.call(call, "write_file", &serde_json::json!({"path": path, "content": new}));
     finish_with(seat, call, vec![file]);
 }

@@ -269,7 +269,12 @@ pub(crate) fn finish_with(seat: &mut Seat, call: u64, diffs: Vec<FileDiff>) {
 
 fn change(path: &str, old: Option<&str>, new: &str) -> FileDiff {
     let path = ["/home/me/project/", path].concat();
-    FileDiff { path: path.as_str().into(), old_text: old.map(str::to_owned), new_text: new.to_owned() }
+    FileDiff {
+        path: path.as_str().into(),
+        first_line: Some(1),
+        old_text: old.map(str::to_owned),
+        new_text: new.to_owned(),
+    }
 }
 
 #[test]
@@ -316,7 +321,7 @@ fn the_changes_of_a_session_show_by_file_and_by_step() {
     seat.call(1, "write_file", &json!({"path": "a.txt", "content": "1\n2\n"}));
     finish_with(&mut seat, 1, vec![change("a.txt", Some("1\n"), "1\n2\n")]);
     seat.call(2, "edit_file", &edit);
-    finish_with(&mut seat, 2, vec![change("b.txt", Some("x\n"), "y\n")]);
+    finish_with(&mut seat, 2, vec![FileDiff { first_line: Some(41), ..change("b.txt", Some("x\n"), "y\n") }]);
     seat.call(3, "write_file", &json!({"path": "a.txt", "content": "1\n3\n"}));
     finish_with(&mut seat, 3, vec![change("a.txt", Some("1\n2\n"), "1\n3\n")]);
     seat.keys("/diff\n");
@@ -328,8 +333,8 @@ fn the_changes_of_a_session_show_by_file_and_by_step() {
     │ 1  1
     │ 2 +2
     ✓ edit b.txt +1 -1 · 12 ms
-    │ -x
-    │ +y
+    │ 41 -x
+    │ 41 +y
     ✓ write a.txt +1 -1 · 12 ms
     │ 1  1
     │ 2 -2
@@ -340,8 +345,8 @@ fn the_changes_of_a_session_show_by_file_and_by_step() {
     │ 2 +3
 
     b.txt +1 -1
-    │ -x
-    │ +y
+    │ 41 -x
+    │ 41 +y
 
     · changes that commands made are not shown
 
@@ -358,7 +363,7 @@ fn the_changes_of_a_session_show_by_file_and_by_step() {
     ");
     seat.keys("/diff steps\n");
     assert_snapshot!(seat.screen(), @r"
-    │ +y
+    │ 41 +y
     ✓ write a.txt +1 -1 · 12 ms
     │ 1  1
     │ 2 -2
@@ -369,8 +374,8 @@ fn the_changes_of_a_session_show_by_file_and_by_step() {
     │ 2 +3
 
     b.txt +1 -1
-    │ -x
-    │ +y
+    │ 41 -x
+    │ 41 +y
 
     · changes that commands made are not shown
 
@@ -379,8 +384,8 @@ fn the_changes_of_a_session_show_by_file_and_by_step() {
     │ 2 +2
 
     call 2 of agent 1: b.txt +1 -1
-    │ -x
-    │ +y
+    │ 41 -x
+    │ 41 +y
 
     call 3 of agent 1: a.txt +1 -1
     │ 1  1

@@ -96,6 +96,7 @@ impl<'a> Staged<'a> {
             created: effect.old.is_none(),
             bytes: new_bytes(effect).len() as u64,
             replacements: effect.replacements,
+            change: effect.change(),
         })
     }
 }

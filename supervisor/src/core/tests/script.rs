@@ -345,7 +345,7 @@ pub(super) fn saved_command(output: &str) -> Outcome {
 
 /// A file that was made.
 pub(super) fn written(path: &str, bytes: u64) -> Outcome {
-    let file = WrittenFile { path: path.into(), created: true, bytes, replacements: 0 };
+    let file = WrittenFile { path: path.into(), created: true, bytes, replacements: 0, change: None };
     Outcome::Done(ToolOutput::Written(Written { files: vec![file] }))
 }
 

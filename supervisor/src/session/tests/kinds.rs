@@ -148,7 +148,12 @@ fn calls() -> Vec<EventKind> {
         content: picture().to_string(),
         explanation_bytes: None,
         duration_ms: 0,
-        diffs: vec![FileDiff { path: odd(), old_text: None, new_text: "\u{2028}".to_owned() }],
+        diffs: vec![FileDiff {
+            path: odd(),
+            first_line: Some(7),
+            old_text: None,
+            new_text: "\u{2028}".to_owned(),
+        }],
         diffs_left_out: false,
         images: vec![picture()],
     };

@@ -135,7 +135,13 @@ fn searches() {
 
 #[test]
 fn writes() {
-    let file = |created, replacements| WrittenFile { path: "a".into(), created, bytes: 1, replacements };
+    let file = |created, replacements| WrittenFile {
+        path: "a".into(),
+        created,
+        bytes: 1,
+        replacements,
+        change: None,
+    };
     let files = vec![file(true, 0), file(false, 0), file(false, 1), file(false, 2)];
     let outputs =
         vec![ToolOutput::Written(Written { files }), ToolOutput::Written(Written { files: vec![] })];
