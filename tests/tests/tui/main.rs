@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "a test fails by panicking")]
 
+mod day;
 mod fingers;
+mod ghosts;
 mod plain;
 mod storm;
 mod terminal;

@@ -10,7 +10,7 @@ use super::*;
 const STILL: Duration = Duration::from_millis(150);
 
 /// Ctrl+L: all of it is drawn anew.
-const REDRAW: &str = "\x0c";
+pub(super) const REDRAW: &str = "\x0c";
 
 /// The screen once nothing is written any more, without blanks at the ends of rows: they are the same as nothing.
 fn at_rest(ui: &Ui) -> String {
@@ -36,7 +36,7 @@ fn compared(ui: &mut Ui, when: &str) {
 }
 
 /// A reply of every kind of text whose width terminals dispute.
-fn odd_text() -> String {
+pub(super) fn odd_text() -> String {
     let rows = [
         "👨\u{200d}👩\u{200d}👧\u{200d}👦 a family and ⚠\u{fe0f} a sign",
         "plain text of a row that is rather long, and ends somewhere to the right",

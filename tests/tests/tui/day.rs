@@ -1,0 +1,134 @@
+//! A day's work at one terminal, from the first question to the last key.
+
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::{Value, json};
+use tests::replies::calls;
+
+use super::*;
+
+const TALL: (u16, u16) = (120, 40);
+
+const PLAN: &str = "# Three\n\n## Steps\n\n### 1. Write three\n\nAcceptance:\n- `grep -q three list.txt`\n";
+
+/// An editor that changes a plan, and adds to anything else.
+const EDITOR: &str = "#!/bin/sh\ngrep -q 'Write three' \"$1\" && exec sed -i 's/Write three/Write the three/' \"$1\"\n\
+    printf ' and the rest' >> \"$1\"\n";
+
+fn command(text: &str) -> (&'static str, Value) {
+    ("shell_exec", json!({ "command": text }))
+}
+
+fn editor(world: &World) -> std::path::PathBuf {
+    let path = world.own().join("editor");
+    fs::write(&path, EDITOR).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+/// A shell with job control in which the UI was started.
+fn in_a_shell(world: &World, ui: &Command) -> Ui {
+    let quoted = |word: &std::ffi::OsStr| format!("'{}'", word.to_str().unwrap());
+    let words = std::iter::once(ui.get_program()).chain(ui.get_args());
+    let line = words.map(quoted).collect::<Vec<_>>().join(" ");
+    let mut shell = world.command("bash");
+    shell.args(["--norc", "--noprofile", "-i"]).env("PS1", "ready> ").env("INPUTRC", "/dev/null");
+    for (name, value) in ui.get_envs() {
+        shell.env(name, value.unwrap_or_default());
+    }
+    let mut shell = Ui::start(&shell, TALL);
+    shell.until_shown("ready>");
+    shell.types(&format!("{line}\r"));
+    shell
+}
+
+#[test]
+fn a_day_at_one_terminal() {
+    let world = world();
+    world.file("list.txt", "one\n");
+    world.commit();
+    let change = json!({"path": "list.txt", "old_string": "one\n", "new_string": "one\ntwo\n"});
+    let begins = ("update_step", json!({"step": 1, "status": "in_progress"}));
+    let ends = ("update_step", json!({"step": 1, "status": "completed"}));
+    let server = model_of([
+        calls(&[("edit_file", change)]),
+        calls(&[command("echo second > second.txt")]),
+        says("The first part is over.", "end_turn"),
+        calls(&[("write_plan", json!({ "markdown": PLAN }))]),
+        calls(&[begins, command("echo three >> list.txt"), ends]),
+        says("The step is done.", "end_turn"),
+        says("The plan is done.", "end_turn"),
+        calls(&[("spawn_agent", json!({"task": "look at it", "access": "read"}))]),
+        calls(&[command("sleep 1000")]),
+        says("It is late.", "end_turn"),
+    ]);
+    let mut command = world.ui(&server, &[]);
+    command.env("EDITOR", editor(&world));
+    let mut ui = in_a_shell(&world, &command);
+    ui.until_shown("net off");
+    // Asked, approved, done.
+    ui.types("begin\r");
+    ui.until_shown("Edit list.txt?");
+    ui.press_until("y", "approved once");
+    // Denied by the kernel, allowed for one more run.
+    ui.until_shown("Blocked by the kernel");
+    assert!(!world.project().join("second.txt").exists());
+    ui.press_until("o", "The first part is over.");
+    assert_eq!((world.read("list.txt"), world.read("second.txt")), ("one\ntwo\n".into(), "second\n".into()));
+    // Keys that were pressed before a card counted stand in the prompt.
+    ui.types("\x15:net on\r");
+    ui.until_shown("net on");
+    // A plan, edited, approved, executed.
+    ui.types(":plan add three\r");
+    ui.until_shown("Execute this plan?");
+    ui.press_until("v", "Write the three");
+    ui.press_until_so("y", "the approval", |screen| !screen.contains("Execute this plan?"));
+    ui.until_shown("plan · over, 1 of 1 done");
+    assert_eq!(world.read("list.txt"), "one\ntwo\nthree\n");
+    // A sub-agent in the tree, interrupted with the agent above it.
+    ui.types("\x15look\r");
+    ui.until_shown("look at it");
+    ui.until_shown("run sleep 1000");
+    ui.types("\x1b");
+    ui.until_shown("sub-agent 1.2: interrupted");
+    // What is written elsewhere is the message.
+    ui.types("half");
+    ui.until_shown("half");
+    ui.types("\x07");
+    ui.until_shown("half and the rest");
+    // Suspended, and continued.
+    ui.types("\x1a");
+    ui.until("the shell", |screen| screen.contains("Stopped") && screen.trim_end().ends_with("ready>"));
+    ui.types("fg\r");
+    ui.until_shown("half and the rest");
+    ui.types("\r");
+    ui.until_shown("It is late.");
+    assert!(sent(&server, server.requests().len() - 1).contains("half and the rest"));
+    ui.types(":q\r");
+    ui.until("the shell", |screen| {
+        screen.trim_end().ends_with("ready>") && screen.contains("the session's log")
+    });
+    ui.types("exit\r");
+    assert_eq!(ui.end().code, 0);
+    assert_eq!(marked(world.mark().as_bytes()), Vec::<u32>::new());
+    let log = world.log();
+    let mut kinds = log.iter().map(|event| event["type"].as_str().unwrap());
+    for kind in [
+        "approval_answered",
+        "tool_call_finished",
+        "approval_answered",
+        "tool_call_finished",
+        "rights_changed",
+        "plan_created",
+        "plan_created",
+        "plan_approved",
+        "plan_step_status",
+        "sub_agent_result",
+        "sub_agent_spawned",
+        "sub_agent_result",
+        "turn_finished",
+        "result",
+    ] {
+        assert!(kinds.any(|found| found == kind), "{kind}");
+    }
+}
