@@ -177,9 +177,10 @@ impl fmt::Display for SubAgentResult {
     }
 }
 
+/// The words that people read.
 impl fmt::Display for SubAgentStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+        f.write_str(&self.as_str().replace('_', " "))
     }
 }
 

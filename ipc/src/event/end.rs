@@ -115,9 +115,10 @@ impl EndReason {
     }
 }
 
+/// The words that people read.
 impl fmt::Display for EndReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+        f.write_str(&self.as_str().replace('_', " "))
     }
 }
 

@@ -147,6 +147,6 @@ mod tests {
             duration_ms: 61_000,
             ..turn
         };
-        assert_eq!(summary(&turn), "provider_error · 42.0k in, 95% cached, 912 out · 1 min 1 s");
+        assert_eq!(summary(&turn), "provider error · 42.0k in, 95% cached, 912 out · 1 min 1 s");
     }
 }

@@ -105,7 +105,7 @@ fn attempts_that_fail_share_a_line_that_becomes_the_error() {
     );
     let screen = seat.screen();
     let told =
-        "! the API answered 529: Overloaded; given up after 4 attempts\n    hint: wait\nprovider_error · ";
+        "! the API answered 529: Overloaded; given up after 4 attempts\n    hint: wait\nprovider error · ";
     assert!(screen.contains(told) && screen.matches("529").count() == 1, "{screen}");
 }
 
