@@ -35,6 +35,10 @@ soak SECONDS="1800":
 record-sessions:
     cargo build --workspace --bins && INSTA_UPDATE=always cargo test -p tests --test sessions
 
+# The pictures of README and guide, from scripted sessions.
+pictures:
+    cargo build --workspace --bins && BAILIWICK_PICTURES=$PWD/docs/images cargo test -p tests --test tui pictures
+
 # Before a commit: format, lints, the crates' own tests, the rules of the house. CI runs the rest.
 check: lint
     cargo test --workspace --exclude tests --lib --bins

@@ -21,6 +21,7 @@ pub mod runs;
 pub mod served;
 pub mod session;
 pub mod standing;
+pub mod svg;
 pub mod tier;
 pub mod trust;
 pub mod ui;

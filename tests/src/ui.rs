@@ -14,6 +14,7 @@ use supervisor::replay::ReplayServer;
 use vt100::{MouseProtocolMode, Parser};
 
 use crate::process::wait_until;
+use crate::svg::svg;
 use crate::world::{KEY, World};
 
 /// A program on a terminal of its own.
@@ -102,6 +103,11 @@ impl Ui {
     /// What stands on the screen, without trailing blanks.
     pub fn screen(&self) -> String {
         self.seen.lock().expect("no panic").parser.screen().contents()
+    }
+
+    /// The screen as a picture.
+    pub fn picture(&self) -> String {
+        svg(self.seen.lock().expect("no panic").parser.screen())
     }
 
     /// The same without the question for the terminal's background, which is asked once.

@@ -5,6 +5,7 @@
 mod day;
 mod fingers;
 mod ghosts;
+mod pictures;
 mod plain;
 mod storm;
 mod terminal;

@@ -94,7 +94,7 @@ const DARK: Pairs = Pairs {
     insert: INSERT,
     command: COMMAND,
     planner: PLANNER,
-    code: pair((WHITE, Color::Rgb(0x37, 0x41, 0x51)), (Color::Black, Color::Gray)),
+    code: pair((WHITE, Color::Rgb(0x1f, 0x29, 0x37)), (Color::Black, Color::Gray)),
     inks: Inks {
         comment: Color::Rgb(0xd1, 0xd5, 0xdb),
         literal: Color::Rgb(0xbb, 0xf7, 0xd0),

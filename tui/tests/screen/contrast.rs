@@ -269,5 +269,5 @@ fn a_light_background_has_light_areas() {
     };
     let dark = area(&seat);
     seat.send(Msg::Theme(ThemeName::Light));
-    assert_eq!([dark, area(&seat)], [Some(Color::Rgb(0x37, 0x41, 0x51)), Some(Color::Rgb(0xee, 0xf0, 0xf3))]);
+    assert_eq!([dark, area(&seat)], [Some(Color::Rgb(0x1f, 0x29, 0x37)), Some(Color::Rgb(0xee, 0xf0, 0xf3))]);
 }
