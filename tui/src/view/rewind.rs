@@ -21,8 +21,8 @@ pub(super) fn view(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
         }
     }
     let below = sheet.rows(pane.width()).saturating_sub(top + usize::from(rows));
-    let more = if below > 0 { format!("  {below} more below") } else { String::new() };
-    pane.put(0, rows, SafeText::line(&format!("{}{more}", hints(model))).all(), theme.dim());
+    let more = if below > 0 { format!("{below} more below  ") } else { String::new() };
+    pane.put(0, rows, SafeText::line(&format!("{more}{}", hints(model))).all(), theme.dim());
 }
 
 /// The keys that work now.
