@@ -1,6 +1,6 @@
 //! Agents of one session against each other, in the real binary: a sub-agent that reads against the parent that started it, and
 //! sub-agents against their sibling. Each act succeeds between two programs that are not confined; what succeeds between agents is
-//! listed here, and in `SECURITY.md`.
+//! listed here, and in `docs/security-of-features.md`.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -50,7 +50,7 @@ fn each_act_succeeds_unconfined() {
         let duel = unconfined(&World::new(user));
         let failed: Vec<_> = duel.tried.iter().filter(|(_, errno)| **errno != 0).collect();
         assert!(failed.is_empty(), "{user:?}: {failed:?}");
-        assert_eq!(duel.tried.len(), 61, "SECURITY.md has the number");
+        assert_eq!(duel.tried.len(), 61, "docs/security-of-features.md has the number");
         assert!(duel.is_harmed(), "{user:?}: {}", duel.kept);
     }
 }

@@ -39,7 +39,7 @@ pub(crate) enum Held {
     With(&'static [i32]),
     /// Something answers, but nothing that the victim has: the victim alone judges.
     Apart,
-    /// It is not held, for this reason, which `SECURITY.md` has too.
+    /// It is not held, for this reason, which `docs/residual-risks.md` has too.
     Open(&'static str),
 }
 

@@ -174,7 +174,7 @@ fn every_attack_is_denied_to_an_approved_command() {
 }
 
 /// The full tier holds every row; what the floor does not is listed, with reasons, and a row that becomes denied has to leave
-/// the list, which `SECURITY.md` repeats.
+/// the list, which `docs/residual-risks.md` repeats.
 #[test]
 fn what_a_tier_leaves_open_is_exactly_this() {
     let mut failures = vec![];

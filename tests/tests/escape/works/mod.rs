@@ -79,7 +79,7 @@ fn servers_and_clients_inside_meet() {
     check_the_same(&tier::all(), SOCKETS);
 }
 
-/// With Docker's default profile it cannot, but by `--cap-add SYS_PTRACE`: `SECURITY.md` lists what is lost.
+/// With Docker's default profile it cannot, but by `--cap-add SYS_PTRACE`: `docs/residual-risks.md` lists what is lost.
 #[test]
 fn descriptors_pass_in_a_datagram_where_the_broker_can_duplicate_them() {
     if machine::lets_duplicate() {
