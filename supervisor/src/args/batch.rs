@@ -79,13 +79,13 @@ pub(crate) struct BatchRunsArgs {
     /// Runs only tasks whose id matches this regular expression
     #[arg(long, value_name = "REGEX")]
     pub filter: Option<String>,
-    /// Runs tasks A to B-1 of those that the filter leaves, from 0
+    /// Runs tasks A to B-1 of the filtered ones, from 0
     #[arg(long, value_name = "A:B")]
     pub slice: Option<String>,
-    /// Runs every N-th task of the slice, beginning with the I-th, from 1
+    /// Runs each N-th task of the slice, from the I-th
     #[arg(long, value_name = "I/N")]
     pub shard: Option<String>,
-    /// Prints one JSON object for each change of a task on standard output
+    /// Prints a JSON object for each change of a task
     #[arg(long)]
     pub json: bool,
     /// Engine for tasks with an image
@@ -106,16 +106,16 @@ pub(crate) struct BatchRunsArgs {
     /// Name of the model in the predictions [default: bailiwick/MODEL]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// Agents may do this: `auto` makes the checkout writable, `deny` leaves it read-only
+    /// Lets agents write the checkout (`auto`), or read alone (`deny`)
     #[arg(long, value_enum, default_value_t = ModeArg::Auto)]
     pub mode: ModeArg,
     /// The agent's purpose: `plan` makes a plan first
     #[arg(long, value_enum, default_value_t = ActivityArg::Execute)]
     pub activity: ActivityArg,
-    /// Tools of the agent: all, or the shell alone with a short prompt
+    /// Gives the agent all tools, or a shell and a short prompt
     #[arg(long, value_enum, default_value_t = ProfileArg::Full)]
     pub profile: ProfileArg,
-    /// With `--activity plan`, executes up to this many plans within the flags
+    /// Executes up to this many plans that need nothing beyond the flags
     #[arg(long, value_name = "ROUNDS", num_args = 0..=1, require_equals = true, default_missing_value = "1",
         value_parser = clap::value_parser!(u32).range(1..=100))]
     pub approve_plan: Option<u32>,

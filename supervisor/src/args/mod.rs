@@ -6,6 +6,8 @@ mod parse;
 mod plan;
 #[cfg(test)]
 mod printed;
+#[cfg(test)]
+mod reference;
 mod relay;
 mod rewind;
 mod rights;

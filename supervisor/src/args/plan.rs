@@ -71,7 +71,7 @@ pub(crate) struct ApproveArgs {
     /// The plan
     #[command(flatten)]
     pub plan: OnePlan,
-    /// Approves without a question exactly the text with this SHA-256, as `plan show` prints it
+    /// Approves without a question, if the text has this SHA-256
     #[arg(long, value_name = "SHA256")]
     pub digest: Option<String>,
 }
@@ -92,13 +92,13 @@ pub(crate) struct ExportArgs {
 pub(crate) struct PlanExecuteArgs {
     /// The plan's name or its beginning [default: the newest of the project]
     pub plan: Option<String>,
-    /// The project, which has to be the one that the plan was made for
+    /// The project that the plan was made for
     #[arg(short = 'C', value_name = "DIR", default_value = ".", global = true)]
     pub directory: PathBuf,
-    /// Begins with the first step, even if an execution before has finished some
+    /// Begins with the first step, whatever is finished
     #[arg(long)]
     pub all_steps: bool,
-    /// Also executes up to this many revisions that need no more than the flags of this run allow
+    /// Executes up to this many revisions that need nothing beyond the flags
     #[arg(long, value_name = "ROUNDS", num_args = 0..=1, require_equals = true, default_missing_value = "1",
         value_parser = clap::value_parser!(u32).range(1..=100))]
     pub approve_plan: Option<u32>,
@@ -108,7 +108,7 @@ pub(crate) struct PlanExecuteArgs {
     /// Form of the output on standard output
     #[arg(long, value_enum, default_value_t = Output::Text)]
     pub output: Output,
-    /// Writes the change as a diff that `git apply` accepts, whatever the exit status
+    /// Writes the change as a diff for `git apply`, on every status
     #[arg(long, value_name = "FILE")]
     pub patch: Option<PathBuf>,
     /// The model, and who is asked
@@ -120,7 +120,7 @@ pub(crate) struct PlanExecuteArgs {
     /// Ends the run when this many tokens are spent in all
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_tokens: Option<u64>,
-    /// Ends the run before the next request once it has cost this many US dollars
+    /// Ends the run once it has cost this many US dollars
     #[arg(long, value_name = "X", value_parser = amount)]
     pub max_usd: Option<Usd>,
     /// Ends the run after this many seconds, as in 90 or 0.5

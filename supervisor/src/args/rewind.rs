@@ -9,7 +9,7 @@ use ipc::path::WirePath;
 /// Arguments of `rewind`.
 #[derive(Debug, Args)]
 pub(crate) struct RewindArgs {
-    /// The session: its name, or the beginning of it [default: the last one of the project]
+    /// The session, by its name [default: the last of the project]
     pub session: Option<String>,
     /// The project
     #[arg(short = 'C', value_name = "DIR", default_value = ".", global = true)]

@@ -14,7 +14,7 @@ pub(crate) struct SandboxArgs {
     /// The project
     #[arg(short = 'C', value_name = "DIR", default_value = ".", global = true)]
     pub directory: PathBuf,
-    /// Whether the project is writable
+    /// Lets the command write the project, or read alone
     #[arg(long, value_enum, default_value_t = AccessArg::Write)]
     pub access: AccessArg,
     /// What is confined, and how
@@ -38,7 +38,7 @@ pub(crate) struct DoctorArgs {
     /// Asks the provider's API for an answer too, without a key
     #[arg(long)]
     pub api: bool,
-    /// What the kernel is to hold programs by: the best that it can, or one tier and no other
+    /// Takes the best sandbox of this machine, or one tier alone
     #[arg(long, value_enum, default_value_t = TierArg::Best)]
     pub tier: TierArg,
 }
@@ -46,10 +46,10 @@ pub(crate) struct DoctorArgs {
 /// Arguments of `audit`.
 #[derive(Debug, Args)]
 pub(crate) struct AuditArgs {
-    /// The id of a session, or the file of its log [default: the project's last session]
+    /// The session, by its name or its log [default: the last]
     #[arg(value_name = "ID")]
     pub session: Option<PathBuf>,
-    /// Also writes one HTML page about the log to FILE, which must not exist
+    /// Also writes an HTML page to FILE, which must not exist
     #[arg(long, value_name = "FILE", conflicts_with = "probe")]
     pub html: Option<PathBuf>,
     /// Tries paths, sockets and system calls from inside the sandbox
@@ -75,7 +75,7 @@ pub(crate) struct ExplainArgs {
     /// A path, HOST:PORT, or a command in quotes
     #[arg(value_name = "WHAT")]
     pub what: OsString,
-    /// What it is, where its form does not tell
+    /// Takes it for a path, an address or a command
     #[arg(long = "as", value_enum, value_name = "KIND")]
     pub kind: Option<SubjectArg>,
     /// Whose rights

@@ -13,7 +13,7 @@ pub(crate) struct SessionsArgs {
     /// Lists those of every project
     #[arg(long)]
     pub all: bool,
-    /// Only those with this text in a message, a reply or a command
+    /// Lists sessions with this text in what was said or run
     #[arg(long, value_name = "TEXT")]
     pub search: Option<String>,
     /// Prints JSON, an object a line
@@ -48,7 +48,7 @@ pub(crate) struct PruneArgs {
 /// Arguments of `show`.
 #[derive(Debug, Args)]
 pub(crate) struct ShowSessionArgs {
-    /// The session's name, its beginning, or a log [default: the last of the project]
+    /// The session, by its name or its log [default: the last]
     pub session: Option<String>,
     /// The project
     #[arg(short = 'C', value_name = "DIR", default_value = ".", global = true)]
@@ -80,7 +80,7 @@ pub(crate) enum SessionOutput {
 /// Arguments of `export`.
 #[derive(Debug, Args)]
 pub(crate) struct ExportSessionArgs {
-    /// The session's name, its beginning, or a log [default: the last of the project]
+    /// The session, by its name or its log [default: the last]
     pub session: Option<String>,
     /// A file that does not exist yet [default: standard output]
     pub file: Option<PathBuf>,

@@ -28,7 +28,7 @@ pub(crate) struct ConfinementArgs {
     /// Starts although a layer of the sandbox is missing, and says which
     #[arg(long)]
     pub allow_degraded: bool,
-    /// What the kernel is to hold it by: the best that it can, or one tier and no other
+    /// Takes the best sandbox of this machine, or one tier alone
     #[arg(long, value_enum, default_value_t = TierArg::Best)]
     pub tier: TierArg,
 }
@@ -39,7 +39,7 @@ pub(crate) struct AgentArgs {
     /// The project
     #[arg(short = 'C', value_name = "DIR", default_value = ".", global = true)]
     pub directory: PathBuf,
-    /// What becomes of what is beyond the rights [default: what the settings say, or ask]
+    /// Asks before changes, makes or denies them [default: settings, or ask]
     #[arg(long, value_enum)]
     pub mode: Option<ModeArg>,
     /// What is confined, and how
@@ -53,11 +53,10 @@ pub(crate) struct ModelArgs {
     /// The model [default: what the settings say, or claude-opus-5-5]
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
-    /// Who the model is asked of, and how: `openai` is chat completions, at whatever server speaks them [default: what the
-    /// settings say, or who the model is known to be asked of, or anthropic]
+    /// Asks this API [default: the settings, or the model's own, or anthropic]
     #[arg(long, value_enum, value_name = "PROVIDER")]
     pub provider: Option<ProviderArg>,
-    /// The address of the provider's API, or of a server that speaks it; a path prefix is kept
+    /// Asks the API at this address, or a relay's socket (`unix:PATH`)
     #[arg(long, value_name = "URL")]
     pub base_url: Option<String>,
 }

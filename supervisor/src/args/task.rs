@@ -18,12 +18,10 @@ pub(crate) struct TuiArgs {
     /// The project
     #[arg(short = 'C', value_name = "DIR", default_value = ".", global = true)]
     pub directory: PathBuf,
-    /// What becomes of what is beyond the rights: `ask` asks you, `auto` makes the project writable and denies the rest, `deny`
-    /// leaves it read-only
-    /// [default: what the settings say, or ask]
+    /// Asks before changes, makes or denies them [default: settings, or ask]
     #[arg(long, value_enum)]
     pub mode: Option<ModeArg>,
-    /// What the agent is there for: `plan` makes a plan and changes nothing; another agent executes it when you approve it
+    /// Makes a plan for your approval, or executes the task
     #[arg(long, value_enum, default_value_t = ActivityArg::Execute)]
     pub activity: ActivityArg,
     /// What is confined, and how
@@ -32,7 +30,7 @@ pub(crate) struct TuiArgs {
     /// The model, and who is asked
     #[command(flatten)]
     pub model: ModelArgs,
-    /// Writes the traffic with the model into this directory, which is made; see docs/recording.md
+    /// Records the traffic with the model in a new directory
     #[arg(long, value_name = "DIR")]
     pub record: Option<PathBuf>,
     /// Prints lines and asks in words, for screen readers and simple terminals
@@ -60,7 +58,7 @@ pub(crate) struct ResumeArgs {
     /// The project [default: that of the session]
     #[arg(short = 'C', value_name = "DIR", global = true)]
     pub directory: Option<PathBuf>,
-    /// What becomes of what is beyond the rights [default: what the settings say, or ask]
+    /// Asks before changes, makes or denies them [default: settings, or ask]
     #[arg(long, value_enum)]
     pub mode: Option<ModeArg>,
     /// What is confined, and how
@@ -79,34 +77,32 @@ pub(crate) struct ExecArgs {
     /// The project
     #[arg(short = 'C', value_name = "DIR", default_value = ".", global = true)]
     pub directory: PathBuf,
-    /// What the agent may do without asking: `auto` makes the project writable, `deny` leaves it read-only, and so does
-    /// `ask`, where each change is shown and approved
+    /// Asks before changes, makes or denies them
     #[arg(long, value_enum, default_value_t = ModeArg::Deny)]
     pub mode: ModeArg,
-    /// What the agent is there for: `plan` makes a plan, prints the path of its file and changes nothing
+    /// Makes a plan and prints its path, or executes the task
     #[arg(long, value_enum, default_value_t = ActivityArg::Execute)]
     pub activity: ActivityArg,
-    /// Tools of the agent: all, or the shell alone with a short prompt
+    /// Gives the agent all tools, or a shell and a short prompt
     #[arg(long, value_enum, default_value_t = ProfileArg::Full, conflicts_with = "record")]
     pub profile: ProfileArg,
-    /// With `--activity plan`, executes up to this many plans that need no more than the flags of this run allow; one that
-    /// needs more ends the run with status 4
+    /// Executes up to this many plans that need nothing beyond the flags
     #[arg(long, value_name = "ROUNDS", num_args = 0..=1, require_equals = true, default_missing_value = "1",
         value_parser = clap::value_parser!(u32).range(1..=100))]
     pub approve_plan: Option<u32>,
-    /// Goes on with the session of this name, or whose name alone begins so: the task is its next message
+    /// Goes on with this session: its name, or the beginning of it
     #[arg(long, value_name = "SESSION", conflicts_with_all = ["record", "goes_on"])]
     pub resume: Option<String>,
-    /// Goes on with the last session of the project: the task is its next message
+    /// Goes on with the last session of the project
     #[arg(short = 'c', long = "continue", conflicts_with = "record")]
     pub goes_on: bool,
-    /// With --resume or -c: leaves the session as it is, and goes on with a copy
+    /// Goes on with a copy, and leaves the session as it is
     #[arg(long)]
     pub fork: bool,
     /// What is confined, and how
     #[command(flatten)]
     pub confinement: ConfinementArgs,
-    /// What is printed on standard output
+    /// Prints this on standard output
     #[arg(long, value_enum, default_value_t = Output::Text)]
     pub output: Output,
     /// Adds the pieces of the model's reply to `--output stream-json`
@@ -115,13 +111,13 @@ pub(crate) struct ExecArgs {
     /// Exit status of a turn that ends after a denied call
     #[arg(long, value_enum, default_value_t = DeniedArg::Fail)]
     pub denied: DeniedArg,
-    /// Writes the change as a diff that `git apply` accepts, whatever the exit status
+    /// Writes the change as a diff for `git apply`, on every status
     #[arg(long, value_name = "FILE")]
     pub patch: Option<PathBuf>,
     /// The model, and who is asked
     #[command(flatten)]
     pub model: ModelArgs,
-    /// Shows the model a picture (PNG, JPEG, GIF or WebP) with the task
+    /// Shows the model this picture with the task
     #[arg(long, value_name = "FILE")]
     pub image: Vec<PathBuf>,
     /// Ends the run after this many replies of the model
@@ -130,16 +126,16 @@ pub(crate) struct ExecArgs {
     /// Ends the run when this many tokens are spent in all
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_tokens: Option<u64>,
-    /// Ends the run before the next request once it has cost this many US dollars
+    /// Ends the run once it has cost this many US dollars
     #[arg(long, value_name = "X", value_parser = amount)]
     pub max_usd: Option<Usd>,
-    /// Listens at this path for a front end that answers approvals (with `--mode ask`); see docs/protocol.md
+    /// Takes answers to approvals from a front end at this socket
     #[arg(long, value_name = "PATH")]
     pub approval_socket: Option<PathBuf>,
     /// Ends the run after this many seconds, as in 90 or 0.5
     #[arg(long, value_name = "SECS", value_parser = seconds)]
     pub timeout: Option<Duration>,
-    /// Writes the traffic with the model into this directory, which is made; see docs/recording.md
+    /// Records the traffic with the model in a new directory
     #[arg(long, value_name = "DIR")]
     pub record: Option<PathBuf>,
     /// One run of a batch, whose process this is: the run ends with it, and its caches end with the run
@@ -156,22 +152,22 @@ pub(crate) struct ReplayArgs {
     /// The project: as it was when the recording was made
     #[arg(short = 'C', value_name = "PROJECT", default_value = ".", global = true)]
     pub directory: PathBuf,
-    /// What is printed on standard output
+    /// Prints this on standard output
     #[arg(long, value_enum, default_value_t = Output::Text)]
     pub output: Output,
-    /// Writes the change as a diff that `git apply` accepts, whatever the exit status
+    /// Writes the change as a diff for `git apply`, on every status
     #[arg(long, value_name = "FILE")]
     pub patch: Option<PathBuf>,
     /// Lets each piece of a response come when it came
     #[arg(long)]
     pub timing: bool,
-    /// Runs nothing: serves the responses on loopback, in their order, to whoever asks, and prints the address
+    /// Serves the recorded responses on loopback instead, and prints the address
     #[arg(long, conflicts_with_all = ["directory", "output", "patch", "timeout", "tier", "allow_degraded"])]
     pub serve: bool,
     /// Ends the run after this many seconds, as in 90 or 0.5
     #[arg(long, value_name = "SECS", value_parser = seconds)]
     pub timeout: Option<Duration>,
-    /// What the kernel is to hold it by: the best that it can, or one tier and no other
+    /// Takes the best sandbox of this machine, or one tier alone
     #[arg(long, value_enum, default_value_t = TierArg::Best)]
     pub tier: TierArg,
     /// Starts although a layer of the sandbox is missing, and says which

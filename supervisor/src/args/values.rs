@@ -15,21 +15,21 @@ use crate::provider::ProviderKind;
 /// `--mode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ModeArg {
-    /// The project is read-only; what is beyond is asked for.
+    /// The project is read-only; each change is shown, and you are asked.
     Ask,
     /// The project is writable; what is beyond is denied.
     Auto,
-    /// The project is read-only.
+    /// The project is read-only; what is beyond is denied.
     Deny,
 }
 
 /// `--activity`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ActivityArg {
-    /// It carries out a task.
+    /// The agent carries out a task.
     #[default]
     Execute,
-    /// It makes a plan, and changes nothing.
+    /// The agent makes a plan, and changes nothing; another one executes it when it is approved.
     Plan,
 }
 
