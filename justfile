@@ -89,3 +89,7 @@ kernel-selftests:
 # Attacks and work in real containers, under the engine's default profile.
 containers:
     cargo build --workspace --bins && cargo test -p tests --test escape --no-run && tests/containers/run.sh
+
+# The guide as HTML pages: target/book (needs mdbook).
+book:
+    packaging/book

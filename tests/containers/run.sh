@@ -5,17 +5,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
 built="${BAILIWICK_BUILT:-$root/target/debug}"
 static="${BAILIWICK_STATIC:-$root/target/static}"
-cache="${XDG_CACHE_HOME:-$HOME/.cache}/bailiwick-containers"
-image=bailiwick-tests:bookworm
-bare=bailiwick-tests:bare
-# What the works of the escape suite are made with; no certificate authorities. debootstrap does not find that the last one provides
-# what gdb depends on by another name.
-packages=git,python3,procps,libgcc-s1,gcc,libc6-dev,make,sqlite3,tmux,strace,gdb,nodejs,libboost-regex1.74.0
-
-skip() {
-    echo "skipped: no container engine: $*" >&2
-    exit 0
-}
+. "$here/engine.sh"
 
 command -v docker >/dev/null || skip "no docker on this machine (Debian: apt-get install docker.io debootstrap)"
 for program in bailiwick bailiwick-worker sandbox-exec probe fake-worker; do
@@ -23,58 +13,6 @@ for program in bailiwick bailiwick-worker sandbox-exec probe fake-worker; do
 done
 escape="${BAILIWICK_ESCAPE:-$(find "$built/deps" -maxdepth 1 -name 'escape-*' -type f -executable -printf '%T@ %p\n' | sort -rn | head -n 1 | cut -d' ' -f2)}"
 [[ -x $escape ]] || { echo "no escape suite in $built/deps: cargo test -p tests --test escape --no-run" >&2; exit 1; }
-
-work=$(mktemp -d /var/tmp/bailiwick-containers-XXXXXX)
-chmod 755 "$work"
-engine=
-# The engine's own children end with it; its mounts lie below the directory that goes.
-cleanup() {
-    docker rm -f "$(basename "$work")" >/dev/null 2>&1 || true
-    if [[ -n $engine ]]; then
-        docker rmi -f "$image" "$bare" >/dev/null 2>&1 || true
-        kill "$engine" 2>/dev/null && wait "$engine" 2>/dev/null || true
-    fi
-    rm -rf "$work"
-}
-trap cleanup EXIT
-
-# A daemon that runs is used; else one of our own is started, which touches neither the network nor the machine's data.
-start_engine() {
-    [[ $(id -u) == 0 ]] || skip "no daemon answers, and only root can start one"
-    command -v dockerd >/dev/null || skip "no daemon answers, and there is no dockerd"
-    export DOCKER_HOST="unix://$work/engine.sock"
-    dockerd --data-root "$work/data" --exec-root "$work/exec" --pidfile "$work/pid" --host "$DOCKER_HOST" \
-        --iptables=false --ip6tables=false --bridge=none >"$work/engine.log" 2>&1 &
-    engine=$!
-    for _ in $(seq 100); do
-        docker version >/dev/null 2>&1 && return
-        kill -0 "$engine" 2>/dev/null || break
-        sleep 0.3
-    done
-    engine=
-    skip "dockerd does not start here: $(tail -n 1 "$work/engine.log")"
-}
-
-make_images() {
-    local root=$cache/bookworm-tools.tar
-    if [[ ! -e $root ]]; then
-        command -v debootstrap >/dev/null || skip "no debootstrap to make an image with"
-        mkdir -p "$cache"
-        debootstrap --variant=minbase --include="$packages" bookworm "$work/root" >"$work/debootstrap.log"
-        tar -C "$work/root" --exclude='./proc/*' --exclude='./sys/*' --exclude='./dev/*' -cf "$root.new" .
-        mv "$root.new" "$root"
-        rm -rf "$work/root"
-    fi
-    docker import "$root" "$image" >/dev/null
-    # Nothing but a static shell, and the empty directories that an engine mounts on.
-    if command -v busybox >/dev/null && ! ldd "$(command -v busybox)" >/dev/null 2>&1; then
-        mkdir -p "$work/bare"/{bin,tmp,var/tmp,project}
-        cp "$(command -v busybox)" "$work/bare/bin/busybox"
-        ln -s busybox "$work/bare/bin/sh"
-        chmod 1777 "$work/bare/tmp" "$work/bare/var/tmp" "$work/bare/project"
-        tar -C "$work/bare" -c . | docker import - "$bare" >/dev/null
-    fi
-}
 
 # What a container sees of us: programs as the tests expect them, and the checks.
 stage() {

@@ -1,0 +1,335 @@
+"""Batches in real containers: packages whose own tests accept the change, attacks from inside, and kills of everything."""
+
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from model import ScriptedModel
+
+WORK, IMAGE = Path(sys.argv[1]), sys.argv[2]
+# The process of an engine that the tests started themselves, which alone they kill.
+ENGINE = int(sys.argv[3]) if sys.argv[3] else None
+KEY = "sk-ant-canary-0123456789abcdef"
+USERS = {"root": "bailiwick-tests:packages", "user": "bailiwick-tests:packages-user"}
+
+# Name and version; the file, the right text and the wrong one.
+PACKAGES = {
+    "more-itertools": ("10.5.0", "more_itertools/recipes.py",
+                       "        return _zip_equal(*args)\n    if incomplete == 'ignore'",
+                       "        return zip(*args)\n    if incomplete == 'ignore'"),
+    "idna": ("3.10", "idna/intranges.py",
+             "_encode_range(current_range[0], current_range[-1] + 1)",
+             "_encode_range(current_range[0], current_range[-1])"),
+    "xmltodict": ("0.13.0", "xmltodict.py",
+                  "else self.cdata_separator.join(self.data))\n            item = self.item",
+                  "else ''.join(self.data))\n            item = self.item"),
+    "inflection": ("0.5.1", "inflection/__init__.py", "in (11, 12, 13):", "in (11, 12):"),
+    "toolz": ("0.12.1", "toolz/itertoolz.py", "islice(seq, 0, None, n)", "islice(seq, 1, None, n)"),
+    "boltons": ("24.0.0", "boltons/mathutils.py", "min(max(x, lower), upper)", "max(x, lower)"),
+}
+
+TESTS = "PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=/opt/site:. python3 -m pytest -q --noconftest -p no:cacheprovider -rA 2>&1"
+
+
+def run(*command, check=True, **options):
+    done = subprocess.run(command, text=True, capture_output=True, **options)
+    if check and done.returncode != 0:
+        raise SystemExit("%s: status %d\n%s%s" % (command, done.returncode, done.stdout, done.stderr))
+    return done
+
+
+def fetched():
+    """The packages' source distributions, and pytest, from the index."""
+    place = WORK / "index"
+    wanted = ["%s==%s" % (name, package[0]) for name, package in PACKAGES.items()]
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
+    command = [*pip, "download", "--no-deps", "--no-binary", ":all:", "-d", str(place), *wanted]
+    if run(*command, check=False).returncode != 0:
+        print("skipped: no container engine: the package index is not reachable", file=sys.stderr)
+        raise SystemExit(0)
+    run(*pip, "install", "--root-user-action", "ignore", "--target", str(WORK / "site"), "pytest")
+    return place
+
+
+def prepared(index):
+    """A project for each package, with its bug, committed."""
+    projects = WORK / "projects"
+    for name, (_, file, right, wrong) in PACKAGES.items():
+        project = projects / name
+        project.mkdir(parents=True)
+        archive, = index.glob(name.replace("-", "?") + "-*.tar.gz")
+        run("tar", "xzf", str(archive), "--strip-components=1", "--no-same-owner", "-C", str(project))
+        text = (project / file).read_text()
+        assert text.count(right) == 1, (name, "another version")
+        (project / file).write_text(text.replace(right, wrong))
+        git = ["git", "-C", str(project), "-c", "user.name=t", "-c", "user.email=t@example.org"]
+        run(*git, "init", "-q")
+        run(*git, "add", "-A")
+        run(*git, "commit", "-q", "-m", "base")
+    return projects
+
+
+def make_images(projects):
+    """One image in which root works, and one in which a user without privileges does."""
+    for user, image in USERS.items():
+        run("chown", "-R", "0:0" if user == "root" else "1000:1000", str(projects))
+        container = run("docker", "create", IMAGE, "true").stdout.strip()
+        run("docker", "cp", "-a", str(projects), container + ":/projects")
+        run("docker", "cp", str(WORK / "site"), container + ":/opt/site")
+        change = ["--change", "USER 1000:1000"] if user == "user" else []
+        run("docker", "commit", *change, container, image)
+        run("docker", "rm", container)
+
+
+def outcomes(name, patch=None):
+    """The tests of a package, by name, in a container of their own, after a patch."""
+    script = "cd /projects/%s && %s %s" % (name, "git apply - &&" if patch else "", TESTS)
+    command = ["docker", "run", "--rm", "-i", "--network", "none", USERS["root"], "sh", "-c", script]
+    lines = run(*command, check=False, input=patch or "").stdout.splitlines()
+    found = [re.match(r"(PASSED|FAILED|ERROR) (\S+)", line) for line in lines]
+    tests = {match[2]: match[1] for match in found if match}
+    assert tests, "\n".join(lines[-20:])
+    return tests
+
+
+class Model(ScriptedModel):
+    """Chooses the script by the task that the first message names."""
+
+    def __init__(self, scripts):
+        super().__init__([])
+        self.scripts = scripts
+        self.keys = set()
+
+    def answer(self, http):
+        length = int(http.headers["content-length"])
+        body = http.rfile.read(length)
+        self.keys.add(http.headers.get("x-api-key"))
+        first = json.dumps(json.loads(body)["messages"][0])
+        task = re.search(r"the task is ([\w-]+)", first)[1]
+        turns = next(turns for prefix, turns in self.scripts.items() if task.startswith(prefix))
+        one = ScriptedModel.__new__(ScriptedModel)
+        one.turns, one.requests = turns, self.requests
+        http.rfile = _Again(body)
+        ScriptedModel.answer(one, http)
+
+
+class _Again:
+    def __init__(self, body):
+        self.body = body
+
+    def read(self, _):
+        return self.body
+
+
+def shell(command):
+    return ("shell_exec", {"command": command})
+
+
+def repairs():
+    scripts = {}
+    for name, (_, file, right, wrong) in PACKAGES.items():
+        edit = ("edit_file", {"path": file, "old_string": wrong, "new_string": right})
+        tests = shell("%s | tail -n 3" % TESTS)
+        scripts[name] = [[tests], [edit], [tests], ["The tests pass."]]
+    return scripts
+
+
+def tasks_file(name, tasks):
+    path = WORK / name
+    path.write_text("".join(json.dumps(task) + "\n" for task in tasks))
+    return path
+
+
+def batch(model, tasks, output, *flags):
+    environment = dict(os.environ, ANTHROPIC_API_KEY=KEY, HOME=str(WORK / "home"), BAILIWICK_HOME=str(WORK / "own"))
+    command = [str(WORK / "programs/bailiwick"), "batch", str(tasks), "--output", str(output), "--engine", "docker",
+               "--programs", str(WORK / "programs"), "--jobs", "4", "--base-url", model.url, "--model",
+               "claude-opus-5-5", "--name", "scripted", "--max-usd", "5", *flags]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def containers():
+    return run("docker", "ps", "-a", "-q", "--filter", "label=bailiwick.batch").stdout.split()
+
+
+def state(output, task):
+    return json.loads((output / "instances" / task / "state.json").read_text())
+
+
+def check_repairs():
+    before = {name: outcomes(name) for name in PACKAGES}
+    for name, tests in before.items():
+        assert "FAILED" in tests.values(), (name, "no test fails before")
+    tasks = [{"id": "%s-%s" % (name, user), "prompt": "A test fails. Mend it; the task is %s-%s." % (name, user),
+              "image": image, "workdir": "/projects/" + name} for name in PACKAGES for user, image in USERS.items()]
+    output = WORK / "repairs"
+    with Model(repairs()) as model:
+        process = batch(model, tasks_file("repairs.jsonl", tasks), output)
+        said = process.communicate()[0]
+    assert process.returncode == 0, said
+    predictions = [json.loads(line) for line in (output / "predictions/predictions.jsonl").read_text().splitlines()]
+    assert sorted(row["instance_id"] for row in predictions) == sorted(task["id"] for task in tasks)
+    assert model.keys == {KEY}, "the relay has the key, and it alone"
+    for row in predictions:
+        name = row["instance_id"].rsplit("-", 1)[0]
+        assert state(output, row["instance_id"])["status"] == "done", state(output, row["instance_id"])
+        after = outcomes(name, row["model_patch"])
+        broken = [test for test, outcome in after.items() if outcome != "PASSED"]
+        assert not broken and after.keys() >= before[name].keys(), (row["instance_id"], broken)
+    assert containers() == []
+    no_key_is_left(output)
+    print("ok: %d packages, as root and not: each patch resolves the failing tests and breaks none" % len(PACKAGES))
+
+
+def no_key_is_left(output):
+    assert run("grep", "-rl", KEY, str(output), check=False).stdout == "", "the key is in a file"
+
+
+ATTACK = r"""
+env | grep -c ANTHROPIC_API_KEY
+cat /proc/[0-9]*/environ 2>/dev/null | tr '\0' '\n' | grep -c sk-ant
+grep -rls sk-ant-canary /root /home /tmp /var/tmp /run /relay /etc 2>/dev/null | wc -l
+python3 - <<'PY'
+import glob, os, socket
+def attempt(name, act):
+    try:
+        act()
+        print(name, "REACHED")
+    except OSError as error:
+        print(name, os.strerror(error.errno) if error.errno else error)
+def unix(path):
+    with socket.socket(socket.AF_UNIX) as s:
+        s.settimeout(3); s.connect(path)
+paths = [line.split()[-1] for line in open("/proc/net/unix") if "/" in line.split()[-1]]
+paths += [path for root in ("/relay", "/run", "/opt", "/mnt", "/bailiwick") for path in glob.glob(root + "/**", recursive=True)]
+sockets = {path for path in paths if os.path.exists(path) and (os.stat(path).st_mode & 0o170000) == 0o140000}
+print("sockets", len(sockets))
+for path in sorted(sockets):
+    attempt("unix", lambda: unix(path))
+for address in (("1.1.1.1", 443), ("172.17.0.1", 2375), ("169.254.169.254", 80)):
+    attempt("tcp", lambda: socket.create_connection(address, 3).close())
+PY
+"""
+
+
+def check_attacks():
+    tasks = [{"id": "attack-" + user, "prompt": "the task is attack-%s" % user, "image": image,
+              "workdir": "/projects/idna"} for user, image in USERS.items()]
+    output = WORK / "attacks"
+    with Model({"attack": [[shell(ATTACK)], ["Nothing."]]}) as model:
+        process = batch(model, tasks_file("attacks.jsonl", tasks), output)
+        said = process.communicate()[0]
+    assert process.returncode in (0, 3), said
+    told = [body["messages"][-1] for body in model.requests if len(body["messages"]) > 1]
+    assert len(told) == 2, said
+    for message in told:
+        text = json.dumps(message["content"])
+        assert KEY not in text and "REACHED" not in text, text
+        assert re.search(r"sockets [1-9]", text), ("the relay's socket was not even found", text)
+    no_key_is_left(output)
+    assert containers() == []
+    print("ok: from inside neither the key nor the relay nor a network is reached")
+
+
+def children(pid, word):
+    """The processes below one whose second word is this."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+            parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+        except (OSError, IndexError, ValueError):
+            continue
+        if parent == pid and len(words) > 1 and words[1] == word:
+            found.append(int(entry.name))
+    return found
+
+
+def check_kills():
+    count = 20
+    tasks = [{"id": "slow-%02d" % n, "prompt": "the task is slow-%02d" % n, "image": USERS["root"],
+              "workdir": "/projects/idna"} for n in range(count)]
+    change = shell("sleep 1; echo done >> NOTES.txt")
+    output, path, kills = WORK / "kills", tasks_file("kills.jsonl", tasks), dict.fromkeys(["batch", "relay", "run", "engine"], 0)
+    chance, deadline = random.Random(7), time.monotonic() + 900
+    with Model({"slow": [[change], ["Done."]]}) as model:
+        while True:
+            process, began = batch(model, path, output), time.monotonic()
+            while process.poll() is None and time.monotonic() < deadline:
+                time.sleep(0.3)
+                what = chance.choice(list(kills))
+                if time.monotonic() - began < 2 or kills[what] >= 2:
+                    continue
+                kills[what] += kill(what, process)
+            process.kill()
+            said = process.communicate()[0]
+            assert time.monotonic() < deadline, said
+            if process.returncode == 0:
+                break
+            assert process.returncode in (-9, 1, 2, 3), (process.returncode, said)
+    assert all(kills[what] for what in kills if what != "engine" or ENGINE), kills
+    rows = [json.loads(line) for line in (output / "predictions/predictions.jsonl").read_text().splitlines()]
+    assert sorted(row["instance_id"] for row in rows) == [task["id"] for task in tasks], rows
+    for row in rows:
+        added = [line for line in row["model_patch"].splitlines() if line == "+done"]
+        assert len(added) == 1, row
+    assert containers() == []
+    print("ok: %d tasks, each exactly once, through these kills: %s" % (count, kills))
+
+
+def kill(what, process):
+    """Kills one of these, if there is one; whether it did."""
+    global ENGINE
+    try:
+        if what == "batch":
+            process.send_signal(signal.SIGKILL)
+        elif what == "relay":
+            os.kill(children(process.pid, b"relay")[0], signal.SIGKILL)
+        elif what == "run":
+            run("docker", "kill", run("docker", "ps", "-q", "--filter", "label=bailiwick.batch").stdout.split()[0])
+        elif ENGINE:
+            os.kill(ENGINE, signal.SIGKILL)
+            restart_engine()
+        else:
+            return False
+    except (IndexError, ProcessLookupError, SystemExit):
+        return False
+    return True
+
+
+def restart_engine():
+    """The engine of ours again, with the same data."""
+    global ENGINE
+    time.sleep(1)
+    (WORK / "pid").unlink(missing_ok=True)
+    log = open(WORK / "engine.log", "a")
+    command = ["dockerd", "--data-root", str(WORK / "data"), "--exec-root", str(WORK / "exec"), "--pidfile",
+               str(WORK / "pid"), "--host", os.environ["DOCKER_HOST"], "--iptables=false", "--ip6tables=false",
+               "--bridge=none"]
+    ENGINE = subprocess.Popen(command, stdout=log, stderr=log).pid
+    (WORK / "engine.pid").write_text(str(ENGINE))
+    for _ in range(100):
+        if run("docker", "version", check=False).returncode == 0:
+            return
+        time.sleep(0.3)
+    raise SystemExit("the engine does not start again")
+
+
+def main():
+    wanted = sys.argv[4:] or ["repairs", "attacks", "kills"]
+    make_images(prepared(fetched()))
+    for name in wanted:
+        began = time.monotonic()
+        globals()["check_" + name]()
+        print("   %d s" % (time.monotonic() - began))
+    for image in USERS.values():
+        run("docker", "rmi", "-f", image, check=False)
+
+
+main()

@@ -1,0 +1,67 @@
+# An engine for tests in real containers: one that runs, or one of our own. Sourced by run.sh and batch.sh.
+cache="${XDG_CACHE_HOME:-$HOME/.cache}/bailiwick-containers"
+image=bailiwick-tests:bookworm
+bare=bailiwick-tests:bare
+# What the works of the escape suite are made with; no certificate authorities. debootstrap does not find that the last one provides
+# what gdb depends on by another name.
+packages=git,python3,procps,libgcc-s1,gcc,libc6-dev,make,sqlite3,tmux,strace,gdb,nodejs,libboost-regex1.74.0
+
+skip() {
+    echo "skipped: no container engine: $*" >&2
+    exit 0
+}
+
+work=$(mktemp -d /var/tmp/bailiwick-containers-XXXXXX)
+chmod 755 "$work"
+engine=
+# The engine's own children end with it; its mounts lie below the directory that goes.
+cleanup() {
+    docker rm -f "$(basename "$work")" >/dev/null 2>&1 || true
+    if [[ -n $engine ]]; then
+        docker rmi -f "$image" "$bare" >/dev/null 2>&1 || true
+        # A test may have killed it, and started another one.
+        if [[ -e $work/engine.pid ]]; then engine=$(cat "$work/engine.pid"); fi
+        kill "$engine" 2>/dev/null || true
+        while kill -0 "$engine" 2>/dev/null; do sleep 0.2; done
+    fi
+    rm -rf "$work"
+}
+trap cleanup EXIT
+
+# A daemon that runs is used; else one of our own is started, which touches neither the network nor the machine's data.
+start_engine() {
+    [[ $(id -u) == 0 ]] || skip "no daemon answers, and only root can start one"
+    command -v dockerd >/dev/null || skip "no daemon answers, and there is no dockerd"
+    export DOCKER_HOST="unix://$work/engine.sock"
+    dockerd --data-root "$work/data" --exec-root "$work/exec" --pidfile "$work/pid" --host "$DOCKER_HOST" \
+        --iptables=false --ip6tables=false --bridge=none >"$work/engine.log" 2>&1 &
+    engine=$!
+    for _ in $(seq 100); do
+        docker version >/dev/null 2>&1 && return
+        kill -0 "$engine" 2>/dev/null || break
+        sleep 0.3
+    done
+    engine=
+    skip "dockerd does not start here: $(tail -n 1 "$work/engine.log")"
+}
+
+make_images() {
+    local root=$cache/bookworm-tools.tar
+    if [[ ! -e $root ]]; then
+        command -v debootstrap >/dev/null || skip "no debootstrap to make an image with"
+        mkdir -p "$cache"
+        debootstrap --variant=minbase --include="$packages" bookworm "$work/root" >"$work/debootstrap.log"
+        tar -C "$work/root" --exclude='./proc/*' --exclude='./sys/*' --exclude='./dev/*' -cf "$root.new" .
+        mv "$root.new" "$root"
+        rm -rf "$work/root"
+    fi
+    docker import "$root" "$image" >/dev/null
+    # Nothing but a static shell, and the empty directories that an engine mounts on.
+    if command -v busybox >/dev/null && ! ldd "$(command -v busybox)" >/dev/null 2>&1; then
+        mkdir -p "$work/bare"/{bin,tmp,var/tmp,project}
+        cp "$(command -v busybox)" "$work/bare/bin/busybox"
+        ln -s busybox "$work/bare/bin/sh"
+        chmod 1777 "$work/bare/tmp" "$work/bare/var/tmp" "$work/bare/project"
+        tar -C "$work/bare" -c . | docker import - "$bare" >/dev/null
+    fi
+}
