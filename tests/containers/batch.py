@@ -1,5 +1,6 @@
 """Batches in real containers: packages whose own tests accept the change, attacks from inside, and kills of everything."""
 
+import io
 import json
 import os
 import random
@@ -92,8 +93,9 @@ def outcomes(name, patch=None):
     script = "cd /projects/%s && %s %s" % (name, "git apply - &&" if patch else "", TESTS)
     command = ["docker", "run", "--rm", "-i", "--network", "none", USERS["root"], "sh", "-c", script]
     lines = run(*command, check=False, input=patch or "").stdout.splitlines()
-    found = [re.match(r"(PASSED|FAILED|ERROR) (\S+)", line) for line in lines]
-    tests = {match[2]: match[1] for match in found if match}
+    found = [re.match(r"(PASSED|FAILED|ERROR|SUBFAILED)\S* (?:\[[^]]*\] )?(\S+)", line) for line in lines]
+    tests = {match[2]: "PASSED" for match in found if match}
+    tests.update((match[2], "FAILED") for match in found if match and match[1] != "PASSED")
     assert tests, "\n".join(lines[-20:])
     return tests
 
@@ -115,16 +117,11 @@ class Model(ScriptedModel):
         turns = next(turns for prefix, turns in self.scripts.items() if task.startswith(prefix))
         one = ScriptedModel.__new__(ScriptedModel)
         one.turns, one.requests = turns, self.requests
-        http.rfile = _Again(body)
-        ScriptedModel.answer(one, http)
-
-
-class _Again:
-    def __init__(self, body):
-        self.body = body
-
-    def read(self, _):
-        return self.body
+        connection, http.rfile = http.rfile, io.BytesIO(body)
+        try:
+            ScriptedModel.answer(one, http)
+        finally:
+            http.rfile = connection
 
 
 def shell(command):
@@ -194,7 +191,7 @@ def no_key_is_left(output):
 ATTACK = r"""
 env | grep -c ANTHROPIC_API_KEY
 cat /proc/[0-9]*/environ 2>/dev/null | tr '\0' '\n' | grep -c sk-ant
-grep -rls sk-ant-canary /root /home /tmp /var/tmp /run /relay /etc 2>/dev/null | wc -l
+grep -rls sk-ant-canary /root /home /tmp /var/tmp /run /bailiwick-relay /bailiwick-out /etc 2>/dev/null | wc -l
 python3 - <<'PY'
 import glob, os, socket
 def attempt(name, act):
@@ -207,7 +204,7 @@ def unix(path):
     with socket.socket(socket.AF_UNIX) as s:
         s.settimeout(3); s.connect(path)
 paths = [line.split()[-1] for line in open("/proc/net/unix") if "/" in line.split()[-1]]
-paths += [path for root in ("/relay", "/run", "/opt", "/mnt", "/bailiwick") for path in glob.glob(root + "/**", recursive=True)]
+paths += [path for root in ("/bailiwick-relay", "/run", "/opt", "/mnt") for path in glob.glob(root + "/**", recursive=True)]
 sockets = {path for path in paths if os.path.exists(path) and (os.stat(path).st_mode & 0o170000) == 0o140000}
 print("sockets", len(sockets))
 for path in sorted(sockets):

@@ -109,6 +109,8 @@ impl Runs {
         listen.push(directory);
         let [model, provider] = &self.model;
         command.args(["relay", "--client", RELAY_CLIENT, "--listen"]).arg(listen);
+        // Whoever the image runs as may connect; on this machine the directory above is the batch's alone.
+        command.args(["--socket-mode", "666"]);
         command.args(["--model", model, "--provider", provider]);
         if let Some(url) = &self.args.model.base_url {
             command.args(["--base-url", url]);

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -49,6 +50,8 @@ impl Contained<'_> {
         for directory in [&out, &self.socket] {
             make(directory)?;
         }
+        // Whoever the image runs as may write into it; on this machine the directory above is closed.
+        fs::set_permissions(&out, fs::Permissions::from_mode(0o777))?;
         let Some(mut relay) = self.relay().await? else {
             fs::remove_dir_all(&self.socket)?;
             return Ok(None);

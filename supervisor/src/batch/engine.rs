@@ -37,8 +37,8 @@ pub(super) struct Engine {
     programs: PathBuf,
     /// Names this batch among others of the machine.
     batch: String,
-    /// The user to whom a container gives its results, where the engine would leave them to root.
-    owner: Option<(u32, u32)>,
+    /// The command by which a container opens its results to a person who is not root.
+    handover: Option<String>,
 }
 
 /// One container.
@@ -85,9 +85,15 @@ impl Engine {
         }
         let mut batch = hex(Sha256::new_with_prefix(root.as_os_str().as_bytes()));
         batch.truncate(12);
-        // Podman without root maps the container's root to its user.
-        let owner = (kind == EngineArg::Docker && uid != 0).then_some((uid, gid));
-        Ok(Some(Self { program, programs, batch, owner }))
+        // Whoever the image runs as has them: with Docker root or any other user, with Podman the person or a user of theirs.
+        let handover = match kind {
+            _ if uid == 0 => None,
+            EngineArg::Docker => {
+                Some(format!("chown -R {uid}:{gid} {OUT} 2>/dev/null || chmod -R a+rwX {OUT}"))
+            }
+            _ => Some(format!("chmod -R a+rwX {OUT}")),
+        };
+        Ok(Some(Self { program, programs, batch, handover }))
     }
 
     /// The name of a container, by which it can be removed.
@@ -112,15 +118,15 @@ impl Engine {
         flag("--mount", mount(&container.out, OUT, false));
         flag("--env", format!("BAILIWICK_HOME={OUT}/{HOME}").into());
         flag("--workdir", container.project.into());
-        match self.owner {
+        match &self.handover {
             None => {
                 flag("--entrypoint", format!("{INSIDE}/bailiwick").into());
                 line.push(container.image.into());
             }
-            Some((uid, gid)) => {
+            Some(handover) => {
                 flag("--entrypoint", "/bin/sh".into());
                 line.push(container.image.into());
-                let script = format!("\"$@\"; status=$?; chown -R {uid}:{gid} {OUT}; exit $status");
+                let script = format!("\"$@\"; status=$?; {handover}; exit $status");
                 line.extend(["-c".into(), script.into(), "sh".into(), format!("{INSIDE}/bailiwick").into()]);
             }
         }
