@@ -206,8 +206,7 @@ def unix(path):
 paths = [line.split()[-1] for line in open("/proc/net/unix") if "/" in line.split()[-1]]
 paths += [path for root in ("/bailiwick-relay", "/run", "/opt", "/mnt") for path in glob.glob(root + "/**", recursive=True)]
 sockets = {path for path in paths if os.path.exists(path) and (os.stat(path).st_mode & 0o170000) == 0o140000}
-print("sockets", len(sockets))
-for path in sorted(sockets):
+for path in sorted(sockets | {"/bailiwick-relay/relay.sock"}):
     attempt("unix", lambda: unix(path))
 for address in (("1.1.1.1", 443), ("172.17.0.1", 2375), ("169.254.169.254", 80)):
     attempt("tcp", lambda: socket.create_connection(address, 3).close())
@@ -228,7 +227,7 @@ def check_attacks():
     for message in told:
         text = json.dumps(message["content"])
         assert KEY not in text and "REACHED" not in text, text
-        assert re.search(r"sockets [1-9]", text), ("the relay's socket was not even found", text)
+        assert "unix Permission denied" in text, text
     no_key_is_left(output)
     assert containers() == []
     print("ok: from inside neither the key nor the relay nor a network is reached")
@@ -248,13 +247,14 @@ def children(pid, word):
     return found
 
 
-def check_kills():
+def check_kills(engine=False):
+    """Of the engine only where that is asked for."""
     count = 20
     tasks = [{"id": "slow-%02d" % n, "prompt": "the task is slow-%02d" % n, "image": USERS["root"],
               "workdir": "/projects/idna"} for n in range(count)]
     change = shell("sleep 1; echo done >> NOTES.txt")
-    output, path, kills = WORK / "kills", tasks_file("kills.jsonl", tasks), dict.fromkeys(["batch", "relay", "run", "engine"], 0)
-    chance, deadline = random.Random(7), time.monotonic() + 900
+    output, path, kills = WORK / "kills", tasks_file("kills.jsonl", tasks), dict.fromkeys(["batch", "relay", "run"] + ["engine"] * engine, 0)
+    chance, deadline = random.Random(7), time.monotonic() + 300
     with Model({"slow": [[change], ["Done."]]}) as model:
         while True:
             process, began = batch(model, path, output), time.monotonic()
@@ -266,11 +266,12 @@ def check_kills():
                 kills[what] += kill(what, process)
             process.kill()
             said = process.communicate()[0]
+            print("   status %s after %d s, kills so far: %s" % (process.returncode, time.monotonic() - began, kills))
             assert time.monotonic() < deadline, said
             if process.returncode == 0:
                 break
             assert process.returncode in (-9, 1, 2, 3), (process.returncode, said)
-    assert all(kills[what] for what in kills if what != "engine" or ENGINE), kills
+    assert all(kills.values()), kills
     rows = [json.loads(line) for line in (output / "predictions/predictions.jsonl").read_text().splitlines()]
     assert sorted(row["instance_id"] for row in rows) == [task["id"] for task in tasks], rows
     for row in rows:
@@ -278,6 +279,13 @@ def check_kills():
         assert len(added) == 1, row
     assert containers() == []
     print("ok: %d tasks, each exactly once, through these kills: %s" % (count, kills))
+
+
+def check_engine():
+    if not ENGINE:
+        print("skipped: no container engine: the one that runs is not ours to kill", file=sys.stderr)
+        return
+    check_kills(engine=True)
 
 
 def kill(what, process):
