@@ -14,8 +14,6 @@ from pathlib import Path
 from model import ScriptedModel
 
 WORK, IMAGE = Path(sys.argv[1]), sys.argv[2]
-# The process of an engine that the tests started themselves, which alone they kill.
-ENGINE = int(sys.argv[3]) if sys.argv[3] else None
 KEY = "sk-ant-canary-0123456789abcdef"
 USERS = {"root": "bailiwick-tests:packages", "user": "bailiwick-tests:packages-user"}
 
@@ -247,13 +245,12 @@ def children(pid, word):
     return found
 
 
-def check_kills(engine=False):
-    """Of the engine only where that is asked for."""
+def check_kills():
     count = 20
     tasks = [{"id": "slow-%02d" % n, "prompt": "the task is slow-%02d" % n, "image": USERS["root"],
               "workdir": "/projects/idna"} for n in range(count)]
     change = shell("sleep 1; echo done >> NOTES.txt")
-    output, path, kills = WORK / "kills", tasks_file("kills.jsonl", tasks), dict.fromkeys(["batch", "relay", "run"] + ["engine"] * engine, 0)
+    output, path, kills = WORK / "kills", tasks_file("kills.jsonl", tasks), dict.fromkeys(["batch", "relay", "run"], 0)
     chance, deadline = random.Random(7), time.monotonic() + 300
     with Model({"slow": [[change], ["Done."]]}) as model:
         while True:
@@ -281,53 +278,22 @@ def check_kills(engine=False):
     print("ok: %d tasks, each exactly once, through these kills: %s" % (count, kills))
 
 
-def check_engine():
-    if not ENGINE:
-        print("skipped: no container engine: the one that runs is not ours to kill", file=sys.stderr)
-        return
-    check_kills(engine=True)
-
-
 def kill(what, process):
     """Kills one of these, if there is one; whether it did."""
-    global ENGINE
     try:
         if what == "batch":
             process.send_signal(signal.SIGKILL)
         elif what == "relay":
             os.kill(children(process.pid, b"relay")[0], signal.SIGKILL)
-        elif what == "run":
-            run("docker", "kill", run("docker", "ps", "-q", "--filter", "label=bailiwick.batch").stdout.split()[0])
-        elif ENGINE:
-            os.kill(ENGINE, signal.SIGKILL)
-            restart_engine()
         else:
-            return False
+            run("docker", "kill", run("docker", "ps", "-q", "--filter", "label=bailiwick.batch").stdout.split()[0])
     except (IndexError, ProcessLookupError, SystemExit):
         return False
     return True
 
 
-def restart_engine():
-    """The engine of ours again, with the same data."""
-    global ENGINE
-    time.sleep(1)
-    (WORK / "pid").unlink(missing_ok=True)
-    log = open(WORK / "engine.log", "a")
-    command = ["dockerd", "--data-root", str(WORK / "data"), "--exec-root", str(WORK / "exec"), "--pidfile",
-               str(WORK / "pid"), "--host", os.environ["DOCKER_HOST"], "--iptables=false", "--ip6tables=false",
-               "--bridge=none"]
-    ENGINE = subprocess.Popen(command, stdout=log, stderr=log).pid
-    (WORK / "engine.pid").write_text(str(ENGINE))
-    for _ in range(100):
-        if run("docker", "version", check=False).returncode == 0:
-            return
-        time.sleep(0.3)
-    raise SystemExit("the engine does not start again")
-
-
 def main():
-    wanted = sys.argv[4:] or ["repairs", "attacks", "kills"]
+    wanted = sys.argv[3:] or ["repairs", "attacks", "kills"]
     make_images(prepared(fetched()))
     for name in wanted:
         began = time.monotonic()

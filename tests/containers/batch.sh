@@ -16,4 +16,4 @@ make_images
 mkdir "$work/programs"
 cp "$built"/{bailiwick,bailiwick-worker,sandbox-exec} "$work/programs/"
 chmod -R a+rX "$work/programs"
-PYTHONPATH="$root/tests/real-projects" python3 -B "$here/batch.py" "$work" "$image" "$engine" "$@"
+PYTHONPATH="$root/tests/real-projects" python3 -B "$here/batch.py" "$work" "$image" "$@"

@@ -19,10 +19,7 @@ cleanup() {
     docker rm -f "$(basename "$work")" >/dev/null 2>&1 || true
     if [[ -n $engine ]]; then
         docker rmi -f "$image" "$bare" >/dev/null 2>&1 || true
-        # A test may have killed it, and started another one.
-        if [[ -e $work/engine.pid ]]; then engine=$(cat "$work/engine.pid"); fi
-        kill "$engine" 2>/dev/null || true
-        while kill -0 "$engine" 2>/dev/null; do sleep 0.2; done
+        kill "$engine" 2>/dev/null && wait "$engine" 2>/dev/null || true
     fi
     rm -rf "$work"
 }
