@@ -7,6 +7,7 @@ use crate::event::{RewindPreview, RewindTarget, SessionEvent};
 use crate::id::{AgentId, ApprovalId, CallId, ConversationId, GrantId};
 use crate::image::Image;
 use crate::path::WirePath;
+use crate::plan::Plan;
 use crate::rights::RightsChange;
 
 /// Core → front end.
@@ -116,6 +117,14 @@ pub enum UserActionKind {
         /// The bytes.
         markdown: String,
     },
+    /// Writes these fields into a plan that waits for its approval, and leaves the rest of its text as it is: that request is over, and another
+    /// one follows.
+    RevisePlan {
+        /// The request.
+        id: ApprovalId,
+        /// The plan.
+        plan: Box<Plan>,
+    },
     /// Executes a plan that was made before the session. The session's first agent, a planner, revises it if a step fails and the
     /// plan is to be revised then.
     ExecutePlan {
@@ -216,6 +225,13 @@ macro_rules! op {
                 id: ApprovalId,
                 /// The bytes.
                 markdown: String,
+            },
+            /// Writes these fields into a plan that waits for its approval.
+            RevisePlan {
+                /// The request.
+                id: ApprovalId,
+                /// The plan.
+                plan: Box<Plan>,
             },
             /// Executes a plan that was made before the session.
             ExecutePlan {

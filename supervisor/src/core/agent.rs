@@ -283,6 +283,7 @@ impl Agent {
                 self.on_answer(id, Answer { kind: AskKind::Plan, decision, digest });
             }
             Op::EditPlan { id, markdown } => self.on_edit_plan(id, markdown),
+            Op::RevisePlan { id, plan } => self.on_revise_plan(id, &plan),
             Op::ExecutePlan { markdown } => self.on_execute_plan(markdown),
             Op::AskTogether { id } => self.on_ask_together(id),
             Op::SetMode { mode } => self.on_change(Change::Mode(mode)),

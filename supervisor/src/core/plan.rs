@@ -89,12 +89,28 @@ impl Agent {
 
     /// A person put other bytes into the place of a plan that waits: the question about the old ones is over.
     pub(super) fn on_edit_plan(&mut self, id: ApprovalId, markdown: String) {
-        let waits = self.calls.asking(id).filter(|(_, asking)| matches!(asking.subject, Subject::Plan(_)));
-        let Some((call, _)) = waits else {
+        self.edit_plan(id, |_| Ok(markdown));
+    }
+
+    /// The same, by fields: the printer writes those that differ, and all other bytes stay.
+    pub(super) fn on_revise_plan(&mut self, id: ApprovalId, plan: &Plan) {
+        self.edit_plan(id, |before| {
+            let document = Document::parse(before).map_err(|error| error.to_string())?;
+            let revised = document.with_plan(plan).map_err(|error| error.to_string())?;
+            Ok(revised.source().to_owned())
+        });
+    }
+
+    fn edit_plan(&mut self, id: ApprovalId, edit: impl FnOnce(&str) -> Result<String, String>) {
+        let waits = self.calls.asking(id).and_then(|(call, asking)| match &asking.subject {
+            Subject::Plan(proposal) => Some((call, edit(&proposal.markdown))),
+            _ => None,
+        });
+        let Some((call, edited)) = waits else {
             let message = format!("request {id} is about no plan that waits: nothing was changed");
             return self.notice(NoticeCode::ApprovalIgnored, &message);
         };
-        match self.draft(markdown, PlanAuthor::Person) {
+        match edited.and_then(|markdown| self.draft(markdown, PlanAuthor::Person)) {
             Ok(draft) => {
                 self.supersede(call, id);
                 self.put_into_file(call, draft);

@@ -82,6 +82,7 @@ pub(super) fn resolved(project: &Path, kind: UserActionKind) -> Result<Op, Strin
         UserActionKind::SetModel { model } => return Err(format!("the model {model} is no right")),
         UserActionKind::ListFiles => return Err("a list of files is none".to_owned()),
         UserActionKind::EditPlan { id, markdown } => Op::EditPlan { id, markdown },
+        UserActionKind::RevisePlan { id, plan } => Op::RevisePlan { id, plan },
         UserActionKind::ExecutePlan { markdown } => Op::ExecutePlan { markdown },
         UserActionKind::AskTogether { id } => Op::AskTogether { id },
         UserActionKind::Rewind { .. } => return Err("a rewind is none".to_owned()),

@@ -2,6 +2,7 @@
 
 mod changes;
 mod earlier;
+mod edits;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -87,10 +88,6 @@ impl Script {
 
     fn decide_plan(&mut self, id: u64, decision: ReviewDecision, digest: Option<String>) -> &mut Self {
         self.input(Input::Op(Op::PlanApproval { id: ApprovalId(id), decision, digest }))
-    }
-
-    fn edit(&mut self, id: u64, markdown: &str) -> &mut Self {
-        self.input(Input::Op(Op::EditPlan { id: ApprovalId(id), markdown: markdown.to_owned() }))
     }
 
     /// The texts on their way to the plan's file.
@@ -230,29 +227,6 @@ fn what_is_no_approval_of_exactly_this_plan_executes_nothing() {
     let mut script = asked();
     script.exec(1, ReviewDecision::Approved);
     assert!(script.executions().is_empty(), "an answer to another kind of request");
-}
-
-#[test]
-fn an_edit_voids_the_question_and_asks_about_its_own_bytes() {
-    let mut script = asked();
-    let edited = PLAN.replace("Do it.", "Do it well.");
-    script.edit(1, "# Nothing\n");
-    assert_eq!(script.to_file().len(), 1, "{}", script.lines());
-    script.edit(7, &edited);
-    assert_eq!(script.to_file().len(), 1, "no such request");
-    script.edit(1, &edited);
-    assert_eq!(script.to_file(), [PLAN, edited.as_str()]);
-    script.decide_plan(1, ReviewDecision::Approved, None);
-    assert!(script.executions().is_empty(), "the old question is over");
-    script.plan_in_file(1);
-    let digests = script.asked_for();
-    assert_ne!(digests[0], digests[1]);
-    script.decide_plan(2, ReviewDecision::Approved, Some(digests[0].clone()));
-    assert!(script.executions().is_empty(), "the digest of the bytes before");
-    let mut script = asked();
-    script.edit(1, &edited).plan_in_file(1);
-    script.decide_plan(2, ReviewDecision::Approved, None);
-    assert_eq!(script.executions()[0].digest(), crate::plan::digest(&edited));
 }
 
 #[test]
