@@ -43,6 +43,9 @@ pub(crate) fn hints(card: &Card, keymap: &Keymap, below: usize, width: u16) -> V
         Stage::Scope(menu) => keys.choosing(menu, below, card.sheet().is_read()),
         Stage::Comments if card.editor().is_some() => keys.writing("keep the comment"),
         Stage::Comments => keys.commenting(card),
+        Stage::Steps if card.editor().is_some() => keys.writing_field(card),
+        Stage::Steps => keys.editing(card),
+        Stage::Versions(_) => keys.comparing(below),
         Stage::Rule(_) => keys.of_rule(card, below),
         Stage::Deciding if below > 0 && !card.sheet().is_read() => keys.reading(card, below),
         Stage::Deciding => keys.deciding(card, below),
@@ -63,9 +66,12 @@ pub(crate) fn rows(card: &Card, keymap: &Keymap, (width, height): (u16, u16)) ->
         Stage::Deciding => keys.deciding(card, 0),
         // One row where it has room, and the list scrolls beneath it.
         Stage::Comments if card.editor().is_none() => return in_rows(keys.commenting(card)),
+        Stage::Steps if card.editor().is_some() => return in_rows(keys.writing_field(card)),
+        Stage::Steps => return in_rows(keys.editing(card)),
         _ => return 1,
     });
-    if text.saturating_add(usize::from(whole + card.extra_rows() + 1)) <= usize::from(height) {
+    if text.saturating_add(usize::from(whole + card.editor_rows((width, height)) + 1)) <= usize::from(height)
+    {
         return whole;
     }
     // The lines that are left, behind the keys, are worth no row of their own.
@@ -162,10 +168,50 @@ impl Keys<'_> {
         ]
     }
 
+    fn editing(&self, card: &Card) -> Vec<Option<Hint>> {
+        let key = |command, word: &str| self.key(KeyMode::Steps, command, word);
+        let pair = |pair, word: &str| self.pair_in(KeyMode::Steps, pair, word);
+        let count = card.unsaved();
+        let save = format!("save {}", changes(count));
+        vec![
+            key(Command::SaveSteps, &save).filter(|_| count > 0),
+            key(Command::EditField, "edit"),
+            pair((Command::ShiftDown, Command::ShiftUp), "move"),
+            key(Command::AddStep, "add a step"),
+            key(Command::AddCondition, "add a command"),
+            key(Command::DeleteField, "delete"),
+            key(Command::Undo, "undo").filter(|_| count > 0),
+            pair((Command::LineDown, Command::LineUp), "choose"),
+            key(Command::NextStep, "next step"),
+            key(Command::Back, "back"),
+        ]
+    }
+
+    fn writing_field(&self, card: &Card) -> Vec<Option<Hint>> {
+        let key = |command, word| self.key(KeyMode::Insert, command, word);
+        let takes_lines = card.steps.as_ref().is_some_and(super::Steps::takes_lines);
+        vec![
+            key(Command::Submit, "keep it"),
+            key(Command::Newline, "another line").filter(|_| takes_lines),
+            key(Command::Leave, "back"),
+        ]
+    }
+
+    fn comparing(&self, below: usize) -> Vec<Option<Hint>> {
+        let pair = |pair, word: &str| self.pair_in(KeyMode::Versions, pair, word);
+        vec![
+            self.key(KeyMode::Versions, Command::Back, "back"),
+            pair((Command::OlderVersion, Command::NewerVersion), "newer side"),
+            pair((Command::OlderBase, Command::NewerBase), "older side"),
+            pair((Command::LineDown, Command::LineUp), "scroll"),
+            (below > 0).then(|| Hint::remark(lines(below))),
+        ]
+    }
+
     fn reading(&self, card: &Card, below: usize) -> Vec<Option<Hint>> {
         let end = (Command::Bottom, Command::ApproveOnce);
         let mut hints = vec![
-            Some(self.to_end(card.key_mode(), end, below)),
+            Some(self.to_end(card.key_mode(), end, below)).filter(|_| card.unsaved() == 0),
             self.key(card.key_mode(), Command::Deny, no(card)),
             self.together(card),
         ];
@@ -179,7 +225,7 @@ impl Keys<'_> {
         }
         let key = |command, word| self.key(KeyMode::Approval, command, word);
         let mut hints = vec![
-            key(Command::ApproveOnce, "yes"),
+            key(Command::ApproveOnce, "yes").filter(|_| card.unsaved() == 0),
             key(Command::ApproveSession, "for the session…").filter(|_| Menu::is_offered(&card.request)),
             self.together(card),
             key(Command::Deny, "no"),
@@ -221,10 +267,14 @@ impl Keys<'_> {
         ]
     }
 
-    fn others(&self, card: &Card) -> [Option<Hint>; 5] {
+    fn others(&self, card: &Card) -> [Option<Hint>; 7] {
         let key = |command, word: &str| self.key(card.key_mode(), command, word);
         let (is_plan, count) =
             (card.comments.is_some(), card.comments.as_ref().map_or(0, super::Comments::count));
+        let edit = match card.unsaved() {
+            0 => "edit".to_owned(),
+            unsaved => format!("edit ({} not saved)", changes(unsaved)),
+        };
         let comment = if count == 0 { "comment…".to_owned() } else { format!("comment… ({count})") };
         [
             key(Command::Rule, "why"),
@@ -233,7 +283,9 @@ impl Keys<'_> {
             } else {
                 key(Command::DenyWithWord, "no, because…")
             },
-            key(Command::EditPlan, "edit").filter(|_| is_plan),
+            key(Command::EditSteps, &edit).filter(|_| is_plan),
+            key(Command::EditPlan, "editor").filter(|_| is_plan && card.unsaved() == 0),
+            key(Command::Versions, &format!("{} versions", card.versions)).filter(|_| card.versions > 1),
             key(Command::Whole, if card.whole { "smaller" } else { "full screen" }),
             key(Command::Abort, "stop"),
         ]
@@ -243,6 +295,10 @@ impl Keys<'_> {
 /// The word for no.
 fn no(card: &Card) -> &'static str {
     if card.key_mode() == KeyMode::Denied { "leave it" } else { "no" }
+}
+
+fn changes(count: usize) -> String {
+    format!("{count} {}", if count == 1 { "change" } else { "changes" })
 }
 
 fn lines(below: usize) -> String {

@@ -9,6 +9,7 @@ mod plan;
 mod rule;
 mod scope;
 mod sheet;
+mod steps;
 mod title;
 
 use std::time::Duration;
@@ -24,12 +25,14 @@ use guard::Guard;
 pub(crate) use rule::{InForce, explain};
 pub(crate) use scope::Menu;
 pub(crate) use sheet::Sheet;
+pub(crate) use steps::Steps;
 use title::Title;
 
 use crate::commands::KeyMode;
 use crate::keymap::Keymap;
-use crate::model::{Editor, Look, Part};
+use crate::model::{Editor, Look, Part, Written};
 use crate::moment::Moment;
+use crate::plan::Compared;
 use crate::text::SafeText;
 
 /// From here on a request shows the time that is left.
@@ -52,6 +55,10 @@ pub(crate) struct Card {
     pub stage: Stage,
     /// Comments on the steps of a plan, kept while the person reads on.
     pub comments: Option<Comments>,
+    /// The steps of its plan as the person edits them, kept while the person reads on.
+    pub steps: Option<Steps>,
+    /// The number of versions of its plan.
+    pub versions: usize,
     /// The person's text of its plan, while it has not taken the place of the one that is asked about.
     pub edited: Option<String>,
     /// The words for the answer for the session, after a denial.
@@ -80,6 +87,10 @@ pub(crate) enum Stage {
     Word(Editor),
     /// Commenting on the steps of a plan.
     Comments,
+    /// Editing the steps of a plan.
+    Steps,
+    /// Comparing the versions of a plan.
+    Versions(Compared),
     /// Reading which rule asks.
     Rule(Sheet),
 }
@@ -91,6 +102,8 @@ pub(crate) enum NotYet {
     Unseen,
     /// Its end was not on the screen.
     Unread,
+    /// The person has changed its plan, and has not saved that.
+    Unsaved,
     /// Its time is up.
     Late,
 }
@@ -111,6 +124,8 @@ impl Card {
             // A plan is more than a few lines.
             whole: matches!(*request, ServerRequest::PlanApproval(_)),
             comments: Comments::of(&request),
+            steps: Steps::of(&request),
+            versions: 0,
             for_session: match &*request {
                 ServerRequest::DeniedCommandApproval(params) => denied::words_for_session(params, project),
                 _ => String::new(),
@@ -155,14 +170,25 @@ impl Card {
         self.body.revision()
     }
 
-    /// The rows of the editor, where there is one.
-    fn extra_rows(&self) -> u16 {
-        u16::from(self.editor().is_some())
+    /// The rows of the editor, where there is one, on a card of this size.
+    pub(crate) fn editor_rows(&self, (width, height): (u16, u16)) -> u16 {
+        let Some(editor) = self.editor() else { return 0 };
+        let Some(steps) = self.steps.as_ref().filter(|_| matches!(self.stage, Stage::Steps)) else {
+            return 1;
+        };
+        let mark = u16::try_from(steps.mark().chars().count()).unwrap_or_default();
+        let rows = Written::new(editor, width.saturating_sub(mark), (height / 3).max(1)).rows.len();
+        u16::try_from(rows).unwrap_or(1).max(1)
+    }
+
+    /// The number of changes of its plan that are not saved.
+    pub(crate) fn unsaved(&self) -> usize {
+        self.steps.as_ref().map_or(0, |steps| steps.draft.changes())
     }
 
     /// The rows of the title, the editor and the keys on a card of this size; the text has the others, and at least one.
     pub(crate) fn frame_rows(&self, keymap: &Keymap, (width, height): (u16, u16)) -> u16 {
-        let rows = 1 + self.extra_rows() + hints::rows(self, keymap, (width, height));
+        let rows = 1 + self.editor_rows((width, height)) + hints::rows(self, keymap, (width, height));
         rows.min(height.saturating_sub(1))
     }
 
@@ -172,7 +198,8 @@ impl Card {
             Stage::Word(editor) => Some(editor),
             Stage::Scope(menu) => menu.editing.as_ref(),
             Stage::Comments => self.comments.as_ref()?.editor(),
-            Stage::Deciding | Stage::Rule(_) => None,
+            Stage::Steps => self.steps.as_ref()?.editor(),
+            Stage::Deciding | Stage::Versions(_) | Stage::Rule(_) => None,
         }
     }
 
@@ -182,7 +209,8 @@ impl Card {
             Stage::Word(editor) => Some(editor),
             Stage::Scope(menu) => menu.editing.as_mut(),
             Stage::Comments => self.comments.as_mut()?.editor_mut(),
-            Stage::Deciding | Stage::Rule(_) => None,
+            Stage::Steps => self.steps.as_mut()?.editor_mut(),
+            Stage::Deciding | Stage::Versions(_) | Stage::Rule(_) => None,
         }
     }
 
@@ -197,6 +225,8 @@ impl Card {
             Stage::Scope(menu) => &menu.sheet,
             Stage::Rule(sheet) => sheet,
             Stage::Comments => self.comments.as_ref().map_or(&self.body, |comments| &comments.sheet),
+            Stage::Steps => self.steps.as_ref().map_or(&self.body, |steps| &steps.sheet),
+            Stage::Versions(compared) => &compared.sheet,
             Stage::Deciding | Stage::Word(_) => &self.body,
         }
     }
@@ -206,6 +236,8 @@ impl Card {
             Stage::Scope(menu) => &mut menu.sheet,
             Stage::Rule(sheet) => sheet,
             Stage::Comments => self.comments.as_mut().map_or(&mut self.body, |comments| &mut comments.sheet),
+            Stage::Steps => self.steps.as_mut().map_or(&mut self.body, |steps| &mut steps.sheet),
+            Stage::Versions(compared) => &mut compared.sheet,
             Stage::Deciding | Stage::Word(_) => &mut self.body,
         }
     }
@@ -265,7 +297,12 @@ impl Card {
     pub(crate) fn approvable(&self, now: Moment) -> Result<(), NotYet> {
         if self.remaining(now).is_zero() {
             Err(NotYet::Late)
-        } else if !self.in_sight || !self.approve.is_open(now) || matches!(self.stage, Stage::Rule(_)) {
+        } else if self.unsaved() > 0 {
+            Err(NotYet::Unsaved)
+        } else if !self.in_sight
+            || !self.approve.is_open(now)
+            || matches!(self.stage, Stage::Rule(_) | Stage::Steps | Stage::Versions(_))
+        {
             Err(NotYet::Unseen)
         } else if !self.body.is_read() || !self.sheet().is_read() {
             Err(NotYet::Unread)

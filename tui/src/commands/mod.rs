@@ -25,6 +25,10 @@ pub enum KeyMode {
     Agents,
     /// Commenting on the steps of a plan that waits for its approval.
     Comments,
+    /// Editing the steps of a plan that waits for its approval.
+    Steps,
+    /// Comparing two versions of a plan.
+    Versions,
     /// Reading a plan and how far its steps have come.
     Plan,
     /// Reading the session's log.
@@ -35,7 +39,7 @@ pub enum KeyMode {
 
 impl KeyMode {
     /// Every mode.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::Normal,
         Self::Insert,
         Self::Command,
@@ -44,6 +48,8 @@ impl KeyMode {
         Self::Scope,
         Self::Agents,
         Self::Comments,
+        Self::Steps,
+        Self::Versions,
         Self::Plan,
         Self::Log,
         Self::Rewind,
@@ -60,6 +66,8 @@ impl KeyMode {
             Self::Scope => "scope",
             Self::Agents => "agents",
             Self::Comments => "comments",
+            Self::Steps => "steps",
+            Self::Versions => "versions",
             Self::Plan => "plan",
             Self::Log => "log",
             Self::Rewind => "rewind",
@@ -161,6 +169,23 @@ pub enum Command {
     Comment,
     WriteComment,
     SendComments,
+    EditSteps,
+    EditField,
+    NextStep,
+    PreviousStep,
+    ShiftUp,
+    ShiftDown,
+    AddStep,
+    AddCondition,
+    ChangeKind,
+    DeleteField,
+    Undo,
+    SaveSteps,
+    Versions,
+    OlderVersion,
+    NewerVersion,
+    OlderBase,
+    NewerBase,
     ClosePlan,
     Log,
     OpenEvent,

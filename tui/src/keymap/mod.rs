@@ -85,6 +85,8 @@ const NEEDED: &[(KeyMode, Command)] = &[
     (KeyMode::Scope, Command::Back),
     (KeyMode::Agents, Command::CloseAgents),
     (KeyMode::Comments, Command::Back),
+    (KeyMode::Steps, Command::Back),
+    (KeyMode::Versions, Command::Back),
     (KeyMode::Plan, Command::ClosePlan),
     (KeyMode::Log, Command::CloseLog),
     (KeyMode::Rewind, Command::CloseRewind),

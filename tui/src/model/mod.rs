@@ -62,7 +62,7 @@ use crate::card::{Card, Sheet};
 use crate::commands::{Command, KeyMode};
 use crate::markdown::Source;
 use crate::moment::Moment;
-use crate::plan::Plans;
+use crate::plan::{Compared, Plans};
 use crate::start::Start;
 use crate::text::SafeText;
 
@@ -101,6 +101,8 @@ pub struct Model {
     pub(crate) reads_code: bool,
     /// The plan, as its view shows it.
     pub(crate) plan_sheet: Sheet,
+    /// Two versions of it, in the place of the plan.
+    pub(crate) versions: Option<Compared>,
     /// Whether the session is over.
     pub(crate) over: bool,
     /// The requests that wait, the first of them before the person.
@@ -190,6 +192,7 @@ impl Model {
             rewind: Rewind::default(),
             reads_code: false,
             plan_sheet: Sheet::default(),
+            versions: None,
             over: false,
             cards: VecDeque::new(),
             lapsed: None,

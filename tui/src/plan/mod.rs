@@ -1,9 +1,13 @@
-//! Plans: their text, and how far their steps have come.
+//! Plans: their text, their versions, and how far their steps have come.
 
+mod draft;
 mod progress;
 mod source;
 mod steps;
+mod versions;
 
+pub(crate) use draft::{Draft, Field, Place};
 pub(crate) use progress::{Plans, Progress};
 pub(crate) use source::styled;
 pub(crate) use steps::{Step, StepLine};
+pub(crate) use versions::{Compared, Version};

@@ -1,16 +1,17 @@
 //! The plans of a session, by its events.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use ipc::approval::PlanApprovalParams;
 use ipc::event::{PlanApproved, PlanCreated, PlanStepStatus, SubAgentResult, SubAgentSpawned};
 use ipc::id::AgentId;
 use ipc::plan::{Plan, StepStatus};
 
-use super::{Step, StepLine};
+use super::{Step, StepLine, Version};
 use crate::moment::Moment;
 
-/// The most plans that are remembered.
+/// The most plans that are remembered, and the most versions of each.
 const MOST: usize = 16;
 
 /// The plans of a session, in the order in which they were written.
@@ -31,6 +32,8 @@ pub(crate) struct Progress {
     pub markdown: String,
     /// Its file.
     pub path: String,
+    /// The texts that its agent and the person gave it, and those of the plans before it that the agent revised.
+    versions: Vec<Rc<Version>>,
     steps: BTreeMap<u32, Step>,
     state: State,
     /// True once the agent that the person talks to has begun another turn after its end.
@@ -49,14 +52,26 @@ enum State {
 impl Plans {
     /// A plan was written: it replaces one of the same agent that nobody approved.
     pub(crate) fn created(&mut self, planner: &AgentId, created: &PlanCreated) {
+        let mut versions = self.versions(planner);
+        if versions.len() >= MOST {
+            versions.remove(0);
+        }
+        versions.push(Rc::new(Version::of(created)));
         self.known.retain(|plan| !plan.is_proposed_by(planner));
         self.add(Progress {
+            versions,
             planner: Some(planner.clone()),
             digest: created.digest.clone(),
             markdown: created.markdown.clone(),
             path: created.path.to_string(),
             ..Progress::of(&created.plan)
         });
+    }
+
+    /// The versions of an agent's last plan, the first one first.
+    pub(crate) fn versions(&self, planner: &AgentId) -> Vec<Rc<Version>> {
+        let last = self.known.iter().rfind(|plan| plan.planner.as_ref() == Some(planner));
+        last.map(|plan| plan.versions.clone()).unwrap_or_default()
     }
 
     /// Its approval is asked for: some steps may be finished already.
@@ -183,6 +198,11 @@ impl Progress {
     pub(crate) fn at(&self) -> usize {
         let place = |wanted| self.steps.values().position(|step| step.status == wanted);
         place(StepStatus::InProgress).or_else(|| place(StepStatus::Pending)).unwrap_or(0)
+    }
+
+    /// Its versions, the first one first.
+    pub(crate) fn versions(&self) -> &[Rc<Version>] {
+        &self.versions
     }
 
     /// Its steps in their order.

@@ -4,7 +4,7 @@ use ipc::approval::{ReviewDecision, ServerRequest};
 use ipc::frontend::UserActionKind;
 use ratatui::layout::Rect;
 
-use super::{comments, editing, plan};
+use super::{comments, editing, plan, steps};
 use crate::card::{Asked, Card, InForce, Menu, Sheet, Stage, explain};
 use crate::commands::{Command, KeyMode};
 use crate::keymap::{Key, Keymap};
@@ -18,8 +18,11 @@ pub(super) fn key(model: &mut Model, at: Moment, key: Key, actions: &mut Vec<Act
     if card.editor().is_some() {
         return write(model, key, actions);
     }
-    if matches!(card.stage, Stage::Comments) {
-        return comments::key(model, key, actions);
+    match card.stage {
+        Stage::Comments => return comments::key(model, key, actions),
+        Stage::Steps => return steps::key(model, key, actions),
+        Stage::Versions(_) => return steps::compare_key(model, key),
+        Stage::Deciding | Stage::Scope(_) | Stage::Word(_) | Stage::Rule(_) => {}
     }
     let Some(command) = model.start.keymap.command(mode_of(card), key) else { return false };
     match command {
@@ -36,6 +39,8 @@ pub(super) fn key(model: &mut Model, at: Moment, key: Key, actions: &mut Vec<Act
         Command::Back => set_stage(model, Stage::Deciding),
         Command::Comment => comments::begin(model),
         Command::EditPlan => plan::edit(model, actions),
+        Command::EditSteps => steps::begin(model),
+        Command::Versions => steps::compare(model),
         other => look(model, other),
     }
     true
@@ -57,6 +62,8 @@ pub(super) fn decides(model: &Model, key: Key) -> bool {
                 | Command::Comment
                 | Command::SendComments
                 | Command::EditPlan
+                | Command::EditSteps
+                | Command::SaveSteps
                 | Command::Together
         )
     })
@@ -66,6 +73,8 @@ const fn mode_of(card: &Card) -> KeyMode {
     match card.stage {
         Stage::Scope(_) => KeyMode::Scope,
         Stage::Comments => KeyMode::Comments,
+        Stage::Steps => KeyMode::Steps,
+        Stage::Versions(_) => KeyMode::Versions,
         Stage::Deciding | Stage::Word(_) | Stage::Rule(_) => card.key_mode(),
     }
 }
@@ -91,7 +100,12 @@ pub(super) fn set_stage(model: &mut Model, stage: Stage) {
 fn in_session(card: &Card) -> Option<ReviewDecision> {
     match &card.stage {
         Stage::Scope(menu) => menu.scope().map(|scope| ReviewDecision::ApprovedForSession { scope }),
-        Stage::Deciding | Stage::Word(_) | Stage::Comments | Stage::Rule(_) => None,
+        Stage::Deciding
+        | Stage::Word(_)
+        | Stage::Comments
+        | Stage::Steps
+        | Stage::Versions(_)
+        | Stage::Rule(_) => None,
     }
 }
 
@@ -200,6 +214,10 @@ fn look(model: &mut Model, command: Command) {
 /// A word to the model, or a pattern: Enter ends the writing, and approves nothing.
 fn write(model: &mut Model, key: Key, actions: &mut Vec<Action>) -> bool {
     let command = model.start.keymap.command(KeyMode::Insert, key);
+    let is_field = model.cards.front().is_some_and(|card| matches!(card.stage, Stage::Steps));
+    if is_field && command.is_some_and(|command| steps::in_lines(model, command)) {
+        return true;
+    }
     let Some(editor) = model.cards.front_mut().and_then(Card::editor_mut) else { return false };
     match (command, key.text()) {
         (Some(Command::Submit), _) => finish(model, actions),
@@ -226,7 +244,8 @@ fn finish(model: &mut Model, actions: &mut Vec<Action>) {
             menu.lay(previews, revision);
         }
         Stage::Comments => comments::end_writing(model),
-        Stage::Deciding | Stage::Rule(_) => {}
+        Stage::Steps => steps::end_writing(model, true),
+        Stage::Deciding | Stage::Versions(_) | Stage::Rule(_) => {}
     }
 }
 
@@ -235,6 +254,9 @@ fn give_up(model: &mut Model) {
     match &mut card.stage {
         Stage::Scope(menu) => menu.editing = None,
         Stage::Comments => comments::end_writing(model),
-        Stage::Word(_) | Stage::Deciding | Stage::Rule(_) => card.stage = Stage::Deciding,
+        Stage::Steps => steps::end_writing(model, false),
+        Stage::Word(_) | Stage::Deciding | Stage::Versions(_) | Stage::Rule(_) => {
+            card.stage = Stage::Deciding;
+        }
     }
 }

@@ -65,7 +65,9 @@ pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>)
                 Reason::Approval
             };
             let revision = model.next_revision();
-            model.cards.push_back(Card::new(asked, request, &model.start.project, model.now, revision));
+            let mut card = Card::new(asked, request, &model.start.project, model.now, revision);
+            card.versions = model.plans.versions(&card.asked.agent).len();
+            model.cards.push_back(card);
             call(model, reason, actions);
         }
         UiEventKind::FileNames { names, cut, failed } => model.files.listed(names, cut, failed),

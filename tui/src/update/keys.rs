@@ -33,6 +33,7 @@ pub(super) fn key(model: &mut Model, at: Moment, event: KeyEvent, actions: &mut 
         Mode::Insert => KeyMode::Insert,
         Mode::Command => KeyMode::Command,
         Mode::Agents => KeyMode::Agents,
+        Mode::Plan if model.versions.is_some() => KeyMode::Versions,
         Mode::Plan => KeyMode::Plan,
         Mode::Log => KeyMode::Log,
         Mode::Rewind => KeyMode::Rewind,

@@ -19,6 +19,7 @@ mod reply;
 mod rewind;
 mod search;
 mod shell;
+mod steps;
 mod tree;
 mod turns;
 mod typed;
@@ -136,7 +137,11 @@ fn wheel(model: &mut Model, notches: i16) -> bool {
         (Some(card), Some(area)) => approval::scroll(card, &model.start.keymap, area, rows),
         _ if model.mode == Mode::Plan => {
             let height = plan_rows(areas.transcript.height);
-            model.plan_sheet.scroll(rows, (areas.transcript.width, height));
+            let sheet = match &mut model.versions {
+                Some(compared) => &mut compared.sheet,
+                None => &mut model.plan_sheet,
+            };
+            sheet.scroll(rows, (areas.transcript.width, height));
         }
         _ if model.mode == Mode::Log => model.log.go(rows),
         _ if model.mode == Mode::Rewind => rewind::wheel(model, rows),

@@ -6,12 +6,12 @@ use ipc::frontend::UserActionKind;
 use ipc::id::{AgentId, ApprovalId};
 use ipc::path::WirePath;
 
-use super::scrolled;
+use super::{scrolled, steps};
 use crate::card::{Asked, Card};
 use crate::commands::Command;
 use crate::message::Action;
 use crate::model::{Areas, Block, Look, Mode, Model, Part, plan_rows};
-use crate::plan::{Progress, styled};
+use crate::plan::{Compared, Progress, styled};
 use crate::text::SafeText;
 
 /// Starts a planner, or shows the plan.
@@ -35,6 +35,10 @@ pub(super) fn command(model: &mut Model, text: Option<&str>, actions: &mut Vec<A
 
 /// Hands the plan that waits to an editor.
 pub(super) fn edit(model: &mut Model, actions: &mut Vec<Action>) {
+    if model.cards.iter().any(|card| card.unsaved() > 0) {
+        // One of the two texts would be lost.
+        return model.say(Look::Error, "the plan has changes that are not saved: save or undo them first");
+    }
     let action =
         model.cards.iter().find_map(|Card { asked: Asked { agent, id }, request, edited, .. }| {
             let ServerRequest::PlanApproval(params) = &**request else { return None };
@@ -83,8 +87,13 @@ pub(super) fn not_read(model: &mut Model, agent: &AgentId, message: &str) {
     let is_plan = |card: &&mut Card| matches!(*card.request, ServerRequest::PlanApproval(_));
     let project = &model.start.project;
     for card in model.cards.iter_mut().filter(is_plan).filter(|card| card.asked.agent == *agent) {
-        card.remark(message, project, revision);
+        if let Some(steps) = card.steps.as_mut().filter(|steps| steps.draft.changes() > 0) {
+            steps.remark = Some(message.to_owned());
+        } else {
+            card.remark(message, project, revision);
+        }
     }
+    steps::lay(model);
 }
 
 const fn edit_of(id: ApprovalId, markdown: String) -> UserActionKind {
@@ -95,6 +104,7 @@ const fn edit_of(id: ApprovalId, markdown: String) -> UserActionKind {
 fn open(model: &mut Model) {
     model.mode = Mode::Plan;
     model.plan_sheet = crate::card::Sheet::default();
+    model.versions = None;
     lay(model);
 }
 
@@ -122,13 +132,26 @@ fn block(plan: &Progress, (now, project): (crate::Moment, &WirePath)) -> Block {
     Block::of(parts)
 }
 
-/// A key while the plan shows.
+/// A key while the plan shows, or two versions of it.
 pub(super) fn read(model: &mut Model, command: Command, actions: &mut Vec<Action>) {
     let area = Areas::now(model).transcript;
     let size = (area.width, plan_rows(area.height));
-    match scrolled(command, size.1) {
-        Some(rows) => model.plan_sheet.scroll(rows, size),
-        None if command == Command::Repaint => actions.push(Action::Repaint),
-        None => model.mode = model.mode_at_rest(),
+    let revision = model.next_revision();
+    match (command, &mut model.versions) {
+        (Command::Repaint, _) => actions.push(Action::Repaint),
+        (Command::Back, versions) => *versions = None,
+        (_, Some(compared)) => _ = steps::choose(compared, command, (revision, size)),
+        (Command::Versions, None) => compare(model, revision),
+        (_, None) => match scrolled(command, size.1) {
+            Some(rows) => model.plan_sheet.scroll(rows, size),
+            None => model.mode = model.mode_at_rest(),
+        },
+    }
+}
+
+fn compare(model: &mut Model, revision: u64) {
+    let versions = model.plans.current().map(|plan| plan.versions().to_vec()).unwrap_or_default();
+    if !versions.is_empty() {
+        model.versions = Some(Compared::last(versions, revision));
     }
 }

@@ -29,11 +29,14 @@ pub(super) fn card(
     }
     let below = rows.saturating_sub(top + usize::from(height));
     let editor_row = height + 1;
-    let first = editor_row + u16::from(card.editor().is_some());
+    let editor_rows = card.editor_rows((pane.width(), pane.height()));
+    let first = editor_row + editor_rows;
     keys(model, card, (pane, first), below, theme);
     let mark = SafeText::line(&mark(card));
-    let caret =
-        card.editor().and_then(|editor| prompt::one_line(pane, (0, editor_row), mark.all(), editor, theme));
+    let caret = card.editor().and_then(|editor| {
+        let place = (0, editor_row, editor_rows);
+        prompt::marked(pane, place, mark.all(), editor, theme)
+    });
     let to_end = (below == 0 && height > 0).then(|| sheet.revision());
     (Shown { card: Some(card.number()), whole: height > 0, to_end, plain: false }, caret)
 }
@@ -42,6 +45,7 @@ pub(super) fn card(
 fn mark(card: &Card) -> String {
     match (&card.stage, &card.comments) {
         (Stage::Comments, Some(comments)) => comments.mark(),
+        (Stage::Steps, _) => card.steps.as_ref().map_or("", |steps| steps.mark()).to_owned(),
         (Stage::Word(_), _) => "no, because › ".to_owned(),
         _ => "pattern › ".to_owned(),
     }

@@ -15,7 +15,7 @@ const TEXT: u16 = 2;
 
 /// Draws the view; its last row tells the keys.
 pub(super) fn view(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
-    let sheet = &model.plan_sheet;
+    let sheet = model.versions.as_ref().map_or(&model.plan_sheet, |compared| &compared.sheet);
     let rows = plan_rows(pane.height());
     let top = sheet.top(pane.width(), rows);
     for y in 0..rows {
@@ -24,14 +24,29 @@ pub(super) fn view(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
         }
     }
     let below = sheet.rows(pane.width()).saturating_sub(top + usize::from(rows));
-    let key = |command| model.start.keymap.hint(KeyMode::Plan, command);
-    let [close, down, up] = [Command::ClosePlan, Command::LineDown, Command::LineUp].map(key);
+    let mode = if model.versions.is_some() { KeyMode::Versions } else { KeyMode::Plan };
+    let key = |command| model.start.keymap.hint(mode, command);
+    let [down, up] = [Command::LineDown, Command::LineUp].map(key);
     let more = match below {
         0 => String::new(),
         1 => "  1 more line".to_owned(),
         below => format!("  {below} more lines"),
     };
-    let keys = format!("{close} close  {down}/{up} scroll{more}");
+    let versions = model.plans.current().map_or(0, |plan| plan.versions().len());
+    let keys = if model.versions.is_some() {
+        let keys = [Command::OlderVersion, Command::NewerVersion, Command::OlderBase, Command::NewerBase];
+        let [older, newer, base, base_up] = keys.map(key);
+        let back = key(Command::Back);
+        format!(
+            "{back} back  {older}/{newer} newer side  {base}/{base_up} older side  {down}/{up} scroll{more}"
+        )
+    } else {
+        let compare = match versions {
+            0 | 1 => String::new(),
+            versions => format!("  {} {versions} versions", key(Command::Versions)),
+        };
+        format!("{} close  {down}/{up} scroll{compare}{more}", key(Command::ClosePlan))
+    };
     pane.put(0, rows, SafeText::line(&keys).all(), theme.dim());
 }
 

@@ -109,16 +109,16 @@ pub(super) fn prompt(model: &Model, pane: &mut Pane<'_>, theme: Theme) -> Option
     caret.filter(|_| writes)
 }
 
-/// An editor in one row of a pane; says where the caret is on the screen.
-pub(super) fn one_line(
+/// An editor behind a mark, in so many rows of a pane; says where the caret is on the screen.
+pub(super) fn marked(
     pane: &mut Pane<'_>,
-    (x, y): (u16, u16),
+    (x, y, rows): (u16, u16, u16),
     mark: SafeStr<'_>,
     editor: &Editor,
     theme: Theme,
 ) -> Option<(u16, u16)> {
     let left = pane.put(x, y, mark, theme.strong());
-    written(pane, (left, y), editor, 1, Style::new())
+    written(pane, (left, y), editor, rows, Style::new())
 }
 
 fn written(

@@ -7,7 +7,7 @@ use crate::seat::Seat;
 #[test]
 #[allow(clippy::too_many_lines, reason = "the table is what is looked at")]
 fn help_is_made_from_the_table() {
-    let mut seat = Seat::new(100, 230);
+    let mut seat = Seat::new(100, 270);
     seat.keys(":help\n");
     assert_snapshot!(seat.screen(), @r"
     /home/me/project
@@ -140,6 +140,8 @@ fn help_is_made_from_the_table() {
       ?                             the rule that asks, and where it comes from
       esc ctrl-c                    no, and stop the turn
       c                             comment on the steps of a plan
+      i                             edit the steps of a plan, in place
+      =                             compare the versions of a plan
     keys in DENIED
       ctrl-z                        suspend; fg continues
       ctrl-l                        redraw the screen
@@ -165,7 +167,7 @@ fn help_is_made_from_the_table() {
       e                             edit the pattern
       left h                        remove a word from the prefix
       right l                       add a word to the prefix
-      esc n ctrl-c                  back to the request
+      esc n ctrl-c                  back
     keys in AGENTS
       enter l right                 show what it says and does, live
       m i                           write a message to it
@@ -183,9 +185,40 @@ fn help_is_made_from_the_table() {
       pagedown                      a page down
       g home                        to the beginning
       G end                         to the end, and follow it
-      esc q ctrl-c                  back to the request
+      esc q ctrl-c                  back
       enter c i                     write a comment on it
       s                             no, with these comments
+    keys in STEPS
+      k up                          up
+      j down                        down
+      pageup ctrl-u                 a page up
+      pagedown ctrl-f               a page down
+      g home                        to the beginning
+      G end                         to the end, and follow it
+      esc q ctrl-c                  back
+      enter e i                     edit the chosen field
+      tab ]                         the next step
+      shift-tab [                   the step before
+      K alt-up                      move the step or condition up
+      J alt-down                    move the step or condition down
+      a o                           add a step after this one
+      c                             add a command that has to pass
+      t                             a command becomes a criterion, and back
+      d delete                      delete the chosen step or field
+      u                             undo the last change
+      s                             save: a new version, asked about anew
+    keys in VERSIONS
+      k up                          up
+      j down                        down
+      pageup ctrl-u                 a page up
+      pagedown ctrl-f               a page down
+      g home                        to the beginning
+      G end                         to the end, and follow it
+      esc q ctrl-c                  back
+      h left                        compare an older version
+      l right                       compare a newer version
+      H [                           compare it with an older one
+      L ]                           compare it with a newer one
     keys in PLAN
       k up                          up
       j down                        down
@@ -193,6 +226,7 @@ fn help_is_made_from_the_table() {
       pagedown ctrl-f               a page down
       g home                        to the beginning
       G end                         to the end, and follow it
+      =                             compare the versions of a plan
       q esc ctrl-c                  close the plan
     keys in LOG
       ctrl-l                        redraw the screen
@@ -220,6 +254,12 @@ fn help_is_made_from_the_table() {
       u                             undo the last rewind
       y                             do what is shown
       esc q h left ctrl-c           back
+
+
+
+
+
+
 
 
 

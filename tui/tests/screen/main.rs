@@ -19,6 +19,7 @@ mod hostile;
 mod log;
 mod plan_answers;
 mod plan_cards;
+mod plan_steps;
 mod plans;
 mod rewind;
 mod seat;

@@ -13,7 +13,7 @@ use crate::plan_cards::{MARKDOWN, answered, ask, asked, params, step};
 use crate::seat::Seat;
 
 /// An event of an agent.
-fn by(agent: &str, kind: EventKind) -> Msg {
+pub(crate) fn by(agent: &str, kind: EventKind) -> Msg {
     let UiEventKind::Logged(mut event) = logged(kind) else { panic!("an event") };
     event.agent = agent.into();
     let kind = UiEventKind::Logged(event);

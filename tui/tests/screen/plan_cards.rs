@@ -127,8 +127,8 @@ fn the_card_shows_every_byte_of_the_plan_and_then_its_access() {
     │ - `tests/lexer.rs`
     │
     │ ### 2. Mend the lexer
-    19 more lines. Press G to see the end, then y.  n no  ? why  c comment…  v edit
-    d smaller  Esc stop
+    19 more lines. Press G to see the end, then y.  n no  ? why  c comment…  i edit
+    v editor  d smaller  Esc stop
      APPROVAL  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
     read-only · network off · secrets hidden · claude-opus-4-5 · project
     "#);
@@ -154,7 +154,7 @@ fn the_card_shows_every_byte_of_the_plan_and_then_its_access() {
     │ cargo test -p lexer
     │ cargo clippy -- -D warnings
       asks      agent 1.1
-    y yes  n no  ? why  c comment…  v edit  d smaller  Esc stop
+    y yes  n no  ? why  c comment…  i edit  v editor  d smaller  Esc stop
 
      APPROVAL  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
     read-only · network off · secrets hidden · claude-opus-4-5 · project
@@ -213,7 +213,7 @@ fn in_a_large_terminal_the_whole_card_is_in_sight() {
 
 
 
-    y yes  n no  ? why  c comment…  v edit  d smaller  Esc stop
+    y yes  n no  ? why  c comment…  i edit  v editor  d smaller  Esc stop
      APPROVAL  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
     read-only · network off · secrets hidden · claude-opus-4-5 · project
     "#);
