@@ -1,5 +1,6 @@
 //! The Markdown of a reply as it streams: finished blocks are laid once, and only the last one is read again.
 
+mod definitions;
 mod inline;
 mod render;
 mod source;

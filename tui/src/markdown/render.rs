@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
-use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Parser, Tag, TagEnd};
+use pulldown_cmark::{BrokenLink, CodeBlockKind, Event, HeadingLevel, Parser, Tag, TagEnd};
 use ratatui::style::Modifier;
 
+use super::definitions::Definitions;
 use super::inline::Inline;
 use super::source::start;
 use super::{OPTIONS, Piece, Table};
@@ -32,16 +33,34 @@ pub(crate) fn render(piece: &Piece, look: Look) -> Block {
         is_continued: piece.is_continued,
     };
     let mut read = 0;
+    let mut definitions = piece.definitions.clone();
     for range in blocks(&piece.text) {
-        parts.unread(&piece.text, read..range.start);
+        let between = read..range.start;
+        definitions.add(piece.text.get(between.clone()).unwrap_or_default());
+        parts.unread(&piece.text, between);
         read = range.end;
-        // Alone, so that no definition of an address that stands beside it makes a link of its words.
-        Parser::new_ext(piece.text.get(range).unwrap_or_default(), OPTIONS)
-            .for_each(|event| parts.take(event));
+        // Alone, so that no definition of an address that stands behind it makes a link of its words.
+        let text = piece.text.get(range).unwrap_or_default();
+        let find = |link: BrokenLink<'_>| definitions.find(&link);
+        Parser::new_with_broken_link_callback(text, OPTIONS, Some(find)).for_each(|event| parts.take(event));
         parts.end_paragraph();
     }
     parts.unread(&piece.text, read..piece.text.len());
     Block { parts: parts.parts, gap: piece.is_apart }
+}
+
+/// The definitions of addresses before a piece, and in it.
+pub(super) fn defined(piece: &Piece) -> Definitions {
+    let mut definitions = piece.definitions.clone();
+    let mut read = 0;
+    if piece.text.contains("]:") {
+        let end = piece.text.len()..piece.text.len();
+        for range in blocks(&piece.text).into_iter().chain([end]) {
+            definitions.add(piece.text.get(read..range.start).unwrap_or_default());
+            read = range.end;
+        }
+    }
+    definitions
 }
 
 /// The blocks of the top level; between them stand empty lines, and definitions of addresses.

@@ -1,15 +1,16 @@
 //! Markdown that comes in pieces, cut where a block is over.
 //!
 //! A block of the top level, or an item of a list there, is over when the next one begins: no later line can change it. So
-//! text is cut there for good, and each piece is read alone. Links by reference would depend on other pieces; they stay as
-//! they are written, and so do the definitions of their addresses. Since the cuts depend on the text alone, it makes no
-//! difference how the text came.
+//! text is cut there for good, and each piece is read alone, with the [`Definitions`] of links that stand before it. Since the cuts
+//! depend on the text alone, it makes no difference how the text came.
 
 use std::ops::Range;
 
 use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag};
 
 use super::OPTIONS;
+use super::definitions::Definitions;
+use super::render::defined;
 
 /// The most that is read again with each delta. Of a longer block the beginning is finished before its end is known.
 pub(super) const WINDOW: usize = 8 << 10;
@@ -27,6 +28,8 @@ pub(crate) struct Source {
     /// True if an empty line stands before the rest.
     is_apart: bool,
     has_begun: bool,
+    /// The addresses that are defined before the rest.
+    definitions: Definitions,
 }
 
 /// A block, to be read alone.
@@ -40,6 +43,8 @@ pub(crate) struct Piece {
     pub number: Option<u64>,
     /// True if an empty line stands before it.
     pub is_apart: bool,
+    /// The addresses that are defined before it.
+    pub definitions: Definitions,
 }
 
 /// The start of a block, or of an item of a list.
@@ -87,6 +92,7 @@ impl Source {
             is_continued: !self.head.is_empty(),
             number: self.number,
             is_apart: self.is_apart(),
+            definitions: self.definitions.clone(),
         }
     }
 
@@ -123,6 +129,7 @@ impl Source {
         let piece = self.piece(0..at);
         if !piece.text.trim().is_empty() {
             self.has_begun = true;
+            self.definitions = defined(&piece);
             finished.push(piece);
         }
         self.is_apart = self.is_apart_at(at) && head.is_empty();

@@ -96,6 +96,37 @@ fn links_show_their_addresses() {
 }
 
 #[test]
+fn links_by_reference_have_the_addresses_that_were_defined_before_them() {
+    let text = "[first], and [two words][A  Name].\n\n[a name]: https://a.example 'T'\n[A NAME]: https://other.example\nNow \
+        [two words][A  Name], [a name], [a name][] and ![a cat][a name], **[in it][a name]**.\n\n[first]: <https://f.example>\n\n\
+        | [first] |\n|--|\n| [none][of these] |\n\n- [f][first]\n";
+    let shown = at_once(text, 60);
+    assert_snapshot!(shown, @r#"
+    [first], and [two words][A  Name].
+
+    [a name]: https://a.example 'T'
+    [A NAME]: https://other.example
+
+    Now two words (https://a.example "T"), a name
+    (https://a.example "T"), a name (https://a.example "T")
+    and image: a cat (https://a.example "T"), in it
+    (https://a.example "T").
+
+    [first]: <https://f.example>
+
+    first (https://f.example)
+    ─────────────────────────
+    [none][of these]
+
+    • f (https://f.example)
+    "#);
+    // What is finished does not change when its definition comes.
+    let (before, _) = text.split_at(text.find("[first]: ").unwrap());
+    let [whole, part] = [shown, at_once(before, 60)];
+    assert!(whole.starts_with(part.trim_end()), "{part}");
+}
+
+#[test]
 fn tables_share_the_width() {
     let text = "| name | what it does | n |\n|:--|:-:|--:|\n| `a` | one | 1 |\n| 漢字 | a longer text that needs its rows | 1000 |\n| x |\n";
     assert_snapshot!([at_once(text, 60), at_once(text, 36), at_once(text, 16)].join("=====\n"), @r#"
@@ -259,6 +290,8 @@ fn markdown() -> impl Strategy<Value = String> {
         "_",
         "~~",
         "[a]",
+        "[a][b]",
+        "[b]: http://z 't'\n",
         "(http://x)",
         "[a]: http://y\n",
         "<b>",
