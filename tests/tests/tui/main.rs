@@ -7,6 +7,7 @@ mod fingers;
 mod ghosts;
 mod pictures;
 mod plain;
+mod plans;
 mod storm;
 mod terminal;
 
