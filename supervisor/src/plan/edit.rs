@@ -24,7 +24,7 @@ pub(super) fn edited(source: &str, old: &Plan, layout: &Layout, new: &Plan) -> S
         edits.section(layout.on_failure.as_ref(), word.map(str::to_owned), word.map(print::on_failure));
     }
     edits.steps(&old.steps, &new.steps);
-    edits.applied()
+    edits.applied(0..source.len())
 }
 
 /// Replacements of parts of a text; none overlaps another.
@@ -38,12 +38,12 @@ struct Edits<'a> {
 impl Edits<'_> {
     /// Replaces a part; the comments in it stay, in front of the new text.
     fn replace(&mut self, range: &Range<usize>, text: &str) {
-        let is_within = |comment: &&Range<usize>| range.start <= comment.start && comment.end <= range.end;
-        let comments =
-            self.layout.comments.iter().filter(is_within).filter_map(|c| self.source.get(c.clone()));
         let text = text.replace('\n', self.newline);
-        let parts: Vec<_> = comments.chain([text.as_str()]).filter(|part| !part.is_empty()).collect();
-        self.list.push((range.clone(), parts.join(self.newline)));
+        let mut parts = self.comments_in(range.clone());
+        parts.push(&text);
+        parts.retain(|part| !part.is_empty());
+        let text = parts.join(self.newline);
+        self.list.push((range.clone(), text));
     }
 
     /// Adds a paragraph behind a line.
@@ -88,11 +88,20 @@ impl Edits<'_> {
         let after = after.take_while(|(one, other)| one == other).count();
         let changed = most - after;
         let both = before + changed;
+        let (olds, news) = (before..old.len() - after, before..new.len() - after);
+        if let Some(sources) = moved(&old[olds.clone()], &new[news]) {
+            let sources: Vec<_> = sources.into_iter().map(|at| at.map(|at| before + at)).collect();
+            self.rearrange(olds, (old, new), &sources);
+            self.renumber(old, (old.len() - after, new.len() - after));
+            return;
+        }
         for (at, ((one, other), place)) in old.iter().zip(new).zip(&layout.steps).take(both).enumerate() {
             self.step(place, (at, one), (at, other));
         }
-        for place in layout.steps.iter().take(old.len() - after).skip(both) {
-            self.replace(&(place.heading.start..place.end), "");
+        for (at, place) in layout.steps.iter().enumerate().take(old.len() - after).skip(both) {
+            let whole = self.whole_step(at);
+            let has_comments = !self.comments_in(whole.clone()).is_empty();
+            self.replace(&if has_comments { place.heading.start..place.end } else { whole }, "");
         }
         let added = new.iter().enumerate().take(new.len() - after).skip(both);
         let added: Vec<_> = added.map(|(at, step)| print::step(at + 1, step)).collect();
@@ -103,11 +112,66 @@ impl Edits<'_> {
             (None, Some(first)) => self.add_above(first.heading.start, &added.join("\n\n")),
             (None, None) => {}
         }
-        let (first_old, first_new) = (old.len() - after, new.len() - after);
-        let kept = old.iter().zip(&layout.steps).skip(first_old).enumerate();
-        for (count, (step, place)) in kept {
+        self.renumber(old, (old.len() - after, new.len() - after));
+    }
+
+    /// Steps from the first one on have other numbers.
+    fn renumber(&mut self, old: &[PlanStep], (first_old, first_new): (usize, usize)) {
+        let layout = self.layout;
+        for (count, (step, place)) in old.iter().zip(&layout.steps).skip(first_old).enumerate() {
             self.step(place, (first_old + count, step), (first_new + count, step));
         }
+    }
+
+    /// Writes steps in another order: those that there were with their own text, in which their comments stay.
+    fn rearrange(
+        &mut self,
+        olds: Range<usize>,
+        (old, new): (&[PlanStep], &[PlanStep]),
+        sources: &[Option<usize>],
+    ) {
+        let layout = self.layout;
+        let space = self.newline.repeat(2);
+        let removed = olds.clone().filter(|at| !sources.contains(&Some(*at)));
+        let left: Vec<_> = removed.flat_map(|at| self.comments_in(self.whole_step(at))).collect();
+        let mut pieces = vec![left.join(self.newline)];
+        for (number, (step, source)) in new.iter().skip(olds.start).zip(sources).enumerate() {
+            let at = olds.start + number;
+            let source = source.and_then(|from| Some((from, layout.steps.get(from)?, old.get(from)?)));
+            pieces.push(match source {
+                Some((from, place, was)) => {
+                    let mut edits = Edits { list: Vec::new(), ..*self };
+                    edits.step(place, (from, was), (at, step));
+                    without_blank_end(&edits.applied(self.whole_step(from))).to_owned()
+                }
+                None => print::step(at + 1, step).replace('\n', self.newline),
+            });
+        }
+        pieces.retain(|piece| !piece.is_empty());
+        let whole = self.whole_step(olds.start).start..self.whole_step(olds.end - 1).end;
+        let last = if olds.end < layout.steps.len() { space.as_str() } else { "" };
+        self.list.push((whole, [&pieces.join(&space), last].concat()));
+    }
+
+    /// A step up to the next one; the last one up to the end of what means something in it, and of the comments right below that.
+    fn whole_step(&self, at: usize) -> Range<usize> {
+        let start = |at: usize| self.layout.steps.get(at).map(|step| step.heading.start);
+        let from = start(at).unwrap_or(self.source.len());
+        from..start(at + 1).unwrap_or_else(|| {
+            let end = self.layout.steps.get(at).map_or(self.source.len(), |step| step.end);
+            let below = |end, comment: &Range<usize>| {
+                let is_next = self.source.get(end..comment.start).is_some_and(|text| text == self.newline);
+                if is_next { comment.end } else { end }
+            };
+            self.layout.comments.iter().fold(end, below)
+        })
+    }
+
+    /// The comments in a part of the text.
+    fn comments_in(&self, range: Range<usize>) -> Vec<&str> {
+        let is_within = |comment: &&Range<usize>| range.start <= comment.start && comment.end <= range.end;
+        let within = self.layout.comments.iter().filter(is_within);
+        within.filter_map(|comment| self.source.get(comment.clone())).collect()
     }
 
     fn step(&mut self, place: &StepLayout, old: (usize, &PlanStep), new: (usize, &PlanStep)) {
@@ -141,16 +205,42 @@ impl Edits<'_> {
         }
     }
 
-    fn applied(mut self) -> String {
+    /// A part of the text with the replacements in it.
+    fn applied(mut self, part: Range<usize>) -> String {
         // Stable: what is added at one place stays in order.
         self.list.sort_by_key(|(range, _)| (range.start, range.end));
-        let (mut text, mut at) = (String::with_capacity(self.source.len()), 0);
+        let (mut text, mut at) = (String::with_capacity(part.len()), part.start);
         for (range, new) in self.list {
             text.push_str(self.source.get(at..range.start).unwrap_or_default());
             text.push_str(&new);
             at = range.end;
         }
-        text.push_str(self.source.get(at..).unwrap_or_default());
+        text.push_str(self.source.get(at..part.end).unwrap_or_default());
         text
     }
+}
+
+/// For each new step the old one whose text it has, if steps were moved: the same one, or one in the place of another.
+fn moved(old: &[PlanStep], new: &[PlanStep]) -> Option<Vec<Option<usize>>> {
+    let mut left: Vec<usize> = (0..old.len()).collect();
+    let mut take = |step: &PlanStep| {
+        let place = left.iter().position(|at| old.get(*at) == Some(step))?;
+        Some(left.remove(place))
+    };
+    let mut sources: Vec<_> = new.iter().map(&mut take).collect();
+    // One that was moved and changed as well is told by its title.
+    for (source, step) in sources.iter_mut().zip(new).filter(|(source, _)| source.is_none()) {
+        let place = left.iter().position(|at| old.get(*at).is_some_and(|old| old.title == step.title));
+        *source = place.map(|place| left.remove(place));
+    }
+    let is_moved = sources.iter().enumerate().any(|(at, source)| source.is_some_and(|source| source != at));
+    is_moved.then_some(sources)
+}
+
+/// A text without the blank lines at its end.
+fn without_blank_end(text: &str) -> &str {
+    let words = text.trim_end().len();
+    let line = text.get(words..).and_then(|rest| rest.find('\n')).map_or(text.len(), |end| words + end);
+    let line = text.get(..line).unwrap_or(text);
+    line.strip_suffix('\r').unwrap_or(line)
 }

@@ -121,3 +121,65 @@ fn only_what_differs_is_written_anew() {
     +### 1. Second
     ");
 }
+
+/// Three steps, each with a comment of its own.
+const THREE: &str = "\
+# P
+
+## Steps
+### 1. One
+<!-- of one -->
+The  first.
+
+### 2. Two
+
+- an item
+
+<!-- of two -->
+
+###  3.  Three
+<!-- of three -->
+
+## Anything else
+";
+
+#[test]
+fn steps_that_are_moved_keep_their_own_text_and_comments() {
+    let moved = |change: fn(&mut Plan)| {
+        let document = Document::parse(THREE).unwrap();
+        let mut plan = document.plan().clone();
+        change(&mut plan);
+        let edited = document.with_plan(&plan).unwrap();
+        assert_eq!(edited.plan(), &plan);
+        edited.source().to_owned()
+    };
+    assert_eq!(
+        moved(|plan| plan.steps.rotate_right(1)),
+        "# P\n\n## Steps\n###  1.  Three\n<!-- of three -->\n\n### 2. One\n<!-- of one -->\nThe  first.\n\n\
+         ### 3. Two\n\n- an item\n\n<!-- of two -->\n\n## Anything else\n"
+    );
+    assert_eq!(
+        moved(|plan| {
+            plan.steps.swap(0, 1);
+            plan.steps[0].description = "other".into();
+            plan.steps.insert(1, step("New"));
+        }),
+        "# P\n\n## Steps\n### 1. Two\n\nother\n\n<!-- of two -->\n\n### 2. New\n\n### 3. One\n<!-- of one -->\n\
+         The  first.\n\n###  4.  Three\n<!-- of three -->\n\n## Anything else\n"
+    );
+    assert_eq!(
+        moved(|plan| {
+            plan.steps.insert(0, step("New"));
+            plan.steps[2].files = vec!["a".into()];
+        }),
+        "# P\n\n## Steps\n### 1. New\n\n### 2. One\n<!-- of one -->\nThe  first.\n\n### 3. Two\n\n- an item\n\nFiles:\n- `a`\n\n\
+         <!-- of two -->\n\n###  4.  Three\n<!-- of three -->\n\n## Anything else\n"
+    );
+    let deleted = moved(|plan| {
+        plan.steps.swap(0, 2);
+        plan.steps.remove(1);
+    });
+    for comment in ["<!-- of one -->", "<!-- of two -->", "<!-- of three -->"] {
+        assert!(deleted.contains(comment), "{deleted}");
+    }
+}

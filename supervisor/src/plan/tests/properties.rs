@@ -105,6 +105,30 @@ proptest! {
     }
 
     #[test]
+    fn steps_in_any_order_lose_no_comment(old in plans(), order in proptest::collection::vec(any::<prop::sample::Index>(), 8), crlf in any::<bool>()) {
+        let text = print(&old).unwrap();
+        let mut lines = Vec::new();
+        for line in text.lines() {
+            lines.push(line.to_owned());
+            if line.starts_with("### ") {
+                lines.push(format!("<!-- {} -->", lines.len()));
+            }
+        }
+        let text = lines.join(if crlf { "\r\n" } else { "\n" });
+        let document = Document::parse(&text);
+        prop_assume!(document.as_ref().is_ok_and(|document| document.plan() == &old));
+        let mut new = old.clone();
+        for pair in order.chunks(2) {
+            let [one, other] = [pair[0], pair[1]].map(|at| at.index(new.steps.len()));
+            new.steps.swap(one, other);
+        }
+        let edited = document.unwrap().with_plan(&new).unwrap();
+        prop_assert_eq!(edited.plan(), &new);
+        let comments = |text: &str| text.matches("<!-- ").count();
+        prop_assert_eq!(comments(edited.source()), comments(&text));
+    }
+
+    #[test]
     fn any_plan_takes_the_place_of_a_handwritten_one(new in plans()) {
         let edited = Document::parse(WHOLE).unwrap().with_plan(&new).unwrap();
         prop_assert_eq!(edited.plan(), &new);
