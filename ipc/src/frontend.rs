@@ -65,6 +65,11 @@ pub enum UiEventKind {
         /// Why there are none, if they cannot be listed.
         failed: Option<String>,
     },
+    /// The branch of the project, as [`UserActionKind::FindBranch`] asked for it: a worker's claim, not sanitised.
+    Branch {
+        /// Its name, or the beginning of the commit where there is no branch; none where neither can be read.
+        name: Option<String>,
+    },
     /// The consequences of a rewind that is wanted: [`UserActionKind::Rewind`] with its digest carries it out.
     RewindPreview(Box<RewindPreview>),
 }
@@ -166,6 +171,8 @@ pub enum UserActionKind {
     },
     /// Has the agent's worker list the project's files. Answered by [`UiEventKind::FileNames`].
     ListFiles,
+    /// Has the agent's worker read the branch of the project. Answered by [`UiEventKind::Branch`], unless the worker ends before.
+    FindBranch,
     /// Takes files, the conversation or both back to a message: at rest alone. Answered by a preview where no digest is given, or not that of
     /// what would be done now; else by the event `rewound`, or by a notice that says why not.
     Rewind {

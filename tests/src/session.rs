@@ -410,6 +410,7 @@ fn line(kind: &UiEventKind) -> String {
         UiEventKind::ApprovalRequested { id, request } => format!("asks {id}: {}", request.method()),
         UiEventKind::ApprovalClosed { id } => format!("asks {id} no more"),
         UiEventKind::FileNames { names, .. } => format!("{} files", names.len()),
+        UiEventKind::Branch { name } => format!("branch {name:?}"),
         UiEventKind::RewindPreview(preview) => format!("rewind of {} files", preview.files.len()),
         UiEventKind::Logged(event) => format!("{} {}", event.id, logged(&event.kind)),
     }

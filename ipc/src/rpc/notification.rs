@@ -223,8 +223,10 @@ impl Notification {
         let UiEvent { conversation_id, agent, kind } = event;
         let kind = match kind {
             UiEventKind::Logged(event) => return Some(Self::Logged(event)),
-            // A request has a way of its own, and no client can ask for the names of files.
-            UiEventKind::ApprovalRequested { .. } | UiEventKind::FileNames { .. } => return None,
+            // A request has a way of its own, and no client can ask for the names of files, or for the branch.
+            UiEventKind::ApprovalRequested { .. }
+            | UiEventKind::FileNames { .. }
+            | UiEventKind::Branch { .. } => return None,
             UiEventKind::TextDelta { text } => Passing::TextDelta { agent, text },
             UiEventKind::ThinkingDelta { text } => Passing::ThinkingDelta { agent, text },
             UiEventKind::OutputDelta { call, text } => Passing::OutputDelta { agent, call, text },

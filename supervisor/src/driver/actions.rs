@@ -21,6 +21,10 @@ impl AgentRun {
             self.list_files();
             return Ok(());
         }
+        if kind == UserActionKind::FindBranch {
+            self.find_branch();
+            return Ok(());
+        }
         match resolved(self.worker.confinement().project.as_path(), kind) {
             Ok(op) => {
                 if matches!(
@@ -81,6 +85,7 @@ pub(super) fn resolved(project: &Path, kind: UserActionKind) -> Result<Op, Strin
         UserActionKind::SetRights { change } => Op::SetRights { change },
         UserActionKind::SetModel { model } => return Err(format!("the model {model} is no right")),
         UserActionKind::ListFiles => return Err("a list of files is none".to_owned()),
+        UserActionKind::FindBranch => return Err("a branch is none".to_owned()),
         UserActionKind::EditPlan { id, markdown } => Op::EditPlan { id, markdown },
         UserActionKind::RevisePlan { id, plan } => Op::RevisePlan { id, plan },
         UserActionKind::ExecutePlan { markdown } => Op::ExecutePlan { markdown },

@@ -42,7 +42,7 @@ struct Listing {
 impl FileNames {
     /// True of a call that lists files.
     pub(super) const fn is_call(call: CallId) -> bool {
-        call.0 >= FIRST
+        call.0 >= FIRST && call.0 - FIRST < 1 << 32
     }
 
     fn begin(&mut self) -> CallId {

@@ -5,6 +5,7 @@ use ipc::id::{CallId, Generation};
 use ipc::message::{Chunk, Outcome};
 use tracing::info_span;
 
+use super::branch::Branch;
 use super::file_names::FileNames;
 use super::start::Startup;
 use super::tripwire::{Look, events, remark};
@@ -61,6 +62,10 @@ impl AgentRun {
                 self.file_names_are_whole(shared, call, &outcome);
                 Ok(None)
             }
+            WorkerEvent::Outcome { call, outcome } if Branch::is_call(call) => {
+                self.take_branch(shared, call, &outcome);
+                Ok(None)
+            }
             WorkerEvent::Outcome { call, outcome } => {
                 if self.takes_instructions(shared, call, &outcome)? {
                     return Ok(None);
@@ -101,6 +106,10 @@ impl AgentRun {
         for call in calls {
             if FileNames::is_call(call) {
                 self.file_names_are_lost(shared, call, reason);
+                continue;
+            }
+            if Branch::is_call(call) {
+                self.branch.forget();
                 continue;
             }
             self.preparations.forget(call);

@@ -7,6 +7,7 @@
 mod actions;
 mod approvals;
 mod boundary;
+mod branch;
 mod budget;
 mod changes;
 mod digest;

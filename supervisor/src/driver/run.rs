@@ -18,6 +18,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::approvals::Approvals;
+use super::branch::Branch;
 use super::effects::Held;
 use super::file_names::FileNames;
 use super::flushes::{After, Flushes};
@@ -88,6 +89,7 @@ pub struct AgentRun {
     pub(super) passing: Passing,
     /// The names of the project's files, while they are listed for a person.
     pub(super) file_names: FileNames,
+    pub(super) branch: Branch,
     /// What the latest worker's ruleset does not enforce.
     pub(super) missing: Vec<String>,
     /// Why its tier is not the full one, where the best was asked for.
@@ -191,6 +193,7 @@ impl AgentRun {
             flushes: Flushes::default(),
             passing: Passing::default(),
             file_names: FileNames::default(),
+            branch: Branch::default(),
             missing: Vec::new(),
             no_full_tier: None,
             turn_began: None,

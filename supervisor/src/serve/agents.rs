@@ -59,6 +59,7 @@ impl Agents {
             | UiEventKind::ThinkingDelta { .. }
             | UiEventKind::OutputDelta { .. }
             | UiEventKind::FileNames { .. }
+            | UiEventKind::Branch { .. }
             | UiEventKind::RewindPreview(_) => {}
         }
     }

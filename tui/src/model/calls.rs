@@ -47,6 +47,11 @@ pub(crate) struct Ending<'a> {
 }
 
 impl Call {
+    /// True of a command.
+    pub(crate) fn is_command(&self) -> bool {
+        self.name == "shell_exec"
+    }
+
     /// A call, and the block that shows it; where that block is added is filled in by whoever adds it.
     pub(crate) fn started(name: &str, input: &str) -> (Self, Block) {
         let summary = ToolSummary::new(name, input);

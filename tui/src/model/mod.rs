@@ -80,6 +80,8 @@ pub struct Model {
     pub(crate) palette: Palette,
     /// The files of the project, for messages that name one.
     pub(crate) files: Files,
+    /// The branch of the project, as a worker read it.
+    pub(crate) branch: Option<String>,
     /// The search through the history, while it has the prompt.
     pub(crate) recall: Option<Recall>,
     /// The purpose of the line that is typed in the mode for commands.
@@ -179,6 +181,7 @@ impl Model {
             history,
             palette: Palette::default(),
             files: Files::default(),
+            branch: None,
             recall: None,
             line_for: LineFor::default(),
             log: Log::default(),

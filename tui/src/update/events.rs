@@ -11,7 +11,7 @@ use ipc::frontend::{UiEvent, UiEventKind};
 use ipc::id::{AgentId, CallId, EventId, Generation, GrantId};
 use ipc::image::Image;
 
-use super::{call, denial, plan, reply, rewind, turns};
+use super::{branch, call, denial, plan, reply, rewind, turns};
 use crate::card::{Asked, Card};
 use crate::message::{Action, Reason};
 use crate::model::{
@@ -34,6 +34,7 @@ pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>)
                 EventKind::Notice { code: NoticeCode::RewindRefused, .. } => rewind::refused(model),
                 _ => {}
             }
+            branch::follow(model, &event.agent, &event.kind, actions);
             let changed = logged(model, *event, actions);
             plan::lay(model);
             return changed;
@@ -70,6 +71,7 @@ pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>)
             model.cards.push_back(card);
             call(model, reason, actions);
         }
+        UiEventKind::Branch { name } => model.branch = name,
         UiEventKind::FileNames { names, cut, failed } => model.files.listed(names, cut, failed),
         UiEventKind::ApprovalClosed { id } => {
             let closed = Asked { agent, id };

@@ -2,6 +2,7 @@
 
 mod approval;
 mod aside;
+mod branch;
 mod code;
 mod comments;
 mod copy;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  INSERT  EXECUTE · ask · net off · turn ↑12.3k ↓1.2k · all ↑40.1k ↓2.2k · sandboxed
-//! read-only · network off · secrets hidden · claude-opus-5-5 · 4% context · $0.15 · project
+//! read-only · network off · secrets hidden · claude-opus-5-5 · 4% context · $0.15 · project · main
 //! ```
 
 use ipc::event::{Account, Activity, counted};
@@ -139,14 +139,16 @@ fn columns(row: &Row, between: usize) -> usize {
     texts + 1 + between * (row.len() - 2)
 }
 
-/// The model, the share of its context that is in use, the cost, the directory.
+/// The model, the share of its context that is in use, the cost, the directory, the branch.
 fn further(model: &Model) -> Vec<SafeText> {
     let session = &model.agents.shown().session;
     let (_, all) = accounts(model);
     let context = session.filled().map(|share| SafeText::line(&format!("{share}% context")));
     let cost = all.cost.filter(|_| all.usage.prompt() > 0).map(|cost| SafeText::line(&cost.to_string()));
     let directory = SafeText::labelled("", last_name(&model.start.project));
-    [Some(SafeText::line(&session.model)), context, cost, Some(directory)].into_iter().flatten().collect()
+    let branch = model.branch.as_ref().map(|branch| SafeText::line(branch));
+    let more = [Some(SafeText::line(&session.model)), context, cost, Some(directory), branch];
+    more.into_iter().flatten().collect()
 }
 
 /// The last name of a path; of the root its sign.

@@ -84,9 +84,12 @@ impl Seat {
     pub(crate) fn send(&mut self, message: Msg) {
         let actions = update(&mut self.model, Moment::after(self.now), message);
         let redraw = actions.contains(&Action::Redraw);
-        self.actions.extend(
-            actions.into_iter().filter(|action| !matches!(action, Action::Redraw | Action::Remember(_))),
-        );
+        self.actions.extend(actions.into_iter().filter(|action| {
+            !matches!(
+                action,
+                Action::Redraw | Action::Remember(_) | Action::User(_, UserActionKind::FindBranch)
+            )
+        }));
         if redraw && self.draws {
             self.draw();
         }

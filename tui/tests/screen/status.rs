@@ -94,3 +94,18 @@ fn the_name_of_the_directory_is_drawn_as_text() {
     seat.core(UiEventKind::TextDelta { text: "hello".to_owned() });
     assert_snapshot!(seat.row(23), @r"read-only · network off · secrets hidden · a\u{a}b · \u{1b}[31mred\u{202e}");
 }
+
+#[test]
+fn the_branch_is_the_last_of_the_bar_and_cannot_leave_it() {
+    let mut seat = Seat::new(110, 40);
+    let branch = |name: &str| UiEventKind::Branch { name: Some(name.to_owned()) };
+    seat.core(branch("feature/lexer"));
+    assert!(seat.row(39).ends_with("claude-opus-4-5 · project · feature/lexer"), "{}", seat.row(39));
+    for hostile in ["a\nb", "\u{202e}a", "\x1b[2Ja", &"x".repeat(4000)] {
+        seat.core(branch(hostile));
+        let row = seat.row(39);
+        assert!(row.contains(" · project") && !row.contains(['\u{202e}', '\x1b']), "{row}");
+    }
+    seat.core(UiEventKind::Branch { name: None });
+    assert!(seat.row(39).ends_with(" · project"), "{}", seat.row(39));
+}

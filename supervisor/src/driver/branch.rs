@@ -1,0 +1,146 @@
+//! The branch of the project, for the status line. The agent's worker reads it by calls of our own, when a front end asks: nobody but a
+//! worker opens anything in a project, and no process is started for it.
+
+use ipc::frontend::UiEventKind;
+use ipc::id::CallId;
+use ipc::message::{Outcome, Work};
+use ipc::path::WirePath;
+use ipc::tool::{ReadFile, ToolCall, ToolOutput};
+
+use super::{AgentRun, Shared};
+
+/// The first of these calls, behind those that list files.
+const FIRST: u64 = (1 << 63) + (1 << 33);
+
+/// The file that names the branch, in the project's git directory.
+const HEAD: &str = "HEAD";
+
+/// The digits of a commit that are shown where there is no branch.
+const DIGITS: usize = 8;
+
+/// A look at the branch.
+#[derive(Debug, Default)]
+pub(super) struct Branch {
+    asked: u64,
+    open: Option<(CallId, Look)>,
+    /// True if it was asked for again meanwhile: what is read may be older than that.
+    again: bool,
+}
+
+/// The file that is being read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Look {
+    /// `HEAD` in the project's own directory.
+    Head,
+    /// The file that stands in the place of that directory in a linked worktree (gitrepository-layout(5)).
+    Link,
+    /// `HEAD` in the directory that it names.
+    Linked,
+}
+
+/// The next step of a look.
+#[derive(Debug, PartialEq, Eq)]
+enum Next {
+    Read(Look, WirePath),
+    Found(Option<String>),
+}
+
+impl Branch {
+    /// True of a call of such a look.
+    pub(super) const fn is_call(call: CallId) -> bool {
+        call.0 >= FIRST
+    }
+
+    /// The worker that was to read it is gone.
+    pub(super) fn forget(&mut self) {
+        (self.open, self.again) = (None, false);
+    }
+
+    fn read(&mut self, look: Look, path: WirePath) -> (CallId, Work) {
+        let call = CallId(FIRST.saturating_add(self.asked));
+        self.asked += 1;
+        self.open = Some((call, look));
+        (call, Work::Run(ToolCall::ReadFile(ReadFile { path, offset: None, limit: Some(1) })))
+    }
+}
+
+impl AgentRun {
+    /// Has the worker read the branch; once more if it does so already.
+    pub(super) fn find_branch(&mut self) {
+        if self.branch.open.is_some() {
+            self.branch.again = true;
+            return;
+        }
+        self.read_branch(Look::Head, format!(".git/{HEAD}").as_str().into());
+    }
+
+    /// A file was read, or could not be.
+    pub(super) fn take_branch(&mut self, shared: &Shared, call: CallId, outcome: &Outcome) {
+        let Some((_, look)) = self.branch.open.take_if(|(open, _)| *open == call) else { return };
+        let text = match outcome {
+            Outcome::Done(ToolOutput::File(file)) => Some(file.text.trim_end()),
+            _ => None,
+        };
+        match next(look, text) {
+            Next::Read(look, path) => self.read_branch(look, path),
+            Next::Found(name) => {
+                self.show(shared, UiEventKind::Branch { name });
+                if std::mem::take(&mut self.branch.again) {
+                    self.find_branch();
+                }
+            }
+        }
+    }
+
+    fn read_branch(&mut self, look: Look, path: WirePath) {
+        let (call, work) = self.branch.read(look, path);
+        self.worker.call(call, work);
+    }
+}
+
+fn next(look: Look, text: Option<&str>) -> Next {
+    match (look, text) {
+        (Look::Head, None) => Next::Read(Look::Link, ".git".into()),
+        (Look::Link, text) => match text.and_then(|text| text.strip_prefix("gitdir: ")) {
+            Some(directory) => Next::Read(Look::Linked, format!("{directory}/{HEAD}").as_str().into()),
+            None => Next::Found(None),
+        },
+        (Look::Head | Look::Linked, text) => Next::Found(text.and_then(named)),
+    }
+}
+
+/// The branch that a `HEAD` names, or the beginning of the commit in it.
+fn named(head: &str) -> Option<String> {
+    if let Some(reference) = head.strip_prefix("ref: ") {
+        return Some(reference.strip_prefix("refs/heads/").unwrap_or(reference).to_owned());
+    }
+    let is_commit = head.len() >= DIGITS && head.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_commit.then(|| head.chars().take(DIGITS).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_names_a_branch_or_a_commit() {
+        let found = |name: &str| Next::Found(Some(name.to_owned()));
+        for look in [Look::Head, Look::Linked] {
+            assert_eq!(next(look, Some("ref: refs/heads/feature/a b")), found("feature/a b"));
+            assert_eq!(next(look, Some("ref: refs/remotes/x")), found("refs/remotes/x"));
+            assert_eq!(next(look, Some("0123456789abcdef0123456789abcdef01234567")), found("01234567"));
+            assert_eq!(next(look, Some("a secret")), Next::Found(None));
+        }
+        assert_eq!(next(Look::Linked, None), Next::Found(None));
+    }
+
+    #[test]
+    fn a_linked_worktree_leads_to_its_own_directory() {
+        assert_eq!(next(Look::Head, None), Next::Read(Look::Link, ".git".into()));
+        let linked = Next::Read(Look::Linked, "/r/.git/worktrees/w/HEAD".into());
+        assert_eq!(next(Look::Link, Some("gitdir: /r/.git/worktrees/w")), linked);
+        for text in [None, Some("anything else")] {
+            assert_eq!(next(Look::Link, text), Next::Found(None));
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! The branch of the project: it is read again when it may be another one, and never at rest.
+
+use ipc::event::EventKind;
+use ipc::frontend::UserActionKind;
+use ipc::id::AgentId;
+
+use crate::message::Action;
+use crate::model::{Call, Model};
+
+/// Has the branch read after an event that may have changed it: a worker can look for the first time, or a command is over.
+pub(super) fn follow(model: &mut Model, agent: &AgentId, kind: &EventKind, actions: &mut Vec<Action>) {
+    let may_change = match kind {
+        EventKind::WorkerStarted(started) => started.one_shot.is_none() && *agent == AgentId::root(),
+        EventKind::ToolCallFinished { call, .. } => {
+            model.agents.of(agent).calls.get(call).is_some_and(Call::is_command)
+        }
+        _ => false,
+    };
+    if may_change {
+        actions.push(Action::User(AgentId::root(), UserActionKind::FindBranch));
+    }
+}
