@@ -266,8 +266,12 @@ fn a_right_is_granted_and_the_history_tells_of_it() {
     served.line(&grant(json!({"write": beside})));
     served.until("event/rightsChanged");
     served.call("sendUserMessage", json!({"conversation_id": id, "text": "go"}));
-    let finished = served.until("event/turnFinished")["logged"]["id"].clone();
+    served.until("event/turnFinished");
     assert!(beside.join("a").exists());
+    let withdrawn = json!({"jsonrpc": "2.0", "id": "w", "method": "withdraw",
+        "params": {"conversation_id": id, "right": {"write": beside}}});
+    served.line(&withdrawn.to_string());
+    let finished = served.until("event/rightsChanged")["logged"]["id"].clone();
     let (mut told, mut after) = (Vec::new(), json!(0));
     while after != Value::Null {
         let page = served.call("history", json!({"conversation_id": id, "after": after, "limit": 3}));

@@ -91,6 +91,8 @@ requests! {
     SetModel(SetModelParams) -> Accepted, SET_MODEL_METHOD = "setModel";
     /// Gives the agent one more right for the rest of the conversation: a new worker, in the middle of a turn too.
     Grant(GrantParams) -> Accepted, GRANT_METHOD = "grant";
+    /// Takes a right back from an agent, whoever gave it.
+    Withdraw(GrantParams) -> Accepted, WITHDRAW_METHOD = "withdraw";
     /// Takes back what was approved for the session.
     RevokeGrant(RevokeGrantParams) -> Accepted, REVOKE_GRANT_METHOD = "revokeGrant";
     /// Has the conversation summarised and goes on with the summary: at rest at once, else before the next request.
@@ -382,6 +384,16 @@ pub struct GrantedNetwork {
     /// Its reach; the one that the conversation was opened with, where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reach: Option<Reach>,
+}
+
+impl GrantedRight {
+    /// The change that takes it back.
+    pub fn withdrawn(self) -> RightsChange {
+        match self {
+            Self::Write(path) => RightsChange::RemoveWrite { path },
+            Self::Network(_) => RightsChange::Network { net: Network::Off, reach: None },
+        }
+    }
 }
 
 impl From<GrantedRight> for RightsChange {

@@ -64,6 +64,10 @@ impl<O: Open> Server<O> {
                 let change = RightsChange::from(right);
                 self.act_on(&id, (&conversation_id, agent), UserActionKind::SetRights { change });
             }
+            ClientRequest::Withdraw(GrantParams { conversation_id, agent, right }) => {
+                let change = right.withdrawn();
+                self.act_on(&id, (&conversation_id, agent), UserActionKind::SetRights { change });
+            }
             ClientRequest::History(params) => self.history(id, params),
             ClientRequest::RevokeGrant(params) => {
                 self.act(&id, &params.conversation_id, UserActionKind::RevokeGrant { id: params.grant_id });

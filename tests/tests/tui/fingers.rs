@@ -3,7 +3,8 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-use tests::replies::{done, model_of, says};
+use tests::Finished;
+use tests::replies::{done, model_of, says, shell};
 use tests::ui::Ui;
 
 use super::{SIZE, sent, world};
@@ -187,6 +188,49 @@ fn plain_keys_never_leave_the_prompt() {
     ui.types("jig\r");
     ui.until_shown("Done.");
     assert!(sent(&server, 0).contains("jig"));
+    ui.types(":q\r");
+    assert_eq!(ui.end().code, 0);
+}
+
+#[test]
+fn the_branch_stands_in_the_status_line_and_follows_commands() {
+    let (world, server) = (world(), model_of([shell("git switch -q -c by/agent"), done()]));
+    world.file("a", "");
+    world.commit();
+    let mut git = world.command("git");
+    assert_eq!(Finished::of(git.current_dir(world.project()).args(["branch", "-m", "first"])).code, 0);
+    let mut ui = Ui::start(&world.ui(&server, &["--mode", "auto"]), (120, 30));
+    ui.until_shown(" · first");
+    ui.types("switch\r");
+    ui.until_shown("Done.");
+    ui.until_shown(" · by/agent");
+    ui.types("!git switch -q -c by/person\r");
+    ui.until_shown(" · by/person");
+    ui.types(":q\r");
+    assert_eq!(ui.end().code, 0);
+}
+
+#[test]
+fn access_that_was_allowed_is_taken_back_and_the_kernel_knows_it() {
+    let world = world();
+    let beside = world.root().join("beside");
+    fs::create_dir(&beside).unwrap();
+    let touch = |name: &str| shell(&format!("touch {}/{name} && echo written", beside.display()));
+    let server = model_of([touch("one"), done(), touch("two"), done()]);
+    let mut ui = Ui::start(&world.ui(&server, &["--mode", "auto"]), (200, 40));
+    ui.until_shown("net off");
+    let path = beside.display().to_string();
+    ui.types(&format!(":allow write {path}\r"));
+    ui.until_shown(&format!("access: writes in the project, {path}"));
+    ui.types("one\r");
+    ui.until_shown("Done.");
+    ui.types(":allow\r");
+    ui.until_shown(&format!(":disallow write {path}"));
+    ui.types(&format!(":disallow write {path}\r"));
+    ui.until_shown("access: writes in the project ·");
+    ui.types("two\r");
+    ui.until("a second answer", |screen| screen.matches("Done.").count() == 2);
+    assert!(beside.join("one").exists() && !beside.join("two").exists());
     ui.types(":q\r");
     assert_eq!(ui.end().code, 0);
 }

@@ -92,6 +92,7 @@ pub enum Command {
     Net,
     Mode,
     Allow,
+    Disallow,
     Rights,
     Grants,
     Revoke,

@@ -102,5 +102,5 @@ fn name(row: &Row) -> Option<&'static str> {
 }
 
 const fn needs_argument(command: Command) -> bool {
-    matches!(command, Command::Net | Command::Mode | Command::Allow | Command::Revoke | Command::Agent)
+    matches!(command, Command::Net | Command::Mode | Command::Disallow | Command::Revoke | Command::Agent)
 }

@@ -2,16 +2,16 @@
 
 use std::path::PathBuf;
 
-use ipc::approval::ApprovalMode;
+use ipc::approval::{ApprovalMode, SessionGrant};
 use ipc::frontend::UserActionKind;
 use ipc::id::AgentId;
 use ipc::image::Image;
-use ipc::rights::{Network, RightsChange};
+use ipc::rights::{NamedRoot, Network, RightsChange};
 
 use super::{copy, cost, help, keys, log, plan, rewind, tell, tree};
 use crate::commands::{Command, Row, TABLE};
 use crate::message::Action;
-use crate::model::{Areas, Block, Look, Model, Part, Pending, access};
+use crate::model::{Areas, Block, Look, Model, Part, Pending, Session, access};
 use crate::text::SafeText;
 
 /// Carries out a typed command, or explains the mistake in it. `sign` stood before it.
@@ -52,11 +52,14 @@ fn wrong_argument(row: &Row, argument: Option<&str>) -> String {
 fn perform(model: &mut Model, command: Command, argument: Option<&str>, actions: &mut Vec<Action>) -> bool {
     match (command, argument) {
         (Command::Net, Some("on")) | (Command::Allow, Some("net")) => net(model, Network::On, actions),
-        (Command::Net, Some("off")) => net(model, Network::Off, actions),
-        (Command::Allow, Some(what)) => match what.split_once(char::is_whitespace) {
-            Some(("write", path)) => allow_write(model, path.trim(), actions),
-            _ => return false,
-        },
+        (Command::Net, Some("off")) | (Command::Disallow, Some("net")) => net(model, Network::Off, actions),
+        (Command::Allow | Command::Grants, None) => grants(model),
+        (Command::Allow | Command::Disallow, Some(what)) if what.starts_with("write") => {
+            match what.split_once(char::is_whitespace) {
+                Some(("write", path)) => write(model, path.trim(), command == Command::Allow, actions),
+                _ => return false,
+            }
+        }
         (Command::Mode, Some(word)) => {
             let Some(mode) = ApprovalMode::ALL.into_iter().find(|mode| mode.as_str() == word) else {
                 return false;
@@ -78,7 +81,6 @@ fn perform(model: &mut Model, command: Command, argument: Option<&str>, actions:
         (Command::Agents, None) => tree::open(model),
         (Command::Agent, Some(id)) => tree::show(model, &id.into()),
         (Command::Rights, None) => rights(model),
-        (Command::Grants, None) => grants(model),
         (Command::Compact, None) => tell(model, actions, UserActionKind::Compact),
         (Command::Clear, None) => actions.push(Action::User(AgentId::root(), UserActionKind::Clear)),
         (Command::Model, name) => another_model(model, name, actions),
@@ -140,9 +142,10 @@ fn net(model: &mut Model, net: Network, actions: &mut Vec<Action>) {
 }
 
 /// A path has quotes where a hint had to put it into some.
-fn allow_write(model: &Model, path: &str, actions: &mut Vec<Action>) {
+fn write(model: &Model, path: &str, allows: bool, actions: &mut Vec<Action>) {
     let quoted = path.strip_prefix('\'').and_then(|path| path.strip_suffix('\''));
-    let change = RightsChange::AddWrite { path: quoted.unwrap_or(path).into() };
+    let path = quoted.unwrap_or(path).into();
+    let change = if allows { RightsChange::AddWrite { path } } else { RightsChange::RemoveWrite { path } };
     tell(model, actions, UserActionKind::SetRights { change });
 }
 
@@ -194,14 +197,31 @@ const fn about(mode: ApprovalMode) -> &'static str {
     }
 }
 
+/// Lists what was approved or allowed for the session, and how each is taken back.
 fn grants(model: &mut Model) {
-    let grants = &model.agents.shown().session.grants;
-    let mut parts =
-        vec![Part::new(SafeText::line("approved for the session (:revoke N takes back)"), Look::Heading)];
-    let lines = grants.iter().map(|grant| format!("{}  {} · {}", grant.id, grant.covers, grant.given()));
-    parts.extend(lines.map(|line| Part::new(SafeText::line(&line), Look::Output)));
-    if grants.is_empty() {
-        parts.push(Part::new(SafeText::line("nothing"), Look::Output));
+    let Session { grants, rights, net, .. } = &model.agents.shown().session;
+    let mut lines = Vec::new();
+    for root in &rights.write {
+        match root {
+            NamedRoot::Path(path) => {
+                let name = SafeText::labelled("", path.as_bytes());
+                lines.push(format!("writes in {0} · :disallow write {0}", name.as_str()));
+            }
+            NamedRoot::Project => lines.push("writes in the project · :mode ask asks first".to_owned()),
+            NamedRoot::Temp | NamedRoot::Caches => {}
+        }
     }
+    if *net == Network::On {
+        lines.push("network on · :disallow net".to_owned());
+    }
+    let of_grant = |grant: &SessionGrant| {
+        format!("{}  {} · {} · :revoke {}", grant.id, grant.covers, grant.given(), grant.id)
+    };
+    lines.extend(grants.iter().map(of_grant));
+    if lines.is_empty() {
+        lines.push("nothing beyond what every agent may".to_owned());
+    }
+    let mut parts = vec![Part::new(SafeText::line("allowed in this session"), Look::Heading)];
+    parts.extend(lines.iter().map(|line| Part::new(SafeText::line(line), Look::Output)));
     model.agents.shown_mut().transcript.push(Block::of(parts).apart());
 }

@@ -8,7 +8,7 @@ use crate::model::{Mode, Model};
 use crate::text::SafeText;
 
 /// The column in which the explanations begin.
-const ABOUT: u16 = 26;
+const ABOUT: u16 = 28;
 
 /// Draws the commands that fit, the chosen one among them.
 pub(super) fn palette(model: &Model, pane: &mut Pane<'_>, theme: Theme) {

@@ -24,28 +24,28 @@ fn a_slash_opens_the_list_of_commands() {
     assert_snapshot!(above_status(&seat), @r"
     /home/me/project
     · ask · read-only · network off · secrets hidden
-      /net on|off             allow or block network access
-      /mode ask|auto|deny     ask first, allow changes in the project, or deny
-      /allow write PATH|net   allow this for the rest of the session
-      /rights                 show the access of the agent
-      /grants                 list the grants of this session
-      /revoke N               take back a grant of this session
-      /image PATH             attach a picture; without PATH: detach it
-      /compact                replace the conversation by a summary
-      /clear                  begin an empty conversation in this session
-      /model NAME             another model answers; without NAME: show it
-      /cost                   show tokens and money, by agent
-      /copy                   copy the line that was found, or the last answer
-      /copy-code              copy the last code of the last answer
-      /diff files|steps       show the changes of the session; alone: by file
-      /log                    show the events of the session's log
-      /plan TEXT              make a plan; without TEXT: show the plan
-      /edit-plan              edit the plan that waits, in $EDITOR
-      /revert PATH            take one file back to where the session began
-      /rewind                 take files and conversation back to a message
-      /agents                 list the agents: open, message or stop one
-      /agent ID               show an agent; what you type is for it
-      /help                   show this table
+      /net on|off               allow or block network access
+      /mode ask|auto|deny       ask first, allow changes in the project, or deny
+      /allow write PATH|net     allow this in the session; alone: list it
+      /disallow write PATH|net  take back what was allowed
+      /rights                   show the access of the agent
+      /grants                   list what can be taken back, as :allow does
+      /revoke N                 take back a grant of this session
+      /image PATH               attach a picture; without PATH: detach it
+      /compact                  replace the conversation by a summary
+      /clear                    begin an empty conversation in this session
+      /model NAME               another model answers; without NAME: show it
+      /cost                     show tokens and money, by agent
+      /copy                     copy the line that was found, or the last answer
+      /copy-code                copy the last code of the last answer
+      /diff files|steps         show the changes of the session; alone: by file
+      /log                      show the events of the session's log
+      /plan TEXT                make a plan; without TEXT: show the plan
+      /edit-plan                edit the plan that waits, in $EDITOR
+      /revert PATH              take one file back to where the session began
+      /rewind                   take files and conversation back to a message
+      /agents                   list the agents: open, message or stop one
+      /agent ID                 show an agent; what you type is for it
     ──────────────────────────────────────────────────────────────────────────────────────────
     › /
     ");
@@ -65,16 +65,16 @@ fn a_slash_opens_the_list_of_commands() {
 
 
 
-
-    ▸ /allow write PATH|net   allow this for the rest of the session
-      /agents                 list the agents: open, message or stop one
-      /agent ID               show an agent; what you type is for it
-      /grants                 list the grants of this session
-      /image PATH             attach a picture; without PATH: detach it
-      /compact                replace the conversation by a summary
-      /clear                  begin an empty conversation in this session
-      /plan TEXT              make a plan; without TEXT: show the plan
-      /edit-plan              edit the plan that waits, in $EDITOR
+    ▸ /allow write PATH|net     allow this in the session; alone: list it
+      /agents                   list the agents: open, message or stop one
+      /agent ID                 show an agent; what you type is for it
+      /disallow write PATH|net  take back what was allowed
+      /grants                   list what can be taken back, as :allow does
+      /image PATH               attach a picture; without PATH: detach it
+      /compact                  replace the conversation by a summary
+      /clear                    begin an empty conversation in this session
+      /plan TEXT                make a plan; without TEXT: show the plan
+      /edit-plan                edit the plan that waits, in $EDITOR
     ──────────────────────────────────────────────────────────────────────────────────────────
     › /a
     ");
@@ -104,7 +104,7 @@ fn a_slash_opens_the_list_of_commands() {
 
 
 
-    ▸ /agents                 list the agents: open, message or stop one
+    ▸ /agents                   list the agents: open, message or stop one
     ──────────────────────────────────────────────────────────────────────────────────────────
     › /agents
     ");

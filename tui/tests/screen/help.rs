@@ -17,9 +17,10 @@ fn help_is_made_from_the_table() {
     commands
       :net on|off                   allow or block network access
       :mode ask|auto|deny           ask first, allow changes in the project, or deny
-      :allow write PATH|net         allow this for the rest of the session
+      :allow write PATH|net         allow this in the session; alone: list it
+      :disallow write PATH|net      take back what was allowed
       :rights                       show the access of the agent
-      :grants                       list the grants of this session
+      :grants                       list what can be taken back, as :allow does
       :revoke N                     take back a grant of this session
       :image PATH                   attach a picture; without PATH: detach it
       :compact                      replace the conversation by a summary
@@ -254,7 +255,6 @@ fn help_is_made_from_the_table() {
       u                             undo the last rewind
       y                             do what is shown
       esc q h left ctrl-c           back
-
 
 
 

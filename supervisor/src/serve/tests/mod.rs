@@ -282,6 +282,13 @@ async fn a_right_is_granted_without_a_question() {
         assert_eq!(granted["result"], json!({}));
         assert_eq!(core.wanted().await, (None, UserActionKind::SetRights { change }));
     }
+    for (right, change) in [
+        (json!({"write": "out"}), RightsChange::RemoveWrite { path: "out".into() }),
+        (json!({"network": {}}), RightsChange::Network { net: Network::Off, reach: None }),
+    ] {
+        client.call(5, "withdraw", json!({"conversation_id": "c1", "agent": "1.2", "right": right})).await;
+        assert_eq!(core.wanted().await, (Some("1.2".into()), UserActionKind::SetRights { change }));
+    }
     for right in
         [json!({"write": 7}), json!({"network": "off"}), json!({"write": "a", "network": {}}), json!({})]
     {

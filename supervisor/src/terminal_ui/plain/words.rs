@@ -54,6 +54,7 @@ const COMMANDS: &[(&str, &str)] = &[
     (":net on|off", "allow or block network access"),
     (":mode ask|auto|deny", "ask first, allow changes in the project, or deny"),
     (":allow write PATH", "allow this for the rest of the session"),
+    (":disallow write PATH", "take this back; :disallow net as well"),
     (":model NAME", "another model answers"),
     (":plan TEXT", "make a plan"),
     (":compact", "replace the conversation by a summary"),
@@ -97,13 +98,19 @@ impl Command {
         match (name, argument) {
             ("help", _) => Self::Help,
             ("net", "on") | ("allow", "net") => net(Network::On),
-            ("net", "off") => net(Network::Off),
+            ("net", "off") | ("disallow", "net") => net(Network::Off),
             ("mode", "ask") => mode(ApprovalMode::Ask),
             ("mode", "auto") => mode(ApprovalMode::Auto),
             ("mode", "deny") => mode(ApprovalMode::Deny),
             ("allow", access) if matches!(access.split_once(' '), Some(("write", _))) => {
                 let path = access.split_once(' ').map_or("", |(_, path)| path.trim());
                 Self::Act(UserActionKind::SetRights { change: RightsChange::AddWrite { path: path.into() } })
+            }
+            ("disallow", access) if matches!(access.split_once(' '), Some(("write", _))) => {
+                let path = access.split_once(' ').map_or("", |(_, path)| path.trim());
+                Self::Act(UserActionKind::SetRights {
+                    change: RightsChange::RemoveWrite { path: path.into() },
+                })
             }
             ("model", model) if !model.is_empty() => {
                 Self::Act(UserActionKind::SetModel { model: model.to_owned() })

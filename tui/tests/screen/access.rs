@@ -1,0 +1,62 @@
+//! The access of a session: listed, and taken back.
+
+use insta::assert_snapshot;
+use ipc::frontend::UserActionKind;
+use ipc::rights::{NamedRoot, Network, NetworkState, RightsChange, RightsSummary};
+
+use crate::core::read_only;
+use crate::seat::Seat;
+
+#[test]
+fn what_was_allowed_is_listed_with_the_command_that_takes_it_back() {
+    let mut seat = Seat::new(80, 24);
+    seat.keys(":allow\n");
+    assert!(seat.screen().contains("nothing beyond what every agent may"), "{}", seat.screen());
+    let write = vec![
+        NamedRoot::Temp,
+        NamedRoot::Project,
+        NamedRoot::Path("/srv/a b".into()),
+        NamedRoot::Path(b"/x\x1b\n\xff".to_vec().into()),
+    ];
+    let rights = RightsSummary { write, net: NetworkState::On, ..read_only() };
+    seat.change_rights(rights);
+    seat.keys(":grants\n");
+    assert_snapshot!(seat.screen(), @r#"
+    /home/me/project
+    · ask · read-only · network off · secrets hidden
+    · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q
+
+    allowed in this session
+      nothing beyond what every agent may
+    · access: writes in the project, "/srv/a b" "/x\u{1b}\n\xFF" · network on ·
+      secrets hidden
+
+    allowed in this session
+      writes in the project · :mode ask asks first
+      writes in /srv/a b · :disallow write /srv/a b
+      writes in /x\u{1b}\u{a}\xff · :disallow write /x\u{1b}\u{a}\xff
+      network on · :disallow net
+
+
+
+
+
+
+    ────────────────────────────────────────────────────────────────────────────────
+    ›
+     INSERT  EXECUTE · ask · net on · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
+    writes in the project, "/srv/a b" "/x\u{1b}\n\xFF" · network on · secrets hidden
+    "#);
+    for (line, change) in [
+        (":disallow write /srv/a b", RightsChange::RemoveWrite { path: "/srv/a b".into() }),
+        ("/disallow write '/srv/a b '", RightsChange::RemoveWrite { path: "/srv/a b ".into() }),
+        (":disallow net", RightsChange::Network { net: Network::Off, reach: None }),
+    ] {
+        seat.keys(&format!("{line}\n"));
+        assert_eq!(seat.told(), [UserActionKind::SetRights { change }], "{line}");
+    }
+    for wrong in ["disallow", "disallow write", "disallow everything"] {
+        seat.keys(&format!(":{wrong}\n"));
+        assert_eq!(seat.told(), [], "{wrong}");
+    }
+}
