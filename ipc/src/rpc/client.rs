@@ -7,7 +7,8 @@ use serde_json::value::RawValue;
 
 use super::response::decode;
 use super::{
-    Attachment, ErrorObject, ErrorWord, NotificationForm, RewindParams, SendToAgentParams, StopAgentParams,
+    Attachment, ErrorObject, ErrorWord, GrantParams, NotificationForm, RewindParams, SendToAgentParams,
+    StopAgentParams,
 };
 use crate::approval::ApprovalMode;
 use crate::confinement::TierChoice;
@@ -15,7 +16,7 @@ use crate::cost::Usd;
 use crate::event::Activity;
 use crate::id::{AgentId, ApprovalId, ConversationId, EventId, GrantId};
 use crate::path::WirePath;
-use crate::rights::{Network, Reach, RightsChange};
+use crate::rights::{Network, Reach};
 
 /// The one table of requests: each method's string, its parameters and its result.
 macro_rules! requests {
@@ -349,60 +350,6 @@ pub struct SetModelParams {
     pub agent: Option<AgentId>,
     /// The model's name.
     pub model: String,
-}
-
-/// Parameters of [`GRANT_METHOD`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct GrantParams {
-    /// The conversation.
-    pub conversation_id: ConversationId,
-    /// The agent; the conversation's first if absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agent: Option<AgentId>,
-    /// The right.
-    pub right: GrantedRight,
-}
-
-/// A right that a person gives without being asked for it. In JSON `{"write": PATH}` or `{"network": {}}`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum GrantedRight {
-    /// A file or tree that may be written; a relative path is the project's.
-    Write(WirePath),
-    /// The network.
-    Network(GrantedNetwork),
-}
-
-/// The network as a person gives it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct GrantedNetwork {
-    /// Its reach; the one that the conversation was opened with, where absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reach: Option<Reach>,
-}
-
-impl GrantedRight {
-    /// The change that takes it back.
-    pub fn withdrawn(self) -> RightsChange {
-        match self {
-            Self::Write(path) => RightsChange::RemoveWrite { path },
-            Self::Network(_) => RightsChange::Network { net: Network::Off, reach: None },
-        }
-    }
-}
-
-impl From<GrantedRight> for RightsChange {
-    fn from(right: GrantedRight) -> Self {
-        match right {
-            GrantedRight::Write(path) => Self::AddWrite { path },
-            GrantedRight::Network(GrantedNetwork { reach }) => Self::Network { net: Network::On, reach },
-        }
-    }
 }
 
 /// Parameters of [`REVOKE_GRANT_METHOD`].

@@ -9,6 +9,7 @@ mod agents;
 mod attachment;
 mod client;
 mod error;
+mod grant;
 mod id;
 mod incoming;
 mod lines;
@@ -25,6 +26,7 @@ pub use agents::{AgentInfo, AgentState, ListAgentsResponse, OpenCall, SendToAgen
 pub use attachment::Attachment;
 pub use client::*;
 pub use error::{ErrorObject, ErrorWord};
+pub use grant::{GrantParams, GrantedNetwork, GrantedRight};
 pub use id::RequestId;
 pub use incoming::{Incoming, Outcome, Refused};
 pub use lines::{Line, Lines, MAX_LINE};

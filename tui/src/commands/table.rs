@@ -26,7 +26,7 @@ pub const TABLE: &[Row] = &[
     typed(Command::Allow, "allow", "allow write PATH|net", "allow this in the session; alone: list it"),
     typed(Command::Disallow, "disallow", "disallow write PATH|net", "take back what was allowed"),
     typed(Command::Rights, "rights", "rights", "show the access of the agent"),
-    typed(Command::Grants, "grants", "grants", "list what can be taken back, as :allow does"),
+    typed(Command::Grants, "grants", "grants", "list the grants of this session, as :allow does"),
     typed(Command::Revoke, "revoke", "revoke N", "take back a grant of this session"),
     typed(Command::Image, "image", "image PATH", "attach a picture; without PATH: detach it"),
     typed(Command::Compact, "compact", "compact", "replace the conversation by a summary"),

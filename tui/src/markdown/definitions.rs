@@ -41,7 +41,7 @@ impl Definitions {
     }
 }
 
-/// A name without what makes no difference (CommonMark, section 4.7).
+/// A name without what makes no difference: the case of letters, and how much space there is.
 fn key(name: &str) -> String {
     name.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ")
 }

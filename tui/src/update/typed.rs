@@ -54,12 +54,10 @@ fn perform(model: &mut Model, command: Command, argument: Option<&str>, actions:
         (Command::Net, Some("on")) | (Command::Allow, Some("net")) => net(model, Network::On, actions),
         (Command::Net, Some("off")) | (Command::Disallow, Some("net")) => net(model, Network::Off, actions),
         (Command::Allow | Command::Grants, None) => grants(model),
-        (Command::Allow | Command::Disallow, Some(what)) if what.starts_with("write") => {
-            match what.split_once(char::is_whitespace) {
-                Some(("write", path)) => write(model, path.trim(), command == Command::Allow, actions),
-                _ => return false,
-            }
-        }
+        (Command::Allow | Command::Disallow, Some(what)) => match what.split_once(char::is_whitespace) {
+            Some(("write", path)) => write(model, path.trim(), command == Command::Allow, actions),
+            _ => return false,
+        },
         (Command::Mode, Some(word)) => {
             let Some(mode) = ApprovalMode::ALL.into_iter().find(|mode| mode.as_str() == word) else {
                 return false;

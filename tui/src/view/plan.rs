@@ -24,8 +24,8 @@ pub(super) fn view(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
         }
     }
     let below = sheet.rows(pane.width()).saturating_sub(top + usize::from(rows));
-    let mode = if model.versions.is_some() { KeyMode::Versions } else { KeyMode::Plan };
-    let key = |command| model.start.keymap.hint(mode, command);
+    let keys_of = if model.versions.is_some() { KeyMode::Versions } else { KeyMode::Plan };
+    let key = |command| model.start.keymap.hint(keys_of, command);
     let [down, up] = [Command::LineDown, Command::LineUp].map(key);
     let more = match below {
         0 => String::new(),

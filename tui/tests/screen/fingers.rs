@@ -29,7 +29,7 @@ fn a_slash_opens_the_list_of_commands() {
       /allow write PATH|net     allow this in the session; alone: list it
       /disallow write PATH|net  take back what was allowed
       /rights                   show the access of the agent
-      /grants                   list what can be taken back, as :allow does
+      /grants                   list the grants of this session, as :allow does
       /revoke N                 take back a grant of this session
       /image PATH               attach a picture; without PATH: detach it
       /compact                  replace the conversation by a summary
@@ -69,7 +69,7 @@ fn a_slash_opens_the_list_of_commands() {
       /agents                   list the agents: open, message or stop one
       /agent ID                 show an agent; what you type is for it
       /disallow write PATH|net  take back what was allowed
-      /grants                   list what can be taken back, as :allow does
+      /grants                   list the grants of this session, as :allow does
       /image PATH               attach a picture; without PATH: detach it
       /compact                  replace the conversation by a summary
       /clear                    begin an empty conversation in this session

@@ -20,7 +20,7 @@ fn help_is_made_from_the_table() {
       :allow write PATH|net         allow this in the session; alone: list it
       :disallow write PATH|net      take back what was allowed
       :rights                       show the access of the agent
-      :grants                       list what can be taken back, as :allow does
+      :grants                       list the grants of this session, as :allow does
       :revoke N                     take back a grant of this session
       :image PATH                   attach a picture; without PATH: detach it
       :compact                      replace the conversation by a summary

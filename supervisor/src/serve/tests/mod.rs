@@ -1,6 +1,7 @@
 //! The server against a scripted core: what reaches a conversation, and what a front end is told, line by line.
 
 mod agents;
+mod grant;
 mod one_model;
 mod unserialisable;
 
@@ -14,7 +15,7 @@ use ipc::event::{RewindScope, RewindTarget, SCHEMA};
 use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
 use ipc::id::{AgentId, ApprovalId, CallId, ConversationId};
 use ipc::image::MediaType;
-use ipc::rights::{Grant, Network, Reach, RightsChange, RightsSummary};
+use ipc::rights::{Grant, Network, RightsChange, RightsSummary};
 use ipc::rpc::{Attachment, ErrorObject, ErrorWord, Line, NewConversationParams};
 use ipc::tool::Access;
 use serde_json::{Value, json};
@@ -263,38 +264,6 @@ async fn a_model_is_chosen_of_those_that_the_provider_has() {
     client.call(6, "setModel", params("n")).await;
     let agent = Some(AgentId::from("1.2"));
     assert_eq!(core.wanted().await, (agent, UserActionKind::SetModel { model: "n".to_owned() }));
-}
-
-#[tokio::test]
-async fn a_right_is_granted_without_a_question() {
-    let mut client = Client::greeted().await;
-    let mut core = client.converse().await;
-    let reach = Reach { lan: true, ..Reach::default() };
-    for (right, change) in [
-        (json!({"write": "out"}), RightsChange::AddWrite { path: "out".into() }),
-        (json!({"network": {}}), RightsChange::Network { net: Network::On, reach: None }),
-        (
-            json!({"network": {"reach": reach}}),
-            RightsChange::Network { net: Network::On, reach: Some(reach) },
-        ),
-    ] {
-        let granted = client.call(5, "grant", json!({"conversation_id": "c1", "right": right})).await;
-        assert_eq!(granted["result"], json!({}));
-        assert_eq!(core.wanted().await, (None, UserActionKind::SetRights { change }));
-    }
-    for (right, change) in [
-        (json!({"write": "out"}), RightsChange::RemoveWrite { path: "out".into() }),
-        (json!({"network": {}}), RightsChange::Network { net: Network::Off, reach: None }),
-    ] {
-        client.call(5, "withdraw", json!({"conversation_id": "c1", "agent": "1.2", "right": right})).await;
-        assert_eq!(core.wanted().await, (Some("1.2".into()), UserActionKind::SetRights { change }));
-    }
-    for right in
-        [json!({"write": 7}), json!({"network": "off"}), json!({"write": "a", "network": {}}), json!({})]
-    {
-        let params = json!({"conversation_id": "c1", "right": right});
-        assert_eq!(client.word("grant", params).await, "invalid_params", "{right}");
-    }
 }
 
 #[tokio::test]

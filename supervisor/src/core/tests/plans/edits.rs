@@ -79,7 +79,8 @@ fn fields_are_written_by_the_printer_and_all_other_bytes_stay() {
 
 #[test]
 fn fields_that_cannot_be_written_leave_the_plan_and_the_question() {
-    let cases: [(&str, fn(&mut Plan)); 3] = [
+    type Change = (&'static str, fn(&mut Plan));
+    let cases: [Change; 3] = [
         ("line", |plan| plan.steps[1].description = "### 9. A step\n".to_owned()),
         ("line", |plan| plan.steps.clear()),
         ("the title of step 1", |plan| plan.steps[0].title = " One ".to_owned()),
