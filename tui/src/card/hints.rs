@@ -171,18 +171,20 @@ impl Keys<'_> {
     fn editing(&self, card: &Card) -> Vec<Option<Hint>> {
         let key = |command, word: &str| self.key(KeyMode::Steps, command, word);
         let pair = |pair, word: &str| self.pair_in(KeyMode::Steps, pair, word);
+        // Where there is little room, the steps need it more.
+        let is_wide = self.width >= WIDE;
         let count = card.unsaved();
         let save = format!("save {}", changes(count));
         vec![
             key(Command::SaveSteps, &save).filter(|_| count > 0),
             key(Command::EditField, "edit"),
             pair((Command::ShiftDown, Command::ShiftUp), "move"),
-            key(Command::AddStep, "add a step"),
-            key(Command::AddCondition, "add a command"),
+            key(Command::AddStep, if is_wide { "add a step" } else { "step" }),
+            key(Command::AddCondition, if is_wide { "add a command" } else { "command" }),
             key(Command::DeleteField, "delete"),
             key(Command::Undo, "undo").filter(|_| count > 0),
-            pair((Command::LineDown, Command::LineUp), "choose"),
-            key(Command::NextStep, "next step"),
+            pair((Command::LineDown, Command::LineUp), "choose").filter(|_| is_wide),
+            key(Command::NextStep, "next step").filter(|_| is_wide),
             key(Command::Back, "back"),
         ]
     }
@@ -201,10 +203,10 @@ impl Keys<'_> {
         let pair = |pair, word: &str| self.pair_in(KeyMode::Versions, pair, word);
         vec![
             self.key(KeyMode::Versions, Command::Back, "back"),
+            (below > 0).then(|| Hint::remark(lines(below))),
             pair((Command::OlderVersion, Command::NewerVersion), "newer side"),
             pair((Command::OlderBase, Command::NewerBase), "older side"),
             pair((Command::LineDown, Command::LineUp), "scroll"),
-            (below > 0).then(|| Hint::remark(lines(below))),
         ]
     }
 

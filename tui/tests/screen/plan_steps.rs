@@ -323,7 +323,7 @@ fn versions_are_compared_below_each_other_and_from_140_columns_on_side_by_side()
     │     ⋮
     │ 19  Acceptance:                                                     │ 19  Acceptance:
     │ 20  - `cargo test -p lexer`                                         │ 20  - `cargo test -p lexer`
-    Esc back  h/l newer side  H/L older side  j/k scroll  2 more lines
+    Esc back  2 more lines  h/l newer side  H/L older side  j/k scroll
      APPROVAL  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
     read-only · network off · secrets hidden · claude-opus-4-5 · project
     ");
