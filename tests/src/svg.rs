@@ -31,10 +31,8 @@ struct Run {
 struct Look {
     ink: String,
     paper: Option<String>,
-    bold: bool,
-    dim: bool,
-    italic: bool,
-    underline: bool,
+    /// The attributes of SVG for bold, faint, slanted and underlined text.
+    manner: Vec<&'static str>,
 }
 
 /// The picture of a screen.
@@ -71,7 +69,8 @@ fn runs(screen: &Screen, row: u16, columns: u16) -> Vec<Run> {
                 run.text.push_str(text);
             }
             _ => {
-                runs.push(Run { column, columns: 1 + u16::from(cell.is_wide()), text: text.to_owned(), look })
+                let columns = 1 + u16::from(cell.is_wide());
+                runs.push(Run { column, columns, text: text.to_owned(), look });
             }
         }
     }
@@ -88,8 +87,17 @@ impl Look {
             );
         }
         let ink = ink.unwrap_or_else(|| INK.to_owned());
-        let (bold, dim, italic, underline) = (cell.bold(), cell.dim(), cell.italic(), cell.underline());
-        Self { ink, paper, bold, dim, italic, underline }
+        let manner = [
+            (cell.bold(), "font-weight=\"bold\""),
+            (cell.dim(), "opacity=\"0.6\""),
+            (cell.italic(), "font-style=\"italic\""),
+            (cell.underline(), "text-decoration=\"underline\""),
+        ];
+        Self {
+            ink,
+            paper,
+            manner: manner.into_iter().filter(|(is_so, _)| *is_so).map(|(_, name)| name).collect(),
+        }
     }
 }
 
@@ -107,16 +115,7 @@ impl Run {
         if self.text.trim().is_empty() {
             return;
         }
-        let Look { ink, bold, dim, italic, underline, .. } = &self.look;
-        let mut style = format!("fill=\"{ink}\"");
-        for (is_so, attribute) in [
-            (*bold, " font-weight=\"bold\""),
-            (*dim, " opacity=\"0.6\""),
-            (*italic, " font-style=\"italic\""),
-            (*underline, " text-decoration=\"underline\""),
-        ] {
-            style += if is_so { attribute } else { "" };
-        }
+        let style = [format!("fill=\"{}\"", self.look.ink), self.look.manner.join(" ")].join(" ");
         let (base, text) = (y + HEIGHT * 0.75, escaped(&self.text));
         let _ = writeln!(
             picture,

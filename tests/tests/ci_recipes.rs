@@ -101,7 +101,13 @@ fn what_is_missing_is_said_before_anything_is_asked() {
         let refused = Finished::of(&mut command).expect(2);
         assert!(refused.stderr.contains(words), "{}", refused.stderr);
     };
-    refused(&["patch", "--task", "x"], &|command| drop(command.env("ANTHROPIC_API_KEY", "")), "no key: ");
+    refused(
+        &["patch", "--task", "x"],
+        &|command| {
+            command.env("ANTHROPIC_API_KEY", "");
+        },
+        "no key: ",
+    );
     refused(&["patch"], &|_| {}, "no task");
     refused(&["mend"], &|_| {}, "got 'mend', expected patch or review");
     refused(&["review", "--base", "no-such-commit"], &|_| {}, "there is no commit no-such-commit");

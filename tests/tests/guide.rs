@@ -1,6 +1,6 @@
 //! Every command of README and guide, as it is printed: run in a project with a session behind it, or named here with the reason why not.
 
-#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -83,7 +83,7 @@ fn text_names_calls_as_people_do_and_hostile_names_are_escaped() {
 #[test]
 fn an_edit_that_nobody_approves_is_told_with_the_numbers_of_its_lines() {
     let world = world();
-    world.file("list.txt", (1..=9_000).map(|n| format!("line {n}\n")).collect::<String>());
+    world.file("list.txt", (1..=9_000).fold(String::new(), |text, n| text + "line " + &n.to_string() + "\n"));
     let edit =
         ("edit_file", json!({"path": "list.txt", "old_string": "line 700\n", "new_string": "seven\n"}));
     let over = ("write_file", json!({"path": "a.txt", "content": "A\n"}));

@@ -252,7 +252,7 @@ fn a_write_tells_the_lines_that_changed() {
     assert_eq!((made.first_line, made.old, made.new.as_str()), (1, None, "a\nb\n"));
     let over = change(write_file("new.txt", "a\nc\n"));
     assert_eq!((over.old.as_deref(), over.new.as_str()), (Some("a\nb\n"), "a\nc\n"));
-    let long: String = (1..=20_000).map(|n| format!("line {n}\n")).collect();
+    let long: String = (1..=20_000).fold(String::new(), |text, n| text + "line " + &n.to_string() + "\n");
     worker.write("long.txt", &long);
     let edited = written(worker.run(edit_file("long.txt", &[("line 9000\n", "")])).unwrap()).change.unwrap();
     assert_eq!((edited.first_line, edited.new.lines().count()), (8_997, 6));

@@ -65,7 +65,7 @@ enum State {
     /// Somebody is asked.
     Asking(Box<Asking>),
     /// It has its result.
-    Closed(CallResult),
+    Closed(Box<CallResult>),
 }
 
 /// What is done with a call that has begun.
@@ -212,7 +212,7 @@ impl Calls {
         let (whole, update) = self.slots.iter().find_map(made)?;
         let parts = self.slots.iter().filter(|slot| slot.within == Some(whole));
         let results = parts.map(|slot| match &slot.state {
-            State::Closed(result) => Some((slot.call, result.clone())),
+            State::Closed(result) => Some((slot.call, result.as_ref().clone())),
             State::Waiting | State::Open(_) | State::Together(..) | State::Held(_) | State::Asking(_) => None,
         });
         Some(MadeUp { call: whole, update, results: results.collect::<Option<_>>()? })
@@ -383,7 +383,7 @@ impl Calls {
     /// The results that there are.
     pub(super) fn results(&self) -> impl Iterator<Item = &CallResult> {
         self.slots.iter().filter_map(|slot| match &slot.state {
-            State::Closed(result) => Some(result),
+            State::Closed(result) => Some(result.as_ref()),
             State::Waiting | State::Open(_) | State::Together(..) | State::Held(_) | State::Asking(_) => None,
         })
     }
@@ -429,7 +429,7 @@ impl Calls {
         }
         // What has not begun of a call that is over never begins.
         self.slots.retain(|slot| slot.within != Some(call) || !matches!(slot.state, State::Waiting));
-        self.set(call, State::Closed(result));
+        self.set(call, State::Closed(Box::new(result)));
     }
 
     /// The results in the order of the calls, each with the model's id of the call that it answers; the user's calls have none. A call
@@ -437,7 +437,7 @@ impl Calls {
     pub(super) fn into_results(self) -> Vec<(Option<ToolUseId>, CallResult)> {
         let whole = self.slots.into_iter().filter(|slot| slot.within.is_none());
         let results = whole.filter_map(|slot| match slot.state {
-            State::Closed(result) => Some(((!slot.of_user).then_some(slot.tool_use.id), result)),
+            State::Closed(result) => Some(((!slot.of_user).then_some(slot.tool_use.id), *result)),
             State::Waiting | State::Open(_) | State::Together(..) | State::Held(_) | State::Asking(_) => None,
         });
         results.collect()

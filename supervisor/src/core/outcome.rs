@@ -65,7 +65,7 @@ impl Agent {
                     ToolOutput::Image(image) => self.result_of_picture(image),
                     output => self.result_of_output(call, tool, &output, standing),
                 };
-                CallResult { rest, diffs, ..result }
+                CallResult { diffs, rest, ..result }
             }
             Outcome::Failed(error) => Self::result_of_error(&error, standing),
             Outcome::Cancelled => CallResult::not_done(
