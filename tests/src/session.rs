@@ -427,6 +427,7 @@ fn logged(kind: &EventKind) -> String {
         EventKind::ContextAdded { source, .. } => format!("context from {source}"),
         EventKind::UserMessage { text, .. } => format!("user {text:?}"),
         EventKind::ModelRequested { step, attempt } => format!("request {step}.{attempt}"),
+        EventKind::PromptFixed(prompt) => format!("prompt with {} tools", prompt.tools.len()),
         EventKind::AssistantMessage(message) => format!("reply ({})", message.stop_reason),
         EventKind::ModelFailed { kind, .. } => format!("failed: {kind}"),
         EventKind::ToolCallStarted { call, name, .. } => format!("call {call}: {name}"),

@@ -375,7 +375,7 @@ fn what_cannot_be_audited_is_a_usage_error() {
     let world = World::new(User::Myself);
     for (arguments, words) in [
         (&["audit"][..], "no session of the project"),
-        (&["audit", "no-such-session"], "cannot read the session log"),
+        (&["audit", "no-such-session"], "no session \"no-such-session\""),
         (&["audit", "--probe", "x"], "cannot be used with"),
         (&["audit", "--probe", "-C", "/"], "cannot be the project"),
     ] {

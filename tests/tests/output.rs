@@ -240,18 +240,19 @@ fn stream_json_is_every_event_in_order_and_the_result_is_the_last() {
     };
     insta::assert_snapshot!(events.iter().map(line).collect::<Vec<_>>().join("\n"), @r#"
     1 null supervisor session_started null
-    2 1 supervisor worker_started null
-    3 2 supervisor context_added "environment"
-    4 3 supervisor context_added "AGENTS.md"
-    5 4 supervisor user_message "do it"
-    6 5 supervisor model_requested 1
-    7 6 supervisor assistant_message "tool_use"
-    8 7 supervisor tool_call_started "shell_exec"
-    9 8 worker tool_call_finished "completed"
-    10 9 supervisor model_requested 2
-    11 10 supervisor assistant_message "end_turn"
-    12 11 supervisor worker_ended {"type":"run_over"}
-    13 12 supervisor result "Done."
+    2 1 supervisor prompt_fixed null
+    3 2 supervisor worker_started null
+    4 3 supervisor context_added "environment"
+    5 4 supervisor context_added "AGENTS.md"
+    6 5 supervisor user_message "do it"
+    7 6 supervisor model_requested 1
+    8 7 supervisor assistant_message "tool_use"
+    9 8 supervisor tool_call_started "shell_exec"
+    10 9 worker tool_call_finished "completed"
+    11 10 supervisor model_requested 2
+    12 11 supervisor assistant_message "end_turn"
+    13 12 supervisor worker_ended {"type":"run_over"}
+    14 13 supervisor result "Done."
     "#);
     let session = events[0]["session"].clone();
     for event in &events {

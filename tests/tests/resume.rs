@@ -112,6 +112,71 @@ fn another_model_sees_what_was_said_and_no_thinking() {
     let sent = messages(&second, 0);
     assert!(sent[1].to_string().contains("It says one."), "{sent:?}");
     assert!(!sent[1].to_string().contains("signature-1"), "{sent:?}");
+    // Nor does it when the session goes on once more.
+    let third = model_of([done()]);
+    run(&world, &third, &["-c", "--model", "claude-haiku-5-5"]).expect(0);
+    assert!(!messages(&third, 0)[1].to_string().contains("signature-1"));
+    let fixed = fixed_prompts(&world);
+    assert_eq!(fixed.len(), 2, "{fixed:?}");
+    assert_eq!(
+        (&fixed[1]["data"]["same_as"], &fixed[1]["data"]["new_context"]),
+        (&fixed[0]["id"], &json!("model"))
+    );
+}
+
+/// The system prompt and the tools of a request, without the marks of the cache.
+fn prompt(server: &ReplayServer, request: usize) -> (String, String) {
+    let body: Value = serde_json::from_slice(&server.requests()[request].body).unwrap();
+    let text = |key: &str| body[key].to_string().replace(r#","cache_control":{"type":"ephemeral"}"#, "");
+    (text("system"), text("tools"))
+}
+
+fn fixed_prompts(world: &World) -> Vec<Value> {
+    world.log().into_iter().filter(|event| event["type"] == "prompt_fixed").collect()
+}
+
+#[test]
+fn a_session_goes_on_with_its_own_prompt_and_tools() {
+    let world = World::new(User::Myself);
+    let first = model_of([done()]);
+    run(&world, &first, &["--profile", "minimal"]).expect(0);
+    let second = model_of([done()]);
+    let resumed = run(&world, &second, &["-c", "--profile", "full"]).expect(0);
+    assert_eq!(prompt(&first, 0), prompt(&second, 0));
+    assert!(!resumed.stdout.contains("new context"), "{}", resumed.stdout);
+    let fixed = fixed_prompts(&world);
+    assert_eq!(fixed.len(), 1, "{fixed:?}");
+    assert!(
+        prompt(&second, 0).0.contains(fixed[0]["data"]["system"].as_str().unwrap().lines().next().unwrap())
+    );
+    assert_eq!(fixed[0]["data"]["tools"][0]["name"], "shell_exec");
+    let shown = |more: &[&str]| {
+        let mut show = world.bailiwick(["show", "-C"]);
+        Finished::of(show.arg(world.project()).args(more)).expect(0).stdout
+    };
+    assert!(!shown(&[]).contains("system prompt"));
+    assert!(shown(&["--full"]).contains("system prompt and 1 tools"));
+    audited(&world);
+}
+
+#[test]
+fn a_session_whose_tool_is_gone_goes_on_in_a_new_context() {
+    let world = World::new(User::Myself);
+    let blocks = [sse::Block::thinking("hm", "signature-1"), sse::Block::text("It says one.")];
+    run(&world, &model_of([sse::message(&blocks, "end_turn", sse::Usage::default())]), &[]).expect(0);
+    let (second, third) = (model_of([done()]), model_of([done()]));
+    let resumed = run(&world, &second, &["-c", "--profile", "minimal"]).expect(0);
+    assert!(resumed.stdout.contains("in a new context"), "{}", resumed.stdout);
+    run(&world, &third, &["-c"]).expect(0);
+    assert_eq!(prompt(&second, 0), prompt(&third, 0));
+    for server in [&second, &third] {
+        let sent = messages(server, 0)[1].to_string();
+        assert!(sent.contains("It says one.") && !sent.contains("signature-1"), "{sent}");
+    }
+    let fixed = fixed_prompts(&world);
+    let causes: Vec<_> = fixed.iter().map(|event| event["data"]["new_context"]["tool"].is_string()).collect();
+    assert_eq!(causes, [false, true]);
+    audited(&world);
 }
 
 #[test]

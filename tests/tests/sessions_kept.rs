@@ -87,7 +87,7 @@ fn an_export_has_no_secret_of_a_known_form_and_an_import_goes_on() {
     let imported = run(&world, &["import", file.to_str().unwrap()]).expect(0).stdout;
     let name = imported.trim();
     assert!(names(&world).len() == 2 && names(&world).contains(&name.to_owned()));
-    let audit = run(&world, &["audit", name]).expect(0).stdout;
+    let audit = run(&world, &["audit", &name[..name.len() - 1], "-C", "/"]).expect(0).stdout;
     assert!(audit.contains("the chain holds, the events agree"), "{audit}");
     let shown = run(&world, &["show", name]).expect(0).stdout;
     assert!(
@@ -95,9 +95,13 @@ fn an_export_has_no_secret_of_a_known_form_and_an_import_goes_on() {
         "{shown}"
     );
     assert_eq!(rows(&world, &[]).iter().filter(|row| row["imported"] == true).count(), 1);
+    // It is not the last of its project before it has gone on.
+    let goes_on = |flags: &[&str]| Finished::of(&mut world.exec(&model_of([done()]), flags)).expect(0).stdout;
+    assert!(!goes_on(&["-c"]).contains("which was imported"));
     let server = model_of([done()]);
     let resumed = Finished::of(&mut world.exec(&server, &["--resume", name])).expect(0).stdout;
     assert!(resumed.contains("which was imported"), "{resumed}");
+    assert!(goes_on(&["-c"]).contains("which was imported"));
     let sent: Value = serde_json::from_slice(&server.requests()[0].body).unwrap();
     assert!(sent.to_string().contains("[redacted: github-token]") && !sent.to_string().contains(&token()));
 }

@@ -7,9 +7,9 @@ use serde_json::value::RawValue;
 
 use super::{
     ApprovalAnswered, AssistantMessage, ChangedFile, CompactionStarted, ContextCompacted, FailureKind,
-    FileDiff, Location, ModelChanged, NoticeCode, PlanApproved, PlanCreated, PlanStepStatus, Recorded,
-    RestoredPlace, Rewound, RightsChanged, RunResult, SessionStarted, SubAgentResult, SubAgentSpawned,
-    ToolKind, TurnFinished, WorkerEnd, WorkerStarted, WriteTurnAwaited, WriteTurnTaken,
+    FileDiff, Location, ModelChanged, NoticeCode, PlanApproved, PlanCreated, PlanStepStatus, PromptFixed,
+    Recorded, RestoredPlace, Rewound, RightsChanged, RunResult, SessionStarted, SubAgentResult,
+    SubAgentSpawned, ToolKind, TurnFinished, WorkerEnd, WorkerStarted, WriteTurnAwaited, WriteTurnTaken,
 };
 use crate::approval::{ApprovalMode, ServerRequest, SessionGrant};
 use crate::denial::Denial;
@@ -25,6 +25,8 @@ use crate::rights::RightsSummary;
 pub enum EventKind {
     /// The session began, or goes on in another run.
     SessionStarted(SessionStarted),
+    /// The system prompt and the tools of the agent are these from now on.
+    PromptFixed(PromptFixed),
     /// The user said something.
     UserMessage {
         /// What.

@@ -47,6 +47,7 @@ use Kind::{Logged as L, Passing as P};
 
 notifications! {
     L(E::SessionStarted(_)) => SESSION_STARTED_METHOD = "event/sessionStarted";
+    L(E::PromptFixed(_)) => PROMPT_FIXED_METHOD = "event/promptFixed";
     L(E::UserMessage { .. }) => USER_MESSAGE_METHOD = "event/userMessage";
     L(E::ContextAdded { .. }) => CONTEXT_ADDED_METHOD = "event/contextAdded";
     L(E::ModelRequested { .. }) => MODEL_REQUESTED_METHOD = "event/modelRequested";

@@ -44,6 +44,8 @@ enum AuditError {
     Log(LogError),
     #[error("cannot list the sessions in {0}: {1}")]
     Sessions(PathBuf, io::Error),
+    #[error("{0}")]
+    Named(String),
     #[error("cannot find the project {0}: {1}")]
     Project(PathBuf, io::Error),
     #[error(
@@ -65,6 +67,7 @@ impl AuditError {
             | Self::Sessions(..)
             | Self::Project(..)
             | Self::NoSession { .. }
+            | Self::Named(_)
             | Self::Page(_) => Exit::Usage,
             Self::Explain(error) => error.exit(),
         }
@@ -134,9 +137,9 @@ fn of_log(args: &AuditArgs) -> Result<Account, AuditError> {
 fn log_of(session: Option<&Path>, project: &Path) -> Result<PathBuf, AuditError> {
     let sessions = Directories::of_process()?.sessions();
     Ok(match session {
-        // A name without a slash is that of a session.
+        // A name without a slash is that of a session, or the beginning of one.
         Some(name) if name.components().count() == 1 && !name.exists() => {
-            sessions.join(name).with_extension("jsonl")
+            session::find(&sessions, Some(&name.to_string_lossy()), project).map_err(AuditError::Named)?
         }
         Some(file) => file.to_owned(),
         None => last_session(sessions, project)?,

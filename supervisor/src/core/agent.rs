@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ipc::approval::AskKind;
 use ipc::cost::Usd;
-use ipc::event::{EventKind, NoticeCode, Observer, TokenUsage};
+use ipc::event::{EventKind, NoticeCode, Observer, PromptFixed, TokenUsage};
 use ipc::frontend::Op;
 use ipc::id::{AgentId, ApprovalId, CallId};
 use ipc::plan::{OnFailure, PlanStep};
@@ -205,6 +205,11 @@ impl Agent {
     pub fn reserve_call(&mut self) -> CallId {
         self.last_call = self.last_call.next();
         self.last_call
+    }
+
+    /// What each of its requests begins with, for the log.
+    pub fn prompt(&self) -> PromptFixed {
+        self.config.prompt()
     }
 
     /// What it is there for.

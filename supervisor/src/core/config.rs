@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ipc::cost::{Prices, Usd};
+use ipc::event::PromptFixed;
 use ipc::id::{AgentId, ConversationId};
 
 use super::{Execution, Planning, Window};
@@ -54,6 +55,18 @@ pub struct AgentConfig {
     pub planning: Option<Planning>,
     /// The plan that it executes, if it does.
     pub execution: Option<Execution>,
+}
+
+impl AgentConfig {
+    /// What each of its requests begins with, for the log.
+    pub fn prompt(&self) -> PromptFixed {
+        PromptFixed {
+            system: Some(self.system.to_string()),
+            tools: self.tools.definitions().iter().map(Into::into).collect(),
+            same_as: None,
+            new_context: None,
+        }
+    }
 }
 
 /// A model that may take the place of an agent's own, and what is known of it.

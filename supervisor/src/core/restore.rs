@@ -40,15 +40,15 @@ struct Reader {
 
 impl Agent {
     /// The same agent, which goes on with the conversation of these events, as the log has them in order; those of other agents are
-    /// passed over. A model that has said nothing in it sees no thinking of the one before.
+    /// passed over. In a new context, it has no thinking of the one before.
     #[must_use]
-    pub fn restored(mut self, events: &[SessionEvent], is_another_model: bool) -> Self {
+    pub fn restored(mut self, events: &[SessionEvent], in_new_context: bool) -> Self {
         let own = || events.iter().filter(|event| event.agent == self.config.id).map(|event| &event.kind);
         let standing = standing(events);
         let of_agent = standing.iter().filter(|event| event.agent == self.config.id).map(|event| &event.kind);
         let (fixed, sees_images) = (self.budget.fixed(), self.config.sees_images);
         let history = of_agent.fold(Reader::new(fixed, sees_images), Reader::take).finish();
-        let history = if is_another_model { history.for_another_model(fixed, sees_images) } else { history };
+        let history = if in_new_context { history.for_another_model(fixed, sees_images) } else { history };
         let instructions = own().filter_map(|kind| match kind {
             EventKind::ContextAdded { source, text } if source != ENVIRONMENT && source != OURS => {
                 Some(ContextItem { source: source.clone(), text: text.clone() })
@@ -120,7 +120,7 @@ pub fn standing(events: &[SessionEvent]) -> Vec<&SessionEvent> {
 }
 
 const fn is_about_the_model(kind: &EventKind) -> bool {
-    matches!(kind, EventKind::ModelChanged(_) | EventKind::SessionStarted(_))
+    matches!(kind, EventKind::ModelChanged(_) | EventKind::SessionStarted(_) | EventKind::PromptFixed(_))
 }
 
 impl Reader {
@@ -165,10 +165,8 @@ impl Reader {
                     self.said.push(own_command::quoted(&content));
                 }
             }
-            EventKind::ModelChanged(changed) if changed.new_context => {
-                self.flush();
-                self.history = self.history.for_another_model(self.fixed, self.sees_images);
-            }
+            EventKind::ModelChanged(changed) if changed.new_context => self.leave_context(),
+            EventKind::PromptFixed(prompt) if prompt.new_context.is_some() => self.leave_context(),
             EventKind::ContextCompacted(compacted) => {
                 let first = compacted.first_message.clone();
                 self = Self { history: History::summarised(self.fixed, self.sees_images, first), ..self };
@@ -178,6 +176,11 @@ impl Reader {
             _ => {}
         }
         self
+    }
+
+    fn leave_context(&mut self) {
+        self.flush();
+        self.history = self.history.for_another_model(self.fixed, self.sees_images);
     }
 
     fn admitted(&mut self, images: &[Image]) -> Vec<Image> {

@@ -254,6 +254,12 @@ impl AgentRun {
             biased;
             timer = self.timers.next() => Occurrence::Timer(timer),
             () = self.startup.is_late() => Occurrence::NoInstructions,
+    /// Logs what each of its requests begins with.
+    pub(super) fn log_prompt(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
+        let prompt = shared.prompt(self.agent.prompt());
+        self.record(shared, EventKind::PromptFixed(prompt), Witness::Supervisor)
+    }
+
             (flushed, after) = self.flushes.next() => Occurrence::Flushed(flushed, after),
             over = self.approvals.next() => Occurrence::Input(over),
             told = self.one_shots.next() => Occurrence::OneShot(told),

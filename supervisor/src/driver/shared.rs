@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use ipc::event::{EventKind, Observer as Witness};
+use ipc::event::{EventKind, Observer as Witness, PromptFixed};
 use ipc::frontend::{UiEvent, UiEventKind};
-use ipc::id::{AgentCall, AgentId, CallId, ConversationId};
+use ipc::id::{AgentCall, AgentId, CallId, ConversationId, EventId};
 use ipc::tool::ToolCall;
 use tokio::sync::mpsc;
 
@@ -40,6 +40,8 @@ pub struct Shared {
     /// The records of the session's plans.
     plans: Option<Arc<dyn PlanRecords>>,
     flusher: Flusher,
+    /// The prompts that sub-agents were given, each with its event.
+    prompts: Vec<(EventId, PromptFixed)>,
     pub(super) budget: Budget,
     /// True if a request that waits may have its budget now.
     pub(super) budget_freed: bool,
@@ -64,6 +66,7 @@ impl Shared {
         Self {
             conversation,
             flusher: log.flusher(),
+            prompts: Vec::new(),
             log,
             ui,
             changes,
@@ -126,10 +129,21 @@ impl Shared {
             plans.note(agent, &kind);
         }
         let event = self.log.append(agent, observed_by, kind)?;
+        if let EventKind::PromptFixed(prompt @ PromptFixed { same_as: None, .. }) = &event.kind {
+            self.prompts.push((event.id, prompt.clone()));
+        }
         if let Some(looks) = self.looks.as_mut().filter(|_| agent.is_top_level()) {
             looks.note(&event);
         }
         Ok(UiEventKind::Logged(Box::new(event)))
+    }
+
+    /// The same prompt, by the event that has it in full where there is one.
+    pub(super) fn prompt(&self, prompt: PromptFixed) -> PromptFixed {
+        match self.prompts.iter().find(|(_, known)| *known == prompt) {
+            Some((id, _)) => PromptFixed { system: None, tools: Vec::new(), same_as: Some(*id), ..prompt },
+            None => prompt,
+        }
     }
 
     /// Has everything that was recorded so far written to the disk, beside the main loop.

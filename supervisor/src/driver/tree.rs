@@ -279,6 +279,7 @@ impl Session {
             max_steps: spawn.max_steps,
         };
         self.record_for(&child.parent, EventKind::SubAgentSpawned(spawned))?;
+        run.log_prompt(&mut self.shared)?;
         run.watch_under(&mut self.shared)?;
         run.begin(&self.shared);
         self.tree.living.insert(id, child);

@@ -1,5 +1,6 @@
 //! The opening of a session, as every front end has it: its options, its model and its record.
 
+mod fixed_prompt;
 mod handle;
 mod model;
 mod models;
@@ -18,9 +19,10 @@ mod unheard;
 pub(crate) use self::handle::{Handle, NotTaken};
 pub(crate) use self::open::{Events, OpenError, Place, Refusal, Session, observer, open};
 pub(crate) use self::options::{SessionOptions, for_activity, plan_options};
-pub(crate) use self::past::{Resume, find_log};
+pub(crate) use self::past::Resume;
 pub(crate) use self::plan::EarlierPlan;
 pub(crate) use self::record::Record;
 pub(crate) use self::relay_settings::{RelayWanted, relay_settings};
 pub(crate) use self::relay_socket::{RelaySocketError, check as check_relay_socket};
 pub(crate) use self::unheard::unheard;
+pub(crate) use crate::session::find as find_log;

@@ -4,16 +4,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use ipc::event::{EventKind, NoticeCode, SessionStarted};
+use ipc::event::{EventKind, NoticeCode, PromptFixed, SessionEvent, SessionStarted};
 use ipc::frontend::UiEvent;
 use ipc::id::{AgentId, ConversationId};
 use ipc::path::WirePath;
 use tokio::sync::{mpsc, watch};
 
+use super::fixed_prompt;
 use super::handle::Handle;
 use super::model::ModelError;
 use super::options::SessionOptions;
-use super::past::{Begin, Earlier, Past};
+use super::past::{Begin, Past};
 use super::plan::planner_standing;
 use super::plan_files::PlanFiles;
 use super::relay_socket::{self, RelaySocketError};
@@ -153,14 +154,21 @@ pub(crate) fn open(
     let provider = provider(&options, &place.keys, connection)?;
     let patch = options.patch.as_deref().map(PatchFile::open).transpose()?;
     let (standing, planning) = first_rights(&options, setup.standing());
-    let past = Past::of(options.resume.as_ref(), &standing.project, &setup.directories.state)?;
+    let mut past = Past::of(options.resume.as_ref(), &standing.project, &setup.directories.state)?;
     let conversation = past.as_ref().map_or_else(new_conversation, Past::session);
     let leftovers = past.as_ref().and_then(Past::leftovers);
+    past.as_mut().map(Past::close).transpose()?;
     let started = session_started(&options, &standing, provider.name());
+    let surroundings = surroundings(&options);
+    let mut config =
+        AgentConfig { planning, ..agent_config(&options, standing.clone(), &conversation, &surroundings) };
+    let prompt = fixed_prompt::fix(&mut config, past.as_ref().map_or(&[], Past::events), &started);
+    let new_context = prompt.as_ref().and_then(|prompt| prompt.new_context.clone());
     let (ui, events) = mpsc::unbounded_channel();
     // The log of a session that goes on is locked by now: it is not deleted.
-    let first = first_events(started, &options, &setup.directories);
-    let begins = Begin { state: &setup.directories.state, conversation: &conversation, secret, past };
+    let first = first_events((started, prompt), &options, &setup.directories);
+    let (state, new_context) = (&setup.directories.state, new_context.as_ref());
+    let begins = Begin { state, conversation: &conversation, secret, past, new_context };
     let (log, earlier) = begins.log(first.into_iter(), &ui)?;
     let (actions, inbox) = mpsc::channel(16);
     let observer_temp = setup.another_temp()?;
@@ -171,7 +179,6 @@ pub(crate) fn open(
     let tripwire = setup.watched_at_once().map(Guard::start).transpose()?;
     let confinement = setup.confinement(standing.rights.clone());
     let worker = SessionWorker::new(Arc::clone(&boundary), AgentId::root(), confinement);
-    let surroundings = surroundings(&options);
     let (plan_files, plan_records) = PlanFiles::shared(&setup, &conversation, options.plan.earlier.as_ref());
     let (live, seen) = watch::channel(Lives::new());
     let live_socket = live_socket(&setup.directories, &conversation, seen);
@@ -188,7 +195,7 @@ pub(crate) fn open(
         observer,
     };
     let run = AgentRun::new(AgentParts {
-        agent: agent(&options, (standing, planning), &conversation, (&surroundings, &earlier)).starting(),
+        agent: agent(config, &earlier, new_context.is_some()).starting(),
         provider,
         worker,
         live,
@@ -214,7 +221,7 @@ pub(crate) fn open(
     let session = Session {
         inner: driver::Session::new(shared.within(options.limits), run, inbox, deadline)
             .with_sub_agents(Box::new(sub_agents), options.agents)
-            .after(&earlier.agents()),
+            .after(&earlier.iter().map(|event| event.agent.clone()).collect::<Vec<_>>()),
         standing,
         activity: options.activity,
         places,
@@ -291,14 +298,15 @@ fn live_socket(
 
 /// The beginning of a run, and what a person is to know of it.
 fn first_events(
-    started: SessionStarted,
+    (started, prompt): (SessionStarted, Option<PromptFixed>),
     options: &SessionOptions,
     directories: &Directories,
 ) -> Vec<EventKind> {
     let notice =
         |message: &String| EventKind::Notice { code: NoticeCode::Settings, message: message.clone() };
     let notices = options.notices.iter().map(notice).chain(delete_old(directories, options.keep));
-    std::iter::once(EventKind::SessionStarted(started)).chain(notices).collect()
+    let prompt = prompt.map(EventKind::PromptFixed);
+    std::iter::once(EventKind::SessionStarted(started)).chain(prompt).chain(notices).collect()
 }
 
 /// Deletes the sessions that the settings do not keep; the notice of it, if there were any.
@@ -327,15 +335,9 @@ fn first_rights(options: &SessionOptions, ceiling: Standing) -> (Standing, Optio
     }
 }
 
-fn agent(
-    options: &SessionOptions,
-    (standing, planning): (Standing, Option<Planning>),
-    conversation: &ConversationId,
-    (surroundings, earlier): (&prompt::Surroundings, &Earlier),
-) -> Agent {
-    let config = agent_config(options, standing, conversation, surroundings);
-    let agent = Agent::new(AgentConfig { planning, ..config });
-    if earlier.events.is_empty() { agent } else { agent.restored(&earlier.events, earlier.is_another_model) }
+fn agent(config: AgentConfig, earlier: &[SessionEvent], in_new_context: bool) -> Agent {
+    let agent = Agent::new(config);
+    if earlier.is_empty() { agent } else { agent.restored(earlier, in_new_context) }
 }
 
 /// The first agent of a session; every other one differs from it in what its place and its task are.

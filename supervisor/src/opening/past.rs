@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use ipc::event::{
-    EndReason, EventKind, NoticeCode, Observer as Witness, RunResult, SessionEvent, SessionStarted,
-    TokenUsage, TurnFinished,
+    EndReason, EventKind, NewContext, NoticeCode, Observer as Witness, RunResult, SessionEvent, TokenUsage,
+    TurnFinished,
 };
 use ipc::frontend::{UiEvent, UiEventKind};
 use ipc::id::{AgentId, ConversationId};
@@ -110,8 +110,13 @@ impl Past {
         Ok(())
     }
 
+    /// Its events.
+    pub(super) fn events(&self) -> &[SessionEvent] {
+        &self.events
+    }
+
     /// A notice for the person.
-    pub(super) fn notice(&self) -> EventKind {
+    fn notice(&self, new_context: Option<&NewContext>) -> EventKind {
         let torn = if self.torn { "; a line that was not finished was cut off its log" } else { "" };
         let is_foreign =
             |event: &SessionEvent| matches!(event.kind, EventKind::Notice { code: NoticeCode::Imported, .. });
@@ -122,8 +127,11 @@ impl Past {
         };
         let forked =
             self.origin.as_ref().map_or_else(String::new, |origin| format!(" as a copy of {origin}"));
+        let new_context = new_context.map_or_else(String::new, |cause| {
+            format!(", in a new context, without the model's thinking so far, since {cause}")
+        });
         let message = format!(
-            "the session goes on{forked}{imported}{torn}; what was approved for it is asked for again"
+            "the session goes on{forked}{imported}{new_context}{torn}; what was approved for it is asked for again"
         );
         EventKind::Notice { code: NoticeCode::Resumed, message }
     }
@@ -219,65 +227,35 @@ pub(super) struct Begin<'a> {
     pub secret: Option<SecretString>,
     /// The runs before, where there were some.
     pub past: Option<Past>,
-}
-
-/// The part of a session before this run.
-#[derive(Debug, Default)]
-pub(super) struct Earlier {
-    /// Its events; none in a new session.
-    pub events: Vec<SessionEvent>,
-    /// True if another model answers from now on.
-    pub is_another_model: bool,
-}
-
-impl Earlier {
-    /// The agents that it has had.
-    pub(super) fn agents(&self) -> Vec<AgentId> {
-        self.events.iter().map(|event| event.agent.clone()).collect()
-    }
+    /// The cause of a new context, if one begins.
+    pub new_context: Option<&'a NewContext>,
 }
 
 impl Begin<'_> {
-    /// The log, with the first events of this run, which go to the front end too, behind what was said in those before.
+    /// The log, and the events of the runs before, with the first events of this one, which go to the front end too, behind what was said
+    /// before.
     pub(super) fn log(
         self,
         first: impl Iterator<Item = EventKind>,
         ui: &mpsc::UnboundedSender<UiEvent>,
-    ) -> Result<(SessionLog, Earlier), LogError> {
-        let Self { state, conversation, secret, past } = self;
-        let (log, mut earlier, notice) = match past {
-            None => (SessionLog::create(state, conversation)?, Earlier::default(), None),
-            Some(mut past) => {
-                past.close()?;
+    ) -> Result<(SessionLog, Vec<SessionEvent>), LogError> {
+        let Self { state, conversation, secret, past, new_context } = self;
+        let (log, earlier, notice) = match past {
+            None => (SessionLog::create(state, conversation)?, Vec::new(), None),
+            Some(past) => {
                 past.show(ui);
-                let notice = past.notice();
-                (past.log, Earlier { events: past.events, is_another_model: false }, Some(notice))
+                let notice = past.notice(new_context);
+                (past.log, past.events, Some(notice))
             }
         };
         let mut log = log.without(secret);
         for kind in first.chain(notice) {
-            if let EventKind::SessionStarted(started) = &kind {
-                earlier.is_another_model = is_of_another_model(&earlier.events, started);
-            }
             let logged = log.append(&AgentId::root(), Witness::Supervisor, kind)?;
             let kind = UiEventKind::Logged(Box::new(logged));
             let _ = ui.send(UiEvent { conversation_id: conversation.clone(), agent: AgentId::root(), kind });
         }
         Ok((log, earlier))
     }
-}
-
-/// True if the last words came from another model, or by another provider.
-fn is_of_another_model(events: &[SessionEvent], now: &SessionStarted) -> bool {
-    let (mut model, mut provider) = (&now.model, &now.provider);
-    for event in events {
-        match &event.kind {
-            EventKind::SessionStarted(started) => (model, provider) = (&started.model, &started.provider),
-            EventKind::ModelChanged(changed) => model = &changed.to,
-            _ => {}
-        }
-    }
-    *model != now.model || *provider != now.provider
 }
 
 /// The words of a block of a reply.
@@ -290,31 +268,4 @@ fn words(block: &str) -> Option<String> {
     }
     let block: Block = serde_json::from_str(block).ok()?;
     (block.r#type == "text").then_some(block.text)
-}
-
-/// The log of a session by its name or the beginning of it; without a name, the last of the project.
-pub(crate) fn find_log(sessions: &Path, name: Option<&str>, project: &Path) -> Result<PathBuf, String> {
-    let listed =
-        crate::session::logs(sessions).map_err(|error| format!("{}: {error}", sessions.display()))?;
-    let Some(name) = name else {
-        let last = crate::session::last_of(sessions, project);
-        let last = last.map_err(|error| format!("{}: {error}", sessions.display()))?;
-        return last.ok_or_else(|| {
-            format!(
-                "no session of {}\n  hint: bailiwick sessions --all lists those of every project",
-                project.display()
-            )
-        });
-    };
-    let stem = |log: &PathBuf| log.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
-    if let Some(log) = listed.iter().find(|log| stem(log) == name) {
-        return Ok(log.clone());
-    }
-    let matching: Vec<_> =
-        listed.iter().filter(|log| !name.is_empty() && stem(log).starts_with(name)).collect();
-    match matching.as_slice() {
-        [] => Err(format!("no session {name:?}\n  hint: bailiwick sessions --all lists them")),
-        [log] => Ok((*log).clone()),
-        several => Err(format!("{name:?} begins the names of {} sessions: give more of it", several.len())),
-    }
 }

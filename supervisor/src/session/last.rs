@@ -1,18 +1,50 @@
 //! The logs that there are, and the last one of a project, by the first event of each.
 
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use ipc::event::{EventKind, SessionEvent, SessionStarted};
+use ipc::event::{EventKind, NoticeCode, SessionEvent, SessionStarted};
 
 /// The most bytes of a first event; a longer line is none of ours.
 const LONGEST: u64 = 1 << 20;
 
-/// The log of the session in `project`, a canonical path, that was written to last.
+/// The most bytes of the mark of an import; a longer last line is none.
+const LONGEST_MARK: u64 = 4 << 10;
+
+/// The log of the session in `project`, a canonical path, that was written to last. One that was imported and has not gone on here since is
+/// none of them: it goes on by its name.
 pub(crate) fn last_of(sessions: &Path, project: &Path) -> io::Result<Option<PathBuf>> {
-    Ok(logs(sessions)?.into_iter().rev().find(|log| is_of(log, project).unwrap_or(false)))
+    let is_one =
+        |log: &PathBuf| is_of(log, project).unwrap_or(false) && !is_just_imported(log).unwrap_or(false);
+    Ok(logs(sessions)?.into_iter().rev().find(is_one))
+}
+
+/// The log of a session by its name or the beginning of it; without a name, the last of the project.
+pub(crate) fn find(sessions: &Path, name: Option<&str>, project: &Path) -> Result<PathBuf, String> {
+    let listed = logs(sessions).map_err(|error| format!("{}: {error}", sessions.display()))?;
+    let Some(name) = name else {
+        let last = last_of(sessions, project);
+        let last = last.map_err(|error| format!("{}: {error}", sessions.display()))?;
+        return last.ok_or_else(|| {
+            format!(
+                "no session of {}\n  hint: bailiwick sessions --all lists those of every project",
+                project.display()
+            )
+        });
+    };
+    let stem = |log: &PathBuf| log.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
+    if let Some(log) = listed.iter().find(|log| stem(log) == name) {
+        return Ok(log.clone());
+    }
+    let matching: Vec<_> =
+        listed.iter().filter(|log| !name.is_empty() && stem(log).starts_with(name)).collect();
+    match matching.as_slice() {
+        [] => Err(format!("no session {name:?}\n  hint: bailiwick sessions --all lists them")),
+        [log] => Ok((*log).clone()),
+        several => Err(format!("{name:?} begins the names of {} sessions: give more of it", several.len())),
+    }
 }
 
 /// Every log; the one that was written to last is the last. Names are UUIDs of version 7: those of one moment sort by their beginning.
@@ -47,6 +79,18 @@ fn is_of(log: &Path, project: &Path) -> io::Result<bool> {
     Ok(
         matches!(&first(log)?.kind, EventKind::SessionStarted(started) if started.project.as_path() == project),
     )
+}
+
+/// True if the last event is the mark of an import.
+fn is_just_imported(log: &Path) -> io::Result<bool> {
+    let mut file = File::open(log)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(LONGEST_MARK)))?;
+    let mut end = Vec::new();
+    file.take(LONGEST_MARK).read_to_end(&mut end)?;
+    let last = end.strip_suffix(b"\n").unwrap_or(&end).rsplit(|byte| *byte == b'\n').next();
+    let last: SessionEvent = serde_json::from_slice(last.unwrap_or_default())?;
+    Ok(matches!(last.kind, EventKind::Notice { code: NoticeCode::Imported, .. }))
 }
 
 fn first(log: &Path) -> io::Result<SessionEvent> {

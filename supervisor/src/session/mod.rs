@@ -22,7 +22,7 @@ mod tree;
 pub(crate) use copy::Chain;
 pub use error::{Fault, LogError};
 pub use flush::{Flushed, Flusher};
-pub(crate) use last::{begun, last_of, logs};
+pub(crate) use last::{begun, find, last_of};
 pub use load::{Loaded, load, rebuild};
 pub use log::SessionLog;
 pub(crate) use open_ends::{closing, leftovers};

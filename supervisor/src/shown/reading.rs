@@ -6,8 +6,8 @@ use std::time::Duration;
 use ipc::approval::ReviewDecision;
 use ipc::cost::Usd;
 use ipc::event::{
-    Account, ApprovalAnswered, AssistantMessage, EndReason, EventKind, RewindScope, Rewound, SessionEvent,
-    SessionStarted, SubAgentResult, SubAgentSpawned, TokenUsage, ToolCallStatus,
+    Account, ApprovalAnswered, AssistantMessage, EndReason, EventKind, PromptFixed, RewindScope, Rewound,
+    SessionEvent, SessionStarted, SubAgentResult, SubAgentSpawned, TokenUsage, ToolCallStatus,
 };
 use ipc::id::{AgentId, CallId};
 use serde::Deserialize;
@@ -91,6 +91,7 @@ impl<'a> Reading<'a> {
                 let part = Part::cut(text, self.full).named("told to the model");
                 titled(EntryKind::Notice, format!("context from {source}")).with(self.folding(part))
             }
+            EventKind::PromptFixed(prompt) if self.full => fixed(prompt, titled),
             EventKind::AssistantMessage(message) => self.reply(message, titled),
             EventKind::ModelFailed { message, discarded, .. } => {
                 let cut = if *discarded { "; the reply that had begun does not count" } else { "" };
@@ -242,6 +243,23 @@ fn is_about(event: &SessionEvent, agent: &AgentId) -> bool {
         _ => None,
     };
     event.agent == *agent || named == Some(agent)
+}
+
+/// The prompt and the tools, as the model reads them.
+fn fixed(prompt: &PromptFixed, titled: &Titled<'_>) -> Entry {
+    let title = match prompt.same_as {
+        Some(id) => format!("the system prompt and the tools of event {id}"),
+        None => format!("system prompt and {} tools", prompt.tools.len()),
+    };
+    let mut entry = titled(EntryKind::Notice, title);
+    if let Some(system) = &prompt.system {
+        entry.add(Part::whole(system.trim_end()).named("system prompt"));
+    }
+    for tool in &prompt.tools {
+        let text = format!("{}\n{}", tool.description, tool.input_schema.get());
+        entry.add(Part::whole(&text).named(&format!("tool {}", tool.name)));
+    }
+    entry
 }
 
 fn answer(answered: &ApprovalAnswered, titled: &Titled<'_>) -> Entry {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use ipc::event::RecordedTool;
 use serde_json::value::RawValue;
 
 /// A tool as the model sees it.
@@ -13,4 +14,18 @@ pub struct ToolDefinition {
     pub description: Cow<'static, str>,
     /// The JSON schema of its arguments, serialised once.
     pub input_schema: Box<RawValue>,
+}
+
+impl From<&RecordedTool> for ToolDefinition {
+    fn from(tool: &RecordedTool) -> Self {
+        let RecordedTool { name, description, input_schema } = tool.clone();
+        Self { name: name.into(), description: description.into(), input_schema }
+    }
+}
+
+impl From<&ToolDefinition> for RecordedTool {
+    fn from(tool: &ToolDefinition) -> Self {
+        let ToolDefinition { name, description, input_schema } = tool.clone();
+        Self { name: name.into_owned(), description: description.into_owned(), input_schema }
+    }
 }

@@ -15,7 +15,7 @@ const NAME: usize = 64;
 
 /// The tools of an agent, fixed for its life.
 pub struct Registry {
-    tools: Vec<Box<dyn Tool>>,
+    tools: Vec<Arc<dyn Tool>>,
     definitions: Arc<[ToolDefinition]>,
 }
 
@@ -66,7 +66,7 @@ impl Registry {
         }));
         tools.extend(kit.delegates.then(|| spawning(&Roles::default())));
         let definitions = tools.iter().map(|tool| tool.definition().clone()).collect();
-        Self { tools, definitions }
+        Self { tools: tools.into_iter().map(Arc::from).collect(), definitions }
     }
 
     /// The same tools, of which a model reads about these roles in the one that starts sub-agents.
@@ -75,7 +75,7 @@ impl Registry {
         if let Some(at) = self.tools.iter().position(|tool| tool.definition().name == SPAWN)
             && let Some(tool) = self.tools.get_mut(at)
         {
-            *tool = spawning(roles);
+            *tool = spawning(roles).into();
         }
         self.defined()
     }
@@ -90,6 +90,16 @@ impl Registry {
     /// The first of these names that no tool has.
     pub fn lacks<'a>(&self, names: &'a [String]) -> Option<&'a str> {
         names.iter().map(String::as_str).find(|name| self.find(name).is_none())
+    }
+
+    /// Those of the same tools that a model was told of before, in the same words; or the name of one that is not among them.
+    pub fn told_as(&self, definitions: Vec<ToolDefinition>) -> Result<Self, String> {
+        let found = |definition: &ToolDefinition| {
+            let tool = self.tools.iter().find(|tool| tool.definition().name == definition.name);
+            tool.cloned().ok_or_else(|| definition.name.clone().into_owned())
+        };
+        let tools = definitions.iter().map(found).collect::<Result<_, _>>()?;
+        Ok(Self { tools, definitions: definitions.into() })
     }
 
     fn defined(mut self) -> Self {
@@ -107,7 +117,7 @@ impl Registry {
             if self.find(name).is_some() {
                 return Err(UnfitTool::Duplicate(name.clone()));
             }
-            self.tools.push(tool);
+            self.tools.push(tool.into());
         }
         Ok(self.defined())
     }

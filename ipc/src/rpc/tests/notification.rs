@@ -87,6 +87,12 @@ fn conversation() -> Vec<Sample> {
     vec![
         ("session_started", started, json!({})),
         ("user_message", json!({"text": "t"}), json!({})),
+        (
+            "prompt_fixed",
+            json!({}),
+            json!({"system": "s", "tools": [{"name": "n", "description": "d", "input_schema": {}}],
+            "same_as": 2, "new_context": {"tool": "x"}}),
+        ),
         ("context_added", json!({"source": "s", "text": "t"}), json!({})),
         ("model_requested", json!({"step": 1, "attempt": 2}), json!({})),
         ("assistant_message", message, json!({})),

@@ -9,10 +9,10 @@ use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::event::{
     Activity, ApprovalAnswered, AssistantMessage, ChangedFile, CompactionCause, CompactionStarted,
     ContextCompacted, DecidedBy, EndReason, EventKind, FileChange, FileDiff, LeftFile, Location,
-    ModelChanged, NoticeCode, Observer, OneShot, PlaceChange, Recorded, RestoredPlace, RewindScope,
-    RewindTarget, Rewound, RightsChanged, RunResult, SessionEvent, SessionStarted, SubAgentResult,
-    SubAgentSpawned, SubAgentStatus, SummaryFrom, TokenUsage, ToolCallStatus, ToolKind, TurnFinished,
-    WorkerEnd, WorkerStarted, WriteTurnAwaited, WriteTurnTaken,
+    ModelChanged, NewContext, NoticeCode, Observer, OneShot, PlaceChange, PromptFixed, Recorded,
+    RecordedTool, RestoredPlace, RewindScope, RewindTarget, Rewound, RightsChanged, RunResult, SessionEvent,
+    SessionStarted, SubAgentResult, SubAgentSpawned, SubAgentStatus, SummaryFrom, TokenUsage, ToolCallStatus,
+    ToolKind, TurnFinished, WorkerEnd, WorkerStarted, WriteTurnAwaited, WriteTurnTaken,
 };
 use ipc::id::{AgentId, ApprovalId, CallId, EventId, Generation, GrantId};
 use ipc::image::Image;
@@ -96,6 +96,22 @@ fn conversation() -> Vec<EventKind> {
         EventKind::UserMessage { text: "hi \u{2028} \"x\"\n".to_owned(), images: vec![] },
         EventKind::UserMessage { text: "look".to_owned(), images: vec![picture(), picture()] },
         EventKind::ContextAdded { source: "AGENTS.md".to_owned(), text: "be good".to_owned() },
+        EventKind::PromptFixed(PromptFixed {
+            system: Some("be good\n".to_owned()),
+            tools: vec![RecordedTool {
+                name: "t".to_owned(),
+                description: "\"d\"".to_owned(),
+                input_schema: raw(r#"{"b":1.10, "a":[]}"#),
+            }],
+            same_as: None,
+            new_context: Some(NewContext::Tool("gone".to_owned())),
+        }),
+        EventKind::PromptFixed(PromptFixed {
+            system: None,
+            tools: vec![],
+            same_as: Some(EventId(2)),
+            new_context: Some(NewContext::Model),
+        }),
         EventKind::ModelRequested { step: 1, attempt: 2 },
         EventKind::AssistantMessage(message),
         EventKind::CompactionStarted(CompactionStarted {
@@ -336,6 +352,7 @@ fn name(kind: &EventKind) -> &'static str {
     match kind {
         EventKind::SessionStarted(_) => "session_started",
         EventKind::UserMessage { .. } => "user_message",
+        EventKind::PromptFixed(_) => "prompt_fixed",
         EventKind::ContextAdded { .. } => "context_added",
         EventKind::ModelRequested { .. } => "model_requested",
         EventKind::AssistantMessage(_) => "assistant_message",
@@ -380,7 +397,7 @@ fn every_kind_survives_its_line_byte_for_byte() {
     let mut scratch = Scratch::new();
     let samples = samples();
     let names: std::collections::BTreeSet<_> = samples.iter().map(name).collect();
-    assert_eq!(names.len(), 34, "a kind is missing among the samples: {names:?}");
+    assert_eq!(names.len(), 35, "a kind is missing among the samples: {names:?}");
     let written: Vec<_> = samples.into_iter().map(|kind| scratch.append("1", kind)).collect();
     let loaded = rebuild(&scratch.bytes());
     assert_eq!(loaded.faults, []);
