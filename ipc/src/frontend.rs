@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::approval::{ApprovalAnswer, ApprovalMode, ReviewDecision, ServerRequest, approval_kinds};
 use crate::event::{RewindPreview, RewindTarget, SessionEvent};
-use crate::id::{AgentId, ApprovalId, CallId, ConversationId, GrantId};
+use crate::id::{AgentId, ApprovalId, CallId, ConversationId, EventId, GrantId};
 use crate::image::Image;
 use crate::path::WirePath;
 use crate::plan::Plan;
@@ -72,6 +72,18 @@ pub enum UiEventKind {
     },
     /// The consequences of a rewind that is wanted: [`UserActionKind::Rewind`] with its digest carries it out.
     RewindPreview(Box<RewindPreview>),
+    /// The log cannot be written, since its disk is full: nothing is asked of the model, and no call begins. It is tried again from time to
+    /// time, and by [`UserActionKind::RetryLog`], whose failure is told by the same once more.
+    LogPaused {
+        /// The log.
+        path: WirePath,
+        /// The bytes that are free there, if that can be told.
+        free: Option<u64>,
+        /// The last event that the log has: nothing is lost up to it.
+        last: EventId,
+    },
+    /// The log is written again, and the session goes on.
+    LogGoesOn,
 }
 
 /// Front end → core's edge.
@@ -185,6 +197,8 @@ pub enum UserActionKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         digest: Option<String>,
     },
+    /// Tries again to write the log, where the session is paused since that failed.
+    RetryLog,
     /// Ends the turn that runs.
     Interrupt,
     /// Ends the session.

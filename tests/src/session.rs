@@ -412,6 +412,8 @@ fn line(kind: &UiEventKind) -> String {
         UiEventKind::FileNames { names, .. } => format!("{} files", names.len()),
         UiEventKind::Branch { name } => format!("branch {name:?}"),
         UiEventKind::RewindPreview(preview) => format!("rewind of {} files", preview.files.len()),
+        UiEventKind::LogPaused { last, .. } => format!("the log is paused behind {last}"),
+        UiEventKind::LogGoesOn => "the log goes on".to_owned(),
         UiEventKind::Logged(event) => format!("{} {}", event.id, logged(&event.kind)),
     }
 }
@@ -425,9 +427,9 @@ fn logged(kind: &EventKind) -> String {
         }
         EventKind::WorkerEnded { generation, reason } => format!("worker {generation} ended: {reason}"),
         EventKind::ContextAdded { source, .. } => format!("context from {source}"),
+        EventKind::PromptFixed(prompt) => format!("prompt with {} tools", prompt.tools.len()),
         EventKind::UserMessage { text, .. } => format!("user {text:?}"),
         EventKind::ModelRequested { step, attempt } => format!("request {step}.{attempt}"),
-        EventKind::PromptFixed(prompt) => format!("prompt with {} tools", prompt.tools.len()),
         EventKind::AssistantMessage(message) => format!("reply ({})", message.stop_reason),
         EventKind::ModelFailed { kind, .. } => format!("failed: {kind}"),
         EventKind::ToolCallStarted { call, name, .. } => format!("call {call}: {name}"),

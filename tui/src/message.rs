@@ -71,6 +71,8 @@ pub enum Reason {
     Approval,
     /// A denied command may run again, if the person allows it.
     Denial,
+    /// The session waits for space on the disk.
+    Paused,
     /// The turn is over.
     TurnOver,
 }
@@ -81,6 +83,7 @@ impl Reason {
         match self {
             Self::Approval => "Bailiwick: an approval waits for you",
             Self::Denial => "Bailiwick: a denied command waits for you",
+            Self::Paused => "Bailiwick: the disk is full, and the session waits",
             Self::TurnOver => "Bailiwick: the turn is over",
         }
     }

@@ -227,7 +227,9 @@ impl Notification {
             // A request has a way of its own, and no client can ask for the names of files, or for the branch.
             UiEventKind::ApprovalRequested { .. }
             | UiEventKind::FileNames { .. }
-            | UiEventKind::Branch { .. } => return None,
+            | UiEventKind::Branch { .. }
+            | UiEventKind::LogPaused { .. }
+            | UiEventKind::LogGoesOn => return None,
             UiEventKind::TextDelta { text } => Passing::TextDelta { agent, text },
             UiEventKind::ThinkingDelta { text } => Passing::ThinkingDelta { agent, text },
             UiEventKind::OutputDelta { call, text } => Passing::OutputDelta { agent, call, text },

@@ -101,6 +101,7 @@ pub(super) fn resolved(project: &Path, kind: UserActionKind) -> Result<Op, Strin
         UserActionKind::Compact => Op::Compact,
         UserActionKind::Clear => Op::Clear,
         UserActionKind::RunCommand { command } => Op::OwnCommand { command },
+        UserActionKind::RetryLog => return Err("another attempt at the log is none".to_owned()),
         UserActionKind::Interrupt => Op::Interrupt,
         UserActionKind::Quit => Op::Shutdown,
         UserActionKind::InterruptSession => Op::InterruptSession,

@@ -139,7 +139,7 @@ impl AgentRun {
         if !held.may_write() {
             return Ok(true);
         }
-        if shared.is_preparing() {
+        if shared.is_preparing() || shared.log.is_full() {
             return Ok(false);
         }
         let roots = self.written_roots(held);
@@ -155,7 +155,7 @@ impl AgentRun {
                     let taken = WriteTurnTaken { call, waited_ms: millis(since.elapsed()) };
                     self.record(shared, EventKind::WriteTurnTaken(taken), Witness::Supervisor)?;
                 }
-                Ok(true)
+                Ok(!shared.log.is_full())
             }
             Err(holders) => {
                 // Said once.

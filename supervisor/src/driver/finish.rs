@@ -143,6 +143,7 @@ impl Session {
             duration_ms: millis(began.elapsed()),
         };
         first.record(&mut self.shared, EventKind::Result(result), Witness::Supervisor)?;
+        self.shared.log.write_held()?;
         Ok(end)
     }
 

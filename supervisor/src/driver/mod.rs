@@ -24,6 +24,7 @@ mod observer;
 mod one_shot;
 mod one_shots;
 mod passing;
+mod pause;
 mod planners;
 mod preparations;
 mod prepare;

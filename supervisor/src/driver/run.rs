@@ -31,7 +31,7 @@ use super::start::Startup;
 use super::timers::Timers;
 use super::workers::Happening;
 use super::{Lives, ModePlaces, Models, SessionError, SessionWorker, Shared, Turns};
-use crate::core::{Agent, Estimate, Input, NewAgent, RequestId, RunEnd, TimerId};
+use crate::core::{Agent, Effect, Estimate, Input, NewAgent, RequestId, RunEnd, TimerId};
 use crate::prompt::Surroundings;
 use crate::provider::{EventStream, ModelProvider, ModelRequest};
 use crate::session::LogError;
@@ -108,6 +108,8 @@ pub struct AgentRun {
     /// The call that waits for the agent's turn at writing, once that was said.
     pub(super) awaits_turn: Option<(CallId, Instant)>,
     pub(super) tally: Tally,
+    /// The rest of an input that the pause of the log cut short.
+    suspended: Suspended,
     /// The agent's own directories, which go with it.
     place: Option<Box<dyn Send>>,
 }
@@ -136,6 +138,13 @@ impl Tally {
             self.denied.push(denial.clone());
         }
     }
+}
+
+/// Effects that are not carried out yet, and the inputs behind them.
+#[derive(Default)]
+struct Suspended {
+    effects: VecDeque<Effect>,
+    inputs: VecDeque<Input>,
 }
 
 /// What turns came to.
@@ -204,6 +213,7 @@ impl AgentRun {
             waits_for_subtree: false,
             awaits_turn: None,
             tally: Tally::default(),
+            suspended: Suspended::default(),
             place: None,
         }
     }
@@ -244,6 +254,12 @@ impl AgentRun {
         self.worker.start();
     }
 
+    /// Logs what each of its requests begins with.
+    pub(super) fn log_prompt(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
+        let prompt = shared.prompt(self.agent.prompt());
+        self.record(shared, EventKind::PromptFixed(prompt), Witness::Supervisor)
+    }
+
     /// Waits for whatever happens first. Cancel safe.
     pub(super) async fn next(&mut self) -> Occurrence {
         // The next worker is not there before what ran beside the old one is gone.
@@ -254,12 +270,6 @@ impl AgentRun {
             biased;
             timer = self.timers.next() => Occurrence::Timer(timer),
             () = self.startup.is_late() => Occurrence::NoInstructions,
-    /// Logs what each of its requests begins with.
-    pub(super) fn log_prompt(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
-        let prompt = shared.prompt(self.agent.prompt());
-        self.record(shared, EventKind::PromptFixed(prompt), Witness::Supervisor)
-    }
-
             (flushed, after) = self.flushes.next() => Occurrence::Flushed(flushed, after),
             over = self.approvals.next() => Occurrence::Input(over),
             told = self.one_shots.next() => Occurrence::OneShot(told),
@@ -290,17 +300,34 @@ impl AgentRun {
 
     /// Gives the core an input and carries out its answer.
     pub(super) fn feed(&mut self, shared: &mut Shared, input: Input) -> Result<(), SessionError> {
-        let mut inputs = VecDeque::from([input]);
-        while let Some(input) = inputs.pop_front() {
+        self.carry_on(shared, Suspended { inputs: VecDeque::from([input]), ..Suspended::default() })
+    }
+
+    /// Goes on where the pause of the log cut it short.
+    pub(super) fn go_on(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
+        let rest = std::mem::take(&mut self.suspended);
+        self.carry_on(shared, rest)
+    }
+
+    /// Carries out effects, then takes in inputs. Nothing is done that follows on an event which the log does not have.
+    fn carry_on(&mut self, shared: &mut Shared, mut rest: Suspended) -> Result<(), SessionError> {
+        loop {
+            if shared.log.is_full() {
+                self.suspended.effects.append(&mut rest.effects);
+                self.suspended.inputs.append(&mut rest.inputs);
+                return Ok(());
+            }
+            if let Some(effect) = rest.effects.pop_front() {
+                self.execute(shared, effect, &mut rest.inputs)?;
+                continue;
+            }
+            let Some(input) = rest.inputs.pop_front() else { return Ok(()) };
             for (call, progress) in self.progress.before(&input) {
                 self.agent.handle(Input::Progress { call, progress });
             }
             self.note(shared, &input);
-            for effect in self.agent.handle(input) {
-                self.execute(shared, effect, &mut inputs)?;
-            }
+            rest.effects = self.agent.handle(input).into();
         }
-        Ok(())
     }
 
     /// Notes that a call begins.

@@ -3,6 +3,7 @@
 //! One task owns all state. Nothing here waits for a person, the disk, or a walk through the project: what takes time is done
 //! elsewhere and comes back as an input. Every run is served in turn, and what goes wrong with one ends that one alone.
 
+use std::collections::VecDeque;
 use std::panic::{self, AssertUnwindSafe};
 
 use futures_util::FutureExt;
@@ -31,14 +32,16 @@ pub struct Session {
     /// Its agents; the first is the one that the session's result is about.
     pub(super) runs: Vec<AgentRun>,
     /// Where the user's actions come from.
-    actions: Option<mpsc::Receiver<UserAction>>,
+    pub(super) actions: Option<mpsc::Receiver<UserAction>>,
     /// When the session is over, whatever happens.
-    deadline: Option<Instant>,
+    pub(super) deadline: Option<Instant>,
     /// The run that is looked at first, next time.
     turn: usize,
     pub(super) tree: Tree,
     /// A rewind that is under way: the user's next action waits for its end.
     pub(super) rewinding: Option<Rewinding>,
+    /// What the user did while the session was paused.
+    pub(super) delayed: VecDeque<UserAction>,
 }
 
 /// What happened in a session.
@@ -62,7 +65,16 @@ impl Session {
         deadline: Option<Instant>,
     ) -> Self {
         let tree = Tree::new(None, TreeLimits::default());
-        Self { shared, runs: vec![first], actions: Some(actions), deadline, turn: 0, tree, rewinding: None }
+        Self {
+            shared,
+            runs: vec![first],
+            actions: Some(actions),
+            deadline,
+            turn: 0,
+            tree,
+            rewinding: None,
+            delayed: VecDeque::new(),
+        }
     }
 
     /// The same session, whose agents may have sub-agents.
@@ -124,7 +136,9 @@ impl Session {
         while !self.runs.iter().all(AgentRun::is_over) {
             let happened = self.next().await;
             self.on(happened)?;
+            self.pause().await?;
             self.settle()?;
+            self.pause().await?;
         }
         Ok(())
     }
@@ -134,7 +148,9 @@ impl Session {
         tokio::select! {
             // What the user does comes first.
             biased;
-            action = next_action(&mut self.actions), if self.rewinding.is_none() => Happened::Action(action),
+            action = next_action(&mut self.delayed, &mut self.actions), if self.rewinding.is_none() => {
+                Happened::Action(action)
+            }
             () = until(self.deadline) => Happened::TimeUp,
             base = base_taken(&mut self.shared.changes) => Happened::Base(base),
             watched = tripwire_says(&mut self.shared.tripwire) => Happened::Tripwire(watched),
@@ -197,6 +213,8 @@ impl Session {
                 tracing::warn!(other = %conversation_id, ?kind, "an action for another session is ignored");
                 Ok(())
             }
+            // It goes on by now.
+            (_, UserActionKind::RetryLog) => Ok(()),
             (_, UserActionKind::Plan { text }) => self.start_planner(text),
             (_, UserActionKind::Rewind { target, files, digest }) => self.begin_rewind(target, files, digest),
             (run, kind) => {
@@ -342,7 +360,13 @@ async fn next(run: &mut AgentRun) -> Result<Occurrence, SessionError> {
     next.map_err(|panic| panicked(&*panic))
 }
 
-async fn next_action(actions: &mut Option<mpsc::Receiver<UserAction>>) -> Option<UserAction> {
+pub(super) async fn next_action(
+    delayed: &mut VecDeque<UserAction>,
+    actions: &mut Option<mpsc::Receiver<UserAction>>,
+) -> Option<UserAction> {
+    if let Some(action) = delayed.pop_front() {
+        return Some(action);
+    }
     match actions {
         Some(actions) => actions.recv().await,
         None => std::future::pending().await,
@@ -370,7 +394,7 @@ async fn tripwire_says(tripwire: &mut Option<Guard>) -> Result<Watched, SessionE
     }
 }
 
-async fn until(deadline: Option<Instant>) {
+pub(super) async fn until(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => sleep_until(deadline).await,
         None => std::future::pending().await,

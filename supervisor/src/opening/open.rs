@@ -170,6 +170,7 @@ pub(crate) fn open(
     let (state, new_context) = (&setup.directories.state, new_context.as_ref());
     let begins = Begin { state, conversation: &conversation, secret, past, new_context };
     let (log, earlier) = begins.log(first.into_iter(), &ui)?;
+    let log = if options.pauses { log.holding_lines() } else { log };
     let (actions, inbox) = mpsc::channel(16);
     let observer_temp = setup.another_temp()?;
     let boundary = Processes::shared(setup.spawner.clone(), setup.programs.clone(), leftovers);

@@ -76,6 +76,8 @@ pub(crate) struct SessionOptions {
     pub instructions: Option<String>,
     /// The earlier sessions that are kept.
     pub keep: Keep,
+    /// True if the session waits while the disk of its log is full, instead of ending.
+    pub pauses: bool,
 }
 
 impl SessionOptions {
@@ -116,6 +118,7 @@ impl SessionOptions {
             resume: None,
             instructions: effective.instructions.clone(),
             keep: effective.keep(),
+            pauses: false,
         }
     }
 }

@@ -60,7 +60,9 @@ impl Agents {
             | UiEventKind::OutputDelta { .. }
             | UiEventKind::FileNames { .. }
             | UiEventKind::Branch { .. }
-            | UiEventKind::RewindPreview(_) => {}
+            | UiEventKind::RewindPreview(_)
+            | UiEventKind::LogPaused { .. }
+            | UiEventKind::LogGoesOn => {}
         }
     }
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use nix::fcntl::{OFlag, open, openat};
 use nix::sys::stat::Mode;
+use nix::sys::statvfs::fstatvfs;
 
 use super::LogError;
 
@@ -123,6 +124,12 @@ impl LineFile {
     /// Another handle of the same file.
     pub(super) fn handle(&self) -> io::Result<File> {
         self.file.try_clone()
+    }
+
+    /// The bytes that are free on its file system, for this user.
+    pub(super) fn free_bytes(&self) -> Option<u64> {
+        let stat = fstatvfs(&self.file).ok()?;
+        Some(stat.blocks_available().saturating_mul(stat.fragment_size()))
     }
 
     /// Waits until everything is on the disk.

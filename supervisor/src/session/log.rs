@@ -1,6 +1,7 @@
 //! Writing the log.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -26,6 +27,18 @@ pub struct SessionLog {
     prev: Link,
     line: Vec<u8>,
     redactor: Redactor,
+    held: Held,
+}
+
+/// Lines that wait for space on the disk.
+#[derive(Debug, Default)]
+struct Held {
+    /// True if there may be some: a full disk is no error of an append then.
+    wanted: bool,
+    lines: VecDeque<(EventId, Vec<u8>)>,
+    /// The number of attempts at an event that find the disk full.
+    #[cfg(test)]
+    pretended: BTreeMap<EventId, u32>,
 }
 
 impl SessionLog {
@@ -42,6 +55,7 @@ impl SessionLog {
             prev: GENESIS,
             line: Vec::with_capacity(4096),
             redactor: Redactor::default(),
+            held: Held::default(),
         })
     }
 
@@ -70,6 +84,7 @@ impl SessionLog {
             prev: Link::of(line.unwrap_or_default()),
             line: Vec::with_capacity(4096),
             redactor: Redactor::default(),
+            held: Held::default(),
         };
         Ok((log, events, torn))
     }
@@ -111,16 +126,74 @@ impl SessionLog {
     pub(super) fn write(&mut self, event: SessionEvent) -> Result<SessionEvent, LogError> {
         let id = event.id;
         let (event, link) = self.encode(event).map_err(|source| LogError::Encode { id, source })?;
-        self.file.append(&self.line).map_err(|source| LogError::Append {
-            id: event.id,
-            last: self.last,
-            path: self.file.path().to_owned(),
-            source,
-        })?;
+        if self.is_full() {
+            self.held.lines.push_back((id, self.line.clone()));
+        } else {
+            let line = std::mem::take(&mut self.line);
+            let put = self.put(id, &line);
+            self.line = line;
+            if let Err(source) = put {
+                if !(self.held.wanted && is_full(&source)) {
+                    return Err(self.not_appended((id, self.last), source));
+                }
+                self.held.lines.push_back((id, self.line.clone()));
+            }
+        }
         self.prev = link;
         self.last = event.id;
         self.heads.insert(event.agent.clone(), event.id);
         Ok(event)
+    }
+
+    /// The same log, which keeps lines in memory while its disk is full: whoever appends looks at [`SessionLog::is_full`] before anything is
+    /// done that the events tell of.
+    #[must_use]
+    pub fn holding_lines(mut self) -> Self {
+        self.held.wanted = true;
+        self
+    }
+
+    /// True while there are events that are in no file.
+    pub fn is_full(&self) -> bool {
+        !self.held.lines.is_empty()
+    }
+
+    /// Writes the events that are in no file yet. An error leaves those that still are.
+    pub fn write_held(&mut self) -> Result<(), LogError> {
+        while let Some((id, line)) = self.held.lines.pop_front() {
+            if let Err(source) = self.put(id, &line) {
+                self.held.lines.push_front((id, line));
+                return Err(self.not_appended((id, EventId(id.0.saturating_sub(1))), source));
+            }
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, id: EventId, line: &[u8]) -> io::Result<()> {
+        #[cfg(test)]
+        if let Some(left) = self.held.pretended.get_mut(&id).filter(|left| **left > 0) {
+            *left -= 1;
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        #[cfg(not(test))]
+        let _ = id;
+        self.file.append(line)
+    }
+
+    /// The same log, whose disk is full at this event for so many attempts.
+    #[cfg(test)]
+    pub(crate) fn full_at(mut self, id: EventId, attempts: u32) -> Self {
+        self.held.pretended.insert(id, attempts);
+        self
+    }
+
+    /// The bytes that are free where the log is, for this user.
+    pub fn free_bytes(&self) -> Option<u64> {
+        self.file.free_bytes()
+    }
+
+    fn not_appended(&self, (id, last): (EventId, EventId), source: io::Error) -> LogError {
+        LogError::Append { id, last, path: self.file.path().to_owned(), source }
     }
 
     /// Brings the log to the disk beside whoever writes it.
@@ -162,6 +235,11 @@ impl SessionLog {
         self.line.push(b'\n');
         Ok((event, link))
     }
+}
+
+/// True if there is no space for it.
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 /// The name of a session, which is a part of the names of files.

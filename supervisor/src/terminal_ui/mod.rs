@@ -223,6 +223,7 @@ fn options(args: &TuiArgs, effective: &Effective) -> SessionOptions {
     let record = |directory| Record { directory, front_end: FrontEnd::Tui, task: None };
     let mut options = SessionOptions {
         record: args.record.clone().map(record),
+        pauses: true,
         ..SessionOptions::new(effective, args.directory.clone(), wanted, Turns::Many)
     };
     if !effective.is_set("approvals.timeout_s") {

@@ -4,6 +4,7 @@
 
 mod day;
 mod fingers;
+mod full_disk;
 mod ghosts;
 mod pictures;
 mod plain;

@@ -105,6 +105,8 @@ pub struct Model {
     pub(crate) plan_sheet: Sheet,
     /// Two versions of it, in the place of the plan.
     pub(crate) versions: Option<Compared>,
+    /// True while the session waits for space on the disk of its log.
+    pub(crate) paused: bool,
     /// Whether the session is over.
     pub(crate) over: bool,
     /// The requests that wait, the first of them before the person.
@@ -196,6 +198,7 @@ impl Model {
             reads_code: false,
             plan_sheet: Sheet::default(),
             versions: None,
+            paused: false,
             over: false,
             cards: VecDeque::new(),
             lapsed: None,

@@ -11,7 +11,7 @@ use ipc::frontend::{UiEvent, UiEventKind};
 use ipc::id::{AgentId, CallId, EventId, Generation, GrantId};
 use ipc::image::Image;
 
-use super::{branch, call, denial, plan, reply, rewind, turns};
+use super::{branch, call, denial, pause, plan, reply, rewind, turns};
 use crate::card::{Asked, Card};
 use crate::message::{Action, Reason};
 use crate::model::{
@@ -78,6 +78,8 @@ pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>)
             model.cards.retain(|card| card.asked != closed);
         }
         UiEventKind::RewindPreview(preview) => rewind::previewed(model, *preview),
+        UiEventKind::LogPaused { path, free, last } => pause::paused(model, &path, (free, last), actions),
+        UiEventKind::LogGoesOn => pause::goes_on(model),
     }
     true
 }

@@ -6,7 +6,8 @@ use crossterm::event::{KeyEvent, KeyEventKind};
 use ipc::frontend::UserActionKind;
 
 use super::{
-    approval, aside, copy, editing, files, help, log, plan, recall, rewind, search, tell, tree, turns, typed,
+    approval, aside, copy, editing, files, help, log, pause, plan, recall, rewind, search, tell, tree, turns,
+    typed,
 };
 use crate::card::Card;
 use crate::commands::{Command, KeyMode};
@@ -243,7 +244,7 @@ fn submit(model: &mut Model, at: Moment, actions: &mut Vec<Action>) {
         let line = model.line.take();
         return typed::run(model, ':', &line, actions);
     }
-    if model.prompt.text().trim().is_empty() && model.attached.is_empty() {
+    if pause::retry(model, actions) || model.prompt.text().trim().is_empty() && model.attached.is_empty() {
         return;
     }
     let text = model.prompt.take();

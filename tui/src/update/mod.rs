@@ -14,6 +14,7 @@ mod files;
 mod help;
 mod keys;
 mod log;
+mod pause;
 mod plan;
 mod recall;
 mod reply;
@@ -57,6 +58,7 @@ pub fn update(model: &mut Model, at: Moment, message: Msg) -> Vec<Action> {
         Msg::KeyOfMany(event) => keys::key_of_many(model, at, event, &mut actions),
         Msg::Paste(text) => keys::paste(model, &text),
         Msg::Submit(text) => {
+            pause::retry(model, &mut actions);
             keys::send(model, at, text, &mut actions);
             true
         }

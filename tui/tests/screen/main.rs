@@ -18,6 +18,7 @@ mod frames;
 mod help;
 mod hostile;
 mod log;
+mod pause;
 mod plan_answers;
 mod plan_cards;
 mod plan_steps;

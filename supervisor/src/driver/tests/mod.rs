@@ -4,6 +4,7 @@ mod imagined;
 mod interleavings;
 mod lattice;
 mod model;
+mod pause;
 mod stage;
 mod start;
 mod tree;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ipc::confinement::Confinement;
 use ipc::event::SessionEvent;
 use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
-use ipc::id::{AgentId, ConversationId};
+use ipc::id::{AgentId, ConversationId, EventId};
 use ipc::rights::Rights;
 use tempfile::TempDir;
 use tokio::sync::{Mutex, mpsc, watch};
@@ -163,15 +163,43 @@ impl Stage {
         Self::begin(|shared, inbox| runs.fold(Session::new(shared, first, inbox, deadline), Session::with))
     }
 
+    /// The same, on a disk that is full at this event for three attempts.
+    pub(super) fn open_full(first: AgentRun, at: EventId) -> Self {
+        let log = |log: SessionLog| log.holding_lines().full_at(at, 3);
+        Self::begin_with(log, |shared, inbox| Session::new(shared, first, inbox, None))
+    }
+
+    /// Waits until the session is paused, and then half as long as it waits; the number of events that the file has.
+    pub(super) async fn paused(&self) -> usize {
+        let mut events = self.events.lock().await;
+        let (inbox, logged) = &mut *events;
+        loop {
+            match inbox.recv().await.expect("a session that is paused").kind {
+                UiEventKind::Logged(event) => logged.push(*event),
+                UiEventKind::LogPaused { .. } => break,
+                _ => {}
+            }
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        load(&self.state.path().join("sessions/s.jsonl")).unwrap().tree.len()
+    }
+
     /// The same for a session whose agents may have sub-agents.
     pub(super) fn open_tree(first: AgentRun, opener: Box<dyn OpensAgents>, limits: TreeLimits) -> Self {
         Self::begin(|shared, inbox| Session::new(shared, first, inbox, None).with_sub_agents(opener, limits))
     }
 
     fn begin(session: impl FnOnce(Shared, mpsc::Receiver<UserAction>) -> Session) -> Self {
+        Self::begin_with(|log| log, session)
+    }
+
+    fn begin_with(
+        log: impl FnOnce(SessionLog) -> SessionLog,
+        session: impl FnOnce(Shared, mpsc::Receiver<UserAction>) -> Session,
+    ) -> Self {
         let state = tempfile::tempdir().unwrap();
         let id = ConversationId::from("s");
-        let log = SessionLog::create(state.path(), &id).unwrap();
+        let log = log(SessionLog::create(state.path(), &id).unwrap());
         let (ui, events) = mpsc::unbounded_channel();
         let (actions, inbox) = mpsc::channel(64);
         let shared = Shared::new(id.clone(), log, ui, None, None);

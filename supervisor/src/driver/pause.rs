@@ -1,0 +1,84 @@
+//! A full disk: the session waits, and nothing follows on an event that the log does not have.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use ipc::frontend::{UiEventKind, UserAction, UserActionKind};
+use ipc::id::{AgentId, EventId};
+use tokio::time::sleep;
+
+use super::session::{next_action, until};
+use super::{AgentRun, Session, SessionError};
+use crate::session::LogError;
+
+/// The time between two attempts of the session's own.
+const RETRY: Duration = Duration::from_secs(2);
+
+/// The end of a wait.
+enum Woken {
+    /// By itself.
+    Itself,
+    /// The user wants another attempt.
+    Asked,
+    /// The session is to end, space or not.
+    Ends,
+}
+
+impl Session {
+    /// Waits while the log's disk is full. What the user does meanwhile comes behind, but for an end of the session, which ends it with the
+    /// log's error.
+    pub(super) async fn pause(&mut self) -> Result<(), SessionError> {
+        // Going on may fill the disk again.
+        while self.shared.log.is_full() {
+            let mut asked = true;
+            while let Err(error) = self.shared.log.write_held() {
+                if asked {
+                    self.say_paused(&error);
+                }
+                asked = match self.wait().await {
+                    Woken::Itself => false,
+                    Woken::Asked => true,
+                    Woken::Ends => return Err(error.into()),
+                };
+            }
+            // What was approved meanwhile waits for the disk, and so does what was asked of it before.
+            self.shared.log.sync()?;
+            self.shared.show(&AgentId::root(), UiEventKind::LogGoesOn);
+            self.for_each(AgentRun::go_on)?;
+            self.for_each(AgentRun::release)?;
+        }
+        Ok(())
+    }
+
+    async fn wait(&mut self) -> Woken {
+        if self.actions.is_none() {
+            // Nobody could be told.
+            return Woken::Ends;
+        }
+        let mut none = VecDeque::new();
+        tokio::select! {
+            biased;
+            action = next_action(&mut none, &mut self.actions) => match action {
+                None => Woken::Ends,
+                Some(UserAction { kind: UserActionKind::RetryLog, .. }) => Woken::Asked,
+                Some(action) if super::actions::for_all(&action.kind).is_some() => Woken::Ends,
+                Some(action) => {
+                    self.delayed.push_back(action);
+                    Woken::Itself
+                }
+            },
+            () = until(self.deadline) => Woken::Ends,
+            () = sleep(RETRY) => Woken::Itself,
+        }
+    }
+
+    fn say_paused(&self, error: &LogError) {
+        let last = match error {
+            LogError::Append { last, .. } => *last,
+            _ => EventId(0),
+        };
+        let log = &self.shared.log;
+        let (path, free) = (log.path().into(), log.free_bytes());
+        self.shared.show(&AgentId::root(), UiEventKind::LogPaused { path, free, last });
+    }
+}

@@ -1,0 +1,50 @@
+//! A session that waits for space on the disk of its log.
+
+use ipc::frontend::UserActionKind;
+use ipc::id::EventId;
+use ipc::path::WirePath;
+
+use super::{call, tell};
+use crate::commands::{Command, KeyMode};
+use crate::message::{Action, Reason};
+use crate::model::{Look, Model};
+
+/// The session waits, or still does after another attempt.
+pub(super) fn paused(
+    model: &mut Model,
+    path: &WirePath,
+    (free, last): (Option<u64>, EventId),
+    actions: &mut Vec<Action>,
+) {
+    let free = free.map_or_else(String::new, |free| format!(" ({} KiB free)", free / 1024));
+    if model.paused {
+        model.remark = Some(format!("the disk is still full{free}"));
+        return;
+    }
+    model.paused = true;
+    let send = model.start.keymap.hint(KeyMode::Insert, Command::Submit);
+    model.say(Look::Error, &format!("paused: cannot write the log {path}: its disk is full{free}"));
+    model.say(
+        Look::Notice,
+        &format!(
+            "nothing is lost up to event {last}; the model is asked nothing, and no tool call begins\n\
+             free some space: the session goes on by itself, or {send} tries again · :q ends it"
+        ),
+    );
+    call(model, Reason::Paused, actions);
+}
+
+/// It goes on.
+pub(super) fn goes_on(model: &mut Model) {
+    model.paused = false;
+    model.remark = None;
+    model.say(Look::Notice, "the log is written again: the session goes on, and nothing is lost");
+}
+
+/// Has the log tried again, if the session waits for that.
+pub(super) fn retry(model: &Model, actions: &mut Vec<Action>) -> bool {
+    if model.paused {
+        tell(model, actions, UserActionKind::RetryLog);
+    }
+    model.paused
+}

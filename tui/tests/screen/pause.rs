@@ -1,0 +1,46 @@
+//! A session that waits for space on the disk of its log.
+
+use insta::assert_snapshot;
+use ipc::frontend::{UiEventKind, UserActionKind};
+use ipc::id::EventId;
+
+use crate::seat::Seat;
+
+fn full(free: u64) -> UiEventKind {
+    UiEventKind::LogPaused { path: "/s/log.jsonl".into(), free: Some(free), last: EventId(12) }
+}
+
+#[test]
+fn enter_tries_again_and_what_is_typed_stays() {
+    let mut seat = Seat::new(80, 16);
+    seat.core(full(2048));
+    seat.keys("more");
+    assert_snapshot!(seat.screen(), @r"
+    /home/me/project
+    · ask · read-only · network off · secrets hidden
+    · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q
+    ! paused: cannot write the log /s/log.jsonl: its disk is full (2 KiB free)
+    · nothing is lost up to event 12; the model is asked nothing, and no tool call
+      begins
+      free some space: the session goes on by itself, or Enter tries again · :q ends
+      it
+
+
+
+
+    ────────────────────────────────────────────────────────────────────────────────
+    › more
+     INSERT  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
+    read-only · network off · secrets hidden · claude-opus-4-5 · project
+    ");
+    assert_eq!(seat.told(), []);
+    seat.keys("\n");
+    assert_eq!(seat.told(), [UserActionKind::RetryLog]);
+    seat.core(full(0));
+    assert!(seat.screen().contains("the disk is still full (0 KiB free)"), "{}", seat.screen());
+    seat.core(UiEventKind::LogGoesOn);
+    assert!(seat.screen().contains("the session goes on, and nothing is lost"), "{}", seat.screen());
+    seat.keys("\n");
+    let [UserActionKind::Prompt { text, .. }] = &seat.told()[..] else { panic!("{}", seat.screen()) };
+    assert_eq!(text, "more");
+}
