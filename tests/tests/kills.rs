@@ -2,9 +2,12 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+use std::collections::{HashMap, HashSet};
 use std::fs;
-use std::path::PathBuf;
-use std::process::Stdio;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,19 +17,24 @@ use serde_json::{Value, json};
 use supervisor::replay::ReplayServer;
 use supervisor::session;
 use tests::random::Random;
-use tests::replies::{calls, done, model_of, shell};
+use tests::replies::{calls, done, model_of};
 use tests::{Finished, User, World, marked, wait_until};
+
+/// A command that appends to a file.
+fn append(file: &str) -> String {
+    calls(&[("shell_exec", json!({"command": format!("echo once >> {file}"), "access": "write"}))])
+}
 
 /// The steps of the run: what it makes of the project, in order, is [`STATES`].
 fn script() -> ReplayServer {
     model_of([
         calls(&[("write_file", json!({"path": "a", "content": "1\n"}))]),
-        shell("echo once >> first"),
+        append("first"),
         calls(&[("edit_file", json!({"path": "a", "old_string": "1", "new_string": "2"}))]),
         calls(&[("spawn_agent", json!({"task": "append", "access": "write"}))]),
-        shell("echo once >> second"),
+        append("second"),
         done(),
-        shell("echo once >> third"),
+        append("third"),
         calls(&[("write_file", json!({"path": "a", "content": "3\n"}))]),
         done(),
     ])
@@ -52,16 +60,40 @@ fn log_of(world: &World) -> Option<PathBuf> {
     Some(fs::read_dir(world.own().join("state/sessions")).ok()?.flatten().next()?.path())
 }
 
-/// Fails unless every call of the request has its result in the message behind it; the number of those that were cut off.
-fn paired(server: &ReplayServer) -> usize {
+/// Fails if the result of a change of `a` that was cut off says of it what is not so.
+fn judged(input: &Value, result: &str, content: &str) {
+    let left = input["content"].as_str().or_else(|| input["new_string"].as_str().map(|_| "2\n"));
+    if result.contains("but it was carried out") {
+        assert_eq!(left, Some(content), "{input}");
+    } else if result.contains("it was not carried out") {
+        assert_ne!(left, Some(content), "{input}");
+    }
+}
+
+/// Fails unless every call of the request has its result in the message behind it, which is true of this content of `a`; the number of those that
+/// were cut off.
+fn paired(server: &ReplayServer, content: &str) -> usize {
     let body: Value = serde_json::from_slice(&server.requests()[0].body).unwrap();
-    let (mut open, mut cut) = (Vec::new(), 0);
+    let (mut open, mut cut, mut inputs) = (Vec::new(), 0, HashMap::new());
     let of = |message: &Value, kind: &str, id: &str| -> Vec<String> {
         let blocks = message["content"].as_array().unwrap().iter();
         blocks.filter(|block| block["type"] == kind).map(|block| block[id].to_string()).collect()
     };
     for message in body["messages"].as_array().unwrap() {
         assert_eq!(of(message, "tool_result", "tool_use_id"), open, "{body}");
+        for block in message["content"].as_array().unwrap() {
+            match block["type"].as_str() {
+                Some("tool_use") => _ = inputs.insert(block["id"].to_string(), block["input"].clone()),
+                Some("tool_result") => {
+                    judged(
+                        &inputs[&block["tool_use_id"].to_string()],
+                        &block["content"].to_string(),
+                        content,
+                    );
+                }
+                _ => {}
+            }
+        }
         open = of(message, "tool_use", "id");
         cut += message.to_string().matches("the session ended before this call did").count();
     }
@@ -69,12 +101,79 @@ fn paired(server: &ReplayServer) -> usize {
     cut
 }
 
+/// The approval mode of a session, and whoever answers in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Auto,
+    /// Everything is asked, and approved at once.
+    Ask,
+}
+
+impl Mode {
+    /// Begins a session.
+    fn begin(self, world: &World, server: &ReplayServer) -> Child {
+        let socket = world.own().join("approve.sock");
+        let mut exec = match self {
+            Self::Auto => world.exec(server, &["--mode", "auto"]),
+            Self::Ask => {
+                world.exec(server, &["--mode", "ask", "--approval-socket", socket.to_str().unwrap()])
+            }
+        };
+        let child = exec.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        if self == Self::Ask {
+            thread::spawn(move || approve_all(&socket));
+        }
+        child
+    }
+}
+
+/// Approves whatever is asked, until the other end is gone.
+fn approve_all(socket: &Path) {
+    let stream = loop {
+        match UnixStream::connect(socket) {
+            Ok(stream) => break stream,
+            // It was killed before it listened, and its world is gone.
+            Err(_) if !socket.parent().is_some_and(Path::exists) => return,
+            Err(_) => thread::sleep(Duration::from_millis(1)),
+        }
+    };
+    let mut answers = stream.try_clone().unwrap();
+    for line in BufReader::new(stream).lines().map_while(Result::ok) {
+        let request: Value = serde_json::from_str(&line).unwrap();
+        if request["id"].is_null() || request["method"].is_null() {
+            continue;
+        }
+        let response = json!({"jsonrpc": "2.0", "id": request["id"], "result": {"decision": "approved"}});
+        if writeln!(answers, "{response}").is_err() {
+            return;
+        }
+    }
+}
+
+/// Fails unless every effect beyond the standing rights had its approval in the log before it began.
+fn all_approved(log: &[u8]) {
+    let mut approved = HashSet::new();
+    for line in String::from_utf8_lossy(log).lines() {
+        let Ok(event) = serde_json::from_str::<Value>(line) else { continue };
+        let of = |call: &Value| format!("{} {call}", event["agent"]);
+        match event["type"].as_str() {
+            Some("approval_answered") if event["data"]["decision"] == "approved" => {
+                approved.insert(of(&event["data"]["call"]));
+            }
+            Some("worker_started") if !event["data"]["one_shot"].is_null() => {
+                let call = of(&event["data"]["one_shot"]["call"]);
+                assert!(approved.contains(&call), "{call} without its approval");
+            }
+            _ => {}
+        }
+    }
+}
+
 /// Runs a session, kills it after that time, and has it go on; true if it was killed within a call.
-fn killed_after(time: Duration) -> bool {
+fn killed_after(mode: Mode, time: Duration) -> bool {
     let world = World::new(User::Myself);
     let server = script();
-    let mut child =
-        world.exec(&server, &["--mode", "auto"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut child = mode.begin(&world, &server);
     thread::sleep(time);
     kill(Pid::from_raw(i32::try_from(child.id()).unwrap()), Signal::SIGKILL).unwrap();
     child.wait().unwrap();
@@ -88,6 +187,12 @@ fn killed_after(time: Duration) -> bool {
         return false;
     }
     let said = String::from_utf8_lossy(&before[..whole]).contains(r#""type":"user_message""#);
+    all_approved(&before[..whole]);
+    if mode == Mode::Ask {
+        let answered = String::from_utf8_lossy(&before[..whole]).matches(r#""decision":"approved""#).count();
+        let done = STATES.iter().position(|state| *state == after_kill).unwrap();
+        assert!(done <= answered, "{done} steps with {answered} approvals");
+    }
     let second = model_of([done()]);
     let resumed = Finished::of(&mut world.exec(&second, &["--mode", "auto", "-c"]));
     assert_eq!(resumed.code, 0, "{}", resumed.stderr);
@@ -96,7 +201,7 @@ fn killed_after(time: Duration) -> bool {
     assert_eq!(now[..whole], before[..whole], "no written event is lost");
     let loaded = session::load(&log).unwrap();
     assert!(loaded.faults.is_empty(), "{:?}", loaded.faults);
-    let cut = if said { paired(&second) } else { 0 };
+    let cut = if said { paired(&second, &after_kill[0]) } else { 0 };
     let names: Vec<_> =
         fs::read_dir(world.project()).unwrap().flatten().map(|entry| entry.file_name()).collect();
     assert!(names.iter().all(|name| !name.to_string_lossy().starts_with(".bw-")), "{names:?}");
@@ -108,13 +213,22 @@ fn killed_after(time: Duration) -> bool {
 
 #[test]
 fn a_session_that_is_killed_at_any_moment_goes_on_from_there() {
+    killed_at_random(Mode::Auto);
+}
+
+#[test]
+fn a_session_that_is_killed_between_question_answer_and_act_goes_on_from_there() {
+    killed_at_random(Mode::Ask);
+}
+
+fn killed_at_random(mode: Mode) {
     let kills: u32 = std::env::var("BAILIWICK_KILLS").map_or(50, |kills| kills.parse().unwrap());
     let seed = std::env::var("BAILIWICK_SEED")
         .map_or_else(|_| u64::from(std::process::id()), |seed| seed.parse().unwrap());
     // The time of a run that nobody kills.
     let world = World::new(User::Myself);
     let began = Instant::now();
-    Finished::of(&mut world.exec(&script(), &["--mode", "auto"])).expect(0);
+    assert!(mode.begin(&world, &script()).wait().unwrap().success());
     let longest = u64::try_from(began.elapsed().as_micros()).unwrap();
     assert_eq!(state(&world), STATES[STATES.len() - 1]);
     let mut random = Random::new(seed);
@@ -122,7 +236,7 @@ fn a_session_that_is_killed_at_any_moment_goes_on_from_there() {
     let cut: usize = times
         .iter()
         .map(|time| {
-            let killed = std::panic::catch_unwind(|| killed_after(*time));
+            let killed = std::panic::catch_unwind(|| killed_after(mode, *time));
             usize::from(killed.unwrap_or_else(|_| panic!("seed {seed}, killed after {time:?}")))
         })
         .sum();

@@ -3,9 +3,10 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::PathBuf;
-use std::process::Stdio;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use ipc::event::EventKind;
 use nix::sys::signal::{Signal, kill};
@@ -172,4 +173,86 @@ fn token_usage_is_logged_with_each_reply_and_summed_in_the_result() {
     assert_eq!((replies.len(), output), (3, 60));
     assert_eq!(run.result()["usage"]["output"], 60);
     assert_eq!(run.result()["usage"]["input"], 300);
+}
+
+/// A log of an earlier version of the schema, in the place of a world's own, with a chain.
+fn earlier(world: &World, version: u32) -> PathBuf {
+    let name = format!("01930000-0000-7000-8000-00000000000{version}");
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../fixtures/logs/v{version}.jsonl"));
+    let text = fs::read_to_string(fixture).unwrap();
+    let text = text.replace("[session]", &name).replace("[project]", world.project().to_str().unwrap());
+    let (mut log, mut prev) = (String::new(), "0".repeat(64));
+    for line in text.lines() {
+        let line = format!("{},\"prev\":\"{prev}\"}}", line.strip_suffix('}').unwrap());
+        prev = digest(&line);
+        log += &line;
+        log.push('\n');
+    }
+    let path = world.own().join("state/sessions").join(name).with_extension("jsonl");
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, log).unwrap();
+    path
+}
+
+fn digest(line: &str) -> String {
+    let mut sum = Command::new("sha256sum").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    sum.stdin.take().unwrap().write_all(line.as_bytes()).unwrap();
+    String::from_utf8(sum.wait_with_output().unwrap().stdout).unwrap()[..64].to_owned()
+}
+
+#[test]
+fn a_log_of_every_earlier_version_is_shown_and_goes_on() {
+    assert_eq!(
+        (ipc::event::OLDEST_SCHEMA, ipc::event::SCHEMA),
+        (3, 6),
+        "a version without a log in fixtures/logs"
+    );
+    for version in ipc::event::OLDEST_SCHEMA..=ipc::event::SCHEMA {
+        let world = World::new(User::Myself);
+        let log = earlier(&world, version);
+        let before = fs::read(&log).unwrap();
+        let run = |arguments: &[&str]| {
+            let mut command = world.bailiwick(arguments);
+            Finished::of(command.arg("-C").arg(world.project())).expect(0).stdout
+        };
+        let words =
+            [format!("the question of version {version}"), format!("the answer of version {version}")];
+        let shown = run(&["show"]);
+        assert!(
+            words.iter().all(|words| shown.contains(words)) && shown.contains("touch: Permission denied"),
+            "{shown}"
+        );
+        assert!(run(&["audit"]).contains("the chain holds, the events agree"), "{version}");
+        let row: serde_json::Value = serde_json::from_str(&run(&["sessions", "--json"])).unwrap();
+        assert_eq!((&row["message"], &row["tokens"]), (&json!(words[0]), &json!(30)), "{version}");
+        let server = model_of([done()]);
+        Finished::of(&mut world.exec(&server, &["-c", "--model", "claude-opus-4-5"])).expect(0);
+        let sent = String::from_utf8(server.requests()[0].body.to_vec()).unwrap();
+        assert!(words.iter().all(|words| sent.contains(words)), "{version}: {sent}");
+        assert!(
+            sent.contains("signature-1") && sent.contains("touch: Permission denied"),
+            "{version}: {sent}"
+        );
+        assert_eq!(sent.contains("image/png"), version >= 4, "{version}");
+        assert!(fs::read(&log).unwrap().starts_with(&before), "what stands there stays as it is");
+        assert_eq!(session::load(&log).unwrap().faults, [], "{version}");
+        run(&["audit"]);
+    }
+}
+
+#[test]
+fn a_log_of_a_version_that_is_not_read_any_more_is_named_as_such() {
+    for version in 1..ipc::event::OLDEST_SCHEMA {
+        let world = World::new(User::Myself);
+        let log = earlier(&world, version);
+        let before = fs::read(&log).unwrap();
+        let name = log.file_stem().unwrap().to_str().unwrap();
+        let nobody = model_of([]);
+        let refused = Finished::of(&mut world.exec(&nobody, &["--resume", name])).expect(2);
+        let said = format!("event of schema version {version}, expected 3 to 6");
+        assert!(refused.stderr.contains(&said), "{}", refused.stderr);
+        let shown = Finished::of(&mut world.bailiwick(["show", name]));
+        assert!(shown.code != 0 && (shown.stdout + &shown.stderr).contains(&said));
+        assert_eq!(fs::read(&log).unwrap(), before);
+    }
 }

@@ -234,6 +234,47 @@ fn the_temporary_file_of_a_write_that_was_cut_off_goes() {
 }
 
 #[test]
+fn of_a_change_that_was_cut_off_the_model_is_told_whether_it_was_carried_out() {
+    let write = || calls(&[("write_file", json!({"path": "a.txt", "content": "two\n"}))]);
+    let edit = |from: &str, to: &str| {
+        calls(&[("edit_file", json!({"path": "a.txt", "old_string": from, "new_string": to}))])
+    };
+    for (call, found, told) in [
+        (write(), "two\n", "but it was carried out"),
+        (write(), "one\n", "it was not carried out, or the file has changed since"),
+        (edit("one", "two"), "a\none\n", "and it was not carried out: the file is as this call found it"),
+        (edit("one", "two"), "a\ntwo\n", "but it was carried out"),
+        (edit("one", "two"), "a\nthree\n", "or the file has changed since"),
+        (edit("one", "two"), "one two\n", "it may have been carried out"),
+        (edit("one", ""), "a\n", "it may have been carried out"),
+    ] {
+        let world = World::new(User::Myself);
+        world.file("a.txt", "a\none\n");
+        run(
+            &world,
+            &model_of([calls(&[("read_file", json!({"path": "a.txt"}))]), call, done()]),
+            &["--mode", "auto"],
+        )
+        .expect(0);
+        let log = log_of(&world);
+        let text = fs::read_to_string(&log).unwrap();
+        let lines: Vec<_> = text.split_inclusive('\n').collect();
+        let last = lines.iter().rposition(|line| line.contains(r#""type":"tool_call_started""#)).unwrap();
+        fs::write(&log, lines[..=last].concat()).unwrap();
+        world.file("a.txt", found);
+        let second = model_of([done()]);
+        run(&world, &second, &["--mode", "deny", "--continue"]).expect(0);
+        let sent = messages(&second, 0).last().unwrap().to_string();
+        assert!(
+            sent.contains("the session ended before this call did") && sent.contains(told),
+            "{found:?}: {sent}"
+        );
+        assert_eq!(world.read("a.txt"), found);
+        audited(&world);
+    }
+}
+
+#[test]
 fn a_directory_that_became_a_link_leads_no_removal_outside() {
     let world = World::new(User::Myself);
     let write = calls(&[("write_file", json!({"path": "new/b.txt", "content": "two\n"}))]);

@@ -1,5 +1,6 @@
 //! `bailiwick rewind`: files and the conversation of a session that no process has open, taken back to a message.
 
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
 use std::path::Path;
 
@@ -66,7 +67,7 @@ async fn rewind(args: &RewindArgs, directories: Directories) -> Result<Exit, Ref
     if torn {
         say("note: a line that was not finished was cut off the log");
     }
-    for (agent, kind) in closing(&events) {
+    for (agent, kind) in closing(&events, &BTreeMap::new()) {
         events.push(log.append(&agent, Observer::Supervisor, kind)?);
     }
     let said: Vec<_> = standing(&events).into_iter().filter(|event| is_message(event)).collect();

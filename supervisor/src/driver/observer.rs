@@ -9,9 +9,10 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use ipc::confinement::Confinement;
+use ipc::effect::{Assembler, Effect};
 use ipc::id::{AgentId, CallId, Generation};
 use ipc::message::{Outcome, Work};
-use ipc::tool::{SnapshotSummary, ToolOutput};
+use ipc::tool::{SnapshotSummary, ToolCall, ToolOutput};
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
@@ -126,6 +127,16 @@ impl Observer {
         spawn_blocking(keep).await.map_err(io::Error::other)?
     }
 
+    /// The effects that these calls would have now; none of one that would have none.
+    pub async fn effects(&self, calls: Vec<ToolCall>) -> Result<Vec<Option<Effect>>, ObserverError> {
+        let mut session = self.start().await?;
+        let mut effects = Vec::with_capacity(calls.len());
+        for call in calls {
+            effects.push(session.prepare(call).await?);
+        }
+        Ok(effects)
+    }
+
     async fn start(&self) -> Result<Session, ObserverError> {
         let order = WorkerOrder {
             agent: self.agent.clone(),
@@ -158,22 +169,48 @@ impl Session {
         Ok((intake.finish()?, summary.notes))
     }
 
-    async fn feed(&mut self, work: Work, intake: &mut Intake) -> Result<SnapshotSummary, ObserverError> {
+    async fn prepare(&mut self, call: ToolCall) -> Result<Option<Effect>, ObserverError> {
+        let (mut assembler, mut effect) = (Assembler::default(), None);
+        self.begin(Work::Prepare(call));
+        loop {
+            match self.event().await? {
+                WorkerEvent::Prepared { part, .. } => {
+                    let pushed = assembler.push(part);
+                    effect = pushed.map_err(|error| ObserverError::Failed(error.to_string()))?;
+                }
+                WorkerEvent::Outcome { outcome: Outcome::Prepared, .. } => return Ok(effect),
+                WorkerEvent::Outcome { .. } => return Ok(None),
+                WorkerEvent::Ended { reason, .. } => {
+                    return Err(ObserverError::Failed(format!("the worker {reason}")));
+                }
+                WorkerEvent::Output { .. } | WorkerEvent::Refused(_) => {}
+            }
+        }
+    }
+
+    fn begin(&mut self, work: Work) {
         self.calls = self.calls.next();
         self.worker.control.call(self.calls, work);
+    }
+
+    async fn event(&mut self) -> Result<WorkerEvent, ObserverError> {
+        let event = timeout(SILENCE, self.worker.events.recv()).await;
+        let silent =
+            |_| ObserverError::Failed(format!("the worker said nothing for {} s", SILENCE.as_secs()));
+        event.map_err(silent)?.ok_or_else(|| ObserverError::Failed("the worker is gone".to_owned()))
+    }
+
+    async fn feed(&mut self, work: Work, intake: &mut Intake) -> Result<SnapshotSummary, ObserverError> {
+        self.begin(work);
         loop {
-            let event = timeout(SILENCE, self.worker.events.recv()).await;
-            let silent =
-                |_| ObserverError::Failed(format!("the worker said nothing for {} s", SILENCE.as_secs()));
-            match event.map_err(silent)? {
-                Some(WorkerEvent::Output { chunk, .. }) => intake.accept(chunk)?,
-                Some(WorkerEvent::Outcome { outcome, .. }) => return summary(outcome),
-                Some(WorkerEvent::Ended { reason, .. }) => {
+            match self.event().await? {
+                WorkerEvent::Output { chunk, .. } => intake.accept(chunk)?,
+                WorkerEvent::Outcome { outcome, .. } => return summary(outcome),
+                WorkerEvent::Ended { reason, .. } => {
                     return Err(ObserverError::Failed(format!("the worker {reason}")));
                 }
                 // It runs nothing but the supervisor's own calls: what it was refused is in their results.
-                Some(WorkerEvent::Prepared { .. } | WorkerEvent::Refused(_)) => {}
-                None => return Err(ObserverError::Failed("the worker is gone".to_owned())),
+                WorkerEvent::Prepared { .. } | WorkerEvent::Refused(_) => {}
             }
         }
     }

@@ -1,5 +1,6 @@
 //! The opening of a session, as every front end has it: its options, its model and its record.
 
+mod cut_off;
 mod fixed_prompt;
 mod handle;
 mod model;

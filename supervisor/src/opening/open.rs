@@ -2,9 +2,9 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
-use ipc::event::{EventKind, NoticeCode, PromptFixed, SessionEvent, SessionStarted};
+use ipc::event::{SessionEvent, SessionStarted};
 use ipc::frontend::UiEvent;
 use ipc::id::{AgentId, ConversationId};
 use ipc::path::WirePath;
@@ -14,7 +14,7 @@ use super::fixed_prompt;
 use super::handle::Handle;
 use super::model::ModelError;
 use super::options::SessionOptions;
-use super::past::{Begin, Past};
+use super::past::{Begin, Past, first_events};
 use super::plan::planner_standing;
 use super::plan_files::PlanFiles;
 use super::relay_socket::{self, RelaySocketError};
@@ -30,7 +30,7 @@ use crate::driver::{
 use crate::exit::Exit;
 use crate::gate::{ApprovalMode, Standing};
 use crate::live::LiveSocket;
-use crate::messages::{complain, say};
+use crate::messages::say;
 use crate::monitor::PrivateTemp;
 use crate::place::{Mode, Setup, SetupError};
 use crate::prompt::{self, Part, Profile};
@@ -40,7 +40,6 @@ use crate::provider::{
 use crate::recording::{DirectoryError, Places, Recorder};
 use crate::secrets::{ApiKey, KeyError, TakenKeys, find_key};
 use crate::session::LogError;
-use crate::sessions::{Keep, prune};
 use crate::tools::{Kit, Registry};
 
 /// What a session has besides its options.
@@ -157,7 +156,10 @@ pub(crate) fn open(
     let mut past = Past::of(options.resume.as_ref(), &standing.project, &setup.directories.state)?;
     let conversation = past.as_ref().map_or_else(new_conversation, Past::session);
     let leftovers = past.as_ref().and_then(Past::leftovers);
-    past.as_mut().map(Past::close).transpose()?;
+    let observer_temp = setup.another_temp()?;
+    let boundary = Processes::shared(setup.spawner.clone(), setup.programs.clone(), leftovers);
+    let observer = observer(&setup, &boundary, &observer_temp);
+    past.as_mut().map(|past| past.close(&observer)).transpose()?;
     let started = session_started(&options, &standing, provider.name());
     let surroundings = surroundings(&options);
     let mut config =
@@ -172,9 +174,6 @@ pub(crate) fn open(
     let (log, earlier) = begins.log(first.into_iter(), &ui)?;
     let log = if options.pauses { log.holding_lines() } else { log };
     let (actions, inbox) = mpsc::channel(16);
-    let observer_temp = setup.another_temp()?;
-    let boundary = Processes::shared(setup.spawner.clone(), setup.programs.clone(), leftovers);
-    let observer = observer(&setup, &boundary, &observer_temp);
     let changes =
         (patch.is_some() || options.lists_changes).then(|| ChangeTracker::start(observer.clone(), patch));
     let tripwire = setup.watched_at_once().map(Guard::start).transpose()?;
@@ -295,33 +294,6 @@ fn live_socket(
             say(&format!("note: `bailiwick audit --probe` cannot ask this session: {error}"));
         })
         .ok()
-}
-
-/// The beginning of a run, and what a person is to know of it.
-fn first_events(
-    (started, prompt): (SessionStarted, Option<PromptFixed>),
-    options: &SessionOptions,
-    directories: &Directories,
-) -> Vec<EventKind> {
-    let notice =
-        |message: &String| EventKind::Notice { code: NoticeCode::Settings, message: message.clone() };
-    let notices = options.notices.iter().map(notice).chain(delete_old(directories, options.keep));
-    let prompt = prompt.map(EventKind::PromptFixed);
-    std::iter::once(EventKind::SessionStarted(started)).chain(prompt).chain(notices).collect()
-}
-
-/// Deletes the sessions that the settings do not keep; the notice of it, if there were any.
-fn delete_old(directories: &Directories, keep: Keep) -> Option<EventKind> {
-    match prune(&directories.sessions(), keep, SystemTime::now(), false) {
-        Ok(pruned) => {
-            pruned.failed.iter().for_each(complain);
-            pruned.line().map(|message| EventKind::Notice { code: NoticeCode::SessionsDeleted, message })
-        }
-        Err(error) => {
-            say(&format!("note: old sessions are not deleted: {error}"));
-            None
-        }
-    }
 }
 
 fn new_conversation() -> ConversationId {

@@ -1,10 +1,11 @@
 //! A session that goes on: its log opened again, what was open in it closed, and its conversation shown.
 
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use ipc::event::{
-    EndReason, EventKind, NewContext, NoticeCode, Observer as Witness, RunResult, SessionEvent, TokenUsage,
-    TurnFinished,
+    EndReason, EventKind, NewContext, NoticeCode, Observer as Witness, PromptFixed, RunResult, SessionEvent,
+    SessionStarted, TokenUsage, TurnFinished,
 };
 use ipc::frontend::{UiEvent, UiEventKind};
 use ipc::id::{AgentId, ConversationId};
@@ -14,10 +15,16 @@ use secrecy::SecretString;
 use serde::Deserialize;
 use tokio::sync::mpsc;
 
+use super::cut_off;
 use super::open::OpenError;
+use super::options::SessionOptions;
 use crate::checkpoints;
 use crate::core::standing;
+use crate::directories::Directories;
+use crate::driver::Observer;
+use crate::messages::{complain, say};
 use crate::session::{Fault, LogError, SessionLog, closing, leftovers, load};
+use crate::sessions::{Keep, prune};
 
 /// The session that goes on.
 #[derive(Clone, Debug)]
@@ -102,8 +109,8 @@ impl Past {
     }
 
     /// Closes what is open in it.
-    pub(super) fn close(&mut self) -> Result<(), LogError> {
-        for (agent, kind) in closing(&self.events) {
+    pub(super) fn close(&mut self, observer: &Observer) -> Result<(), LogError> {
+        for (agent, kind) in closing(&self.events, &cut_off::found(&self.events, observer)) {
             let event = self.log.append(&agent, Witness::Supervisor, kind)?;
             self.events.push(event);
         }
@@ -268,4 +275,31 @@ fn words(block: &str) -> Option<String> {
     }
     let block: Block = serde_json::from_str(block).ok()?;
     (block.r#type == "text").then_some(block.text)
+}
+
+/// The beginning of a run, and what a person is to know of it.
+pub(super) fn first_events(
+    (started, prompt): (SessionStarted, Option<PromptFixed>),
+    options: &SessionOptions,
+    directories: &Directories,
+) -> Vec<EventKind> {
+    let notice =
+        |message: &String| EventKind::Notice { code: NoticeCode::Settings, message: message.clone() };
+    let notices = options.notices.iter().map(notice).chain(delete_old(directories, options.keep));
+    let prompt = prompt.map(EventKind::PromptFixed);
+    std::iter::once(EventKind::SessionStarted(started)).chain(prompt).chain(notices).collect()
+}
+
+/// Deletes the sessions that the settings do not keep; the notice of it, if there were any.
+fn delete_old(directories: &Directories, keep: Keep) -> Option<EventKind> {
+    match prune(&directories.sessions(), keep, SystemTime::now(), false) {
+        Ok(pruned) => {
+            pruned.failed.iter().for_each(complain);
+            pruned.line().map(|message| EventKind::Notice { code: NoticeCode::SessionsDeleted, message })
+        }
+        Err(error) => {
+            say(&format!("note: old sessions are not deleted: {error}"));
+            None
+        }
+    }
 }

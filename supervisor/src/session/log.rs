@@ -129,9 +129,9 @@ impl SessionLog {
         if self.is_full() {
             self.held.lines.push_back((id, self.line.clone()));
         } else {
-            let line = std::mem::take(&mut self.line);
-            let put = self.put(id, &line);
-            self.line = line;
+            let bytes = std::mem::take(&mut self.line);
+            let put = self.put(id, &bytes);
+            self.line = bytes;
             if let Err(source) = put {
                 if !(self.held.wanted && is_full(&source)) {
                     return Err(self.not_appended((id, self.last), source));

@@ -25,7 +25,7 @@ pub use flush::{Flushed, Flusher};
 pub(crate) use last::{begun, find, last_of};
 pub use load::{Loaded, load, rebuild};
 pub use log::SessionLog;
-pub(crate) use open_ends::{closing, leftovers};
+pub(crate) use open_ends::{CutOff, closing, leftovers};
 pub use page::{LogPage, read_page};
 pub(crate) use removal::{Removal, remove};
 pub use tree::{Tree, Turn};

@@ -11,12 +11,38 @@ use ipc::id::{AgentId, CallId, Generation, ToolUseId};
 use ipc::message::Leftovers;
 use ipc::path::WirePath;
 
-/// The result of a call that was cut off by the end of its process.
-const CUT_OFF: &str = "interrupted: the session ended before this call did; it may have been carried out, in whole or in part: look before \
-    you repeat it";
+/// The beginning of the result of a call that was cut off by the end of its process.
+const CUT_OFF: &str = "interrupted: the session ended before this call did";
+
+/// The state of a file after the end of a process cut off a change of it, as a worker found it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CutOff {
+    /// The file is as the change leaves it.
+    CarriedOut,
+    /// The file is as the change found it.
+    NotCarriedOut,
+    /// It is neither.
+    Otherwise,
+}
+
+impl CutOff {
+    /// The sentence for the model.
+    const fn told(self) -> &'static str {
+        match self {
+            Self::CarriedOut => "but it was carried out: the file is as this call leaves it",
+            Self::NotCarriedOut => "and it was not carried out: the file is as this call found it",
+            Self::Otherwise => {
+                "and the file is not as this call leaves it: it was not carried out, or the file has changed since; read the file"
+            }
+        }
+    }
+}
 
 /// The events that close what is open, each with its agent: the innermost first.
-pub(crate) fn closing(events: &[SessionEvent]) -> Vec<(AgentId, EventKind)> {
+pub(crate) fn closing(
+    events: &[SessionEvent],
+    found: &BTreeMap<(AgentId, CallId), CutOff>,
+) -> Vec<(AgentId, EventKind)> {
     let mut calls: BTreeMap<(&AgentId, CallId), &ToolUseId> = BTreeMap::new();
     let mut agents: BTreeMap<&AgentId, (&AgentId, &SubAgentSpawned, u64)> = BTreeMap::new();
     for event in events {
@@ -36,7 +62,10 @@ pub(crate) fn closing(events: &[SessionEvent]) -> Vec<(AgentId, EventKind)> {
         // A call that started a sub-agent ends behind it.
         let spawned =
             agents.values().any(|(parent, spawned, _)| **parent == *agent && spawned.call == Some(call));
-        ((agent.level(), if spawned { 0 } else { 2 }), (agent.clone(), cut_off(call, tool_use)))
+        (
+            (agent.level(), if spawned { 0 } else { 2 }),
+            (agent.clone(), cut_off(call, tool_use, found.get(&(agent.clone(), call)).copied())),
+        )
     });
     let ended = agents.values().map(|(parent, spawned, began)| {
         let result = EventKind::SubAgentResult(account(events, spawned, *began));
@@ -58,7 +87,7 @@ pub(crate) fn leftovers(events: &[SessionEvent]) -> Option<Leftovers> {
             EventKind::ToolCallStarted { call, kind: ToolKind::Edit, locations, .. } => {
                 calls.insert((agent, *call), locations);
             }
-            EventKind::ToolCallFinished { call, content, .. } if content != CUT_OFF => {
+            EventKind::ToolCallFinished { call, content, .. } if !content.starts_with(CUT_OFF) => {
                 calls.remove(&(agent, *call));
             }
             EventKind::WorkerStarted(started) => {
@@ -78,12 +107,18 @@ pub(crate) fn leftovers(events: &[SessionEvent]) -> Option<Leftovers> {
     (!places.is_empty()).then_some(Leftovers { places, before_ns })
 }
 
-fn cut_off(call: CallId, tool_use: &ToolUseId) -> EventKind {
+fn cut_off(call: CallId, tool_use: &ToolUseId, found: Option<CutOff>) -> EventKind {
+    let content = match found {
+        Some(found) => format!("{CUT_OFF}, {}", found.told()),
+        None => {
+            format!("{CUT_OFF}; it may have been carried out, in whole or in part: look before you repeat it")
+        }
+    };
     EventKind::ToolCallFinished {
         call,
         tool_use: tool_use.clone(),
         status: ToolCallStatus::Interrupted,
-        content: CUT_OFF.to_owned(),
+        content,
         explanation_bytes: None,
         duration_ms: 0,
         diffs: Vec::new(),
