@@ -157,7 +157,7 @@ fn all_approved(log: &[u8]) {
         let Ok(event) = serde_json::from_str::<Value>(line) else { continue };
         let of = |call: &Value| format!("{} {call}", event["agent"]);
         match event["type"].as_str() {
-            Some("approval_answered") if event["data"]["decision"] == "approved" => {
+            Some("approval_answered") if event["data"]["decision"]["decision"] == "approved" => {
                 approved.insert(of(&event["data"]["call"]));
             }
             Some("worker_started") if !event["data"]["one_shot"].is_null() => {

@@ -15,6 +15,7 @@ mod relay;
 mod requests;
 mod respawn;
 mod session_log;
+mod sessions;
 mod stats;
 mod tax;
 mod transcript;
@@ -48,6 +49,9 @@ const ALL: &[(&str, Measure)] = &[
     ("idle-worker", memory::idle_worker),
     ("fleet", fleet::fleet),
     ("session-log", session_log::session_log),
+    ("resume", sessions::resume),
+    ("sessions-listed", sessions::listed),
+    ("looks", sessions::looks),
     ("first-request", requests::first_request),
     ("step-gap", requests::step_gap),
     ("history", transcript::history),
