@@ -5,11 +5,14 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
+use std::process::Stdio;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::{Value, json};
 use supervisor::replay::ReplayServer;
 use tests::replies::{calls, done, model_of};
-use tests::{Finished, User, World};
+use tests::{Finished, User, World, wait_until};
 
 const PLAN: &str = "# Two words\n\n## Steps\n\n### 1. Write two\n\nAcceptance:\n- `grep -q two a.txt`\n\n### 2. Write three\n\nAcceptance:\n- `grep -q three a.txt`\n";
 
@@ -93,6 +96,40 @@ fn an_approved_plan_is_executed_and_goes_on_at_the_step_that_failed() {
     assert!(nobody.requests().is_empty());
     let audited = Finished::of(world.bailiwick(["audit", "-C"]).arg(world.project())).expect(0);
     assert!(!audited.stdout.contains("finding:"), "{}", audited.stdout);
+}
+
+#[test]
+fn an_execution_that_was_killed_goes_on_at_its_step_within_its_session() {
+    let world = World::new(User::Myself);
+    world.file("a.txt", "one\n");
+    let flags = ["exec", "--mode", "auto", "--activity", "plan", "--approve-plan"];
+    let first = model_of([
+        calls(&[("write_plan", json!({ "markdown": PLAN }))]),
+        step(1, "two"),
+        calls(&[
+            ("update_step", json!({"step": 2, "status": "in_progress"})),
+            ("shell_exec", json!({"command": "touch began; sleep 600"})),
+        ]),
+    ]);
+    let mut command = world.bailiwick(flags);
+    command
+        .args(["--base-url", &first.base_url(), "--model", "scripted", "plan it", "-C"])
+        .arg(world.project());
+    command.env("ANTHROPIC_API_KEY", "no-key-is-needed").stdout(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    wait_until("the second step has begun", || world.project().join("began").exists());
+    kill(Pid::from_raw(i32::try_from(child.id()).unwrap()), Signal::SIGKILL).unwrap();
+    child.wait().unwrap();
+    let second = model_of([step(2, "three"), done(), done(), done()]);
+    let resumed = [&flags[..], &["-c", "go on"]].concat();
+    let run = with_model(&world, &second, &resumed).expect(0);
+    assert_eq!(world.read("a.txt"), "one\ntwo\nthree\n", "{}", run.stdout);
+    let log = world.log();
+    let ended = log.iter().filter(|event| event["type"] == "sub_agent_result").map(|event| &event["data"]);
+    let ended: Vec<_> = ended.map(|data| (data["status"].clone(), data["plan"][0]["note"].clone())).collect();
+    assert_eq!(ended, [(json!("interrupted"), Value::Null), (json!("done"), json!("finished before"))]);
+    let approved = log.iter().filter(|event| event["type"] == "plan_approved").count();
+    assert_eq!(approved, 2, "it is decided on anew");
 }
 
 #[test]

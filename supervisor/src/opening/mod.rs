@@ -1,6 +1,7 @@
 //! The opening of a session, as every front end has it: its options, its model and its record.
 
 mod cut_off;
+mod cut_off_plan;
 mod fixed_prompt;
 mod handle;
 mod model;

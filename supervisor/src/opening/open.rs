@@ -4,28 +4,29 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ipc::event::{SessionEvent, SessionStarted};
-use ipc::frontend::UiEvent;
+use ipc::event::SessionStarted;
+use ipc::frontend::{UiEvent, UserAction};
 use ipc::id::{AgentId, ConversationId};
 use ipc::path::WirePath;
 use tokio::sync::{mpsc, watch};
 
+use super::cut_off_plan::CutOffPlan;
 use super::fixed_prompt;
 use super::handle::Handle;
 use super::model::ModelError;
 use super::options::SessionOptions;
-use super::past::{Begin, Past, first_events};
+use super::past::{Begin, Earlier, Past, first_events};
 use super::plan::planner_standing;
 use super::plan_files::PlanFiles;
 use super::relay_socket::{self, RelaySocketError};
 use super::sub_agents::{SubAgents, tool_of};
 use crate::activity::Activity;
 use crate::changes::{PatchFile, PatchFileError};
-use crate::core::{Agent, AgentConfig, Backoff, ModelChoice, Planning, RunEnd};
+use crate::core::{Agent, AgentConfig, Approver, Backoff, ModelChoice, Planning, RunEnd};
 use crate::directories::Directories;
 use crate::driver::{
     self, AgentParts, AgentRun, Boundary, ChangeTracker, Guard, Lives, Observer, Processes, Rewinder,
-    SessionError, SessionWorker, Shared, Turns,
+    SessionError, SessionWorker, Shared, ToolServer, Turns,
 };
 use crate::exit::Exit;
 use crate::gate::{ApprovalMode, Standing};
@@ -159,20 +160,18 @@ pub(crate) fn open(
     let observer_temp = setup.another_temp()?;
     let boundary = Processes::shared(setup.spawner.clone(), setup.programs.clone(), leftovers);
     let observer = observer(&setup, &boundary, &observer_temp);
+    let plan = cut_off_plan(&options, past.as_ref());
     past.as_mut().map(|past| past.close(&observer)).transpose()?;
     let started = session_started(&options, &standing, provider.name());
     let surroundings = surroundings(&options);
-    let mut config =
-        AgentConfig { planning, ..agent_config(&options, standing.clone(), &conversation, &surroundings) };
+    let mut config = agent_config(&options, standing.clone(), &conversation, &surroundings);
+    config.planning = planning.map(|planning| CutOffPlan::before(plan.as_ref(), planning));
     let prompt = fixed_prompt::fix(&mut config, past.as_ref().map_or(&[], Past::events), &started);
-    let new_context = prompt.as_ref().and_then(|prompt| prompt.new_context.clone());
     let (ui, events) = mpsc::unbounded_channel();
     // The log of a session that goes on is locked by now: it is not deleted.
     let first = first_events((started, prompt), &options, &setup.directories);
-    let (state, new_context) = (&setup.directories.state, new_context.as_ref());
-    let begins = Begin { state, conversation: &conversation, secret, past, new_context };
-    let (log, earlier) = begins.log(first.into_iter(), &ui)?;
-    let log = if options.pauses { log.holding_lines() } else { log };
+    let begins = Begin { state: &setup.directories.state, conversation: &conversation, secret, past };
+    let (log, earlier) = begins.log((&first, options.pauses), &ui)?;
     let (actions, inbox) = mpsc::channel(16);
     let changes =
         (patch.is_some() || options.lists_changes).then(|| ChangeTracker::start(observer.clone(), patch));
@@ -195,7 +194,7 @@ pub(crate) fn open(
         observer,
     };
     let run = AgentRun::new(AgentParts {
-        agent: agent(config, &earlier, new_context.is_some()).starting(),
+        agent: agent(config, &earlier).starting(),
         provider,
         worker,
         live,
@@ -203,17 +202,14 @@ pub(crate) fn open(
         surroundings: surroundings.clone(),
         turns: options.turns,
     });
-    let run = if options.activity == Activity::Plan { run.served_by(plan_files) } else { run };
-    let run = match options.models.clone() {
-        Some(models) => run.choosing_from(models),
-        None => run,
-    };
+    let run = equipped(run, &options, plan_files);
     let standing = run.agent().standing().clone();
     let places = places(conversation.clone(), &standing, &surroundings);
     let rewinder = rewinder(&options, &setup, (&sub_agents.observer, &conversation));
     let shared = Shared::new(conversation.clone(), log, ui, changes, tripwire)
         .telling(plan_records)
         .rewound_by(rewinder);
+    goes_on(plan, &actions, &conversation);
     let deadline = options.timeout.map(|timeout| (began + timeout).into());
     if let (Some(recorder), Some(record)) = (recorder, options.record.clone()) {
         record.describe(&recorder, &options, places.clone());
@@ -221,7 +217,7 @@ pub(crate) fn open(
     let session = Session {
         inner: driver::Session::new(shared.within(options.limits), run, inbox, deadline)
             .with_sub_agents(Box::new(sub_agents), options.agents)
-            .after(&earlier.iter().map(|event| event.agent.clone()).collect::<Vec<_>>()),
+            .after(&earlier.agents()),
         standing,
         activity: options.activity,
         places,
@@ -296,6 +292,29 @@ fn live_socket(
         .ok()
 }
 
+/// The plan whose execution goes on: where the first agent makes plans, and somebody decides on them.
+fn cut_off_plan(options: &SessionOptions, past: Option<&Past>) -> Option<CutOffPlan> {
+    let decides = options.turns == Turns::Many || matches!(options.plan.approver, Approver::Flags { .. });
+    past.filter(|_| options.activity == Activity::Plan && decides)
+        .and_then(|past| CutOffPlan::of(past.events()))
+}
+
+/// Has a plan executed further. Nobody else has the channel yet: there is room in it.
+fn goes_on(plan: Option<CutOffPlan>, actions: &mpsc::Sender<UserAction>, conversation: &ConversationId) {
+    if let Some(plan) = plan {
+        let _ = actions.try_send(plan.goes_on(conversation));
+    }
+}
+
+/// A run with what serves it beside its worker.
+fn equipped(run: AgentRun, options: &SessionOptions, plan_files: Arc<dyn ToolServer>) -> AgentRun {
+    let run = if options.activity == Activity::Plan { run.served_by(plan_files) } else { run };
+    match options.models.clone() {
+        Some(models) => run.choosing_from(models),
+        None => run,
+    }
+}
+
 fn new_conversation() -> ConversationId {
     ConversationId(uuid::Uuid::now_v7().to_string())
 }
@@ -308,9 +327,10 @@ fn first_rights(options: &SessionOptions, ceiling: Standing) -> (Standing, Optio
     }
 }
 
-fn agent(config: AgentConfig, earlier: &[SessionEvent], in_new_context: bool) -> Agent {
+fn agent(config: AgentConfig, earlier: &Earlier) -> Agent {
     let agent = Agent::new(config);
-    if earlier.is_empty() { agent } else { agent.restored(earlier, in_new_context) }
+    let Earlier { events, in_new_context } = earlier;
+    if events.is_empty() { agent } else { agent.restored(events, *in_new_context) }
 }
 
 /// The first agent of a session; every other one differs from it in what its place and its task are.

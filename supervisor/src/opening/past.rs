@@ -234,19 +234,37 @@ pub(super) struct Begin<'a> {
     pub secret: Option<SecretString>,
     /// The runs before, where there were some.
     pub past: Option<Past>,
-    /// The cause of a new context, if one begins.
-    pub new_context: Option<&'a NewContext>,
+}
+
+/// The part of a session before this run.
+#[derive(Debug, Default)]
+pub(super) struct Earlier {
+    /// Its events; none in a new session.
+    pub events: Vec<SessionEvent>,
+    /// True if the conversation goes on in a new context.
+    pub in_new_context: bool,
+}
+
+impl Earlier {
+    /// The agents that it has had.
+    pub(super) fn agents(&self) -> Vec<AgentId> {
+        self.events.iter().map(|event| event.agent.clone()).collect()
+    }
 }
 
 impl Begin<'_> {
-    /// The log, and the events of the runs before, with the first events of this one, which go to the front end too, behind what was said
-    /// before.
+    /// The log, with the first events of this run, which go to the front end too, behind what was said in those before. It may keep events
+    /// in memory while its disk is full.
     pub(super) fn log(
         self,
-        first: impl Iterator<Item = EventKind>,
+        (first, pauses): (&[EventKind], bool),
         ui: &mpsc::UnboundedSender<UiEvent>,
-    ) -> Result<(SessionLog, Vec<SessionEvent>), LogError> {
-        let Self { state, conversation, secret, past, new_context } = self;
+    ) -> Result<(SessionLog, Earlier), LogError> {
+        let Self { state, conversation, secret, past } = self;
+        let new_context = first.iter().find_map(|kind| match kind {
+            EventKind::PromptFixed(prompt) => prompt.new_context.as_ref(),
+            _ => None,
+        });
         let (log, earlier, notice) = match past {
             None => (SessionLog::create(state, conversation)?, Vec::new(), None),
             Some(past) => {
@@ -256,12 +274,13 @@ impl Begin<'_> {
             }
         };
         let mut log = log.without(secret);
-        for kind in first.chain(notice) {
+        for kind in first.iter().cloned().chain(notice) {
             let logged = log.append(&AgentId::root(), Witness::Supervisor, kind)?;
             let kind = UiEventKind::Logged(Box::new(logged));
             let _ = ui.send(UiEvent { conversation_id: conversation.clone(), agent: AgentId::root(), kind });
         }
-        Ok((log, earlier))
+        let log = if pauses { log.holding_lines() } else { log };
+        Ok((log, Earlier { events: earlier, in_new_context: new_context.is_some() }))
     }
 }
 

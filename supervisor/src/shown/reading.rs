@@ -257,7 +257,7 @@ fn fixed(prompt: &PromptFixed, titled: &Titled<'_>) -> Entry {
     }
     for tool in &prompt.tools {
         let text = format!("{}\n{}", tool.description, tool.input_schema.get());
-        entry.add(Part::whole(&text).named(&format!("tool {}", tool.name)));
+        entry.add(Part::whole(&text).named(format!("tool {}", tool.name)));
     }
     entry
 }

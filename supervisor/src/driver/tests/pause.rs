@@ -48,7 +48,7 @@ async fn a_session_that_is_paused_at_any_event_comes_to_what_it_would_have_come_
         assert_eq!(ended.of(&id), whole.of(&id), "event {at}");
         assert_eq!(paused.requests(), model.requests(), "event {at}");
         // What was asked by then stood in the file.
-        let before = ended.types().into_iter().take(at as usize - 1);
+        let before = ended.types().into_iter().take(usize::try_from(at).unwrap() - 1);
         assert_eq!(asked, before.filter(|kind| kind == "model_requested").count(), "event {at}");
     }
     assert_eq!(of_type(&whole, "model_requested"), 3);

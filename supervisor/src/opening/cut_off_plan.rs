@@ -1,0 +1,156 @@
+//! The execution of a plan that the end of its process cut off: it goes on at its step when its session does.
+
+use ipc::event::{EventKind, PlanCreated, SessionEvent};
+use ipc::frontend::{UserAction, UserActionKind};
+use ipc::id::{AgentId, ConversationId};
+use ipc::plan::{PlanStep, StepStatus};
+
+use crate::core::Planning;
+
+/// A plan of a session's first agent whose execution has no end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct CutOffPlan {
+    /// Its bytes.
+    pub markdown: String,
+    /// The steps that are finished, from the first: they are not done again.
+    pub finished: Vec<PlanStep>,
+}
+
+/// An execution.
+struct Execution<'a> {
+    agent: &'a AgentId,
+    markdown: &'a str,
+    steps: &'a [PlanStep],
+    done: Vec<bool>,
+}
+
+impl Execution<'_> {
+    fn finished(&self) -> Vec<PlanStep> {
+        let done = self.steps.iter().zip(&self.done).take_while(|(_, done)| **done);
+        done.map(|(step, _)| step.clone()).collect()
+    }
+}
+
+impl CutOffPlan {
+    /// The planning of a session, whose executions so far have finished these steps if there is such a plan.
+    pub(super) fn before(plan: Option<&Self>, planning: Planning) -> Planning {
+        let finished = plan.map(|plan| plan.finished.clone());
+        Planning { finished: finished.unwrap_or(planning.finished), ..planning }
+    }
+
+    /// What has it executed further, as if the user had asked for it: whoever decides on plans decides on it anew.
+    pub(super) fn goes_on(self, conversation: &ConversationId) -> UserAction {
+        let kind = UserActionKind::ExecutePlan { markdown: self.markdown };
+        UserAction { conversation_id: conversation.clone(), agent: None, kind }
+    }
+
+    /// The plan that was being executed when these events ended, if one was.
+    pub(super) fn of(events: &[SessionEvent]) -> Option<Self> {
+        let mut plans: Vec<&PlanCreated> = Vec::new();
+        let (mut running, mut finished): (Option<Execution<'_>>, Vec<PlanStep>) = (None, Vec::new());
+        for event in events {
+            match &event.kind {
+                EventKind::PlanCreated(plan) if event.agent == AgentId::root() => plans.push(plan),
+                EventKind::SubAgentSpawned(spawned) if event.agent == AgentId::root() => {
+                    let digest = spawned.plan.as_deref();
+                    let plan = plans.iter().rev().find(|plan| Some(plan.digest.as_str()) == digest);
+                    let Some(plan) = plan else { continue };
+                    let steps = plan.plan.steps.as_slice();
+                    let kept = finished.iter().zip(steps).take_while(|(done, step)| done == step).count();
+                    let done = (0..steps.len()).map(|at| at < kept).collect();
+                    running =
+                        Some(Execution { agent: &spawned.agent, markdown: &plan.markdown, steps, done });
+                }
+                EventKind::PlanStepStatus(step) => {
+                    let at = usize::try_from(step.step).ok().and_then(|number| number.checked_sub(1));
+                    let of_it = running.as_mut().filter(|running| *running.agent == event.agent);
+                    if let (Some(at), Some(running)) = (at, of_it)
+                        && let Some(done) = running.done.get_mut(at)
+                    {
+                        *done = matches!(step.to, StepStatus::Completed | StepStatus::Skipped);
+                    }
+                }
+                EventKind::SubAgentResult(result) => {
+                    if let Some(ended) = running.take_if(|running| *running.agent == result.agent) {
+                        finished = ended.finished();
+                    }
+                }
+                _ => {}
+            }
+        }
+        let running = running?;
+        Some(Self { markdown: running.markdown.to_owned(), finished: running.finished() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::plan::Document;
+    use crate::session::made::Log;
+
+    const PLAN: &str = "# Two words\n\n## Steps\n\n### 1. Write two\n\n### 2. Write three\n";
+
+    fn planned(log: Log) -> Log {
+        let plan = Document::parse(PLAN).unwrap().plan().clone();
+        log.with(
+            "1",
+            "plan_created",
+            json!({"call": 1, "path": "/s/p.md", "digest": "d", "author": "planner", "markdown": PLAN, "plan": plan}),
+        )
+    }
+
+    fn executed(log: Log, agent: &str) -> Log {
+        let reach = json!({"host": false, "lan": false, "link_local": false, "metadata": false});
+        let spawned = json!({"agent": agent, "call": 1, "plan": "d", "task": "t", "model": "m", "write": [], "net": "off",
+            "reach": reach, "rights_digest": "r"});
+        log.with("1", "sub_agent_spawned", spawned)
+    }
+
+    fn step(log: Log, agent: &str, number: u32, to: &str) -> Log {
+        log.with(
+            agent,
+            "plan_step_status",
+            json!({"step": number, "title": "t", "from": "pending", "to": to}),
+        )
+    }
+
+    fn ended(log: Log, agent: &str) -> Log {
+        let usage = json!({"input": 0, "cache_creation": 0, "cache_read": 0, "output": 0});
+        log.with(
+            "1",
+            "sub_agent_result",
+            json!({"agent": agent, "call": 1, "status": "interrupted", "denials": 0, "steps": 1, "usage": usage,
+                "duration_ms": 1, "text": ""}),
+        )
+    }
+
+    fn cut_off(log: &Log) -> Option<usize> {
+        let loaded = log.loaded();
+        assert_eq!(loaded.faults, []);
+        let events: Vec<_> = loaded.tree.events().cloned().collect();
+        let cut_off = CutOffPlan::of(&events)?;
+        assert_eq!(cut_off.markdown, PLAN);
+        Some(cut_off.finished.len())
+    }
+
+    #[test]
+    fn an_execution_without_an_end_goes_on_behind_what_every_execution_has_finished() {
+        let log = planned(Log::new());
+        assert_eq!(cut_off(&log), None);
+        let log = step(executed(log, "1.1"), "1.1", 1, "in_progress");
+        assert_eq!(cut_off(&log), Some(0));
+        let log = step(log, "1.1", 1, "completed");
+        assert_eq!(cut_off(&log), Some(1));
+        // The steps of an execution that goes on are not told again.
+        let log = ended(log, "1.1");
+        assert_eq!(cut_off(&log), None);
+        let log = executed(planned(log), "1.2");
+        assert_eq!(cut_off(&log), Some(1));
+        let log = step(step(log, "1.2", 2, "failed"), "1.1", 2, "completed");
+        assert_eq!(cut_off(&log), Some(1), "the report of another agent");
+        assert_eq!(cut_off(&step(log, "1.2", 2, "skipped")), Some(2));
+    }
+}
