@@ -1,4 +1,4 @@
-//! What every request of an agent begins with.
+//! The beginning of every request of an agent.
 
 use std::fmt;
 

@@ -207,7 +207,7 @@ impl Agent {
         self.last_call
     }
 
-    /// What each of its requests begins with, for the log.
+    /// The system prompt and the tools of each of its requests, for the log.
     pub fn prompt(&self) -> PromptFixed {
         self.config.prompt()
     }

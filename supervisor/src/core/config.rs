@@ -58,7 +58,7 @@ pub struct AgentConfig {
 }
 
 impl AgentConfig {
-    /// What each of its requests begins with, for the log.
+    /// The system prompt and the tools of each of its requests, for the log.
     pub fn prompt(&self) -> PromptFixed {
         PromptFixed {
             system: Some(self.system.to_string()),

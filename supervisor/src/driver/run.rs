@@ -254,7 +254,7 @@ impl AgentRun {
         self.worker.start();
     }
 
-    /// Logs what each of its requests begins with.
+    /// Logs the system prompt and the tools of its requests.
     pub(super) fn log_prompt(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
         let prompt = shared.prompt(self.agent.prompt());
         self.record(shared, EventKind::PromptFixed(prompt), Witness::Supervisor)

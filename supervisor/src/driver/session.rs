@@ -40,7 +40,7 @@ pub struct Session {
     pub(super) tree: Tree,
     /// A rewind that is under way: the user's next action waits for its end.
     pub(super) rewinding: Option<Rewinding>,
-    /// What the user did while the session was paused.
+    /// Actions of the user that came while the session was paused.
     pub(super) delayed: VecDeque<UserAction>,
 }
 

@@ -38,7 +38,7 @@ impl CutOffPlan {
         Planning { finished: finished.unwrap_or(planning.finished), ..planning }
     }
 
-    /// What has it executed further, as if the user had asked for it: whoever decides on plans decides on it anew.
+    /// The action that has it executed further, as if the user had asked for it: whoever decides on plans decides on it anew.
     pub(super) fn goes_on(self, conversation: &ConversationId) -> UserAction {
         let kind = UserActionKind::ExecutePlan { markdown: self.markdown };
         UserAction { conversation_id: conversation.clone(), agent: None, kind }
