@@ -69,7 +69,7 @@ const DECIMALS: usize = 12;
 const PRICE_DECIMALS: usize = 6;
 
 impl Usd {
-    /// Nothing.
+    /// No money at all.
     pub const ZERO: Self = Self { picos: 0 };
 
     /// The amount in millionths of a millionth of a dollar.

@@ -53,7 +53,7 @@ pub enum UiEventKind {
     },
     /// An approval is no longer waited for, whoever answered it: what shows it may go.
     ApprovalClosed {
-        /// Which.
+        /// The id of the request.
         id: ApprovalId,
     },
     /// The names of the project's files, as [`UserActionKind::ListFiles`] asked for them: a worker's claim, not sanitised.
@@ -117,7 +117,7 @@ pub enum UserActionKind {
     },
     /// Answers a request for an approval.
     Answer {
-        /// Which.
+        /// The id of the request.
         id: ApprovalId,
         /// The answer.
         answer: ApprovalAnswer,
@@ -167,7 +167,7 @@ pub enum UserActionKind {
     },
     /// Takes back what was approved for the session.
     RevokeGrant {
-        /// Which.
+        /// The id of the grant.
         id: GrantId,
     },
     /// Has the conversation summarised, and goes on with the summary: at rest at once, else before the next request.
@@ -271,7 +271,7 @@ macro_rules! op {
             },
             /// Takes back what was approved for the session.
             RevokeGrant {
-                /// Which.
+                /// The id of the grant.
                 id: GrantId,
             },
             /// Has the conversation summarised.

@@ -14,16 +14,16 @@ pub const MAX_IMAGE_BYTES: usize = 15 << 18;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum MediaType {
-    /// PNG.
+    /// A PNG picture.
     #[serde(rename = "image/png")]
     Png,
-    /// JPEG.
+    /// A JPEG picture.
     #[serde(rename = "image/jpeg")]
     Jpeg,
-    /// GIF.
+    /// A GIF picture.
     #[serde(rename = "image/gif")]
     Gif,
-    /// WebP.
+    /// A WebP picture.
     #[serde(rename = "image/webp")]
     Webp,
 }

@@ -18,6 +18,7 @@
 //!   person is asked, and the protocol of every front end; [`rpc`] is its form between processes.
 
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 #[cfg(feature = "frontend")]
 pub mod approval;

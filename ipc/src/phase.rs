@@ -24,15 +24,15 @@ pub enum Phase {
 /// The kinds of messages from a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// [`ToSupervisor::Ready`].
+    /// The message [`ToSupervisor::Ready`].
     Ready,
-    /// [`ToSupervisor::Output`].
+    /// The message [`ToSupervisor::Output`].
     Output,
-    /// [`ToSupervisor::Prepared`].
+    /// The message [`ToSupervisor::Prepared`].
     Prepared,
-    /// [`ToSupervisor::Outcome`].
+    /// The message [`ToSupervisor::Outcome`].
     Outcome,
-    /// [`ToSupervisor::Bye`].
+    /// The message [`ToSupervisor::Bye`].
     Bye,
 }
 

@@ -10,17 +10,17 @@ use crate::path::WirePath;
 pub enum Probe {
     /// Opens a file to read it, or a directory to list it.
     Read {
-        /// Which.
+        /// The path that was tried.
         path: WirePath,
     },
     /// Opens a file to append to it, and appends nothing; makes a file without a name in a directory.
     Write {
-        /// Which.
+        /// The path that was tried.
         path: WirePath,
     },
     /// Asks whether a file could be executed, and executes nothing (execveat(2), `AT_EXECVE_CHECK`).
     Execute {
-        /// Which.
+        /// The path that was tried.
         path: WirePath,
     },
     /// Connects to a unix socket, sends nothing, and closes. Whoever listens there sees one that comes and goes.
@@ -45,7 +45,7 @@ pub enum Outcome {
     },
     /// It was not tried.
     Untried {
-        /// Why.
+        /// The reason for it.
         why: String,
     },
 }

@@ -51,7 +51,7 @@ pub enum Act {
     Accept,
     /// Changing the mode, owner, times, attributes or flags of a file.
     Change,
-    /// Signalling.
+    /// Signalling a process.
     Signal,
     /// Using or listing objects of System V.
     Use,

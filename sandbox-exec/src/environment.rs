@@ -206,7 +206,6 @@ fn holds_credential(value: &[u8]) -> bool {
         || value.split(|byte| !within(byte)).any(is_key)
 }
 
-/// `scheme://user:password@host`.
 fn has_password_in_url(value: &[u8]) -> bool {
     value.windows(3).enumerate().filter(|(_, window)| *window == b"://").any(|(at, _)| {
         let authority = value[at + 3..].split(|byte| matches!(byte, b'/' | b'?' | b'#' | b' ')).next();

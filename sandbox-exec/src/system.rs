@@ -156,13 +156,11 @@ pub(crate) fn duplicate_from(process: &OwnedFd, number: RawFd) -> io::Result<Own
     Ok(pidfd_getfd(process, number)?)
 }
 
-/// `pidfd_open(2)`.
 pub(crate) fn pidfd_open(thread: libc::pid_t, flags: libc::c_int) -> Result<OwnedFd, Errno> {
     // SAFETY: integers only.
     own(unsafe { libc::syscall(libc::SYS_pidfd_open, thread, flags) })
 }
 
-/// `pidfd_getfd(2)`.
 pub(crate) fn pidfd_getfd(process: &OwnedFd, number: RawFd) -> Result<OwnedFd, Errno> {
     // SAFETY: integers only.
     own(unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), number, 0) })

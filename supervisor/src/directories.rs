@@ -27,12 +27,7 @@ pub enum DirectoriesError {
     NoHome,
     /// A directory cannot be made.
     #[error("cannot make {path}: {source}; set BAILIWICK_HOME to a directory that you can write")]
-    Make {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Make { path: PathBuf, source: io::Error },
 }
 
 impl Directories {

@@ -23,11 +23,8 @@ pub enum Exit {
     Provider,
     /// The log of a session is whole, and its events do not agree.
     Finding,
-    /// SIGINT.
     Interrupted,
-    /// SIGTERM.
     Terminated,
-    /// SIGHUP.
     HungUp,
     /// The status of a command that was run.
     Status(u8),

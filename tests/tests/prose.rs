@@ -74,3 +74,24 @@ fn nothing_decides_by_a_sentence_of_ours() {
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
+
+/// A name that needs no more than a word needs none.
+#[test]
+fn no_doc_comment_is_a_single_word() {
+    let mut found = Vec::new();
+    let listed = Command::new("git").args(["ls-files", "--", "*.rs"]).current_dir(root()).output().unwrap();
+    for path in String::from_utf8(listed.stdout).unwrap().lines() {
+        let text = std::fs::read_to_string(root().join(path)).unwrap();
+        let lines: Vec<&str> = text.lines().map(str::trim_start).collect();
+        let is_doc = |at: usize| {
+            lines.get(at).is_some_and(|line| line.starts_with("///") && !line.starts_with("////"))
+        };
+        for at in (0..lines.len()).filter(|&at| is_doc(at)) {
+            let is_alone = !is_doc(at + 1) && at.checked_sub(1).is_none_or(|before| !is_doc(before));
+            if is_alone && lines[at].trim_start_matches('/').split_whitespace().count() < 2 {
+                found.push(format!("{path}:{}: {}", at + 1, lines[at]));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}

@@ -11,7 +11,7 @@ use crate::cost::Usd;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CompactionStarted {
-    /// Why.
+    /// The reason for it.
     pub cause: CompactionCause,
     /// About how many tokens the next prompt would have.
     pub tokens: u64,
@@ -23,7 +23,7 @@ pub struct CompactionStarted {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ContextCompacted {
-    /// Why.
+    /// The reason for it.
     pub cause: CompactionCause,
     /// Who wrote the summary.
     pub summary: SummaryFrom,

@@ -29,7 +29,7 @@ pub enum EventKind {
     PromptFixed(PromptFixed),
     /// The user said something.
     UserMessage {
-        /// What.
+        /// The text itself.
         text: String,
         /// The pictures that go before it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -135,7 +135,7 @@ pub enum EventKind {
     GrantAdded(SessionGrant),
     /// What was approved for the session counts no more.
     GrantRevoked {
-        /// Which.
+        /// The id of the grant.
         id: GrantId,
     },
     /// What becomes of calls beyond the standing rights is decided otherwise from now on.
@@ -153,7 +153,7 @@ pub enum EventKind {
     WorkerEnded {
         /// Which incarnation.
         generation: Generation,
-        /// Why.
+        /// The reason for it.
         reason: Recorded<WorkerEnd>,
     },
     /// A worker broke the protocol and was killed for it.

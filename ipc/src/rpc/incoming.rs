@@ -25,7 +25,7 @@ pub enum Incoming {
     },
     /// Answers a request of ours.
     Response {
-        /// Which.
+        /// The id of the request.
         id: RequestId,
         /// The answer.
         outcome: Outcome,

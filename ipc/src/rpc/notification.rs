@@ -99,7 +99,7 @@ pub enum Notification {
     Passing {
         /// The session.
         conversation_id: ConversationId,
-        /// What.
+        /// The event that passes.
         kind: Passing,
     },
 }

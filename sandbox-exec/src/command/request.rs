@@ -29,7 +29,6 @@ pub(super) struct Request {
     pub(super) filter: Option<Filter>,
     cwd: WirePath,
     argv: Vec<WirePath>,
-    /// `NAME=value`.
     environment: Vec<WirePath>,
 }
 

@@ -175,7 +175,6 @@ impl<'a> Making<'a> {
         Self { seen, child, word: vec![] }
     }
 
-    /// Compiles.
     pub(super) fn plan(&self) -> Result<Plan, Failure> {
         self.seen.plan(&Host::default())
     }

@@ -80,7 +80,6 @@ impl Call<'_, '_> {
         }
     }
 
-    /// `connect(2)`.
     fn connect(&mut self) -> Result<i64, Stop> {
         let [number, start, length, ..] = self.arguments;
         let (socket, kind) = self.socket(number)?;
@@ -137,7 +136,6 @@ impl Call<'_, '_> {
         self.send(&socket, kind, message, integer(flags))
     }
 
-    /// `sendmsg(2)`.
     fn send_message(&mut self) -> Result<i64, Stop> {
         let [number, header, flags, ..] = self.arguments;
         let (socket, kind) = self.socket(number)?;

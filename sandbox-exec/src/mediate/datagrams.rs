@@ -46,7 +46,6 @@ struct Passing {
 }
 
 impl Datagrams {
-    /// None.
     pub(super) fn new() -> Result<Self, Errno> {
         Ok(Self { sockets: Alive::new()?, state: Mutex::default() })
     }

@@ -16,7 +16,6 @@ use super::socket;
 /// The states in which a TCP socket takes connections, and all states (`enum` of `net/tcp_states.h`).
 const LISTENING: u32 = 1 << 10;
 const ANY_STATE: u32 = u32::MAX;
-/// `INET_DIAG_NOCOOKIE`.
 const ANY_COOKIE: [u8; 8] = [0xff; 8];
 /// `sizeof(struct inet_diag_msg)`, and where it has what is read here.
 const ENTRY: usize = 72;

@@ -22,9 +22,7 @@ pub(super) const LOOPBACK: c_int = 1;
 /// What kind a socket is: its family and its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Kind {
-    /// `AF_…`.
     pub(super) family: c_int,
-    /// `SOCK_…`.
     pub(super) style: c_int,
 }
 
@@ -167,7 +165,6 @@ pub(super) fn has_timeout(socket: &OwnedFd, name: c_int) -> bool {
     answer == 0 && (value.tv_sec, value.tv_usec) != (0, 0)
 }
 
-/// `connect(2)`.
 pub(super) fn connect(socket: &OwnedFd, address: &Address) -> Result<(), Errno> {
     let bytes = address.bytes();
     // SAFETY: the kernel reads `bytes.len()` bytes.
@@ -290,7 +287,6 @@ pub(super) fn accept(socket: &OwnedFd, flags: c_int) -> Result<(OwnedFd, Address
     .map(|(accepted, peer)| (unsafe { OwnedFd::from_raw_fd(accepted) }, peer))
 }
 
-/// `bind(2)`.
 pub(super) fn bind(socket: &OwnedFd, address: &Address) -> Result<(), Errno> {
     let bytes = address.bytes();
     // SAFETY: the kernel reads `bytes.len()` bytes.
@@ -298,7 +294,6 @@ pub(super) fn bind(socket: &OwnedFd, address: &Address) -> Result<(), Errno> {
     Errno::result(answer).map(drop)
 }
 
-/// `getsockname(2)`.
 pub(super) fn own_name(socket: &OwnedFd) -> Result<Address, Errno> {
     name(|storage, length| {
         // SAFETY: the kernel writes at most `length` bytes to `storage`.
@@ -312,7 +307,6 @@ pub(super) fn port(socket: &OwnedFd) -> Result<u16, Errno> {
     own_name(socket).map(|own| own.port())
 }
 
-/// `getpeername(2)`.
 pub(super) fn peer_name(socket: &OwnedFd) -> Result<Address, Errno> {
     name(|storage, length| {
         // SAFETY: the kernel writes at most `length` bytes to `storage`.

@@ -75,7 +75,6 @@ struct State {
 enum Sleep {
     /// No longer than a leader may wait.
     Short,
-    /// Longer.
     Long,
     /// Until it is woken.
     Endless,

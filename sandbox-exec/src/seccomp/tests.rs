@@ -49,7 +49,6 @@ struct Call {
     arguments: [u64; 6],
 }
 
-/// `linux/audit.h`.
 const fn audit_arch(arch: Arch) -> u32 {
     match arch {
         Arch::X86_64 => 0xC000_003E,

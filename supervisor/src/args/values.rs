@@ -12,7 +12,6 @@ use crate::modes::ApprovalMode;
 use crate::prompt::Profile;
 use crate::provider::ProviderKind;
 
-/// `--mode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ModeArg {
     /// The project is read-only; each change is shown, and you are asked.
@@ -23,7 +22,6 @@ pub(crate) enum ModeArg {
     Deny,
 }
 
-/// `--activity`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ActivityArg {
     /// The agent carries out a task.
@@ -73,7 +71,6 @@ impl From<ActivityArg> for Activity {
     }
 }
 
-/// `--net`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum NetArg {
     /// No network.
@@ -82,7 +79,6 @@ pub(crate) enum NetArg {
     On,
 }
 
-/// `--reach`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReachArg {
     /// This machine's own addresses.
@@ -95,7 +91,6 @@ pub(crate) enum ReachArg {
     Metadata,
 }
 
-/// `--tier`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TierArg {
     /// The full tier where this machine can, else the floor.
@@ -107,7 +102,6 @@ pub(crate) enum TierArg {
     Floor,
 }
 
-/// `--access`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AccessArg {
     /// The project is writable.
@@ -116,7 +110,6 @@ pub(crate) enum AccessArg {
     Read,
 }
 
-/// `--as`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SubjectArg {
     /// A file or directory, whether it exists or not.
@@ -127,7 +120,6 @@ pub(crate) enum SubjectArg {
     Command,
 }
 
-/// `--output`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Output {
     /// The model's words.
@@ -138,7 +130,6 @@ pub(crate) enum Output {
     StreamJson,
 }
 
-/// `--denied`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DeniedArg {
     /// Exit status 0; the result lists the denials.
@@ -147,7 +138,6 @@ pub(crate) enum DeniedArg {
     Fail,
 }
 
-/// `--provider`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ProviderArg {
     /// The Messages API.

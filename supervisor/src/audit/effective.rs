@@ -42,7 +42,6 @@ pub(super) struct Effective {
 /// What became of a path.
 #[derive(Debug, Serialize)]
 pub(super) struct PathTried {
-    /// Which.
     pub path: WirePath,
     /// Opening it to read.
     pub read: Answer,

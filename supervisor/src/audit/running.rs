@@ -21,7 +21,6 @@ use crate::session;
 /// An agent of a session that runs, or the session where nothing was found out of it.
 #[derive(Debug, Serialize)]
 pub(super) struct Running {
-    /// Which.
     session: String,
     #[serde(flatten)]
     found: Found,
@@ -33,7 +32,6 @@ pub(super) struct Running {
 enum Found {
     /// What its agent could do.
     Agent(Box<OfAgent>),
-    /// Nothing.
     Unasked {
         /// The agent, if its session answered.
         #[serde(skip_serializing_if = "Option::is_none")]

@@ -54,7 +54,6 @@ pub enum PatchFileError {
     Open {
         /// The path, as the user gave it.
         path: PathBuf,
-        /// Why.
         source: io::Error,
     },
     /// It is nothing that a patch is written to.
@@ -70,7 +69,6 @@ pub enum PatchFileError {
     Write {
         /// The path, as the user gave it.
         path: PathBuf,
-        /// Why.
         source: io::Error,
     },
 }

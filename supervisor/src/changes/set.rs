@@ -71,7 +71,6 @@ pub enum State {
 /// What a file holds.
 #[derive(Clone, Debug)]
 pub enum Content {
-    /// This.
     Blob(Blob),
     /// More than was taken.
     Omitted {

@@ -10,9 +10,7 @@ use crate::shell_word::shell_word;
 /// One thing that is wrong in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Where.
     pub place: Place,
-    /// What.
     pub what: String,
 }
 
@@ -28,12 +26,7 @@ impl fmt::Display for Problem {
 pub enum ConfigError {
     /// It cannot be read.
     #[error("cannot read {}: {source}", printable(.file))]
-    Unreadable {
-        /// Which.
-        file: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Unreadable { file: PathBuf, source: io::Error },
     /// The project itself cannot be read.
     #[error("cannot read the project {}: {source}\n  hint: ls -ld {} shows whose it is", printable(.project), printable(.project))]
     UnreadableProject {
@@ -45,7 +38,6 @@ pub enum ConfigError {
     /// It is something else than a file.
     #[error("{} is {what}, and not a file of settings\n  hint: remove it, or put a regular file there", printable(.file))]
     NotAFile {
-        /// Which.
         file: PathBuf,
         /// What it is.
         what: &'static str,
@@ -53,7 +45,6 @@ pub enum ConfigError {
     /// It is too large.
     #[error("{} has more than {most} bytes\n  hint: settings are short; look at what it holds", printable(.file))]
     TooLarge {
-        /// Which.
         file: PathBuf,
         /// What it may have.
         most: usize,
@@ -74,7 +65,6 @@ pub enum ConfigError {
     Foreign {
         /// Which file or directory.
         path: PathBuf,
-        /// Whose.
         owner: u32,
     },
     /// Something in it is wrong.

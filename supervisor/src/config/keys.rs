@@ -28,7 +28,6 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// Some of these words.
     Choices(&'static [&'static str]),
-    /// Paths.
     Paths,
     /// Variables, as `NAME` or `NAME=VALUE`.
     Variables,

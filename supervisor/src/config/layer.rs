@@ -16,7 +16,6 @@ use crate::roles::Role;
 pub struct Setting {
     /// What it says.
     pub value: Value,
-    /// Where.
     pub origin: Origin,
 }
 
@@ -65,9 +64,7 @@ pub struct Binding {
 pub struct ModelEntry {
     /// Of which.
     pub pattern: Pattern,
-    /// What.
     pub entry: Entry,
-    /// Where.
     pub origin: Origin,
 }
 

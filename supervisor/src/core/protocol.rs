@@ -140,7 +140,6 @@ pub enum Input {
     StreamFailed {
         /// The attempt.
         request: RequestId,
-        /// Why.
         error: ProviderError,
     },
     /// A worker answered a call.

@@ -117,7 +117,6 @@ pub struct AgentRun {
 /// An agent's account besides tokens and money.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
-    /// Denials.
     pub(super) denials: u32,
     /// The first of them, each attempt once.
     pub(super) denied: Vec<Denial>,

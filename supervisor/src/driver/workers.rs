@@ -46,7 +46,6 @@ pub enum Happening {
     NotStarted(StartError, Vec<CallId>),
     /// There is no worker, and none may be started, so that these calls cannot be served.
     Closed {
-        /// Why.
         reason: String,
         /// The calls.
         calls: Vec<CallId>,
@@ -55,7 +54,6 @@ pub enum Happening {
     Event {
         /// Which incarnation.
         generation: Generation,
-        /// What.
         event: WorkerEvent,
     },
 }

@@ -75,10 +75,7 @@ pub(crate) enum Tried {
         error: String,
     },
     /// It was not tried.
-    Untried {
-        /// Why.
-        why: String,
-    },
+    Untried { why: String },
 }
 
 impl Answer {

@@ -53,15 +53,12 @@ pub(super) enum Found {
     Shell,
     /// A program.
     File {
-        /// Where.
         path: WirePath,
     },
     /// A program that is hidden.
     Hidden {
-        /// Where.
         path: WirePath,
     },
-    /// Nothing.
     Nothing,
 }
 

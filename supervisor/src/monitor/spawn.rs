@@ -35,9 +35,7 @@ const STATUS_FD: i32 = 4;
 /// Where the programs of the system are: beside each other.
 #[derive(Clone, Debug)]
 pub struct Programs {
-    /// `sandbox-exec`.
     pub sandbox_exec: PathBuf,
-    /// `bailiwick-worker`.
     pub worker: PathBuf,
 }
 
@@ -59,7 +57,6 @@ pub struct Launch {
 pub enum Stdio {
     /// Three pipes to the supervisor.
     Piped,
-    /// These.
     Given {
         /// Its standard input.
         stdin: OwnedFd,
@@ -107,12 +104,7 @@ pub enum SpawnError {
     Hidden(#[source] Box<dyn Error + Send + Sync>),
     /// A program of ours is missing or cannot be executed.
     #[error("cannot execute {program}: {source}")]
-    Execute {
-        /// Which.
-        program: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Execute { program: PathBuf, source: io::Error },
     /// The system refused a descriptor, a pipe or a process.
     #[error("cannot spawn a confined process: {0}")]
     System(#[from] io::Error),

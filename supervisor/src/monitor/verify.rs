@@ -15,7 +15,6 @@ pub enum VerifyError {
     Unreadable {
         /// The process.
         pid: u32,
-        /// Why.
         error: String,
     },
     /// A field has a value that a confined process cannot have.

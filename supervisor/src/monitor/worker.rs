@@ -57,7 +57,6 @@ pub enum WorkerEvent {
     Output {
         /// The call.
         call: CallId,
-        /// What.
         chunk: Chunk,
     },
     /// An open call brought a part of its effect.
@@ -71,14 +70,12 @@ pub enum WorkerEvent {
     Outcome {
         /// The call.
         call: CallId,
-        /// How.
         outcome: Outcome,
     },
     /// The broker refused this to processes of which no call has or will have a result.
     Refused(Vec<Refusal>),
     /// The worker and everything below it is gone; nothing follows.
     Ended {
-        /// Why.
         reason: WorkerEnd,
         /// What it did against the protocol, if that was why.
         violation: Option<String>,

@@ -34,9 +34,7 @@ pub(crate) enum SetupError {
          where everybody can execute them, as in /usr/local/bin, or run as the project's owner"
     )]
     Programs {
-        /// Which.
         program: PathBuf,
-        /// Who.
         uid: u32,
         /// Where the way ends.
         closed: PathBuf,

@@ -38,7 +38,6 @@ pub struct Envelope {
     pub id: String,
     /// The model that answered.
     pub model: String,
-    /// `assistant`.
     pub role: String,
     /// Why the model stopped.
     pub stop_reason: Option<String>,

@@ -21,7 +21,6 @@ pub enum Effort {
     Low,
     /// Between the two.
     Medium,
-    /// Thorough.
     High,
     /// More than thorough; some models refuse it.
     Xhigh,

@@ -34,7 +34,6 @@ pub(crate) enum ProbeError {
     /// It takes too long.
     #[error("{host} did not answer within {within:?}")]
     Late {
-        /// Which.
         host: String,
         /// How long it had.
         within: Duration,

@@ -118,7 +118,6 @@ pub struct AssistantBlock {
 /// What a block of a reply means.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ContentBlock {
-    /// Text.
     Text {
         /// The whole text.
         text: String,

@@ -64,7 +64,6 @@ pub struct Run {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FrontEnd {
-    /// `exec`.
     Exec,
     /// The terminal UI.
     Tui,

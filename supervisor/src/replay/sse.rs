@@ -28,7 +28,6 @@ pub enum Block {
 }
 
 impl Block {
-    /// Text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }

@@ -23,11 +23,8 @@ pub(crate) const AUTH_TOKEN: &str = KEY_VARIABLES[1];
 /// The keys that were in the environment.
 #[derive(Clone, Debug, Default)]
 pub struct TakenKeys {
-    /// `ANTHROPIC_API_KEY`.
     pub anthropic: Option<SecretString>,
-    /// `ANTHROPIC_AUTH_TOKEN`.
     pub anthropic_token: Option<SecretString>,
-    /// `OPENAI_API_KEY`.
     pub openai: Option<SecretString>,
 }
 

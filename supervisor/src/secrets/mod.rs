@@ -78,7 +78,6 @@ pub enum KeyError {
     Unreadable {
         /// The file.
         file: PathBuf,
-        /// Why.
         source: io::Error,
     },
     /// The key cannot stand in a header.

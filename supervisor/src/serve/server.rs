@@ -53,11 +53,9 @@ pub(super) enum Ending {
     InputOver,
     /// Nobody takes its output.
     OutputGone,
-    /// SIGINT.
     Interrupted,
     /// SIGTERM or SIGQUIT.
     Terminated,
-    /// SIGHUP.
     HungUp,
 }
 

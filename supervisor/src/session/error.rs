@@ -16,7 +16,6 @@ pub enum LogError {
     Directory {
         /// The directory.
         path: PathBuf,
-        /// Why.
         source: io::Error,
     },
     /// The directory of the logs belongs to somebody else.
@@ -34,7 +33,6 @@ pub enum LogError {
     Create {
         /// The log.
         path: PathBuf,
-        /// Why.
         source: io::Error,
     },
     /// Another process has the session open.
@@ -66,7 +64,6 @@ pub enum LogError {
     Encode {
         /// The event.
         id: EventId,
-        /// Why.
         source: serde_json::Error,
     },
     /// An event was not written. Nothing of it counts; what was written before is whole.
@@ -86,7 +83,6 @@ pub enum LogError {
     Sync {
         /// The log.
         path: PathBuf,
-        /// Why.
         source: io::Error,
     },
     /// Nobody brings the log to the disk any more.
@@ -97,7 +93,6 @@ pub enum LogError {
     Read {
         /// The log.
         path: PathBuf,
-        /// Why.
         source: io::Error,
     },
 }

@@ -86,7 +86,6 @@ pub(super) const ACTS: &[(&str, Act)] = &[
     }),
 ];
 
-/// linux/keyctl.h
 const USER_KEYRING: c_int = -4;
 const KEYCTL_SEARCH: c_int = 10;
 const KEYCTL_READ: c_int = 11;

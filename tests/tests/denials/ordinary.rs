@@ -19,7 +19,6 @@ use crate::told::{Told, command, tell};
 /// Who fails this way unconfined as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whose {
-    /// Everybody.
     Anybody,
     /// A user who is not root: root's capabilities would have helped.
     Plain,

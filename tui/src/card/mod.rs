@@ -79,7 +79,6 @@ pub(crate) struct Card {
 /// How far the person has come.
 #[derive(Debug)]
 pub(crate) enum Stage {
-    /// Reading.
     Deciding,
     /// Choosing how far an approval reaches.
     Scope(Menu),

@@ -123,7 +123,6 @@ pub struct Model {
 /// What keys mean where no request is before the person.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Commands.
     Normal,
     /// Text for the prompt.
     #[default]

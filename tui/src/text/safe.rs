@@ -42,7 +42,6 @@ pub struct SafeText {
 /// What is escaped besides what never shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Manner {
-    /// Nothing.
     #[default]
     Prose,
     /// Spaces that are not the space, presentation selectors.

@@ -41,7 +41,6 @@ impl Arch {
 pub enum Answer {
     /// `ENOSYS`: as on a kernel without the call.
     NoSuchCall,
-    /// `EPERM`.
     Forbidden,
 }
 
@@ -83,11 +82,9 @@ impl Test {
 pub struct Denial {
     /// The call.
     pub call: Call,
-    /// When.
     pub when: &'static [Test],
     /// The answer.
     pub answer: Answer,
-    /// Why.
     pub reason: &'static str,
 }
 

@@ -31,7 +31,6 @@ pub(in crate::exec) enum SocketError {
     Place {
         /// The path.
         path: PathBuf,
-        /// Why.
         source: io::Error,
     },
     /// Others could put a socket of theirs into its place.
@@ -47,7 +46,6 @@ pub(in crate::exec) enum SocketError {
     Listen {
         /// The path.
         path: PathBuf,
-        /// Why.
         source: io::Error,
     },
 }

@@ -4,7 +4,6 @@ use ipc::event::SCHEMA;
 use ipc::id::{AgentId, ConversationId};
 use serde::Serialize;
 
-/// `{"v":6,"session":"…","type":"text_delta","data":{"text":"…"}}`
 #[derive(Debug, Serialize)]
 pub(super) struct Delta<'a> {
     v: u32,

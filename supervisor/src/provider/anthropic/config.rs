@@ -11,7 +11,6 @@ pub const BASE_URL: &str = "https://api.anthropic.com";
 /// The version of the API that a request speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ApiVersion {
-    /// `2026-10-21`.
     #[default]
     V2026_10_21,
     /// `2023-06-01`: for gateways that know no other.
