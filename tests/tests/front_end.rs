@@ -152,7 +152,7 @@ async fn a_provider_that_fails_ends_the_turn_with_its_code() {
     4 request 1.1
     5 failed: invalid_response
     6 worker 1 ended: the run is over
-    7 result 6 provider_error
+    7 result 6 provider error
     = provider_error
     "#);
 }
@@ -199,7 +199,7 @@ async fn a_panic_ends_the_session_with_a_result_and_without_a_worker() {
         front.prompt("look").await;
         let (shown, world) = front.end_in_world().await;
         let (_, end) = shown.split_once("request 2.1\n").unwrap();
-        assert_eq!(end, "9 worker 1 ended: the run is over\n10 result 1 internal_error\n= internal_error");
+        assert_eq!(end, "9 worker 1 ended: the run is over\n10 result 1 internal error\n= internal_error");
         let last = world.log().pop().unwrap();
         assert_eq!(last["data"]["message"], "bailiwick has a bug and cannot go on: a bug of ours");
         assert_eq!(last["data"]["steps"], 1);

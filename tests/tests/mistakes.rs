@@ -145,7 +145,7 @@ fn a_disk_that_is_full_ends_a_run_and_says_what_is_safe() {
     let said = complaint(&said(&world, &run));
     let (before, after) = said.split_once("/own/state/sessions/").unwrap();
     let (_, after) = after.split_once(".jsonl").unwrap();
-    insta::assert_snapshot!(format!("{before}…{after}"), @"bailiwick: cannot write the session log: event 4 was not written to [world]…: No space left on device (os error 28); everything up to event 3 is safe: free some space there, and start again");
+    insta::assert_snapshot!(format!("{before}…{after}"), @"bailiwick: cannot write the session log: event 5 was not written to [world]…: No space left on device (os error 28); everything up to event 4 is safe: free some space there, and start again");
 }
 
 #[test]

@@ -27,7 +27,7 @@ fn editor(world: &World) -> std::path::PathBuf {
 }
 
 /// A shell with job control in which the UI was started.
-fn in_a_shell(world: &World, ui: &Command) -> Ui {
+pub(super) fn in_a_shell(world: &World, ui: &Command, size: (u16, u16)) -> Ui {
     let quoted = |word: &std::ffi::OsStr| format!("'{}'", word.to_str().unwrap());
     let words = std::iter::once(ui.get_program()).chain(ui.get_args());
     let line = words.map(quoted).collect::<Vec<_>>().join(" ");
@@ -36,7 +36,7 @@ fn in_a_shell(world: &World, ui: &Command) -> Ui {
     for (name, value) in ui.get_envs() {
         shell.env(name, value.unwrap_or_default());
     }
-    let mut shell = Ui::start(&shell, TALL);
+    let mut shell = Ui::start(&shell, size);
     shell.until_shown("ready>");
     shell.types(&format!("{line}\r"));
     shell
@@ -64,7 +64,7 @@ fn a_day_at_one_terminal() {
     ]);
     let mut command = world.ui(&server, &[]);
     command.env("EDITOR", editor(&world));
-    let mut ui = in_a_shell(&world, &command);
+    let mut ui = in_a_shell(&world, &command, TALL);
     ui.until_shown("net off");
     // Asked, approved, done.
     ui.types("begin\r");
@@ -110,7 +110,7 @@ fn a_day_at_one_terminal() {
     });
     ui.types("exit\r");
     assert_eq!(ui.end().code, 0);
-    assert_eq!(marked(world.mark().as_bytes()), Vec::<u32>::new());
+    wait_until("no process is left", || marked(world.mark().as_bytes()).is_empty());
     let log = world.log();
     let mut kinds = log.iter().map(|event| event["type"].as_str().unwrap());
     for kind in [

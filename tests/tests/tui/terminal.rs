@@ -123,7 +123,9 @@ fn stopped_by_the_shell_and_continued_it_goes_on() {
     ui.types(&format!("{line}\r"));
     ui.until_shown("net off");
     assert_eq!(ui.modes(), TAKEN);
-    ui.types("half a mess\x1a");
+    ui.types("half a mess");
+    ui.until_shown("half a mess");
+    ui.types("\x1a");
     ui.until("the shell", |screen| screen.contains("Stopped") && screen.trim_end().ends_with("ready>"));
     assert_eq!(ui.modes(), before);
     ui.types("fg\r");

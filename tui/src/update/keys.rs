@@ -25,6 +25,10 @@ pub(super) fn key(model: &mut Model, at: Moment, event: KeyEvent, actions: &mut 
         return false;
     }
     let key = Key::from(event);
+    if let Some(action) = anywhere(model, key) {
+        actions.push(action);
+        return true;
+    }
     if model.cards.front_mut().is_some_and(|card| card.takes_key(at)) {
         // A key that is held down decides nothing.
         return event.kind == KeyEventKind::Press && approval::key(model, at, key, actions);
@@ -52,6 +56,15 @@ pub(super) fn key(model: &mut Model, at: Moment, event: KeyEvent, actions: &mut 
     true
 }
 
+/// The keys that do the same whatever shows, and decide nothing: those of INSERT.
+fn anywhere(model: &Model, key: Key) -> Option<Action> {
+    match model.start.keymap.command(KeyMode::Insert, key)? {
+        Command::Suspend => Some(Action::Suspend),
+        Command::Repaint => Some(Action::Repaint),
+        _ => None,
+    }
+}
+
 /// A key that came with others: whoever pastes, or types ahead, answers nothing.
 pub(super) fn key_of_many(model: &mut Model, at: Moment, event: KeyEvent, actions: &mut Vec<Action>) -> bool {
     let pressed = Key::from(event);
@@ -63,9 +76,9 @@ pub(super) fn key_of_many(model: &mut Model, at: Moment, event: KeyEvent, action
         card.wait_again(at);
         return decides || approval::key(model, at, pressed, actions);
     }
-    let guarded = [Some(Command::CycleMode), Some(Command::EditPrompt)];
+    let guarded = [Some(Command::CycleMode), Some(Command::EditPrompt), Some(Command::Suspend)];
     if guarded.contains(&model.start.keymap.command(KeyMode::Insert, pressed)) {
-        // The bytes of a paste widen no access, and what follows in them is typed into no editor.
+        // The bytes of a paste widen no access, and what follows in them is typed into no editor and no shell.
         return false;
     }
     if model.mode == Mode::Rewind
