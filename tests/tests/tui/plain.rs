@@ -26,12 +26,12 @@ fn a_session_in_lines_asks_in_words_and_commands_no_terminal() {
     ui.types("write it\r");
     ui.until_shown("Approval 1 waits for you.");
     assert!(ui.screen().contains("│ one\\u{1b}[2J"), "{}", ui.screen());
-    // Neither an empty line nor a letter answers.
-    for line in ["\r", "y\r"] {
-        ui.types(line);
-        thread::sleep(std::time::Duration::from_millis(100));
+    // Neither an empty line nor a letter answers; what was typed before the question was there is nothing at all.
+    for (line, refusals) in [("\r", 1), ("y\r", 2)] {
+        ui.press_until_so(line, "a refusal", |screen| {
+            screen.matches("That is no answer.").count() >= refusals
+        });
     }
-    ui.until("two refusals", |screen| screen.matches("That is no answer.").count() == 2);
     assert!(!world.project().join("a.txt").exists());
     ui.types("yes\r");
     ui.until_shown("Written.");
