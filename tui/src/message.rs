@@ -158,6 +158,8 @@ pub enum Action {
     Repaint,
     /// The user leaves: end the session and restore the terminal.
     Quit,
+    /// End this session, and go on with another: that of this name, or one that the person chooses.
+    Resume(Option<String>),
     /// Restore the terminal and stop the process; [`Msg::Resumed`] when it goes on.
     Suspend,
 }

@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 use self::pick::{Choice, choose};
 use self::remembered::Remembered;
 use self::tty::{Engaged, Tty};
-use self::ui::{Ended, Places, Ui};
+use self::ui::{Ended, Places, Then, Ui};
 use crate::activity::Activity;
 use crate::args::{ActivityArg, ResumeArgs, TuiArgs, of_tui};
 use crate::config::{Effective, Sources, ask_for_trust};
@@ -53,13 +53,23 @@ const A_DAY: Duration = Duration::from_hours(24);
 
 /// Runs the UI to its end; nothing is left behind on the terminal but where the log is.
 pub(crate) async fn run(args: TuiArgs, place: Place) -> Exit {
-    let finished = on_the_terminal(args, place).await;
+    // Another session has the flags of this one; that of a name may be another project's.
+    let (mode, confinement, model) = (args.mode, args.confinement.clone(), args.model.clone());
+    let here = args.directory.clone();
+    let finished = on_the_terminal(args, place.clone()).await;
     if let Some(log) = finished.log {
         let name = log.file_stem().unwrap_or_default().to_string_lossy();
         say(&format!("the session's log: {}", log.display()));
         say(&format!("bailiwick resume {name} goes on with it"));
     }
-    finished.exit
+    match finished.then {
+        Then::Session(session) => {
+            let directory = session.is_none().then_some(here);
+            let another = ResumeArgs { session, fork: false, directory, mode, confinement, model };
+            Box::pin(resumed(another, place)).await
+        }
+        Then::Nothing => finished.exit,
+    }
 }
 
 /// The same for a session whose log goes with it.
@@ -90,11 +100,12 @@ struct Finished {
     exit: Exit,
     message: Option<String>,
     log: Option<PathBuf>,
+    then: Then,
 }
 
 impl From<Refusal> for Finished {
     fn from(Refusal(exit, message): Refusal) -> Self {
-        Self { exit, message: Some(message), log: None }
+        Self { exit, message: Some(message), log: None, then: Then::Nothing }
     }
 }
 
@@ -236,15 +247,15 @@ impl Prepared {
     async fn run(self, prompt: Option<String>) -> Finished {
         let log = Some(self.session.log_path().to_owned());
         match Box::pin(self.serve(prompt)).await {
-            Ok(ended) => Finished { log, ..of_session(ended) },
+            Ok((ended, then)) => Finished { log, then, ..of_session(ended) },
             Err(error) => {
                 let message = Some(format!("the terminal cannot be used: {error}"));
-                Finished { exit: Exit::Internal, message, log }
+                Finished { exit: Exit::Internal, message, log, then: Then::Nothing }
             }
         }
     }
 
-    async fn serve(self, prompt: Option<String>) -> io::Result<Ended> {
+    async fn serve(self, prompt: Option<String>) -> io::Result<(Ended, Then)> {
         let Self { session, handle, events, effective, window, began, endings, state } = self;
         // From here on no signal has its default effect: none leaves the terminal as it is.
         let signals = (endings, Changes::new()?);
@@ -276,10 +287,15 @@ fn of_session(ended: Ended) -> Finished {
             let expected =
                 matches!(end.reason, EndReason::Closed | EndReason::Terminated | EndReason::HungUp);
             let message = end.message.filter(|_| !expected);
-            Finished { exit: end.reason.into(), message, log: None }
+            Finished { exit: end.reason.into(), message, log: None, then: Then::Nothing }
         }
-        Ok(Err(error)) => Finished { exit: Exit::Internal, message: Some(error.to_string()), log: None },
+        Ok(Err(error)) => Finished {
+            exit: Exit::Internal,
+            message: Some(error.to_string()),
+            log: None,
+            then: Then::Nothing,
+        },
         // It was reported when it happened.
-        Err(_) => Finished { exit: Exit::Internal, message: None, log: None },
+        Err(_) => Finished { exit: Exit::Internal, message: None, log: None, then: Then::Nothing },
     }
 }

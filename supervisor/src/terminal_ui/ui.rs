@@ -75,6 +75,17 @@ pub(super) struct Ui {
     reading: Option<oneshot::Receiver<CodeRead>>,
     /// The log, or an event of it, while it is read.
     reading_log: Option<oneshot::Receiver<Msg>>,
+    /// What comes after the session.
+    then: Then,
+}
+
+/// What comes after a session.
+#[derive(Debug, Default)]
+pub(super) enum Then {
+    #[default]
+    Nothing,
+    /// Another session: that of this name, or one that the person chooses.
+    Session(Option<String>),
 }
 
 /// The next thing that happens.
@@ -122,6 +133,7 @@ impl Ui {
             turn_ended,
             reading: None,
             reading_log: None,
+            then: Then::default(),
         })
     }
 
@@ -143,16 +155,19 @@ impl Ui {
     }
 
     /// Serves the user until the session has ended; a terminal that is gone ends it.
-    pub(super) async fn run(mut self, mut session: JoinHandle<Result<RunEnd, SessionError>>) -> Ended {
+    pub(super) async fn run(
+        mut self,
+        mut session: JoinHandle<Result<RunEnd, SessionError>>,
+    ) -> (Ended, Then) {
         match self.serve(&mut session).await {
             Ok(ended) => {
                 self.input.take_last_answer().await;
-                ended
+                (ended, self.then)
             }
             Err(error) => {
                 notes::hold(&format!("the terminal cannot be used any more: {error}"));
                 self.act(UserActionKind::HangUp).await;
-                session.await
+                (session.await, Then::Nothing)
             }
         }
     }
@@ -308,6 +323,10 @@ impl Ui {
             match action {
                 Action::User(agent, kind) => self.act_on(agent, kind).await,
                 Action::Quit => self.act(UserActionKind::Quit).await,
+                Action::Resume(name) => {
+                    self.then = Then::Session(name);
+                    self.act(UserActionKind::Quit).await;
+                }
                 Action::Redraw => self.stale = true,
                 Action::Read(code) => self.reading = in_thread(move || code.read()),
                 Action::ReadLog => {

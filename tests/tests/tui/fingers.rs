@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use tests::Finished;
 use tests::replies::{done, model_of, says, shell};
 use tests::ui::Ui;
+use tests::{marked, wait_until};
 
 use super::{SIZE, sent, world};
 
@@ -233,4 +234,39 @@ fn access_that_was_allowed_is_taken_back_and_the_kernel_knows_it() {
     assert!(beside.join("one").exists() && !beside.join("two").exists());
     ui.types(":q\r");
     assert_eq!(ui.end().code, 0);
+}
+
+#[test]
+fn another_session_is_gone_on_with_from_within_one() {
+    let world = world();
+    let first = model_of([says("The first answer.", "end_turn")]);
+    let mut ui = Ui::start(&world.ui(&first, &[]), SIZE);
+    ui.types("one\r");
+    ui.until_shown("The first answer.");
+    ui.types(":q\r");
+    assert_eq!(ui.end().code, 0);
+    let logs = fs::read_dir(world.own().join("state/sessions")).unwrap();
+    let name = logs.map(|log| log.unwrap().path()).next().unwrap();
+    let name = name.file_stem().unwrap().to_str().unwrap().to_owned();
+    let second = model_of([says("The second answer.", "end_turn"), done()]);
+    let mut ui = Ui::start(&world.ui(&second, &[]), SIZE);
+    ui.types("two\r");
+    ui.until_shown("The second answer.");
+    ui.types(&format!(":resume {name}\r"));
+    ui.until("the first session", |screen| {
+        screen.contains("The first answer.")
+            && screen.contains("net off")
+            && !screen.contains("The second answer.")
+    });
+    ui.types("three\r");
+    ui.until_shown("Done.");
+    let body = sent(&second, 1);
+    assert!(body.contains("The first answer.") && !body.contains("The second answer."), "{body}");
+    // Without a name a person chooses.
+    ui.types(":resume\r");
+    ui.until_shown("go on with a session");
+    ui.types("\x1b");
+    let left = ui.end();
+    assert_eq!((left.code, &left.modes[..]), (0, &[][..]), "{}", left.screen);
+    wait_until("no process is left", || marked(world.mark().as_bytes()).is_empty());
 }

@@ -116,6 +116,7 @@ pub enum Command {
     CloseAgents,
     Help,
     Quit,
+    Resume,
     Insert,
     CommandLine,
     Search,

@@ -48,6 +48,7 @@ pub const TABLE: &[Row] = &[
         about: "copy the last code of the last answer",
     },
     typed(Command::Diff, "diff", "diff files|steps", "show the changes of the session; alone: by file"),
+    typed(Command::Resume, "resume", "resume SESSION", "go on with another session; alone: choose"),
     typed(Command::Log, "log", "log", "show the events of the session's log"),
     typed(Command::Plan, "plan", "plan TEXT", "make a plan; without TEXT: show the plan"),
     Row {

@@ -87,6 +87,7 @@ fn perform(model: &mut Model, command: Command, argument: Option<&str>, actions:
         (Command::Copy, None) => copy::answer(model, actions),
         (Command::CopyCode, None) => copy::code(model, actions),
         (Command::Help, None) => help::show(model),
+        (Command::Resume, name) => actions.push(Action::Resume(name.map(str::to_owned))),
         (Command::Quit, None) => actions.push(Action::Quit),
         _ => return false,
     }

@@ -39,13 +39,13 @@ fn a_slash_opens_the_list_of_commands() {
       /copy                     copy the line that was found, or the last answer
       /copy-code                copy the last code of the last answer
       /diff files|steps         show the changes of the session; alone: by file
+      /resume SESSION           go on with another session; alone: choose
       /log                      show the events of the session's log
       /plan TEXT                make a plan; without TEXT: show the plan
       /edit-plan                edit the plan that waits, in $EDITOR
       /revert PATH              take one file back to where the session began
       /rewind                   take files and conversation back to a message
       /agents                   list the agents: open, message or stop one
-      /agent ID                 show an agent; what you type is for it
     ──────────────────────────────────────────────────────────────────────────────────────────
     › /
     ");

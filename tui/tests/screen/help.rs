@@ -30,6 +30,7 @@ fn help_is_made_from_the_table() {
       :copy                         copy the line that was found, or the last answer
       :copy-code                    copy the last code of the last answer
       :diff files|steps             show the changes of the session; alone: by file
+      :resume SESSION               go on with another session; alone: choose
       :log                          show the events of the session's log
       :plan TEXT                    make a plan; without TEXT: show the plan
       :edit-plan                    edit the plan that waits, in $EDITOR
@@ -255,7 +256,6 @@ fn help_is_made_from_the_table() {
       u                             undo the last rewind
       y                             do what is shown
       esc q h left ctrl-c           back
-
 
 
 
