@@ -10,8 +10,8 @@ const MOST: usize = 64 << 10;
 const AROUND: usize = 3;
 
 impl FileEffect {
-    /// What it changes: the whole text before and after, or of a long file the lines from the first that differs to the last. None where
-    /// that is too long or no text.
+    /// The texts before and after: whole, or of a long file the lines from the first that differs to the last. None where they are too
+    /// long or no text.
     pub fn change(&self) -> Option<Change> {
         let text = |state: &FileState| String::from_utf8(state.bytes.clone()).ok();
         let old = match &self.old {
@@ -29,7 +29,7 @@ impl FileEffect {
 }
 
 impl Change {
-    /// How many bytes of text it has.
+    /// The bytes of both texts.
     pub fn length(&self) -> usize {
         self.old.as_ref().map_or(0, String::len) + self.new.len()
     }

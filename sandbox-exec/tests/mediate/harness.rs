@@ -30,7 +30,7 @@ use tempfile::TempDir;
 
 use crate::messages::receive_descriptor;
 
-/// How many seconds a test waits for a process, and how many that lives at most.
+/// A test waits so many seconds for a process, which lives for twice as many at most.
 const PATIENCE: u16 = 300;
 const LONGEST: u32 = 2 * PATIENCE as u32;
 
@@ -387,7 +387,7 @@ impl Child {
     }
 }
 
-/// How many threads this process has.
+/// The number of threads of this process.
 fn threads() -> usize {
     fs::read_dir("/proc/self/task").unwrap().count()
 }
@@ -410,7 +410,7 @@ fn ends_on_a_thread(act: impl FnOnce() + Send + 'static) -> bool {
     true
 }
 
-/// What each thread of a process and of its children is doing, for somebody who has to find out why it does not end.
+/// The system call, stack and signals of each thread of a process and of its children, for somebody who has to find out why it does not end.
 fn stuck(pid: Pid) -> String {
     let read = |path: &Path| fs::read_to_string(path).unwrap_or_else(|error| error.to_string());
     let mut told = String::new();

@@ -21,8 +21,8 @@ const AT_ONCE: usize = 500;
 const PROCESSES: usize = 4;
 /// How much more memory it may have, in KiB: what it remembers is bounded, and a thread more has its stack.
 const SLACK: usize = 2048;
-/// How many more descriptors it may have than before its first call: no more for thousands of connections than for one. What it has
-/// from the tests beside it is counted before.
+/// The descriptors that it may have beyond those from before its first call: no more for thousands of connections than for one. Those of
+/// the tests beside it are counted before.
 const MORE: usize = 16;
 
 /// `RssAnon` of the mediator, in KiB (`proc_pid_status(5)`).

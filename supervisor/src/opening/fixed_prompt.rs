@@ -8,8 +8,8 @@ use ipc::id::{AgentId, EventId};
 use crate::core::AgentConfig;
 use crate::tools::ToolDefinition;
 
-/// Puts the recorded prompt and tools in the place of today's, if the context goes on that they belong to; gives the event that the log
-/// lacks.
+/// Puts the recorded prompt and tools in the place of today's, if the context goes on that they belong to. Gives the event that is to be
+/// logged, if one is.
 pub(super) fn fix(
     config: &mut AgentConfig,
     earlier: &[SessionEvent],

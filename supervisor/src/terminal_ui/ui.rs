@@ -75,11 +75,11 @@ pub(super) struct Ui {
     reading: Option<oneshot::Receiver<CodeRead>>,
     /// The log, or an event of it, while it is read.
     reading_log: Option<oneshot::Receiver<Msg>>,
-    /// What comes after the session.
+    /// The session that comes after this one, if one does.
     then: Then,
 }
 
-/// What comes after a session.
+/// The end of the program, or another session.
 #[derive(Debug, Default)]
 pub(super) enum Then {
     #[default]

@@ -81,16 +81,10 @@ fn in_tmux_no_scroll_leaves_anything_behind() {
     tmux.until_shown("net off");
     tmux.types("go\r");
     tmux.until_shown("100 in");
-    let [up, down] = ["\x1b[<64;9;9M", "\x1b[<65;9;9M"];
     let mut random = Random::new(13);
     let mut seen = std::collections::BTreeSet::new();
     for step in 0..16 {
-        let keys = match random.below(5) {
-            0 => "\x1b[5~".to_owned(),
-            1 => "\x1b[6~".to_owned(),
-            2 => down.to_owned(),
-            _ => up.repeat(1 + usize::try_from(random.below(3)).unwrap()),
-        };
+        let keys = storm::scroll(&mut random);
         tmux.types(&keys);
         let stands = tmux.at_rest();
         tmux.types(storm::REDRAW);

@@ -26,6 +26,17 @@ fn at_rest(ui: &Ui) -> String {
     }
 }
 
+/// The bytes of a page up or down, or of some turns of the wheel.
+pub(super) fn scroll(random: &mut Random) -> String {
+    let [up, down] = ["\x1b[<64;9;9M", "\x1b[<65;9;9M"];
+    match random.below(5) {
+        0 => "\x1b[5~".to_owned(),
+        1 => "\x1b[6~".to_owned(),
+        2 => down.to_owned(),
+        _ => up.repeat(1 + usize::try_from(random.below(3)).unwrap()),
+    }
+}
+
 /// The screen as it stands, and as a fresh drawing has it.
 fn compared(ui: &mut Ui, when: &str) {
     let stands = at_rest(ui);
@@ -75,15 +86,9 @@ fn no_scroll_leaves_anything_behind() {
     let mut ui = Ui::start(&world.ui(&server, &[]), SIZE);
     ui.types("go\r");
     ui.until_shown("100 in");
-    let [up, down] = ["\x1b[<64;9;9M", "\x1b[<65;9;9M"];
     let mut random = Random::new(11);
     for step in 0..16 {
-        let keys = match random.below(5) {
-            0 => "\x1b[5~".to_owned(),
-            1 => "\x1b[6~".to_owned(),
-            2 => down.to_owned(),
-            _ => up.repeat(1 + usize::try_from(random.below(3)).unwrap()),
-        };
+        let keys = scroll(&mut random);
         ui.types(&keys);
         compared(&mut ui, &format!("step {step}, {keys:?}"));
     }

@@ -134,3 +134,25 @@ fn below_100_columns_there_is_no_list() {
         assert!(!seat.screen().contains("changed"), "{}", seat.screen());
     }
 }
+
+#[test]
+fn a_worker_that_tells_lines_beyond_all_files_breaks_no_screen() {
+    for first_line in [0, u64::MAX - 1, u64::MAX] {
+        for size in [(200, 60), (80, 24), (40, 10), (20, 6)] {
+            let mut seat = Seat::new(size.0, size.1);
+            let long = "a wide line of text, 漢字, \u{1b}[2J\n".repeat(40);
+            let (old_text, new_text) = (Some(long.clone()), long.replace("wide", "long"));
+            let file =
+                FileDiff { path: "/etc/\u{1b}[2J".into(), first_line: Some(first_line), old_text, new_text };
+            seat.call(
+                1,
+                "edit_file",
+                &serde_json::json!({"path": "a", "old_string": "a", "new_string": "b"}),
+            );
+            finish_with(&mut seat, 1, vec![file.clone(), FileDiff { old_text: None, ..file }]);
+            seat.keys("/diff\n");
+            seat.keys("/diff steps\n");
+            assert!(!seat.screen().contains('\u{1b}'), "{size:?}");
+        }
+    }
+}
