@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -31,9 +32,12 @@ fn checkout() -> World {
     world
 }
 
+fn path() -> String {
+    format!("{}:{}", Programs::get().directory().display(), std::env::var("PATH").unwrap())
+}
+
 fn ci(world: &World, server: &ReplayServer, arguments: &[&str]) -> Command {
     let mut command = world.command("bash");
-    let path = format!("{}:{}", Programs::get().directory().display(), std::env::var("PATH").unwrap());
     command.arg(script()).args(arguments).args([
         "--",
         "--base-url",
@@ -41,7 +45,7 @@ fn ci(world: &World, server: &ReplayServer, arguments: &[&str]) -> Command {
         "--model",
         "claude-opus-5-5",
     ]);
-    command.env("PATH", path).env("ANTHROPIC_API_KEY", KEY).current_dir(world.project());
+    command.env("PATH", path()).env("ANTHROPIC_API_KEY", KEY).current_dir(world.project());
     command.env("GITHUB_STEP_SUMMARY", world.root().join("step.md"));
     command
 }
@@ -60,8 +64,21 @@ fn a_patch_comes_out_and_a_summary() {
     let edit = json!({"path": "add.sh", "old_string": "$1 - $2", "new_string": "$1 + $2"});
     let look = shell("env; cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n'; bash add.sh 1 2");
     let server = model_of([look, calls(&[("edit_file", edit)]), says("It adds again.", "end_turn")]);
-    let run =
-        Finished::of(&mut ci(&world, &server, &["patch", "--task", "add.sh subtracts: mend it"])).expect(0);
+    let mut command = ci(&world, &server, &["patch", "--task", "add.sh subtracts: mend it"]);
+    // A word of a command is in the list of processes.
+    let words = world.root().join("words");
+    let spy = format!(
+        "#!/bin/sh
+echo \"$@\" >> {}
+exec /usr/bin/env \"$@\"
+",
+        words.display()
+    );
+    let spy = world.file("../bin/env", spy);
+    fs::set_permissions(&spy, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", world.root().join("bin").display(), path());
+    let run = Finished::of(command.env("PATH", path)).expect(0);
+    assert!(!fs::read_to_string(words).unwrap_or_default().contains(KEY), "the key was a word of a command");
     assert!(out(&world, "change.patch").contains("+echo $(($1 + $2))"), "{}", run.stderr);
     assert_eq!(out(&world, "answer.md"), "It adds again.\n");
     let summary = out(&world, "summary.md");
@@ -109,6 +126,8 @@ fn what_is_missing_is_said_before_anything_is_asked() {
         "no key: ",
     );
     refused(&["patch"], &|_| {}, "no task");
+    refused(&["patch", "--task-file", "nowhere"], &|_| {}, "cannot read nowhere");
+    refused(&["patch", "--project", "nowhere"], &|_| {}, "there is no directory nowhere");
     refused(&["mend"], &|_| {}, "got 'mend', expected patch or review");
     refused(&["review", "--base", "no-such-commit"], &|_| {}, "there is no commit no-such-commit");
     refused(&["review", "--base", "--output=/etc/x"], &|_| {}, "there is no commit --output=/etc/x");

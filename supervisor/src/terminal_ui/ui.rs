@@ -27,7 +27,7 @@ use crate::config::at_home;
 use crate::core::RunEnd;
 use crate::driver::SessionError;
 use crate::messages::notes;
-use crate::opening::{Events, Handle};
+use crate::opening::{Events, Handle, find_log};
 use crate::pictures;
 use crate::signals::{Change, Changes, Endings};
 use crate::system::give_back_heap;
@@ -323,10 +323,7 @@ impl Ui {
             match action {
                 Action::User(agent, kind) => self.act_on(agent, kind).await,
                 Action::Quit => self.act(UserActionKind::Quit).await,
-                Action::Resume(name) => {
-                    self.then = Then::Session(name);
-                    self.act(UserActionKind::Quit).await;
-                }
+                Action::Resume(name) => self.leave_for(name).await,
                 Action::Redraw => self.stale = true,
                 Action::Read(code) => self.reading = in_thread(move || code.read()),
                 Action::ReadLog => {
@@ -370,6 +367,22 @@ impl Ui {
         }
         let written = copy::write(&self.places.copied, text);
         self.update(Msg::Note(copy::told(what, sent.is_some(), &self.places.copied, &written)));
+        self.stale = true;
+    }
+
+    /// Ends the session for another one; a name that leads to none ends nothing.
+    async fn leave_for(&mut self, name: Option<String>) {
+        let sessions = self.places.log.parent().unwrap_or(Path::new("."));
+        let found = name.as_deref().map(|name| find_log(sessions, Some(name), &self.places.project));
+        let why = match found {
+            Some(Err(why)) => why,
+            Some(Ok(log)) if log == self.places.log => "that is this session".to_owned(),
+            Some(Ok(_)) | None => {
+                self.then = Then::Session(name);
+                return self.act(UserActionKind::Quit).await;
+            }
+        };
+        self.update(Msg::Note(why));
         self.stale = true;
     }
 

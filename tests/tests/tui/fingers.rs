@@ -252,6 +252,8 @@ fn another_session_is_gone_on_with_from_within_one() {
     let mut ui = Ui::start(&world.ui(&second, &[]), SIZE);
     ui.types("two\r");
     ui.until_shown("The second answer.");
+    ui.types(":resume nosuch\r");
+    ui.until_shown("no session \"nosuch\"");
     ui.types(&format!(":resume {name}\r"));
     ui.until("the first session", |screen| {
         screen.contains("The first answer.")
