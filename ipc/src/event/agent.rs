@@ -64,9 +64,13 @@ pub struct SubAgentResult {
     /// A sentence on that, where the status needs one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Files that its file tools changed, in order. Its commands may have changed others: the change set has them all.
+    /// Files that it changed, in order: those of its file tools, and those that were seen to change where it may write while no other
+    /// agent wrote there, but for what git ignores. At most a thousand.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<WirePath>,
+    /// Why it may have changed other files too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unseen: Option<String>,
     /// How many denials it met.
     pub denials: u32,
     /// The first of them, each attempt once.
@@ -164,14 +168,20 @@ impl fmt::Display for SubAgentSpawned {
     }
 }
 
-/// One line for people: `sub-agent 1.2: done · 3 steps · 1.2k in, 0% cached, 34 out · 2.5 s`.
+/// One line for people: `sub-agent 1.2: done · 3 steps · 2 files changed · 1.2k in, 0% cached, 34 out · 2.5 s`.
 impl fmt::Display for SubAgentResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let account = Account { usage: self.usage, cost: self.cost_usd };
         let unit = if self.steps == 1 { "step" } else { "steps" };
         let took = Duration::from_millis(self.duration_ms).as_secs_f64();
         let Self { agent, status, steps, .. } = self;
-        write!(f, "sub-agent {agent}: {status} · {steps} {unit} · {account} · {took:.1} s")?;
+        write!(f, "sub-agent {agent}: {status} · {steps} {unit}")?;
+        match self.files.len() {
+            0 => {}
+            1 => f.write_str(" · 1 file changed")?,
+            several => write!(f, " · {several} files changed")?,
+        }
+        write!(f, " · {account} · {took:.1} s")?;
         self.plan.iter().try_for_each(|step| write!(f, "\n  {step}"))?;
         self.message.as_ref().map_or(Ok(()), |message| write!(f, "\n  {message}"))
     }

@@ -63,6 +63,9 @@ impl Agent {
     }
 }
 
+/// The most files that a parent's model reads of; the log has them all.
+const LISTED_FILES: usize = 100;
+
 /// The end of a sub-agent as the parent's model reads it: the supervisor's account, then what the sub-agent says.
 pub fn account_of(report: &SubAgentResult) -> String {
     let SubAgentResult {
@@ -70,6 +73,7 @@ pub fn account_of(report: &SubAgentResult) -> String {
         status,
         message,
         files,
+        unseen,
         denials,
         denied,
         steps,
@@ -94,10 +98,16 @@ pub fn account_of(report: &SubAgentResult) -> String {
     let unit = if *steps == 1 { "step" } else { "steps" };
     let _ = write!(told, "\n{steps} {unit}, {account}");
     if !files.is_empty() {
-        told.push_str("\nfiles changed by its file tools:");
-        for path in files {
+        told.push_str("\nfiles that it changed:");
+        for path in files.iter().take(LISTED_FILES) {
             let _ = write!(told, "\n  {path}");
         }
+        if files.len() > LISTED_FILES {
+            let _ = write!(told, "\n  and {} more", files.len() - LISTED_FILES);
+        }
+    }
+    if let Some(unseen) = unseen {
+        let _ = write!(told, "\nits commands may have changed other files: {unseen}");
     }
     if *denials > 0 {
         let unit = if *denials == 1 { "denial" } else { "denials" };
@@ -129,6 +139,7 @@ mod tests {
             status: SubAgentStatus::Done,
             message: None,
             files: vec![],
+            unseen: None,
             denials: 0,
             denied: vec![],
             steps: 1,
@@ -152,6 +163,7 @@ mod tests {
             status: SubAgentStatus::Budget,
             message: Some("the limit of 5 steps is reached".to_owned()),
             files: vec!["/p/a.rs".into(), "/p/b.rs".into()],
+            unseen: None,
             denials: 2,
             denied: vec![Denial {
                 layer: Layer::Mounts,
@@ -170,7 +182,7 @@ mod tests {
         insta::assert_snapshot!(account_of(&failed), @r"
         [account of the supervisor] sub-agent 1.2: budget (the limit of 5 steps is reached)
         5 steps, 1.2k in, 0% cached, 34 out
-        files changed by its file tools:
+        files that it changed:
           /p/a.rs
           /p/b.rs
         2 denials: something was beyond its rights

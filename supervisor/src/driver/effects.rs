@@ -149,13 +149,15 @@ impl AgentRun {
         if shared.looks.as_mut().is_some_and(Looks::before_a_write) {
             return Ok(false);
         }
-        match shared.turns.take(&self.id, roots) {
+        match shared.turns.take(&self.id, roots.clone()) {
             Ok(()) => {
                 if let Some((_, since)) = self.awaits_turn.take_if(|(waiting, _)| *waiting == call) {
                     let taken = WriteTurnTaken { call, waited_ms: millis(since.elapsed()) };
                     self.record(shared, EventKind::WriteTurnTaken(taken), Witness::Supervisor)?;
                 }
-                Ok(!shared.log.is_full())
+                let looks =
+                    shared.written.as_mut().is_some_and(|files| files.before_a_write(&self.id, &roots));
+                Ok(!looks && !shared.log.is_full())
             }
             Err(holders) => {
                 // Said once.

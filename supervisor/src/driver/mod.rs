@@ -43,6 +43,7 @@ mod tree;
 mod tripwire;
 mod workers;
 mod write_turns;
+mod written_files;
 
 use std::any::Any;
 use std::io;

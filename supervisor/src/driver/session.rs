@@ -23,6 +23,7 @@ use super::rewinder::{Looks, RewindError};
 use super::run::Occurrence;
 use super::tree::{Closed, Tree};
 use super::tripwire::{Look, Watched, events};
+use super::written_files::WrittenFiles;
 use super::{AgentRun, ChangeTracker, Guard, OpensAgents, SessionError, Shared, panicked};
 use crate::core::{EndReason, Input, RunEnd, TreeLimits};
 
@@ -53,6 +54,7 @@ enum Happened {
     Run(usize, Result<Occurrence, SessionError>),
     Closed(Closed),
     Looked(Result<Vec<String>, ObserverError>),
+    FilesSeen,
     Rewound(Result<Ended, RewindError>),
 }
 
@@ -156,6 +158,7 @@ impl Session {
             watched = tripwire_says(&mut self.shared.tripwire) => Happened::Tripwire(watched),
             closed = self.tree.next() => Happened::Closed(closed),
             looked = looked(&mut self.shared.looks) => Happened::Looked(looked),
+            () = files_seen(&mut self.shared.written) => Happened::FilesSeen,
             ended = rewound(&mut self.rewinding) => Happened::Rewound(ended),
             (run, happened) = next_of(&mut self.runs, self.turn) => Happened::Run(run, happened),
         }
@@ -191,6 +194,7 @@ impl Session {
                 }
                 self.for_each(AgentRun::release)
             }
+            Happened::FilesSeen => self.for_each(AgentRun::release),
             Happened::Rewound(ended) => self.on_rewound(ended),
             Happened::Run(run, happened) => {
                 self.turn = run + 1;
@@ -383,6 +387,13 @@ async fn base_taken(changes: &mut Option<ChangeTracker>) -> Result<(), ObserverE
 async fn looked(looks: &mut Option<Looks>) -> Result<Vec<String>, ObserverError> {
     match looks {
         Some(looks) => looks.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn files_seen(files: &mut Option<WrittenFiles>) {
+    match files {
+        Some(files) => files.next().await,
         None => std::future::pending().await,
     }
 }

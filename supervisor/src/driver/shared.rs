@@ -10,9 +10,11 @@ use ipc::tool::ToolCall;
 use tokio::sync::mpsc;
 
 use super::budget::Budget;
+use super::observer::Observer;
 use super::rewinder::{Looks, Rewinder};
 use super::tree::TreeOrder;
 use super::write_turns::WriteTurns;
+use super::written_files::WrittenFiles;
 use super::{ChangeTracker, Guard, SessionError};
 use crate::core::RunLimits;
 use crate::session::{Flushed, Flusher, SessionLog};
@@ -46,6 +48,8 @@ pub struct Shared {
     /// True if a request that waits may have its budget now.
     pub(super) budget_freed: bool,
     pub(super) turns: WriteTurns,
+    /// The files that each sub-agent changed, where somebody looks.
+    pub(super) written: Option<WrittenFiles>,
     /// The agents' orders to the tree, until the session carries them out.
     pub(super) orders: VecDeque<TreeOrder>,
     /// True if an agent's rights changed: those below it may have to follow.
@@ -76,6 +80,7 @@ impl Shared {
             budget: Budget::default(),
             budget_freed: false,
             turns: WriteTurns::default(),
+            written: None,
             orders: VecDeque::new(),
             rights_changed: false,
             started_this_turn: 0,
@@ -98,6 +103,12 @@ impl Shared {
     #[must_use]
     pub fn rewound_by(self, rewinder: Option<Rewinder>) -> Self {
         Self { looks: rewinder.map(Looks::new), ..self }
+    }
+
+    /// The same, which looks at the project for the files that sub-agents change.
+    #[must_use]
+    pub fn watched_by(self, observer: Observer) -> Self {
+        Self { written: Some(WrittenFiles::new(observer)), ..self }
     }
 
     /// A turn of the user's has limits of its own.

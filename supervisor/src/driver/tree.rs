@@ -17,6 +17,7 @@ use ipc::id::{AgentId, CallId, Generation};
 use ipc::rights::{Grant, Network, RightsChange};
 use tokio::time::Instant;
 
+use super::written_files::Written;
 use super::{AgentRun, Session, SessionError, millis};
 use crate::core::{
     ContextItem, EndReason, Execution, Input, NewAgent, Planning, Purpose, TreeLimits, account_of,
@@ -305,6 +306,7 @@ impl Session {
             status: SubAgentStatus::Crashed,
             message: Some(why),
             files: Vec::new(),
+            unseen: None,
             denials: 0,
             denied: Vec::new(),
             steps: 0,
@@ -342,7 +344,10 @@ impl Session {
     /// A parent hears of a sub-agent's end when nothing below that one lives.
     fn next_closed(&mut self) -> Option<Closed> {
         let is_alone = |closed: &Closed| !self.tree.has_living_below(closed.run.id());
-        let at = self.tree.closed.iter().position(is_alone)?;
+        let written = &mut self.shared.written;
+        let mut is_open =
+            |closed: &Closed| written.as_mut().is_some_and(|files| files.is_open(closed.run.id()));
+        let at = self.tree.closed.iter().position(|closed| is_alone(closed) && !is_open(closed))?;
         Some(self.tree.closed.swap_remove(at))
     }
 
@@ -361,7 +366,8 @@ impl Session {
             }
         }
         let Some(child) = self.tree.living.remove(run.id()) else { return Ok(()) };
-        let report = run.report(&child);
+        let written = self.shared.written.as_mut().map(|files| files.take(run.id())).unwrap_or_default();
+        let report = run.report(&child, written);
         run.give_up_place();
         self.tell_parent(&child, report)
     }
@@ -422,6 +428,12 @@ impl Session {
             let closed = self.tree.next().await;
             self.on_closed(closed);
         }
+        if let Some(files) = &mut self.shared.written {
+            let ended: Vec<_> = self.tree.closed.iter().map(|closed| closed.run.id().clone()).collect();
+            for agent in ended {
+                files.settle(&agent).await;
+            }
+        }
         while let Some(closed) = self.next_closed() {
             self.report(closed)?;
         }
@@ -435,8 +447,9 @@ async fn close(mut run: AgentRun) -> Closed {
 }
 
 impl AgentRun {
-    fn report(&mut self, child: &Child) -> SubAgentResult {
-        let files = self.tally.files.iter().cloned().collect();
+    fn report(&mut self, child: &Child, written: Written) -> SubAgentResult {
+        // Those of its file tools are known whether or not somebody looked, and also where git ignores them.
+        let files = self.tally.files.union(&written.files).cloned().collect();
         let (denials, denied) = (self.tally.denials, std::mem::take(&mut self.tally.denied));
         let end = self.account();
         let reason = end.as_ref().map_or(EndReason::Internal, |end| end.reason);
@@ -448,6 +461,7 @@ impl AgentRun {
             status: status(reason),
             message: end.as_ref().and_then(|end| end.message.clone()),
             files,
+            unseen: written.unseen,
             denials,
             denied,
             steps,

@@ -91,7 +91,8 @@ impl WriteTurns {
     }
 }
 
-fn overlap(some: &[WirePath], others: &[WirePath]) -> bool {
+/// True if one of these lies within one of those, or the other way round.
+pub(super) fn overlap(some: &[WirePath], others: &[WirePath]) -> bool {
     some.iter().any(|one| others.iter().any(|other| one.is_within(other) || other.is_within(one)))
 }
 

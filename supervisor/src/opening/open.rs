@@ -208,7 +208,8 @@ pub(crate) fn open(
     let rewinder = rewinder(&options, &setup, (&sub_agents.observer, &conversation));
     let shared = Shared::new(conversation.clone(), log, ui, changes, tripwire)
         .telling(plan_records)
-        .rewound_by(rewinder);
+        .rewound_by(rewinder)
+        .watched_by(sub_agents.observer.clone());
     goes_on(plan, &actions, &conversation);
     let deadline = options.timeout.map(|timeout| (began + timeout).into());
     if let (Some(recorder), Some(record)) = (recorder, options.record.clone()) {

@@ -145,6 +145,8 @@ fn account(events: &[SessionEvent], spawned: &SubAgentSpawned, began_ms: u64) ->
         status: SubAgentStatus::Interrupted,
         message: Some("the session ended before it did".to_owned()),
         files: Vec::new(),
+        unseen: (!spawned.write.is_empty())
+            .then(|| "the session ended before the project was looked at".to_owned()),
         denials: u32::try_from(denied).unwrap_or(u32::MAX),
         denied: Vec::new(),
         steps,

@@ -290,10 +290,12 @@ fn ended(result: &SubAgentResult, titled: &Titled<'_>, full: bool) -> Entry {
     let text = result.to_string();
     let (title, rest) = text.split_once('\n').unwrap_or((&text, ""));
     let files: Vec<_> = result.files.iter().map(ToString::to_string).collect();
+    let unseen = result.unseen.as_ref().map(|why| format!("not known: {why}")).unwrap_or_default();
     let denied: Vec<_> = result.denied.iter().map(|denial| Plain(denial).to_string()).collect();
     titled(EntryKind::Agent, title.to_owned())
         .with(Part::cut(rest, full))
-        .with(Part::cut(&files.join("\n"), full).named("files that its file tools changed"))
+        .with(Part::cut(&files.join("\n"), full).named("files that it changed"))
+        .with(Part::cut(&unseen, full).named("files that its commands may have changed besides"))
         .with(Part::cut(&denied.join("\n"), full).named("denials"))
         .with(Part::cut(&result.text, full).named("its last message, a claim"))
 }

@@ -98,6 +98,7 @@ fn end(seat: &mut Seat, statuses: &[StepStatus]) {
             status: SubAgentStatus::Done,
             message: None,
             files: vec![],
+            unseen: None,
             denials: 0,
             denied: vec![],
             steps: 4,

@@ -67,6 +67,7 @@ fn end(seat: &mut Seat, agent: &str, status: SubAgentStatus) {
         status,
         message: None,
         files: vec![],
+        unseen: None,
         denials: 0,
         denied: vec![],
         steps: 2,

@@ -48,12 +48,14 @@ impl Section<'_> {
             format!("{name}: {}", ends.join(", "))
         });
         let files = agent.result.iter().flat_map(|result| &result.files).map(ToString::to_string);
+        let unseen = agent.result.iter().flat_map(|result| &result.unseen);
+        let unseen = unseen.map(|why| format!("perhaps others, by its commands: {why}"));
         list(html, "Workers", agent.workers.iter().map(worker).collect());
         list(html, "Calls", calls.collect());
         list(html, "Approvals", agent.approvals.iter().map(approval).collect());
         list(html, "Denials", agent.denials.iter().map(denial).collect());
         list(html, "Restored places", agent.restored.clone());
-        list(html, "Files changed by its file tools", files.collect());
+        list(html, "Files that it changed", files.chain(unseen).collect());
     }
 
     fn timeline(&self, html: &mut Html) {

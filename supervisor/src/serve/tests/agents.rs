@@ -77,6 +77,7 @@ async fn with_sub_agents() -> (Client, Core) {
         status: SubAgentStatus::GaveUp,
         message: None,
         files: vec![],
+        unseen: None,
         denials: 0,
         denied: vec![],
         steps: 0,

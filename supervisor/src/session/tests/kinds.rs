@@ -289,6 +289,7 @@ fn sub_agents() -> Vec<EventKind> {
         status: SubAgentStatus::GaveUp,
         message: Some("m".to_owned()),
         files: vec![odd()],
+        unseen: None,
         denials: 1,
         denied: vec![],
         steps: 2,

@@ -174,6 +174,7 @@ impl Script {
             status: SubAgentStatus::Done,
             message: None,
             files: vec![],
+            unseen: None,
             denials: 0,
             denied: vec![],
             steps: 1,
