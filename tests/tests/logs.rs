@@ -222,7 +222,7 @@ fn a_log_of_every_earlier_version_is_shown_and_goes_on() {
             words.iter().all(|words| shown.contains(words)) && shown.contains("touch: Permission denied"),
             "{shown}"
         );
-        assert!(run(&["audit"]).contains("the chain holds, the events agree"), "{version}");
+        assert!(run(&["audit"]).contains("the log is whole, its events agree"), "{version}");
         let row: serde_json::Value = serde_json::from_str(&run(&["sessions", "--json"])).unwrap();
         assert_eq!((&row["message"], &row["tokens"]), (&json!(words[0]), &json!(30)), "{version}");
         let server = model_of([done()]);

@@ -88,7 +88,7 @@ fn an_export_has_no_secret_of_a_known_form_and_an_import_goes_on() {
     let name = imported.trim();
     assert!(names(&world).len() == 2 && names(&world).contains(&name.to_owned()));
     let audit = run(&world, &["audit", &name[..name.len() - 1], "-C", "/"]).expect(0).stdout;
-    assert!(audit.contains("the chain holds, the events agree"), "{audit}");
+    assert!(audit.contains("the log is whole, its events agree"), "{audit}");
     let shown = run(&world, &["show", name]).expect(0).stdout;
     assert!(
         shown.contains("imported: everything above came from elsewhere") && !shown.contains(&token()),

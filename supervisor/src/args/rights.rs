@@ -58,8 +58,8 @@ pub(crate) struct AuditArgs {
     /// compared with the declared access. No file is changed; a server at a reachable unix socket sees a connection without data.
     #[arg(long, conflicts_with = "session")]
     pub probe: bool,
-    /// Lists each path and act that `--probe` tried
-    #[arg(long, requires = "probe")]
+    /// Also lists each worker, approval and fault; with `--probe`, each try
+    #[arg(long)]
     pub verbose: bool,
     /// Whose rights
     #[command(flatten)]

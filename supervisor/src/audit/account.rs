@@ -56,14 +56,15 @@ impl Account {
 
     /// The verdict in one line of words.
     pub(super) fn verdict(&self) -> String {
-        let chain = if self.intact { "the chain holds" } else { "THE CHAIN IS BROKEN" };
+        let whole = if self.intact { "the log is whole" } else { "the log is NOT whole" };
         let agree = match self.findings.len() {
-            0 => "the events agree".to_owned(),
+            0 => "its events agree".to_owned(),
             1 => "1 FINDING".to_owned(),
             several => format!("{several} FINDINGS"),
         };
+        let verdict = if self.intact && self.findings.is_empty() { "ok" } else { "FAIL" };
         let unit = if self.events == 1 { "event" } else { "events" };
-        format!("{} {unit}, {chain}, {agree}", self.events)
+        format!("{verdict}: {} {unit}, {whole}, {agree}", self.events)
     }
 }
 

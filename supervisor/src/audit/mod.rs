@@ -31,7 +31,7 @@ use crate::args::{AgentArgs, AuditArgs};
 use crate::directories::{Directories, DirectoriesError};
 use crate::exit::Exit;
 use crate::explain::{ExplainError, Place};
-use crate::messages::{complain, harmless};
+use crate::messages::{complain, harmless, printed};
 use crate::session::{self, LogError, last_of};
 use crate::shell_word::shell_word;
 
@@ -82,8 +82,7 @@ pub(crate) async fn run(args: AuditArgs) -> Exit {
         of_log(&args).map(|account| (print(&account, &args), account.exit()))
     };
     match audited {
-        Ok((Ok(()), exit)) => exit,
-        Ok((Err(_), _)) => Exit::Internal,
+        Ok((done, exit)) => printed(done, exit),
         Err(error) => {
             complain(&error);
             error.exit()

@@ -1,5 +1,6 @@
-//! An account as text for a terminal: the verdict, then the agents as a tree.
+//! An account as text for a terminal: the verdict, then the agents as a tree. The alternate form has each worker and each approval.
 
+use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter, Write};
 use std::time::Duration;
 
@@ -13,13 +14,24 @@ use super::agent_account::{AgentAccount, Approval, DenialGroup, Spend, Worker};
 /// The most characters of a task in a list.
 const LONGEST_TASK: usize = 100;
 
+/// The most faults of a file that are shown in short.
+const SHOWN_FAULTS: usize = 3;
+
+/// An approval that nobody answered.
+const UNANSWERED: &str = "no answer in the log";
+
 /// How much of a digest tells it from another.
 const SHORT: usize = 12;
 
 impl Display for Account {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}: {}", self.log, self.verdict())?;
-        self.faults.iter().try_for_each(|fault| writeln!(f, "  {fault}"))?;
+        writeln!(f, "{}", self.verdict())?;
+        writeln!(f, "log: {}", self.log)?;
+        let most = if f.alternate() { usize::MAX } else { SHOWN_FAULTS };
+        self.faults.iter().take(most).try_for_each(|fault| writeln!(f, "  {fault}"))?;
+        if let more @ 1.. = self.faults.len().saturating_sub(most) {
+            writeln!(f, "  and {more} more (--verbose shows them)")?;
+        }
         self.findings.iter().try_for_each(|finding| writeln!(f, "  finding: {}", line(&finding.text)))?;
         self.agents.iter().try_for_each(|agent| Indented(f, agent.agent.level()).agent(agent))
     }
@@ -38,12 +50,48 @@ impl Indented<'_, '_> {
     fn agent(mut self, agent: &AgentAccount) -> fmt::Result {
         let task = agent.task.as_deref().map(|task| format!(": {}", title(task))).unwrap_or_default();
         self.line(&format!("agent {}{task}", agent.agent))?;
-        rows(agent).iter().try_for_each(|row| self.line(&format!("  {row}")))
+        let rows = if self.0.alternate() { rows(agent) } else { summary(agent) };
+        rows.iter().try_for_each(|row| self.line(&format!("  {row}")))
     }
 }
 
+/// One agent in short: its end and its price, its last access, and counts.
+fn summary(agent: &AgentAccount) -> Vec<String> {
+    let mut rows = vec![format!("{} · {}", end(agent), spent(agent))];
+    rows.extend(agent.workers.iter().rfind(|worker| worker.grant.is_none()).map(|worker| {
+        let not_enforced = not_enforced(worker);
+        format!("access: {} · {} tier{not_enforced}", line(&worker.rights.to_string()), worker.tier)
+    }));
+    rows.extend(counted(
+        "calls",
+        agent.calls.iter().map(|(name, ends)| {
+            let other = |(status, _): &(&String, &usize)| *status != "completed";
+            let others: Vec<_> =
+                ends.iter().filter(other).map(|(status, count)| format!("{count} {status}")).collect();
+            let others = if others.is_empty() { String::new() } else { format!(" ({})", others.join(", ")) };
+            format!("{} {}{others}", line(name), ends.values().sum::<usize>())
+        }),
+    ));
+    let mut decisions = BTreeMap::<_, usize>::new();
+    for approval in &agent.approvals {
+        *decisions.entry(approval.decision.unwrap_or(UNANSWERED)).or_default() += 1;
+    }
+    rows.extend(counted(
+        "approvals",
+        decisions.iter().map(|(decision, count)| format!("{count} {decision}")),
+    ));
+    rows.extend(agent.denials.iter().map(denial));
+    rows.extend(agent.restored.iter().map(|place| format!("restored: {}", line(place))));
+    rows
+}
+
+fn counted(of: &str, counts: impl Iterator<Item = String>) -> Option<String> {
+    let counts: Vec<_> = counts.collect();
+    (!counts.is_empty()).then(|| format!("{of}: {}", counts.join(", ")))
+}
+
 /// The rows of one agent, a line each.
-pub(super) fn rows(agent: &AgentAccount) -> Vec<String> {
+fn rows(agent: &AgentAccount) -> Vec<String> {
     let mut rows = vec![end(agent)];
     rows.extend(agent.spawned.as_ref().map(|spawned| format!("access: {}", access(spawned))));
     rows.extend(agent.workers.iter().map(worker));
@@ -96,20 +144,22 @@ pub(super) fn worker(worker: &Worker) -> String {
             format!("one-shot worker {generation} ({tier}): beside the rights {}", line(&grant.to_string()))
         }
     };
-    let Worker { landlock_abi, rules, not_enforced, .. } = worker;
-    let start = format!("Landlock ABI {landlock_abi}, {rules} rules");
-    let not_enforced: Vec<_> =
-        not_enforced.iter().map(|promise| format!(", not enforced: {}", line(promise))).collect();
+    let Worker { landlock_abi, rules, .. } = worker;
+    let start = format!("Landlock ABI {landlock_abi}, {rules} rules{}", not_enforced(worker));
     let ended = ended
         .as_deref()
         .map_or_else(|| "no end in the log".to_owned(), |why| format!("ended: {}", line(why)));
-    format!("{held} · ruleset {} · {start}{} · {ended}", digest(ruleset_digest), not_enforced.concat())
+    format!("{held} · ruleset {} · {start} · {ended}", digest(ruleset_digest))
+}
+
+fn not_enforced(worker: &Worker) -> String {
+    worker.not_enforced.iter().map(|promise| format!(", not enforced: {}", line(promise))).collect()
 }
 
 pub(super) fn approval(approval: &Approval) -> String {
     let Approval { call, about, decision, by, cause, .. } = approval;
     let about = about.map(|about| format!(" of {about}")).unwrap_or_default();
-    let decision = decision.unwrap_or("no answer in the log");
+    let decision = decision.unwrap_or(UNANSWERED);
     let by = by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
     let cause = cause.as_ref().map(|cause| format!(" ({})", line(cause))).unwrap_or_default();
     format!("approval{about} for call {call}: {decision}{by}{cause}")

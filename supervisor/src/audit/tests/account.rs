@@ -1,5 +1,6 @@
 use serde_json::{Value, json};
 
+use super::super::account::Account;
 use super::{Log, usage};
 
 fn reply(log: Log, agent: &str, cost: &str) -> Log {
@@ -42,17 +43,37 @@ fn log() -> Log {
     log.with("1", "sub_agent_result", refused).end()
 }
 
-/// The text without the time of the top-level agent, which is the clock's.
-fn text(log: &Log) -> String {
-    let mut account = log.account();
+/// The account without the time of the top-level agent, which is the clock's.
+fn account() -> Account {
+    let mut account = log().account();
     account.agents[0].duration_ms = 4000;
-    account.to_string()
+    account
 }
 
 #[test]
-fn the_agents_are_a_tree_and_each_has_its_rights_acts_and_cost() {
-    insta::assert_snapshot!(text(&log()), @r#"
-    /state/s-1.jsonl: 17 events, the chain holds, the events agree
+fn the_agents_are_a_tree_and_each_has_its_end_access_and_cost() {
+    insta::assert_snapshot!(account().to_string(), @r#"
+    ok: 17 events, the log is whole, its events agree
+    log: /state/s-1.jsonl
+    agent 1: repair the parser…
+      done · 4.0 s · 10 in, 0% cached, 2 out, $0.50 (with its sub-agents: 20 in, 0% cached, 4 out, $0.75)
+      access: ro / minus hidden · net off · floor tier
+      approvals: 1 denied
+      agent 1.1: find the bug
+        done · 2.5 s · 10 in, 0% cached, 2 out, $0.25
+        access: ro / minus hidden · net off · floor tier
+        calls: shell_exec 2 (1 failed)
+        denied by the kernel (Landlock): write /etc/x\u{a}agent 9; the missing right is: write /etc; nothing can allow it here (2 times)
+      agent 1.2
+        crashed · 0.0 s: this session has no sub-agents · 0 in, 0% cached, 0 out
+    "#);
+}
+
+#[test]
+fn the_long_form_has_each_worker_and_each_approval() {
+    insta::assert_snapshot!(format!("{:#}", account()), @r#"
+    ok: 17 events, the log is whole, its events agree
+    log: /state/s-1.jsonl
     agent 1: repair the parser…
       done · 4.0 s
       worker 1 (floor): ro / minus hidden · net off · ruleset 0123456789ab… · Landlock ABI 7, 12 rules · no end in the log
@@ -69,6 +90,17 @@ fn the_agents_are_a_tree_and_each_has_its_rights_acts_and_cost() {
         crashed · 0.0 s: this session has no sub-agents
         spent: 0 in, 0% cached, 0 out
     "#);
+}
+
+#[test]
+fn many_faults_are_counted_and_the_long_form_has_them_all() {
+    let mut account = account();
+    account.intact = false;
+    account.faults = (1..=5).map(|line| format!("line {line} was changed")).collect();
+    let short = account.to_string();
+    assert!(short.starts_with("FAIL: 17 events, the log is NOT whole, its events agree\n"), "{short}");
+    assert!(short.contains("  line 3 was changed\n  and 2 more (--verbose shows them)\nagent 1"), "{short}");
+    assert!(format!("{account:#}").contains("  line 5 was changed\nagent 1"));
 }
 
 #[test]
