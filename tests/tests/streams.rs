@@ -327,6 +327,31 @@ fn what_cannot_be_written_is_said() {
 }
 
 #[test]
+fn a_command_that_only_prints_says_what_it_cannot_write_and_fails_for_no_reader_that_is_gone() {
+    let world = World::new(User::Myself);
+    for arguments in [&["config", "--all"][..], &["doctor"], &["doctor", "--json"], &["explain", "/etc"]] {
+        let run = |stdout: Stdio| {
+            let mut command = world.bailiwick(arguments);
+            Finished::from(
+                command.stdin(Stdio::null()).stdout(stdout).stderr(Stdio::piped()).output().unwrap(),
+            )
+        };
+        let full = run(File::options().write(true).open("/dev/full").unwrap().into());
+        let said = "bailiwick: cannot write to standard output: No space left on device (os error 28)\n";
+        assert!(
+            full.code == 1 && full.stderr.ends_with(said),
+            "{arguments:?}: {} {}",
+            full.code,
+            full.stderr
+        );
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let gone = run(writer.into());
+        assert!(gone.code == 0 && !gone.stderr.contains("output"), "{arguments:?}: {}", gone.stderr);
+    }
+}
+
+#[test]
 fn a_signal_ends_what_writes_to_nobody() {
     for (tier, user) in everywhere() {
         let world = World::new(user);

@@ -21,7 +21,7 @@ use crate::args::{BenchArgs, Cli, Command, DebugCommand, DoctorArgs, TuiArgs};
 use crate::config::{Layer, Sources};
 use crate::directories::Directories;
 use crate::doctor::Diagnosis;
-use crate::messages::complain;
+use crate::messages::{complain, printed};
 use crate::modes::ApprovalMode;
 use crate::monitor::TempError;
 use crate::place::{Caches, Mode, Setup, SetupError, Wanted};
@@ -151,18 +151,14 @@ async fn doctor(args: &DoctorArgs, keys: &TakenKeys) -> Exit {
             return error.exit();
         }
     };
-    let printed = if args.json {
+    let done = if args.json {
         serde_json::to_writer_pretty(std::io::stdout(), &diagnosis)
             .map_err(Into::into)
             .and_then(|()| writeln!(std::io::stdout()))
     } else {
         diagnosis.print()
     };
-    match (printed, diagnosis.is_usable()) {
-        (Err(_), _) => Exit::Internal,
-        (Ok(()), true) => Exit::Done,
-        (Ok(()), false) => Exit::NoSandbox,
-    }
+    printed(done, if diagnosis.is_usable() { Exit::Done } else { Exit::NoSandbox })
 }
 
 fn bench(args: &BenchArgs) -> Exit {

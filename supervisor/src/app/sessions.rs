@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::args::{SessionsArgs, SessionsCommand};
 use crate::directories::Directories;
 use crate::exit::Exit;
-use crate::messages::{complain, harmless};
+use crate::messages::{complain, harmless, printed};
 use crate::sessions::{Index, Listed, Needle};
 
 use super::prune;
@@ -35,10 +35,7 @@ pub(super) fn run(args: &SessionsArgs) -> Exit {
             return Exit::Internal;
         }
     };
-    match print(&found(sessions, args), args) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Exit::Internal,
-        _ => Exit::Done,
-    }
+    printed(print(&found(sessions, args), args), Exit::Done)
 }
 
 /// A session, and the line that was looked for.

@@ -33,7 +33,7 @@ use crate::args::ExplainArgs;
 use crate::config::ConfigError;
 use crate::exit::Exit;
 use crate::inside::{self, InsideError};
-use crate::messages::{complain, harmless};
+use crate::messages::{complain, harmless, printed};
 use crate::modes::ApprovalMode;
 use crate::place::SetupError;
 
@@ -95,10 +95,7 @@ impl ExplainError {
 /// Explains and prints.
 pub(crate) async fn run(args: ExplainArgs) -> Exit {
     match explain(&args).await {
-        Ok(explanation) => match print(&explanation, args.json) {
-            Ok(()) => Exit::Done,
-            Err(_) => Exit::Internal,
-        },
+        Ok(explanation) => printed(print(&explanation, args.json), Exit::Done),
         Err(error) => {
             complain(&error);
             error.exit()

@@ -12,7 +12,7 @@ use crate::config::{
     Sources, Value,
 };
 use crate::exit::Exit;
-use crate::messages::tell;
+use crate::messages::{printed, tell};
 use crate::provider::catalogue::{self, Entry, Facts, Field};
 use crate::roles::Role;
 use crate::shell_word::shell_word;
@@ -42,12 +42,12 @@ pub(super) fn run(sources: &Sources, args: &ConfigArgs) -> Exit {
     rows.extend(effective.roles.iter().map(of_role));
     rows.extend(of_model(&effective));
     tell(&sources.notices(&effective, &flags));
-    let printed = match args {
+    let done = match args {
         ConfigArgs { json: true, .. } => print_json(&rows),
         ConfigArgs { all: true, .. } => print(&rows),
         _ => print_different(rows, &args.directory),
     };
-    if printed.is_ok() { Exit::Done } else { Exit::Internal }
+    printed(done, Exit::Done)
 }
 
 /// A list has a row for each element, since each has an origin of its own.
