@@ -20,6 +20,7 @@ pub mod repository;
 pub mod runs;
 pub mod served;
 pub mod session;
+pub mod side_by_side;
 pub mod standing;
 pub mod svg;
 pub mod tier;

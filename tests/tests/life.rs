@@ -14,6 +14,7 @@ use nix::unistd::Pid;
 use serde_json::{Value, json};
 use supervisor::replay::ReplayServer;
 use tests::replies::model;
+use tests::side_by_side::side_by_side;
 use tests::world::tool_results;
 use tests::{Finished, Programs, User, World, alive, marked, tier, wait_until};
 
@@ -106,33 +107,32 @@ fn a_killed_stub_takes_its_worker_along_and_is_replaced() {
 /// with their daemons are all hit.
 #[test]
 fn a_killed_supervisor_leaves_no_process_no_litter_and_a_log_that_parses() {
-    for (tier, user) in everywhere() {
-        for moment in 0..32 {
-            let world = World::new(user);
-            world.file("kept.txt", "kept\n");
-            world.file(".gitignore", "ignored\n");
-            world.commit();
-            let server = model(&[
-                ("shell_exec", json!({"command": "touch $TMPDIR/x; echo 1"})),
-                ("shell_exec", json!({"command": STUBBORN})),
-            ]);
-            let patch = world.own().join("out.diff");
-            let child = start(&world, tier, &server, &["--patch", patch.to_str().unwrap()]);
-            // Every other moment counts from when the stubborn command and its daemon run.
-            if moment % 2 == 1 {
-                world.pid_in("command");
-            }
-            // Not an event: any moment has to do.
-            std::thread::sleep(Duration::from_millis(moment * 8));
-            slay(child.id());
-            let killed = Instant::now();
-            end(child);
-            let mark = world.mark();
-            wait_until("everything is gone", || marked(mark.as_bytes()).is_empty());
-            assert!(killed.elapsed() < AFTERLIFE, "{tier} {user:?}, moment {moment}: {:?}", killed.elapsed());
-            check_what_is_left(&world, tier);
+    let cases = everywhere().into_iter().flat_map(|place| (0..32).map(move |moment| (place, moment)));
+    side_by_side(cases, |((tier, user), moment)| {
+        let world = World::new(user);
+        world.file("kept.txt", "kept\n");
+        world.file(".gitignore", "ignored\n");
+        world.commit();
+        let server = model(&[
+            ("shell_exec", json!({"command": "touch $TMPDIR/x; echo 1"})),
+            ("shell_exec", json!({"command": STUBBORN})),
+        ]);
+        let patch = world.own().join("out.diff");
+        let child = start(&world, tier, &server, &["--patch", patch.to_str().unwrap()]);
+        // Every other moment counts from when the stubborn command and its daemon run.
+        if moment % 2 == 1 {
+            world.pid_in("command");
         }
-    }
+        // Not an event: any moment has to do.
+        std::thread::sleep(Duration::from_millis(moment * 8));
+        slay(child.id());
+        let killed = Instant::now();
+        end(child);
+        let mark = world.mark();
+        wait_until("everything is gone", || marked(mark.as_bytes()).is_empty());
+        assert!(killed.elapsed() < AFTERLIFE, "{tier} {user:?}, moment {moment}: {:?}", killed.elapsed());
+        check_what_is_left(&world, tier);
+    });
 }
 
 fn check_what_is_left(world: &World, tier: Tier) {

@@ -3,6 +3,7 @@
 use ipc::confinement::Tier;
 use serde_json::Value;
 use tests::repository::{repository, shell};
+use tests::side_by_side::side_by_side;
 use tests::{User, tier};
 
 use crate::attack::{IDENTITY, attack, attack_with, restored};
@@ -75,20 +76,20 @@ const LEGITIMATE: &[(Needs, &str)] = &[
 
 #[test]
 fn what_people_let_agents_do_with_git_is_not_flagged() {
-    for (user, tier) in tier::everywhere() {
-        for (needs, command) in LEGITIMATE {
-            let world = repository(user);
-            let flags: &[&str] = match (tier, needs) {
-                (Tier::Floor | Tier::FloorUnmediated, _) | (_, Needs::Nothing) => &[],
-                (Tier::Full, Needs::Configuration) => &["--write", ".git/config"],
-                (Tier::Full, Needs::Floor) => continue,
-            };
-            let (done, told) = attack_with(&world, tier, flags, &format!("{IDENTITY}{command}"));
-            assert_ne!(told["is_error"], true, "{tier}: {command}: {told}");
-            assert_eq!(done.events_of("restored"), Vec::<Value>::new(), "{tier}: {command}: {told}");
-            assert_eq!(shell(&world, "git fsck").code, 0, "{tier}: {command}");
-        }
-    }
+    let cases =
+        tier::everywhere().into_iter().flat_map(|place| LEGITIMATE.iter().map(move |act| (place, act)));
+    side_by_side(cases, |((user, tier), (needs, command))| {
+        let flags: &[&str] = match (tier, needs) {
+            (Tier::Floor | Tier::FloorUnmediated, _) | (_, Needs::Nothing) => &[],
+            (Tier::Full, Needs::Configuration) => &["--write", ".git/config"],
+            (Tier::Full, Needs::Floor) => return,
+        };
+        let world = repository(user);
+        let (done, told) = attack_with(&world, tier, flags, &format!("{IDENTITY}{command}"));
+        assert_ne!(told["is_error"], true, "{tier}: {command}: {told}");
+        assert_eq!(done.events_of("restored"), Vec::<Value>::new(), "{tier}: {command}: {told}");
+        assert_eq!(shell(&world, "git fsck").code, 0, "{tier}: {command}");
+    });
 }
 
 /// Some of these exit with 0 all the same, so that the refusal has to be said.

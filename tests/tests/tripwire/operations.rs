@@ -2,6 +2,7 @@
 
 use ipc::confinement::Tier;
 use tests::repository::{repository, shell};
+use tests::side_by_side::side_by_side;
 use tests::{Finished, User, World, tier};
 
 /// Whose commits they are, and when: the same on both sides, so that the names of commits are.
@@ -170,29 +171,34 @@ fn seen(world: &World) -> String {
 
 #[test]
 fn the_hosts_git_finds_the_same_after_an_operation_inside() {
-    let mut failed = Vec::new();
-    for (name, configures, operation) in OPERATIONS {
+    let cases = OPERATIONS.iter().flat_map(|operation| {
         // Nothing here depends on the user but what an operation leaves paused.
-        let users = if name.ends_with("paused") { User::all() } else { vec![User::Myself] };
-        let command = format!("{ALWAYS}{}; true", operation.replace("D ", DIVERGED));
-        for user in users {
-            let control = dated(user);
-            shell(&control, &command);
-            let expected = seen(&control);
-            for tier in tier::all() {
-                let world = dated(user);
-                let flags: &[&str] =
-                    if tier == Tier::Full && *configures { &["--write", ".git/config"] } else { &[] };
-                let done = Finished::of(world.sandbox(tier, flags, "bash").args(["-c", &command]));
-                let found = seen(&world);
-                if found != expected || done.stderr.replace("unchanged", "").contains("changed") {
-                    let said = done.stderr;
-                    failed.push(format!("{name}, {tier}, {user:?}: {said}\n{found}\n-- and not\n{expected}"));
-                }
-            }
+        let users = if operation.0.ends_with("paused") { User::all() } else { vec![User::Myself] };
+        users.into_iter().map(move |user| (operation, user))
+    });
+    let failed = side_by_side(cases, |(operation, user)| failures(operation, user)).concat();
+    assert!(failed.is_empty(), "{}", failed.join("\n\n"));
+}
+
+/// The tiers in which an operation does something else than outside.
+fn failures((name, configures, operation): &(&str, bool, &str), user: User) -> Vec<String> {
+    let command = format!("{ALWAYS}{}; true", operation.replace("D ", DIVERGED));
+    let control = dated(user);
+    shell(&control, &command);
+    let expected = seen(&control);
+    let mut failed = Vec::new();
+    for tier in tier::all() {
+        let world = dated(user);
+        let flags: &[&str] =
+            if tier == Tier::Full && *configures { &["--write", ".git/config"] } else { &[] };
+        let done = Finished::of(world.sandbox(tier, flags, "bash").args(["-c", &command]));
+        let found = seen(&world);
+        if found != expected || done.stderr.replace("unchanged", "").contains("changed") {
+            let said = done.stderr;
+            failed.push(format!("{name}, {tier}, {user:?}: {said}\n{found}\n-- and not\n{expected}"));
         }
     }
-    assert!(failed.is_empty(), "{}", failed.join("\n\n"));
+    failed
 }
 
 /// A repository whose first commit has the same name each time.

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use ipc::confinement::Tier;
+use tests::side_by_side::side_by_side;
 use tests::{Finished, Programs, User, World, skip, tier};
 
 use crate::machine;
@@ -48,25 +49,25 @@ fn confined(tier: Tier, user: User, text: &str, patience: &str) -> Finished {
 }
 
 fn check_the_same(tiers: &[Tier], acts: &[(&str, &str)]) {
-    let mut failures = vec![];
-    for user in User::all() {
-        for (name, text) in acts {
-            let control = unconfined(user, text);
-            if control.code != 0 || control.stdout.trim().is_empty() {
-                let why = control.stderr.lines().next().unwrap_or_default().to_owned();
-                eprintln!("skipped: not on this machine: {name} as {user:?}: {why}");
-                continue;
-            }
-            for tier in tiers {
-                let done = confined(*tier, user, text, PATIENCE);
-                if (done.code, &done.stdout) != (control.code, &control.stdout) {
-                    failures
-                        .push(format!("{tier}, {user:?}: {name}: {done:?}, unconfined {:?}", control.stdout));
-                }
-            }
-        }
-    }
+    let cases = User::all().into_iter().flat_map(|user| acts.iter().map(move |act| (user, act)));
+    let failures = side_by_side(cases, |(user, act)| failures(tiers, user, act)).concat();
     assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// The tiers in which an act comes to something else than outside.
+fn failures(tiers: &[Tier], user: User, (name, text): &(&str, &str)) -> Vec<String> {
+    let control = unconfined(user, text);
+    if control.code != 0 || control.stdout.trim().is_empty() {
+        let why = control.stderr.lines().next().unwrap_or_default().to_owned();
+        eprintln!("skipped: not on this machine: {name} as {user:?}: {why}");
+        return vec![];
+    }
+    let differs = |tier: &Tier| {
+        let done = confined(*tier, user, text, PATIENCE);
+        let is_same = (done.code, &done.stdout) == (control.code, &control.stdout);
+        (!is_same).then(|| format!("{tier}, {user:?}: {name}: {done:?}, unconfined {:?}", control.stdout))
+    };
+    tiers.iter().filter_map(differs).collect()
 }
 
 #[test]

@@ -1,0 +1,46 @@
+//! Cases of one test that need nothing of each other, on a thread for each core.
+
+use std::num::NonZero;
+use std::panic::resume_unwind;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+/// Checks each case and gives what the checks found, in no order. The first panic is the test's, once every thread has ended.
+pub fn side_by_side<C: Send, R: Send>(
+    cases: impl IntoIterator<Item = C>,
+    check: impl Fn(C) -> R + Sync,
+) -> Vec<R> {
+    let left = Mutex::new(cases.into_iter().collect::<Vec<_>>().into_iter());
+    let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    let work = || std::iter::from_fn(next).map(&check).collect::<Vec<_>>();
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
+        let ended: Vec<_> = threads.into_iter().map(thread::ScopedJoinHandle::join).collect();
+        ended.into_iter().flat_map(|found| found.unwrap_or_else(|panic| resume_unwind(panic))).collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::panic, reason = "a test fails by panicking")]
+
+    use std::panic::catch_unwind;
+
+    use super::*;
+
+    #[test]
+    fn every_case_is_checked_once_and_a_failing_one_fails_the_test() {
+        let mut found = side_by_side(0..100, |case| case);
+        found.sort_unstable();
+        assert_eq!(found, (0..100).collect::<Vec<_>>());
+        let failed = catch_unwind(|| {
+            side_by_side(0..100, |case| {
+                if case == 7 {
+                    panic!("seven")
+                }
+            });
+        });
+        assert_eq!(failed.unwrap_err().downcast_ref::<&str>(), Some(&"seven"));
+    }
+}
