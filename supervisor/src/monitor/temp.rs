@@ -7,9 +7,10 @@ use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use uuid::Uuid;
 
@@ -69,6 +70,14 @@ pub struct PrivateTemp {
 impl PrivateTemp {
     /// Makes a fresh directory, owned by this process until it ends; `locks` is a directory of the state directory.
     pub fn create(temps: &Temps, locks: &Path) -> Result<Self, TempError> {
+        loop {
+            if let Some(made) = Self::try_create(temps, locks)? {
+                return Ok(made);
+            }
+        }
+    }
+
+    fn try_create(temps: &Temps, locks: &Path) -> Result<Option<Self>, TempError> {
         let name = format!("bw-{}", &Uuid::new_v4().simple().to_string()[..12]);
         let path = temps.path().join(&name);
         let lock_path = locks.join(&name);
@@ -77,11 +86,11 @@ impl PrivateTemp {
             move |source| TempError { path, variable, source }
         };
         let (here, of_lock) = (|| at(&path, temps.variable), || at(&lock_path, "BAILIWICK_HOME"));
-        let mut lock = lock(&lock_path, &path).map_err(of_lock())?;
+        let Some(mut lock) = lock(&lock_path, &path).map_err(of_lock())? else { return Ok(None) };
         DirBuilder::new().mode(0o700).create(&path).map_err(here())?;
         let identity = removal::open(&path).and_then(Identity::of).map_err(here())?;
         writeln!(&mut *lock, "\0{} {}", identity.device, identity.inode).map_err(of_lock())?;
-        Ok(Self { path, identity, lock_path, _lock: lock })
+        Ok(Some(Self { path, identity, lock_path, _lock: lock }))
     }
 
     /// Where it is.
@@ -146,11 +155,16 @@ fn names_a_private_temp(path: &Path, lock_path: &Path) -> bool {
         && name == lock_path.file_name()
 }
 
-fn lock(lock_path: &Path, path: &Path) -> io::Result<Flock<File>> {
+/// Makes the lock file. None where another start took the file for a torn one before it was locked: that start removes it.
+fn lock(lock_path: &Path, path: &Path) -> io::Result<Option<Flock<File>>> {
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(lock_path)?;
-    let mut lock = Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| errno)?;
+    let mut lock = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+        Ok(lock) if lock.metadata()?.nlink() > 0 => lock,
+        Ok(_) | Err((_, Errno::EWOULDBLOCK)) => return Ok(None),
+        Err((_, errno)) => return Err(errno.into()),
+    };
     lock.write_all(path.as_os_str().as_encoded_bytes())?;
-    Ok(lock)
+    Ok(Some(lock))
 }
 
 /// Removes the directory; what could not be removed keeps its lock file, and the next start tries again.
@@ -189,6 +203,30 @@ mod tests {
         drop(temp);
         assert!(!path.exists());
         assert_eq!(fs::read_dir(locks.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn starts_beside_one_another_take_nothing_from_one_another() {
+        let (locks, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let temps = Temps::open(cache.path(), false).unwrap();
+        let over = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                        assert!(remove_stale(locks.path()).is_empty());
+                    }
+                });
+            }
+            let made: Result<Vec<_>, _> =
+                (0..200).map(|_| PrivateTemp::create(&temps, locks.path())).collect();
+            let kept = made
+                .as_ref()
+                .map(|made| made.iter().filter(|temp| temp.path.is_dir() && temp.lock_path.exists()).count());
+            let told = kept.map_err(ToString::to_string);
+            over.store(true, std::sync::atomic::Ordering::Relaxed);
+            assert_eq!(told, Ok(200));
+        });
     }
 
     #[test]
