@@ -14,6 +14,7 @@ from pathlib import Path
 from model import ScriptedModel
 
 WORK, IMAGE = Path(sys.argv[1]), sys.argv[2]
+ENGINE = os.environ.get("BAILIWICK_ENGINE", "docker")
 KEY = "sk-ant-canary-0123456789abcdef"
 USERS = {"root": "bailiwick-tests:packages", "user": "bailiwick-tests:packages-user"}
 
@@ -78,23 +79,24 @@ def make_images(projects):
     """One image in which root works, and one in which a user without privileges does."""
     for user, image in USERS.items():
         run("chown", "-R", "0:0" if user == "root" else "1000:1000", str(projects))
-        container = run("docker", "create", IMAGE, "true").stdout.strip()
-        run("docker", "cp", "-a", str(projects), container + ":/projects")
-        run("docker", "cp", str(WORK / "site"), container + ":/opt/site")
+        container = run(ENGINE, "create", IMAGE, "true").stdout.strip()
+        run(ENGINE, "cp", "-a", str(projects), container + ":/projects")
+        run(ENGINE, "cp", str(WORK / "site"), container + ":/opt/site")
         change = ["--change", "USER 1000:1000"] if user == "user" else []
-        run("docker", "commit", *change, container, image)
-        run("docker", "rm", container)
+        run(ENGINE, "commit", *change, container, image)
+        run(ENGINE, "rm", container)
 
 
 def outcomes(name, patch=None):
     """The tests of a package, by name, in a container of their own, after a patch."""
     script = "cd /projects/%s && %s %s" % (name, "git apply - &&" if patch else "", TESTS)
-    command = ["docker", "run", "--rm", "-i", "--network", "none", USERS["root"], "sh", "-c", script]
-    lines = run(*command, check=False, input=patch or "").stdout.splitlines()
+    command = [ENGINE, "run", "--rm", "-i", "--network", "none", USERS["root"], "sh", "-c", script]
+    done = run(*command, check=False, input=patch or "")
+    lines = done.stdout.splitlines()
     found = [re.match(r"(PASSED|FAILED|ERROR|SUBFAILED)\S* (?:\[[^]]*\] )?(\S+)", line) for line in lines]
     tests = {match[2]: "PASSED" for match in found if match}
     tests.update((match[2], "FAILED") for match in found if match and match[1] != "PASSED")
-    assert tests, "\n".join(lines[-20:])
+    assert tests, done.stdout + done.stderr
     return tests
 
 
@@ -141,16 +143,16 @@ def tasks_file(name, tasks):
     return path
 
 
-def batch(model, tasks, output, *flags):
+def batch(model, tasks, output, *flags, command=("batch",)):
     environment = dict(os.environ, ANTHROPIC_API_KEY=KEY, HOME=str(WORK / "home"), BAILIWICK_HOME=str(WORK / "own"))
-    command = [str(WORK / "programs/bailiwick"), "batch", str(tasks), "--output", str(output), "--engine", "docker",
+    command = [str(WORK / "programs/bailiwick"), *command, str(tasks), "--output", str(output), "--engine", ENGINE,
                "--programs", str(WORK / "programs"), "--jobs", "4", "--base-url", model.url, "--model",
                "claude-opus-5-5", "--name", "scripted", "--max-usd", "5", *flags]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
 def containers():
-    return run("docker", "ps", "-a", "-q", "--filter", "label=bailiwick.batch").stdout.split()
+    return run(ENGINE, "ps", "-a", "-q", "--filter", "label=bailiwick.batch").stdout.split()
 
 
 def state(output, task):
@@ -250,8 +252,11 @@ def check_kills():
     tasks = [{"id": "slow-%02d" % n, "prompt": "the task is slow-%02d" % n, "image": USERS["root"],
               "workdir": "/projects/idna"} for n in range(count)]
     change = shell("sleep 1; echo done >> NOTES.txt")
-    output, path, kills = WORK / "kills", tasks_file("kills.jsonl", tasks), dict.fromkeys(["batch", "relay", "run"], 0)
-    chance, deadline = random.Random(7), time.monotonic() + 300
+    kinds = ["batch", "relay", "run"] + ["engine"] * (WORK / "dockerd").exists()
+    if "engine" not in kinds:
+        print("skipped: kills of the engine: it is none of ours", file=sys.stderr)
+    output, path, kills = WORK / "kills", tasks_file("kills.jsonl", tasks), dict.fromkeys(kinds, 0)
+    chance, deadline = random.Random(7), time.monotonic() + 600
     with Model({"slow": [[change], ["Done."]]}) as model:
         while True:
             process, began = batch(model, path, output), time.monotonic()
@@ -285,22 +290,109 @@ def kill(what, process):
             process.send_signal(signal.SIGKILL)
         elif what == "relay":
             os.kill(children(process.pid, b"relay")[0], signal.SIGKILL)
+        elif what == "engine":
+            kill_engine()
         else:
-            run("docker", "kill", run("docker", "ps", "-q", "--filter", "label=bailiwick.batch").stdout.split()[0])
+            run(ENGINE, "kill", run(ENGINE, "ps", "-q", "--filter", "label=bailiwick.batch").stdout.split()[0])
     except (IndexError, ProcessLookupError, SystemExit):
         return False
     return True
 
 
+def swebench():
+    """A Python that has the harness of SWE-bench, or None."""
+    if "BAILIWICK_SWEBENCH" in os.environ:
+        return os.environ["BAILIWICK_SWEBENCH"]
+    place = WORK / "swebench"
+    run(sys.executable, "-m", "venv", str(place))
+    pip = [str(place / "bin/pip"), "install", "-q", "--disable-pip-version-check", "swebench==5.0.2"]
+    return str(place / "bin/python") if run(*pip, check=False).returncode == 0 else None
+
+
+def testbed(name):
+    """An image as those of SWE-bench are: the project in /testbed."""
+    image = "bailiwick-tests:testbed-" + name
+    container = run(ENGINE, "create", USERS["root"], "true").stdout.strip()
+    run(ENGINE, "cp", "-a", str(WORK / "projects" / name) + "/.", container + ":/testbed")
+    run(ENGINE, "commit", "--change", "USER 0:0", container, image)
+    run(ENGINE, "rm", container)
+    return image
+
+
+def row(name, image):
+    """The package as an instance: the columns of the data sets that the harness of today reads."""
+    before = outcomes(name)
+    after = outcomes(name, right_patch(name))
+    wanted = sorted(test for test, outcome in after.items() if outcome == "PASSED")
+    script = ["#!/bin/bash", "set -uxo pipefail", "cd /testbed", ": '>>>>> Start Test Output'", TESTS,
+              ": '>>>>> End Test Output'"]
+    project = WORK / "projects" / name
+    return {"instance_id": "scripted__%s-1" % name, "repo": "scripted/" + name, "version": PACKAGES[name][0],
+            "base_commit": run("git", "-C", str(project), "rev-parse", "HEAD").stdout.strip(),
+            "problem_statement": "A test fails. Mend it; the task is %s" % name, "image": image,
+            "FAIL_TO_PASS": json.dumps([test for test in wanted if before.get(test) != "PASSED"]),
+            "PASS_TO_PASS": json.dumps([test for test in wanted if before.get(test) == "PASSED"]),
+            "log_parser": "parse_log_pytest", "eval_type": "pass_and_fail", "eval_script": "\n".join(script)}
+
+
+def right_patch(name):
+    """The repair, as a person would submit it."""
+    _, file, right, wrong = PACKAGES[name]
+    path = WORK / "projects" / name / file
+    text = path.read_text()
+    path.write_text(text.replace(wrong, right))
+    patch = run("git", "-C", str(WORK / "projects" / name), "diff").stdout
+    path.write_text(text)
+    return patch
+
+
+def check_swebench():
+    python = swebench()
+    if python is None:
+        return print("skipped: no container engine: the package index has no swebench", file=sys.stderr)
+    run("chown", "-R", "0:0", str(WORK / "projects"))
+    rows = [row(name, testbed(name)) for name in ("idna", "toolz")]
+    path, output = tasks_file("instances.jsonl", rows), WORK / "swebench.batch"
+    with Model(repairs()) as model:
+        process = batch(model, path, output, command=["batch", "swe-bench"])
+        said = process.communicate()[0]
+    assert process.returncode == 0, said
+    for file in ("predictions.jsonl", "preds.json"):
+        evaluation = [python, "-m", "swebench.harness.run_evaluation", "--dataset_name", str(path), "--predictions_path",
+                      str(output / "predictions" / file), "--run_id", file, "--max_workers", "1"]
+        said = run(*evaluation, cwd=WORK, env=dict(os.environ, HF_HUB_OFFLINE="1"))
+        report, = WORK.glob("*.%s.json" % file)
+        found = json.loads(report.read_text())
+        assert found["resolved_instances"] == len(rows), (found, said.stdout[-2000:], said.stderr[-2000:])
+    for one in rows:
+        run(ENGINE, "rmi", "-f", one["image"], check=False)
+    print("ok: the harness of SWE-bench takes the predictions in both forms, and finds %d of %d resolved" % (
+        len(rows), len(rows)))
+
+
+def kill_engine():
+    """Kills the daemon while containers run, and starts it again after a moment."""
+    if not run(ENGINE, "ps", "-q", "--filter", "label=bailiwick.batch").stdout.split():
+        raise ProcessLookupError
+    os.kill(int((WORK / "pid").read_text()), signal.SIGKILL)
+    time.sleep(3)
+    with open(WORK / "engine.log", "ab") as log:
+        subprocess.Popen([str(WORK / "dockerd")], stdout=log, stderr=log, start_new_session=True)
+    deadline = time.monotonic() + 60
+    while run(ENGINE, "version", check=False).returncode != 0:
+        assert time.monotonic() < deadline, (WORK / "engine.log").read_text()[-2000:]
+        time.sleep(0.3)
+
+
 def main():
-    wanted = sys.argv[3:] or ["repairs", "attacks", "kills"]
+    wanted = sys.argv[3:] or ["repairs", "attacks", "kills", "swebench"]
     make_images(prepared(fetched()))
     for name in wanted:
         began = time.monotonic()
         globals()["check_" + name]()
         print("   %d s" % (time.monotonic() - began))
     for image in USERS.values():
-        run("docker", "rmi", "-f", image, check=False)
+        run(ENGINE, "rmi", "-f", image, check=False)
 
 
 main()

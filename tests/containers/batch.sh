@@ -6,11 +6,15 @@ root=$(cd "$here/../.." && pwd)
 built="${BAILIWICK_BUILT:-$root/target/debug}"
 . "$here/engine.sh"
 
-command -v docker >/dev/null || skip "no docker on this machine (Debian: apt-get install docker.io debootstrap)"
+if [[ ${BAILIWICK_ENGINE:-docker} == podman ]]; then
+    podman_here
+else
+    command -v docker >/dev/null || skip "no docker on this machine (Debian: apt-get install docker.io debootstrap)"
+fi
 for program in bailiwick bailiwick-worker sandbox-exec; do
     [[ -x $built/$program ]] || { echo "no $program in $built: cargo build --workspace --bins" >&2; exit 1; }
 done
-docker version >/dev/null 2>&1 || start_engine
+[[ ${BAILIWICK_ENGINE:-docker} == podman ]] || docker version >/dev/null 2>&1 || start_engine
 make_images
 # What the runs in containers are given: not the whole directory of a build.
 mkdir "$work/programs"

@@ -14,24 +14,60 @@ skip() {
 work=$(mktemp -d /var/tmp/bailiwick-containers-XXXXXX)
 chmod 755 "$work"
 engine=
+containerd=
+# Ends a process of ours by its id.
+end() {
+    [[ -n $1 ]] || return 0
+    kill "$1" 2>/dev/null || return 0
+    for _ in $(seq 100); do kill -0 "$1" 2>/dev/null || return 0; sleep 0.1; done
+    kill -KILL "$1" 2>/dev/null || true
+}
+# Podman has no daemon: its containers and images lie in a directory of the test's.
+podman_here() {
+    command -v podman >/dev/null || skip "no podman on this machine (Debian: apt-get install podman crun)"
+    export CONTAINERS_STORAGE_CONF="$work/storage.conf"
+    printf '[storage]\ndriver = "%s"\ngraphroot = "%s"\nrunroot = "%s"\n' "${STORAGE:-vfs}" "$work/podman" "$work/podman.run" >"$work/storage.conf"
+    # Its usual limits are higher than a process without CAP_SYS_RESOURCE can give to another.
+    export CONTAINERS_CONF="$work/containers.conf"
+    printf '[containers]\ndefault_ulimits = ["nofile=4096:4096", "nproc=4096:4096"]\n' >"$work/containers.conf"
+    if [[ -n ${RUNTIME:-} ]]; then printf '[engine]\nruntime = "%s"\n' "$RUNTIME" >>"$work/containers.conf"; fi
+    docker() { podman "$@"; }
+    docker version >/dev/null 2>&1 || skip "podman does not work here: $(podman version 2>&1 | tail -n 1)"
+}
 # The engine's own children end with it; its mounts lie below the directory that goes.
 cleanup() {
     docker rm -f "$(basename "$work")" >/dev/null 2>&1 || true
     if [[ -n $engine ]]; then
         docker rmi -f "$image" "$bare" >/dev/null 2>&1 || true
-        kill "$engine" 2>/dev/null && wait "$engine" 2>/dev/null || true
+        # A test may have started it anew.
+        end "$(cat "$work/pid" 2>/dev/null)"
+        end "$containerd"
     fi
+    # One that was killed leaves its mounts.
+    awk -v below="$work/" 'index($2, below) == 1 { print $2 }' /proc/self/mounts | sort -r | xargs -r umount --lazy
     rm -rf "$work"
 }
 trap cleanup EXIT
 
-# A daemon that runs is used; else one of our own is started, which touches neither the network nor the machine's data.
+# A daemon that runs is used; else one of our own is started, which touches neither the network nor the machine's data. Its containerd is a
+# process beside it, so that it finds its containers again when it was killed and is started again by `$work/dockerd`.
 start_engine() {
     [[ $(id -u) == 0 ]] || skip "no daemon answers, and only root can start one"
     command -v dockerd >/dev/null || skip "no daemon answers, and there is no dockerd"
     export DOCKER_HOST="unix://$work/engine.sock"
-    dockerd --data-root "$work/data" --exec-root "$work/exec" --pidfile "$work/pid" --host "$DOCKER_HOST" \
-        --iptables=false --ip6tables=false --bridge=none >"$work/engine.log" 2>&1 &
+    local beside=
+    if command -v containerd >/dev/null; then
+        printf 'version = 2\ndisabled_plugins = ["io.containerd.grpc.v1.cri"]\n' >"$work/containerd.toml"
+        containerd --config "$work/containerd.toml" --root "$work/containerd" --state "$work/containerd.run" \
+            --address "$work/containerd.sock" >"$work/containerd.log" 2>&1 &
+        containerd=$!
+        for _ in $(seq 100); do [[ -S $work/containerd.sock ]] && break; sleep 0.1; done
+        beside="--containerd $work/containerd.sock"
+    fi
+    printf '#!/bin/sh\nexec dockerd %s\n' "--data-root $work/data --exec-root $work/exec --pidfile $work/pid --host $DOCKER_HOST \
+        $beside --iptables=false --ip6tables=false --bridge=none" >"$work/dockerd"
+    chmod +x "$work/dockerd"
+    "$work/dockerd" >"$work/engine.log" 2>&1 &
     engine=$!
     for _ in $(seq 100); do
         docker version >/dev/null 2>&1 && return
@@ -39,6 +75,7 @@ start_engine() {
         sleep 0.3
     done
     engine=
+    end "$containerd"
     skip "dockerd does not start here: $(tail -n 1 "$work/engine.log")"
 }
 

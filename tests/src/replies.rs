@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::Write;
+use std::time::Duration;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use serde_json::Value;
+use serde_json::{Value, json};
 use supervisor::replay::{Check, RecordedRequest, ReplayServer, Reply, Script, sse};
 
 /// A reply with these tool calls, all in one turn; their ids are `toolu_0`, `toolu_1` …
@@ -20,7 +21,7 @@ fn call((index, (name, input)): (usize, &(&str, Value))) -> sse::Block {
 
 /// A reply with one command.
 pub fn shell(command: &str) -> String {
-    calls(&[("shell_exec", serde_json::json!({"command": command}))])
+    calls(&[("shell_exec", json!({"command": command}))])
 }
 
 /// A reply of words, which ends for this reason.
@@ -89,4 +90,25 @@ pub fn gzip(body: impl AsRef<[u8]>) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(body.as_ref()).expect("a vector takes everything");
     encoder.finish().expect("a vector takes everything")
+}
+
+/// A model that writes the name of the task, `task NAME` in the prompt, into `answer`, and is done; it takes its time.
+///
+/// # Panics
+///
+/// Where a request is none of such a task.
+pub fn answers_with_the_tasks_name(pace: Duration) -> ReplayServer {
+    let check = move |_: usize, request: &RecordedRequest| {
+        let body: Value = serde_json::from_slice(&request.body).expect("a request is JSON");
+        let messages = body["messages"].as_array().expect("a request has messages");
+        let prompt = messages[0].to_string();
+        let (_, name) = prompt.split_once("task ").expect("a prompt names its task");
+        let name: String = name.chars().take_while(|c| c.is_alphanumeric()).collect();
+        let reply = match messages.iter().filter(|message| message["role"] == "assistant").count() {
+            0 => calls(&[("write_file", json!({"path": "answer", "content": format!("{name}\n")}))]),
+            _ => done(),
+        };
+        Some(Reply::sse("").pieces([(pace, reply.into())]))
+    };
+    ReplayServer::start_checked(Script::new(), Box::new(check)).expect("loopback")
 }

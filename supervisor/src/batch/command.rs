@@ -11,6 +11,7 @@ use nix::unistd::{getegid, geteuid};
 use secrecy::ExposeSecret;
 
 use super::engine::{Container, Engine, OUT};
+use super::presence::Presence;
 use super::task::{Source, Task};
 use crate::args::{ActivityArg, BatchRunsArgs, ConfinementArgs, ProfileArg};
 use crate::secrets::TakenKeys;
@@ -48,6 +49,7 @@ pub(super) struct Runs {
     keys: TakenKeys,
     hidden: Vec<PathBuf>,
     engine: Option<Engine>,
+    pub(super) presence: Presence,
     /// The model and its provider, as settings and flags say: a container has no settings.
     model: [String; 2],
 }
@@ -72,7 +74,8 @@ impl Runs {
         let programs = args.programs.clone().unwrap_or(beside);
         let user = (geteuid().as_raw(), getegid().as_raw());
         let engine = Engine::new(args.engine, &programs, root, user)?;
-        Ok(Self { program, args: args.clone(), keys, hidden, engine, model })
+        let presence = Presence::default();
+        Ok(Self { program, args: args.clone(), keys, hidden, engine, presence, model })
     }
 
     pub(super) fn engine(&self) -> Option<&Engine> {

@@ -14,6 +14,7 @@ use super::command::{RELAY_CLIENT, Runs};
 use super::engine::{Container, Engine, OUT};
 use super::output::make;
 use super::process::{Child, Ended, Files, Stop, run};
+use super::state::read_bounded;
 use super::task::Task;
 
 /// The time that a relay has to begin.
@@ -21,6 +22,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The time that an engine has to list and remove containers.
 const REMOVAL: Duration = Duration::from_mins(5);
+
+/// The most bytes of notes that are looked at.
+const MOST_ERRORS: u64 = 16 << 20;
 
 /// The directory of a run into which its container writes.
 pub(super) const RESULTS: &str = "out";
@@ -38,14 +42,20 @@ pub(super) struct Contained<'a> {
     pub socket: PathBuf,
 }
 
+/// The end of a run in a container.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// The run ended, by itself or not.
+    Run(Ended),
+    /// Its relay ended before.
+    Relay,
+    /// The engine ended before: the run has nothing to do with it.
+    Engine,
+}
+
 impl Contained<'_> {
-    /// Runs the task; none where its relay ended before.
-    pub(super) async fn run(
-        &self,
-        files: Files,
-        limit: Option<Duration>,
-        stop: Stop,
-    ) -> io::Result<Option<Ended>> {
+    /// Runs the task.
+    pub(super) async fn run(&self, files: Files, limit: Option<Duration>, stop: Stop) -> io::Result<End> {
         let out = self.directory.join(RESULTS);
         for directory in [&out, &self.socket] {
             make(directory)?;
@@ -54,20 +64,53 @@ impl Contained<'_> {
         fs::set_permissions(&out, fs::Permissions::from_mode(0o777))?;
         let Some(mut relay) = self.relay().await? else {
             fs::remove_dir_all(&self.socket)?;
-            return Ok(None);
+            return Ok(End::Relay);
         };
         let (image, project) = self.image;
         let name = self.directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let relay_socket = self.socket.join(RELAY_CLIENT);
         let container = Container { image, name, project, relay: relay_socket, out };
-        let ended = run(self.runs.contained(self.engine, self.task, &container), files, limit, stop).await;
+        let errors = files.errors.clone();
+        let command = self.runs.contained(self.engine, self.task, &container);
+        let ended = run(command, files, limit, stop.clone()).await;
         let outlived = !relay.has_ended()?;
         // The engine's client may be gone while its container is not.
-        let removed = self.ask(self.engine.remove(&container.name), "engine.log").await;
+        let was_there = self.remove(&container.name, stop).await;
         relay.end().await?;
         fs::remove_dir_all(&self.socket)?;
-        removed?;
-        Ok(ended.map(Some)?.filter(|_| outlived))
+        let (ended, was_there) = (ended?, was_there?);
+        Ok(if !ended.status.success() && (!was_there || tells_of_the_engine(&errors)) {
+            End::Engine
+        } else if outlived {
+            End::Run(ended)
+        } else {
+            End::Relay
+        })
+    }
+
+    /// Has the container removed, however long that takes; false if the engine was not there for a while.
+    async fn remove(&self, name: &str, stop: Stop) -> io::Result<bool> {
+        let mut was_there = true;
+        loop {
+            self.ask(self.engine.remove(name), "engine.log").await?;
+            // Of a container that removes itself at that moment the engine says that it cannot be removed.
+            let listed = self.ask(self.engine.look_for(name), "engine.list").await?;
+            let list = self.directory.join("engine.list");
+            let text = fs::read_to_string(&list)?;
+            fs::remove_file(list)?;
+            if listed.status.success() && text.trim().is_empty() {
+                return Ok(was_there);
+            }
+            if listed.status.success() {
+                sleep(Duration::from_millis(200)).await;
+            } else {
+                was_there = false;
+                self.runs.presence.wait(self.engine, self.directory, stop.clone()).await?;
+            }
+            if stop.borrow().is_some() {
+                return Ok(was_there);
+            }
+        }
     }
 
     /// Starts the relay and waits until it can be reached; none if somebody killed it.
@@ -98,7 +141,21 @@ impl Contained<'_> {
     }
 }
 
-async fn ask(command: Command, output: &Path) -> io::Result<Ended> {
+/// True if the engine's client says that it lost its engine. It is what a container may say as well, which is begun again then.
+fn tells_of_the_engine(errors: &Path) -> bool {
+    const WORDS: [&str; 4] = [
+        "Cannot connect to the Docker daemon",
+        "error during connect",
+        "unexpected EOF",
+        "connection reset by peer",
+    ];
+    let text = read_bounded(errors, MOST_ERRORS).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let last = text.lines().rev().take(3).collect::<Vec<_>>();
+    WORDS.iter().any(|word| last.iter().any(|line| line.contains(word)))
+}
+
+pub(super) async fn ask(command: Command, output: &Path) -> io::Result<Ended> {
     // It is to be done also when this process is to end.
     let (_never, stop) = tokio::sync::watch::channel(None);
     let files = Files { input: "/dev/null".into(), output: output.to_owned(), errors: output.to_owned() };

@@ -144,6 +144,13 @@ impl Engine {
             .collect()
     }
 
+    /// Lists the container with this name, if there is one.
+    pub(super) fn look_for(&self, name: &str) -> Vec<OsString> {
+        // Docker takes it as a part of the name, Podman as an expression.
+        let name = format!("name=^{}$", self.container_name(name));
+        ["ps", "--all", "--quiet", "--filter"].iter().map(Into::into).chain([name.into()]).collect()
+    }
+
     /// Lists the containers of this batch.
     pub(super) fn list(&self) -> Vec<OsString> {
         let label = format!("label={LABEL}={}", self.batch);

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::beneath;
 use super::command::{PATCH, Runs, TREE};
-use super::contained::{Contained, RESULTS, below_results};
+use super::contained::{Contained, End, RESULTS, below_results};
 use super::output::{Output, make};
 use super::process::{Ended, Files, Stop, run};
 use super::state::{Stage, State, Status, read_bounded};
@@ -28,6 +28,12 @@ const GRACE_S: f64 = 60.0;
 
 /// The longest time that a checkout may take.
 const CHECKOUT_TIME: Duration = Duration::from_mins(30);
+
+/// The status of `bailiwick sandbox` where there is no sandbox for the moment.
+const NO_SANDBOX: i32 = 5;
+
+/// The most runs of a task in a row that end with their engine and are no fault of the task.
+const MOST_ENGINE_LOSSES: u32 = 20;
 
 /// The most bytes of a result.
 const MOST_RESULT: u64 = 16 << 20;
@@ -71,14 +77,17 @@ impl Instance<'_> {
     /// Runs the task once, after the runs that `state` tells of.
     pub(super) async fn run(self, state: State) -> io::Result<State> {
         let began = Instant::now();
-        let before = State { attempt: state.attempt + 1, crashes: state.crashes, ..State::queued(&state.id) };
+        let State { crashes, engine_losses, .. } = state;
+        let before = State { attempt: state.attempt + 1, crashes, engine_losses, ..State::queued(&state.id) };
         self.output.keep(&State { status: Status::Running, ..before.clone() })?;
         let directory = self.output.work().join(format!("{}.{}", before.id, before.attempt));
         make(&directory)?;
         fs::write(directory.join(PROMPT), &self.task.prompt)?;
         let carried_out = self.carried_out(before.clone(), &directory).await;
-        // The trouble of one task is none of the others'.
-        let mut state = carried_out.unwrap_or_else(|error| before.failed(Stage::Run, error.to_string()));
+        // The trouble of one task is none of the others'. It may be one of a moment: too many processes, no memory.
+        let mut state = carried_out.unwrap_or_else(|error| {
+            State { crashes: before.crashes + 1, ..before }.failed(Stage::Run, error.to_string())
+        });
         if !(self.runs.keeps_checkouts() && state.status.is_final()) {
             self.clear(&directory).await;
         }
@@ -103,17 +112,21 @@ impl Instance<'_> {
         let state = State { duration_ms: millis(began.elapsed()), ..state };
         let told = read_bounded(&directory.join(RESULT), MOST_RESULT);
         let told = told.ok().and_then(|text| serde_json::from_slice::<Told>(&text).ok());
-        let state = match (told, ended) {
-            (Some(told), Some(_)) => self.kept(state.clone(), told, directory).unwrap_or_else(|error| {
-                state.failed(Stage::Results, format!("cannot keep the results: {error}"))
-            }),
-            (_, ended) => self.without_result(state, directory, ended)?,
+        let kept = match (told, ended) {
+            (Some(told), End::Run(_) | End::Engine) => {
+                Some(self.kept(state.clone(), told, directory).unwrap_or_else(|error| {
+                    state.clone().failed(Stage::Results, format!("cannot keep the results: {error}"))
+                }))
+            }
+            _ => None,
         };
         // The result of a run that this process ended, or that somebody else did, is none.
+        let state = match kept.filter(|kept| kept.status != Status::Interrupted) {
+            Some(kept) => kept,
+            None => self.without_result(state, directory, ended)?,
+        };
         Ok(if self.is_stopped() && !state.status.is_final() {
             State { status: Status::Interrupted, ..state }
-        } else if state.status == Status::Interrupted {
-            self.without_result(state, directory, ended)?
         } else {
             state
         })
@@ -123,13 +136,13 @@ impl Instance<'_> {
         self.stop.borrow().is_some()
     }
 
-    /// Runs the agent; none where the relay of a container ended before the agent did.
-    async fn executed(&self, directory: &Path) -> io::Result<Option<Ended>> {
+    /// Runs the agent.
+    async fn executed(&self, directory: &Path) -> io::Result<End> {
         let limit = self.runs.timeout_s(self.task).map(|seconds| Duration::from_secs_f64(seconds + GRACE_S));
         let files = files(directory, RESULT);
         let Source::Image { image, project } = &self.task.source else {
             let exec = self.runs.exec(self.task, directory);
-            return run(exec, files, limit, self.stop.clone()).await.map(Some);
+            return run(exec, files, limit, self.stop.clone()).await.map(End::Run);
         };
         let engine = self.runs.engine().ok_or_else(|| io::Error::other("there is no engine"))?;
         let contained = Contained {
@@ -153,17 +166,28 @@ impl Instance<'_> {
             why += "; it is made in a sandbox, whose /tmp is its own in the full tier: keep the repository elsewhere";
         }
         self.keep_file(directory, ERRORS)?;
+        // The script did not come to its end: that says nothing of the repository, and the next try may.
+        let is_crash = !ended.overdue && matches!(ended.status.code(), None | Some(NO_SANDBOX));
+        let state = State { crashes: state.crashes + u32::from(is_crash), ..state };
         Ok(state.failed(Stage::Checkout, format!("cannot make the checkout: {}: {why}", ended.words())))
     }
 
-    fn without_result(&self, state: State, directory: &Path, ended: Option<Ended>) -> io::Result<State> {
+    fn without_result(&self, state: State, directory: &Path, ended: End) -> io::Result<State> {
+        let interrupted = |state| State { status: Status::Interrupted, ..state };
         if self.is_stopped() {
-            return Ok(State { status: Status::Interrupted, ..state });
+            return Ok(interrupted(state));
+        }
+        if ended == End::Engine && state.engine_losses < MOST_ENGINE_LOSSES {
+            return Ok(interrupted(State { engine_losses: state.engine_losses + 1, ..state }));
         }
         let why = last_words(&directory.join(ERRORS));
         self.keep_file(directory, ERRORS)?;
         let crashes = state.crashes + 1;
-        let how = ended.map_or_else(|| "its relay ended".to_owned(), Ended::words);
+        let how = match ended {
+            End::Run(ended) => ended.words(),
+            End::Relay => "its relay ended".to_owned(),
+            End::Engine => "its engine ended".to_owned(),
+        };
         Ok(State { crashes, ..state }.failed(Stage::Crash, format!("no result: {how}: {why}")))
     }
 
@@ -193,6 +217,7 @@ impl Instance<'_> {
         let state = State {
             status,
             crashes: 0,
+            engine_losses: 0,
             stage: (status == Status::Failed).then_some(Stage::Run),
             reason: Some(data.reason),
             message: data.message,

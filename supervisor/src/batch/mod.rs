@@ -11,6 +11,7 @@ mod instance;
 mod output;
 mod predictions;
 mod preflight;
+mod presence;
 mod process;
 mod progress;
 mod report;

@@ -93,7 +93,7 @@ impl Schedule {
         let mut account = Account { states, waiting, failures_in_a_row: 0 };
         self.progress.begin(&account.states)?;
         let paused = self.run_all(&tasks, &mut account, &stop).await?;
-        self.remove_containers().await?;
+        self.remove_containers(&stop).await?;
         let predictions = Predictions::new(&self.output, &self.manifest.name);
         predictions.finish(&super::output::states(self.output.root())?)?;
         self.progress.end(&account.states)?;
@@ -132,7 +132,7 @@ impl Schedule {
             if state.status.is_final() {
                 predictions.add(&state.id)?;
             }
-            account.finished(index, state);
+            account.finished(index, state, stop.borrow().is_some());
             progress.finished(&account.states, index)?;
         }
     }
@@ -158,9 +158,15 @@ impl Schedule {
     }
 
     /// Removes containers that outlived their runs.
-    async fn remove_containers(&self) -> io::Result<()> {
+    async fn remove_containers(&self, stop: &Stop) -> io::Result<()> {
         let Some(engine) = self.runs.engine() else { return Ok(()) };
-        remove_all(engine, self.output.root()).await?;
+        self.runs.presence.wait(engine, self.output.root(), stop.clone()).await?;
+        if let Err(error) = remove_all(engine, self.output.root()).await {
+            if stop.borrow().is_none() {
+                return Err(error);
+            }
+            say(&format!("{error}; the next batch removes its containers"));
+        }
         match fs::remove_dir_all(self.output.relays()) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
@@ -177,9 +183,11 @@ impl Schedule {
 }
 
 impl Account {
-    fn finished(&mut self, index: usize, state: State) {
+    fn finished(&mut self, index: usize, state: State, is_stopped: bool) {
         let is_crash = state.status == Status::Failed && state.crashes > 0;
-        if is_crash && state.crashes < MOST_CRASHES {
+        // Its engine ended, and is there again.
+        let is_lost = state.status == Status::Interrupted && !is_stopped;
+        if is_lost || is_crash && state.crashes < MOST_CRASHES {
             self.waiting.push_back(index);
         } else if state.status == Status::Failed {
             self.failures_in_a_row += 1;

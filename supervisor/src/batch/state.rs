@@ -113,6 +113,9 @@ pub(super) struct State {
     pub attempt: u32,
     /// Runs that ended without a result, in a row.
     pub crashes: u32,
+    /// Runs that ended because the engine of their container did, in a row.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub engine_losses: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stage: Option<Stage>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -148,6 +151,11 @@ impl State {
     pub(super) fn failed(self, stage: Stage, message: impl Into<String>) -> Self {
         Self { status: Status::Failed, stage: Some(stage), message: Some(bounded(message.into())), ..self }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// A text of which a report has room for the end.

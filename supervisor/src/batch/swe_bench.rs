@@ -40,6 +40,9 @@ struct Row {
     /// The image, where a data set names it.
     #[serde(default, alias = "docker_image")]
     image_name: Option<String>,
+    /// The same in the data sets of the harness since its version 5.
+    #[serde(default)]
+    image: Option<String>,
 }
 
 /// The images of Pro.
@@ -141,7 +144,7 @@ fn repository(repos: &Path, repo: &str) -> Result<PathBuf, String> {
 
 /// The image of an instance.
 fn image(row: &Row) -> Result<Source, String> {
-    match (&row.image_name, &row.dockerhub_tag) {
+    match (row.image_name.as_ref().or(row.image.as_ref()), &row.dockerhub_tag) {
         (Some(image), None) => in_image(image.clone(), TESTBED.to_owned()),
         (_, Some(tag)) => in_image(format!("{PRO_IMAGES}:{tag}"), PRO_PROJECT.to_owned()),
         (None, None) => in_image(swe_bench_image(&row.instance_id), TESTBED.to_owned()),

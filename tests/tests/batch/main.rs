@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "a test fails by panicking")]
 
+mod contained;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,28 +14,11 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
-use supervisor::replay::{RecordedRequest, ReplayServer, Reply, Script};
+use supervisor::replay::ReplayServer;
 use tests::random::Random;
-use tests::replies::{calls, done};
+use tests::replies::{answers_with_the_tasks_name as model, done};
 use tests::world::KEY;
 use tests::{Finished, User, World, marked, wait_until};
-
-/// A model that writes the name of the task, `task NAME` in the prompt, into `answer`, and is done; it takes its time.
-fn model(pace: Duration) -> ReplayServer {
-    let check = move |_: usize, request: &RecordedRequest| {
-        let body: Value = serde_json::from_slice(&request.body).unwrap();
-        let messages = body["messages"].as_array().unwrap();
-        let prompt = messages[0].to_string();
-        let (_, name) = prompt.split_once("task ").unwrap();
-        let name: String = name.chars().take_while(|c| c.is_alphanumeric()).collect();
-        let reply = match messages.iter().filter(|message| message["role"] == "assistant").count() {
-            0 => calls(&[("write_file", json!({"path": "answer", "content": format!("{name}\n")}))]),
-            _ => done(),
-        };
-        Some(Reply::sse("").pieces([(pace, reply.into())]))
-    };
-    ReplayServer::start_checked(Script::new(), Box::new(check)).unwrap()
-}
 
 /// A world whose project is a repository with one commit more than the tasks begin with.
 fn repository() -> (World, String) {
@@ -326,147 +311,4 @@ fn resident_kib(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
     line.split_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or(0)
-}
-
-/// An engine that runs "containers" in place: it translates the paths of mounts, and keeps a file for each container that runs.
-const ENGINE: &str = r#"#!/bin/bash
-set -u
-here=$(dirname "$0"); state=$here/containers; mkdir -p "$state"
-printf '%s\n' "$*" >> "$here/log"
-id() { printf %s "$1" | md5sum | cut -c1-12; }
-case $1 in
-ps) ls "$state" ;;
-rm)
-    shift
-    for one in "$@"; do
-        case $one in -*) continue ;; esac
-        for file in "$state/$one" "$state/$(id "$one")"; do
-            if pid=$(cat "$file" 2>/dev/null); then kill -TERM "$pid" 2>/dev/null; rm -f "$file"; fi
-        done
-    done ;;
-run)
-    shift
-    while :; do
-        case $1 in
-        --rm|--interactive) shift ;;
-        --name) name=$2; shift 2 ;;
-        --mount)
-            source=${2#*source=}; source=${source%%,*}
-            case $2 in
-            *target=/bailiwick-relay*) relay=$source ;;
-            *target=/bailiwick-out*) out=$source ;;
-            *target=/bailiwick,*) programs=$source ;;
-            esac
-            shift 2 ;;
-        --network) [ "$2" = none ] || exit 125; shift 2 ;;
-        --label|--env|--workdir|--entrypoint) shift 2 ;;
-        *) break ;;
-        esac
-    done
-    [ "$1" = image:1 ] || exit 125
-    shift
-    project=$(mktemp -d "$here/project-XXXXXX")
-    cp -a "$here/template/." "$project"
-    words=()
-    for word in "$@"; do
-        word=${word//\/bailiwick-out/$out}; word=${word//\/bailiwick-relay/$relay}; words+=("${word//\/testbed/$project}")
-    done
-    exec 3<&0
-    (env BAILIWICK_HOME="$out/home" "$programs/bailiwick" "${words[@]}" <&3 > "$out/told" & echo $! > "$state/$(id "$name")"; wait $!)
-    status=$?
-    sed "s#$out#/bailiwick-out#g" "$out/told"
-    rm -rf "$project" "$state/$(id "$name")"
-    exit $status ;;
-esac
-"#;
-
-/// A world with the engine, and tasks that run in its images.
-fn contained(count: usize) -> (World, PathBuf) {
-    use std::os::unix::fs::PermissionsExt;
-    let (world, _) = repository();
-    let engine = world.root().join("engine");
-    fs::create_dir(&engine).unwrap();
-    fs::write(engine.join("docker"), ENGINE).unwrap();
-    fs::set_permissions(engine.join("docker"), fs::Permissions::from_mode(0o755)).unwrap();
-    fs::rename(world.project(), engine.join("template")).unwrap();
-    fs::create_dir(world.project()).unwrap();
-    let task = |index| {
-        let id = format!("t{index:03}");
-        json!({"id": id, "prompt": format!("task {id}"), "image": "image:1"}).to_string()
-    };
-    let path = world.root().join("tasks.jsonl");
-    fs::write(&path, (0..count).map(task).collect::<Vec<_>>().join("\n")).unwrap();
-    (world, path)
-}
-
-fn in_containers(world: &World, server: &ReplayServer, tasks: &Path, arguments: &[&str]) -> Command {
-    let mut command = world.bailiwick(["batch"]);
-    let path = std::env::var("PATH").unwrap();
-    command.env("PATH", format!("{}:{path}", world.root().join("engine").display()));
-    command.arg(tasks).args(["--output", "out", "--engine", "docker", "--base-url", &server.base_url()]);
-    command.args(["--model", "claude-opus-5-5", "--name", "bailiwick/scripted"]).args(arguments);
-    command.env("ANTHROPIC_API_KEY", KEY);
-    command
-}
-
-fn no_container_is_left(world: &World) {
-    let containers = fs::read_dir(world.root().join("engine/containers")).into_iter().flatten().count();
-    assert_eq!(containers, 0, "containers are left");
-    assert!(!out(world, "relays").exists());
-}
-
-#[test]
-fn tasks_run_in_containers_beside_a_relay_that_has_the_key() {
-    let (world, tasks) = contained(3);
-    let server = model(Duration::ZERO);
-    let finished = Finished::of(&mut in_containers(&world, &server, &tasks, &["--max-usd", "5"]));
-    assert_eq!(finished.code, 0, "{}", finished.stderr);
-    each_exactly_once(&world, 3);
-    no_container_is_left(&world);
-    let log = fs::read_to_string(world.root().join("engine/log")).unwrap();
-    assert!(log.contains("--network none") && !log.contains(KEY), "{log}");
-    let has_key = |request: &RecordedRequest| request.header("x-api-key").is_some();
-    assert!(server.requests().iter().all(has_key), "the relay has the key");
-    wait_until("no process is left", || marked(world.mark().as_bytes()).is_empty());
-}
-
-#[test]
-fn containers_of_a_killed_batch_are_removed_by_the_next_one() {
-    let (world, tasks) = contained(6);
-    let slow = model(Duration::from_secs(30));
-    let mut first = start(in_containers(&world, &slow, &tasks, &[]));
-    wait_until("four runs ask their model", || slow.requests().len() == 4);
-    first.kill().unwrap();
-    first.wait().unwrap();
-    assert_eq!(fs::read_dir(world.root().join("engine/containers")).unwrap().count(), 4, "they outlive it");
-    let server = model(Duration::ZERO);
-    let mut second = start(in_containers(&world, &server, &tasks, &["--jobs", "2"]));
-    // Relays are killed meanwhile: their runs are begun again.
-    let mut killed = 0;
-    while second.try_wait().unwrap().is_none() {
-        thread::sleep(Duration::from_millis(20));
-        let is_relay = |pid: &Pid| {
-            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            line.split(|byte| *byte == 0).nth(1) == Some(b"relay")
-        };
-        if let Some(relay) = children(pid(&second)).into_iter().find(is_relay).filter(|_| killed < 2) {
-            killed += usize::from(kill(relay, Signal::SIGKILL).is_ok());
-        }
-    }
-    let code = second.wait().unwrap().code();
-    let report = Finished::of(world.bailiwick(["batch", "report"]).arg(world.root().join("out"))).stdout;
-    assert_eq!((code, killed), (Some(0), 2), "{report}");
-    each_exactly_once(&world, 6);
-    no_container_is_left(&world);
-    wait_until("no process is left", || marked(world.mark().as_bytes()).is_empty());
-}
-
-#[test]
-fn an_engine_that_is_not_there_is_named() {
-    let (world, tasks) = contained(1);
-    let server = model(Duration::ZERO);
-    fs::write(world.root().join("engine/docker"), "#!/bin/sh\necho 'no daemon' >&2\nexit 1\n").unwrap();
-    let finished = Finished::of(&mut in_containers(&world, &server, &tasks, &[]));
-    assert_eq!(finished.code, 2);
-    assert!(finished.stderr.contains("cannot use docker: exit status 1: no daemon"), "{}", finished.stderr);
 }

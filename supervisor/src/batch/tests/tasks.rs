@@ -158,6 +158,9 @@ fn instances_have_images_of_their_data_sets() {
     let mut own = instance("a__b-1");
     own["image_name"] = "reg:5000/x/y:z".into();
     assert_eq!(image(own.clone()).unwrap(), named("reg:5000/x/y:z", "/testbed"));
+    let mut newer = instance("a__b-1");
+    newer["image"] = "swebench/a__b-1:v5".into();
+    assert_eq!(image(newer).unwrap(), named("swebench/a__b-1:v5", "/testbed"));
     for hostile in ["--privileged", "", "x y", "x\n", "-v/:/x"] {
         own["image_name"] = hostile.into();
         assert!(image(own.clone()).unwrap_err().contains("image: expected a name"), "{hostile}");
