@@ -32,12 +32,19 @@ pub(crate) enum BatchCommand {
     SweBench(Box<SweBenchArgs>),
     /// Shows the results of a batch: statuses, costs, and the causes of failures
     Report(BatchReportArgs),
+    /// Puts the results of shards together into one directory
+    #[command(after_help = MERGE_STATUS)]
+    Merge(BatchMergeArgs),
 }
 
 /// The exit status of `batch`.
 pub(crate) const BATCH_STATUS: &str = "\
 Exit status: 0 every chosen task came to an end, whatever the end; 1 internal error; 2 usage; 3 tasks failed or were not begun;
 129, 130 or 143 by a signal. The same command goes on with what is left.";
+
+/// The exit status of `batch merge`.
+pub(crate) const MERGE_STATUS: &str = "\
+Exit status: 0 every task has a result; 1 internal error; 2 usage, or shards that do not belong together; 3 tasks have no result.";
 
 /// Arguments of `batch swe-bench`.
 #[derive(Debug, Args)]
@@ -65,6 +72,20 @@ pub(crate) struct BatchReportArgs {
     /// Prints JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// Arguments of `batch merge`.
+#[derive(Debug, Args)]
+pub(crate) struct BatchMergeArgs {
+    /// The output directories of the shards
+    #[arg(value_name = "DIR", required = true)]
+    pub shards: Vec<PathBuf>,
+    /// The directory of all results, which is made
+    #[arg(long, value_name = "DIR")]
+    pub output: PathBuf,
+    /// The file of tasks, to name those that no shard has
+    #[arg(long, value_name = "FILE")]
+    pub tasks: Option<PathBuf>,
 }
 
 /// The choice of tasks, and how they are run.

@@ -22,7 +22,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
 pub(crate) use self::batch::{
-    BATCH_STATUS, BatchArgs, BatchCommand, BatchReportArgs, BatchRunsArgs, SweBenchArgs,
+    BATCH_STATUS, BatchArgs, BatchCommand, BatchMergeArgs, BatchReportArgs, BatchRunsArgs, SweBenchArgs,
 };
 pub(crate) use self::flags::{of_batch, of_confinement, of_exec, of_tui};
 pub(crate) use self::plan::{

@@ -8,6 +8,7 @@ mod command;
 mod contained;
 mod engine;
 mod instance;
+mod merge;
 mod output;
 mod predictions;
 mod preflight;
@@ -48,6 +49,7 @@ use crate::signals::Endings;
 pub(crate) async fn run(args: BatchArgs, place: Place) -> Exit {
     let ended = match args.command {
         Some(BatchCommand::Report(BatchReportArgs { results, json })) => report::print(&results, json),
+        Some(BatchCommand::Merge(args)) => merge::run(&args),
         Some(BatchCommand::SweBench(args)) => {
             let SweBenchArgs { file, repos, template, runs } = *args;
             let repos = repos.as_deref();

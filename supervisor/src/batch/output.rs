@@ -76,7 +76,7 @@ impl Manifest {
     }
 
     /// The first thing in which another one differs.
-    fn difference(&self, other: &Self) -> Option<&'static str> {
+    pub(super) fn difference(&self, other: &Self) -> Option<&'static str> {
         let pairs = [
             (&self.tasks, &other.tasks, "file of tasks"),
             (&self.model, &other.model, "model"),
