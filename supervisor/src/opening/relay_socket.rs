@@ -59,7 +59,12 @@ pub(crate) async fn check(setup: &Setup, socket: &Path) -> Result<PathBuf, Relay
     let confinement = setup.confinement(widest(setup));
     let tried = inside::try_all(setup, confinement, &[probe]).await;
     let (_, outcomes) = tried.map_err(|error| RelaySocketError::Untried(error.to_string()))?;
-    match outcomes.first() {
+    judged(outcomes.first(), socket)
+}
+
+/// The socket, if the attempt shows that no agent reaches it.
+fn judged(outcome: Option<&Outcome>, socket: PathBuf) -> Result<PathBuf, RelaySocketError> {
+    match outcome {
         // Outside it is a socket: where it is none inside, something covers it.
         Some(
             Outcome::Refused { errno: libc::EACCES | libc::EPERM | libc::ENOENT, .. }
@@ -100,5 +105,28 @@ fn placed(setup: &Setup, socket: &Path) -> Result<PathBuf, RelaySocketError> {
     match roots.find(|root| found.starts_with(root) || named.starts_with(root)) {
         Some(root) => Err(RelaySocketError::Writable { socket: found.clone(), root: root.to_owned() }),
         None => Ok(found),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_that_an_agent_reaches_is_refused() {
+        let judged = |outcome: Option<&Outcome>| judged(outcome, "/run/relay.sock".into());
+        let refused = |errno| Outcome::Refused { errno, permitted_by_mode: true };
+        for errno in [libc::EACCES, libc::EPERM, libc::ENOENT] {
+            assert!(judged(Some(&refused(errno))).is_ok(), "{errno}");
+        }
+        let reached =
+            [Outcome::Done, refused(libc::ECONNREFUSED), refused(libc::EAGAIN), refused(libc::EPROTOTYPE)];
+        for outcome in &reached {
+            let error = judged(Some(outcome)).unwrap_err();
+            assert!(matches!(error, RelaySocketError::Reached(_)), "{outcome:?}");
+            let text = error.to_string();
+            assert!(text.starts_with("an agent reaches the relay's socket /run/relay.sock"), "{text}");
+        }
+        assert!(matches!(judged(None), Err(RelaySocketError::Untried(_))));
     }
 }

@@ -354,7 +354,43 @@ async fn checked(client: &Client, passage: &Passage, body: Bytes) -> Result<Unde
 
 #[cfg(test)]
 mod tests {
+    use http_body_util::Full;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_comes_too_slowly_is_left() {
+        let (ours, theirs) = tokio::io::duplex(4096);
+        let service = service_fn(|request: Request<Incoming>| async move {
+            let refused = read(request.into_body()).await.err().map(|rejected| rejected.answer);
+            let (status, text) =
+                refused.map_or((StatusCode::OK, String::new()), |answer| (answer.status, answer.message));
+            let mut response = Response::new(Full::new(Bytes::from(text)));
+            *response.status_mut() = status;
+            Ok::<_, Infallible>(response)
+        });
+        tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(ours), service));
+        let began = tokio::time::Instant::now();
+        let (mut replies, mut requests) = tokio::io::split(theirs);
+        tokio::spawn(async move {
+            let head = b"POST /v1/messages HTTP/1.1\r\nhost: relay\r\ncontent-length: 100\r\n\r\n";
+            requests.write_all(head).await.expect("somebody reads");
+            // Each byte is in time, and the whole is not.
+            while requests.write_all(b"x").await.is_ok() {
+                tokio::time::sleep(Duration::from_secs(7)).await;
+            }
+        });
+        let mut reply = String::new();
+        while !reply.contains("within 120 s") {
+            let mut piece = [0; 1024];
+            let length = replies.read(&mut piece).await.expect("a reply");
+            assert!(length > 0, "it ended: {reply}");
+            reply.push_str(&String::from_utf8_lossy(&piece[..length]));
+        }
+        assert!(reply.starts_with("HTTP/1.1 408 "), "{reply}");
+        assert_eq!(began.elapsed().as_secs(), BODY.as_secs());
+    }
 
     #[test]
     fn a_token_is_the_whole_token_in_either_header() {

@@ -49,6 +49,26 @@ fn a_budget_holds_under_eight_streams_that_hang_up() {
 }
 
 #[test]
+fn a_client_has_sixteen_requests_under_way_and_no_more() {
+    let world = World::new(User::Myself);
+    let server = serve((0..17).map(|_| begun()));
+    let (relay, socket) = Relay::of_one(&world, &server, &[]);
+    let body = usual().to_string();
+    let mut streams: Vec<_> = (0..16).map(|_| sent(&socket, &body)).collect();
+    for stream in &mut streams {
+        read_until(stream, &["message_start"]);
+    }
+    let (status, text) = ask(&socket, &usual());
+    assert!(status == 429 && text.contains("16 requests of this client are under way"), "{text}");
+    assert_eq!(server.requests().len(), 16);
+    drop(streams.pop());
+    tests::wait_until("the hang-up is settled", || log(&world).iter().any(|line| line["end"] == "hung_up"));
+    let mut one = sent(&socket, &body);
+    assert!(read_until(&mut one, &["message_start", "error"]).starts_with("HTTP/1.1 200"));
+    drop((streams, one, relay));
+}
+
+#[test]
 fn slow_dead_and_flooding_clients_do_not_hold_the_others() {
     let world = World::new(User::Myself);
     let endless = "x".repeat(1 << 20);
