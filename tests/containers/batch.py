@@ -15,6 +15,8 @@ from model import ScriptedModel
 
 WORK, IMAGE = Path(sys.argv[1]), sys.argv[2]
 ENGINE = os.environ.get("BAILIWICK_ENGINE", "docker")
+# To copy with the owners: the one engine has a flag for it, the other one against it.
+OWNERS = "--archive=%s" % ("true" if ENGINE == "docker" else "false")
 KEY = "sk-ant-canary-0123456789abcdef"
 USERS = {"root": "bailiwick-tests:packages", "user": "bailiwick-tests:packages-user"}
 
@@ -80,7 +82,7 @@ def make_images(projects):
     for user, image in USERS.items():
         run("chown", "-R", "0:0" if user == "root" else "1000:1000", str(projects))
         container = run(ENGINE, "create", IMAGE, "true").stdout.strip()
-        run(ENGINE, "cp", "-a", str(projects), container + ":/projects")
+        run(ENGINE, "cp", OWNERS, str(projects), container + ":/projects")
         run(ENGINE, "cp", str(WORK / "site"), container + ":/opt/site")
         change = ["--change", "USER 1000:1000"] if user == "user" else []
         run(ENGINE, "commit", *change, container, image)
@@ -313,7 +315,7 @@ def testbed(name):
     """An image as those of SWE-bench are: the project in /testbed."""
     image = "bailiwick-tests:testbed-" + name
     container = run(ENGINE, "create", USERS["root"], "true").stdout.strip()
-    run(ENGINE, "cp", "-a", str(WORK / "projects" / name) + "/.", container + ":/testbed")
+    run(ENGINE, "cp", OWNERS, str(WORK / "projects" / name) + "/.", container + ":/testbed")
     run(ENGINE, "commit", "--change", "USER 0:0", container, image)
     run(ENGINE, "rm", container)
     return image

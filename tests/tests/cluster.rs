@@ -59,9 +59,9 @@ fn predictions(world: &World, output: &str) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for line in fs::read_to_string(path).unwrap().lines() {
         let line: Value = serde_json::from_str(line).unwrap();
-        let word = |name: &str| line[name].as_str().unwrap().to_owned();
+        let member = |name: &str| line[name].as_str().unwrap().to_owned();
         assert_eq!(
-            found.insert(word("instance_id"), word("model_patch")),
+            found.insert(member("instance_id"), member("model_patch")),
             None,
             "a task has two predictions"
         );

@@ -1,5 +1,6 @@
 //! A run in a container, with a relay of its own beside it.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -136,7 +137,7 @@ impl Contained<'_> {
         Ok(Some(relay))
     }
 
-    async fn ask(&self, arguments: Vec<std::ffi::OsString>, name: &str) -> io::Result<Ended> {
+    async fn ask(&self, arguments: Vec<OsString>, name: &str) -> io::Result<Ended> {
         ask(Runs::with_engine(self.engine, arguments), &self.directory.join(name)).await
     }
 }
@@ -162,29 +163,34 @@ pub(super) async fn ask(command: Command, output: &Path) -> io::Result<Ended> {
     run(command, files, Some(REMOVAL), stop).await
 }
 
-/// Removes all containers of a batch.
-pub(super) async fn remove_all(engine: &Engine, root: &Path) -> io::Result<()> {
+/// Asks the engine, with the answer in a file of the directory of results.
+async fn told(engine: &Engine, arguments: Vec<OsString>, root: &Path) -> io::Result<String> {
     let output = root.join("engine.out");
-    let failed = |ended: Ended, text: &str| {
-        let why = text.lines().next_back().unwrap_or("it said nothing");
-        io::Error::other(format!("cannot use {}: {}: {why}", engine.program, ended.words()))
-    };
-    let listed = ask(Runs::with_engine(engine, engine.list()), &output).await?;
+    let ended = ask(Runs::with_engine(engine, arguments), &output).await?;
     let text = fs::read_to_string(&output)?;
     fs::remove_file(&output)?;
-    if !listed.status.success() {
-        return Err(failed(listed, &text));
+    if ended.status.success() {
+        return Ok(text);
     }
+    let why = text.lines().next_back().unwrap_or("it said nothing");
+    Err(io::Error::other(format!("cannot use {}: {}: {why}", engine.program, ended.words())))
+}
+
+/// The names of the images that the engine has, a line each.
+pub(super) async fn images(engine: &Engine, root: &Path) -> io::Result<String> {
+    told(engine, ["images", "--format", "{{.Repository}}:{{.Tag}}"].map(Into::into).to_vec(), root).await
+}
+
+/// Removes all containers of a batch.
+pub(super) async fn remove_all(engine: &Engine, root: &Path) -> io::Result<()> {
+    let text = told(engine, engine.list(), root).await?;
     let is_id = |id: &&str| id.bytes().all(|byte| byte.is_ascii_hexdigit());
     let ids: Vec<_> = text.split_whitespace().filter(is_id).collect();
     if ids.is_empty() {
         return Ok(());
     }
     let arguments = ["rm", "--force", "--volumes"].iter().chain(&ids).map(Into::into).collect();
-    let removed = ask(Runs::with_engine(engine, arguments), &output).await?;
-    let text = fs::read_to_string(&output)?;
-    fs::remove_file(&output)?;
-    if removed.status.success() { Ok(()) } else { Err(failed(removed, &text)) }
+    told(engine, arguments, root).await.map(drop)
 }
 
 /// The path on this machine of a file in the results of a container, below the directory of the results.

@@ -109,6 +109,10 @@ impl Engine {
     /// Runs `exec` with these arguments in a container.
     pub(super) fn run(&self, container: &Container<'_>, exec: Vec<OsString>) -> Vec<OsString> {
         let mut line: Vec<OsString> = vec!["run".into(), "--rm".into(), "--interactive".into()];
+        if self.program == "podman" {
+            // For a user without a name it would add one whose home is the project.
+            line.push("--passwd=false".into());
+        }
         let mut flag = |name: &str, value: OsString| line.extend([name.into(), value]);
         flag("--name", self.container_name(&container.name).into());
         flag("--label", format!("{LABEL}={}", self.batch).into());

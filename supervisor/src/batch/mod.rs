@@ -29,9 +29,9 @@ use std::path::{Path, PathBuf};
 
 use self::choice::Choice;
 use self::command::Runs;
-use self::contained::remove_all;
+use self::contained::{images, remove_all};
 use self::output::{Manifest, Output};
-use self::preflight::Machine;
+use self::preflight::{Machine, missing};
 use self::progress::Progress;
 use self::schedule::Schedule;
 use self::task::{Source, Tasks, read};
@@ -109,9 +109,18 @@ async fn carry_out(
         if let Some(refusal) = machine.refusal().filter(|_| is_swe_bench) {
             return Err(Refusal::usage(refusal));
         }
-        tell(&machine.shortfalls(chosen.len(), args.jobs.into()));
         // Also the first look whether the engine is there.
         remove_all(engine, output.root()).await.map_err(Refusal::usage)?;
+        let has = images(engine, output.root()).await.map_err(Refusal::usage)?;
+        let missing = missing(&chosen, &has);
+        if missing > 0 {
+            tell(&[format!(
+                "{missing} of {} images are not here: {} pulls them",
+                chosen.len(),
+                engine.program
+            )]);
+        }
+        tell(&machine.shortfalls(missing, args.jobs.into()));
     }
     let progress = Progress::new(args.json, usize::from(args.jobs));
     let schedule = Schedule { output, runs, manifest, progress, endings, limits: args.into() };

@@ -1,5 +1,6 @@
 //! A look at the machine before a batch in containers: what SWE-bench asks for, what is there, and how many tasks fit.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::thread::available_parallelism;
 
@@ -7,6 +8,7 @@ use nix::sys::statvfs::statvfs;
 use nix::sys::sysinfo::sysinfo;
 
 use super::engine::Engine;
+use super::task::{Source, Task};
 
 /// The room that the harness of SWE-bench asks for.
 const DISK: u64 = 120 << 30;
@@ -82,6 +84,25 @@ impl Machine {
     }
 }
 
+/// The number of tasks whose image is none of those that the engine lists.
+pub(super) fn missing(tasks: &[Task], listed: &str) -> usize {
+    let has: HashSet<String> = listed.lines().map(whole).collect();
+    let is_missing = |task: &&Task| match &task.source {
+        // Whether an image of a digest is there no list of names says.
+        Source::Image { image, .. } => !image.contains('@') && !has.contains(&whole(image)),
+        Source::Copy { .. } | Source::Commit { .. } => false,
+    };
+    tasks.iter().filter(is_missing).count()
+}
+
+/// The name of an image as one engine and the other write it: without the usual registry, and with its tag.
+fn whole(name: &str) -> String {
+    let usual = ["docker.io/library/", "docker.io/", "localhost/"];
+    let name = usual.iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name);
+    let has_tag = name.rsplit('/').next().is_some_and(|last| last.contains(':'));
+    if has_tag { name.to_owned() } else { format!("{name}:latest") }
+}
+
 fn gib(bytes: u64) -> u64 {
     bytes.div_ceil(1 << 30)
 }
@@ -105,6 +126,28 @@ mod tests {
             ]
         );
         assert!(small.shortfalls(50, 2).is_empty(), "a slice that fits is not complained about");
+    }
+
+    #[test]
+    fn images_that_are_there_take_no_more_room() {
+        let task = |image: &str| Task {
+            id: image.to_owned(),
+            prompt: String::new(),
+            source: Source::Image { image: image.to_owned(), project: "/testbed".to_owned() },
+            limits: crate::batch::task::Limits::default(),
+        };
+        let names =
+            ["docker.io/swebench/a:latest", "swebench/b", "own:1", "reg:5000/x/y", "a/b@sha256:00", "debian"];
+        let tasks = names.map(task);
+        assert_eq!(missing(&tasks, ""), 5);
+        assert_eq!(
+            missing(&tasks, "swebench/a:latest\nlocalhost/own:1\ndocker.io/library/debian:latest\n"),
+            2
+        );
+        assert_eq!(
+            missing(&tasks, "docker.io/swebench/b:latest\nreg:5000/x/y:latest\nown:2\n<none>:<none>\n"),
+            3
+        );
     }
 
     #[test]
