@@ -15,11 +15,11 @@ use crate::core::standing;
 use crate::directories::Directories;
 use crate::driver::{Journal, Processes, RewindError, RewindJournal, Rewinder, RewoundFiles, Unlogged};
 use crate::exit::Exit;
-use crate::messages::{complain, harmless, say};
+use crate::messages::{Progress, complain, harmless, say};
 use crate::modes::ApprovalMode;
 use crate::opening::{Refusal, find_log, observer};
 use crate::place::{Mode, Setup, SetupError, Wanted};
-use crate::session::{LogError, SessionLog, closing, leftovers};
+use crate::session::{LogError, Reopened, SessionLog, closing, leftovers};
 
 /// The columns of a message in the list.
 const COLUMNS: usize = 100;
@@ -63,7 +63,11 @@ async fn rewind(args: &RewindArgs, directories: Directories) -> Result<Exit, Ref
     let project = args.directory.canonicalize().unwrap_or_else(|_| args.directory.clone());
     let path =
         find_log(&directories.sessions(), args.session.as_deref(), &project).map_err(Refusal::usage)?;
-    let (mut log, mut events, torn) = SessionLog::reopen(&path)?;
+    let mut progress = Progress::begin();
+    let Reopened { mut log, needed, torn } =
+        SessionLog::reopen(&path, &mut |read, whole| progress.tell(read, whole))?;
+    drop(progress);
+    let mut events = needed.events;
     if torn {
         say("note: a line that was not finished was cut off the log");
     }

@@ -1,6 +1,6 @@
 //! `bailiwick show`: a session, for a person to read or for another program.
 
-use std::fs;
+use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -10,11 +10,11 @@ use tokio::runtime::Runtime;
 use crate::args::{SessionOutput, ShowSessionArgs};
 use crate::directories::Directories;
 use crate::exit::Exit;
-use crate::messages::{complain, harmless};
+use crate::messages::{Progress, complain, harmless};
 use crate::opening::{Refusal, find_log};
 use crate::pager;
-use crate::session::{Loaded, rebuild};
-use crate::shown::{Reading, agents, lines, markdown, page, text};
+use crate::session::{Loaded, each_line, load_as};
+use crate::shown::{Reading, agents, is_event, markdown, page, text, without_texts};
 use crate::signals::UserSignals;
 
 /// Shows it.
@@ -30,10 +30,10 @@ pub(super) fn run(args: &ShowSessionArgs, runtime: &Runtime) -> Exit {
 
 fn show(args: &ShowSessionArgs, runtime: &Runtime) -> Result<Exit, Refusal> {
     let log = log_of(args.session.as_deref(), &args.directory)?;
-    let failed =
-        |error: io::Error| Refusal::usage(format!("cannot read the session log {}: {error}", log.display()));
-    let bytes = fs::read(&log).map_err(failed)?;
-    let loaded = rebuild(&bytes);
+    let mut progress = Progress::begin();
+    let loaded = load_as(&log, &mut |read, whole| progress.tell(read, whole), without_texts);
+    let loaded = loaded.map_err(Refusal::usage)?;
+    drop(progress);
     let agent = args.agent.as_deref().map(AgentId::from);
     check_agent(agent.as_ref(), &loaded)?;
     let exit = if loaded.is_intact() { Exit::Done } else { Exit::Internal };
@@ -41,10 +41,11 @@ fn show(args: &ShowSessionArgs, runtime: &Runtime) -> Result<Exit, Refusal> {
         for fault in &loaded.faults {
             complain(fault);
         }
-        events(&bytes, agent.as_ref()).map_err(Refusal::internal)?;
+        events(&log, agent.as_ref()).map_err(Refusal::internal)?;
         return Ok(exit);
     }
-    let shown = Reading::new(agent.as_ref(), args.full).read(&loaded);
+    let shown = Reading::new(agent.as_ref(), args.full).read_again(&log, &loaded).map_err(Refusal::usage)?;
+    drop(loaded);
     let printed = match args.output {
         SessionOutput::Html => pager::print(page(&shown).as_bytes()),
         SessionOutput::Markdown => paged(&markdown(&shown), runtime),
@@ -95,17 +96,19 @@ fn columns() -> Option<usize> {
 }
 
 /// The bytes of the log; at a terminal its characters are made harmless.
-fn events(log: &[u8], agent: Option<&AgentId>) -> io::Result<()> {
+fn events(log: &Path, agent: Option<&AgentId>) -> io::Result<()> {
     let is_terminal = io::stdout().is_terminal();
     let mut out = io::BufWriter::new(io::stdout().lock());
-    let mut write = |line: &[u8]| {
-        if is_terminal {
+    let write = |line: &[u8]| {
+        if !is_event(line, agent) {
+            Ok(())
+        } else if is_terminal {
             writeln!(out, "{}", harmless(&String::from_utf8_lossy(line)))
         } else {
             out.write_all(line).and_then(|()| out.write_all(b"\n"))
         }
     };
-    let written = lines(log, agent).try_for_each(&mut write).and_then(|()| out.flush());
+    let written = each_line(File::open(log)?, write).and_then(|()| out.flush());
     match written {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written,

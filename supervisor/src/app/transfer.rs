@@ -39,12 +39,12 @@ fn write(args: &ExportSessionArgs) -> Result<(), Refusal> {
     let log = log_of(args.session.as_deref(), &args.directory)?;
     let failed =
         |error: &dyn std::fmt::Display| Refusal::usage(format!("cannot export {}: {error}", log.display()));
-    let bytes = fs::read(&log).map_err(|error| failed(&error))?;
+    let mut bytes = File::open(&log).map_err(|error| failed(&error))?;
     let redacts = !args.no_redact;
     let head = match &args.file {
         Some(file) => {
             let mut out = BufWriter::new(new_file(file).map_err(|error| failed(&error))?);
-            let head = write_archive(&bytes, redacts, &mut out);
+            let head = write_archive(&mut bytes, redacts, &mut out);
             if head.is_err() {
                 // It was made a moment ago, and nobody else's is overwritten.
                 let _ = fs::remove_file(file);
@@ -54,7 +54,7 @@ fn write(args: &ExportSessionArgs) -> Result<(), Refusal> {
         None if io::stdout().is_terminal() => {
             return Err(Refusal::usage("cannot export to a terminal\n  hint: bailiwick export SESSION FILE"));
         }
-        None => write_archive(&bytes, redacts, &mut BufWriter::new(io::stdout().lock())),
+        None => write_archive(&mut bytes, redacts, &mut BufWriter::new(io::stdout().lock())),
     };
     say(&told(&head.map_err(|error| failed(&error))?));
     Ok(())
@@ -87,16 +87,25 @@ fn told(head: &Head) -> String {
     format!("{exported}; redacted: {}; look at it before you give it away", found.join(", "))
 }
 
+/// A file that is read more than once: what comes out of a pipe goes through a file without a name.
+fn seekable(path: &Path) -> io::Result<File> {
+    let file = File::open(path)?;
+    if file.metadata()?.is_file() {
+        return Ok(file);
+    }
+    let mut copy = tempfile::tempfile()?;
+    // One byte more than is read: such an archive is too large.
+    io::copy(&mut file.take(LARGEST + 1), &mut copy)?;
+    Ok(copy)
+}
+
 fn read(args: &ImportArgs) -> Result<(), Refusal> {
     let directories = Directories::of_process().map_err(Refusal::usage)?;
     let failed = |error: &dyn std::fmt::Display| {
         Refusal::usage(format!("cannot import {}: {error}", args.file.display()))
     };
-    let mut bytes = Vec::new();
-    let file = File::open(&args.file).map_err(|error| failed(&error))?;
-    // One byte more than is read: such a file is too large.
-    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|error| failed(&error))?;
-    let archived = Archived::read(&bytes).map_err(|error| failed(&error))?;
+    let archive = seekable(&args.file).map_err(|error| failed(&error))?;
+    let archived = Archived::read(archive).map_err(|error| failed(&error))?;
     let project = match &args.directory {
         None => None,
         Some(directory) => Some(WirePath::from(&directory.canonicalize().map_err(|error| failed(&error))?)),

@@ -21,6 +21,7 @@ use std::fmt::{self, Display, Formatter};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use ipc::event::{EventKind, SessionEvent};
 use serde::Serialize;
 
 use self::account::Account;
@@ -31,7 +32,7 @@ use crate::args::{AgentArgs, AuditArgs};
 use crate::directories::{Directories, DirectoriesError};
 use crate::exit::Exit;
 use crate::explain::{ExplainError, Place};
-use crate::messages::{complain, harmless, printed};
+use crate::messages::{Progress, complain, harmless, printed};
 use crate::session::{self, LogError, last_of};
 use crate::shell_word::shell_word;
 
@@ -125,12 +126,31 @@ async fn probe(args: &AgentArgs) -> Result<Probed, AuditError> {
 
 fn of_log(args: &AuditArgs) -> Result<Account, AuditError> {
     let path = log_of(args.session.as_deref(), &args.agent.directory)?;
-    let loaded = session::load(&path).map_err(AuditError::Log)?;
+    let mut progress = Progress::begin();
+    let watch = &mut |read, whole| progress.tell(read, whole);
+    let loaded = session::load_as(&path, watch, without_words).map_err(AuditError::Log)?;
+    drop(progress);
     let account = Account::of(&path, &loaded);
     if let Some(file) = &args.html {
         page::write(file, &page::page(&account, &loaded.tree))?;
     }
     Ok(account)
+}
+
+/// An event without what was said and read in it: an audit is about what was done.
+fn without_words(mut event: SessionEvent) -> SessionEvent {
+    match &mut event.kind {
+        EventKind::AssistantMessage(message) => message.content = Vec::new(),
+        EventKind::UserMessage { text, images } => (*text, *images) = (String::new(), Vec::new()),
+        EventKind::ContextAdded { text, .. } => *text = String::new(),
+        EventKind::ContextCompacted(compacted) => compacted.first_message = Vec::new(),
+        EventKind::ToolCallFinished { content, diffs, images, .. } => {
+            *content = String::new();
+            (*diffs, *images) = (Vec::new(), Vec::new());
+        }
+        _ => {}
+    }
+    event
 }
 
 fn log_of(session: Option<&Path>, project: &Path) -> Result<PathBuf, AuditError> {

@@ -8,6 +8,7 @@ mod approval;
 mod calls;
 mod connect;
 mod fleet;
+mod large_log;
 mod linking;
 mod memory;
 mod processes;
@@ -50,6 +51,7 @@ const ALL: &[(&str, Measure)] = &[
     ("fleet", fleet::fleet),
     ("session-log", session_log::session_log),
     ("resume", sessions::resume),
+    ("large-log", large_log::resume),
     ("sessions-listed", sessions::listed),
     ("looks", sessions::looks),
     ("first-request", requests::first_request),

@@ -55,9 +55,12 @@ pub use protocol::{
     CallProgress, ContextItem, Effect, Estimate, Input, NewAgent, Purpose, ReadyWorker, RequestId,
     ServedOutcome, TimerId,
 };
-pub use restore::standing;
+pub use restore::{Counted, standing};
 pub use steps::{Execution, STEP_BEGINS, STEP_CHANGES, Step};
 pub use window::Window;
+
+#[cfg(test)]
+pub(crate) use tests::gone_on;
 
 #[cfg(test)]
 mod tests;

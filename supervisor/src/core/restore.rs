@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use ipc::event::{AssistantMessage, EventKind, SessionEvent, ToolCallStatus};
-use ipc::id::{ApprovalId, CallId, GrantId, ToolUseId};
+use ipc::event::{AssistantMessage, EventKind, RewindTarget, SessionEvent, ToolCallStatus};
+use ipc::id::{ApprovalId, CallId, EventId, GrantId, ToolUseId};
 use ipc::image::Image;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -91,25 +91,54 @@ impl Agent {
     }
 }
 
+/// An event, as far as a rewind is about it.
+pub trait Counted {
+    /// Its place in the log.
+    fn id(&self) -> EventId;
+    /// The rewind that it is, if it is one.
+    fn rewind(&self) -> Option<RewindTarget>;
+    /// True of what tells which model answers, and as what.
+    fn is_about_the_model(&self) -> bool;
+}
+
+impl Counted for SessionEvent {
+    fn id(&self) -> EventId {
+        self.id
+    }
+
+    fn rewind(&self) -> Option<RewindTarget> {
+        match &self.kind {
+            EventKind::Rewound(rewound) => Some(rewound.target),
+            _ => None,
+        }
+    }
+
+    fn is_about_the_model(&self) -> bool {
+        matches!(
+            self.kind,
+            EventKind::ModelChanged(_) | EventKind::SessionStarted(_) | EventKind::PromptFixed(_)
+        )
+    }
+}
+
 /// The events that count: without those that a rewind of the conversation took back, unless it was undone. Which model answers was never
 /// taken back.
-pub fn standing(events: &[SessionEvent]) -> Vec<&SessionEvent> {
-    let mut standing: Vec<&SessionEvent> = Vec::new();
+pub fn standing<T: Counted>(events: &[T]) -> Vec<&T> {
+    let mut standing: Vec<&T> = Vec::new();
     let mut taken_back = Vec::new();
     for event in events {
-        if let EventKind::Rewound(rewound) = &event.kind {
-            match rewound.target.to {
-                Some(to) if rewound.target.scope.has_conversation() => {
-                    if let Some(at) = standing.iter().position(|event| event.id == to) {
+        if let Some(target) = event.rewind() {
+            match target.to {
+                Some(to) if target.scope.has_conversation() => {
+                    if let Some(at) = standing.iter().position(|event| event.id() == to) {
                         taken_back = standing.split_off(at);
-                        standing.extend(
-                            taken_back.iter().copied().filter(|event| is_about_the_model(&event.kind)),
-                        );
+                        standing
+                            .extend(taken_back.iter().copied().filter(|event| event.is_about_the_model()));
                     }
                 }
                 Some(_) => taken_back.clear(),
                 None => {
-                    let is_new = |event: &&SessionEvent| !is_about_the_model(&event.kind);
+                    let is_new = |event: &&T| !event.is_about_the_model();
                     standing.extend(std::mem::take(&mut taken_back).into_iter().filter(is_new));
                 }
             }
@@ -117,10 +146,6 @@ pub fn standing(events: &[SessionEvent]) -> Vec<&SessionEvent> {
         standing.push(event);
     }
     standing
-}
-
-const fn is_about_the_model(kind: &EventKind) -> bool {
-    matches!(kind, EventKind::ModelChanged(_) | EventKind::SessionStarted(_) | EventKind::PromptFixed(_))
 }
 
 impl Reader {

@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 
 use super::rewinder::{RewindError, RewoundFiles};
 use super::{AgentRun, Session, SessionError};
-use crate::session::load;
+use crate::session::read_needed;
 
 /// The most files that the model is told of; the log has them all.
 const MOST_TOLD: usize = 20;
@@ -54,9 +54,9 @@ impl Session {
         let mut journal = first.rewind_journal();
         let (rewinder, log) = (looks.rewinder().clone(), self.shared.log.path().to_owned());
         self.rewinding = Some(tokio::spawn(async move {
-            let load = move || load(&log).map(|loaded| loaded.tree.events().cloned().collect::<Vec<_>>());
-            let events = tokio::task::spawn_blocking(load).await.map_err(std::io::Error::other)?;
-            let events = events.map_err(std::io::Error::other)?;
+            let load = move || read_needed(&log, Some(target), &mut |_, _| ());
+            let needed = tokio::task::spawn_blocking(load).await.map_err(std::io::Error::other)?;
+            let events = needed.map_err(std::io::Error::other)?.events;
             let Some(digest) = digest else {
                 return Ok(Ended::Previewed(rewinder.preview((target, &only), &events).await?));
             };

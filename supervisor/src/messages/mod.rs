@@ -3,12 +3,14 @@
 mod denied;
 mod harmless;
 pub(crate) mod notes;
+mod progress;
 
 use std::fmt::Display;
 use std::io::{self, Write};
 
 pub(crate) use self::denied::Plain;
 pub(crate) use self::harmless::harmless;
+pub(crate) use self::progress::Progress;
 use crate::exit::Exit;
 
 /// Says something to the person at standard error, as ourselves; it may name what somebody else has named.

@@ -28,3 +28,6 @@ pub(crate) use self::relay_settings::{RelayWanted, relay_settings};
 pub(crate) use self::relay_socket::{RelaySocketError, check as check_relay_socket};
 pub(crate) use self::unheard::unheard;
 pub(crate) use crate::session::find as find_log;
+
+#[cfg(test)]
+mod tests;

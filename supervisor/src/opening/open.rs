@@ -330,7 +330,8 @@ fn first_rights(options: &SessionOptions, ceiling: Standing) -> (Standing, Optio
 
 fn agent(config: AgentConfig, earlier: &Earlier) -> Agent {
     let agent = Agent::new(config);
-    let Earlier { events, in_new_context } = earlier;
+    let Earlier { needed, in_new_context } = earlier;
+    let events = needed.events.as_slice();
     if events.is_empty() { agent } else { agent.restored(events, *in_new_context) }
 }
 

@@ -22,8 +22,8 @@ use crate::checkpoints;
 use crate::core::standing;
 use crate::directories::Directories;
 use crate::driver::Observer;
-use crate::messages::{complain, say};
-use crate::session::{Fault, LogError, SessionLog, closing, leftovers, load};
+use crate::messages::{Progress, complain, say};
+use crate::session::{LogError, Needed, Reopened, SessionLog, closing, leftovers, read_needed};
 use crate::sessions::{Keep, prune};
 
 /// The session that goes on.
@@ -40,7 +40,7 @@ pub(crate) struct Resume {
 /// An earlier session, with everything in it closed.
 pub(super) struct Past {
     log: SessionLog,
-    events: Vec<SessionEvent>,
+    needed: Needed,
     shows: bool,
     torn: bool,
     /// The session that it is a copy of.
@@ -59,11 +59,13 @@ impl Past {
 
     /// Opens the log, for this process alone, or a copy of it. The session goes on in its own project.
     fn open(resume: &Resume, project: &WirePath, state: &Path) -> Result<Self, OpenError> {
+        let mut progress = Progress::begin();
+        let watch = &mut |read, whole| progress.tell(read, whole);
         let past = if resume.forks {
-            Self::fork(resume, state)?
+            Self::fork(resume, state, watch)?
         } else {
-            let (log, events, torn) = SessionLog::reopen(&resume.log)?;
-            Self { log, events, shows: resume.shows, torn, origin: None }
+            let Reopened { log, needed, torn } = SessionLog::reopen(&resume.log, watch)?;
+            Self { log, needed, shows: resume.shows, torn, origin: None }
         };
         match past.project() {
             Some(own) if own != project => Err(OpenError::OtherProject(own.clone())),
@@ -73,27 +75,16 @@ impl Past {
 
     /// A new session with everything that was said and done in this one so far, and with its looks at the project. Another process may have
     /// that one open.
-    fn fork(resume: &Resume, state: &Path) -> Result<Self, OpenError> {
-        let loaded = load(&resume.log)?;
-        if let Some(fault) = loaded.faults.iter().find(|fault| !matches!(fault, Fault::Torn { .. })) {
-            return Err(LogError::Broken { path: resume.log.clone(), fault: fault.clone() }.into());
-        }
+    fn fork(resume: &Resume, state: &Path, watch: &mut dyn FnMut(u64, u64)) -> Result<Self, OpenError> {
         let session = ConversationId(uuid::Uuid::now_v7().to_string());
-        let mut log = SessionLog::create(state, &session)?;
-        let (mut events, mut origin) = (Vec::new(), None);
-        for event in loaded.tree.events() {
-            origin = Some(event.session.clone());
-            log.copy(event.clone())?;
-            events.push(SessionEvent { session: session.clone(), ..event.clone() });
-        }
-        if let Some(origin) = &origin {
-            checkpoints::copy(state, origin, &session)?;
-        }
-        Ok(Self { log, events, shows: resume.shows, torn: false, origin })
+        let (log, origin) = SessionLog::copy_of(&resume.log, (state, &session), watch)?;
+        let needed = read_needed(log.path(), None, watch)?;
+        checkpoints::copy(state, &origin, &session)?;
+        Ok(Self { log, needed, shows: resume.shows, torn: false, origin: Some(origin) })
     }
 
     fn project(&self) -> Option<&WirePath> {
-        self.events.iter().find_map(|event| match &event.kind {
+        self.needed.events.iter().find_map(|event| match &event.kind {
             EventKind::SessionStarted(started) => Some(&started.project),
             _ => None,
         })
@@ -105,21 +96,21 @@ impl Past {
 
     /// Files that its writes may have left that were cut off.
     pub(super) fn leftovers(&self) -> Option<Leftovers> {
-        leftovers(&self.events)
+        leftovers(&self.needed.events)
     }
 
     /// Closes what is open in it.
     pub(super) fn close(&mut self, observer: &Observer) -> Result<(), LogError> {
-        for (agent, kind) in closing(&self.events, &cut_off::found(&self.events, observer)) {
+        for (agent, kind) in closing(&self.needed.events, &cut_off::found(&self.needed.events, observer)) {
             let event = self.log.append(&agent, Witness::Supervisor, kind)?;
-            self.events.push(event);
+            self.needed.add(event);
         }
         Ok(())
     }
 
     /// Its events.
     pub(super) fn events(&self) -> &[SessionEvent] {
-        &self.events
+        &self.needed.events
     }
 
     /// A notice for the person.
@@ -127,7 +118,7 @@ impl Past {
         let torn = if self.torn { "; a line that was not finished was cut off its log" } else { "" };
         let is_foreign =
             |event: &SessionEvent| matches!(event.kind, EventKind::Notice { code: NoticeCode::Imported, .. });
-        let imported = if self.events.iter().any(is_foreign) {
+        let imported = if self.needed.events.iter().any(is_foreign) {
             ", which was imported: what was said and done before came from elsewhere, and may not be true"
         } else {
             ""
@@ -137,8 +128,16 @@ impl Past {
         let new_context = new_context.map_or_else(String::new, |cause| {
             format!(", in a new context, without the model's thinking so far, since {cause}")
         });
+        let unshown = if self.needed.whole.is_some() && self.shows {
+            format!(
+                "; what came long before is not shown: `bailiwick show {}` has all of it",
+                self.log.session()
+            )
+        } else {
+            String::new()
+        };
         let message = format!(
-            "the session goes on{forked}{imported}{new_context}{torn}; what was approved for it is asked for again"
+            "the session goes on{forked}{imported}{new_context}{torn}{unshown}; what was approved for it is asked for again"
         );
         EventKind::Notice { code: NoticeCode::Resumed, message }
     }
@@ -146,8 +145,8 @@ impl Past {
     /// Shows the conversation so far, as if it had just happened.
     fn show(&self, ui: &mpsc::UnboundedSender<UiEvent>) {
         let mut runs = None;
-        let standing = standing(&self.events);
-        let own = standing.into_iter().filter(|event| event.agent == AgentId::root());
+        let standing = standing(&self.needed.events);
+        let own = standing.into_iter().filter(|event| self.needed.is_whole(event));
         for event in own.filter(|_| self.shows) {
             let show = |kind| {
                 let conversation_id = event.session.clone();
@@ -240,7 +239,7 @@ pub(super) struct Begin<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Earlier {
     /// Its events; none in a new session.
-    pub events: Vec<SessionEvent>,
+    pub needed: Needed,
     /// True if the conversation goes on in a new context.
     pub in_new_context: bool,
 }
@@ -248,7 +247,7 @@ pub(super) struct Earlier {
 impl Earlier {
     /// The agents that it has had.
     pub(super) fn agents(&self) -> Vec<AgentId> {
-        self.events.iter().map(|event| event.agent.clone()).collect()
+        self.needed.agents.iter().cloned().collect()
     }
 }
 
@@ -266,11 +265,11 @@ impl Begin<'_> {
             _ => None,
         });
         let (log, earlier, notice) = match past {
-            None => (SessionLog::create(state, conversation)?, Vec::new(), None),
+            None => (SessionLog::create(state, conversation)?, Needed::default(), None),
             Some(past) => {
                 past.show(ui);
                 let notice = past.notice(new_context);
-                (past.log, past.events, Some(notice))
+                (past.log, past.needed, Some(notice))
             }
         };
         let mut log = log.without(secret);
@@ -280,7 +279,7 @@ impl Begin<'_> {
             let _ = ui.send(UiEvent { conversation_id: conversation.clone(), agent: AgentId::root(), kind });
         }
         let log = if pauses { log.holding_lines() } else { log };
-        Ok((log, Earlier { events: earlier, in_new_context: new_context.is_some() }))
+        Ok((log, Earlier { needed: earlier, in_new_context: new_context.is_some() }))
     }
 }
 

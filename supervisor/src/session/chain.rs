@@ -20,6 +20,11 @@ impl Link {
         Self(Sha256::digest(line).into())
     }
 
+    /// Of a line whose parts were hashed one after another.
+    pub(super) fn hashed(line: Sha256) -> Self {
+        Self(line.finalize().into())
+    }
+
     /// 64 lower-case hexadecimal digits.
     pub(super) fn hex(self) -> [u8; 64] {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
@@ -78,14 +83,23 @@ pub(super) struct Carried<'a> {
 
 /// Reads the digests of a line.
 pub(super) fn carried(line: &[u8]) -> Option<Carried<'_>> {
-    let rest = line.strip_suffix(END)?;
-    if let Some((rest, own)) = digits(rest, OWN)
+    digests(line).0
+}
+
+/// The digests that a line carries, and the line's own for the next one: its bytes are hashed once.
+pub(super) fn digests(line: &[u8]) -> (Option<Carried<'_>>, Link) {
+    let signed = line.strip_suffix(END).and_then(|rest| digits(rest, OWN));
+    if let Some((rest, own)) = signed
         && let Some(signed) = rest.strip_suffix(SUM)
     {
-        let fits = Link::of(signed).hex().starts_with(own);
-        return Some(Carried { prev: previous(signed)?, own: Some(fits) });
+        let mut hash = Sha256::new_with_prefix(signed);
+        let fits = Link(hash.clone().finalize().into()).hex().starts_with(own);
+        hash.update(line.get(signed.len()..).unwrap_or_default());
+        let carried = previous(signed).map(|prev| Carried { prev, own: Some(fits) });
+        return (carried, Link(hash.finalize().into()));
     }
-    Some(Carried { prev: previous(rest)?, own: None })
+    let prev = line.strip_suffix(END).and_then(previous);
+    (prev.map(|prev| Carried { prev, own: None }), Link::of(line))
 }
 
 fn previous(rest: &[u8]) -> Option<&[u8]> {

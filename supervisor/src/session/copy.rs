@@ -1,10 +1,17 @@
 //! Lines of a log that are copied: into an archive with a chain of its own, and from one into a new log.
 
-use ipc::event::SessionEvent;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
 
-use super::LogError;
+use ipc::event::SessionEvent;
+use ipc::id::ConversationId;
+
 use super::chain::{GENESIS, Link, rechained};
 use super::log::SessionLog;
+use super::parts::{LONGEST_LINE, Part, Parts};
+use super::scan::{Scanned, scan};
+use super::{Fault, LogError};
 
 /// A chain over lines that are copied.
 #[derive(Debug)]
@@ -30,7 +37,73 @@ impl Chain {
     }
 }
 
+/// Gives the whole lines of a log, one after another, as they are; too long ones are left out.
+pub(crate) fn each_line<E: From<io::Error>>(
+    from: impl Read,
+    mut each: impl FnMut(&[u8]) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut parts = Parts::new(from);
+    while let Some(part) = parts.next()? {
+        let Part::Lines(lines) = part else { continue };
+        lines.split_inclusive(|byte| *byte == b'\n').try_for_each(|line| {
+            let line = line.strip_suffix(b"\n").unwrap_or(line);
+            if line.len() > LONGEST_LINE { Ok(()) } else { each(line) }
+        })?;
+    }
+    Ok(())
+}
+
+/// Gives every event of a log in the order of its lines, whatever its chain says.
+pub(crate) fn each_event(path: &Path, each: &mut dyn FnMut(&SessionEvent)) -> Result<(), LogError> {
+    let failed = |source| LogError::Read { path: path.to_owned(), source };
+    let log = File::open(path).map_err(failed)?;
+    let each = &mut |_, scanned| {
+        if let Scanned::Event(event) = scanned {
+            each(&event);
+        }
+    };
+    scan(log, &mut |_| (), each).map(drop).map_err(failed)
+}
+
 impl SessionLog {
+    /// A new log with every event of another one, which another process may have open; the session that the other is of. Nothing is left of
+    /// it if that fails.
+    pub(crate) fn copy_of(
+        path: &Path,
+        (state, session): (&Path, &ConversationId),
+        watch: &mut dyn FnMut(u64, u64),
+    ) -> Result<(Self, ConversationId), LogError> {
+        let mut log = Self::create(state, session)?;
+        let copied = log.copy_all(path, watch);
+        if copied.is_err() {
+            // It was made a moment ago.
+            let _ = std::fs::remove_file(log.path());
+        }
+        copied.map(|origin| (log, origin))
+    }
+
+    fn copy_all(&mut self, path: &Path, watch: &mut dyn FnMut(u64, u64)) -> Result<ConversationId, LogError> {
+        let failed = |source| LogError::Read { path: path.to_owned(), source };
+        let broken = |fault| LogError::Broken { path: path.to_owned(), fault };
+        let from = File::open(path).map_err(failed)?;
+        let size = from.metadata().map_err(failed)?.len();
+        let (mut copied, mut origin) = (Ok(()), None);
+        let scan = scan(from, &mut |read| watch(read, size), &mut |_, scanned| {
+            if let Scanned::Event(event) = scanned
+                && copied.is_ok()
+            {
+                origin.get_or_insert_with(|| event.session.clone());
+                copied = self.copy(event);
+            }
+        })
+        .map_err(failed)?;
+        copied?;
+        match scan.faults.into_iter().find(|fault| !matches!(fault, Fault::Torn { .. })) {
+            Some(fault) => Err(broken(fault)),
+            None => origin.ok_or_else(|| broken(Fault::Torn { line: 1 })),
+        }
+    }
+
     /// Appends an event of another log as it was, but for the session that it belongs to.
     pub(crate) fn copy(&mut self, event: SessionEvent) -> Result<(), LogError> {
         let session = self.session().clone();

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use ipc::id::EventId;
 
+use super::parts::LONGEST_LINE;
+
 /// A log could not be made, written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
@@ -65,6 +67,14 @@ pub enum LogError {
         /// The event.
         id: EventId,
         source: serde_json::Error,
+    },
+    /// An event is longer than any line of a log may be.
+    #[error("event {id} would be a line of {bytes} bytes, and {LONGEST_LINE} is the limit")]
+    Long {
+        /// The event.
+        id: EventId,
+        /// Its bytes.
+        bytes: usize,
     },
     /// An event was not written. Nothing of it counts; what was written before is whole.
     #[error("event {id} was not written to {path}: {source}; everything up to event {last} is safe{}", remedy(.source))]
@@ -132,6 +142,20 @@ pub enum Fault {
         /// The type.
         r#type: String,
     },
+    /// A line is longer than any that is written; it is left out.
+    #[error("line {line} has {bytes} bytes, which is longer than any line of a log; it is left out")]
+    Long {
+        /// The line, from 1.
+        line: usize,
+        /// Its bytes.
+        bytes: u64,
+    },
+    /// There are more faults than are listed.
+    #[error("{count} more lines have faults")]
+    More {
+        /// The number of those that are not listed.
+        count: usize,
+    },
     /// A line does not carry the digest of the line before it: something was changed, removed, added or moved.
     #[error("line {line} does not continue the chain: something before it was changed, removed or moved")]
     Chain {
@@ -156,6 +180,12 @@ pub enum Fault {
     #[error("there are two events {id}; the later line is left out")]
     Duplicate {
         /// The id.
+        id: EventId,
+    },
+    /// An event stands behind one that came after it.
+    #[error("event {id} stands behind a later one")]
+    Order {
+        /// The event.
         id: EventId,
     },
     /// An event's parent is missing, or comes after it.

@@ -1,7 +1,7 @@
 //! The log's file: private, new, never a link, and appended to in whole lines.
 
 use std::fs::{DirBuilder, File, TryLockError};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -61,14 +61,13 @@ impl LineFile {
         }
     }
 
-    /// Opens a log that exists, for this process alone, and reads it. What its writer did not finish is cut off; whether there was such a
-    /// line.
-    pub(super) fn reopen(directory: &File, path: PathBuf) -> Result<(Self, Vec<u8>, bool), LogError> {
+    /// Opens a log that exists, for this process alone.
+    pub(super) fn reopen(directory: &File, path: PathBuf) -> Result<Self, LogError> {
         let name = path.file_name().unwrap_or_default();
         let flags = OFlag::O_RDWR | OFlag::O_APPEND | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let opened = openat(directory, name, flags, Mode::empty());
         let unreadable = |source| LogError::Read { path: path.clone(), source };
-        let mut file = File::from(opened.map_err(|errno| unreadable(errno.into()))?);
+        let file = File::from(opened.map_err(|errno| unreadable(errno.into()))?);
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -81,15 +80,23 @@ impl LineFile {
         if file.metadata().map_err(unreadable)?.nlink() == 0 {
             return Err(unreadable(io::ErrorKind::NotFound.into()));
         }
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(unreadable)?;
-        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-        let torn = whole < bytes.len();
-        if torn {
-            file.set_len(whole as u64).map_err(unreadable)?;
-            bytes.truncate(whole);
-        }
-        Ok((Self { file, path, whole: whole as u64, torn: false }, bytes, torn))
+        Ok(Self { file, path, whole: 0, torn: false })
+    }
+
+    /// The file, to be read from its beginning.
+    pub(super) const fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Cuts off what its writer did not finish, behind so many bytes of whole lines.
+    pub(super) fn cut(&mut self, whole: u64) -> io::Result<()> {
+        self.whole = whole;
+        self.file.set_len(whole)
+    }
+
+    /// Appends behind so many bytes of whole lines.
+    pub(super) const fn append_behind(&mut self, whole: u64) {
+        self.whole = whole;
     }
 
     pub(super) fn path(&self) -> &Path {

@@ -12,7 +12,8 @@ use secrecy::SecretString;
 use super::chain::{GENESIS, Link, close};
 use super::file::{LineFile, open_directory};
 use super::flush::Flusher;
-use super::load::{Loaded, rebuild};
+use super::needed::{self, Needed, Read, Sizes};
+use super::parts::LONGEST_LINE;
 use super::{Fault, LogError};
 use crate::secrets::Redactor;
 
@@ -28,6 +29,17 @@ pub struct SessionLog {
     line: Vec<u8>,
     redactor: Redactor,
     held: Held,
+}
+
+/// A log that goes on.
+#[derive(Debug)]
+pub struct Reopened {
+    /// The log.
+    pub log: SessionLog,
+    /// The events so far.
+    pub needed: Needed,
+    /// True if a line that its writer did not finish was cut off.
+    pub torn: bool,
 }
 
 /// Lines that wait for space on the disk.
@@ -59,34 +71,47 @@ impl SessionLog {
         })
     }
 
-    /// Opens the log of a session that goes on, for this process alone; the events so far, and whether a line that its writer did not finish
-    /// was cut off.
-    pub fn reopen(path: &Path) -> Result<(Self, Vec<SessionEvent>, bool), LogError> {
+    /// Opens the log of a session that goes on, for this process alone. `watch` gets the bytes that were read and those that there are.
+    pub fn reopen(path: &Path, watch: &mut dyn FnMut(u64, u64)) -> Result<Reopened, LogError> {
+        Self::reopen_within(path, Sizes::default(), watch)
+    }
+
+    pub(crate) fn reopen_within(
+        path: &Path,
+        sizes: Sizes,
+        watch: &mut dyn FnMut(u64, u64),
+    ) -> Result<Reopened, LogError> {
         let directory = open_directory(path.parent().unwrap_or(Path::new(".")))?;
-        let (file, bytes, torn) = LineFile::reopen(&directory, path.to_owned())?;
-        let Loaded { tree, faults } = rebuild(&bytes);
+        let mut file = LineFile::reopen(&directory, path.to_owned())?;
+        let unreadable = |source| LogError::Read { path: path.to_owned(), source };
+        let Read { needed, faults, prev, whole, torn, last, heads } =
+            needed::read(file.file(), sizes, None, watch).map_err(unreadable)?;
         let broken = |fault| LogError::Broken { path: path.to_owned(), fault };
-        if let Some(fault) = faults.into_iter().next() {
+        let is_torn = |fault: &Fault| matches!(fault, Fault::Torn { .. });
+        if let Some(fault) = faults.into_iter().find(|fault| !is_torn(fault)) {
             return Err(broken(fault));
         }
-        let events: Vec<_> = tree.events().cloned().collect();
-        let (Some(first), Some(last)) = (events.first(), events.last()) else {
+        let (Some(first), Some(last)) = (needed.events.first(), last) else {
             return Err(broken(Fault::Torn { line: 1 }));
         };
         // What lies in files of its own is found by this name.
         plain(&first.session)?;
-        let line = bytes.strip_suffix(b"\n").unwrap_or(&bytes).rsplit(|byte| *byte == b'\n').next();
+        if torn {
+            file.cut(whole).map_err(unreadable)?;
+        } else {
+            file.append_behind(whole);
+        }
         let log = Self {
             file,
             session: first.session.clone(),
-            last: last.id,
-            heads: events.iter().map(|event| (event.agent.clone(), event.id)).collect(),
-            prev: Link::of(line.unwrap_or_default()),
+            last,
+            heads: heads.into_iter().collect(),
+            prev,
             line: Vec::with_capacity(4096),
             redactor: Redactor::default(),
             held: Held::default(),
         };
-        Ok((log, events, torn))
+        Ok(Reopened { log, needed, torn })
     }
 
     /// The session's id.
@@ -126,6 +151,9 @@ impl SessionLog {
     pub(super) fn write(&mut self, event: SessionEvent) -> Result<SessionEvent, LogError> {
         let id = event.id;
         let (event, link) = self.encode(event).map_err(|source| LogError::Encode { id, source })?;
+        if self.line.len() > LONGEST_LINE {
+            return Err(LogError::Long { id, bytes: self.line.len() });
+        }
         if self.is_full() {
             self.held.lines.push_back((id, self.line.clone()));
         } else {

@@ -14,19 +14,29 @@ mod load;
 mod log;
 #[cfg(test)]
 pub(crate) mod made;
+mod needed;
 mod open_ends;
 mod page;
+mod parts;
 mod removal;
+mod scan;
+mod sieve;
 mod tree;
 
-pub(crate) use copy::Chain;
+pub(crate) use copy::{Chain, each_event, each_line};
 pub use error::{Fault, LogError};
 pub use flush::{Flushed, Flusher};
 pub(crate) use last::{begun, find, last_of};
 pub use load::{Loaded, load, rebuild};
-pub use log::SessionLog;
+pub(crate) use load::{load_as, load_from};
+pub use log::{Reopened, SessionLog};
+pub use needed::Needed;
+pub(crate) use needed::read_needed;
+#[cfg(test)]
+pub(crate) use needed::{Sizes, read_needed_within};
 pub(crate) use open_ends::{CutOff, closing, leftovers};
 pub use page::{LogPage, read_page};
+pub use parts::LONGEST_LINE;
 pub(crate) use removal::{Removal, remove};
 pub use tree::{Tree, Turn};
 

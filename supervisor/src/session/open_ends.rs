@@ -12,7 +12,7 @@ use ipc::message::Leftovers;
 use ipc::path::WirePath;
 
 /// The beginning of the result of a call that was cut off by the end of its process.
-const CUT_OFF: &str = "interrupted: the session ended before this call did";
+pub(super) const CUT_OFF: &str = "interrupted: the session ended before this call did";
 
 /// The state of a file after the end of a process cut off a change of it, as a worker found it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

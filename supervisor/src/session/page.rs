@@ -9,7 +9,7 @@ use ipc::id::EventId;
 use serde::Deserialize;
 
 use super::LogError;
-use super::load::checked;
+use super::scan::checked;
 
 /// Events in a row.
 #[derive(Debug)]

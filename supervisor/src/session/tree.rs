@@ -84,6 +84,11 @@ impl Tree {
         self.events.iter()
     }
 
+    /// The events, in the order of their ids.
+    pub(super) fn into_events(self) -> Vec<SessionEvent> {
+        self.events
+    }
+
     /// How many events there are.
     pub fn len(&self) -> usize {
         self.events.len()

@@ -5,7 +5,7 @@
 //! session came from: whoever changes an archive can make another chain.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -15,13 +15,13 @@ use ipc::path::WirePath;
 use serde::{Deserialize, Serialize};
 
 use crate::redaction::{NotRules, RULES_OF, Redaction};
-use crate::session::{Chain, Fault, LogError, SessionLog, rebuild};
+use crate::session::{Chain, Fault, LogError, SessionLog, each_line, load_from};
 
 /// The version of the form.
 const VERSION: u32 = 1;
 
 /// The largest archive that is read.
-pub(crate) const LARGEST: u64 = 512 << 20;
+pub(crate) const LARGEST: u64 = 4 << 30;
 
 /// The longest head.
 const LONGEST_HEAD: usize = 64 << 10;
@@ -79,7 +79,7 @@ pub(crate) enum ArchiveError {
         "event {0} is no event any more without its secrets: {1}\n  hint: --no-redact exports it as it is"
     )]
     Spoilt(EventId, String),
-    #[error("it is larger than {} MiB", LARGEST >> 20)]
+    #[error("it is larger than {} GiB", LARGEST >> 30)]
     Large,
     #[error("it is no export of Bailiwick: {0}")]
     Head(String),
@@ -89,27 +89,71 @@ pub(crate) enum ArchiveError {
     Damaged(String),
     #[error(transparent)]
     Log(#[from] LogError),
-    #[error("cannot write it: {0}")]
-    Write(#[from] io::Error),
+    #[error(transparent)]
+    Io(#[from] io::Error),
 }
 
-/// Writes the archive of a log; its head.
-pub(crate) fn export(log: &[u8], redacts: bool, out: &mut impl Write) -> Result<Head, ArchiveError> {
-    let loaded = rebuild(log);
+/// Writes the archive of a log; its head. The log is read three times, and never held: it is verified, its secrets are counted, it is written.
+pub(crate) fn export<R: Read + Seek>(
+    log: &mut R,
+    redacts: bool,
+    out: &mut impl Write,
+) -> Result<Head, ArchiveError> {
+    let (session, whole) = verified(log)?;
+    // What is appended meanwhile is not a part of it.
+    let mut lines = |each: &mut dyn FnMut(&[u8]) -> io::Result<()>| {
+        log.rewind()?;
+        rechained(log.by_ref().take(whole), redacts, each)
+    };
+    let Rechained { redaction, events, last } = lines(&mut |_| Ok(()))?;
+    let redacted = redaction.map(|redaction| Redacted {
+        patterns: RULES_OF.to_owned(),
+        found: redaction.found().iter().map(|(name, count)| ((*name).to_owned(), *count)).collect(),
+        rechained: !redaction.found().is_empty(),
+    });
+    let (version, exported_ms) = (env!("CARGO_PKG_VERSION").to_owned(), now_ms());
+    let head = Head { bailiwick_export: VERSION, version, session, exported_ms, redacted, events, last };
+    serde_json::to_writer(&mut *out, &head).map_err(io::Error::from)?;
+    out.write_all(b"\n")?;
+    lines(&mut |line| out.write_all(line).and_then(|()| out.write_all(b"\n")))?;
+    out.flush()?;
+    Ok(head)
+}
+
+/// The session of a log that is as it was written, and the bytes of its whole lines: what the writer did not finish was never counted.
+fn verified(log: &mut (impl Read + Seek)) -> Result<(String, u64), ArchiveError> {
+    log.rewind()?;
+    let mut whole = 0;
+    let loaded = load_from(&mut *log, &mut |read| whole = read, bare)?;
     let is_harmless = |fault: &Fault| matches!(fault, Fault::Torn { .. } | Fault::UnknownType { .. });
     if let Some(fault) = loaded.faults.into_iter().find(|fault| !is_harmless(fault)) {
         return Err(ArchiveError::Changed(fault));
     }
     let session = loaded.tree.events().next().ok_or(ArchiveError::Empty)?.session.to_string();
-    // What the writer did not finish was never counted.
-    let whole = log.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-    let lines =
-        log.get(..whole).unwrap_or_default().split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    Ok((session, whole))
+}
+
+/// The lines of a log as those of an archive.
+struct Rechained {
+    redaction: Option<Redaction>,
+    events: usize,
+    /// The digest of the last one.
+    last: String,
+}
+
+fn rechained(
+    log: impl Read,
+    redacts: bool,
+    each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+) -> Result<Rechained, ArchiveError> {
     let mut redaction = if redacts { Some(Redaction::new()?) } else { None };
-    let (mut chain, mut body, mut events) = (Chain::default(), Vec::with_capacity(log.len()), 0);
-    for line in lines {
-        let number = EventId(events as u64 + 1);
-        let spoilt = |what: &str| ArchiveError::Spoilt(number, what.to_owned());
+    let (mut chain, mut events) = (Chain::default(), 0);
+    each_line(log, |line| {
+        if line.is_empty() {
+            return Ok(());
+        }
+        events += 1;
+        let spoilt = |what: &str| ArchiveError::Spoilt(EventId(events as u64), what.to_owned());
         let line = match &mut redaction {
             None => chain.next(line),
             Some(redaction) => {
@@ -122,56 +166,64 @@ pub(crate) fn export(log: &[u8], redacts: bool, out: &mut impl Write) -> Result<
                 chain.next(without.as_bytes())
             }
         };
-        body.extend(line.ok_or_else(|| spoilt("it has no digest"))?);
-        body.push(b'\n');
-        events += 1;
+        each(&line.ok_or_else(|| spoilt("it has no digest"))?).map_err(ArchiveError::Io)
+    })?;
+    Ok(Rechained { redaction, events, last: chain.last() })
+}
+
+/// An event of which nothing is needed but that it is one.
+fn bare(event: SessionEvent) -> SessionEvent {
+    match event.kind {
+        EventKind::SessionStarted(_) => event,
+        _ => SessionEvent { kind: EventKind::ModelRequested { step: 0, attempt: 0 }, ..event },
     }
-    let redacted = redaction.map(|redaction| Redacted {
-        patterns: RULES_OF.to_owned(),
-        found: redaction.found().iter().map(|(name, count)| ((*name).to_owned(), *count)).collect(),
-        rechained: !redaction.found().is_empty(),
-    });
-    let (version, exported_ms, last) = (env!("CARGO_PKG_VERSION").to_owned(), now_ms(), chain.last());
-    let head = Head { bailiwick_export: VERSION, version, session, exported_ms, redacted, events, last };
-    serde_json::to_writer(&mut *out, &head).map_err(io::Error::from)?;
-    out.write_all(b"\n")?;
-    out.write_all(&body)?;
-    out.flush()?;
-    Ok(head)
 }
 
-/// A session out of an archive, whole and checked.
+/// A session out of an archive, whole and checked. It is read again when it is imported.
 #[derive(Debug)]
-pub(crate) struct Archived {
+pub(crate) struct Archived<R> {
+    archive: R,
     head: Head,
-    events: Vec<SessionEvent>,
+    /// The bytes of the head.
+    begins: u64,
+    project: Option<WirePath>,
 }
 
-impl Archived {
+impl<R: Read + Seek> Archived<R> {
     /// Reads an archive. Whatever is not as [`export`] writes it is an error.
-    pub(crate) fn read(bytes: &[u8]) -> Result<Self, ArchiveError> {
-        if bytes.len() as u64 > LARGEST {
+    pub(crate) fn read(mut archive: R) -> Result<Self, ArchiveError> {
+        if archive.seek(SeekFrom::End(0))? > LARGEST {
             return Err(ArchiveError::Large);
         }
-        let end = bytes.iter().take(LONGEST_HEAD).position(|byte| *byte == b'\n');
-        let (head, body) =
-            bytes.split_at(end.ok_or_else(|| ArchiveError::Head("its first line is too long".to_owned()))?);
-        let head = read_head(head)?;
-        let body = body.get(1..).unwrap_or_default();
+        archive.rewind()?;
+        let mut first = Vec::new();
+        archive.by_ref().take(LONGEST_HEAD as u64).read_to_end(&mut first)?;
+        let end = first.iter().position(|byte| *byte == b'\n');
+        let end = end.ok_or_else(|| ArchiveError::Head("its first line is too long".to_owned()))?;
+        let head = read_head(first.get(..end).unwrap_or_default())?;
+        let begins = end as u64 + 1;
         let damaged = |what: String| ArchiveError::Damaged(what);
-        let loaded = rebuild(body);
+        archive.seek(SeekFrom::Start(begins))?;
+        let loaded = load_from(&mut archive, &mut |_| (), bare)?;
         if let Some(fault) = loaded.faults.first() {
             return Err(damaged(fault.to_string()));
         }
-        let mut chain = Chain::default();
-        let lines = body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-        let count = lines.filter_map(|line| chain.next(line)).count();
+        archive.seek(SeekFrom::Start(begins))?;
+        let (mut chain, mut count) = (Chain::default(), 0);
+        each_line(&mut archive, |line| {
+            count += usize::from(!line.is_empty() && chain.next(line).is_some());
+            Ok::<_, io::Error>(())
+        })?;
         if count != head.events || chain.last() != head.last {
             return Err(damaged(format!("it has {count} events, and its head names {}", head.events)));
         }
-        let events: Vec<_> = loaded.tree.events().cloned().collect();
+        let events: Vec<_> = loaded.tree.events().collect();
         check(&head, &events).map_err(damaged)?;
-        Ok(Self { head, events })
+        let project = events.iter().find_map(|event| match &event.kind {
+            EventKind::SessionStarted(started) => Some(started.project.clone()),
+            _ => None,
+        });
+        Ok(Self { archive, head, begins, project })
     }
 
     /// The head.
@@ -180,11 +232,8 @@ impl Archived {
     }
 
     /// The project of the session.
-    pub(crate) fn project(&self) -> Option<&WirePath> {
-        self.events.iter().find_map(|event| match &event.kind {
-            EventKind::SessionStarted(started) => Some(&started.project),
-            _ => None,
-        })
+    pub(crate) const fn project(&self) -> Option<&WirePath> {
+        self.project.as_ref()
     }
 
     /// Writes it as a new session, whose name nobody else chose, in another project if one is given. Nothing is left of it if that fails.
@@ -199,21 +248,28 @@ impl Archived {
         let written = self.write(&mut log, project);
         if let Err(error) = written {
             let _ = std::fs::remove_file(path);
-            return Err(error.into());
+            return Err(error);
         }
         Ok(session)
     }
 
-    fn write(self, log: &mut SessionLog, project: Option<&WirePath>) -> Result<(), LogError> {
+    fn write(mut self, log: &mut SessionLog, project: Option<&WirePath>) -> Result<(), ArchiveError> {
         let notice = self.notice();
-        for mut event in self.events {
+        self.archive.seek(SeekFrom::Start(self.begins))?;
+        let mut last = None;
+        each_line(&mut self.archive, |line| {
+            let mut event: SessionEvent = serde_json::from_slice(line).map_err(io::Error::from)?;
+            if last.is_some_and(|last| last >= event.id) {
+                return Err(ArchiveError::Damaged(Fault::Order { id: event.id }.to_string()));
+            }
+            last = Some(event.id);
             if let (EventKind::SessionStarted(started), Some(project)) = (&mut event.kind, project) {
                 started.project = project.clone();
             }
-            log.copy(event)?;
-        }
+            log.copy(event).map_err(ArchiveError::Log)
+        })?;
         log.append(&AgentId::root(), Observer::Supervisor, notice)?;
-        log.sync()
+        Ok(log.sync()?)
     }
 
     /// The mark of a session that came from elsewhere.
@@ -245,7 +301,7 @@ fn read_head(line: &[u8]) -> Result<Head, ArchiveError> {
 }
 
 /// Checks everything that a log of ours has, and a stranger's may not have.
-fn check(head: &Head, events: &[SessionEvent]) -> Result<(), String> {
+fn check(head: &Head, events: &[&SessionEvent]) -> Result<(), String> {
     let is_name = |name: &str| {
         !name.is_empty()
             && name.len() <= 64
@@ -289,10 +345,13 @@ fn now_ms() -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Cursor;
+
     use serde_json::{Value, json};
     use tempfile::TempDir;
 
     use super::*;
+    use crate::session::rebuild;
 
     fn event(id: u64, agent: &str, kind: &str, data: Value) -> Value {
         json!({
@@ -346,17 +405,22 @@ mod tests {
     }
 
     fn refusal(archive: &[u8]) -> String {
-        Archived::read(archive).unwrap_err().to_string()
+        Archived::read(Cursor::new(archive)).unwrap_err().to_string()
     }
 
     #[test]
     fn an_archive_comes_back_as_another_session() {
         let state = TempDir::new().unwrap();
         let mut archive = Vec::new();
-        let head =
-            export(&log(&[began(), said(2, "1", "hi"), said(3, "1.1", "ho")]), true, &mut archive).unwrap();
+        let head = export(
+            &mut Cursor::new(log(&[began(), said(2, "1", "hi"), said(3, "1.1", "ho")])),
+            true,
+            &mut archive,
+        )
+        .unwrap();
         assert_eq!((head.session.as_str(), head.events), ("s-1", 3));
-        let session = Archived::read(&archive).unwrap().import(state.path(), Some(&"/q".into())).unwrap();
+        let session =
+            Archived::read(Cursor::new(&archive)).unwrap().import(state.path(), Some(&"/q".into())).unwrap();
         let log = std::fs::read(state.path().join(format!("sessions/{session}.jsonl"))).unwrap();
         let loaded = rebuild(&log);
         assert_eq!(loaded.faults, []);
@@ -370,7 +434,7 @@ mod tests {
     #[test]
     fn an_archive_of_a_stranger_whose_chain_holds_is_judged_all_the_same() {
         let two = [began(), said(2, "1", "hi")];
-        assert!(Archived::read(&forged(&two, |_| ())).is_ok());
+        assert!(Archived::read(Cursor::new(forged(&two, |_| ()))).is_ok());
         let named = |name: &'static str| move |head: &mut Value| head["session"] = json!(name);
         let mut elsewhere = two.clone();
         for event in &mut elsewhere {
@@ -403,11 +467,14 @@ mod tests {
         let mut whole = log(&[began(), said(2, "1", "hi")]);
         let changed =
             String::from_utf8(whole.clone()).unwrap().replacen("hi", "ho", 1).replacen("/p", "/q", 1);
-        assert!(matches!(export(changed.as_bytes(), true, &mut Vec::new()), Err(ArchiveError::Changed(_))));
-        assert!(matches!(export(b"", true, &mut Vec::new()), Err(ArchiveError::Empty)));
+        assert!(matches!(
+            export(&mut Cursor::new(changed), true, &mut Vec::new()),
+            Err(ArchiveError::Changed(_))
+        ));
+        assert!(matches!(export(&mut Cursor::new(b""), true, &mut Vec::new()), Err(ArchiveError::Empty)));
         whole.extend_from_slice(b"{\"v\":6");
         let mut archive = Vec::new();
-        assert_eq!(export(&whole, false, &mut archive).unwrap().events, 2);
-        assert!(Archived::read(&archive).is_ok());
+        assert_eq!(export(&mut Cursor::new(&whole), false, &mut archive).unwrap().events, 2);
+        assert!(Archived::read(Cursor::new(&archive)).is_ok());
     }
 }

@@ -7,8 +7,7 @@ use std::path::Path;
 
 use ipc::event::SessionEvent;
 
-/// The longest line that is read. A longer one is passed over: nothing of ours is so long but an event with many pictures.
-const LONGEST: usize = 32 << 20;
+use crate::session::LONGEST_LINE;
 
 /// A type stands before the content of an event, behind texts that hold no quote.
 const TYPE: &[u8] = b"\"type\":\"";
@@ -51,7 +50,7 @@ impl Lines {
             }
             let end = memchr::memchr(b'\n', buffer);
             let piece = buffer.get(..end.unwrap_or(buffer.len())).unwrap_or_default();
-            is_short &= self.line.len() + piece.len() <= LONGEST;
+            is_short &= self.line.len() + piece.len() <= LONGEST_LINE;
             if is_short {
                 self.line.extend_from_slice(piece);
             }
@@ -85,7 +84,7 @@ mod tests {
     fn a_line_that_is_too_long_is_passed_over_and_one_without_end_is_none() {
         let place = tempfile::tempdir().unwrap();
         let log = place.path().join("a.jsonl");
-        let endless = "x".repeat(LONGEST + 1);
+        let endless = "x".repeat(LONGEST_LINE + 1);
         fs::write(&log, format!("one\n{endless}\ntwo\nthree")).unwrap();
         let mut lines = Lines::open(&log).unwrap();
         let mut read = Vec::new();

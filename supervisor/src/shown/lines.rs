@@ -9,13 +9,9 @@ struct Of {
     agent: AgentId,
 }
 
-/// The lines of a log that are events, byte for byte; of one agent alone, if one is named.
-pub(crate) fn lines<'a>(log: &'a [u8], agent: Option<&'a AgentId>) -> impl Iterator<Item = &'a [u8]> {
-    let whole = log.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-    let lines = log.get(..whole).unwrap_or_default().split(|byte| *byte == b'\n');
-    lines.filter(move |line| {
-        serde_json::from_slice::<Of>(line).is_ok_and(|of| agent.is_none_or(|agent| of.agent == *agent))
-    })
+/// True if a line is an event; one of this agent, if one is named.
+pub(crate) fn is_event(line: &[u8], agent: Option<&AgentId>) -> bool {
+    serde_json::from_slice::<Of>(line).is_ok_and(|of| agent.is_none_or(|agent| of.agent == *agent))
 }
 
 #[cfg(test)]
@@ -23,10 +19,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_those_of_events_and_come_as_they_are() {
-        let log = b"{\"agent\":\"1\", \"x\":1}\nno event\n{\"agent\":\"1.1\"}\n{\"agent\":\"1\"";
-        let of = |agent: Option<&AgentId>| lines(log, agent).map(<[u8]>::to_vec).collect::<Vec<_>>();
-        assert_eq!(of(None), [&b"{\"agent\":\"1\", \"x\":1}"[..], b"{\"agent\":\"1.1\"}"]);
-        assert_eq!(of(Some(&"1.1".into())), [b"{\"agent\":\"1.1\"}"]);
+    fn an_event_has_an_agent() {
+        let is = |line: &str, agent: Option<&AgentId>| is_event(line.as_bytes(), agent);
+        assert!(is(r#"{"agent":"1", "x":1}"#, None) && is(r#"{"agent":"1.1"}"#, Some(&"1.1".into())));
+        assert!(!is("no event", None) && !is(r#"{"agent":"1""#, None));
+        assert!(!is(r#"{"agent":"1"}"#, Some(&"1.1".into())));
     }
 }

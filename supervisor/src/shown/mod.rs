@@ -24,10 +24,10 @@ mod words;
 pub(crate) use self::html::Html;
 #[cfg(test)]
 pub(crate) use self::html::LOADS;
-pub(crate) use self::lines::lines;
+pub(crate) use self::lines::is_event;
 pub(crate) use self::live::Live;
 pub(crate) use self::markdown::markdown;
 pub(crate) use self::page::page;
-pub(crate) use self::reading::{Reading, agents};
+pub(crate) use self::reading::{Reading, agents, without_texts};
 pub(crate) use self::text::text;
 pub(crate) use self::words::{about, decided_by, decision};

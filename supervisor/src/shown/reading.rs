@@ -1,6 +1,7 @@
 //! Entries out of a log's events.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 use ipc::approval::ReviewDecision;
@@ -18,7 +19,7 @@ use super::asked::asked;
 use super::entry::{Entry, EntryKind, Part, Shown, moment};
 use super::words::{about, decided_by, decision};
 use crate::messages::Plain;
-use crate::session::{Fault, Loaded, Tree};
+use crate::session::{Fault, Loaded, LogError, Tree, each_event};
 
 /// A moment, for a person.
 const FORM: &str = "%Y-%m-%d %H:%M:%S UTC";
@@ -45,10 +46,29 @@ impl<'a> Reading<'a> {
     }
 
     /// Reads a log.
+    #[cfg(test)]
     pub(crate) fn read(mut self, loaded: &Loaded) -> Shown {
+        let entries = loaded.tree.events().filter_map(|event| self.entry(event)).collect();
+        self.shown(loaded, entries)
+    }
+
+    /// Reads a log whose events are read again, one after another: `loaded` has them [`without_texts`].
+    pub(crate) fn read_again(mut self, log: &Path, loaded: &Loaded) -> Result<Shown, LogError> {
+        let mut entries = BTreeMap::new();
+        each_event(log, &mut |event| {
+            // Of two with one number the first counts.
+            if loaded.tree.get(event.id).is_some_and(|first| first.time_ms == event.time_ms) {
+                if let Some(entry) = self.entry(event) {
+                    entries.entry(event.id).or_insert(entry);
+                }
+            }
+        })?;
+        Ok(self.shown(loaded, entries.into_values().collect()))
+    }
+
+    fn shown(&self, loaded: &Loaded, entries: Vec<Entry>) -> Shown {
         let tree = &loaded.tree;
         let first = tree.events().next();
-        let entries = tree.events().filter_map(|event| self.entry(event)).collect();
         Shown {
             session: first.map(|event| event.session.to_string()).unwrap_or_default(),
             facts: facts(tree),
@@ -58,6 +78,7 @@ impl<'a> Reading<'a> {
         }
     }
 
+    /// An entry of an event, if it has one.
     pub(super) fn entry(&mut self, event: &SessionEvent) -> Option<Entry> {
         if self.agent.is_some_and(|agent| !is_about(event, agent)) {
             return None;
@@ -227,6 +248,17 @@ impl<'a> Reading<'a> {
 
 /// Makes an entry of an event: a kind and a title.
 type Titled<'a> = dyn Fn(EntryKind, String) -> Entry + 'a;
+
+/// An event with no more than the account of a session is made of.
+pub(crate) fn without_texts(mut event: SessionEvent) -> SessionEvent {
+    match &mut event.kind {
+        EventKind::SessionStarted(_) => {}
+        EventKind::AssistantMessage(message) => message.content = Vec::new(),
+        EventKind::ContextCompacted(compacted) => compacted.first_message = Vec::new(),
+        _ => event.kind = EventKind::ModelRequested { step: 0, attempt: 0 },
+    }
+    event
+}
 
 /// The agents of a log, each before those below it.
 pub(crate) fn agents(tree: &Tree) -> Vec<AgentId> {

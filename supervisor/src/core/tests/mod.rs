@@ -29,3 +29,16 @@ fn agent_can_move_between_threads() {
     fn is_send<T: Send>() {}
     is_send::<super::Agent>();
 }
+
+/// An agent that goes on with these events: its conversation, and the numbers that it counts on from.
+pub(crate) fn gone_on(events: &[ipc::event::SessionEvent]) -> String {
+    let agent = super::Agent::new(script::config()).restored(events, false);
+    let instructions: Vec<_> = agent.instructions.iter().map(|item| (&item.source, &item.text)).collect();
+    let grants = format!("{:?}", agent.grants);
+    format!(
+        "{:?} {:?} {:?} {grants} {instructions:?}",
+        agent.history.messages(),
+        agent.last_call,
+        agent.last_approval
+    )
+}

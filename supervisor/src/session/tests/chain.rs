@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::{Scratch, said};
 use crate::session::chain::Link;
-use crate::session::{Fault, Loaded, SessionLog, rebuild};
+use crate::session::{Fault, Loaded, Reopened, SessionLog, rebuild};
 
 /// A log of six events.
 fn log() -> Vec<u8> {
@@ -96,8 +96,13 @@ const fn line_of(fault: &Fault) -> Option<usize> {
         | Fault::Unreadable { line, .. }
         | Fault::UnknownType { line, .. }
         | Fault::Chain { line }
-        | Fault::Changed { line } => Some(*line),
-        Fault::Session { .. } | Fault::Duplicate { .. } | Fault::Orphan { .. } => None,
+        | Fault::Changed { line }
+        | Fault::Long { line, .. } => Some(*line),
+        Fault::More { .. }
+        | Fault::Session { .. }
+        | Fault::Duplicate { .. }
+        | Fault::Order { .. }
+        | Fault::Orphan { .. } => None,
     }
 }
 
@@ -152,9 +157,13 @@ fn a_log_that_was_cut_anywhere_goes_on_from_its_last_whole_line() {
     for length in 0..=whole.len() {
         std::fs::write(&path, &whole[..length]).unwrap();
         let lines = memchr::memchr_iter(b'\n', &whole[..length]).count();
-        match SessionLog::reopen(&path) {
-            Ok((mut log, events, torn)) => {
-                assert_eq!((events.len(), torn), (lines, !whole[..length].ends_with(b"\n")), "{length}");
+        match SessionLog::reopen(&path, &mut |_, _| ()) {
+            Ok(Reopened { mut log, needed, torn }) => {
+                assert_eq!(
+                    (needed.events.len(), torn),
+                    (lines, !whole[..length].ends_with(b"\n")),
+                    "{length}"
+                );
                 log.append(&AgentId::root(), Observer::Supervisor, said("and on")).unwrap();
                 let loaded = rebuild(&std::fs::read(&path).unwrap());
                 assert_eq!(loaded.faults, [], "{length}");

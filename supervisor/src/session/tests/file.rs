@@ -175,6 +175,6 @@ fn a_log_of_a_session_whose_name_leads_elsewhere_does_not_go_on() {
     let path = scratch.state.path().join("sessions/forged.jsonl");
     std::fs::write(&path, line).unwrap();
     assert!(load(&path).unwrap().faults.is_empty());
-    let error = SessionLog::reopen(&path).unwrap_err();
+    let error = SessionLog::reopen(&path, &mut |_, _| ()).unwrap_err();
     assert!(matches!(error, LogError::Id(_)), "{error}");
 }

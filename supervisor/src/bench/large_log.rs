@@ -1,0 +1,176 @@
+//! A log of months that goes on: the memory and the time that its reading takes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ipc::event::{EventKind, Observer};
+use ipc::id::{AgentId, ConversationId};
+use serde_json::{Value, json};
+
+use super::stats::{Report, Row, timed};
+use super::{BenchError, Setup};
+use crate::core::standing;
+use crate::session::SessionLog;
+
+/// The size of the log in MiB: large enough that it is kept in part.
+const MIB: u64 = 64;
+
+/// Another size in MiB, for those who have the time.
+const SIZE: &str = "BAILIWICK_BENCH_LOG_MIB";
+
+/// The bytes of a conversation after which it is summarised.
+const CONTEXT: u64 = 800_000;
+
+/// The steps of a turn, and the bytes of the result of a call.
+const STEPS: u64 = 8;
+const RESULT: usize = 6000;
+
+/// Opens a large log to go on.
+pub(super) fn resume(_: &Setup) -> Result<Report, BenchError> {
+    let mib = std::env::var(SIZE).ok().and_then(|mib| mib.parse().ok()).unwrap_or(MIB);
+    let state = tempfile::tempdir()?;
+    let path = written(state.path(), mib << 20)?;
+    // The peak counts from here on (proc_pid_clear_refs(5)).
+    fs::write("/proc/self/clear_refs", "5")?;
+    let taken = timed(|| {
+        let reopened = SessionLog::reopen(&path, &mut |_, _| ())?;
+        if standing(&reopened.needed.events).is_empty() { Err("events are missing".into()) } else { Ok(()) }
+    })?;
+    let peak = peak()?;
+    let rows = vec![
+        Row::of_times("a large log, opened to go on", &[taken]),
+        Row::of("the memory of it at most", "MiB", &[peak]),
+    ];
+    let mut report = Report { rows, ..Report::default() };
+    report.absolute(
+        "1 GiB at this speed, s",
+        taken.as_secs_f64() * 1024.0 / f64::from(u32::try_from(mib)?),
+        20.0,
+    );
+    report.absolute("the memory of it at most, MiB", peak, 400.0);
+    report.notes.push(format!("a log of {mib} MiB; {SIZE}=1024 takes a larger one"));
+    Ok(report)
+}
+
+/// The largest resident set since it was last reset, in MiB.
+fn peak() -> Result<f64, BenchError> {
+    let text = fs::read_to_string("/proc/self/status")?;
+    let value = text.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
+    Ok(value.ok_or("no VmHWM in status")?.parse::<f64>()? / 1024.0)
+}
+
+/// The log of a session that goes on and on, with this size at least.
+fn written(state: &Path, size: u64) -> Result<PathBuf, BenchError> {
+    let mut writer =
+        Writer { log: SessionLog::create(state, &ConversationId::from("bench"))?, call: 0, written: 0 };
+    writer.add(
+        "1",
+        "session_started",
+        &json!({"version": "0", "project": "/p", "activity": "execute", "mode": "ask", "model": "m",
+        "provider": "p", "rights": "none"}),
+    )?;
+    let (mut turn, mut since) = (0, 0);
+    while writer.written < size {
+        turn += 1;
+        let before = writer.written;
+        writer.add(
+            "1",
+            "user_message",
+            &json!({"text": format!("{turn}: {}", "please mend it ".repeat(20))}),
+        )?;
+        for _ in 0..STEPS {
+            writer.step("1")?;
+        }
+        since += writer.written - before;
+        if turn % 5 == 0 {
+            writer.sub_agent(&format!("1.{turn}"))?;
+        }
+        let usage = usage();
+        writer.add(
+            "1",
+            "turn_finished",
+            &json!({"reason": "done", "steps": STEPS, "usage": usage, "duration_ms": 1}),
+        )?;
+        if since > CONTEXT {
+            since = 0;
+            writer.add(
+                "1",
+                "context_compacted",
+                &json!({"cause": "limit", "summary": "conversation", "tokens_before": 9, "tokens_after": 1,
+                "usage": usage, "first_message": ["what was done so far ".repeat(200)]}),
+            )?;
+        }
+    }
+    Ok(writer.log.path().to_owned())
+}
+
+fn usage() -> Value {
+    json!({"input": 9, "cache_creation": 0, "cache_read": 0, "output": 9})
+}
+
+/// A log in the making.
+struct Writer {
+    log: SessionLog,
+    call: u64,
+    written: u64,
+}
+
+impl Writer {
+    fn add(&mut self, agent: &str, kind: &str, data: &Value) -> Result<(), BenchError> {
+        let kind: EventKind = serde_json::from_value(json!({"type": kind, "data": data}))?;
+        self.log.append(&AgentId::from(agent), Observer::Supervisor, kind)?;
+        self.written = fs::metadata(self.log.path())?.len();
+        Ok(())
+    }
+
+    /// A reply with a call, and its result.
+    fn step(&mut self, agent: &str) -> Result<(), BenchError> {
+        self.call += 1;
+        let (call, id) = (self.call, format!("toolu_{}", self.call));
+        let input = json!({"path": format!("src/module_{call}/file.rs")});
+        let blocks = json!([
+            {"type": "text", "text": "It reads the file first. ".repeat(20)},
+            {"type": "tool_use", "id": id, "name": "read_file", "input": input},
+        ]);
+        self.add(agent, "model_requested", &json!({"step": 1, "attempt": 1}))?;
+        self.add(
+            agent,
+            "assistant_message",
+            &json!({"message_id": "i", "model": "m", "content": blocks, "stop_reason": "tool_use",
+            "usage": usage()}),
+        )?;
+        self.add(
+            agent,
+            "tool_call_started",
+            &json!({"call": call, "tool_use": id, "name": "read_file", "kind": "read", "input": input}),
+        )?;
+        let line = format!("    let number = {call}; // \"quoted\"\n");
+        let content = line.repeat(RESULT / line.len());
+        self.add(
+            agent,
+            "tool_call_finished",
+            &json!({"call": call, "tool_use": id, "status": "completed", "content": content,
+            "duration_ms": 1}),
+        )
+    }
+
+    /// A sub-agent from its beginning to its end.
+    fn sub_agent(&mut self, agent: &str) -> Result<(), BenchError> {
+        let reach = json!({"host": false, "lan": false, "link_local": false, "metadata": false});
+        self.add(
+            "1",
+            "sub_agent_spawned",
+            &json!({"agent": agent, "call": 1, "task": "look around", "model": "m", "write": [],
+            "net": "off", "reach": reach, "rights_digest": "r"}),
+        )?;
+        for _ in 0..STEPS {
+            self.step(agent)?;
+        }
+        self.add(
+            "1",
+            "sub_agent_result",
+            &json!({"agent": agent, "call": 1, "status": "done", "denials": 0, "steps": STEPS,
+            "usage": usage(), "duration_ms": 1, "text": "It looked around."}),
+        )
+    }
+}

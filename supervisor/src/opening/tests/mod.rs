@@ -1,0 +1,3 @@
+//! Sessions that go on.
+
+mod large_logs;

@@ -1,0 +1,210 @@
+//! Reading a log from its beginning to its end, each line verified, and none of them held.
+
+use std::io::{self, Read};
+use std::iter;
+use std::num::NonZero;
+use std::thread::{self, Builder};
+
+use ipc::event::{EventKind, SessionEvent, UnknownEvent};
+
+use super::Fault;
+use super::chain::{Carried, GENESIS, Link, digests};
+use super::parts::{LONGEST_LINE, Part, Parts};
+
+/// How many bytes are not worth a thread.
+const FEW: usize = 256 << 10;
+
+/// More threads than this wait for memory.
+const MOST_THREADS: usize = 8;
+
+/// The most faults that are kept: a file that is no log has one a line.
+const MOST_FAULTS: usize = 10_000;
+
+/// The place of a line in its file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct At {
+    /// Its first byte.
+    pub offset: u64,
+    /// Its length without its end.
+    pub length: usize,
+}
+
+/// The event of a line.
+pub(super) enum Scanned {
+    Event(SessionEvent),
+    /// One of a later version.
+    Unknown(UnknownEvent),
+}
+
+/// The verdict on a log.
+#[derive(Debug)]
+pub(super) struct Scan {
+    /// Everything that is wrong with its lines, in their order.
+    pub faults: Vec<Fault>,
+    /// The digest of the last line.
+    pub prev: Link,
+    /// The bytes of its whole lines.
+    pub whole: u64,
+    /// True if bytes follow that are no whole line.
+    pub torn: bool,
+    /// True if some line has its own digest.
+    has_own: bool,
+    lines: usize,
+    unlisted: usize,
+}
+
+/// Reads a log. `read` gets the number of bytes so far, and `each` every event in the order of the lines.
+pub(super) fn scan(
+    from: impl Read,
+    read: &mut dyn FnMut(u64),
+    each: &mut dyn FnMut(At, Scanned),
+) -> io::Result<Scan> {
+    let mut parts = Parts::new(from);
+    let mut scan = Scan {
+        faults: Vec::new(),
+        prev: GENESIS,
+        whole: 0,
+        torn: false,
+        has_own: false,
+        lines: 0,
+        unlisted: 0,
+    };
+    while let Some(part) = parts.next()? {
+        match part {
+            Part::Lines(part) => in_parallel(part).for_each(|line| scan.take(line, each)),
+            Part::Long { bytes, link } => scan.pass_over(bytes, link),
+            Part::Torn => scan.torn = true,
+        }
+        read(scan.whole);
+    }
+    if scan.torn {
+        // Never left out: it is the mark of a killed writer.
+        scan.faults.push(Fault::Torn { line: scan.lines + 1 });
+    }
+    if scan.unlisted > 0 {
+        scan.faults.push(Fault::More { count: scan.unlisted });
+    }
+    Ok(scan)
+}
+
+impl Scan {
+    fn take(&mut self, line: Line<'_>, each: &mut dyn FnMut(At, Scanned)) {
+        self.lines += 1;
+        let number = self.lines;
+        let at = At { offset: self.whole, length: line.length };
+        self.whole += line.length as u64 + 1;
+        if line.length > LONGEST_LINE {
+            self.fault(Fault::Long { line: number, bytes: line.length as u64 });
+            self.prev = line.link;
+            return;
+        }
+        if line.carried.map(|carried| carried.prev) != Some(&self.prev.hex()) {
+            self.fault(Fault::Chain { line: number });
+        }
+        let own = line.carried.and_then(|carried| carried.own);
+        if own == Some(false) || own.is_none() && self.has_own {
+            self.fault(Fault::Changed { line: number });
+        }
+        self.has_own |= own.is_some();
+        self.prev = line.link;
+        match line.event {
+            Ok(event) => each(at, Scanned::Event(event)),
+            Err(Unread::Unknown(event)) => {
+                self.fault(Fault::UnknownType { line: number, r#type: event.r#type.clone() });
+                each(at, Scanned::Unknown(event));
+            }
+            Err(Unread::Broken(reason)) => self.fault(Fault::Unreadable { line: number, reason }),
+        }
+    }
+
+    fn pass_over(&mut self, bytes: u64, link: Link) {
+        self.lines += 1;
+        self.whole += bytes + 1;
+        self.prev = link;
+        self.fault(Fault::Long { line: self.lines, bytes });
+    }
+
+    fn fault(&mut self, fault: Fault) {
+        if self.faults.len() < MOST_FAULTS {
+            self.faults.push(fault);
+        } else if !matches!(fault, Fault::UnknownType { .. }) {
+            self.unlisted += 1;
+        }
+    }
+}
+
+/// What a line says, whatever stands before it.
+struct Line<'a> {
+    /// The digests that it carries.
+    carried: Option<Carried<'a>>,
+    /// Its own.
+    link: Link,
+    length: usize,
+    event: Result<SessionEvent, Unread>,
+}
+
+/// Why a line gives no event.
+enum Unread {
+    /// Its type is of a later version.
+    Unknown(UnknownEvent),
+    /// It is no event.
+    Broken(String),
+}
+
+impl<'a> Line<'a> {
+    fn read(text: &'a [u8]) -> Self {
+        let event = match serde_json::from_slice(text) {
+            Ok(event) => checked(event).map_err(Unread::Broken),
+            Err(error) => Err(match UnknownEvent::read(text) {
+                Some(event) => Unread::Unknown(event),
+                None => Unread::Broken(error.to_string()),
+            }),
+        };
+        let (carried, link) = digests(text);
+        Self { carried, link, length: text.len(), event }
+    }
+}
+
+/// Checks the pictures of an event: an edited log may hold other bytes than ours.
+pub(super) fn checked(event: SessionEvent) -> Result<SessionEvent, String> {
+    if let EventKind::UserMessage { images, .. } | EventKind::ToolCallFinished { images, .. } = &event.kind {
+        images.iter().try_for_each(picture::check).map_err(|error| format!("the picture {error}"))?;
+    }
+    Ok(event)
+}
+
+/// Reads each line, on as many threads as there are processors where there is much to read: what a line says, and its digest, depend on no
+/// other.
+fn in_parallel(lines: &[u8]) -> impl Iterator<Item = Line<'_>> {
+    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(MOST_THREADS);
+    let size = lines.len().div_ceil(threads).max(FEW);
+    let parts: Vec<Vec<_>> = thread::scope(|scope| {
+        let mut shares = shares(lines, size).into_iter();
+        let own = shares.next().unwrap_or_default();
+        let spawn = |lines| Builder::new().spawn_scoped(scope, move || read(lines));
+        let others: Vec<_> = shares.map(|lines| (lines, spawn(lines).ok())).collect();
+        let own = read(own);
+        // A thread that there is none for leaves its share to this one.
+        let others = others.into_iter().map(|(lines, thread)| {
+            thread.and_then(|thread| thread.join().ok()).unwrap_or_else(|| read(lines))
+        });
+        iter::once(own).chain(others).collect()
+    });
+    parts.into_iter().flatten()
+}
+
+/// Whole lines, in shares of about this size.
+fn shares(mut lines: &[u8], size: usize) -> Vec<&[u8]> {
+    let mut shares = Vec::new();
+    while !lines.is_empty() {
+        let end = lines.get(size..).and_then(|rest| memchr::memchr(b'\n', rest));
+        let (share, rest) = lines.split_at(end.map_or(lines.len(), |end| size + end + 1));
+        shares.push(share);
+        lines = rest;
+    }
+    shares
+}
+
+fn read(lines: &[u8]) -> Vec<Line<'_>> {
+    lines.split_inclusive(|byte| *byte == b'\n').map(|line| Line::read(&line[..line.len() - 1])).collect()
+}

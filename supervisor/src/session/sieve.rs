@@ -1,0 +1,209 @@
+//! The part of a large log that matters behind the conversation that is sent: of each event no more than it still means.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ipc::event::{EventKind, NoticeCode, SessionEvent, ToolKind};
+use ipc::id::{AgentId, CallId, EventId, Generation};
+use serde_json::value::RawValue;
+
+use super::open_ends::CUT_OFF;
+
+/// The characters of a message that a rewind names it by.
+const NAME: usize = 200;
+
+/// The events that are kept.
+#[derive(Default)]
+pub(super) struct Sieve {
+    kept: BTreeMap<EventId, SessionEvent>,
+    /// The last event of each agent.
+    heads: BTreeMap<AgentId, EventId>,
+    /// Calls that have no end yet.
+    calls: BTreeMap<(AgentId, CallId), EventId>,
+    /// One-shots that have no end yet.
+    one_shots: BTreeMap<(AgentId, Generation), EventId>,
+    /// Sub-agents that have no end yet.
+    agents: BTreeMap<AgentId, Open>,
+    /// Agents that execute a plan.
+    executors: BTreeSet<AgentId>,
+    /// The events with the highest numbers of the first agent.
+    highest: BTreeMap<&'static str, (u64, SessionEvent)>,
+    /// True if no call was made since the last message or rewind: the next one tells that there was one.
+    waits_for_call: bool,
+    /// Those calls.
+    first_calls: BTreeSet<EventId>,
+    has_reply: bool,
+}
+
+/// A sub-agent without an end.
+struct Open {
+    spawned: EventId,
+    /// Its events that an account is made of.
+    own: Vec<EventId>,
+    /// Its last event, if that is no other one.
+    last: Option<SessionEvent>,
+}
+
+impl Sieve {
+    /// Takes the next event.
+    pub(super) fn take(&mut self, event: SessionEvent) {
+        self.heads.insert(event.agent.clone(), event.id);
+        self.number(&event);
+        let is_first = event.agent == AgentId::root();
+        match &event.kind {
+            EventKind::SessionStarted(_)
+            | EventKind::ModelChanged(_)
+            | EventKind::PlanStepStatus(_)
+            | EventKind::Notice { code: NoticeCode::Imported, .. } => self.keep(event),
+            EventKind::Rewound(_) => {
+                self.waits_for_call = true;
+                self.keep(event);
+            }
+            EventKind::PromptFixed(_) | EventKind::ContextAdded { .. } | EventKind::PlanCreated(_)
+                if is_first =>
+            {
+                self.keep(event);
+            }
+            EventKind::UserMessage { .. } if event.agent.is_top_level() => {
+                self.waits_for_call = true;
+                self.keep(thin(event));
+            }
+            EventKind::AssistantMessage(_) if is_first && !self.has_reply => {
+                self.has_reply = true;
+                self.keep(thin(event));
+            }
+            EventKind::AssistantMessage(_) | EventKind::Denied { .. } => self.account(event),
+            EventKind::ToolCallStarted { call, .. } => self.call(*call, event),
+            EventKind::ToolCallFinished { call, .. } => self.called(*call, event),
+            EventKind::WorkerStarted(started) if started.one_shot.is_some() => {
+                self.one_shots.insert((event.agent.clone(), started.generation), event.id);
+                self.keep(event);
+            }
+            EventKind::WorkerEnded { generation, .. } => {
+                if let Some(id) = self.one_shots.remove(&(event.agent.clone(), *generation)) {
+                    self.kept.remove(&id);
+                }
+                self.pass(event);
+            }
+            EventKind::SubAgentSpawned(spawned) => {
+                let open = Open { spawned: event.id, own: Vec::new(), last: None };
+                if spawned.plan.is_some() {
+                    self.executors.insert(spawned.agent.clone());
+                }
+                self.agents.insert(spawned.agent.clone(), open);
+                self.keep(event);
+            }
+            EventKind::SubAgentResult(result) => {
+                let agent = result.agent.clone();
+                self.ended(&agent, event);
+            }
+            _ => self.pass(event),
+        }
+    }
+
+    /// The last event of each agent, and the events that are kept.
+    pub(super) fn finish(mut self) -> (BTreeMap<AgentId, EventId>, BTreeMap<EventId, SessionEvent>) {
+        let last = self.agents.into_values().filter_map(|open| open.last);
+        let highest = self.highest.into_values().map(|(_, event)| event);
+        for event in last.chain(highest) {
+            self.kept.entry(event.id).or_insert(event);
+        }
+        (self.heads, self.kept)
+    }
+
+    fn keep(&mut self, event: SessionEvent) {
+        self.kept.insert(event.id, event);
+    }
+
+    /// Passes over an event, unless it is the last one of an agent that has no end.
+    fn pass(&mut self, event: SessionEvent) {
+        if let Some(open) = self.agents.get_mut(&event.agent) {
+            open.last = Some(thin(event));
+        }
+    }
+
+    /// Keeps what an account of its agent is made of, while that has no end.
+    fn account(&mut self, event: SessionEvent) {
+        if let Some(open) = self.agents.get_mut(&event.agent) {
+            open.own.push(event.id);
+            self.keep(thin(event));
+        }
+    }
+
+    fn call(&mut self, call: CallId, event: SessionEvent) {
+        if std::mem::take(&mut self.waits_for_call) {
+            self.first_calls.insert(event.id);
+        }
+        self.calls.insert((event.agent.clone(), call), event.id);
+        self.keep(event);
+    }
+
+    fn called(&mut self, call: CallId, event: SessionEvent) {
+        let Some(id) = self.calls.remove(&(event.agent.clone(), call)) else { return self.pass(event) };
+        let Some(started) = self.kept.remove(&id) else { return self.pass(event) };
+        let is_edit = matches!(started.kind, EventKind::ToolCallStarted { kind: ToolKind::Edit, .. });
+        // Files that such a change may have left are looked for each time.
+        let leaves = is_edit
+            && matches!(&event.kind, EventKind::ToolCallFinished { content, .. } if content.starts_with(CUT_OFF));
+        if leaves || self.first_calls.contains(&id) {
+            self.keep(thin(started));
+            self.keep(thin(event));
+        } else {
+            self.pass(event);
+        }
+    }
+
+    fn ended(&mut self, agent: &AgentId, event: SessionEvent) {
+        let is_executor = self.executors.contains(agent);
+        if let Some(open) = self.agents.remove(agent) {
+            for id in open.own.iter().chain((!is_executor).then_some(&open.spawned)) {
+                self.kept.remove(id);
+            }
+        }
+        if is_executor { self.keep(thin(event)) } else { self.pass(event) }
+    }
+
+    /// Notes the numbers of the first agent: what goes on counts on from the highest.
+    fn number(&mut self, event: &SessionEvent) {
+        if event.agent != AgentId::root() {
+            return;
+        }
+        let (what, number) = match &event.kind {
+            EventKind::ToolCallStarted { call, .. } => ("call", call.0),
+            EventKind::ApprovalRequested { id, .. } => ("approval", id.0),
+            EventKind::GrantAdded(grant) => ("grant", grant.id.0),
+            EventKind::WorkerStarted(started) => ("worker", started.generation.0.into()),
+            _ => return,
+        };
+        if self.highest.get(what).is_none_or(|(highest, _)| *highest <= number) {
+            self.highest.insert(what, (number, thin(event.clone())));
+        }
+    }
+}
+
+/// An event without what takes room in it.
+pub(super) fn thin(mut event: SessionEvent) -> SessionEvent {
+    match &mut event.kind {
+        EventKind::UserMessage { text, images } => {
+            images.clear();
+            *text = text.chars().take(NAME).collect();
+        }
+        EventKind::AssistantMessage(message) => message.content = Vec::new(),
+        EventKind::ToolCallStarted { input, .. } => *input = RawValue::NULL.to_owned(),
+        EventKind::ToolCallFinished { content, diffs, images, .. } => {
+            if content.starts_with(CUT_OFF) {
+                content.truncate(CUT_OFF.len());
+            } else {
+                content.clear();
+            }
+            (*diffs, *images) = (Vec::new(), Vec::new());
+        }
+        // One that is still open is kept as it is.
+        EventKind::WorkerStarted(started) => started.one_shot = None,
+        EventKind::SubAgentResult(result) => {
+            result.text.clear();
+            (result.files, result.denied) = (Vec::new(), Vec::new());
+        }
+        _ => {}
+    }
+    event
+}
