@@ -9,7 +9,11 @@ use crate::session::{Flushed, LogError};
 
 /// What waits for the disk, in the order of its events.
 #[derive(Default)]
-pub(super) struct Flushes(VecDeque<(Flushed, After)>);
+pub(super) struct Flushes {
+    waiting: VecDeque<(Flushed, After)>,
+    /// What the disk was too full for.
+    unflushed: Vec<After>,
+}
 
 /// What is done then.
 pub(super) enum After {
@@ -26,14 +30,24 @@ pub(super) enum After {
 impl Flushes {
     /// Waits for the disk before something is done.
     pub(super) fn push(&mut self, flushed: Flushed, after: After) {
-        self.0.push_back((flushed, after));
+        self.waiting.push_back((flushed, after));
+    }
+
+    /// Keeps what the disk was too full for.
+    pub(super) fn put_back(&mut self, after: After) {
+        self.unflushed.push(after);
+    }
+
+    /// What the disk was too full for, in its order: it waits anew.
+    pub(super) fn take_back(&mut self) -> Vec<After> {
+        std::mem::take(&mut self.unflushed)
     }
 
     /// The next thing to do, or why it cannot be done; pends while there is none. Cancel safe.
     pub(super) async fn next(&mut self) -> (Result<(), LogError>, After) {
-        let Some((flushed, _)) = self.0.front_mut() else { return std::future::pending().await };
+        let Some((flushed, _)) = self.waiting.front_mut() else { return std::future::pending().await };
         let flushed = flushed.await.unwrap_or(Err(LogError::FlusherGone));
-        match self.0.pop_front() {
+        match self.waiting.pop_front() {
             Some((_, after)) => (flushed, after),
             None => std::future::pending().await,
         }

@@ -18,6 +18,7 @@ use super::rewinder::{NO_CALL, RewindJournal};
 use super::run::Occurrence;
 use super::{AgentRun, SessionError, Shared, millis};
 use crate::core::Input;
+use crate::session::LogError;
 use crate::tripwire::{Approved, digest};
 
 /// How much may wait for the main loop: a command that prints waits as well.
@@ -208,8 +209,23 @@ impl AgentRun {
         }
     }
 
-    /// Does what waited for the disk.
-    pub(super) fn on_flushed(&mut self, shared: &mut Shared, after: After) {
+    /// Does what waited for the disk. Where that was full, it waits until the log's lines were written once more.
+    pub(super) fn on_flushed(
+        &mut self,
+        shared: &mut Shared,
+        (flushed, after): (Result<(), LogError>, After),
+    ) -> Result<(), SessionError> {
+        // Another run may have found out first.
+        if let Err(error) = flushed
+            && !shared.log.is_full()
+            && !shared.log.take_back(&error)?
+        {
+            return Err(error.into());
+        }
+        if shared.log.is_full() {
+            self.flushes.put_back(after);
+            return Ok(());
+        }
         match after {
             After::Ask(id) => self.ask(shared, id),
             After::Serve(call) => self.serve_approved(call),
@@ -217,6 +233,7 @@ impl AgentRun {
             // An effect whose task is gone needs no leave.
             After::GoOn(logged) => drop(logged.send(())),
         }
+        Ok(())
     }
 
     /// Ends what is still carried out, and waits for that.
@@ -229,6 +246,12 @@ impl AgentRun {
                 told = self.one_shots.next() => Occurrence::OneShot(told),
             };
             self.on(shared, happened)?;
+            if shared.log.is_full() {
+                // Nobody waits for space any more.
+                shared.log.write_held()?;
+                shared.log.sync()?;
+                self.go_on(shared)?;
+            }
         }
         Ok(())
     }

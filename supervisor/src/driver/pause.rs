@@ -4,12 +4,11 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use ipc::frontend::{UiEventKind, UserAction, UserActionKind};
-use ipc::id::{AgentId, EventId};
+use ipc::id::AgentId;
 use tokio::time::sleep;
 
 use super::session::{next_action, until};
 use super::{AgentRun, Session, SessionError};
-use crate::session::LogError;
 
 /// The time between two attempts of the session's own.
 const RETRY: Duration = Duration::from_secs(2);
@@ -33,7 +32,7 @@ impl Session {
             let mut asked = true;
             while let Err(error) = self.shared.log.write_held() {
                 if asked {
-                    self.say_paused(&error);
+                    self.say_paused();
                 }
                 asked = match self.wait().await {
                     Woken::Itself => false,
@@ -42,7 +41,16 @@ impl Session {
                 };
             }
             // What was approved meanwhile waits for the disk, and so does what was asked of it before.
-            self.shared.log.sync()?;
+            if let Err(error) = self.shared.log.sync() {
+                if !self.shared.log.take_back(&error)? {
+                    return Err(error.into());
+                }
+                self.say_paused();
+                if let Woken::Ends = self.wait().await {
+                    return Err(error.into());
+                }
+                continue;
+            }
             self.shared.show(&AgentId::root(), UiEventKind::LogGoesOn);
             self.for_each(AgentRun::go_on)?;
             self.for_each(AgentRun::release)?;
@@ -72,12 +80,9 @@ impl Session {
         }
     }
 
-    fn say_paused(&self, error: &LogError) {
-        let last = match error {
-            LogError::Append { last, .. } => *last,
-            _ => EventId(0),
-        };
+    fn say_paused(&self) {
         let log = &self.shared.log;
+        let last = log.last_safe();
         let (path, free) = (log.path().into(), log.free_bytes());
         self.shared.show(&AgentId::root(), UiEventKind::LogPaused { path, free, last });
     }

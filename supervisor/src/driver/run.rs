@@ -285,8 +285,7 @@ impl AgentRun {
             Occurrence::Timer(timer) => Some(Input::Timer(timer)),
             Occurrence::NoInstructions => return self.give_up_instructions(shared),
             Occurrence::Flushed(flushed, after) => {
-                flushed?;
-                self.on_flushed(shared, after);
+                self.on_flushed(shared, (flushed, after))?;
                 None
             }
             Occurrence::Input(input) => Some(input),
@@ -305,6 +304,9 @@ impl AgentRun {
     /// Goes on where the pause of the log cut it short.
     pub(super) fn go_on(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
         let rest = std::mem::take(&mut self.suspended);
+        for after in self.flushes.take_back() {
+            self.flushes.push(shared.flush(), after);
+        }
         self.carry_on(shared, rest)
     }
 

@@ -4,12 +4,14 @@ use std::fs::{DirBuilder, File, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use nix::fcntl::{OFlag, open, openat};
 use nix::sys::stat::Mode;
 use nix::sys::statvfs::fstatvfs;
 
 use super::LogError;
+use super::durable::Durable;
 
 /// Makes the directory of the logs, if it is missing, and makes sure that it is ours alone.
 pub(super) fn open_directory(path: &Path) -> Result<File, LogError> {
@@ -37,6 +39,7 @@ pub(super) struct LineFile {
     whole: u64,
     /// Whether bytes beyond `whole` may be in the file.
     torn: bool,
+    durable: Arc<Durable>,
 }
 
 impl LineFile {
@@ -55,7 +58,7 @@ impl LineFile {
                 let file = File::from(descriptor);
                 // Nobody else knows the new name: this waits for nobody.
                 let _ = file.try_lock();
-                Ok(Self { file, path, whole: 0, torn: false })
+                Ok(Self { file, path, whole: 0, torn: false, durable: Arc::default() })
             }
             Err(errno) => Err(LogError::Create { path, source: errno.into() }),
         }
@@ -80,7 +83,7 @@ impl LineFile {
         if file.metadata().map_err(unreadable)?.nlink() == 0 {
             return Err(unreadable(io::ErrorKind::NotFound.into()));
         }
-        Ok(Self { file, path, whole: 0, torn: false })
+        Ok(Self { file, path, whole: 0, torn: false, durable: Arc::default() })
     }
 
     /// The file, to be read from its beginning.
@@ -90,13 +93,24 @@ impl LineFile {
 
     /// Cuts off what its writer did not finish, behind so many bytes of whole lines.
     pub(super) fn cut(&mut self, whole: u64) -> io::Result<()> {
-        self.whole = whole;
+        self.append_behind(whole);
         self.file.set_len(whole)
     }
 
     /// Appends behind so many bytes of whole lines.
-    pub(super) const fn append_behind(&mut self, whole: u64) {
+    pub(super) fn append_behind(&mut self, whole: u64) {
         self.whole = whole;
+        self.durable.appended(whole);
+    }
+
+    /// The bytes of its whole lines.
+    pub(super) const fn whole(&self) -> u64 {
+        self.whole
+    }
+
+    /// The bytes of it that are on the disk.
+    pub(super) const fn durable(&self) -> &Arc<Durable> {
+        &self.durable
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -112,7 +126,7 @@ impl LineFile {
         let written = self.file.write_all(line);
         if written.is_ok() {
             self.torn = false;
-            self.whole += line.len() as u64;
+            self.append_behind(self.whole + line.len() as u64);
             return Ok(());
         }
         // If this fails too, the next append tries again before it writes.
@@ -141,7 +155,7 @@ impl LineFile {
 
     /// Waits until everything is on the disk.
     pub(super) fn sync(&self) -> io::Result<()> {
-        self.file.sync_data()
+        self.durable.sync(&self.file)
     }
 }
 

@@ -3,11 +3,12 @@
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 
 use tokio::sync::oneshot;
 
 use super::LogError;
+use super::durable::Durable;
 
 /// Resolves when everything that had been appended is on the disk.
 pub type Flushed = oneshot::Receiver<Result<(), LogError>>;
@@ -22,12 +23,13 @@ type Waiting = oneshot::Sender<Result<(), LogError>>;
 pub struct Flusher {
     file: Result<File, io::ErrorKind>,
     path: PathBuf,
+    durable: Arc<Durable>,
     wishes: Option<mpsc::Sender<Waiting>>,
 }
 
 impl Flusher {
-    pub(super) fn new(file: io::Result<File>, path: PathBuf) -> Self {
-        Self { file: file.map_err(|error| error.kind()), path, wishes: None }
+    pub(super) fn new(file: io::Result<File>, path: PathBuf, durable: Arc<Durable>) -> Self {
+        Self { file: file.map_err(|error| error.kind()), path, durable, wishes: None }
     }
 
     /// Asks for everything that was appended so far.
@@ -49,17 +51,18 @@ impl Flusher {
         let failed = |source: io::Error| LogError::Sync { path: self.path.clone(), source };
         let file = self.file.as_ref().map_err(|kind| failed((*kind).into()))?.try_clone().map_err(failed)?;
         let (wishes, inbox) = mpsc::channel();
-        let serve = move || serve(&file, &path, &inbox);
+        let durable = Arc::clone(&self.durable);
+        let serve = move || serve(&file, &path, &durable, &inbox);
         std::thread::Builder::new().name("log".to_owned()).spawn(serve).map_err(failed)?;
         self.wishes = Some(wishes.clone());
         Ok(wishes)
     }
 }
 
-fn serve(file: &File, path: &Path, wishes: &mpsc::Receiver<Waiting>) {
+fn serve(file: &File, path: &Path, durable: &Durable, wishes: &mpsc::Receiver<Waiting>) {
     while let Ok(first) = wishes.recv() {
         let waiting: Vec<_> = std::iter::once(first).chain(wishes.try_iter()).collect();
-        let synced = file.sync_data();
+        let synced = durable.sync(file);
         for waiting in waiting {
             let told = synced.as_ref().map(|&()| ()).map_err(|error| LogError::Sync {
                 path: path.to_owned(),

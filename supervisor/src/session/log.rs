@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use ipc::event::{EventKind, Observer, SessionEvent};
@@ -16,6 +17,9 @@ use super::needed::{self, Needed, Read, Sizes};
 use super::parts::LONGEST_LINE;
 use super::{Fault, LogError};
 use crate::secrets::Redactor;
+
+/// The most bytes of lines that are kept for the case that the disk cannot take them in.
+const MOST_UNSYNCED: u64 = 16 << 20;
 
 /// The log of one session, open for appending.
 #[derive(Debug)]
@@ -48,9 +52,24 @@ struct Held {
     /// True if there may be some: a full disk is no error of an append then.
     wanted: bool,
     lines: VecDeque<(EventId, Vec<u8>)>,
+    /// Lines in the file that may not be on the disk yet, each with the byte that it begins at.
+    unsynced: VecDeque<(u64, EventId, Vec<u8>)>,
     /// The number of attempts at an event that find the disk full.
     #[cfg(test)]
     pretended: BTreeMap<EventId, u32>,
+}
+
+impl Held {
+    /// Keeps a line that was written until it is on the disk, if it is not too much.
+    fn written(&mut self, begins: u64, (id, line): (EventId, &[u8]), synced: u64) {
+        while self.unsynced.front().is_some_and(|(begins, ..)| *begins < synced) {
+            self.unsynced.pop_front();
+        }
+        self.unsynced.push_back((begins, id, line.to_vec()));
+        while self.unsynced.front().is_some_and(|(first, ..)| begins - first > MOST_UNSYNCED) {
+            self.unsynced.pop_front();
+        }
+    }
 }
 
 impl SessionLog {
@@ -186,6 +205,11 @@ impl SessionLog {
         !self.held.lines.is_empty()
     }
 
+    /// The last event that is in the file.
+    pub fn last_safe(&self) -> EventId {
+        self.held.lines.front().map_or(self.last, |(id, _)| EventId(id.0.saturating_sub(1)))
+    }
+
     /// Writes the events that are in no file yet. An error leaves those that still are.
     pub fn write_held(&mut self) -> Result<(), LogError> {
         while let Some((id, line)) = self.held.lines.pop_front() {
@@ -203,9 +227,40 @@ impl SessionLog {
             *left -= 1;
             return Err(io::ErrorKind::StorageFull.into());
         }
-        #[cfg(not(test))]
-        let _ = id;
-        self.file.append(line)
+        let begins = self.file.whole();
+        self.file.append(line)?;
+        if self.held.wanted {
+            self.held.written(begins, (id, line), self.file.durable().synced());
+        }
+        Ok(())
+    }
+
+    /// Takes the lines out of the file again that a full disk could not take in: they are written once more when there is space. False if
+    /// that is not what failed, or if they are not held.
+    pub fn take_back(&mut self, error: &LogError) -> Result<bool, LogError> {
+        let durable = self.file.durable();
+        let synced = durable.synced();
+        let held = &mut self.held;
+        held.unsynced.retain(|(begins, ..)| *begins >= synced);
+        let has_all =
+            held.unsynced.front().map_or(self.file.whole() == synced, |(begins, ..)| *begins == synced);
+        if !(held.wanted && has_all && matches!(error, LogError::Sync { source, .. } if is_full(source))) {
+            return Ok(false);
+        }
+        for (_, id, line) in held.unsynced.drain(..).rev() {
+            held.lines.push_front((id, line));
+        }
+        let path = self.file.path().to_owned();
+        self.file.cut(synced).map_err(|source| LogError::Sync { path, source })?;
+        self.file.durable().begin_again();
+        Ok(true)
+    }
+
+    /// The same log, which finds the disk full so many times when it is brought there.
+    #[cfg(test)]
+    pub(crate) fn unsynced_for(self, calls: u64) -> Self {
+        self.file.durable().pretend(calls);
+        self
     }
 
     /// The same log, whose disk is full at this event for so many attempts.
@@ -226,7 +281,7 @@ impl SessionLog {
 
     /// Brings the log to the disk beside whoever writes it.
     pub fn flusher(&self) -> Flusher {
-        Flusher::new(self.file.handle(), self.file.path().to_owned())
+        Flusher::new(self.file.handle(), self.file.path().to_owned(), Arc::clone(self.file.durable()))
     }
 
     /// Waits until everything that was appended is on the disk.
@@ -266,7 +321,7 @@ impl SessionLog {
 }
 
 /// True if there is no space for it.
-fn is_full(error: &io::Error) -> bool {
+pub(super) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 

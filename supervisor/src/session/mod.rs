@@ -6,6 +6,7 @@
 
 mod chain;
 mod copy;
+mod durable;
 mod error;
 mod file;
 mod flush;

@@ -154,7 +154,7 @@ fn read_part(
             }
         }
     })?;
-    if !scan.faults.is_empty() || !faults.is_empty() {
+    if scan.faults.iter().any(|fault| !matches!(fault, Fault::Torn { .. })) || !faults.is_empty() {
         return Ok(Read::of(scan, Needed::default(), faults, None, Vec::new()));
     }
     let last = lines.list.last().map(|line| line.id);

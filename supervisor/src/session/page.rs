@@ -1,7 +1,6 @@
 //! A part of a log that is being written.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use ipc::event::SessionEvent;
@@ -9,6 +8,7 @@ use ipc::id::EventId;
 use serde::Deserialize;
 
 use super::LogError;
+use super::parts::{LONGEST_LINE, Part, Parts};
 use super::scan::checked;
 
 /// Events in a row.
@@ -26,30 +26,28 @@ struct Numbered {
     id: EventId,
 }
 
-/// Reads the events behind one, at most so many, until they have so many bytes. The chain is not checked.
+/// Reads the events behind one, at most so many, until they have so many bytes. The chain is not checked, and a line that is too long is
+/// passed over.
 pub fn read_page(path: &Path, after: EventId, (most, bytes): (usize, usize)) -> Result<LogPage, LogError> {
     let failed = |source| LogError::Read { path: path.to_owned(), source };
-    let mut log = BufReader::new(File::open(path).map_err(failed)?);
-    let mut page = LogPage { events: Vec::new(), next: None };
-    let (mut line, mut read) = (Vec::new(), 0);
-    loop {
-        line.clear();
-        log.read_until(b'\n', &mut line).map_err(failed)?;
-        // What has no end is not written yet.
-        if !line.ends_with(b"\n") {
-            return Ok(page);
+    let mut parts = Parts::new(File::open(path).map_err(failed)?);
+    let (mut page, mut read) = (LogPage { events: Vec::new(), next: None }, 0);
+    // What has no end is not written yet.
+    while let Some(part) = parts.next().map_err(failed)? {
+        let Part::Lines(lines) = part else { continue };
+        for line in lines.split_inclusive(|byte| *byte == b'\n').filter(|line| line.len() <= LONGEST_LINE) {
+            let unreadable = |error| failed(std::io::Error::other(error));
+            if serde_json::from_slice::<Numbered>(line).map_err(unreadable)?.id <= after {
+                continue;
+            }
+            if page.events.len() >= most || read >= bytes {
+                page.next = page.events.last().map(|event| event.id);
+                return Ok(page);
+            }
+            let event = serde_json::from_slice(line).map_err(unreadable)?;
+            page.events.push(checked(event).map_err(|error| failed(std::io::Error::other(error)))?);
+            read += line.len();
         }
-        let unreadable = |error| failed(std::io::Error::other(error));
-        if serde_json::from_slice::<Numbered>(&line).map_err(unreadable)?.id <= after {
-            continue;
-        }
-        let event = serde_json::from_slice(&line).map_err(unreadable)?;
-        let event = checked(event).map_err(|error| failed(std::io::Error::other(error)))?;
-        if page.events.len() >= most || read >= bytes {
-            page.next = page.events.last().map(|event| event.id);
-            return Ok(page);
-        }
-        read += line.len();
-        page.events.push(event);
     }
+    Ok(page)
 }

@@ -52,15 +52,14 @@ impl Sieve {
         match &event.kind {
             EventKind::SessionStarted(_)
             | EventKind::ModelChanged(_)
+            | EventKind::PlanCreated(_)
             | EventKind::PlanStepStatus(_)
             | EventKind::Notice { code: NoticeCode::Imported, .. } => self.keep(event),
             EventKind::Rewound(_) => {
                 self.waits_for_call = true;
                 self.keep(event);
             }
-            EventKind::PromptFixed(_) | EventKind::ContextAdded { .. } | EventKind::PlanCreated(_)
-                if is_first =>
-            {
+            EventKind::PromptFixed(_) | EventKind::ContextAdded { .. } if is_first => {
                 self.keep(event);
             }
             EventKind::UserMessage { .. } if event.agent.is_top_level() => {

@@ -76,6 +76,7 @@ impl Commands {
 
 enum Order {
     Call(CallId, Work),
+    Commit(CallId),
     Cancel(CallId),
     Kill,
 }
@@ -193,6 +194,10 @@ async fn live(
                     // An answer that is on its way may be faster than the cancelling.
                     answers.push(after(dice.moment(), call, Some(Outcome::Cancelled)));
                 }
+                Some(Order::Commit(call)) => {
+                    open.push(call);
+                    answers.push(after(dice.moment(), call, Some(executed())));
+                }
                 Some(Order::Call(call, work)) => {
                     open.push(call);
                     if matches!(work, Work::Run(ToolCall::ShellExec(_))) {
@@ -272,8 +277,9 @@ impl WorkerControl for Control {
         drop(self.0.send(Order::Cancel(call)));
     }
 
-    fn commit(&self, _: CallId, _: &Effect) -> Result<(), EffectError> {
-        unreachable!("nothing is approved here")
+    fn commit(&self, call: CallId, _: &Effect) -> Result<(), EffectError> {
+        drop(self.0.send(Order::Commit(call)));
+        Ok(())
     }
 
     fn drain(&self) {

@@ -1,11 +1,12 @@
 //! A disk that is full for a while, at each event of a session.
 
+use ipc::event::{EventKind, SessionEvent, ToolCallStatus};
 use ipc::frontend::UserActionKind;
 use ipc::id::{AgentId, EventId};
 
 use super::imagined::{Imagined, Manner};
 use super::model::{Reply, Scripted};
-use super::stage::{Ended, Stage, run};
+use super::stage::{Ended, Stage, run, run_in};
 use crate::core::EndReason;
 use crate::driver::Turns;
 
@@ -52,4 +53,40 @@ async fn a_session_that_is_paused_at_any_event_comes_to_what_it_would_have_come_
         assert_eq!(asked, before.filter(|kind| kind == "model_requested").count(), "event {at}");
     }
     assert_eq!(of_type(&whole, "model_requested"), 3);
+}
+
+/// A session in which the user runs a command, whose start is on the disk before it begins.
+async fn with_a_command(stage: Stage, pauses: bool) -> Ended {
+    stage.act(None, UserActionKind::RunCommand { command: "make".to_owned() }).await;
+    if pauses {
+        let written = stage.paused().await;
+        let last = stage.logged().await.last().unwrap().id.0;
+        assert!(
+            (written as u64) < last,
+            "nothing is in the file that was not brought to the disk: {written} of {last}"
+        );
+        stage.act(None, UserActionKind::RetryLog).await;
+    }
+    stage.event(|event| matches!(event.kind, EventKind::TurnFinished(_))).await;
+    stage.act(None, UserActionKind::Quit).await;
+    stage.end().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_that_is_full_when_the_log_is_brought_there_pauses_the_session_too() {
+    let id = AgentId::root();
+    let project = tempfile::tempdir().unwrap();
+    let first = || {
+        let (boundary, model) = (Imagined::new(Manner::Answering, 7), Scripted::new(script(), 7));
+        run_in(project.path(), &boundary, &model, Turns::Many)
+    };
+    let whole = with_a_command(Stage::open_unsynced(first(), 0), false).await;
+    let done = |event: &SessionEvent| {
+        matches!(event.kind, EventKind::ToolCallFinished { status: ToolCallStatus::Completed, .. })
+    };
+    assert!(whole.events.iter().any(done), "{:?}", whole.events);
+    // The first call that fails is the one before the command, the second the one at the end of the pause.
+    let ended = with_a_command(Stage::open_unsynced(first(), 2), true).await;
+    assert!(ended.log.is_intact() && ended.log.tree.len() == ended.events.len());
+    assert_eq!(ended.of(&id), whole.of(&id));
 }

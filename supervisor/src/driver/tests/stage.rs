@@ -120,7 +120,29 @@ pub(super) fn run_under(
     turns: Turns,
     rights: Rights,
 ) -> AgentRun {
-    let standing = Standing { rights, of_sub_agent: !id.is_top_level(), ..standing() };
+    run_with(boundary, id, model, turns, Standing { rights, of_sub_agent: !id.is_top_level(), ..standing() })
+}
+
+/// The same in a project that is there.
+pub(super) fn run_in(
+    project: &std::path::Path,
+    boundary: &Arc<Imagined>,
+    model: &Arc<Scripted>,
+    turns: Turns,
+) -> AgentRun {
+    let project = ipc::path::WirePath::from(project);
+    let rights = Rights { read: vec!["/".into()], write: vec![project.clone()], ..Rights::default() };
+    let standing = Standing::new(rights.normalised(), project, None, ApprovalMode::Auto);
+    run_with(boundary, &AgentId::root(), model, turns, standing)
+}
+
+fn run_with(
+    boundary: &Arc<Imagined>,
+    id: &AgentId,
+    model: &Arc<Scripted>,
+    turns: Turns,
+    standing: Standing,
+) -> AgentRun {
     let confinement = Confinement::new(standing.rights.clone(), standing.project.clone());
     let environments = Environments::new(confinement.environment.clone(), standing.project.clone());
     AgentRun::new(AgentParts {
@@ -169,6 +191,12 @@ impl Stage {
         Self::begin_with(log, |shared, inbox| Session::new(shared, first, inbox, None))
     }
 
+    /// The same, on a disk that is full so many times when the log is brought there.
+    pub(super) fn open_unsynced(first: AgentRun, calls: u64) -> Self {
+        let log = |log: SessionLog| log.holding_lines().unsynced_for(calls);
+        Self::begin_with(log, |shared, inbox| Session::new(shared, first, inbox, None))
+    }
+
     /// Waits until the session is paused, and then half as long as it waits; the number of events that the file has.
     pub(super) async fn paused(&self) -> usize {
         let mut events = self.events.lock().await;
@@ -182,6 +210,11 @@ impl Stage {
         }
         tokio::time::sleep(Duration::from_secs(1)).await;
         load(&self.state.path().join("sessions/s.jsonl")).unwrap().tree.len()
+    }
+
+    /// The events that came so far.
+    pub(super) async fn logged(&self) -> Vec<SessionEvent> {
+        self.events.lock().await.1.clone()
     }
 
     /// The same for a session whose agents may have sub-agents.

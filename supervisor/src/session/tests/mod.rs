@@ -5,6 +5,7 @@ mod copy;
 mod file;
 mod foreign;
 mod kinds;
+mod large;
 mod plan_kinds;
 mod tree;
 

@@ -1,0 +1,79 @@
+//! The part of a log that is on the disk for good.
+//!
+//! An error of `fdatasync(2)` is told once: the pages that could not be written may be dropped, and the next call succeeds without them. So
+//! after an error nothing is on the disk until the lines since the last success were written again.
+
+use std::fs::File;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// The state of a log's file between whoever appends to it and whoever brings it to the disk.
+#[derive(Debug, Default)]
+pub(super) struct Durable {
+    /// The bytes that were appended.
+    appended: AtomicU64,
+    /// The bytes that are on the disk.
+    synced: AtomicU64,
+    /// True if the disk was full when the rest was brought there.
+    failed: AtomicBool,
+    /// Held while the disk is waited for: an error is told to one caller.
+    syncing: Mutex<()>,
+    /// The number of calls that find the disk full.
+    #[cfg(test)]
+    pretended: AtomicU64,
+}
+
+impl Durable {
+    /// The file has so many bytes now.
+    pub(super) fn appended(&self, bytes: u64) {
+        self.appended.store(bytes, Ordering::Release);
+    }
+
+    /// The bytes that are on the disk.
+    pub(super) fn synced(&self) -> u64 {
+        self.synced.load(Ordering::Acquire)
+    }
+
+    /// The lines behind those on the disk are not in the file any more: they are written again.
+    pub(super) fn begin_again(&self) {
+        self.failed.store(false, Ordering::Release);
+    }
+
+    /// Brings what was appended to the disk.
+    pub(super) fn sync(&self, file: &File) -> io::Result<()> {
+        let _alone = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.failed.load(Ordering::Acquire) {
+            return Err(io::Error::from_raw_os_error(libc::ENOSPC));
+        }
+        let appended = self.appended.load(Ordering::Acquire);
+        let synced = self.sync_data(file);
+        match &synced {
+            Ok(()) => drop(self.synced.fetch_max(appended, Ordering::AcqRel)),
+            Err(error) => self.failed.store(super::log::is_full(error), Ordering::Release),
+        }
+        synced
+    }
+
+    #[cfg(not(test))]
+    #[expect(clippy::unused_self, reason = "in tests a disk is full for a while")]
+    fn sync_data(&self, file: &File) -> io::Result<()> {
+        file.sync_data()
+    }
+
+    #[cfg(test)]
+    fn sync_data(&self, file: &File) -> io::Result<()> {
+        let left = self.pretended.load(Ordering::Acquire);
+        if left > 0 {
+            self.pretended.store(left - 1, Ordering::Release);
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        file.sync_data()
+    }
+
+    /// The disk is full for so many calls.
+    #[cfg(test)]
+    pub(super) fn pretend(&self, calls: u64) {
+        self.pretended.store(calls, Ordering::Release);
+    }
+}
