@@ -173,7 +173,7 @@ async fn an_approved_patch_is_carried_out_by_a_worker_of_its_own() {
     let started = notes.started();
     let purpose = started.one_shot.as_ref().unwrap();
     assert_eq!(purpose.grant.to_string(), format!("write {}", site.world.project().display()));
-    assert_eq!((purpose.call, purpose.effect_digest.len()), (CallId(1), 64));
+    assert_eq!((purpose.call, purpose.effect_digest.len()), (Some(CallId(1)), 64));
     assert!(matches!(&notes.events[1..], [EventKind::WorkerEnded { generation: Generation(2), .. }]));
     assert!(!alive(started.pid));
 }

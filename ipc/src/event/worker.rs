@@ -1,6 +1,6 @@
 //! Workers, and the rights that they were born with.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Recorded;
 use crate::confinement::Tier;
@@ -44,12 +44,18 @@ pub struct WorkerStarted {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OneShot {
-    /// The call that it belongs to.
-    pub call: CallId,
+    /// The call that it belongs to; absent where it wrote files of a rewind, whose `rewound` event follows.
+    #[serde(default, deserialize_with = "some_call", skip_serializing_if = "Option::is_none")]
+    pub call: Option<CallId>,
     /// Its rights beyond the standing ones.
     pub grant: Recorded<Grant>,
     /// SHA-256 of the effect, in hexadecimal.
     pub effect_digest: String,
+}
+
+/// A call; earlier versions wrote that of a rewind as call 0.
+fn some_call<'de, D: Deserializer<'de>>(call: D) -> Result<Option<CallId>, D::Error> {
+    Ok(Option::<CallId>::deserialize(call)?.filter(|call| call.0 > 0))
 }
 
 /// Rights that changed.

@@ -7,7 +7,7 @@ use ipc::confinement::Tier;
 use ipc::cost::Usd;
 use ipc::denial::Denial;
 use ipc::event::{
-    Account, ApprovalAnswered, EventKind, Recorded, SessionEvent, SubAgentResult, SubAgentSpawned,
+    Account, ApprovalAnswered, EventKind, OneShot, Recorded, SessionEvent, SubAgentResult, SubAgentSpawned,
     TokenUsage, WorkerStarted,
 };
 use ipc::id::{AgentId, ApprovalId, CallId, Generation};
@@ -89,6 +89,9 @@ pub(super) struct Worker {
     /// Its rights beyond the standing ones, if it carried out one effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grant: Option<Recorded<Grant>>,
+    /// The purpose of that effect: a call, or a rewind.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub purpose: Option<String>,
     /// The reason of its end; absent where the log has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
@@ -245,6 +248,11 @@ impl From<Spend> for Account {
     }
 }
 
+/// The purpose of a one-shot worker.
+pub(super) fn purpose(one_shot: &OneShot) -> String {
+    one_shot.call.map_or_else(|| "a rewind".to_owned(), |call| format!("call {call}"))
+}
+
 impl Worker {
     fn of(started: &WorkerStarted) -> Self {
         Self {
@@ -257,6 +265,7 @@ impl Worker {
             rules: started.rules,
             not_enforced: started.not_enforced.clone(),
             grant: started.one_shot.as_ref().map(|one_shot| one_shot.grant.clone()),
+            purpose: started.one_shot.as_ref().map(purpose),
             ended: None,
         }
     }

@@ -137,11 +137,13 @@ pub(super) fn access(spawned: &SubAgentSpawned) -> String {
 }
 
 pub(super) fn worker(worker: &Worker) -> String {
-    let Worker { generation, tier, rights, ruleset_digest, grant, ended, .. } = worker;
+    let Worker { generation, tier, rights, ruleset_digest, grant, purpose, ended, .. } = worker;
     let held = match grant {
         None => format!("worker {generation} ({tier}): {}", line(&rights.to_string())),
         Some(grant) => {
-            format!("one-shot worker {generation} ({tier}): beside the rights {}", line(&grant.to_string()))
+            let purpose = purpose.as_ref().map(|purpose| format!(" for {purpose}")).unwrap_or_default();
+            let grant = line(&grant.to_string());
+            format!("one-shot worker {generation}{purpose} ({tier}): beside the rights {grant}")
         }
     };
     let Worker { landlock_abi, rules, .. } = worker;

@@ -2,6 +2,8 @@
 
 use ipc::event::{CompactionCause, EventKind, SessionEvent};
 
+use super::agent_account::purpose;
+
 /// An event of an agent.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Moment {
@@ -93,7 +95,8 @@ fn course(event: &EventKind) -> Option<String> {
         EventKind::ModeChanged { mode } => format!("mode {mode}"),
         EventKind::WorkerStarted(started) => {
             let one_shot = started.one_shot.as_ref();
-            let grant = one_shot.map(|one_shot| format!(", beside them {}", one_shot.grant));
+            let grant = one_shot
+                .map(|one_shot| format!(", beside them {}, for {}", one_shot.grant, purpose(one_shot)));
             let rights = &started.rights;
             format!("worker {} started: {rights}{}", started.generation, grant.unwrap_or_default())
         }

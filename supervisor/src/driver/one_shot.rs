@@ -21,6 +21,7 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
 
 use super::boundary::{Boundary, StartedWorker, WorkerOrder};
+use super::rewinder::NO_CALL;
 use super::start::worker_started;
 use super::tripwire::{apart, events, remark};
 use crate::approval::effect_digest;
@@ -182,7 +183,8 @@ impl OneShot {
         let effect_digest = effect_digest(&self.effect)?;
         let mut started = worker_started(&worker, confinement);
         let grant = self.grant().into();
-        started.one_shot = Some(Purpose { call: self.call, grant, effect_digest });
+        let call = (self.call != NO_CALL).then_some(self.call);
+        started.one_shot = Some(Purpose { call, grant, effect_digest });
         journal.log(EventKind::WorkerStarted(started)).await?;
         if cancelled.try_recv().is_ok() {
             // Not one byte of the effect was sent.

@@ -133,3 +133,26 @@ fn agents_stand_in_the_order_of_their_numbers() {
     assert_eq!(agents[..5], ["1", "1.1", "1.2", "1.2.1", "1.3"]);
     assert_eq!(agents.last().map(String::as_str), Some("1.11"));
 }
+
+#[test]
+fn a_one_shot_worker_is_named_by_its_call_or_by_the_rewind_that_it_wrote() {
+    let mut log = Log::new();
+    // Earlier versions wrote a rewind as call 0.
+    for (generation, shot) in [(2, json!({"call": 3})), (3, json!({})), (4, json!({"call": 0}))] {
+        let mut shot = shot;
+        shot["grant"] = json!("write /p/a");
+        shot["effect_digest"] = json!("44");
+        let started = json!({
+            "generation": generation, "pid": 7, "tier": "floor", "landlock_abi": 7, "rules": 12, "rights": "ro /",
+            "rights_digest": "d", "ruleset_digest": "0123456789abcdef", "startup_us": 1, "one_shot": shot,
+        });
+        log = log.with("1", "worker_started", started);
+    }
+    let text = log.account().to_string();
+    let shots: Vec<_> = text.lines().filter_map(|line| line.trim().split(" (floor)").next()).collect();
+    let named =
+        ["one-shot worker 2 for call 3", "one-shot worker 3 for a rewind", "one-shot worker 4 for a rewind"];
+    assert!(named.iter().all(|name| shots.contains(name)), "{text}");
+    let page = crate::audit::page::page(&log.account(), &log.loaded().tree);
+    assert!(page.contains("beside them write /p/a, for call 3") && page.contains("for a rewind"), "{page}");
+}

@@ -235,7 +235,7 @@ fn workers() -> Vec<EventKind> {
         rights_digest: "00".repeat(32),
         ruleset_digest: "11".repeat(32),
         one_shot: Some(OneShot {
-            call: CallId(4),
+            call: Some(CallId(4)),
             grant: Grant { write: vec![odd()], ..Grant::default() }.into(),
             effect_digest: "44".repeat(32),
         }),
