@@ -256,3 +256,35 @@ fn a_log_of_a_version_that_is_not_read_any_more_is_named_as_such() {
         assert_eq!(fs::read(&log).unwrap(), before);
     }
 }
+
+#[test]
+fn a_line_of_100_mb_is_named_by_everything_that_reads_a_log() {
+    let world = World::new(User::Myself);
+    world.run(&model_of([shell("echo hello"), done()]), &[]).expect(0);
+    let log = log(&world);
+    let mut file = fs::File::options().append(true).open(&log).unwrap();
+    let line = [br#"{"v":6,"id":999,"x":""#.to_vec(), vec![b'x'; 100_000_000], b"\"}\n".to_vec()].concat();
+    file.write_all(&line).unwrap();
+    let run = |arguments: &[&str]| Finished::of(world.bailiwick(arguments).current_dir(world.project()));
+    let name = log.file_stem().unwrap().to_str().unwrap();
+    let fault = "has 100000023 bytes, which is longer than any line of a log";
+    let shown = run(&["show", name]).expect(1);
+    assert!(shown.stdout.contains(fault) && shown.stdout.contains("echo hello"), "{}", shown.stdout);
+    let audited = run(&["audit", name]).expect(1);
+    assert!(audited.stdout.contains(fault), "{}", audited.stdout);
+    let listed = run(&["sessions"]).expect(0);
+    assert!(listed.stdout.contains(name) && listed.stdout.contains("MiB"), "{}", listed.stdout);
+    let exported = run(&["export", name]).expect(2);
+    assert!(exported.stderr.contains(fault), "{}", exported.stderr);
+    let server = model_of([done()]);
+    let resumed = world.run(&server, &["-c"]).expect(2);
+    assert!(
+        resumed.stderr.contains(fault) && resumed.stderr.contains("bailiwick audit"),
+        "{}",
+        resumed.stderr
+    );
+    assert!(server.requests().is_empty());
+    // What is no archive is none, however long its lines are.
+    let imported = run(&["import", log.to_str().unwrap()]).expect(2);
+    assert!(imported.stderr.contains("it is no export of Bailiwick"), "{}", imported.stderr);
+}

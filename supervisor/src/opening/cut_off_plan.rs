@@ -1,17 +1,30 @@
 //! The execution of a plan that the end of its process cut off: it goes on at its step when its session does.
 
+use std::collections::BTreeSet;
+
 use ipc::event::{EventKind, PlanCreated, SessionEvent};
 use ipc::frontend::{UserAction, UserActionKind};
 use ipc::id::{AgentId, ConversationId};
+use ipc::path::WirePath;
 use ipc::plan::{PlanStep, StepStatus};
 
 use crate::core::Planning;
 
-/// A plan of a session's first agent whose execution has no end.
+/// A plan whose execution has no end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CutOffPlan {
+    /// The agent that executed it.
+    pub executor: AgentId,
+    /// The line that names it.
+    pub title: String,
+    /// Its file.
+    pub path: WirePath,
+    /// SHA-256 of its bytes, in hexadecimal.
+    pub digest: String,
     /// Its bytes.
     pub markdown: String,
+    /// Its steps.
+    pub steps: Vec<PlanStep>,
     /// The steps that are finished, from the first: they are not done again.
     pub finished: Vec<PlanStep>,
 }
@@ -19,14 +32,13 @@ pub(super) struct CutOffPlan {
 /// An execution.
 struct Execution<'a> {
     agent: &'a AgentId,
-    markdown: &'a str,
-    steps: &'a [PlanStep],
+    plan: &'a PlanCreated,
     done: Vec<bool>,
 }
 
 impl Execution<'_> {
     fn finished(&self) -> Vec<PlanStep> {
-        let done = self.steps.iter().zip(&self.done).take_while(|(_, done)| **done);
+        let done = self.plan.plan.steps.iter().zip(&self.done).take_while(|(_, done)| **done);
         done.map(|(step, _)| step.clone()).collect()
     }
 }
@@ -44,22 +56,32 @@ impl CutOffPlan {
         UserAction { conversation_id: conversation.clone(), agent: None, kind }
     }
 
-    /// The plan that was being executed when these events ended, if one was.
+    /// The plan of a session's first agent that was being executed when these events ended, if one was.
     pub(super) fn of(events: &[SessionEvent]) -> Option<Self> {
+        Self::of_planner(events, &AgentId::root())
+    }
+
+    /// The plans of all agents that were being executed when these events ended.
+    pub(super) fn all(events: &[SessionEvent]) -> Vec<Self> {
+        let is_plan = |event: &&SessionEvent| matches!(event.kind, EventKind::PlanCreated(_));
+        let planners: BTreeSet<_> = events.iter().filter(is_plan).map(|event| &event.agent).collect();
+        planners.into_iter().filter_map(|planner| Self::of_planner(events, planner)).collect()
+    }
+
+    fn of_planner(events: &[SessionEvent], planner: &AgentId) -> Option<Self> {
         let mut plans: Vec<&PlanCreated> = Vec::new();
         let (mut running, mut finished): (Option<Execution<'_>>, Vec<PlanStep>) = (None, Vec::new());
         for event in events {
             match &event.kind {
-                EventKind::PlanCreated(plan) if event.agent == AgentId::root() => plans.push(plan),
-                EventKind::SubAgentSpawned(spawned) if event.agent == AgentId::root() => {
+                EventKind::PlanCreated(plan) if event.agent == *planner => plans.push(plan),
+                EventKind::SubAgentSpawned(spawned) if event.agent == *planner => {
                     let digest = spawned.plan.as_deref();
                     let plan = plans.iter().rev().find(|plan| Some(plan.digest.as_str()) == digest);
                     let Some(plan) = plan else { continue };
                     let steps = plan.plan.steps.as_slice();
                     let kept = finished.iter().zip(steps).take_while(|(done, step)| done == step).count();
                     let done = (0..steps.len()).map(|at| at < kept).collect();
-                    running =
-                        Some(Execution { agent: &spawned.agent, markdown: &plan.markdown, steps, done });
+                    running = Some(Execution { agent: &spawned.agent, plan, done });
                 }
                 EventKind::PlanStepStatus(step) => {
                     let at = usize::try_from(step.step).ok().and_then(|number| number.checked_sub(1));
@@ -79,7 +101,31 @@ impl CutOffPlan {
             }
         }
         let running = running?;
-        Some(Self { markdown: running.markdown.to_owned(), finished: running.finished() })
+        let PlanCreated { path, digest, markdown, plan, .. } = running.plan;
+        Some(Self {
+            executor: running.agent.clone(),
+            title: plan.title.clone(),
+            path: path.clone(),
+            digest: digest.clone(),
+            markdown: markdown.clone(),
+            steps: plan.steps.clone(),
+            finished: running.finished(),
+        })
+    }
+
+    /// A sentence for a person: where it was cut off, and how it goes on, if its plan is kept under this name.
+    pub(super) fn told(&self, name: Option<&str>) -> String {
+        let Self { executor, title, steps, finished, .. } = self;
+        let number = finished.len() + 1;
+        let step = steps.get(finished.len()).map(|step| format!(" ({})", step.title)).unwrap_or_default();
+        let goes_on = match name {
+            Some(name) => format!("`bailiwick plan execute {name}` goes on at this step"),
+            None => "its plan is not kept any more: the log has its text".to_owned(),
+        };
+        format!(
+            "agent {executor} was cut off while it executed the plan \"{title}\", at step {number} of {}{step}; {goes_on}",
+            steps.len()
+        )
     }
 }
 
@@ -94,9 +140,13 @@ mod tests {
     const PLAN: &str = "# Two words\n\n## Steps\n\n### 1. Write two\n\n### 2. Write three\n";
 
     fn planned(log: Log) -> Log {
+        planned_by(log, "1")
+    }
+
+    fn planned_by(log: Log, agent: &str) -> Log {
         let plan = Document::parse(PLAN).unwrap().plan().clone();
         log.with(
-            "1",
+            agent,
             "plan_created",
             json!({"call": 1, "path": "/s/p.md", "digest": "d", "author": "planner", "markdown": PLAN, "plan": plan}),
         )
@@ -106,7 +156,7 @@ mod tests {
         let reach = json!({"host": false, "lan": false, "link_local": false, "metadata": false});
         let spawned = json!({"agent": agent, "call": 1, "plan": "d", "task": "t", "model": "m", "write": [], "net": "off",
             "reach": reach, "rights_digest": "r"});
-        log.with("1", "sub_agent_spawned", spawned)
+        log.with(agent.rsplit_once('.').unwrap().0, "sub_agent_spawned", spawned)
     }
 
     fn step(log: Log, agent: &str, number: u32, to: &str) -> Log {
@@ -152,5 +202,16 @@ mod tests {
         let log = step(step(log, "1.2", 2, "failed"), "1.1", 2, "completed");
         assert_eq!(cut_off(&log), Some(1), "the report of another agent");
         assert_eq!(cut_off(&step(log, "1.2", 2, "skipped")), Some(2));
+    }
+
+    #[test]
+    fn an_execution_beside_the_first_agent_is_told_of_with_its_step() {
+        let log = executed(planned_by(Log::new(), "1.1"), "1.1.2");
+        let log = step(log, "1.1.2", 1, "completed");
+        assert_eq!(cut_off(&log), None, "it is none of the first agent's");
+        let events: Vec<_> = log.loaded().tree.events().cloned().collect();
+        let [plan] = &CutOffPlan::all(&events)[..] else { panic!("{events:?}") };
+        insta::assert_snapshot!(plan.told(Some("2026-11-26-120000")), @r#"agent 1.1.2 was cut off while it executed the plan "Two words", at step 2 of 2 (Write three); `bailiwick plan execute 2026-11-26-120000` goes on at this step"#);
+        insta::assert_snapshot!(plan.told(None), @r#"agent 1.1.2 was cut off while it executed the plan "Two words", at step 2 of 2 (Write three); its plan is not kept any more: the log has its text"#);
     }
 }

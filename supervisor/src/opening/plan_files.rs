@@ -8,13 +8,14 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use ipc::approval::ReviewDecision;
 use ipc::event::{
-    ApprovalAnswered, DecidedBy, EventKind, PlanAuthor, PlanCreated, StepAccount, SubAgentResult,
-    SubAgentStatus,
+    ApprovalAnswered, DecidedBy, EventKind, NoticeCode, PlanAuthor, PlanCreated, SessionEvent, StepAccount,
+    SubAgentResult, SubAgentStatus,
 };
 use ipc::id::{AgentCall, AgentId, CallId, ConversationId};
 use ipc::path::WirePath;
 use ipc::plan::StepStatus;
 
+use super::cut_off_plan::CutOffPlan;
 use super::plan::EarlierPlan;
 use crate::core::PLAN_FILE;
 use crate::driver::{PlanRecords, ToolServer};
@@ -82,6 +83,36 @@ impl PlanFiles {
             say(&format!("note: {error}"));
         }
     }
+}
+
+/// A notice for each plan whose execution these events cut off, but for the one that goes on by itself.
+pub(super) fn cut_off(
+    setup: &Setup,
+    events: &[SessionEvent],
+    goes_on: Option<&CutOffPlan>,
+) -> Vec<EventKind> {
+    let plans = CutOffPlan::all(events);
+    let notice = |plan: &CutOffPlan| {
+        let message = plan.told(note_cut_off(setup, plan).as_deref());
+        EventKind::Notice { code: NoticeCode::Resumed, message }
+    };
+    plans.iter().filter(|plan| Some(*plan) != goes_on).map(notice).collect()
+}
+
+/// Notes how far an execution came that was cut off; the name of its plan, if that is kept and still the same. The log's word for the file
+/// is not believed: the log may come from elsewhere.
+fn note_cut_off(setup: &Setup, plan: &CutOffPlan) -> Option<String> {
+    let store = Store::at(&setup.directories);
+    let kept = store.all().ok()?.into_iter().find(|kept| kept.path == plan.path.as_path())?;
+    let record = kept.record.filter(|record| kept.digest == plan.digest && record.digest == plan.digest)?;
+    let done = u32::try_from(plan.finished.len()).ok();
+    if record.fate == Fate::Approved {
+        let record = Record { done, ..record.now(Fate::Unfinished, plan.digest.clone()) };
+        if let Err(error) = store.write_record(&kept.path, &record) {
+            say(&format!("note: {error}"));
+        }
+    }
+    Some(kept.id)
 }
 
 impl PlanRecords for PlanFiles {

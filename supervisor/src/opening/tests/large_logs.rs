@@ -293,7 +293,7 @@ fn made_of(events: &[SessionEvent]) -> String {
     format!(
         "{:?}\n{places:?}\n{:?}\n{messages:?} {called:?}\n{prompts:?} {has_reply} {:?}",
         closing(events, &BTreeMap::new()),
-        CutOffPlan::of(events),
+        (CutOffPlan::of(events), CutOffPlan::all(events)),
         workers.max(),
     )
 }
