@@ -21,7 +21,7 @@ mod start;
 mod tty;
 mod ui;
 
-use std::io::{self, IsTerminal, stdin, stdout};
+use std::io::{self, IsTerminal, Write, stdin, stdout};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,7 +37,7 @@ use crate::config::{Effective, Sources, ask_for_trust};
 use crate::core::{EndReason, Window};
 use crate::driver::Turns;
 use crate::exit::Exit;
-use crate::messages::{complain, notes, say, tell};
+use crate::messages::{complain, harmless, notes, say, tell};
 use crate::opening::{
     self, Events, Handle, Place, Record, Refusal, Resume, Session, SessionOptions, find_log, for_activity,
 };
@@ -51,6 +51,9 @@ pub(crate) use self::painter::{END, Painter};
 /// The time limit of an answer where nobody has set one: a person comes back to the terminal.
 const A_DAY: Duration = Duration::from_hours(24);
 
+/// The most characters of the last answer that stay on the terminal.
+const LONGEST_ANSWER: usize = 4000;
+
 /// Runs the UI to its end; nothing is left behind on the terminal but where the log is.
 pub(crate) async fn run(args: TuiArgs, place: Place) -> Exit {
     // Another session has the flags of this one; that of a name may be another project's.
@@ -58,6 +61,7 @@ pub(crate) async fn run(args: TuiArgs, place: Place) -> Exit {
     let here = args.directory.clone();
     let finished = on_the_terminal(args, place.clone()).await;
     if let Some(log) = finished.log {
+        show_last(&finished.answer);
         let name = log.file_stem().unwrap_or_default().to_string_lossy();
         say(&format!("the session's log: {}", log.display()));
         say(&format!("bailiwick resume {name} goes on with it"));
@@ -69,6 +73,16 @@ pub(crate) async fn run(args: TuiArgs, place: Place) -> Exit {
             Box::pin(resumed(another, place)).await
         }
         Then::Nothing => finished.exit,
+    }
+}
+
+/// Shows the last answer where the UI stood: it went with the screen.
+fn show_last(answer: &str) {
+    let cut: String = answer.trim().chars().take(LONGEST_ANSWER).collect();
+    if !cut.is_empty() {
+        let more = if cut.len() < answer.trim().len() { "…" } else { "" };
+        // With standard output gone there is nobody to read it.
+        let _ = writeln!(stdout(), "{}{more}\n", harmless(&cut));
     }
 }
 
@@ -100,12 +114,14 @@ struct Finished {
     exit: Exit,
     message: Option<String>,
     log: Option<PathBuf>,
+    /// The last answer, if it is not on the terminal any more.
+    answer: String,
     then: Then,
 }
 
 impl From<Refusal> for Finished {
     fn from(Refusal(exit, message): Refusal) -> Self {
-        Self { exit, message: Some(message), log: None, then: Then::Nothing }
+        Self { exit, message: Some(message), log: None, answer: String::new(), then: Then::Nothing }
     }
 }
 
@@ -247,15 +263,15 @@ impl Prepared {
     async fn run(self, prompt: Option<String>) -> Finished {
         let log = Some(self.session.log_path().to_owned());
         match Box::pin(self.serve(prompt)).await {
-            Ok((ended, then)) => Finished { log, then, ..of_session(ended) },
+            Ok((ended, then, answer)) => Finished { log, answer, then, ..of_session(ended) },
             Err(error) => {
                 let message = Some(format!("the terminal cannot be used: {error}"));
-                Finished { exit: Exit::Internal, message, log, then: Then::Nothing }
+                Finished { exit: Exit::Internal, message, log, answer: String::new(), then: Then::Nothing }
             }
         }
     }
 
-    async fn serve(self, prompt: Option<String>) -> io::Result<(Ended, Then)> {
+    async fn serve(self, prompt: Option<String>) -> io::Result<(Ended, Then, String)> {
         let Self { session, handle, events, effective, window, began, endings, state } = self;
         // From here on no signal has its default effect: none leaves the terminal as it is.
         let signals = (endings, Changes::new()?);
@@ -287,15 +303,28 @@ fn of_session(ended: Ended) -> Finished {
             let expected =
                 matches!(end.reason, EndReason::Closed | EndReason::Terminated | EndReason::HungUp);
             let message = end.message.filter(|_| !expected);
-            Finished { exit: end.reason.into(), message, log: None, then: Then::Nothing }
+            Finished {
+                exit: end.reason.into(),
+                message,
+                log: None,
+                answer: String::new(),
+                then: Then::Nothing,
+            }
         }
         Ok(Err(error)) => Finished {
             exit: Exit::Internal,
             message: Some(error.to_string()),
             log: None,
+            answer: String::new(),
             then: Then::Nothing,
         },
         // It was reported when it happened.
-        Err(_) => Finished { exit: Exit::Internal, message: None, log: None, then: Then::Nothing },
+        Err(_) => Finished {
+            exit: Exit::Internal,
+            message: None,
+            log: None,
+            answer: String::new(),
+            then: Then::Nothing,
+        },
     }
 }

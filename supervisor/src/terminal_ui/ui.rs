@@ -158,16 +158,16 @@ impl Ui {
     pub(super) async fn run(
         mut self,
         mut session: JoinHandle<Result<RunEnd, SessionError>>,
-    ) -> (Ended, Then) {
+    ) -> (Ended, Then, String) {
         match self.serve(&mut session).await {
             Ok(ended) => {
                 self.input.take_last_answer().await;
-                (ended, self.then)
+                (ended, self.then, self.model.last_answer().to_owned())
             }
             Err(error) => {
                 notes::hold(&format!("the terminal cannot be used any more: {error}"));
                 self.act(UserActionKind::HangUp).await;
-                (session.await, Then::Nothing)
+                (session.await, Then::Nothing, String::new())
             }
         }
     }

@@ -80,6 +80,11 @@ impl Agents {
         &self.shown
     }
 
+    /// The view of the first agent.
+    pub(crate) const fn first(&self) -> &AgentView {
+        &self.first
+    }
+
     /// The view that is shown.
     pub(crate) fn shown(&self) -> &AgentView {
         self.others.get(&self.shown).unwrap_or(&self.first)

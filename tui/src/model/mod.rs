@@ -215,6 +215,11 @@ impl Model {
         self.over
     }
 
+    /// The last answer of the first agent, as the model wrote it; empty before there is one.
+    pub fn last_answer(&self) -> &str {
+        &self.agents.first().answer
+    }
+
     /// Shows another agent: its transcript, and its turn. What is typed is for it from then on. Says whether that agent has
     /// said anything yet.
     pub fn select(&mut self, agent: &AgentId) -> bool {
