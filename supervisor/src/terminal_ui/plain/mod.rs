@@ -52,7 +52,8 @@ pub(super) async fn serve(prepared: Prepared, prompt: Option<String>) -> Finishe
         Ok(lines) => Some(lines),
         Err(error) => {
             let message = Some(format!("cannot read what is typed: {error}"));
-            return Finished { exit: crate::exit::Exit::Internal, message, log, then: super::Then::Nothing };
+            let (exit, then) = (crate::exit::Exit::Internal, super::Then::Nothing);
+            return Finished { exit, message, log, answer: String::new(), then };
         }
     };
     let mut plain =
