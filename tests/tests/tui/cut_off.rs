@@ -37,7 +37,8 @@ fn an_executor_beside_the_first_agent_that_was_killed_is_told_of_and_its_plan_go
     ui.press_until_so("y", "the approval", |screen| !screen.contains("Execute this plan?"));
     wait_until("the second step has begun", || world.project().join("began").exists());
     kill(Pid::from_raw(i32::try_from(ui.pid()).unwrap()), Signal::SIGKILL).unwrap();
-    ui.end();
+    // The modes of its terminal stay as it had them.
+    drop(ui);
     wait_until("no process is left", || marked(world.mark().as_bytes()).is_empty());
     // The session goes on, and says how the plan does.
     let server = model_of([done()]);
@@ -64,7 +65,7 @@ fn an_executor_beside_the_first_agent_that_was_killed_is_told_of_and_its_plan_go
     assert_eq!(again, 1);
     let name = told.split("plan execute ").nth(1).unwrap().split('`').next().unwrap();
     let server = model_of([step(2, "echo three >> a.txt", true), done()]);
-    let executed = run(&["plan", "execute", name, "--mode", "auto"], &server).expect(0);
+    let executed = run(&["plan", "execute", name], &server).expect(0);
     assert!(executed.stderr.contains("1 completed: Write two (finished before)"), "{}", executed.stderr);
     assert_eq!(world.read("a.txt"), "one\ntwo\nthree\n");
 }
