@@ -148,7 +148,7 @@ fn a_one_shot_worker_is_named_by_its_call_or_by_the_rewind_that_it_wrote() {
         });
         log = log.with("1", "worker_started", started);
     }
-    let text = log.account().to_string();
+    let text = format!("{:#}", log.account());
     let shots: Vec<_> = text.lines().filter_map(|line| line.trim().split(" (floor)").next()).collect();
     let named =
         ["one-shot worker 2 for call 3", "one-shot worker 3 for a rewind", "one-shot worker 4 for a rewind"];
