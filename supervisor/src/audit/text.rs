@@ -155,7 +155,8 @@ pub(super) fn worker(worker: &Worker) -> String {
 }
 
 fn not_enforced(worker: &Worker) -> String {
-    worker.not_enforced.iter().map(|promise| format!(", not enforced: {}", line(promise))).collect()
+    let promises = worker.not_enforced.iter().map(|promise| format!(", not enforced: {}", line(promise)));
+    promises.collect::<Vec<_>>().concat()
 }
 
 pub(super) fn approval(approval: &Approval) -> String {

@@ -17,7 +17,7 @@ use super::model::ModelError;
 use super::options::SessionOptions;
 use super::past::{Begin, Earlier, Past, first_events};
 use super::plan::planner_standing;
-use super::plan_files::{self, PlanFiles};
+use super::plan_files::PlanFiles;
 use super::relay_socket::{self, RelaySocketError};
 use super::sub_agents::{SubAgents, tool_of};
 use crate::activity::Activity;
@@ -161,8 +161,7 @@ pub(crate) fn open(
     let boundary = Processes::shared(setup.spawner.clone(), setup.programs.clone(), leftovers);
     let observer = observer(&setup, &boundary, &observer_temp);
     let plan = cut_off_plan(&options, past.as_ref());
-    let cut_off = plan_files::cut_off(&setup, past.as_ref().map_or(&[], Past::events), plan.as_ref());
-    past.as_mut().map(|past| past.close(&observer)).transpose()?;
+    let cut_off = past.as_mut().map(|past| past.close((&setup, &observer), plan.as_ref())).transpose()?;
     let started = session_started(&options, &standing, provider.name());
     let surroundings = surroundings(&options);
     let mut config = agent_config(&options, standing.clone(), &conversation, &surroundings);
@@ -170,8 +169,7 @@ pub(crate) fn open(
     let prompt = fixed_prompt::fix(&mut config, past.as_ref().map_or(&[], Past::events), &started);
     let (ui, events) = mpsc::unbounded_channel();
     // The log of a session that goes on is locked by now: it is not deleted.
-    let first = first_events((started, prompt), &options, &setup.directories);
-    let first = [first, cut_off].concat();
+    let first = first_events((started, prompt), &options, &setup.directories, cut_off);
     let begins = Begin { state: &setup.directories.state, conversation: &conversation, secret, past };
     let (log, earlier) = begins.log((&first, options.pauses), &ui)?;
     let (actions, inbox) = mpsc::channel(16);

@@ -16,13 +16,16 @@ use serde::Deserialize;
 use tokio::sync::mpsc;
 
 use super::cut_off;
+use super::cut_off_plan::CutOffPlan;
 use super::open::OpenError;
 use super::options::SessionOptions;
+use super::plan_files;
 use crate::checkpoints;
 use crate::core::standing;
 use crate::directories::Directories;
 use crate::driver::Observer;
 use crate::messages::{Progress, complain, say};
+use crate::place::Setup;
 use crate::session::{LogError, Needed, Reopened, SessionLog, closing, leftovers, read_needed};
 use crate::sessions::{Keep, prune};
 
@@ -99,13 +102,18 @@ impl Past {
         leftovers(&self.needed.events)
     }
 
-    /// Closes what is open in it.
-    pub(super) fn close(&mut self, observer: &Observer) -> Result<(), LogError> {
+    /// Closes what is open in it. A notice for each plan whose execution was cut off, but for the one that goes on by itself.
+    pub(super) fn close(
+        &mut self,
+        (setup, observer): (&Setup, &Observer),
+        goes_on: Option<&CutOffPlan>,
+    ) -> Result<Vec<EventKind>, LogError> {
+        let cut_off = plan_files::cut_off(setup, &self.needed.events, goes_on);
         for (agent, kind) in closing(&self.needed.events, &cut_off::found(&self.needed.events, observer)) {
             let event = self.log.append(&agent, Witness::Supervisor, kind)?;
             self.needed.add(event);
         }
-        Ok(())
+        Ok(cut_off)
     }
 
     /// Its events.
@@ -300,11 +308,13 @@ pub(super) fn first_events(
     (started, prompt): (SessionStarted, Option<PromptFixed>),
     options: &SessionOptions,
     directories: &Directories,
+    cut_off: Option<Vec<EventKind>>,
 ) -> Vec<EventKind> {
     let notice =
         |message: &String| EventKind::Notice { code: NoticeCode::Settings, message: message.clone() };
     let notices = options.notices.iter().map(notice).chain(delete_old(directories, options.keep));
     let prompt = prompt.map(EventKind::PromptFixed);
+    let notices = notices.chain(cut_off.into_iter().flatten());
     std::iter::once(EventKind::SessionStarted(started)).chain(prompt).chain(notices).collect()
 }
 

@@ -93,7 +93,7 @@ impl SessionLog {
                 && copied.is_ok()
             {
                 origin.get_or_insert_with(|| event.session.clone());
-                copied = self.copy(event);
+                copied = self.copy(*event);
             }
         })
         .map_err(failed)?;

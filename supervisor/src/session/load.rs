@@ -58,7 +58,7 @@ pub(crate) fn load_from(
 ) -> io::Result<Loaded> {
     let (mut events, mut tree) = (Vec::new(), Tree::default());
     let mut faults = scan(log, watch, &mut |_, scanned| match scanned {
-        Scanned::Event(event) => events.push(keep(event)),
+        Scanned::Event(event) => events.push(keep(*event)),
         Scanned::Unknown(event) => tree.pass_over(event.id, event.parent),
     })?
     .faults;

@@ -50,10 +50,10 @@ pub struct Needed {
 impl Needed {
     /// Adds an event that was appended.
     pub(crate) fn add(&mut self, event: SessionEvent) {
-        if event.agent == AgentId::root() {
-            if let Some(whole) = &mut self.whole {
-                whole.insert(event.id);
-            }
+        if event.agent == AgentId::root()
+            && let Some(whole) = &mut self.whole
+        {
+            whole.insert(event.id);
         }
         self.agents.insert(event.agent.clone());
         self.events.push(event);
@@ -120,7 +120,7 @@ fn read_whole(log: &File, watch: &mut dyn FnMut(u64)) -> io::Result<Read> {
     let mut events = Vec::new();
     let scan = scan(log, watch, &mut |_, scanned| {
         if let Scanned::Event(event) = scanned {
-            events.push(event);
+            events.push(*event);
         }
     })?;
     // Ids are given in the order of appending.
@@ -149,7 +149,7 @@ fn read_part(
             && faults.is_empty()
         {
             match lines.add(&event, at) {
-                Ok(()) => sieve.take(event),
+                Ok(()) => sieve.take(*event),
                 Err(fault) => faults.push(fault),
             }
         }

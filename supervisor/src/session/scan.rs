@@ -31,7 +31,7 @@ pub(super) struct At {
 
 /// The event of a line.
 pub(super) enum Scanned {
-    Event(SessionEvent),
+    Event(Box<SessionEvent>),
     /// One of a later version.
     Unknown(UnknownEvent),
 }
@@ -108,7 +108,7 @@ impl Scan {
         self.has_own |= own.is_some();
         self.prev = line.link;
         match line.event {
-            Ok(event) => each(at, Scanned::Event(event)),
+            Ok(event) => each(at, Scanned::Event(Box::new(event))),
             Err(Unread::Unknown(event)) => {
                 self.fault(Fault::UnknownType { line: number, r#type: event.r#type.clone() });
                 each(at, Scanned::Unknown(event));

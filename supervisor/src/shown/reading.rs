@@ -57,10 +57,10 @@ impl<'a> Reading<'a> {
         let mut entries = BTreeMap::new();
         each_event(log, &mut |event| {
             // Of two with one number the first counts.
-            if loaded.tree.get(event.id).is_some_and(|first| first.time_ms == event.time_ms) {
-                if let Some(entry) = self.entry(event) {
-                    entries.entry(event.id).or_insert(entry);
-                }
+            if loaded.tree.get(event.id).is_some_and(|first| first.time_ms == event.time_ms)
+                && let Some(entry) = self.entry(event)
+            {
+                entries.entry(event.id).or_insert(entry);
             }
         })?;
         Ok(self.shown(loaded, entries.into_values().collect()))

@@ -98,6 +98,7 @@ impl Play {
         standing(&self.events).into_iter().filter(is_message).map(|event| event.id).collect()
     }
 
+    #[expect(clippy::too_many_lines, reason = "a table")]
     fn play(&mut self, step: Step) {
         let usage = json!({"input": 9, "cache_creation": 0, "cache_read": 0, "output": 9});
         let reach = json!({"host": false, "lan": false, "link_local": false, "metadata": false});
@@ -108,7 +109,7 @@ impl Play {
                     "1",
                     "user_message",
                     &json!({"text": format!("say {number} {}", "so ".repeat(200))}),
-                )
+                );
             }
             Step::Answer { agent, calls } => {
                 if let Some(agent) = self.agents[agent].clone() {
@@ -149,17 +150,17 @@ impl Play {
                     "1",
                     "prompt_fixed",
                     &json!({"system": format!("be {number}"), "new_context": "model"}),
-                )
+                );
             }
             Step::Model => {
                 _ = self.add(
                     "1",
                     "model_changed",
-                    &json!({"from": "a", "to": format!("m{number}"), "new_context": number % 2 == 0}),
+                    &json!({"from": "a", "to": format!("m{number}"), "new_context": number.is_multiple_of(2)}),
                 );
             }
             Step::Number => {
-                _ = self.add("1", "grant_added", &json!({"id": number, "covers": "x", "grant": "write /p"}))
+                _ = self.add("1", "grant_added", &json!({"id": number, "covers": "x", "grant": "write /p"}));
             }
             Step::OneShot { ends } => {
                 let write = vec![format!("/p/{number}").into_bytes().into()];
@@ -312,7 +313,9 @@ proptest! {
         then in (0..9usize, prop_oneof![Just(None), Just(Some(RewindScope::Both)), Just(Some(RewindScope::Files))]),
     ) {
         let mut play = Play::new();
-        steps.into_iter().for_each(|step| play.play(step));
+        for step in steps {
+            play.play(step);
+        }
         let part = needed(&play, shown, None);
         prop_assert_eq!(made_of(&part.events), made_of(&play.events));
         prop_assert_eq!(gone_on(&part.events), gone_on(&play.events));
