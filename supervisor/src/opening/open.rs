@@ -179,8 +179,7 @@ pub(crate) fn open(
     let confinement = setup.confinement(standing.rights.clone());
     let worker = SessionWorker::new(Arc::clone(&boundary), AgentId::root(), confinement);
     let (plan_files, plan_records) = PlanFiles::shared(&setup, &conversation, options.plan.earlier.as_ref());
-    let (live, seen) = watch::channel(Lives::new());
-    let live_socket = live_socket(&setup.directories, &conversation, seen);
+    let (live, live_socket) = live(&setup.directories, &conversation);
     let sub_agents = SubAgents {
         setup: Arc::clone(&setup),
         options: options.clone(),
@@ -279,18 +278,19 @@ const fn mode(options: &SessionOptions) -> Mode {
     }
 }
 
-/// Where the session says who it is; a session without is one all the same.
-fn live_socket(
+/// The lives of its agents, and the socket where the session says who it is; a session without one is one all the same.
+fn live(
     directories: &Directories,
     conversation: &ConversationId,
-    live: watch::Receiver<Lives>,
-) -> Option<LiveSocket> {
-    let opened = LiveSocket::open(directories, conversation, live);
-    opened
+) -> (watch::Sender<Lives>, Option<LiveSocket>) {
+    let (live, seen) = watch::channel(Lives::new());
+    let opened = LiveSocket::open(directories, conversation, seen);
+    let socket = opened
         .map_err(|error| {
             say(&format!("note: `bailiwick audit --probe` cannot ask this session: {error}"));
         })
-        .ok()
+        .ok();
+    (live, socket)
 }
 
 /// The plan whose execution goes on: where the first agent makes plans, and somebody decides on them.
