@@ -195,8 +195,7 @@ async fn live(
                     answers.push(after(dice.moment(), call, Some(Outcome::Cancelled)));
                 }
                 Some(Order::Commit(call)) => {
-                    open.push(call);
-                    answers.push(after(dice.moment(), call, Some(executed())));
+                    drop(tell.send(WorkerEvent::Outcome { call, outcome: executed() }).await);
                 }
                 Some(Order::Call(call, work)) => {
                     open.push(call);

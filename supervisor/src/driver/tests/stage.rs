@@ -212,11 +212,6 @@ impl Stage {
         load(&self.state.path().join("sessions/s.jsonl")).unwrap().tree.len()
     }
 
-    /// The events that came so far.
-    pub(super) async fn logged(&self) -> Vec<SessionEvent> {
-        self.events.lock().await.1.clone()
-    }
-
     /// The same for a session whose agents may have sub-agents.
     pub(super) fn open_tree(first: AgentRun, opener: Box<dyn OpensAgents>, limits: TreeLimits) -> Self {
         Self::begin(|shared, inbox| Session::new(shared, first, inbox, None).with_sub_agents(opener, limits))
