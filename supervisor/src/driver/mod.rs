@@ -4,6 +4,7 @@
 //! owns what is its agent's alone. What an agent's core decides is carried out in order: what it logs before a dispatch is
 //! handed to the kernel before the worker hears of it, and an approved effect begins when its log is on the disk.
 
+mod account;
 mod actions;
 mod approvals;
 mod boundary;

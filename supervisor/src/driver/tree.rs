@@ -17,16 +17,10 @@ use ipc::id::{AgentId, CallId, Generation};
 use ipc::rights::{Grant, Network, RightsChange};
 use tokio::time::Instant;
 
-use super::written_files::Written;
-use super::{AgentRun, Session, SessionError, millis};
-use crate::core::{
-    ContextItem, EndReason, Execution, Input, NewAgent, Planning, Purpose, TreeLimits, account_of,
-};
+use super::{AgentRun, Session, SessionError};
+use crate::core::{ContextItem, Input, NewAgent, Planning, Purpose, TreeLimits, account_of};
 use crate::gate::{Standing, at_start, narrowed, narrowed_grant};
 use crate::monitor::WorkerEvent;
-
-/// The most characters of a sub-agent's last message that its parent reads; the log has all of it.
-const LONGEST_MESSAGE: usize = 16 << 10;
 
 /// Makes the agent runs of sub-agents.
 pub trait OpensAgents: Send {
@@ -367,7 +361,7 @@ impl Session {
         }
         let Some(child) = self.tree.living.remove(run.id()) else { return Ok(()) };
         let written = self.shared.written.as_mut().map(|files| files.take(run.id())).unwrap_or_default();
-        let report = run.report(&child, written);
+        let report = run.report((child.call, child.began), written);
         run.give_up_place();
         self.tell_parent(&child, report)
     }
@@ -444,58 +438,4 @@ impl Session {
 async fn close(mut run: AgentRun) -> Closed {
     let last = run.wind_up().await;
     Closed { run: Box::new(run), last }
-}
-
-impl AgentRun {
-    fn report(&mut self, child: &Child, written: Written) -> SubAgentResult {
-        // Those of its file tools are known whether or not somebody looked, and also where git ignores them.
-        let files = self.tally.files.union(&written.files).cloned().collect();
-        let (denials, denied) = (self.tally.denials, std::mem::take(&mut self.tally.denied));
-        let end = self.account();
-        let reason = end.as_ref().map_or(EndReason::Internal, |end| end.reason);
-        let (steps, usage, cost_usd) =
-            end.as_ref().map_or_else(Default::default, |end| (end.steps, end.usage, end.cost));
-        SubAgentResult {
-            agent: self.id.clone(),
-            call: child.call,
-            status: status(reason),
-            message: end.as_ref().and_then(|end| end.message.clone()),
-            files,
-            unseen: written.unseen,
-            denials,
-            denied,
-            steps,
-            usage,
-            cost_usd,
-            duration_ms: millis(child.began.elapsed()),
-            plan: self.agent.execution().map(Execution::account).unwrap_or_default(),
-            text: end.map(|end| bounded(end.text)).unwrap_or_default(),
-        }
-    }
-}
-
-const fn status(reason: EndReason) -> SubAgentStatus {
-    match reason {
-        EndReason::Done => SubAgentStatus::Done,
-        EndReason::DeniedAtEnd => SubAgentStatus::Denied,
-        EndReason::GaveUp | EndReason::Refusal | EndReason::ContextFull => SubAgentStatus::GaveUp,
-        EndReason::StepLimit | EndReason::TokenLimit | EndReason::CostLimit | EndReason::TimeLimit => {
-            SubAgentStatus::Budget
-        }
-        EndReason::Provider => SubAgentStatus::Provider,
-        EndReason::Aborted
-        | EndReason::Interrupted
-        | EndReason::Closed
-        | EndReason::Terminated
-        | EndReason::HungUp => SubAgentStatus::Interrupted,
-        EndReason::NoSandbox | EndReason::Internal => SubAgentStatus::Crashed,
-    }
-}
-
-fn bounded(mut text: String) -> String {
-    if let Some((cut, _)) = text.char_indices().nth(LONGEST_MESSAGE) {
-        text.truncate(cut);
-        text.push_str("\n[… the rest of it is left out]");
-    }
-    text
 }
