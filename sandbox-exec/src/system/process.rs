@@ -8,10 +8,11 @@
 
 use std::io;
 use std::mem;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 
 use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc::{self, c_int, c_long, c_uint, pid_t};
 use nix::unistd::{ForkResult, Pid, fork};
 
@@ -26,6 +27,9 @@ const INFO_CGROUP: u64 = 1 << 2;
 
 /// `F_SETOWN_EX` (asm-generic/fcntl.h).
 const SET_OWNER: c_int = 15;
+
+/// The descriptors that a shared table has room for: as many as a process may have by default.
+const ROOM: c_int = 1024;
 
 /// `struct clone_args` (linux/sched.h).
 #[derive(Default)]
@@ -63,6 +67,7 @@ pub(crate) fn in_child(work: impl FnOnce() -> u8) -> io::Result<Pid> {
 pub(crate) unsafe fn fork_sharing_descriptors<G: AsFd>(
     group: Option<G>,
 ) -> io::Result<(Option<Pid>, Option<G>)> {
+    make_room();
     // A group that cannot be entered is closed before there is a child.
     if let Some(group) = group {
         // SAFETY: by the caller's promise.
@@ -72,6 +77,16 @@ pub(crate) unsafe fn fork_sharing_descriptors<G: AsFd>(
     }
     // SAFETY: by the caller's promise.
     Ok((unsafe { clone(libc::CLONE_FILES) }?, None))
+}
+
+/// Lets the table of descriptors grow while no other process has it. The broker keeps a descriptor for each place that is granted, and
+/// to let a shared table grow beyond 256 the kernel waits for every core (`synchronize_rcu`), which takes five to twenty milliseconds.
+fn make_room() {
+    // Under a lower limit the table grows when it has to.
+    if let Ok(last) = fcntl(io::stdin(), FcntlArg::F_DUPFD_CLOEXEC(ROOM - 1)) {
+        // SAFETY: it was just made, and nobody else has it.
+        drop(unsafe { OwnedFd::from_raw_fd(last) });
+    }
 }
 
 /// The same, in a control group (`clone3(2)`, Linux 5.7).
