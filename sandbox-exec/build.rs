@@ -16,7 +16,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use rules::{Arch, Case, Kind};
+use rules::{Arch, Case, RuleKind};
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=src/seccomp/rules");
@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn source(arch: Arch) -> Result<String, Box<dyn Error>> {
     let mut bodies: BTreeMap<String, usize> = BTreeMap::new();
     let mut table = String::new();
-    for kind in Kind::ALL {
+    for kind in RuleKind::ALL {
         table.push_str("    [\n");
         for case in Case::all() {
             let (instructions, rules) = assemble::join(&rules::denials(kind, case), arch)?;
@@ -58,7 +58,7 @@ fn source(arch: Arch) -> Result<String, Box<dyn Error>> {
     for (body, index) in &bodies {
         writeln!(source, "static BODY_{index}: [sock_filter; {}] = [\n{body}];", body.lines().count())?;
     }
-    let (kinds, cases) = (Kind::ALL.len(), Case::COUNT);
+    let (kinds, cases) = (RuleKind::ALL.len(), Case::COUNT);
     writeln!(source, "pub(super) static PROGRAMS: [[Program; {cases}]; {kinds}] = [\n{table}];")?;
     Ok(source)
 }

@@ -111,7 +111,7 @@ pub enum ToSupervisor {
         /// The call.
         call: CallId,
         /// How it ended.
-        outcome: Outcome,
+        outcome: CallOutcome,
     },
     /// The last message, after `Drain`.
     Bye,
@@ -179,7 +179,7 @@ pub struct Stamp {
 
 /// How a call ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Outcome {
+pub enum CallOutcome {
     /// It did what it was to do.
     Done(ToolOutput),
     /// The effect that was asked for has been sent.

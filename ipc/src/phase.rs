@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::id::CallId;
-use crate::message::{Chunk, Outcome, ToSupervisor, Work};
+use crate::message::{CallOutcome, Chunk, ToSupervisor, Work};
 
 /// Where a worker's life stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -172,10 +172,10 @@ fn fits(expected: Expected, message: &ToSupervisor) -> bool {
         ToSupervisor::Output { chunk: Chunk::Entry(_) | Chunk::Content(_), .. } => {
             expected == Expected::Entries
         }
-        ToSupervisor::Prepared { .. } | ToSupervisor::Outcome { outcome: Outcome::Prepared, .. } => {
+        ToSupervisor::Prepared { .. } | ToSupervisor::Outcome { outcome: CallOutcome::Prepared, .. } => {
             expected == Expected::Prepare
         }
-        ToSupervisor::Outcome { outcome: Outcome::Done(_), .. } => expected != Expected::Prepare,
+        ToSupervisor::Outcome { outcome: CallOutcome::Done(_), .. } => expected != Expected::Prepare,
         ToSupervisor::Outcome { .. } => true,
         ToSupervisor::Ready(_) | ToSupervisor::Bye => false,
     }
@@ -231,7 +231,7 @@ mod tests {
 
     fn done(call: u64) -> ToSupervisor {
         let output = ToolOutput::Snapshot(SnapshotSummary { entries: 0, notes: vec![] });
-        ToSupervisor::Outcome { call: CallId(call), outcome: Outcome::Done(output) }
+        ToSupervisor::Outcome { call: CallId(call), outcome: CallOutcome::Done(output) }
     }
 
     #[test]
@@ -280,7 +280,7 @@ mod tests {
         let ready = Ready { pid: 1, version: String::new() };
         let call = || (0..6_u64).prop_map(CallId);
         let chunk = prop_oneof![Just(Chunk::Text(vec![])), Just(Chunk::Content(vec![]))];
-        let outcome = prop_oneof![Just(Outcome::Prepared), Just(Outcome::Cancelled)];
+        let outcome = prop_oneof![Just(CallOutcome::Prepared), Just(CallOutcome::Cancelled)];
         prop_oneof![
             2 => Just(ToSupervisor::Ready(ready)),
             3 => (call(), chunk).prop_map(|(call, chunk)| ToSupervisor::Output { call, chunk }),

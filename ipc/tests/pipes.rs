@@ -11,8 +11,8 @@ use ipc::confinement::{
 use ipc::effect::{Effect, FileEffect, FileState, Part, Patch};
 use ipc::frame::{self, FrameError, MAX_FRAME};
 use ipc::id::{AgentId, CallId, Generation};
-use ipc::message::{Chunk, Hello, Leftovers, Outcome, Ready, ToSupervisor, ToWorker, Work};
-use ipc::pipe::{AsyncIncoming, AsyncOutgoing, Incoming, async_pair, supervisor_ends, worker_ends};
+use ipc::message::{CallOutcome, Chunk, Hello, Leftovers, Ready, ToSupervisor, ToWorker, Work};
+use ipc::pipe::{AsyncIncoming, AsyncOutgoing, FrameReader, async_pair, supervisor_ends, worker_ends};
 use ipc::place::Place;
 use ipc::refusal::{Act, Refusal, Target};
 use ipc::rights::Rights;
@@ -76,8 +76,8 @@ fn up() -> Vec<ToSupervisor> {
         ToSupervisor::Ready(Ready { pid: 7, version: "0.1.0".to_owned() }),
         ToSupervisor::Output { call: CallId(1), chunk: Chunk::Text(b"\xff\n".to_vec()) },
         ToSupervisor::Prepared { call: CallId(2), part: Part { index: 0, last: true, bytes: vec![1, 2] } },
-        ToSupervisor::Outcome { call: CallId(1), outcome: Outcome::Failed(error) },
-        ToSupervisor::Outcome { call: CallId(2), outcome: Outcome::Prepared },
+        ToSupervisor::Outcome { call: CallId(1), outcome: CallOutcome::Failed(error) },
+        ToSupervisor::Outcome { call: CallId(2), outcome: CallOutcome::Prepared },
         ToSupervisor::Bye,
     ]
 }
@@ -149,7 +149,7 @@ fn golden_frames_are_what_they_were() {
     }
     assert_eq!(incoming.receive().unwrap(), None);
     let golden = std::fs::read(format!("{directory}/status.bin")).unwrap();
-    let mut incoming = Incoming::new(Cursor::new(golden), GENERATION);
+    let mut incoming = FrameReader::new(Cursor::new(golden), GENERATION);
     for report in reports() {
         assert_eq!(incoming.receive().unwrap(), Some(report));
     }
@@ -233,7 +233,8 @@ async fn bad_frames_are_refused_by_both_kinds_of_ends() {
         (good[..2].to_vec(), "stream ended inside a frame"),
     ];
     for (bytes, expected) in cases {
-        let mut blocking: Incoming<_, ToSupervisor> = Incoming::new(Cursor::new(bytes.clone()), GENERATION);
+        let mut blocking: FrameReader<_, ToSupervisor> =
+            FrameReader::new(Cursor::new(bytes.clone()), GENERATION);
         let error = loop {
             match blocking.receive() {
                 Ok(Some(_)) => {}
@@ -266,7 +267,7 @@ proptest! {
     /// Whatever comes, a reader ends with a value or a typed error: it neither panics nor reads beyond the frame.
     #[test]
     fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        let mut reader: Incoming<_, ToWorker> = Incoming::new(Cursor::new(&bytes), GENERATION);
+        let mut reader: FrameReader<_, ToWorker> = FrameReader::new(Cursor::new(&bytes), GENERATION);
         while let Ok(Some(_)) = reader.receive() {}
     }
 
@@ -276,7 +277,7 @@ proptest! {
         let mut bytes = bytes_of(&down());
         let place = place.index(bytes.len());
         bytes[place] = value;
-        let mut reader: Incoming<_, ToWorker> = Incoming::new(Cursor::new(&bytes), GENERATION);
+        let mut reader: FrameReader<_, ToWorker> = FrameReader::new(Cursor::new(&bytes), GENERATION);
         while let Ok(Some(_)) = reader.receive() {}
     }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use ipc::confinement::BrokerReport;
-use ipc::pipe::{Incoming, Outgoing};
+use ipc::pipe::{FrameReader, Outgoing};
 use nix::errno::Errno;
 use nix::libc::{self, c_int};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -47,7 +47,7 @@ pub(crate) struct Broker {
 
 /// What a child on its way to become the program says.
 #[derive(Debug)]
-pub(crate) struct Progress(Incoming<File, BrokerReport>);
+pub(crate) struct Progress(FrameReader<File, BrokerReport>);
 
 /// Why the watch is over.
 enum End {
@@ -142,7 +142,7 @@ impl Broker {
 }
 
 impl Progress {
-    pub(crate) fn new(reports: Incoming<File, BrokerReport>) -> Self {
+    pub(crate) fn new(reports: FrameReader<File, BrokerReport>) -> Self {
         Self(reports)
     }
 

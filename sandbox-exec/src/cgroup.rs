@@ -66,7 +66,7 @@ impl Cgroup {
     }
 
     fn make(place: &Place, wanted: Bounds) -> Option<Self> {
-        let path = place.path.join(Broker::this()?.name());
+        let path = place.path.join(BrokerCgroup::this()?.name());
         fs::create_dir(&path).ok()?;
         match File::open(&path) {
             // What cannot be killed is of no use.
@@ -87,7 +87,7 @@ impl Cgroup {
         for entry in
             self.path.parent().and_then(|parent| fs::read_dir(parent).ok()).into_iter().flatten().flatten()
         {
-            let broker = entry.file_name().to_str().and_then(Broker::parse);
+            let broker = entry.file_name().to_str().and_then(BrokerCgroup::parse);
             if broker.is_some_and(|broker| broker.is_dead()) {
                 end(&entry.path());
             }
@@ -130,13 +130,13 @@ impl Drop for Cgroup {
 
 /// A broker, for as long as this machine runs: no other has its number, its start and its namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Broker {
+struct BrokerCgroup {
     namespace: u64,
     pid: u32,
     start: u64,
 }
 
-impl Broker {
+impl BrokerCgroup {
     fn this() -> Option<Self> {
         let pid = std::process::id();
         Some(Self { namespace: own_namespace()?, pid, start: start(pid)? })
@@ -260,16 +260,16 @@ mod tests {
 
     #[test]
     fn a_broker_is_known_by_its_name() {
-        let this = Broker::this().unwrap();
-        assert_eq!(Broker::parse(&this.name()), Some(this.clone()));
+        let this = BrokerCgroup::this().unwrap();
+        assert_eq!(BrokerCgroup::parse(&this.name()), Some(this.clone()));
         assert!(!this.is_dead());
-        assert!(Broker { start: this.start + 1, ..this.clone() }.is_dead());
-        assert!(Broker { pid: u32::MAX, ..this.clone() }.is_dead());
-        assert!(!Broker { namespace: 1, pid: u32::MAX, ..this }.is_dead(), "numbers of elsewhere");
+        assert!(BrokerCgroup { start: this.start + 1, ..this.clone() }.is_dead());
+        assert!(BrokerCgroup { pid: u32::MAX, ..this.clone() }.is_dead());
+        assert!(!BrokerCgroup { namespace: 1, pid: u32::MAX, ..this }.is_dead(), "numbers of elsewhere");
         for name in
             ["bailiwick-1-2", "bailiwick-1-2-3-4", "bailiwick-1-2-x", "other-1-2-3", "bailiwick-01-2-3"]
         {
-            assert_eq!(Broker::parse(name), None, "{name}");
+            assert_eq!(BrokerCgroup::parse(name), None, "{name}");
         }
     }
 

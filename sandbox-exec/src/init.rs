@@ -23,7 +23,7 @@ use crate::cgroup::Cgroup;
 use crate::descendants::{self, Waited};
 use crate::domain::open_path;
 use crate::handover::Handover;
-use crate::launch::{Awaited, Program, Ruleset, enter, give_up};
+use crate::launch::{Awaited, LaunchedProgram, Ruleset, enter, give_up};
 use crate::mediate::{Listeners, Mediation, Mediator, Refusals};
 use crate::namespace::layout::Layout;
 use crate::namespace::{machine, tree};
@@ -104,7 +104,7 @@ impl Init<'_> {
         enter(&confinement.project, open_path(confinement.project.as_path(), true))?;
         let bounds = group.map(Cgroup::bounds).unwrap_or_default();
         let programs = &ruleset.programs;
-        Program { confinement, ruleset, surroundings, programs, rules, bounds }.run(reports)
+        LaunchedProgram { confinement, ruleset, surroundings, programs, rules, bounds }.run(reports)
     }
 
     /// Threads make no forks, so it begins after the only one.

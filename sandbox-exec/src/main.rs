@@ -81,7 +81,7 @@ use ipc::confinement::{Confinement, Order};
 use ipc::devices::Devices;
 use ipc::id::Generation;
 use ipc::path::WirePath;
-use ipc::pipe::{Incoming, Outgoing};
+use ipc::pipe::{FrameReader, Outgoing};
 use ipc::rights::{Execution, Limits, Rights};
 use sandbox_exec::launch::Launch;
 use sandbox_exec::options::{self, Flags, Invocation, Options, USAGE};
@@ -175,7 +175,7 @@ fn launch(options: Options, rights: Option<File>, devices: Vec<WirePath>) -> Res
 /// The order of a program. It may be long in coming: nobody of the same user has to look into what waits for it.
 fn ordered(rights: File, mut command: Vec<OsString>) -> Result<Launch, Failure> {
     system::make_undumpable().map_err(|error| Stage::Rights.failed(error))?;
-    let mut orders = Incoming::new(rights, Generation(0));
+    let mut orders = FrameReader::new(rights, Generation(0));
     let order = orders.receive().map_err(|error| Stage::Rights.failed(error))?;
     let Some(Order { confinement, arguments }) = order else {
         return Err(Stage::Rights.failed("nobody ordered anything"));

@@ -43,7 +43,7 @@ const MACHINES_OWN: &str = "it is this machine's, which other programs use";
 
 /// A place that can be private.
 #[derive(Debug)]
-struct Place {
+struct PrivatePlace {
     path: &'static str,
     /// What it is to a person.
     name: &'static str,
@@ -53,8 +53,8 @@ struct Place {
     rules: &'static [(&'static str, Access)],
 }
 
-const PLACES: [Place; 2] = [
-    Place {
+const PLACES: [PrivatePlace; 2] = [
+    PrivatePlace {
         path: MEMORY,
         name: "shared memory",
         always: &[],
@@ -63,7 +63,7 @@ const PLACES: [Place; 2] = [
     },
     // devpts keeps no time of birth. Its root changes only by chmod and chown, which make it look younger to nobody inside:
     // they would have to come from outside, after the container began.
-    Place {
+    PrivatePlace {
         path: TERMINALS,
         name: "new terminals",
         always: &["ptmx"],
@@ -75,7 +75,7 @@ const PLACES: [Place; 2] = [
 /// What was found.
 #[derive(Debug, Default)]
 pub(crate) struct Private {
-    places: Vec<&'static Place>,
+    places: Vec<&'static PrivatePlace>,
     /// What is not granted, and why; one sentence each.
     pub(crate) denied: Vec<String>,
 }
@@ -111,7 +111,7 @@ impl Private {
     }
 }
 
-impl Place {
+impl PrivatePlace {
     /// Why it is not to be granted, if it is not.
     fn judge(&self, first: &Result<SystemTime, &'static str>, own: Option<&Path>) -> Result<(), String> {
         fs::symlink_metadata(self.path).map_err(|error| error.to_string())?;

@@ -44,8 +44,8 @@ fn outcome(probe: &Probe) -> Outcome {
     };
     match tried {
         Ok(()) => Outcome::Done,
-        Err(Failure::Untried(why)) => Outcome::Untried { why: why.to_owned() },
-        Err(Failure::Refused(error)) => Outcome::Refused {
+        Err(ProbeFailure::Untried(why)) => Outcome::Untried { why: why.to_owned() },
+        Err(ProbeFailure::Refused(error)) => Outcome::Refused {
             errno: error.raw_os_error().unwrap_or(libc::EIO),
             permitted_by_mode: permitted_by_mode(operation, path.as_path()),
         },
@@ -53,22 +53,22 @@ fn outcome(probe: &Probe) -> Outcome {
 }
 
 /// Why an act did not succeed.
-enum Failure {
+enum ProbeFailure {
     Refused(io::Error),
     Untried(&'static str),
 }
 
-impl From<io::Error> for Failure {
+impl From<io::Error> for ProbeFailure {
     fn from(error: io::Error) -> Self {
         Self::Refused(error)
     }
 }
 
-fn open(path: &WirePath, write: bool) -> Result<(), Failure> {
+fn open(path: &WirePath, write: bool) -> Result<(), ProbeFailure> {
     let path = path.as_path();
     let meta = fs::metadata(path)?;
     if let Some(why) = acts_when_opened(path, &meta) {
-        return Err(Failure::Untried(why));
+        return Err(ProbeFailure::Untried(why));
     }
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
     let mut options = File::options();
@@ -82,11 +82,11 @@ fn open(path: &WirePath, write: bool) -> Result<(), Failure> {
     match options.open(path) {
         Ok(_) => Ok(()),
         Err(error) if write && matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR)) => {
-            Err(Failure::Untried("this file system makes no files without a name"))
+            Err(ProbeFailure::Untried("this file system makes no files without a name"))
         }
         // Asked before mounts and rules are.
         Err(error) if error.raw_os_error() == Some(libc::ETXTBSY) => {
-            Err(Failure::Untried("it is being executed, and nobody may write it meanwhile"))
+            Err(ProbeFailure::Untried("it is being executed, and nobody may write it meanwhile"))
         }
         Err(error) => Err(error.into()),
     }
@@ -107,9 +107,9 @@ fn acts_when_opened(path: &Path, meta: &Metadata) -> Option<&'static str> {
 }
 
 /// A stream first; where a datagram socket listens, the kernel says that it is of another type. Nothing waits for a full queue.
-fn connect(path: &WirePath) -> Result<(), Failure> {
+fn connect(path: &WirePath) -> Result<(), ProbeFailure> {
     if !fs::metadata(path)?.file_type().is_socket() {
-        return Err(Failure::Untried("it is no socket"));
+        return Err(ProbeFailure::Untried("it is no socket"));
     }
     let address = UnixAddr::new(path.as_path()).map_err(io::Error::from)?;
     let mut answer = Ok(());
@@ -125,14 +125,14 @@ fn connect(path: &WirePath) -> Result<(), Failure> {
     Ok(answer?)
 }
 
-fn execute(path: &WirePath) -> Result<(), Failure> {
+fn execute(path: &WirePath) -> Result<(), ProbeFailure> {
     if fs::metadata(path)?.is_dir() {
-        return Err(Failure::Untried("a directory is not executed"));
+        return Err(ProbeFailure::Untried("a directory is not executed"));
     }
     let name = CString::new(path.as_path().as_os_str().as_bytes()).map_err(io::Error::from)?;
     let asked = file::execute_only_with(&name, EXECVE_CHECK);
     match asked {
-        Err(Errno::EINVAL) => Err(Failure::Untried("this kernel cannot be asked (needs Linux 6.14)")),
+        Err(Errno::EINVAL) => Err(ProbeFailure::Untried("this kernel cannot be asked (needs Linux 6.14)")),
         asked => Ok(asked.map_err(io::Error::from)?),
     }
 }

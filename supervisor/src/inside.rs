@@ -21,7 +21,7 @@ use crate::place::Setup;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What it printed, and what held it.
-pub(crate) struct Said {
+pub(crate) struct ChildSaid {
     /// What held it.
     pub ruleset: RulesetReport,
     /// Its standard output.
@@ -61,7 +61,7 @@ pub(crate) async fn run(
     confinement: Confinement,
     arguments: impl IntoIterator<Item = OsString>,
     input: Vec<u8>,
-) -> Result<Said, InsideError> {
+) -> Result<ChildSaid, InsideError> {
     let program = setup.programs.sandbox_exec.clone().into_os_string();
     run_program(setup, confinement, [program].into_iter().chain(arguments).collect(), input).await
 }
@@ -72,7 +72,7 @@ pub(crate) async fn run_program(
     confinement: Confinement,
     command: Vec<OsString>,
     input: Vec<u8>,
-) -> Result<Said, InsideError> {
+) -> Result<ChildSaid, InsideError> {
     let launch = Launch { confinement, command, arguments: vec![], stdio: Stdio::Piped };
     timeout(PATIENCE, run_to_its_end(setup, launch, input)).await.unwrap_or(Err(InsideError::Late))
 }
@@ -87,7 +87,7 @@ pub(crate) async fn self_test(
     let net = (confinement.rights.net == Network::On).then(|| ["--net", "on"].map(OsString::from));
     let arguments = ["--self-test".into()].into_iter().chain(hidden.into_iter().flatten());
     let arguments: Vec<_> = arguments.chain(net.into_iter().flatten()).collect();
-    let Said { ruleset, output } = run(setup, confinement, arguments, Vec::new()).await?;
+    let ChildSaid { ruleset, output } = run(setup, confinement, arguments, Vec::new()).await?;
     let attempts = output.lines().map(serde_json::from_str).collect::<Result<_, _>>();
     Ok((ruleset, attempts.map_err(|error| broke_off(&error))?))
 }
@@ -103,7 +103,7 @@ pub(crate) async fn try_all(
         serde_json::to_writer(&mut input, probe).map_err(io::Error::from)?;
         input.push(b'\n');
     }
-    let Said { ruleset, output } = run(setup, confinement, ["--probe".into()], input).await?;
+    let ChildSaid { ruleset, output } = run(setup, confinement, ["--probe".into()], input).await?;
     let outcomes: Vec<Outcome> = output
         .lines()
         .map(serde_json::from_str)
@@ -115,7 +115,7 @@ pub(crate) async fn try_all(
     Ok((ruleset, outcomes))
 }
 
-async fn run_to_its_end(setup: &Setup, launch: Launch, input: Vec<u8>) -> Result<Said, InsideError> {
+async fn run_to_its_end(setup: &Setup, launch: Launch, input: Vec<u8>) -> Result<ChildSaid, InsideError> {
     let Launched { pidfd, stdin, stdout, stderr, status, .. } = setup.spawner.spawn(launch).await?;
     let broker = BrokerProcess::new(pidfd)?;
     let ruleset = match StatusPipe::new(status)?.started().await.map_err(|error| broke_off(&error))? {
@@ -138,7 +138,7 @@ async fn run_to_its_end(setup: &Setup, launch: Launch, input: Vec<u8>) -> Result
     let ((), read) = tokio::join!(give, stdout.read_to_string(&mut output));
     read?;
     broker.end().await?;
-    Ok(Said { ruleset, output })
+    Ok(ChildSaid { ruleset, output })
 }
 
 fn broke_off(error: &dyn Display) -> InsideError {

@@ -9,14 +9,14 @@ use crate::tty;
 const ERASE: &str = "\r\u{1b}[K";
 
 /// Standard error.
-pub(crate) struct Lines<W> {
+pub(crate) struct PassedLines<W> {
     out: W,
     /// The columns of a passing line; absent where no line can be replaced.
     columns: Option<usize>,
     is_passing: bool,
 }
 
-impl Lines<io::Stderr> {
+impl PassedLines<io::Stderr> {
     /// The standard error of this process.
     pub(crate) fn of_process() -> Self {
         let out = io::stderr();
@@ -27,7 +27,7 @@ impl Lines<io::Stderr> {
     }
 }
 
-impl<W: Write> Lines<W> {
+impl<W: Write> PassedLines<W> {
     /// True if a line can be replaced.
     pub(crate) fn moves(&self) -> bool {
         self.columns.is_some()
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     fn written(columns: Option<usize>) -> String {
-        let mut lines = Lines { out: Vec::new(), columns, is_passing: false };
+        let mut lines = PassedLines { out: Vec::new(), columns, is_passing: false };
         lines.line("begins");
         lines.passing("first attempt failed");
         lines.passing("second");

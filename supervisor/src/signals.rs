@@ -99,7 +99,7 @@ pub(crate) struct Changes {
 
 /// One of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum SignalChange {
     /// The window has another size.
     Size,
     /// We are to stop.
@@ -119,11 +119,11 @@ impl Changes {
     }
 
     /// Waits for one. Cancel safe.
-    pub(crate) async fn next(&mut self) -> Change {
+    pub(crate) async fn next(&mut self) -> SignalChange {
         tokio::select! {
-            _ = self.size.recv() => Change::Size,
-            _ = self.stop.recv() => Change::Suspended,
-            _ = self.resume.recv() => Change::Continued,
+            _ = self.size.recv() => SignalChange::Size,
+            _ = self.stop.recv() => SignalChange::Suspended,
+            _ = self.resume.recv() => SignalChange::Continued,
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::StreamExt;
 use secrecy::SecretString;
-use supervisor::provider::anthropic::{Anthropic, Config};
+use supervisor::provider::anthropic::{Anthropic, AnthropicConfig};
 use supervisor::provider::{Credential, Message, ModelProvider, ModelRequest, RequestOptions, UserBlock};
 use supervisor::replay::{Block, ReplayServer, Reply, Script, Usage, sse};
 use tracing_subscriber::fmt::MakeWriter;
@@ -76,7 +76,7 @@ async fn ask_in_every_way(credential: Credential, echo: &str) {
         .push(Reply::new(302, "").header("location", &format!("http://x/{KEY}")))
         .push(Reply::sse(sse::event("error", &serde_json::json!({"error": {"type": KEY, "message": echo}}))));
     let server = ReplayServer::start(script).expect("a server");
-    let mut config = Config::new(Some(SecretString::from(KEY)));
+    let mut config = AnthropicConfig::new(Some(SecretString::from(KEY)));
     config.connection.base_url = server.base_url();
     config.connection.credential = credential;
     assert!(!format!("{config:?}").contains(KEY));

@@ -6,13 +6,13 @@ use std::env;
 use std::process::Command;
 
 use secrecy::SecretString;
-use supervisor::provider::anthropic::{Anthropic, Config};
+use supervisor::provider::anthropic::{Anthropic, AnthropicConfig};
 
 /// Says to a process of this test that it is the one without authorities.
 const WITHOUT: &str = "BAILIWICK_TEST_WITHOUT_AUTHORITIES";
 
 fn notices() -> Vec<String> {
-    let config = Config::new(Some(SecretString::from("sk-ant-0123456789")));
+    let config = AnthropicConfig::new(Some(SecretString::from("sk-ant-0123456789")));
     Anthropic::new(config).expect("a provider").notices().to_vec()
 }
 

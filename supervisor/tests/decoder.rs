@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use supervisor::provider::Decode;
-use supervisor::provider::anthropic::Decoder;
+use supervisor::provider::anthropic::AnthropicDecoder;
 use supervisor::provider::{ContentBlock, ProviderError, StreamEvent};
 
 /// JSON of any shape, for members that should have another one.
@@ -138,7 +138,7 @@ fn reply() -> impl Strategy<Value = Vec<String>> {
 }
 
 fn decode(data: &[String]) -> (Vec<StreamEvent>, Result<(), ProviderError>) {
-    let mut decoder = Decoder::new();
+    let mut decoder = AnthropicDecoder::new();
     let mut events = VecDeque::new();
     let pushed = data.iter().try_for_each(|data| decoder.push(data, &mut events));
     let result = pushed.and_then(|()| decoder.finish(&mut events));

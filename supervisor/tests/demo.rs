@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use supervisor::demo::conversation::{Answered, Turn};
+use supervisor::demo::conversation::{Answered, DemoTurn};
 use supervisor::demo::project::{self, FILES};
 use supervisor::demo::repair::{BUG, END, FIX, Repairer};
 use supervisor::replay::Block;
@@ -27,8 +27,8 @@ fn texts(blocks: &[Block]) -> String {
     blocks.iter().filter_map(text).collect()
 }
 
-fn after(id: &str, is_error: bool) -> Turn {
-    Turn::After(vec![Answered { id: id.to_owned(), is_error }])
+fn after(id: &str, is_error: bool) -> DemoTurn {
+    DemoTurn::After(vec![Answered { id: id.to_owned(), is_error }])
 }
 
 #[test]
@@ -80,5 +80,5 @@ fn the_model_goes_on_from_what_really_happened() {
         let said = texts(&model.reply(&after(step, is_error)));
         assert!(said.contains(words), "{step} {is_error}: {said}");
     }
-    assert_eq!(texts(&model.reply(&Turn::Over)), END);
+    assert_eq!(texts(&model.reply(&DemoTurn::Over)), END);
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use secrecy::SecretString;
-use supervisor::provider::anthropic::{Anthropic, Config};
+use supervisor::provider::anthropic::{Anthropic, AnthropicConfig};
 use supervisor::provider::{Message, ModelProvider, ModelRequest, RequestOptions, UserBlock};
 use supervisor::recording::Recorder;
 use supervisor::replay::{Block, ReplayServer, Reply, Script, Usage, sse};
@@ -37,7 +37,7 @@ async fn record(directory: &Path, script: Script, text: &str) -> (Vec<Vec<u8>>, 
         fs::remove_dir(directory).expect("it is empty");
     }
     let server = ReplayServer::start(script).expect("a server");
-    let mut config = Config::new(Some(SecretString::from(KEY)));
+    let mut config = AnthropicConfig::new(Some(SecretString::from(KEY)));
     config.connection.base_url = format!("{}/prefix", server.base_url());
     config.connection.recorder = Some(recorder);
     let provider = Anthropic::new(config).expect("a provider");

@@ -18,7 +18,7 @@ use bytes::Bytes;
 use delivery::{assert_same_however_it_comes, play};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use supervisor::provider::anthropic::{Anthropic, Config};
+use supervisor::provider::anthropic::{Anthropic, AnthropicConfig};
 use supervisor::provider::{
     Message, ModelRequest, ProviderKind, RequestOptions, StreamEvent, UserBlock, debug,
 };
@@ -151,7 +151,8 @@ fn echoed(content: Vec<Box<RawValue>>) -> Vec<Box<RawValue>> {
         max_tokens: 1,
         options: RequestOptions::default(),
     };
-    let body = Anthropic::new(Config::new(None)).expect("a provider").body(&request).expect("a body");
+    let body =
+        Anthropic::new(AnthropicConfig::new(None)).expect("a provider").body(&request).expect("a body");
     let mut body: Body = serde_json::from_slice(&body).expect("JSON");
     if body.messages.len() == 3 { body.messages.remove(1).content } else { Vec::new() }
 }

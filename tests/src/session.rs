@@ -21,10 +21,10 @@ use supervisor::driver::{
     AgentParts, AgentRun, Boundary, ModePlaces, Processes, Session, SessionError, SessionWorker, Shared,
     ToolServer, Turns,
 };
-use supervisor::gate::{ApprovalMode, Standing};
+use supervisor::gate::{ApprovalMode, StandingRights};
 use supervisor::monitor::{PrivateTemp, Programs, Spawner, Temps};
-use supervisor::policy::{Environments, Followed, Policy};
-use supervisor::prompt::Surroundings;
+use supervisor::policy::{Environments, HiddenInodes, Policy};
+use supervisor::prompt::PromptEnvironment;
 use supervisor::provider::{GiveUp, ModelProvider, ProviderError, ReplayProvider, RequestOptions, Tried};
 use supervisor::session::SessionLog;
 use supervisor::tools::{Registry, Tool};
@@ -154,16 +154,16 @@ fn private(directory: PathBuf) -> PathBuf {
     directory
 }
 
-fn standing(world: &World, temp: &Path, beginning: &Beginning) -> Standing {
+fn standing(world: &World, temp: &Path, beginning: &Beginning) -> StandingRights {
     let reach = Reach { host: true, ..Reach::default() };
     let policy = Policy { net: beginning.net, reach, ..policy(world, temp, beginning.mode) };
     let modes = Some(policy.modes());
-    let standing = Standing::new(policy.standing(), policy.project, Some(policy.temp), policy.mode);
-    Standing { modes, ..standing }
+    let standing = StandingRights::new(policy.standing(), policy.project, Some(policy.temp), policy.mode);
+    StandingRights { modes, ..standing }
 }
 
-fn surroundings() -> Surroundings {
-    Surroundings {
+fn surroundings() -> PromptEnvironment {
+    PromptEnvironment {
         platform: "Linux".to_owned(),
         date: "2026-11-21".to_owned(),
         activity: Activity::Execute,
@@ -173,7 +173,7 @@ fn surroundings() -> Surroundings {
 
 fn agent(
     id: &AgentId,
-    standing: Standing,
+    standing: StandingRights,
     session: &ConversationId,
     approvals: ApprovalSettings,
     tools: Vec<Box<dyn Tool>>,
@@ -293,7 +293,8 @@ impl FrontEnd {
             world.file(name, content);
         }
         let programs = programs(&world, beginning);
-        let spawner = Spawner::start(programs.sandbox_exec.clone(), Followed::default()).expect("a spawner");
+        let spawner =
+            Spawner::start(programs.sandbox_exec.clone(), HiddenInodes::default()).expect("a spawner");
         let boundary = Processes::shared(spawner, programs, None);
         let id = ConversationId("ours".to_owned());
         let log = SessionLog::create(&state, &id).expect("a log");

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use ipc::confinement::{Confinement, Environment, Tier};
 use ipc::frontend::UserActionKind;
 use ipc::id::{AgentId, CallId, Generation};
-use ipc::message::{Outcome, Work};
+use ipc::message::{CallOutcome, Work};
 use ipc::path::WirePath;
 use ipc::rights::Rights;
 use ipc::tool::{Access, ShellExec, ToolCall, ToolOutput};
@@ -20,7 +20,7 @@ use nix::unistd::Pid;
 use supervisor::monitor::{
     PrivateTemp, Programs, Spawner, StartError, Temps, Worker, WorkerEvent, WorkerSpec,
 };
-use supervisor::policy::{Environments, Followed};
+use supervisor::policy::{Environments, HiddenInodes};
 use supervisor::session;
 use tests::replies::{calls, done, shell};
 use tests::session::{Beginning, FrontEnd};
@@ -54,7 +54,7 @@ impl Session {
         let ours = tests::Programs::get();
         let programs =
             Programs { sandbox_exec: ours.path("sandbox-exec"), worker: ours.path("bailiwick-worker") };
-        let spawner = Spawner::start(programs.sandbox_exec.clone(), Followed::default()).unwrap();
+        let spawner = Spawner::start(programs.sandbox_exec.clone(), HiddenInodes::default()).unwrap();
         let environments = Environments {
             caches: Some(caches.into()),
             ..Environments::new(Environment::default(), world.project().into())
@@ -105,7 +105,7 @@ impl Agent {
         self.worker.calls().call(self.calls, Work::Run(call));
         loop {
             match self.events.recv().await.unwrap() {
-                WorkerEvent::Outcome { outcome: Outcome::Done(ToolOutput::Command(result)), .. } => {
+                WorkerEvent::Outcome { outcome: CallOutcome::Done(ToolOutput::Command(result)), .. } => {
                     return result.head;
                 }
                 WorkerEvent::Output { .. } | WorkerEvent::Refused(_) => {}

@@ -13,14 +13,14 @@ use ipc::denial::Operation;
 use ipc::effect::Effect;
 use ipc::event::{EventKind, WorkerStarted};
 use ipc::id::{AgentId, CallId, Generation};
-use ipc::message::Outcome;
+use ipc::message::CallOutcome;
 use ipc::rights::{Grant, Network, Reach};
 use ipc::tool::{Access, CommandExit, Edit, EditFile, ShellExec, ToolCall, ToolErrorKind, ToolOutput};
 use nix::unistd::geteuid;
 use supervisor::driver::{Journal, OneShot, OneShotError, Processes, Unlogged, prepare};
 use supervisor::gate::ApprovalMode;
 use supervisor::monitor::{PrivateTemp, Programs, Spawner, Temps, Worker, WorkerSpec};
-use supervisor::policy::Followed;
+use supervisor::policy::HiddenInodes;
 use tests::standing::policy;
 use tests::{PLAIN_USER, User, World, alive, skip};
 use tokio::sync::oneshot;
@@ -80,7 +80,7 @@ impl Site {
         let temp = PrivateTemp::create(&temps, &locks).unwrap();
         let ours = tests::Programs::get();
         let programs = Programs { sandbox_exec: ours.path("sandbox-exec"), worker: ours.path(worker) };
-        let spawner = Spawner::start(programs.sandbox_exec.clone(), Followed::default()).unwrap();
+        let spawner = Spawner::start(programs.sandbox_exec.clone(), HiddenInodes::default()).unwrap();
         Self { world, temp, programs, spawner, owner: None }
     }
 
@@ -124,7 +124,7 @@ impl Site {
         Processes { spawner: self.spawner.clone(), programs: self.programs.clone(), leftovers: None }
     }
 
-    async fn carry_out(&self, shot: OneShot) -> (Result<Outcome, OneShotError>, Notes) {
+    async fn carry_out(&self, shot: OneShot) -> (Result<CallOutcome, OneShotError>, Notes) {
         let mut notes = Notes::default();
         let (_never, cancelled) = oneshot::channel();
         let outcome = shot.carry_out(&self.processes(), &mut notes, cancelled).await;
@@ -155,9 +155,9 @@ fn shell(command: &str) -> ToolCall {
     })
 }
 
-fn refused(outcome: Result<Outcome, OneShotError>) -> ipc::tool::ToolError {
+fn refused(outcome: Result<CallOutcome, OneShotError>) -> ipc::tool::ToolError {
     match outcome {
-        Ok(Outcome::Failed(error)) => error,
+        Ok(CallOutcome::Failed(error)) => error,
         other => panic!("{other:?}"),
     }
 }
@@ -168,7 +168,7 @@ async fn an_approved_patch_is_carried_out_by_a_worker_of_its_own() {
     let effect = site.prepare(edit()).await;
     assert_eq!(fs::read(site.path("a.txt")).unwrap(), b"old\n");
     let (outcome, notes) = site.carry_out(site.shot(effect, write(&site.world.project()))).await;
-    assert!(matches!(outcome, Ok(Outcome::Done(ToolOutput::Written(_)))), "{outcome:?}");
+    assert!(matches!(outcome, Ok(CallOutcome::Done(ToolOutput::Written(_)))), "{outcome:?}");
     assert_eq!(fs::read(site.path("a.txt")).unwrap(), b"new\n");
     let started = notes.started();
     let purpose = started.one_shot.as_ref().unwrap();
@@ -203,7 +203,7 @@ async fn what_one_worker_moved_stays_hidden_from_the_next() {
             shot.standing.rights.hidden = vec![(&site.path("a/b/key")).into()];
             shot.standing.tier = choice;
             let (outcome, notes) = site.carry_out(shot).await;
-            assert!(matches!(outcome, Ok(Outcome::Done(_))), "{tier:?}: {outcome:?}");
+            assert!(matches!(outcome, Ok(CallOutcome::Done(_))), "{tier:?}: {outcome:?}");
             format!("{outcome:?} {}", String::from_utf8_lossy(&notes.printed))
         };
         run("mv a c; mv c/b a.txt; mkdir d; mv c/b d/b; true").await;
@@ -231,7 +231,7 @@ async fn an_approved_command_runs_as_shown_under_its_grant_and_no_more() {
     let command = format!("echo made > made.txt; echo printed; echo x > {} || exit 7", beyond.display());
     let effect = site.prepare(shell(&command)).await;
     let (outcome, notes) = site.carry_out(site.shot(effect.clone(), write(&site.world.project()))).await;
-    let Ok(Outcome::Done(ToolOutput::Command(result))) = outcome else { panic!("{outcome:?}") };
+    let Ok(CallOutcome::Done(ToolOutput::Command(result))) = outcome else { panic!("{outcome:?}") };
     assert_eq!(result.exit, CommandExit::Code(7), "{}", result.head);
     assert_eq!(fs::read(site.path("made.txt")).unwrap(), b"made\n");
     assert!(String::from_utf8_lossy(&notes.printed).contains("printed"));
@@ -240,7 +240,7 @@ async fn an_approved_command_runs_as_shown_under_its_grant_and_no_more() {
     let mut both = write(&site.world.project());
     both.write.push((&beyond).into());
     let (outcome, _) = site.carry_out(site.shot(effect, both)).await;
-    let Ok(Outcome::Done(ToolOutput::Command(result))) = outcome else { panic!("{outcome:?}") };
+    let Ok(CallOutcome::Done(ToolOutput::Command(result))) = outcome else { panic!("{outcome:?}") };
     assert_eq!(result.exit, CommandExit::Code(0), "{}", result.head);
     assert_eq!(fs::read(&beyond).unwrap(), b"x\n");
 }
@@ -257,7 +257,7 @@ async fn an_answer_that_gives_more_than_was_asked_for_gives_what_was_asked_for()
     let rights = shot.confinement().unwrap().rights;
     assert_eq!(rights, shot.standing.rights.with_grant(&shot.asked));
     let (outcome, notes) = site.carry_out(shot).await;
-    assert!(matches!(outcome, Ok(Outcome::Done(_))), "{outcome:?}");
+    assert!(matches!(outcome, Ok(CallOutcome::Done(_))), "{outcome:?}");
     assert_eq!(fs::read(outside.join("there.txt")).unwrap(), b"untouched\n");
     assert_eq!(fs::read(site.path("made.txt")).unwrap(), b"made\n");
     assert!(notes.started().rights.to_string().contains("net off"), "{}", notes.started().rights);
@@ -280,7 +280,7 @@ async fn a_cancelled_command_ends_with_everything_that_it_started() {
     let shot = site.shot(effect, write(&site.world.project()));
     let processes = site.processes();
     let (outcome, ()) = tokio::join!(shot.carry_out(&processes, &mut notes, cancelled), until_ready);
-    assert!(matches!(outcome, Ok(Outcome::Cancelled)), "{outcome:?}");
+    assert!(matches!(outcome, Ok(CallOutcome::Cancelled)), "{outcome:?}");
     assert!(!alive(notes.started().pid));
     let marked = tests::marked(site.world.mark().as_bytes());
     assert!(marked.is_empty(), "{marked:?}");
@@ -325,7 +325,7 @@ async fn what_an_approved_command_leaves_for_the_host_to_run_is_put_back() {
         let mut shot = site.shot(effect, write(&site.world.project()));
         shot.standing.tier = tier;
         let (outcome, notes) = site.carry_out(shot).await;
-        assert!(matches!(outcome, Ok(Outcome::Done(_))), "{outcome:?}");
+        assert!(matches!(outcome, Ok(CallOutcome::Done(_))), "{outcome:?}");
         assert_eq!(fs::read(site.path("made.txt")).unwrap(), b"made\n");
         assert_eq!(fs::read(site.path(".git/config")).unwrap(), config, "{tier:?}");
         assert!(!site.path(".git/hooks/post-commit").exists() && !site.path(".vscode/tasks.json").exists());
@@ -352,7 +352,7 @@ async fn what_was_granted_itself_stays_as_the_command_left_it() {
     let effect = site.prepare(ToolCall::ShellExec(ShellExec { access: Access::Standing, ..call })).await;
     let shot = site.shot(effect, write(&site.path(".git")));
     let (outcome, notes) = site.carry_out(shot).await;
-    assert!(matches!(outcome, Ok(Outcome::Done(_))), "{outcome:?}");
+    assert!(matches!(outcome, Ok(CallOutcome::Done(_))), "{outcome:?}");
     assert_eq!(fs::read(site.path(".git/hooks/mine")).unwrap(), b"x\n");
     assert!(fs::read_to_string(site.path(".git/config")).unwrap().contains("hooksPath"));
     assert!(notes.remarks.is_empty(), "{:?}", notes.remarks);
@@ -374,7 +374,7 @@ async fn what_is_approved_in_another_users_project_is_done_as_its_owner() {
             let mut shot = site.shot(site.prepare(call).await, write(&site.world.project()));
             shot.standing.tier = tier;
             let (outcome, _) = site.carry_out(shot).await;
-            assert!(matches!(outcome, Ok(Outcome::Done(_))), "{tier:?}: {outcome:?}");
+            assert!(matches!(outcome, Ok(CallOutcome::Done(_))), "{tier:?}: {outcome:?}");
         }
         assert_eq!(fs::read_to_string(site.path("made.txt")).unwrap(), format!("{uid}\n"));
         for made in ["a.txt", "made.txt"] {

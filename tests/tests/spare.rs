@@ -17,7 +17,7 @@ use supervisor::gate::ApprovalMode;
 use supervisor::monitor::{
     PrivateTemp, Programs, Spawner, StartError, Started, Temps, Worker, WorkerEvent, WorkerSpec,
 };
-use supervisor::policy::Followed;
+use supervisor::policy::HiddenInodes;
 use tests::standing::policy;
 use tests::{User, World, alive, wait_until};
 use tokio::sync::mpsc::Receiver;
@@ -40,7 +40,7 @@ impl Site {
         let ours = tests::Programs::get();
         let programs =
             Programs { sandbox_exec: ours.path("sandbox-exec"), worker: ours.path("bailiwick-worker") };
-        let spawner = Spawner::start(programs.sandbox_exec.clone(), Followed::default()).unwrap();
+        let spawner = Spawner::start(programs.sandbox_exec.clone(), HiddenInodes::default()).unwrap();
         Self { world, temp, programs, spawner }
     }
 

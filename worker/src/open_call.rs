@@ -2,7 +2,7 @@
 
 use ipc::effect::Part;
 use ipc::id::CallId;
-use ipc::message::{Chunk, Outcome, ToSupervisor};
+use ipc::message::{CallOutcome, Chunk, ToSupervisor};
 use tokio::sync::{mpsc, watch};
 
 use crate::fault::{Result, Stop};
@@ -63,7 +63,7 @@ impl OpenCall {
     }
 
     /// Sends the end of the call.
-    pub async fn close(self, outcome: Outcome) {
+    pub async fn close(self, outcome: CallOutcome) {
         let message = ToSupervisor::Outcome { call: self.call, outcome };
         // The writer has gone: the message loop ends with the reason.
         let _ = self.outbox.send(message).await;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ipc::effect::{Assembler, EffectError, Part};
 use ipc::frame::FrameError;
 use ipc::id::{CallId, Generation};
-use ipc::message::{Hello, Outcome, Ready, ToSupervisor, ToWorker, Work};
+use ipc::message::{CallOutcome, Hello, Ready, ToSupervisor, ToWorker, Work};
 use ipc::pipe::{AsyncIncoming, AsyncOutgoing, async_pair};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, watch};
@@ -229,12 +229,12 @@ impl Host {
             }
             Place::Queued => {
                 self.waiting.remove(&call);
-                self.close(call, Outcome::Cancelled);
+                self.close(call, CallOutcome::Cancelled);
             }
             Place::Unknown => {
                 // A call that is unknown has just ended, and its outcome is on the way.
                 if self.arriving.remove(&call).is_some() {
-                    self.close(call, Outcome::Cancelled);
+                    self.close(call, CallOutcome::Cancelled);
                 }
             }
         }
@@ -260,7 +260,7 @@ impl Host {
     }
 
     /// Sends an outcome without waiting for the writer.
-    fn close(&mut self, call: CallId, outcome: Outcome) {
+    fn close(&mut self, call: CallId, outcome: CallOutcome) {
         let full = match self.outbox.try_send(ToSupervisor::Outcome { call, outcome }) {
             Err(mpsc::error::TrySendError::Full(message)) => message,
             // Sent, or nobody is there to be told: the writer's error ends the loop.

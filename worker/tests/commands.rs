@@ -8,7 +8,7 @@ use std::fs::read_to_string;
 use std::path::Path;
 
 use ipc::effect::{Effect, Exec};
-use ipc::message::{Chunk, Outcome, ToSupervisor, Work};
+use ipc::message::{CallOutcome, Chunk, ToSupervisor, Work};
 use ipc::rights::{Execution, Network};
 use ipc::tool::{
     Access, CommandExit, CommandResult, ReadFile, SearchFiles, ShellExec, ToolCall, ToolError, ToolErrorKind,
@@ -91,7 +91,7 @@ fn output_streams_while_the_command_runs() {
     let (chunks, _, outcome) = worker.all_of(call);
     assert_eq!(chunks, [Chunk::Text(b"second opened\n".to_vec())]);
     assert!(
-        matches!(outcome, Outcome::Done(ToolOutput::Command(result)) if result.head == "first\nsecond opened\n")
+        matches!(outcome, CallOutcome::Done(ToolOutput::Command(result)) if result.head == "first\nsecond opened\n")
     );
 }
 
@@ -100,7 +100,7 @@ fn head_and_tail_of_long_output_are_kept_and_the_rest_is_counted() {
     let mut worker = Worker::new();
     let call = start(&mut worker, shell("seq 1 1000000"));
     let (chunks, _, outcome) = worker.all_of(call);
-    let Outcome::Done(ToolOutput::Command(result)) = outcome else { panic!() };
+    let CallOutcome::Done(ToolOutput::Command(result)) = outcome else { panic!() };
     assert!(result.head.starts_with("1\n2\n") && result.head.ends_with('\n'));
     assert!(result.tail.ends_with("\n1000000\n"));
     let total = result.head.len() as u64 + result.omitted_bytes + result.tail.len() as u64;
@@ -140,7 +140,7 @@ fn a_cancelled_command_is_ended_with_its_descendants() {
     let call = start(&mut worker, shell("sleep 1000 & echo $! $$; wait"));
     let ToSupervisor::Output { chunk: Chunk::Text(text), .. } = worker.next_of(call) else { panic!() };
     worker.cancel(call);
-    assert_eq!(worker.all_of(call).2, Outcome::Cancelled);
+    assert_eq!(worker.all_of(call).2, CallOutcome::Cancelled);
     for pid in String::from_utf8(text).unwrap().split_whitespace() {
         assert!(!is_alive(pid), "{pid}");
     }
@@ -264,7 +264,7 @@ fn commands_that_may_write_run_in_order_and_reads_wait_for_them() {
     ];
     let cancelled = start(&mut worker, shell("echo 3 >> log"));
     worker.cancel(cancelled);
-    assert_eq!(worker.all_of(cancelled).2, Outcome::Cancelled, "a queued call ends at once");
+    assert_eq!(worker.all_of(cancelled).2, CallOutcome::Cancelled, "a queued call ends at once");
     worker.write("go", "");
     let outcomes = calls.map(|call| support::done(worker.all_of(call).2).unwrap());
     assert!(matches!(&outcomes[2], ToolOutput::File(text) if text.text == "1\n2\n"), "{outcomes:?}");
@@ -278,7 +278,7 @@ fn reading_commands_run_beside_each_other() {
     assert_eq!(run(&mut worker, reading("echo quick")).unwrap().head, "quick\n");
     worker.write("gate", "opened\n");
     let outcome = worker.all_of(waits).2;
-    assert!(matches!(outcome, Outcome::Done(ToolOutput::Command(result)) if result.head == "opened\n"));
+    assert!(matches!(outcome, CallOutcome::Done(ToolOutput::Command(result)) if result.head == "opened\n"));
 }
 
 #[test]
@@ -290,7 +290,7 @@ fn a_killed_reaper_is_said_and_leaves_nobody() {
     let (reaper, command) = text.trim().split_once(' ').unwrap();
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(reaper.parse().unwrap()), nix::sys::signal::SIGKILL)
         .unwrap();
-    let Outcome::Failed(error) = worker.all_of(call).2 else { panic!() };
+    let CallOutcome::Failed(error) = worker.all_of(call).2 else { panic!() };
     assert_eq!(error.kind, ToolErrorKind::Interrupted);
     assert!(!is_alive(command));
     assert_eq!(run(&mut worker, shell("echo on")).unwrap().head, "on\n");
@@ -358,14 +358,14 @@ fn a_long_output_is_whole_in_a_file_that_the_other_tools_read() {
         let call = worker.call(Work::Run(ToolCall::ReadFile(read)));
         let (_, _, outcome) = worker.all_of(call);
         assert!(
-            matches!(&outcome, Outcome::Done(ToolOutput::File(file)) if file.text == "500000\n"),
+            matches!(&outcome, CallOutcome::Done(ToolOutput::File(file)) if file.text == "500000\n"),
             "{outcome:?}"
         );
         let search = SearchFiles { pattern: "^77777$".to_owned(), path: Some(saved.path), glob: None };
         let call = worker.call(Work::Run(ToolCall::SearchFiles(search)));
         let (_, _, outcome) = worker.all_of(call);
         assert!(
-            matches!(&outcome, Outcome::Done(ToolOutput::Matches(found)) if found.matches == 1),
+            matches!(&outcome, CallOutcome::Done(ToolOutput::Matches(found)) if found.matches == 1),
             "{outcome:?}"
         );
     }

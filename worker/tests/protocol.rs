@@ -13,7 +13,7 @@ use ipc::codec;
 use ipc::effect::Part;
 use ipc::frame::{MAX_FRAME, VERSION, seal};
 use ipc::id::{CallId, Generation};
-use ipc::message::{Outcome, ToSupervisor, ToWorker, Work};
+use ipc::message::{CallOutcome, ToSupervisor, ToWorker, Work};
 use support::{PATIENCE, Worker, command, hello, read_file};
 
 fn framed(body: &[u8]) -> Vec<u8> {
@@ -117,7 +117,7 @@ fn drain_ends_the_open_calls_first() {
     let calls = [worker.call(Work::Snapshot { contents: true }), worker.call(Work::Run(read_file("file")))];
     worker.send(&ToWorker::Drain);
     for call in calls {
-        assert!(matches!(worker.all_of(call).2, Outcome::Done(_)));
+        assert!(matches!(worker.all_of(call).2, CallOutcome::Done(_)));
     }
     assert_eq!(worker.receive(), ToSupervisor::Bye);
     assert_eq!(worker.end(), (Some(0), String::new()));
@@ -129,7 +129,7 @@ fn a_cancelled_effect_of_which_parts_are_missing_has_an_outcome() {
     let call = worker.fresh_call();
     worker.send(&ToWorker::Commit { call, part: Part { index: 0, last: false, bytes: vec![1] } });
     worker.cancel(call);
-    assert_eq!(worker.all_of(call).2, Outcome::Cancelled);
+    assert_eq!(worker.all_of(call).2, CallOutcome::Cancelled);
     // One that is unknown, because it has ended, has no second outcome.
     worker.cancel(call);
     worker.send(&ToWorker::Drain);
@@ -159,7 +159,7 @@ fn many_calls_each_have_one_outcome() {
     worker.write("file", "x\n");
     let calls: Vec<_> = (0..500).map(|_| worker.call(Work::Run(read_file("file")))).collect();
     for call in calls {
-        assert!(matches!(worker.all_of(call).2, Outcome::Done(_)));
+        assert!(matches!(worker.all_of(call).2, CallOutcome::Done(_)));
     }
     worker.send(&ToWorker::Drain);
     let last = worker.receive();

@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 
-use ipc::message::{Chunk, Outcome, ToSupervisor, Work};
+use ipc::message::{CallOutcome, Chunk, ToSupervisor, Work};
 use ipc::tool::{Matches, SearchFiles, ToolCall, ToolError, ToolErrorKind, ToolOutput};
 use support::Worker;
 
@@ -103,7 +103,7 @@ fn a_large_tree_is_searched_whole_and_the_result_is_bounded() {
     }
     let id = worker.call(Work::Run(call("needle", None, None)));
     let (chunks, _, outcome) = worker.all_of(id);
-    let Outcome::Done(ToolOutput::Matches(matches)) = outcome else { panic!() };
+    let CallOutcome::Done(ToolOutput::Matches(matches)) = outcome else { panic!() };
     assert_eq!((matches.matches, matches.files, matches.searched), (5_000, 5_000, 5_000));
     let lines: Vec<_> = matches.text.lines().collect();
     assert_eq!(
@@ -135,5 +135,5 @@ fn a_search_is_cancelled_while_it_runs() {
     let id = worker.call(Work::Run(call("needle|x", None, None)));
     assert!(matches!(worker.next_of(id), ToSupervisor::Output { .. }));
     worker.cancel(id);
-    assert_eq!(worker.all_of(id).2, Outcome::Cancelled);
+    assert_eq!(worker.all_of(id).2, CallOutcome::Cancelled);
 }

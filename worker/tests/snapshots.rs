@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use ipc::message::{Outcome, SnapshotEntry, SnapshotKind, Work};
+use ipc::message::{CallOutcome, SnapshotEntry, SnapshotKind, Work};
 use ipc::rights::Execution;
 use support::{Worker, command, hello};
 
@@ -171,5 +171,5 @@ fn a_snapshot_is_cancelled_while_it_is_sent() {
     let _first = worker.next_of(call);
     worker.cancel(call);
     let (_, _, outcome) = worker.all_of(call);
-    assert!(matches!(outcome, Outcome::Cancelled | Outcome::Done(_)), "{outcome:?}");
+    assert!(matches!(outcome, CallOutcome::Cancelled | CallOutcome::Done(_)), "{outcome:?}");
 }

@@ -39,10 +39,10 @@ impl ReviewDecision {
     /// The word for it, as in JSON.
     pub const fn as_str(&self) -> &'static str {
         match self {
-            Self::Approved => Word::Approved,
-            Self::ApprovedForSession { .. } => Word::ApprovedForSession,
-            Self::Denied { .. } => Word::Denied,
-            Self::Abort => Word::Abort,
+            Self::Approved => DecisionWord::Approved,
+            Self::ApprovedForSession { .. } => DecisionWord::ApprovedForSession,
+            Self::Denied { .. } => DecisionWord::Denied,
+            Self::Abort => DecisionWord::Abort,
         }
         .as_str()
     }
@@ -51,7 +51,7 @@ impl ReviewDecision {
     pub(crate) fn word_in(result: &str) -> Option<&'static str> {
         #[derive(Deserialize)]
         struct Decided {
-            decision: Word,
+            decision: DecisionWord,
         }
         serde_json::from_str(result).ok().map(|Decided { decision }| decision.as_str())
     }
@@ -60,14 +60,14 @@ impl ReviewDecision {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-enum Word {
+enum DecisionWord {
     Approved,
     ApprovedForSession,
     Denied,
     Abort,
 }
 
-impl Word {
+impl DecisionWord {
     const fn as_str(self) -> &'static str {
         match self {
             Self::Approved => "approved",
@@ -83,7 +83,7 @@ impl Word {
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Form {
-    decision: Word,
+    decision: DecisionWord,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     scope: Option<SessionScope>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -93,10 +93,12 @@ struct Form {
 impl From<ReviewDecision> for Form {
     fn from(decision: ReviewDecision) -> Self {
         let (word, scope, message) = match decision {
-            ReviewDecision::Approved => (Word::Approved, None, None),
-            ReviewDecision::ApprovedForSession { scope } => (Word::ApprovedForSession, Some(scope), None),
-            ReviewDecision::Denied { message } => (Word::Denied, None, message),
-            ReviewDecision::Abort => (Word::Abort, None, None),
+            ReviewDecision::Approved => (DecisionWord::Approved, None, None),
+            ReviewDecision::ApprovedForSession { scope } => {
+                (DecisionWord::ApprovedForSession, Some(scope), None)
+            }
+            ReviewDecision::Denied { message } => (DecisionWord::Denied, None, message),
+            ReviewDecision::Abort => (DecisionWord::Abort, None, None),
         };
         Self { decision: word, scope, message }
     }
@@ -107,12 +109,12 @@ impl TryFrom<Form> for ReviewDecision {
 
     fn try_from(form: Form) -> Result<Self, Self::Error> {
         match (form.decision, form.scope, form.message) {
-            (Word::Approved, None, None) => Ok(Self::Approved),
-            (Word::ApprovedForSession, scope, None) => {
+            (DecisionWord::Approved, None, None) => Ok(Self::Approved),
+            (DecisionWord::ApprovedForSession, scope, None) => {
                 Ok(Self::ApprovedForSession { scope: scope.unwrap_or_default() })
             }
-            (Word::Denied, None, message) => Ok(Self::Denied { message }),
-            (Word::Abort, None, None) => Ok(Self::Abort),
+            (DecisionWord::Denied, None, message) => Ok(Self::Denied { message }),
+            (DecisionWord::Abort, None, None) => Ok(Self::Abort),
             (_, Some(_), _) => Err("only approved_for_session has a scope"),
             (_, None, Some(_)) => Err("only denied has a message"),
         }
@@ -156,7 +158,7 @@ macro_rules! response {
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct ResponseForm {
-    decision: Word,
+    decision: DecisionWord,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     scope: Option<SessionScope>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -247,11 +247,11 @@ impl schemars::JsonSchema for ServerRequest {
 impl<'de> Deserialize<'de> for ServerRequest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
-        struct Form {
+        struct RequestForm {
             method: String,
             params: Box<RawValue>,
         }
-        let Form { method, params } = Form::deserialize(deserializer)?;
+        let RequestForm { method, params } = RequestForm::deserialize(deserializer)?;
         Self::read(method, params.get()).map_err(D::Error::custom)
     }
 }

@@ -107,7 +107,7 @@ pub struct ChangedFile {
     /// The file, relative to the project.
     pub path: WirePath,
     /// Its change.
-    pub change: FileChange,
+    pub change: ChangedHow,
 }
 
 /// A change of a file.
@@ -115,7 +115,7 @@ pub struct ChangedFile {
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "ChangeKind"))]
-pub enum FileChange {
+pub enum ChangedHow {
     /// It is new.
     Added,
     /// It is gone.

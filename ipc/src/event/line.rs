@@ -8,7 +8,7 @@ use crate::id::{AgentId, ConversationId, EventId};
 
 /// What an event's JSON begins with, then the kind's.
 #[derive(Serialize)]
-struct Line<'a> {
+struct EventLine<'a> {
     v: u32,
     id: EventId,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -34,7 +34,7 @@ impl Serialize for SessionEvent {
         }
         let kind = serde_json::to_string(&self.kind).map_err(S::Error::custom)?;
         let Tagged { r#type, data } = serde_json::from_str(&kind).map_err(S::Error::custom)?;
-        let line = Line {
+        let line = EventLine {
             v: SCHEMA,
             id: self.id,
             parent: self.parent,

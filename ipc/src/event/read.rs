@@ -108,7 +108,7 @@ impl Read {
         }
         match &self.r#type {
             Some(tag) => {
-                let tagged = Tagged { tag, map, next: Next::Tag };
+                let tagged = TaggedEvent { tag, map, next: Next::Tag };
                 self.kind = Some(EventKind::deserialize(MapAccessDeserializer::new(tagged))?);
             }
             None => self.content = Some(map.next_value()?),
@@ -168,7 +168,7 @@ fn set_optional<'de, T: Deserialize<'de>, A: MapAccess<'de>>(
 }
 
 /// A tag that was read, and the content that comes next in a map, as the map of the two that a kind is read from.
-struct Tagged<'a, A> {
+struct TaggedEvent<'a, A> {
     tag: &'a str,
     map: &'a mut A,
     next: Next,
@@ -181,7 +181,7 @@ enum Next {
     Nothing,
 }
 
-impl<'de, A: MapAccess<'de>> MapAccess<'de> for Tagged<'_, A> {
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for TaggedEvent<'_, A> {
     type Error = A::Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {

@@ -12,7 +12,7 @@ use crate::id::Generation;
 
 /// Reads messages of type `M`.
 #[derive(Debug)]
-pub struct Incoming<R, M> {
+pub struct FrameReader<R, M> {
     reader: R,
     generation: Generation,
     message: PhantomData<fn() -> M>,
@@ -26,20 +26,20 @@ pub struct Outgoing<W, M> {
     message: PhantomData<fn(M)>,
 }
 
-impl<R, M> Incoming<R, M> {
+impl<R, M> FrameReader<R, M> {
     /// Reads frames of one generation from `reader`.
     pub fn new(reader: R, generation: Generation) -> Self {
         Self { reader, generation, message: PhantomData }
     }
 }
 
-impl<R: AsFd, M> AsFd for Incoming<R, M> {
+impl<R: AsFd, M> AsFd for FrameReader<R, M> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.reader.as_fd()
     }
 }
 
-impl<R: Read, M: DeserializeOwned> Incoming<R, M> {
+impl<R: Read, M: DeserializeOwned> FrameReader<R, M> {
     /// Reads the next message; `None` at the end of the stream between two frames.
     pub fn receive(&mut self) -> Result<Option<M>, FrameError> {
         let mut length = [0; 4];

@@ -442,11 +442,11 @@ impl<'de> Deserialize<'de> for ClientRequest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
-        struct Form {
+        struct RequestMessage {
             method: String,
             params: Box<RawValue>,
         }
-        let Form { method, params } = Form::deserialize(deserializer)?;
+        let RequestMessage { method, params } = RequestMessage::deserialize(deserializer)?;
         Self::read(&method, Some(&params)).map_err(|error| D::Error::custom(error.message))
     }
 }

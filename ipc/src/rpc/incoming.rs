@@ -28,13 +28,13 @@ pub enum Incoming {
         /// The id of the request.
         id: RequestId,
         /// The answer.
-        outcome: Outcome,
+        outcome: ResponseOutcome,
     },
 }
 
 /// What a response holds.
 #[derive(Clone, Debug)]
-pub enum Outcome {
+pub enum ResponseOutcome {
     /// The result.
     Result(Box<RawValue>),
     /// The error, as it was written.
@@ -114,10 +114,10 @@ impl Incoming {
             (Some(id), Some(method), None, None) => Ok(Self::Request { id, method, params }),
             (None, Some(method), None, None) => Ok(Self::Notification { method }),
             (Some(id), None, Some(result), None) if params.is_none() => {
-                Ok(Self::Response { id, outcome: Outcome::Result(result) })
+                Ok(Self::Response { id, outcome: ResponseOutcome::Result(result) })
             }
             (Some(id), None, None, Some(error)) if params.is_none() => {
-                Ok(Self::Response { id, outcome: Outcome::Error(error) })
+                Ok(Self::Response { id, outcome: ResponseOutcome::Error(error) })
             }
             (None, None, ..) => Err("neither a request, which has a method, nor a response, which has an id"),
             (Some(_), None, None, None) => Err("neither method, nor result, nor error"),

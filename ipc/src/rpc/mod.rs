@@ -28,7 +28,7 @@ pub use client::*;
 pub use error::{ErrorObject, ErrorWord};
 pub use grant::{GrantParams, GrantedNetwork, GrantedRight};
 pub use id::RequestId;
-pub use incoming::{Incoming, Outcome, Refused};
+pub use incoming::{Incoming, Refused, ResponseOutcome};
 pub use lines::{Line, Lines, MAX_LINE};
 pub use notification::*;
 pub use outgoing::{failure, notification, request, success};

@@ -43,7 +43,7 @@ macro_rules! notifications {
 }
 
 use EventKind as E;
-use Kind::{Logged as L, Passing as P};
+use NotificationKind::{Logged as L, Passing as P};
 
 notifications! {
     L(E::SessionStarted(_)) => SESSION_STARTED_METHOD = "event/sessionStarted";
@@ -172,7 +172,7 @@ pub enum NotificationForm {
 }
 
 /// What a notification tells, borrowed.
-enum Kind<'a> {
+enum NotificationKind<'a> {
     Logged(&'a EventKind),
     Passing(&'a Passing),
 }
@@ -213,7 +213,7 @@ struct Params {
 
 /// The JSON of either kind of content: adjacently tagged.
 #[derive(Serialize, Deserialize)]
-struct Tagged {
+struct TaggedNotification {
     r#type: String,
     data: Box<RawValue>,
 }
@@ -261,10 +261,10 @@ impl Notification {
     /// The parameters of one of its forms, as JSON.
     pub fn params(&self, form: NotificationForm) -> serde_json::Result<Box<RawValue>> {
         let tagged = match self.kind() {
-            Kind::Logged(kind) => serde_json::to_string(kind)?,
-            Kind::Passing(kind) => serde_json::to_string(kind)?,
+            NotificationKind::Logged(kind) => serde_json::to_string(kind)?,
+            NotificationKind::Passing(kind) => serde_json::to_string(kind)?,
         };
-        let Tagged { r#type, data } = serde_json::from_str(&tagged)?;
+        let TaggedNotification { r#type, data } = serde_json::from_str(&tagged)?;
         serde_json::value::to_raw_value(&Params {
             v: SCHEMA,
             conversation_id: self.conversation_id().clone(),
@@ -274,10 +274,10 @@ impl Notification {
         })
     }
 
-    const fn kind(&self) -> Kind<'_> {
+    const fn kind(&self) -> NotificationKind<'_> {
         match self {
-            Self::Logged(event) => Kind::Logged(&event.kind),
-            Self::Passing { kind, .. } => Kind::Passing(kind),
+            Self::Logged(event) => NotificationKind::Logged(&event.kind),
+            Self::Passing { kind, .. } => NotificationKind::Passing(kind),
         }
     }
 
@@ -307,7 +307,8 @@ impl Notification {
             (false, Some(_)) => return Err("only the generic form has a type".to_owned()),
         };
         // The tag stands before the content: only then does serde hand the content on without buffering it.
-        let tagged = serde_json::to_string(&Tagged { r#type, data }).map_err(|error| error.to_string())?;
+        let tagged =
+            serde_json::to_string(&TaggedNotification { r#type, data }).map_err(|error| error.to_string())?;
         let Some(logged) = logged else {
             return Ok(Self::Passing { conversation_id, kind: decode(&tagged)? });
         };
@@ -357,11 +358,11 @@ impl<'de> Deserialize<'de> for Notification {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
-        struct Form {
+        struct NotificationParts {
             method: String,
             params: Box<RawValue>,
         }
-        let Form { method, params } = Form::deserialize(deserializer)?;
+        let NotificationParts { method, params } = NotificationParts::deserialize(deserializer)?;
         Self::read(&method, params.get()).map_err(D::Error::custom)
     }
 }

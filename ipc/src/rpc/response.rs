@@ -2,17 +2,17 @@
 
 use serde::de::DeserializeOwned;
 
-use super::{Outcome, RequestId};
+use super::{RequestId, ResponseOutcome};
 use crate::approval::{ApprovalAnswer, ReviewDecision, ServerRequest};
 
 /// The longest piece of a front end's own words in a cause.
 const LONGEST: usize = 200;
 
 /// What a front end's response to a request means.
-pub fn answer(request: &ServerRequest, outcome: &Outcome) -> ApprovalAnswer {
+pub fn answer(request: &ServerRequest, outcome: &ResponseOutcome) -> ApprovalAnswer {
     let result = match outcome {
-        Outcome::Result(result) => result.get(),
-        Outcome::Error(error) => {
+        ResponseOutcome::Result(result) => result.get(),
+        ResponseOutcome::Error(error) => {
             let cause = format!("the front end answered with an error: {}", abridged(error.get()));
             return ApprovalAnswer::Failed { cause };
         }
@@ -29,10 +29,10 @@ pub fn answer(request: &ServerRequest, outcome: &Outcome) -> ApprovalAnswer {
 }
 
 /// The sentence on a response to a request that is not waited for, with its decision where it has one.
-pub fn unawaited(id: &RequestId, outcome: &Outcome) -> String {
+pub fn unawaited(id: &RequestId, outcome: &ResponseOutcome) -> String {
     let decided = match outcome {
-        Outcome::Result(result) => ReviewDecision::word_in(result.get()),
-        Outcome::Error(_) => None,
+        ResponseOutcome::Result(result) => ReviewDecision::word_in(result.get()),
+        ResponseOutcome::Error(_) => None,
     };
     let decided = decided.map(|word| format!(": {word}")).unwrap_or_default();
     format!("ignored a response to {id}, which is not waited for{decided}")

@@ -11,7 +11,7 @@ use nix::libc::pid_t;
 use nix::unistd::{Pid, chdir, execve, pipe2, setpgid};
 
 use super::reaper::{Failed, at};
-use super::request::{Filter, Image, Request};
+use super::request::{CommandFilter, Image, Request};
 use crate::domain::Domain;
 use crate::launch::default_signals;
 use crate::seccomp::Program;
@@ -35,7 +35,7 @@ struct Attempt<'a> {
 /// Starts the command, and waits until it is executed or has failed.
 pub(super) fn start(request: &Request, domain: Option<&Domain>) -> Result<Started, Failed> {
     let image = request.image().map_err(at(Stage::Usage))?;
-    let attempt = Attempt { image, domain, filter: request.filter.map(Filter::program) };
+    let attempt = Attempt { image, domain, filter: request.filter.map(CommandFilter::program) };
     let (told, tell) = pipe2(OFlag::O_CLOEXEC).map_err(at(Stage::Start))?;
     let mut tell = File::from(tell);
     let child = process::in_child(|| attempt.run(&mut tell)).map_err(at(Stage::Start))?;

@@ -40,7 +40,7 @@ use crate::platform::Platform;
 use crate::seccomp::{Policy, Program, SeccompError};
 use crate::stage::Stage;
 pub use reaper::reap;
-use request::{Filter, Request};
+use request::{CommandFilter, Request};
 use start::Given;
 
 /// The only argument of a process that is executed to [`reap`].
@@ -201,15 +201,15 @@ impl CommandDomain {
     }
 
     /// What a command has less than its worker.
-    fn filter(&self, access: &DomainAccess) -> Option<Filter> {
+    fn filter(&self, access: &DomainAccess) -> Option<CommandFilter> {
         let policy = |net| Policy::of(net, self.platform, self.tier);
         match (access, self.net) {
             (DomainAccess::Standing, _) | (DomainAccess::Offline, Network::Off) => None,
-            (DomainAccess::Offline, Network::On) => Some(Filter::Offline(policy(Network::On))),
+            (DomainAccess::Offline, Network::On) => Some(CommandFilter::Offline(policy(Network::On))),
             (DomainAccess::Read { net: Network::On, .. }, Network::On) => {
-                Some(Filter::ReadOnlyOnline(policy(Network::On)))
+                Some(CommandFilter::ReadOnlyOnline(policy(Network::On)))
             }
-            (DomainAccess::Read { .. }, _) => Some(Filter::ReadOnly(policy(Network::Off))),
+            (DomainAccess::Read { .. }, _) => Some(CommandFilter::ReadOnly(policy(Network::Off))),
         }
     }
 

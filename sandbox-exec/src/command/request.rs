@@ -26,7 +26,7 @@ pub(super) struct Request {
     /// False on kernels without signal scopes: then the descriptor of the signal-only domain is none.
     pub(super) has_signals: bool,
     /// The seccomp program on top of the worker's.
-    pub(super) filter: Option<Filter>,
+    pub(super) filter: Option<CommandFilter>,
     cwd: WirePath,
     argv: Vec<WirePath>,
     environment: Vec<WirePath>,
@@ -34,13 +34,13 @@ pub(super) struct Request {
 
 /// A seccomp program that narrows that of the worker.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
-pub(super) enum Filter {
+pub(super) enum CommandFilter {
     ReadOnly(Policy),
     ReadOnlyOnline(Policy),
     Offline(Policy),
 }
 
-impl Filter {
+impl CommandFilter {
     pub(super) fn program(self) -> Program {
         match self {
             Self::ReadOnly(policy) => Program::read_only(policy),

@@ -12,12 +12,12 @@ use std::sync::{Arc, mpsc};
 
 use ipc::confinement::{Confinement, NoFullTier};
 use ipc::id::Generation;
-use ipc::pipe::{Incoming, Outgoing};
+use ipc::pipe::{FrameReader, Outgoing};
 use ipc::rights::Network;
 use nix::fcntl::OFlag;
 use nix::unistd::{Pid, getpid, getppid, pipe2};
 
-use super::program::{self, Program, enter, no_entry};
+use super::program::{self, LaunchedProgram, enter, no_entry};
 use super::rules::{self, Awaited, Awaiting, Making, Ordered, Seen};
 use super::ruleset::Ruleset;
 use super::{Launch, at};
@@ -52,7 +52,7 @@ fn start(launch: &Launch, seen: &Seen, ruleset: &Ruleset, status: &Reports) -> R
     let Child { program, bound, mut rules, progress, calls, group } = child;
     let begun = rules.begin();
     let making = Making::new(seen, rules);
-    let progress = Progress::new(Incoming::new(File::from(progress), Generation(0)));
+    let progress = Progress::new(FrameReader::new(File::from(progress), Generation(0)));
     let ordered = Ordered::of(launch, ruleset, seen);
     // What is private is known by now.
     let own = seen.private().memory();
@@ -114,7 +114,8 @@ impl Child {
             }
             drop((progress, rules, handover));
             let bounds = group.as_ref().map(Cgroup::bounds).unwrap_or_default();
-            Program { confinement, ruleset, surroundings, programs, rules: awaited, bounds }.run(reports)
+            LaunchedProgram { confinement, ruleset, surroundings, programs, rules: awaited, bounds }
+                .run(reports)
         };
         let calls = Calls { handover, theirs: (reports, awaited, datagrams, project) };
         Ok(Self { program, bound, rules, progress, calls, group })

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use ipc::confinement::Confinement;
 use ipc::id::Generation;
-use ipc::pipe::Incoming;
+use ipc::pipe::FrameReader;
 use nix::fcntl::OFlag;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socketpair, sockopt};
 use nix::unistd::{Pid, getpid, pipe2};
@@ -60,7 +60,7 @@ pub(super) fn run(launch: &Launch, platform: Platform, reports: &mut Reports) ->
         }
         Ok(Some(init)) => {
             drop((mapped, told, introduced, awaited));
-            let progress = Progress::new(Incoming::new(File::from(progress), Generation(0)));
+            let progress = Progress::new(FrameReader::new(File::from(progress), Generation(0)));
             let stub = Stub::new(init, progress, met, group);
             release(init, map)?;
             let plan = making.plan()?;

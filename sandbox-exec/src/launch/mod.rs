@@ -20,7 +20,7 @@ use nix::libc;
 use nix::sys::signal::SigSet;
 use nix::unistd::{Pid, getppid};
 
-pub(crate) use self::program::{Program, default_signals, enter, give_up};
+pub(crate) use self::program::{LaunchedProgram, default_signals, enter, give_up};
 pub(crate) use self::rules::Awaited;
 pub(crate) use self::ruleset::Ruleset;
 pub use crate::broker::Reports;

@@ -26,7 +26,7 @@ use crate::system;
 use crate::terminal;
 
 /// A process on its way to become the program.
-pub(crate) struct Program<'a> {
+pub(crate) struct LaunchedProgram<'a> {
     pub(crate) confinement: &'a Confinement,
     pub(crate) ruleset: &'a Ruleset,
     pub(crate) surroundings: Surroundings<'a>,
@@ -38,7 +38,7 @@ pub(crate) struct Program<'a> {
     pub(crate) bounds: Bounds,
 }
 
-impl Program<'_> {
+impl LaunchedProgram<'_> {
     /// Confines this process and executes the program; what fails is reported.
     pub(crate) fn run(self, reports: OwnedFd) -> ! {
         let mut reports = Outgoing::new(File::from(reports), Generation(0));

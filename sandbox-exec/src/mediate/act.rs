@@ -10,11 +10,11 @@ use super::caller::Caller;
 use super::control::Control;
 use super::crew::Turn;
 use super::listen::accept_flags;
-use super::listener::{Answer, Notification};
+use super::listener::{Notification, NotificationAnswer};
 use super::message::{Data, HEADER, HEADER_WITH_LENGTH, Message};
 use super::refusals::Hindrance;
 use super::rules::Target;
-use super::socket::{self, Kind};
+use super::socket::{self, SocketKind};
 use super::waiting::Stop;
 use std::os::fd::OwnedFd;
 
@@ -26,7 +26,7 @@ const DATAGRAM: usize = 0xffff;
 const MAX_MESSAGES: u64 = 1024;
 
 /// A call that is being mediated.
-pub(super) struct Call<'a, 'b> {
+pub(super) struct MediatedCall<'a, 'b> {
     pub(super) shared: &'a Shared,
     pub(super) caller: Caller<'a>,
     pub(super) arguments: [u64; 6],
@@ -35,9 +35,9 @@ pub(super) struct Call<'a, 'b> {
     pub(super) held: Option<OwnedFd>,
 }
 
-impl Call<'_, '_> {
+impl MediatedCall<'_, '_> {
     /// Performs it.
-    pub(super) fn act(&mut self, notification: &Notification) -> Answer {
+    pub(super) fn act(&mut self, notification: &Notification) -> NotificationAnswer {
         if let Some(made) = &self.shared.made {
             match self.act_on_made(made, notification.call) {
                 Ok(Some(answer)) => return answer,
@@ -50,14 +50,14 @@ impl Call<'_, '_> {
             libc::SYS_sendto => self.send_to(),
             libc::SYS_sendmsg => self.send_message(),
             libc::SYS_sendmmsg => self.send_messages(),
-            libc::SYS_bind => return self.bind().unwrap_or_else(Answer::from),
+            libc::SYS_bind => return self.bind().unwrap_or_else(NotificationAnswer::from),
             libc::SYS_accept | libc::SYS_accept4 => {
                 return self
                     .accept(accept_flags(notification.call, &self.arguments))
-                    .unwrap_or_else(Answer::from);
+                    .unwrap_or_else(NotificationAnswer::from);
             }
             libc::SYS_setsockopt => self.share_port().map_err(Stop::from),
-            libc::SYS_socket => return self.make_guarded().unwrap_or_else(Answer::Failed),
+            libc::SYS_socket => return self.make_guarded().unwrap_or_else(NotificationAnswer::Failed),
             call @ (libc::SYS_shmget
             | libc::SYS_shmat
             | libc::SYS_shmctl
@@ -68,14 +68,14 @@ impl Call<'_, '_> {
             | libc::SYS_msgget
             | libc::SYS_msgsnd
             | libc::SYS_msgrcv
-            | libc::SYS_msgctl) => return self.object(call).unwrap_or_else(Answer::Failed),
+            | libc::SYS_msgctl) => return self.object(call).unwrap_or_else(NotificationAnswer::Failed),
             call @ (libc::SYS_fcntl | libc::SYS_ioctl) => {
-                return self.own_descriptor(call).unwrap_or_else(Answer::Failed);
+                return self.own_descriptor(call).unwrap_or_else(NotificationAnswer::Failed);
             }
-            call => return self.signal(call).unwrap_or_else(Answer::Failed),
+            call => return self.signal(call).unwrap_or_else(NotificationAnswer::Failed),
         };
         match result {
-            Ok(value) => Answer::Value(value),
+            Ok(value) => NotificationAnswer::Value(value),
             Err(stop) => stop.into(),
         }
     }
@@ -119,7 +119,7 @@ impl Call<'_, '_> {
     }
 
     /// Undoes a connection that did not lead where it was to lead, since somebody else took the port in between.
-    fn confirm(&self, socket: &OwnedFd, kind: Kind, target: &Target) -> Result<(), Errno> {
+    fn confirm(&self, socket: &OwnedFd, kind: SocketKind, target: &Target) -> Result<(), Errno> {
         if self.shared.rules.has_led_inside(kind, target) {
             return Ok(());
         }
@@ -159,7 +159,13 @@ impl Call<'_, '_> {
         Ok(sent)
     }
 
-    fn send_one(&mut self, socket: &OwnedFd, kind: Kind, header: u64, flags: c_int) -> Result<(), Stop> {
+    fn send_one(
+        &mut self,
+        socket: &OwnedFd,
+        kind: SocketKind,
+        header: u64,
+        flags: c_int,
+    ) -> Result<(), Stop> {
         let message = Message::read(self.caller.memory(), header)?;
         let sent = self.send(socket, kind, message, flags)?;
         let sent = u32::try_from(sent).unwrap_or(u32::MAX);
@@ -168,7 +174,13 @@ impl Call<'_, '_> {
     }
 
     /// Sends a message; how many bytes of it were sent.
-    fn send(&mut self, socket: &OwnedFd, kind: Kind, message: Message, flags: c_int) -> Result<i64, Stop> {
+    fn send(
+        &mut self,
+        socket: &OwnedFd,
+        kind: SocketKind,
+        message: Message,
+        flags: c_int,
+    ) -> Result<i64, Stop> {
         let target = self.name(socket, kind, message.name, flags)?;
         let control = Control::carry(&self.caller, message.control, |level, name| {
             self.shared.rules.allows_control(kind, level, name)
@@ -194,7 +206,7 @@ impl Call<'_, '_> {
     fn name(
         &self,
         socket: &OwnedFd,
-        kind: Kind,
+        kind: SocketKind,
         name: Option<(u64, u64)>,
         flags: c_int,
     ) -> Result<Option<Target>, Errno> {
@@ -298,10 +310,10 @@ impl Call<'_, '_> {
     }
 
     /// A duplicate of the caller's socket.
-    pub(super) fn socket(&mut self, number: u64) -> Result<(OwnedFd, Kind), Errno> {
+    pub(super) fn socket(&mut self, number: u64) -> Result<(OwnedFd, SocketKind), Errno> {
         let held = self.held.take();
         let socket = held.map_or_else(|| self.caller.descriptor(integer(number)), Ok)?;
-        let kind = Kind::of(&socket)?;
+        let kind = SocketKind::of(&socket)?;
         Ok((socket, kind))
     }
 

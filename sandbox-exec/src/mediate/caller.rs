@@ -13,7 +13,7 @@ use nix::errno::Errno;
 use nix::libc::{self, c_int, pid_t};
 
 use super::finder;
-use super::holding::Place;
+use super::holding::HoldingPlace;
 use super::listener::{Listener, Notification};
 use super::made::Made;
 use super::memory::Memory;
@@ -97,8 +97,8 @@ impl<'a> Caller<'a> {
     }
 
     /// Where one of its descriptors is.
-    pub(super) fn place(&self, number: RawFd) -> Place {
-        Place { thread: self.thread, number }
+    pub(super) fn place(&self, number: RawFd) -> HoldingPlace {
+        HoldingPlace { thread: self.thread, number }
     }
 
     /// Fails if the call no longer waits.

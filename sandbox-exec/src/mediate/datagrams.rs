@@ -26,11 +26,11 @@ const SLACK: usize = 64;
 #[derive(Debug)]
 pub(super) struct Datagrams {
     sockets: Alive,
-    state: Mutex<State>,
+    state: Mutex<DatagramState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct DatagramState {
     /// By inode, some of them closed.
     known: HashSet<u64>,
     passing: Vec<Passing>,
@@ -96,7 +96,7 @@ impl Datagrams {
     }
 
     /// Where the kernel does not say, none is taken to be closed.
-    fn forget_closed(&self, state: &mut State) {
+    fn forget_closed(&self, state: &mut DatagramState) {
         if !state.known.is_empty()
             && let Some(alive) = self.sockets.known_numbers()
         {
@@ -104,7 +104,7 @@ impl Datagrams {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, DatagramState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -11,14 +11,14 @@ use nix::libc::pid_t;
 
 /// A descriptor of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct HoldingPlace {
     /// The thread.
     pub(super) thread: pid_t,
     /// The number.
     pub(super) number: RawFd,
 }
 
-impl Place {
+impl HoldingPlace {
     /// The inode of the socket that is there: `ENOTSOCK` if something else is, `EBADF` if nothing is.
     pub(super) fn socket(self) -> Result<u64, Errno> {
         let link = fs::read_link(format!("/proc/{}/fd/{}", self.thread, self.number));
@@ -36,7 +36,7 @@ impl Place {
 /// Looks for sockets among what the processes that this one may look at have open, but for itself: a process that has several
 /// is found by one of them. What moves from place to place meanwhile may be missed, and so is what only a thread with a table of its
 /// own has.
-pub(super) fn find(wanted: &HashSet<u64>) -> HashMap<u64, Place> {
+pub(super) fn find(wanted: &HashSet<u64>) -> HashMap<u64, HoldingPlace> {
     let own = std::process::id().cast_signed();
     let mut found = HashMap::new();
     for process in numbers(Path::new("/proc")).filter(|&process| process != own) {
@@ -48,9 +48,9 @@ pub(super) fn find(wanted: &HashSet<u64>) -> HashMap<u64, Place> {
     found
 }
 
-fn find_in(thread: pid_t, wanted: &HashSet<u64>, found: &mut HashMap<u64, Place>) {
+fn find_in(thread: pid_t, wanted: &HashSet<u64>, found: &mut HashMap<u64, HoldingPlace>) {
     for number in numbers(&PathBuf::from(format!("/proc/{thread}/fd"))) {
-        let place = Place { thread, number };
+        let place = HoldingPlace { thread, number };
         if let Some(inode) = place.socket().ok().filter(|inode| wanted.contains(inode)) {
             found.insert(inode, place);
         }
@@ -77,8 +77,8 @@ mod tests {
 
     use super::*;
 
-    fn own(number: RawFd) -> Place {
-        Place { thread: nix::unistd::gettid().as_raw(), number }
+    fn own(number: RawFd) -> HoldingPlace {
+        HoldingPlace { thread: nix::unistd::gettid().as_raw(), number }
     }
 
     #[test]
@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(nix::sys::stat::fstat(&socket).unwrap().st_ino, inode);
         assert_eq!(own(file.as_raw_fd()).socket(), Err(Errno::ENOTSOCK));
         assert_eq!(own(-1).socket(), Err(Errno::EBADF));
-        assert_eq!(Place { thread: pid_t::MAX, number: 0 }.socket(), Err(Errno::EBADF));
+        assert_eq!(HoldingPlace { thread: pid_t::MAX, number: 0 }.socket(), Err(Errno::EBADF));
     }
 
     #[test]

@@ -16,15 +16,15 @@ use super::caller::Caller;
 use super::connections::Connections;
 use super::holders::{self, Holder};
 use super::internet::{named, stays_here};
-use super::listening::{Held, Listening};
+use super::listening::{HeldListener, Listening};
 use super::own::{Name, Own};
 use super::refusals::Hindrance;
 use super::reservations::Reservations;
-use super::socket::{self, Kind, port};
+use super::socket::{self, SocketKind, port};
 
 /// The rules of the host's network.
 #[derive(Debug)]
-pub(super) struct Host {
+pub(super) struct HostNetwork {
     /// Where sockets lead that are not from inside; nowhere, while the network is off.
     pub(super) outside: Option<Outside>,
     own: Own,
@@ -47,7 +47,7 @@ pub(super) struct Inside {
     /// The sockets, where they were asked for.
     pub(super) receivers: Vec<Holder>,
     /// The listener, where one was known.
-    pub(super) listener: Option<Held>,
+    pub(super) listener: Option<HeldListener>,
 }
 
 /// What may be reached that is not from inside.
@@ -57,7 +57,7 @@ pub(super) struct Outside {
     resolvers: Vec<IpAddr>,
 }
 
-impl Host {
+impl HostNetwork {
     /// With the resolvers that the machine has now.
     pub(super) fn new(net: Network, reach: Reach) -> Result<Self, Errno> {
         let outside = (net == Network::On).then(|| Outside {
@@ -87,7 +87,7 @@ impl Host {
         &self,
         caller: &Caller<'_>,
         socket: &OwnedFd,
-        kind: Kind,
+        kind: SocketKind,
         to: SocketAddr,
     ) -> Result<Option<Inside>, Hindrance> {
         let place = Place::of(to);
@@ -105,7 +105,7 @@ impl Host {
     }
 
     /// An address on this machine where a socket from inside receives, and no other might.
-    fn admit_own(&self, kind: Kind, place: Place, to: SocketAddr) -> Option<Inside> {
+    fn admit_own(&self, kind: SocketKind, place: Place, to: SocketAddr) -> Option<Inside> {
         if place != Place::Host || !stays_here(to.ip()) {
             return None;
         }
@@ -123,13 +123,19 @@ impl Host {
     }
 
     /// A listener from inside that connections to an address reach, and nobody else's.
-    fn known_listener(&self, kind: Kind, to: SocketAddr) -> Option<Held> {
+    fn known_listener(&self, kind: SocketKind, to: SocketAddr) -> Option<HeldListener> {
         let asked = self.sees_sharing && kind.is_stream();
         asked.then(|| self.listening.hold(to, |cookie| self.own.has_alone(cookie))).flatten()
     }
 
     /// Remembers who is asked for connections, by what descriptor.
-    pub(super) fn learn_listener(&self, caller: &Caller<'_>, number: RawFd, listener: &OwnedFd, kind: Kind) {
+    pub(super) fn learn_listener(
+        &self,
+        caller: &Caller<'_>,
+        number: RawFd,
+        listener: &OwnedFd,
+        kind: SocketKind,
+    ) {
         if self.sees_sharing && kind.is_internet() && kind.is_stream() {
             self.listening.learn(caller, number, listener);
         }
@@ -138,7 +144,7 @@ impl Host {
     /// Whether connections to an address reach a listener from inside, and nobody else can listen there: unless it shares its port
     /// (`SO_REUSEPORT`), no other socket gets one at the same address (`inet_csk_get_port` of the kernel). To ask for this one takes a
     /// tenth of what a list of all takes.
-    fn has_one_of_ours_alone(&self, kind: Kind, to: SocketAddr) -> bool {
+    fn has_one_of_ours_alone(&self, kind: SocketKind, to: SocketAddr) -> bool {
         let listener = || holders::listener(to).is_some_and(|listener| self.own.has_alone(listener));
         self.sees_sharing && kind.is_stream() && listener()
     }
@@ -153,7 +159,7 @@ impl Host {
     }
 
     /// Who has a port, but for ourselves.
-    pub(super) fn holders(&self, kind: Kind, port: u16) -> Result<Vec<Holder>, Errno> {
+    pub(super) fn holders(&self, kind: SocketKind, port: u16) -> Result<Vec<Holder>, Errno> {
         let mut holders = holders::of_port(kind.style, port)?;
         holders.retain(|holder| !self.reservations.has(holder.cookie));
         Ok(holders)
@@ -163,7 +169,7 @@ impl Host {
     pub(super) fn reserve(
         &self,
         sender: &OwnedFd,
-        kind: Kind,
+        kind: SocketKind,
         to: SocketAddr,
         caller: &Caller<'_>,
     ) -> Result<(), Errno> {
@@ -185,7 +191,7 @@ impl Host {
     /// loopback nobody else is.
     ///
     /// Where nobody answers on this machine, the rules refuse nothing.
-    fn refusal(&self, kind: Kind, place: Place, to: SocketAddr) -> Hindrance {
+    fn refusal(&self, kind: SocketKind, place: Place, to: SocketAddr) -> Hindrance {
         let errno = match (&self.outside, place) {
             (Some(_), _) => Errno::EACCES,
             (None, Place::Host) => Errno::ECONNREFUSED,
@@ -198,7 +204,7 @@ impl Host {
     }
 
     /// Whether somebody outside answers at an address of this machine.
-    fn is_anothers(&self, kind: Kind, to: SocketAddr) -> bool {
+    fn is_anothers(&self, kind: SocketKind, to: SocketAddr) -> bool {
         let holders = self.holders(kind, to.port()).unwrap_or_default();
         holders.iter().any(|holder| holder.might_receive(to.ip()) && !self.own.made(holder.cookie))
     }
@@ -219,7 +225,7 @@ impl Host {
 
     /// Whether what was begun with an address from inside has led there: nobody else has taken the port meanwhile. Whoever was
     /// there may be gone, having accepted.
-    pub(super) fn has_led_inside(&self, kind: Kind, to: SocketAddr) -> bool {
+    pub(super) fn has_led_inside(&self, kind: SocketKind, to: SocketAddr) -> bool {
         if self.has_one_of_ours_alone(kind, to) {
             return true;
         }
@@ -244,7 +250,7 @@ impl Host {
 
     /// Gives a datagram socket without a port one before its peer can see it, so that the peer knows it for one from inside, or can
     /// answer it. The kernel would choose one at the same call.
-    fn name(&self, caller: &Caller<'_>, socket: &OwnedFd, kind: Kind) -> Result<(), Errno> {
+    fn name(&self, caller: &Caller<'_>, socket: &OwnedFd, kind: SocketKind) -> Result<(), Errno> {
         if port(socket)? != 0 {
             return Ok(());
         }
@@ -267,7 +273,7 @@ impl Host {
         &self,
         caller: &Caller<'_>,
         socket: &OwnedFd,
-        kind: Kind,
+        kind: SocketKind,
         address: &Address,
     ) -> Result<(), Errno> {
         if self.outside.is_none() && kind.is_internet() {
@@ -288,7 +294,7 @@ impl Host {
         &self,
         caller: &Caller<'_>,
         socket: &OwnedFd,
-        kind: Kind,
+        kind: SocketKind,
         address: &Address,
     ) -> Result<(), Errno> {
         let _one_at_a_time = self.binding.lock().unwrap_or_else(PoisonError::into_inner);
@@ -329,7 +335,7 @@ impl Host {
     }
 
     /// Whether the other end of an accepted connection is inside.
-    pub(super) fn knows(&self, accepted: &OwnedFd, kind: Kind, peer: &Address) -> bool {
+    pub(super) fn knows(&self, accepted: &OwnedFd, kind: SocketKind, peer: &Address) -> bool {
         match peer.meaning() {
             Meaning::Internet(peer) if Place::of(peer) == Place::Host => self.has_begun(accepted, peer),
             // Of a unix socket it is the path that decides who reaches it.

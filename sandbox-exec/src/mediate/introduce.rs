@@ -21,19 +21,19 @@ use nix::libc;
 use super::admitted::{self, MOST};
 use super::caller::Caller;
 use super::holders::Holder;
-use super::host::{Host, Inside, duplicates};
+use super::host::{HostNetwork, Inside, duplicates};
 use super::reservations::{Hearer, everywhere};
-use super::socket::{self, Kind, port};
+use super::socket::{self, SocketKind, port};
 
 /// How many ports a socket hears before it is looked which of them are closed: so many, twice as many …
 const FEW: usize = 64;
 
-const DATAGRAM: Kind = Kind { family: libc::AF_INET, style: libc::SOCK_DGRAM };
+const DATAGRAM: SocketKind = SocketKind { family: libc::AF_INET, style: libc::SOCK_DGRAM };
 
-impl Host {
+impl HostNetwork {
     /// Ties a socket that no program has yet to the loopback device, since the kernel gives it a port unasked (`listen`, `send`); and
     /// has one of datagrams hear nobody.
-    pub(super) fn guard(&self, socket: &OwnedFd, kind: Kind) -> Result<(), Errno> {
+    pub(super) fn guard(&self, socket: &OwnedFd, kind: SocketKind) -> Result<(), Errno> {
         if self.outside.is_some() || !kind.is_internet() {
             return Ok(());
         }

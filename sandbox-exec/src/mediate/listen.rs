@@ -8,29 +8,29 @@ use ipc::refusal::{Act, Target};
 use nix::errno::Errno;
 use nix::libc::{self, c_int};
 
-use super::act::Call;
+use super::act::MediatedCall;
 use super::address::{Address, Meaning, integer};
-use super::listener::Answer;
+use super::listener::NotificationAnswer;
 use super::refusals::Hindrance;
-use super::socket::{self, Kind};
+use super::socket::{self, SocketKind};
 use super::waiting::Stop;
 
-impl Call<'_, '_> {
+impl MediatedCall<'_, '_> {
     /// `bind(2)`. To make a file at a path is the caller's own right or not: its Landlock domain, which can be narrower than its
     /// worker's, and its mounts judge that, as they do where `bind` is not mediated. What was looked at decides nothing: an
     /// address or a descriptor that changes meanwhile makes a socket that is not remembered, to which nobody is led.
-    pub(super) fn bind(&mut self) -> Result<Answer, Stop> {
+    pub(super) fn bind(&mut self) -> Result<NotificationAnswer, Stop> {
         let [number, start, length, ..] = self.arguments;
         let (socket, kind) = self.socket(number)?;
         let address = Address::read(self.caller.memory(), start, length)?;
         if let (libc::AF_UNIX, Meaning::Path(_)) = (kind.family, address.meaning()) {
-            return Ok(Answer::GoesOn);
+            return Ok(NotificationAnswer::GoesOn);
         }
         self.caller.still_waits()?;
         self.bind_unless_taken(&socket, kind, &address).map_err(|errno| {
             self.refused(Act::Bind, self.shared.rules.hindrance_of_bind(kind, &address, errno))
         })?;
-        Ok(Answer::Value(0))
+        Ok(NotificationAnswer::Value(0))
     }
 
     /// `setsockopt(2)` of `SO_REUSEPORT`.
@@ -46,7 +46,7 @@ impl Call<'_, '_> {
     }
 
     /// An address that only a socket has that is held here, and closed by its programs, is not taken.
-    fn bind_unless_taken(&self, socket: &OwnedFd, kind: Kind, address: &Address) -> Result<(), Errno> {
+    fn bind_unless_taken(&self, socket: &OwnedFd, kind: SocketKind, address: &Address) -> Result<(), Errno> {
         let bind = || self.shared.rules.bind(&self.caller, socket, kind, address);
         match (bind(), &self.shared.made) {
             (Err(Errno::EADDRINUSE), Some(made)) => {
@@ -58,7 +58,7 @@ impl Call<'_, '_> {
     }
 
     /// `accept(2)`, `accept4(2)`: connections from outside are closed, and the waiting goes on.
-    pub(super) fn accept(&mut self, flags: c_int) -> Result<Answer, Stop> {
+    pub(super) fn accept(&mut self, flags: c_int) -> Result<NotificationAnswer, Stop> {
         let [number, name, length, ..] = self.arguments;
         let (socket, kind) = self.socket(number)?;
         // Before it is too late to keep the connection.
@@ -90,7 +90,7 @@ impl Call<'_, '_> {
             self.caller.still_waits()?;
             self.write_name(name, length, &peer, room)?;
         }
-        Ok(Answer::Descriptor { descriptor, close_on_exec: flags & libc::SOCK_CLOEXEC != 0 })
+        Ok(NotificationAnswer::Descriptor { descriptor, close_on_exec: flags & libc::SOCK_CLOEXEC != 0 })
     }
 
     fn accept_when_there_is_one(
@@ -126,7 +126,7 @@ pub(super) fn accept_flags(call: libc::c_long, arguments: &[u64; 6]) -> c_int {
 }
 
 /// Control data that chooses how a packet leaves, not where to. Source routes (`IP_RETOPTS`, `IPV6_RTHDR`) choose where to.
-pub(super) fn is_harmless(kind: Kind, level: c_int, name: c_int) -> bool {
+pub(super) fn is_harmless(kind: SocketKind, level: c_int, name: c_int) -> bool {
     !kind.is_internet()
         || match level {
             libc::IPPROTO_IP => matches!(name, libc::IP_PKTINFO | libc::IP_TTL | libc::IP_TOS),

@@ -48,7 +48,7 @@ pub(super) struct Notification {
 
 /// What a call returns.
 #[derive(Debug)]
-pub(super) enum Answer {
+pub(super) enum NotificationAnswer {
     /// This value.
     Value(i64),
     /// This error.
@@ -137,14 +137,14 @@ impl Listener {
     }
 
     /// Answers a call. Nobody hears it if the caller is dead.
-    pub(super) fn answer(&self, id: u64, answer: Answer) {
+    pub(super) fn answer(&self, id: u64, answer: NotificationAnswer) {
         match answer {
-            Answer::Value(value) => self.send(id, value, 0),
-            Answer::Failed(errno) => self.send(id, 0, -(errno as c_int)),
-            Answer::Given => {}
-            Answer::GoesOn => self.respond(id, 0, 0, GO_ON),
-            Answer::Restart => self.send(id, 0, -RESTART),
-            Answer::Descriptor { descriptor, close_on_exec } => {
+            NotificationAnswer::Value(value) => self.send(id, value, 0),
+            NotificationAnswer::Failed(errno) => self.send(id, 0, -(errno as c_int)),
+            NotificationAnswer::Given => {}
+            NotificationAnswer::GoesOn => self.respond(id, 0, 0, GO_ON),
+            NotificationAnswer::Restart => self.send(id, 0, -RESTART),
+            NotificationAnswer::Descriptor { descriptor, close_on_exec } => {
                 if let Err(errno) = self.add(id, &descriptor, close_on_exec) {
                     self.send(id, 0, -(errno as c_int));
                 }

@@ -21,11 +21,11 @@ const MOST: usize = 8;
 
 /// The last ones.
 #[derive(Debug, Default)]
-pub(super) struct Listening(Mutex<VecDeque<Known>>);
+pub(super) struct Listening(Mutex<VecDeque<KnownListener>>);
 
 /// A listener, and where it was.
 #[derive(Clone, Debug)]
-struct Known {
+struct KnownListener {
     cookie: u64,
     at: SocketAddr,
     thread: Arc<OwnedFd>,
@@ -34,7 +34,7 @@ struct Known {
 
 /// A listener that stays open.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct HeldListener {
     listener: OwnedFd,
     at: SocketAddr,
 }
@@ -49,35 +49,36 @@ impl Listening {
         let (Some(at), Some(thread)) = (place(listener), caller.opened()) else { return };
         let mut all = self.lock();
         all.truncate(MOST - 1);
-        all.push_front(Known { cookie, at, thread, number });
+        all.push_front(KnownListener { cookie, at, thread, number });
     }
 
     /// The listener to which a connection to an address leads, if one is known that `is_alone` with its port.
-    pub(super) fn hold(&self, to: SocketAddr, is_alone: impl Fn(u64) -> bool) -> Option<Held> {
-        let leads_to = |known: &&Known| known.at.port() == to.port() && receives(known.at.ip(), to.ip());
+    pub(super) fn hold(&self, to: SocketAddr, is_alone: impl Fn(u64) -> bool) -> Option<HeldListener> {
+        let leads_to =
+            |known: &&KnownListener| known.at.port() == to.port() && receives(known.at.ip(), to.ip());
         let known = self.lock().iter().find(leads_to).cloned()?;
-        let held = known.duplicate().filter(Held::listens);
+        let held = known.duplicate().filter(HeldListener::listens);
         if held.is_none() {
             self.lock().retain(|other| other.cookie != known.cookie);
         }
         held.filter(|_| is_alone(known.cookie))
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Known>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<KnownListener>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Known {
+impl KnownListener {
     /// The descriptor can be another socket by now.
-    fn duplicate(&self) -> Option<Held> {
+    fn duplicate(&self) -> Option<HeldListener> {
         let listener = duplicate(&self.thread, self.number).ok()?;
         let is_it = socket::cookie(&listener) == Ok(self.cookie);
-        is_it.then_some(Held { listener, at: self.at })
+        is_it.then_some(HeldListener { listener, at: self.at })
     }
 }
 
-impl Held {
+impl HeldListener {
     /// Whether it takes connections at its address.
     pub(super) fn listens(&self) -> bool {
         socket::listens(&self.listener) && place(&self.listener) == Some(self.at)

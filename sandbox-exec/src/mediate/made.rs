@@ -26,9 +26,9 @@ use nix::libc::pid_t;
 use super::address::{Address, Meaning};
 use super::caller::Caller;
 use super::datagrams::Datagrams;
-use super::holding::Place;
+use super::holding::HoldingPlace;
 use super::registry::Registry;
-use super::socket::{self, Kind};
+use super::socket::{self, SocketKind};
 use super::sockets::HandedIn;
 use super::status::Status;
 use super::tables::Tables;
@@ -46,11 +46,11 @@ pub(super) struct Made {
 
 /// What a number of a caller's stands for.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum FoundCreator {
     /// A socket that is held: a duplicate.
     Held(OwnedFd),
     /// One that nobody here made.
-    HandedIn(Kind),
+    HandedIn(SocketKind),
     /// One end of a connection.
     Connected,
 }
@@ -63,7 +63,7 @@ impl Made {
     }
 
     /// Holds a socket that a program is to get; its inode. `EAGAIN` if it has to wait a moment.
-    pub(super) fn enter(&self, socket: &OwnedFd, kind: Kind) -> Result<u64, Errno> {
+    pub(super) fn enter(&self, socket: &OwnedFd, kind: SocketKind) -> Result<u64, Errno> {
         let inode = self.registry.hold(socket)?;
         if kind.takes_addresses() && kind.leads_out() {
             self.datagrams.enter(socket, inode).inspect_err(|_| self.registry.forget(inode))?;
@@ -72,20 +72,20 @@ impl Made {
     }
 
     /// What is at a place in a caller's table. Is its own only if its call still waits afterwards.
-    pub(super) fn find(&self, place: Place) -> Result<Found, Errno> {
+    pub(super) fn find(&self, place: HoldingPlace) -> Result<FoundCreator, Errno> {
         let inode = place.socket()?;
         if let Some(held) = self.registry.get(inode) {
-            return held.map(Found::Held);
+            return held.map(FoundCreator::Held);
         }
         // Someone was quick to hide it while it was looked for.
         if self.datagrams.has(inode) {
             return Err(Errno::EPERM);
         }
-        Ok(self.handed_in.kind(inode).map_or(Found::Connected, Found::HandedIn))
+        Ok(self.handed_in.kind(inode).map_or(FoundCreator::Connected, FoundCreator::HandedIn))
     }
 
     /// A duplicate of what is at a place, to be passed along. `EPERM` if there is none here.
-    pub(super) fn duplicate(&self, place: Place) -> Result<OwnedFd, Errno> {
+    pub(super) fn duplicate(&self, place: HoldingPlace) -> Result<OwnedFd, Errno> {
         match place.socket() {
             Ok(inode) => self.registry.get(inode).unwrap_or(Err(Errno::EPERM)),
             Err(Errno::ENOTSOCK) => Err(Errno::EPERM),
@@ -111,7 +111,7 @@ impl Made {
     }
 
     /// Whether a caller's call on a connection can be left to the kernel.
-    pub(super) fn passes(&self, caller: &Caller<'_>, place: Place) -> Result<bool, Errno> {
+    pub(super) fn passes(&self, caller: &Caller<'_>, place: HoldingPlace) -> Result<bool, Errno> {
         if !self.handed_in.take_addresses() && self.datagrams.pass(caller.thread()) {
             return Ok(true);
         }
@@ -123,9 +123,9 @@ impl Made {
         let found = self.find(place)?;
         caller.still_waits()?;
         match found {
-            Found::Connected => Ok(true),
-            Found::HandedIn(kind) => Ok(!kind.takes_addresses()),
-            Found::Held(_) => Ok(false),
+            FoundCreator::Connected => Ok(true),
+            FoundCreator::HandedIn(kind) => Ok(!kind.takes_addresses()),
+            FoundCreator::Held(_) => Ok(false),
         }
     }
 

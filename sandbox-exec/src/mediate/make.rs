@@ -8,21 +8,25 @@ use std::time::Duration;
 use nix::errno::Errno;
 use nix::libc::{self, c_int, c_long};
 
-use super::act::Call;
+use super::act::MediatedCall;
 use super::address::{Address, integer};
-use super::holding::Place;
-use super::listener::Answer;
-use super::made::{Found, Made};
-use super::socket::{self, Kind};
+use super::holding::HoldingPlace;
+use super::listener::NotificationAnswer;
+use super::made::{FoundCreator, Made};
+use super::socket::{self, SocketKind};
 use super::status::Status;
 use super::waiting::Stop;
 
 /// How often it is looked for what it takes a moment to know: at once, after 1 ms, 2 ms …, a second in all.
 const PATIENCE: u32 = 11;
 
-impl Call<'_, '_> {
+impl MediatedCall<'_, '_> {
     /// Performs a call that is none on a held socket; a held socket is kept for the rest of the call.
-    pub(super) fn act_on_made(&mut self, made: &Made, call: c_long) -> Result<Option<Answer>, Stop> {
+    pub(super) fn act_on_made(
+        &mut self,
+        made: &Made,
+        call: c_long,
+    ) -> Result<Option<NotificationAnswer>, Stop> {
         match call {
             libc::SYS_socket => return self.make(made).map(Some),
             libc::SYS_clone => return self.share_table(made).map(Some),
@@ -33,22 +37,24 @@ impl Call<'_, '_> {
         let found = made.find(place);
         self.caller.still_waits()?;
         match found? {
-            Found::Held(socket) => {
+            FoundCreator::Held(socket) => {
                 self.held = Some(socket);
                 Ok(None)
             }
-            Found::HandedIn(kind) if kind.takes_addresses() || !self.is_plain_send(call) => {
+            FoundCreator::HandedIn(kind) if kind.takes_addresses() || !self.is_plain_send(call) => {
                 Err(Errno::EACCES.into())
             }
-            Found::HandedIn(_) | Found::Connected => self.act_on_connection(made, call, place).map(Some),
+            FoundCreator::HandedIn(_) | FoundCreator::Connected => {
+                self.act_on_connection(made, call, place).map(Some)
+            }
         }
     }
 
     /// `socket(2)`: whatever the programs that are attached to the caller let it ask for.
-    fn make(&mut self, made: &Made) -> Result<Answer, Stop> {
+    fn make(&mut self, made: &Made) -> Result<NotificationAnswer, Stop> {
         let [family, style, protocol, ..] = self.arguments.map(integer);
         let socket = socket::make(family, style, protocol).map_err(no_fault_of_the_caller)?;
-        let kind = Kind::of(&socket)?;
+        let kind = SocketKind::of(&socket)?;
         self.shared.rules.guard(&socket, kind)?;
         let inode = self.patiently(Errno::ENOBUFS, |_| match made.enter(&socket, kind) {
             Err(Errno::EAGAIN) => Ok(None),
@@ -57,7 +63,7 @@ impl Call<'_, '_> {
         match self.give(&socket, style & libc::SOCK_CLOEXEC != 0) {
             Ok(number) => {
                 made.registry.given(inode, self.caller.place(number));
-                Ok(Answer::Given)
+                Ok(NotificationAnswer::Given)
             }
             Err(errno) => {
                 made.registry.forget(inode);
@@ -67,11 +73,11 @@ impl Call<'_, '_> {
     }
 
     /// `socket(2)` where nothing else is made here: of one that only those from inside reach.
-    pub(super) fn make_guarded(&self) -> Result<Answer, Errno> {
+    pub(super) fn make_guarded(&self) -> Result<NotificationAnswer, Errno> {
         let [family, style, protocol, ..] = self.arguments.map(integer);
         let descriptor = socket::make(family, style, protocol).map_err(no_fault_of_the_caller)?;
-        self.shared.rules.guard(&descriptor, Kind::of(&descriptor)?)?;
-        Ok(Answer::Descriptor { descriptor, close_on_exec: style & libc::SOCK_CLOEXEC != 0 })
+        self.shared.rules.guard(&descriptor, SocketKind::of(&descriptor)?)?;
+        Ok(NotificationAnswer::Descriptor { descriptor, close_on_exec: style & libc::SOCK_CLOEXEC != 0 })
     }
 
     fn give(&self, socket: &OwnedFd, close_on_exec: bool) -> Result<c_int, Errno> {
@@ -79,7 +85,12 @@ impl Call<'_, '_> {
     }
 
     /// A call on one end of a connection.
-    fn act_on_connection(&mut self, made: &Made, call: c_long, place: Place) -> Result<Answer, Stop> {
+    fn act_on_connection(
+        &mut self,
+        made: &Made,
+        call: c_long,
+        place: HoldingPlace,
+    ) -> Result<NotificationAnswer, Stop> {
         match call {
             libc::SYS_bind | libc::SYS_accept | libc::SYS_accept4 => return Err(Errno::EINVAL.into()),
             libc::SYS_connect => {
@@ -93,7 +104,7 @@ impl Call<'_, '_> {
         }
         self.patiently(Errno::EPERM, |call| {
             if made.passes(&call.caller, place)? {
-                return Ok(Some(Answer::GoesOn));
+                return Ok(Some(NotificationAnswer::GoesOn));
             }
             // A datagram socket may be one that only this process has.
             made.registry.let_go();
@@ -131,11 +142,11 @@ impl Call<'_, '_> {
     }
 
     /// `clone(2)` with `CLONE_FILES` and without `CLONE_THREAD`. The flags are in a register, where nobody changes them.
-    fn share_table(&self, made: &Made) -> Result<Answer, Stop> {
+    fn share_table(&self, made: &Made) -> Result<NotificationAnswer, Stop> {
         let status = Status::of(self.caller.thread())?;
         self.caller.still_waits()?;
         made.tables.share(&status, integer(self.arguments[0]))?;
-        Ok(Answer::GoesOn)
+        Ok(NotificationAnswer::GoesOn)
     }
 }
 

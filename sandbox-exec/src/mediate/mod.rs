@@ -94,26 +94,26 @@ use ipc::rights::{Network, Reach};
 use nix::errno::Errno;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-use act::Call;
+use act::MediatedCall;
 use address::Address;
 use caller::{Caller, Threads};
 pub(crate) use crew::Hand;
 use crew::{Crew, Turn};
-use filter::Calls;
 pub use filter::Filter;
-use host::Host;
-use listener::{Answer, Listener, Notification};
+use filter::FilteredCalls;
+use host::HostNetwork;
+use listener::{Listener, Notification, NotificationAnswer};
 pub(crate) use listeners::Listeners;
 use made::Made;
 use metadata::Metadata;
 use objects::Objects;
 pub use probe::has_listener;
 pub use refusals::Refusals;
-use rules::{Net, Rules};
+use rules::{MediationRules, Net};
 use signal::Signals;
-use socket::Kind;
+use socket::SocketKind;
 pub use sockets::Sockets;
-use tree::Tree;
+use tree::ProcessTree;
 use waiting::Waiting;
 
 use crate::privilege::clear_capabilities;
@@ -148,7 +148,7 @@ pub struct Mediation {
 impl Mediation {
     /// The program that brings the calls.
     pub fn filter(&self) -> Filter {
-        let calls = Calls::new(self.host_network);
+        let calls = FilteredCalls::new(self.host_network);
         let calls = if self.keeps_strangers_out() { calls.with_guarded_sockets() } else { calls };
         let calls = if self.sockets.are_made() { calls.with_made_sockets() } else { calls };
         let calls = if self.sees_sharing() { calls.with_shared_ports() } else { calls };
@@ -189,7 +189,7 @@ pub struct Mediator {
 #[derive(Debug)]
 struct Shared {
     listener: Listener,
-    rules: Rules,
+    rules: MediationRules,
     objects: Option<Arc<Objects>>,
     signals: Option<Signals>,
     metadata: Metadata,
@@ -232,12 +232,12 @@ impl Prepared {
     pub(crate) fn new(mediation: Mediation, refusals: Refusals) -> io::Result<Self> {
         waiting::prepare_interruption()?;
         let network = if mediation.host_network {
-            let host = Host::new(mediation.net, mediation.reach)?;
+            let host = HostNetwork::new(mediation.net, mediation.reach)?;
             Net::Host(Box::new(if mediation.sees_sharing() { host.that_sees_sharing() } else { host }))
         } else {
             Net::private()?
         };
-        let rules = Rules::new(Tree::new(mediation.writable, mediation.hidden), network);
+        let rules = MediationRules::new(ProcessTree::new(mediation.writable, mediation.hidden), network);
         let made = match mediation.sockets {
             Sockets::Made(handed_in) => Some(Made::new(handed_in)?),
             Sockets::Duplicated => None,
@@ -294,28 +294,30 @@ impl Shared {
         };
         // What a caller wrote must not end the mediator of all others, whatever it is.
         let answer = catch_unwind(AssertUnwindSafe(|| self.mediate(&notification, turn)));
-        self.listener.answer(notification.id, answer.unwrap_or(Answer::Failed(Errno::EIO)));
+        self.listener.answer(notification.id, answer.unwrap_or(NotificationAnswer::Failed(Errno::EIO)));
         if let Some(made) = &self.made {
             made.answered(notification.thread);
         }
         true
     }
 
-    fn mediate(&self, notification: &Notification, turn: &Turn<'_>) -> Answer {
+    fn mediate(&self, notification: &Notification, turn: &Turn<'_>) -> NotificationAnswer {
         if let Some(made) = &self.made {
             made.is_back(notification.thread);
         }
         if Metadata::has(notification) {
             return match self.metadata.act(self.rules.tree(), &self.listener, notification) {
-                Ok(()) => Answer::Value(0),
-                Err(hindrance) => {
-                    Answer::Failed(self.refusals.tell(notification.thread, Act::Change, hindrance))
-                }
+                Ok(()) => NotificationAnswer::Value(0),
+                Err(hindrance) => NotificationAnswer::Failed(self.refusals.tell(
+                    notification.thread,
+                    Act::Change,
+                    hindrance,
+                )),
             };
         }
         let caller = Caller::of(&self.listener, notification, &self.threads, self.made.as_ref());
         let arguments = notification.arguments;
-        Call { shared: self, caller, arguments, turn, held: None }.act(notification)
+        MediatedCall { shared: self, caller, arguments, turn, held: None }.act(notification)
     }
 
     /// Has no socket that its programs have closed answer at an address.
@@ -326,7 +328,7 @@ impl Shared {
     }
 
     /// Lets go of a socket whose connection is made.
-    fn settle(&self, socket: &OwnedFd, kind: Kind) {
+    fn settle(&self, socket: &OwnedFd, kind: SocketKind) {
         if let Some(made) = &self.made
             && !kind.takes_addresses()
         {

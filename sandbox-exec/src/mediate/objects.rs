@@ -19,9 +19,9 @@ use ipc::refusal::{Act, Target};
 use nix::errno::Errno;
 use nix::libc::{self, c_int, c_long, key_t};
 
-use super::act::Call;
+use super::act::MediatedCall;
 use super::address::integer;
-use super::listener::Answer;
+use super::listener::NotificationAnswer;
 use super::refusals::Hindrance;
 
 /// The most objects of a sandbox: the host's are limited too, for all users together.
@@ -32,7 +32,7 @@ const VERSION: c_int = 0x100;
 
 /// The kinds of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum ObjectKind {
     Memory,
     Semaphores,
     Queue,
@@ -41,7 +41,7 @@ enum Kind {
 /// Those that the programs made, with their keys.
 #[derive(Debug, Default)]
 pub(super) struct Objects {
-    own: Mutex<BTreeMap<(Kind, c_int), key_t>>,
+    own: Mutex<BTreeMap<(ObjectKind, c_int), key_t>>,
 }
 
 /// What is asked for: a key, how large, and whether it is made.
@@ -52,9 +52,9 @@ struct Wanted {
     flags: c_int,
 }
 
-impl Call<'_, '_> {
+impl MediatedCall<'_, '_> {
     /// A call on an object.
-    pub(super) fn object(&mut self, call: c_long) -> Result<Answer, Errno> {
+    pub(super) fn object(&mut self, call: c_long) -> Result<NotificationAnswer, Errno> {
         let objects = self.shared.objects.as_ref().ok_or(Errno::ENOSYS)?;
         let [first, second, third, ..] = self.arguments;
         let (id, key) = (integer(first), integer(first));
@@ -65,15 +65,17 @@ impl Call<'_, '_> {
         };
         self.caller.still_waits()?;
         let answer = match call {
-            libc::SYS_shmget => objects.obtain(Kind::Memory, sized(second)),
-            libc::SYS_semget => objects.obtain(Kind::Semaphores, sized(second & 0xffff_ffff)),
-            libc::SYS_msgget => objects.obtain(Kind::Queue, Wanted { key, size: 0, flags: integer(second) }),
-            libc::SYS_shmctl => objects.control(Kind::Memory, id, integer(second)),
-            libc::SYS_semctl => objects.control(Kind::Semaphores, id, integer(third)),
-            libc::SYS_msgctl => objects.control(Kind::Queue, id, integer(second)),
-            libc::SYS_shmat => objects.use_own(Kind::Memory, id),
-            libc::SYS_semop | libc::SYS_semtimedop => objects.use_own(Kind::Semaphores, id),
-            libc::SYS_msgsnd | libc::SYS_msgrcv => objects.use_own(Kind::Queue, id),
+            libc::SYS_shmget => objects.obtain(ObjectKind::Memory, sized(second)),
+            libc::SYS_semget => objects.obtain(ObjectKind::Semaphores, sized(second & 0xffff_ffff)),
+            libc::SYS_msgget => {
+                objects.obtain(ObjectKind::Queue, Wanted { key, size: 0, flags: integer(second) })
+            }
+            libc::SYS_shmctl => objects.control(ObjectKind::Memory, id, integer(second)),
+            libc::SYS_semctl => objects.control(ObjectKind::Semaphores, id, integer(third)),
+            libc::SYS_msgctl => objects.control(ObjectKind::Queue, id, integer(second)),
+            libc::SYS_shmat => objects.use_own(ObjectKind::Memory, id),
+            libc::SYS_semop | libc::SYS_semtimedop => objects.use_own(ObjectKind::Semaphores, id),
+            libc::SYS_msgsnd | libc::SYS_msgrcv => objects.use_own(ObjectKind::Queue, id),
             _ => Err(Errno::ENOSYS.into()),
         };
         answer.map_err(|hindrance| self.refused(Act::Use, hindrance))
@@ -89,7 +91,7 @@ impl Objects {
         }
     }
 
-    fn obtain(&self, kind: Kind, wanted: Wanted) -> Result<Answer, Hindrance> {
+    fn obtain(&self, kind: ObjectKind, wanted: Wanted) -> Result<NotificationAnswer, Hindrance> {
         let Wanted { key, size, flags } = wanted;
         let mut own = self.own();
         if let Some(id) = named(&own, kind, key) {
@@ -101,7 +103,7 @@ impl Objects {
                 }
                 Ok(existing) if existing < size => return Err(Errno::EINVAL.into()),
                 // Who may not look at it may still know its number.
-                _ => return Ok(Answer::Value(id.into())),
+                _ => return Ok(NotificationAnswer::Value(id.into())),
             }
         }
         if key != libc::IPC_PRIVATE && flags & libc::IPC_CREAT == 0 {
@@ -114,18 +116,18 @@ impl Objects {
         }
         let id = kind.make(size, flags)?;
         own.insert((kind, id), key);
-        Ok(Answer::Value(id.into()))
+        Ok(NotificationAnswer::Value(id.into()))
     }
 
     /// A command; those that list objects take no number of one, but a place in the list of all.
-    fn control(&self, kind: Kind, id: c_int, command: c_int) -> Result<Answer, Hindrance> {
+    fn control(&self, kind: ObjectKind, id: c_int, command: c_int) -> Result<NotificationAnswer, Hindrance> {
         match command & !VERSION {
             libc::IPC_RMID => {
                 let mut own = self.own();
                 own.get(&(kind, id)).ok_or_else(|| kind.anothers(id, Errno::EINVAL))?;
                 kind.remove(id)?;
                 own.remove(&(kind, id));
-                Ok(Answer::Value(0))
+                Ok(NotificationAnswer::Value(0))
             }
             command
                 if command == libc::IPC_SET
@@ -139,23 +141,26 @@ impl Objects {
     }
 
     /// Lets a call go on if it is about an object of one's own.
-    fn use_own(&self, kind: Kind, id: c_int) -> Result<Answer, Hindrance> {
+    fn use_own(&self, kind: ObjectKind, id: c_int) -> Result<NotificationAnswer, Hindrance> {
         // As the kernel answers where nothing has the number.
-        self.own().get(&(kind, id)).map(|_| Answer::GoesOn).ok_or_else(|| kind.anothers(id, Errno::EINVAL))
+        self.own()
+            .get(&(kind, id))
+            .map(|_| NotificationAnswer::GoesOn)
+            .ok_or_else(|| kind.anothers(id, Errno::EINVAL))
     }
 
-    fn own(&self) -> MutexGuard<'_, BTreeMap<(Kind, c_int), key_t>> {
+    fn own(&self) -> MutexGuard<'_, BTreeMap<(ObjectKind, c_int), key_t>> {
         self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The object that has a key; without a key each is another.
-fn named(own: &BTreeMap<(Kind, c_int), key_t>, kind: Kind, key: key_t) -> Option<c_int> {
+fn named(own: &BTreeMap<(ObjectKind, c_int), key_t>, kind: ObjectKind, key: key_t) -> Option<c_int> {
     let named = own.iter().find(|((of, _), named)| (*of, **named) == (kind, key))?;
     (key != libc::IPC_PRIVATE).then_some(named.0.1)
 }
 
-impl Kind {
+impl ObjectKind {
     /// What may be done by a command with an object of one's own, besides looking at it, changing its owner, and removing it.
     const fn commands(self) -> &'static [c_int] {
         match self {
@@ -275,16 +280,16 @@ mod tests {
 
     const MAKE: c_int = libc::IPC_CREAT | 0o600;
 
-    fn number(answer: Result<Answer, Hindrance>) -> Result<c_int, Errno> {
+    fn number(answer: Result<NotificationAnswer, Hindrance>) -> Result<c_int, Errno> {
         answer.map_err(|hindrance| hindrance.errno()).map(|answer| match answer {
-            Answer::Value(value) => c_int::try_from(value).unwrap(),
+            NotificationAnswer::Value(value) => c_int::try_from(value).unwrap(),
             other => panic!("{other:?}"),
         })
     }
 
     fn obtain(
         objects: &Objects,
-        kind: Kind,
+        kind: ObjectKind,
         (key, size, flags): (key_t, usize, c_int),
     ) -> Result<c_int, Errno> {
         number(objects.obtain(kind, Wanted { key, size, flags }))
@@ -293,7 +298,7 @@ mod tests {
     #[test]
     fn keys_are_the_sandboxs_own() {
         let (one, other) = (Objects::default(), Objects::default());
-        for kind in [Kind::Memory, Kind::Semaphores, Kind::Queue] {
+        for kind in [ObjectKind::Memory, ObjectKind::Semaphores, ObjectKind::Queue] {
             assert_eq!(obtain(&one, kind, (7, 1, 0o600)), Err(Errno::ENOENT));
             let made = obtain(&one, kind, (7, 1, MAKE)).unwrap();
             assert_eq!(obtain(&one, kind, (7, 1, MAKE)), Ok(made));
@@ -304,10 +309,10 @@ mod tests {
             number(one.control(kind, made, libc::IPC_RMID)).unwrap();
             assert_eq!(obtain(&one, kind, (7, 1, 0)), Err(Errno::ENOENT));
         }
-        let small = obtain(&one, Kind::Memory, (9, 100, MAKE)).unwrap();
-        assert_eq!(obtain(&one, Kind::Memory, (9, 101, 0)), Err(Errno::EINVAL));
-        Kind::Memory.remove(small).unwrap();
-        assert_eq!(obtain(&one, Kind::Memory, (9, 100, 0)), Err(Errno::ENOENT), "somebody removed it");
+        let small = obtain(&one, ObjectKind::Memory, (9, 100, MAKE)).unwrap();
+        assert_eq!(obtain(&one, ObjectKind::Memory, (9, 101, 0)), Err(Errno::EINVAL));
+        ObjectKind::Memory.remove(small).unwrap();
+        assert_eq!(obtain(&one, ObjectKind::Memory, (9, 100, 0)), Err(Errno::ENOENT), "somebody removed it");
         one.remove_all();
         other.remove_all();
     }
@@ -315,20 +320,23 @@ mod tests {
     #[test]
     fn objects_of_others_are_neither_used_nor_removed_nor_listed() {
         let objects = Objects::default();
-        for kind in [Kind::Memory, Kind::Semaphores, Kind::Queue] {
+        for kind in [ObjectKind::Memory, ObjectKind::Semaphores, ObjectKind::Queue] {
             let own = obtain(&objects, kind, (0, 1, MAKE)).unwrap();
             let foreign = kind.make(1, MAKE).unwrap();
-            assert!(matches!(objects.use_own(kind, own), Ok(Answer::GoesOn)));
-            assert!(matches!(objects.control(kind, own, libc::IPC_STAT | VERSION), Ok(Answer::GoesOn)));
+            assert!(matches!(objects.use_own(kind, own), Ok(NotificationAnswer::GoesOn)));
+            assert!(matches!(
+                objects.control(kind, own, libc::IPC_STAT | VERSION),
+                Ok(NotificationAnswer::GoesOn)
+            ));
             assert!(objects.use_own(kind, foreign).is_err());
             for command in 0..30 {
                 assert!(objects.control(kind, foreign, command).is_err(), "{kind:?} {command}");
             }
             // IPC_INFO, and the commands that take a place in the list: MSG_STAT, SHM_STAT, SEM_STAT and their kind.
             let listing: &[c_int] = match kind {
-                Kind::Memory => &[3, 13, 14, 15],
-                Kind::Semaphores => &[3, 18, 19, 20],
-                Kind::Queue => &[3, 11, 12, 13],
+                ObjectKind::Memory => &[3, 13, 14, 15],
+                ObjectKind::Semaphores => &[3, 18, 19, 20],
+                ObjectKind::Queue => &[3, 11, 12, 13],
             };
             for &command in listing {
                 assert!(
@@ -350,9 +358,9 @@ mod tests {
     fn a_sandbox_has_so_many() {
         let objects = Objects::default();
         for _ in 0..MOST {
-            obtain(&objects, Kind::Queue, (0, 0, MAKE)).unwrap();
+            obtain(&objects, ObjectKind::Queue, (0, 0, MAKE)).unwrap();
         }
-        assert_eq!(obtain(&objects, Kind::Queue, (0, 0, MAKE)), Err(Errno::ENOSPC));
+        assert_eq!(obtain(&objects, ObjectKind::Queue, (0, 0, MAKE)), Err(Errno::ENOSPC));
         objects.remove_all();
     }
 }

@@ -7,10 +7,10 @@ use std::os::fd::AsFd;
 use nix::errno::Errno;
 use nix::libc::{self, c_int, c_long, pid_t};
 
-use super::act::Call;
+use super::act::MediatedCall;
 use super::address::integer;
 use super::filter::{F_SETOWN, F_SETOWN_EX, FIOSETOWN, SIOCSPGRP};
-use super::listener::Answer;
+use super::listener::NotificationAnswer;
 use super::status::Status;
 use crate::system::process;
 
@@ -18,15 +18,15 @@ use crate::system::process;
 const OWNER_THREAD: c_int = 0;
 const OWNER_PROCESS: c_int = 1;
 
-impl Call<'_, '_> {
+impl MediatedCall<'_, '_> {
     /// The commands that name an owner.
-    pub(super) fn own_descriptor(&self, call: c_long) -> Result<Answer, Errno> {
+    pub(super) fn own_descriptor(&self, call: c_long) -> Result<NotificationAnswer, Errno> {
         let [number, command, argument, ..] = self.arguments;
         let process = Status::of(self.caller.thread())?.process;
         match integer(command).cast_unsigned() {
             // By value, so that what goes on is what was looked at; and the caller's number is its own while it waits.
             F_SETOWN if call == libc::SYS_fcntl => {
-                may_own(integer(argument), process).map(|()| Answer::GoesOn)
+                may_own(integer(argument), process).map(|()| NotificationAnswer::GoesOn)
             }
             F_SETOWN_EX if call == libc::SYS_fcntl => self.own_as_told(number, argument, process),
             command @ (FIOSETOWN | SIOCSPGRP) if call == libc::SYS_ioctl => {
@@ -41,7 +41,7 @@ impl Call<'_, '_> {
     }
 
     /// `F_SETOWN_EX`: a `struct f_owner_ex`, a kind and a number.
-    fn own_as_told(&self, number: u64, start: u64, process: pid_t) -> Result<Answer, Errno> {
+    fn own_as_told(&self, number: u64, start: u64, process: pid_t) -> Result<NotificationAnswer, Errno> {
         let bytes: [u8; 8] = self.caller.memory().read(start)?;
         let words = bytes.as_chunks::<4>().0;
         let owner: [c_int; 2] =
@@ -63,6 +63,6 @@ fn may_own(owner: c_int, process: pid_t) -> Result<(), Errno> {
     if owner == 0 || owner == process { Ok(()) } else { Err(Errno::EPERM) }
 }
 
-fn performed(answer: Result<c_int, Errno>) -> Result<Answer, Errno> {
-    answer.map(|value| Answer::Value(value.into()))
+fn performed(answer: Result<c_int, Errno>) -> Result<NotificationAnswer, Errno> {
+    answer.map(|value| NotificationAnswer::Value(value.into()))
 }

@@ -4,7 +4,7 @@ use std::io;
 
 use nix::sys::wait::{WaitStatus, waitpid};
 
-use super::filter::Calls;
+use super::filter::FilteredCalls;
 use crate::system::{self, process};
 
 /// Whether a filter with a listener can be attached beneath this process. There can be none beneath another (`EBUSY`), nor where
@@ -27,5 +27,5 @@ fn is_given() -> bool {
 
 fn attach() -> io::Result<()> {
     system::set_no_new_privs()?;
-    Calls::new(true).filter().attach().map(drop)
+    FilteredCalls::new(true).filter().attach().map(drop)
 }

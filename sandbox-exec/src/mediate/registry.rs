@@ -14,7 +14,7 @@ use std::time::Duration;
 use nix::errno::Errno;
 use nix::sys::stat::fstat;
 
-use super::holding::{self, Place};
+use super::holding::{self, HoldingPlace};
 use super::socket;
 
 /// The most that are held.
@@ -28,23 +28,23 @@ const LATEST: Duration = Duration::from_secs(1);
 /// What is held, by inode.
 #[derive(Debug, Default)]
 pub(super) struct Registry {
-    state: Mutex<State>,
+    state: Mutex<RegistryState>,
     more: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    held: HashMap<u64, Held>,
+struct RegistryState {
+    held: HashMap<u64, HeldSocket>,
     /// Whether something came since it was looked last.
     changed: bool,
     ended: bool,
 }
 
 #[derive(Debug)]
-struct Held {
+struct HeldSocket {
     socket: OwnedFd,
     /// Where somebody had it last; nothing while it is being given.
-    seen: Option<Place>,
+    seen: Option<HoldingPlace>,
 }
 
 impl Registry {
@@ -57,7 +57,7 @@ impl Registry {
             return Err(Errno::ENOBUFS);
         }
         let inode = fstat(socket)?.st_ino;
-        let held = Held { socket: duplicate(socket)?, seen: None };
+        let held = HeldSocket { socket: duplicate(socket)?, seen: None };
         let mut state = self.lock();
         // The kernel counts inodes with 32 bits, and does not look whether one is in use.
         if state.held.contains_key(&inode) {
@@ -81,7 +81,7 @@ impl Registry {
     }
 
     /// Notes where a program got it.
-    pub(super) fn given(&self, inode: u64, place: Place) {
+    pub(super) fn given(&self, inode: u64, place: HoldingPlace) {
         if let Some(held) = self.lock().held.get_mut(&inode) {
             held.seen = Some(place);
         }
@@ -162,7 +162,7 @@ impl Registry {
             state.changed = false;
             state = self.more.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        let goes_on = |state: &mut State| !state.ended && (pause == SOONEST || !state.changed);
+        let goes_on = |state: &mut RegistryState| !state.ended && (pause == SOONEST || !state.changed);
         let waited = self.more.wait_timeout_while(state, pause, goes_on);
         let state = waited.unwrap_or_else(PoisonError::into_inner).0;
         (!state.ended).then_some(state.changed)
@@ -174,7 +174,7 @@ impl Registry {
         self.more.notify_all();
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, RegistryState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

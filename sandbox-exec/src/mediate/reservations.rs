@@ -39,13 +39,13 @@ const LATEST: Duration = Duration::from_secs(1);
 pub(super) struct Reservations {
     /// The sockets that need them: connected senders, and receivers.
     dependents: Alive,
-    state: Mutex<State>,
+    state: Mutex<ReservationState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ReservationState {
     /// The ports, by address.
-    held: HashMap<SocketAddr, Held>,
+    held: HashMap<SocketAddr, HeldPort>,
     needs: HashSet<Need>,
     /// Where nothing ever comes from.
     silent: Option<OwnedFd>,
@@ -74,7 +74,7 @@ pub(super) struct Hearer {
 }
 
 #[derive(Debug)]
-struct Held {
+struct HeldPort {
     socket: OwnedFd,
     cookie: u64,
 }
@@ -179,15 +179,15 @@ impl Reservations {
         }
     }
 
-    fn sweep(&self, state: &mut State) {
+    fn sweep(&self, state: &mut ReservationState) {
         let alive = self.dependents.numbers();
         state.needs.retain(|need| alive.contains(&need.cookie));
-        let State { held, needs, .. } = state;
+        let ReservationState { held, needs, .. } = state;
         let needed: HashSet<_> = needs.iter().map(|need| need.address).collect();
         held.retain(|address, _| needed.contains(address));
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ReservationState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -198,8 +198,8 @@ impl Need {
     }
 }
 
-impl State {
-    fn hold(&mut self, to: SocketAddr, holders: &[OwnedFd]) -> Result<Held, Errno> {
+impl ReservationState {
+    fn hold(&mut self, to: SocketAddr, holders: &[OwnedFd]) -> Result<HeldPort, Errno> {
         let address = Address::of_internet(to);
         let socket = socket::datagram(if to.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 })?;
         let is_everywhere = to.ip().is_unspecified();
@@ -216,7 +216,7 @@ impl State {
             socket::connect(&socket, &Address::of_internet(nowhere))?;
         }
         let cookie = socket::cookie(&socket)?;
-        Ok(Held { socket, cookie })
+        Ok(HeldPort { socket, cookie })
     }
 
     /// The port from which nothing ever comes.

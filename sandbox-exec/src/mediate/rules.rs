@@ -10,16 +10,16 @@ use nix::libc::{self, c_int};
 
 use super::address::{Address, Meaning};
 use super::caller::Caller;
-use super::host::{Host, Inside};
-use super::listening::Held;
+use super::host::{HostNetwork, Inside};
+use super::listening::HeldListener;
 use super::refusals::Hindrance;
-use super::socket::{self, Kind};
-use super::tree::{Tree, by_descriptor};
+use super::socket::{self, SocketKind};
+use super::tree::{ProcessTree, by_descriptor};
 
 /// What the mediated programs may reach.
 #[derive(Debug)]
-pub(super) struct Rules {
-    tree: Tree,
+pub(super) struct MediationRules {
+    tree: ProcessTree,
     network: Net,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct Rules {
 #[derive(Debug)]
 pub(super) enum Net {
     /// The host's, with rules for it.
-    Host(Box<Host>),
+    Host(Box<HostNetwork>),
     /// Private, by its cookie, if the kernel tells. All names in it are from inside; but paths lead out of it, and so do sockets
     /// that were made outside and handed in.
     Private(Option<u64>),
@@ -39,7 +39,7 @@ impl Net {
         Ok(Self::Private(socket::network(&socket::netlink(libc::NETLINK_ROUTE)?).ok()))
     }
 
-    fn host(&self) -> Option<&Host> {
+    fn host(&self) -> Option<&HostNetwork> {
         match self {
             Self::Host(host) => Some(host),
             Self::Private(_) => None,
@@ -63,7 +63,7 @@ pub(super) struct Target {
     /// Where on this machine that is, if only what is from inside may be there.
     pub(super) inside: Option<SocketAddr>,
     /// The listener there, which stays open until then.
-    listener: Option<Held>,
+    listener: Option<HeldListener>,
     /// What the address names, which must stay open until then.
     _held: Option<OwnedFd>,
 }
@@ -74,14 +74,14 @@ impl From<Address> for Target {
     }
 }
 
-impl Rules {
+impl MediationRules {
     /// Rules for a tree and a network.
-    pub(super) fn new(tree: Tree, network: Net) -> Self {
+    pub(super) fn new(tree: ProcessTree, network: Net) -> Self {
         Self { tree, network }
     }
 
     /// Where the programs may write.
-    pub(super) fn tree(&self) -> &Tree {
+    pub(super) fn tree(&self) -> &ProcessTree {
         &self.tree
     }
 
@@ -90,7 +90,7 @@ impl Rules {
         &self,
         caller: &Caller<'_>,
         socket: &OwnedFd,
-        kind: Kind,
+        kind: SocketKind,
         address: Address,
     ) -> Result<Target, Hindrance> {
         self.network.contains(socket)?;
@@ -120,7 +120,7 @@ impl Rules {
         &self,
         caller: &Caller<'_>,
         socket: &OwnedFd,
-        kind: Kind,
+        kind: SocketKind,
         address: Address,
     ) -> Result<Target, Hindrance> {
         if let (Some(host), Meaning::Internet(to)) = (self.network.host(), address.meaning())
@@ -144,7 +144,7 @@ impl Rules {
     }
 
     /// Whether what is connected to is on this machine, where only a full queue has it wait.
-    pub(super) fn answers_at_once(&self, kind: Kind, target: &Target) -> bool {
+    pub(super) fn answers_at_once(&self, kind: SocketKind, target: &Target) -> bool {
         !kind.is_internet() || target.inside.is_some() || self.network.host().is_none()
     }
 
@@ -153,7 +153,7 @@ impl Rules {
         &self,
         caller: &Caller<'_>,
         socket: &OwnedFd,
-        kind: Kind,
+        kind: SocketKind,
         target: &Target,
     ) -> Result<(), Errno> {
         match (self.network.host(), target.inside) {
@@ -167,8 +167,8 @@ impl Rules {
     }
 
     /// Whether a connection that was begun has led where it was to lead.
-    pub(super) fn has_led_inside(&self, kind: Kind, target: &Target) -> bool {
-        if target.listener.as_ref().is_some_and(Held::listens) {
+    pub(super) fn has_led_inside(&self, kind: SocketKind, target: &Target) -> bool {
+        if target.listener.as_ref().is_some_and(HeldListener::listens) {
             return true;
         }
         match (self.network.host(), target.inside) {
@@ -178,7 +178,7 @@ impl Rules {
     }
 
     /// Keeps everybody outside from a socket that no program has yet.
-    pub(super) fn guard(&self, socket: &OwnedFd, kind: Kind) -> Result<(), Errno> {
+    pub(super) fn guard(&self, socket: &OwnedFd, kind: SocketKind) -> Result<(), Errno> {
         self.network.host().map_or(Ok(()), |host| host.guard(socket, kind))
     }
 
@@ -187,7 +187,7 @@ impl Rules {
         &self,
         caller: &Caller<'_>,
         socket: &OwnedFd,
-        kind: Kind,
+        kind: SocketKind,
         address: &Address,
     ) -> Result<(), Errno> {
         match self.network.host() {
@@ -197,7 +197,7 @@ impl Rules {
     }
 
     /// Why an address could not be taken.
-    pub(super) fn hindrance_of_bind(&self, kind: Kind, address: &Address, errno: Errno) -> Hindrance {
+    pub(super) fn hindrance_of_bind(&self, kind: SocketKind, address: &Address, errno: Errno) -> Hindrance {
         match (self.network.host(), address.meaning()) {
             (Some(host), Meaning::Internet(own)) if kind.is_internet() => host.hindrance_of_bind(own, errno),
             _ => errno.into(),
@@ -215,19 +215,25 @@ impl Rules {
     }
 
     /// Remembers who is asked for connections, by what descriptor.
-    pub(super) fn learn_listener(&self, caller: &Caller<'_>, number: RawFd, listener: &OwnedFd, kind: Kind) {
+    pub(super) fn learn_listener(
+        &self,
+        caller: &Caller<'_>,
+        number: RawFd,
+        listener: &OwnedFd,
+        kind: SocketKind,
+    ) {
         if let Some(host) = self.network.host() {
             host.learn_listener(caller, number, listener, kind);
         }
     }
 
     /// Whether the other end of an accepted connection may be let in.
-    pub(super) fn knows(&self, accepted: &OwnedFd, kind: Kind, peer: &Address) -> bool {
+    pub(super) fn knows(&self, accepted: &OwnedFd, kind: SocketKind, peer: &Address) -> bool {
         self.network.host().is_none_or(|host| host.knows(accepted, kind, peer))
     }
 
     /// Whether control data of this level and name may go along.
-    pub(super) fn allows_control(&self, kind: Kind, level: c_int, name: c_int) -> bool {
+    pub(super) fn allows_control(&self, kind: SocketKind, level: c_int, name: c_int) -> bool {
         self.network.host().is_none() || super::listen::is_harmless(kind, level, name)
     }
 }

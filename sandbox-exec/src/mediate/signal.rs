@@ -15,11 +15,11 @@ use ipc::refusal::Act;
 use nix::errno::Errno;
 use nix::libc::{self, c_int, c_long, pid_t};
 
-use super::act::Call;
+use super::act::MediatedCall;
 use super::address::integer;
 use super::aim::{Aim, Info, MAX_SIGNAL};
 use super::lineage::Lineage;
-use super::listener::Answer;
+use super::listener::NotificationAnswer;
 use super::refusals::Hindrance;
 use super::sender::{Sender, Sent};
 use super::status::Status;
@@ -58,12 +58,12 @@ impl Signals {
     }
 }
 
-impl Call<'_, '_> {
+impl MediatedCall<'_, '_> {
     /// kill(2), tkill(2), `rt_sigqueueinfo(2)`, `pidfd_send_signal(2)` and their kind.
-    pub(super) fn signal(&mut self, call: c_long) -> Result<Answer, Errno> {
+    pub(super) fn signal(&mut self, call: c_long) -> Result<NotificationAnswer, Errno> {
         let signals = self.shared.signals.as_ref().ok_or(Errno::ENOSYS)?;
         if self.is_for_calling_thread(call) {
-            return Ok(Answer::GoesOn);
+            return Ok(NotificationAnswer::GoesOn);
         }
         let caller = Status::of(self.caller.thread())?;
         let [first, second, third, fourth, ..] = self.arguments;
@@ -72,7 +72,7 @@ impl Call<'_, '_> {
             libc::SYS_kill if (first, second) == (0, FENCE) => {
                 self.caller.still_waits()?;
                 signals.lineage.fence(caller.process)?;
-                return Ok(Answer::Value(0));
+                return Ok(NotificationAnswer::Value(0));
             }
             libc::SYS_kill => (processes(first, &caller)?, second, 0),
             libc::SYS_tkill => (Whom::Thread(None, positive(first)?), second, 0),
@@ -85,7 +85,7 @@ impl Call<'_, '_> {
             _ => return Err(Errno::ENOSYS),
         };
         if is_itself(whom, self.caller.thread(), &caller) {
-            return Ok(Answer::GoesOn);
+            return Ok(NotificationAnswer::GoesOn);
         }
         let queued = matches!(call, libc::SYS_rt_sigqueueinfo | libc::SYS_rt_tgsigqueueinfo);
         let info = queued.then(|| Info::read(self.caller.memory(), info)).transpose()?;
@@ -105,7 +105,7 @@ impl Call<'_, '_> {
     }
 
     /// `pidfd_send_signal(2)`. What a descriptor of the caller's names is told by its `fdinfo`.
-    fn signal_by_descriptor(&self, signals: &Signals, caller: &Status) -> Result<Answer, Errno> {
+    fn signal_by_descriptor(&self, signals: &Signals, caller: &Status) -> Result<NotificationAnswer, Errno> {
         let [descriptor, number, info, flags, ..] = self.arguments;
         let named = self.named(descriptor)?;
         let whom = match flags & 0xffff_ffff {
@@ -132,7 +132,7 @@ impl Call<'_, '_> {
         whom: Whom,
         sent: Sent,
         confirm: impl Fn() -> Result<(), Errno>,
-    ) -> Result<Answer, Errno> {
+    ) -> Result<NotificationAnswer, Errno> {
         let itself = self.signal_others(signals, caller, whom, sent, confirm);
         let itself = itself.map_err(|hindrance| self.refused(Act::Signal, hindrance))?;
         self.signal_itself(signals, itself, sent)
@@ -168,17 +168,22 @@ impl Call<'_, '_> {
     }
 
     /// What goes to the caller too arrives before the call returns, unless it would have the call made again.
-    fn signal_itself(&self, signals: &Signals, itself: Option<Aim>, sent: Sent) -> Result<Answer, Errno> {
+    fn signal_itself(
+        &self,
+        signals: &Signals,
+        itself: Option<Aim>,
+        sent: Sent,
+    ) -> Result<NotificationAnswer, Errno> {
         let Some(aim) = itself else {
-            return Ok(Answer::Value(0));
+            return Ok(NotificationAnswer::Value(0));
         };
         if signals.undisturbed {
-            return aim.fire(sent.number, sent.info).map(|()| Answer::Value(0));
+            return aim.fire(sent.number, sent.info).map(|()| NotificationAnswer::Value(0));
         }
-        self.shared.listener.answer(self.caller.id(), Answer::Value(0));
+        self.shared.listener.answer(self.caller.id(), NotificationAnswer::Value(0));
         // It was there when it was asked for.
         let _ended = aim.fire(sent.number, sent.info);
-        Ok(Answer::Given)
+        Ok(NotificationAnswer::Given)
     }
 
     /// The process or thread that a descriptor of the caller's stands for.

@@ -21,12 +21,12 @@ pub(super) const LOOPBACK: c_int = 1;
 
 /// What kind a socket is: its family and its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Kind {
+pub(super) struct SocketKind {
     pub(super) family: c_int,
     pub(super) style: c_int,
 }
 
-impl Kind {
+impl SocketKind {
     /// Of a descriptor; `ENOTSOCK` if it is none.
     pub(super) fn of(socket: &OwnedFd) -> Result<Self, Errno> {
         Ok(Self {
@@ -58,10 +58,10 @@ impl Kind {
 }
 
 /// The kind of a descriptor of this process, if it is a socket.
-pub(super) fn kind_of_own(number: RawFd) -> Option<Kind> {
+pub(super) fn kind_of_own(number: RawFd) -> Option<SocketKind> {
     // SAFETY: it was open just now; if it was closed or reused meanwhile, what is there is only asked what it is.
     let open = unsafe { BorrowedFd::borrow_raw(number) };
-    Kind::of(&open.try_clone_to_owned().ok()?).ok()
+    SocketKind::of(&open.try_clone_to_owned().ok()?).ok()
 }
 
 /// `socket(2)`, close-on-exec here.
@@ -74,7 +74,7 @@ pub(super) fn make(family: c_int, style: c_int, protocol: c_int) -> Result<Owned
 
 /// Whether it is one end of a connection, and will not be anything else but by a call that is mediated.
 pub(super) fn is_connected_stream(socket: &OwnedFd) -> bool {
-    Kind::of(socket).is_ok_and(|kind| !kind.takes_addresses()) && peer_name(socket).is_ok()
+    SocketKind::of(socket).is_ok_and(|kind| !kind.takes_addresses()) && peer_name(socket).is_ok()
 }
 
 /// Reads an option that is an `int`.

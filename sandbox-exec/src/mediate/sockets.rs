@@ -7,8 +7,8 @@ use std::os::fd::{AsRawFd, RawFd};
 use nix::errno::Errno;
 
 use super::caller::{duplicate, pidfd_open};
-use super::holding::Place;
-use super::socket::{self, Kind};
+use super::holding::HoldingPlace;
+use super::socket::{self, SocketKind};
 
 /// How the mediator gets at the sockets of callers. The filter and the mediator must agree.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ pub enum Sockets {
 #[derive(Clone, Debug, Default)]
 pub struct HandedIn {
     /// By inode.
-    by_inode: HashMap<u64, Kind>,
+    by_inode: HashMap<u64, SocketKind>,
     /// Whether there may be others.
     others: bool,
 }
@@ -54,7 +54,7 @@ impl HandedIn {
         };
         let mut found = Self::default();
         for number in all.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<RawFd>().ok()) {
-            let place = Place { thread: std::process::id().cast_signed(), number };
+            let place = HoldingPlace { thread: std::process::id().cast_signed(), number };
             if let Ok(inode) = place.socket() {
                 match socket::kind_of_own(number) {
                     Some(kind) => drop(found.by_inode.insert(inode, kind)),
@@ -66,7 +66,7 @@ impl HandedIn {
     }
 
     /// What kind one of them is.
-    pub(super) fn kind(&self, inode: u64) -> Option<Kind> {
+    pub(super) fn kind(&self, inode: u64) -> Option<SocketKind> {
         self.by_inode.get(&inode).copied()
     }
 
@@ -87,7 +87,7 @@ mod tests {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let inode = nix::sys::stat::fstat(&socket).unwrap().st_ino;
         let found = HandedIn::find();
-        assert!(found.take_addresses() && found.kind(inode).is_some_and(Kind::takes_addresses));
+        assert!(found.take_addresses() && found.kind(inode).is_some_and(SocketKind::takes_addresses));
         assert_eq!(found.kind(0), None);
     }
 

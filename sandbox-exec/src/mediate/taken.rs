@@ -13,15 +13,15 @@ use nix::errno::Errno;
 use nix::libc;
 
 use super::address::{Address, Meaning};
-use super::host::Host;
-use super::socket::{self, Kind};
+use super::host::HostNetwork;
+use super::socket::{self, SocketKind};
 
-impl Host {
+impl HostNetwork {
     /// Fails with `EADDRINUSE` if a socket outside holds the port of the address that a socket is to be bound to.
     pub(super) fn check_before_bind(
         &self,
         socket: &OwnedFd,
-        kind: Kind,
+        kind: SocketKind,
         address: &Address,
     ) -> Result<(), Errno> {
         // inet_bind of the kernel takes an address without a family for one of all.
@@ -37,7 +37,7 @@ impl Host {
     }
 
     /// The same of a socket that was bound, which gives up its port if the kernel has chosen it.
-    pub(super) fn check_after_bind(&self, socket: &OwnedFd, kind: Kind) -> Result<(), Errno> {
+    pub(super) fn check_after_bind(&self, socket: &OwnedFd, kind: SocketKind) -> Result<(), Errno> {
         match socket::own_name(socket)?.meaning() {
             Meaning::Internet(own) => {
                 let v6_only = socket::keeps_to_v6(socket);
@@ -48,7 +48,7 @@ impl Host {
     }
 
     /// A kernel that does not list sockets (`CONFIG_INET_UDP_DIAG`) keeps those apart that share nothing.
-    fn check(&self, socket: &OwnedFd, kind: Kind, own: SocketAddr, v6_only: bool) -> Result<(), Errno> {
+    fn check(&self, socket: &OwnedFd, kind: SocketKind, own: SocketAddr, v6_only: bool) -> Result<(), Errno> {
         let is_free = match self.holders(kind, own.port()) {
             Ok(mut holders) => {
                 holders.retain(|holder| holder.overlaps(own.ip(), v6_only));

@@ -31,7 +31,7 @@ const DELETED: &[u8] = b" (deleted)";
 
 /// Trees, but for what is hidden in them.
 #[derive(Debug)]
-pub(super) struct Tree {
+pub(super) struct ProcessTree {
     /// This process's descriptors: to look one up from here costs half.
     descriptors: Option<OwnedFd>,
     roots: Vec<Root>,
@@ -47,7 +47,7 @@ struct Root {
     mount: u64,
 }
 
-impl Tree {
+impl ProcessTree {
     /// Of roots, but for what is hidden inside; both canonical. A root in a hidden place is granted all the same. A root that cannot
     /// be opened contains nothing.
     pub(super) fn new(roots: Vec<PathBuf>, hidden: Vec<PathBuf>) -> Self {
@@ -195,7 +195,7 @@ mod tests {
         symlink("../file", base.join("in/out")).unwrap();
         symlink("in/file", base.join("into")).unwrap();
         symlink("secret", base.join("in/revealed")).unwrap();
-        let tree = Tree::new(vec![base.join("in")], vec![base.join("in/secret")]);
+        let tree = ProcessTree::new(vec![base.join("in")], vec![base.join("in/secret")]);
         let open = |name: &str| tree.open(&base.join(name)).map(drop).map_err(|hindrance| hindrance.errno());
         assert_eq!(open("in/file"), Ok(()));
         assert_eq!(open("into"), Ok(()));
@@ -216,7 +216,7 @@ mod tests {
             File::create(base.join(name)).unwrap();
         }
         let roots = ["", "hidden/own"].map(|name| base.join(name).components().collect());
-        let tree = Tree::new(roots.into(), vec![base.join("hidden"), base.join("hidden/own/secret")]);
+        let tree = ProcessTree::new(roots.into(), vec![base.join("hidden"), base.join("hidden/own/secret")]);
         let open = |name: &str| tree.open(&base.join(name)).map(drop).map_err(|hindrance| hindrance.errno());
         assert_eq!([open("file"), open("hidden/own/file")], [Ok(()), Ok(())]);
         for name in ["hidden/others/file", "hidden/own/secret/file"] {
@@ -228,7 +228,7 @@ mod tests {
     fn a_root_may_be_a_file() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let path = file.path().canonicalize().unwrap();
-        let tree = Tree::new(vec![path.clone()], vec![]);
+        let tree = ProcessTree::new(vec![path.clone()], vec![]);
         assert!(tree.open(&path).is_ok());
     }
 
@@ -236,7 +236,7 @@ mod tests {
     fn what_was_deleted_or_replaced_is_not_in_the_tree() {
         let directory = tempfile::tempdir().unwrap();
         let base = directory.path().canonicalize().unwrap();
-        let tree = Tree::new(vec![base.clone()], vec![]);
+        let tree = ProcessTree::new(vec![base.clone()], vec![]);
         File::create(base.join("file")).unwrap();
         let found = tree.open(&base.join("file")).unwrap();
         remove_file(base.join("file")).unwrap();
@@ -254,7 +254,7 @@ mod tests {
         for name in ["in", "in/secret"] {
             create_dir(base.join(name)).unwrap();
         }
-        let tree = Tree::new(vec![base.join("in")], vec![base.join("in/secret")]);
+        let tree = ProcessTree::new(vec![base.join("in")], vec![base.join("in/secret")]);
         let deleted = |name: &str| {
             let file: OwnedFd = File::create(base.join(name)).unwrap().into();
             assert_eq!(tree.contained(&file), Ok(false), "{name} is there");
@@ -277,7 +277,7 @@ mod tests {
         let base = directory.path().canonicalize().unwrap();
         let (root, file) = (base.join("in"), base.join("in/file"));
         create_dir(&root).unwrap();
-        let tree = Tree::new(vec![root.clone()], vec![]);
+        let tree = ProcessTree::new(vec![root.clone()], vec![]);
         rename(&root, base.join("moved")).unwrap();
         create_dir(&root).unwrap();
         File::create(&file).unwrap();

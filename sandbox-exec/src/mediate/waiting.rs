@@ -14,7 +14,7 @@ use nix::libc::{self, c_int, pid_t};
 
 use super::caller::Caller;
 use super::crew::Lead;
-use super::listener::{Answer, Listener};
+use super::listener::{Listener, NotificationAnswer};
 use super::status::Status;
 use crate::system::{self, process};
 
@@ -43,7 +43,7 @@ impl From<Errno> for Stop {
     }
 }
 
-impl From<Stop> for Answer {
+impl From<Stop> for NotificationAnswer {
     fn from(stop: Stop) -> Self {
         match stop {
             Stop::Failed(errno) => Self::Failed(errno),

@@ -19,11 +19,11 @@ pub(crate) struct Layout {
     /// What becomes `/tmp`.
     pub(crate) tmp: Option<PathBuf>,
     /// What is mounted on its own path, the outer before the inner.
-    pub(crate) roots: Vec<Root>,
+    pub(crate) roots: Vec<NamespaceRoot>,
     /// What is covered, if it exists, and what it leads to.
     pub(crate) hidden: Vec<PathBuf>,
     /// What cannot be changed inside a root that can, if it exists.
-    pub(crate) protected: Vec<Inside>,
+    pub(crate) protected: Vec<InsidePath>,
     /// What can be written.
     write: Vec<PathBuf>,
     /// Whether a terminal was made for the program.
@@ -32,14 +32,14 @@ pub(crate) struct Layout {
 
 /// What is mounted on its own path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Root {
+pub(crate) struct NamespaceRoot {
     pub(crate) path: PathBuf,
     pub(crate) writable: bool,
 }
 
 /// What stays where it is, and the write root that it lies in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Inside {
+pub(crate) struct InsidePath {
     pub(crate) root: PathBuf,
     pub(crate) path: PathBuf,
 }
@@ -51,15 +51,15 @@ impl Layout {
         let Confinement { rights, temp, project, .. } = confinement;
         let tmp = temp.clone().filter(|_| confinement.has_private_tmp(Tier::Full));
         let written = rights.write.iter().filter(|root| Some(*root) != tmp.as_ref());
-        let mut roots: Vec<Root> =
-            written.map(|root| Root { path: root.clone().into(), writable: true }).collect();
+        let mut roots: Vec<NamespaceRoot> =
+            written.map(|root| NamespaceRoot { path: root.clone().into(), writable: true }).collect();
         let read = rights.read.iter().chain([project]).map(WirePath::as_path);
         for path in read.map(Path::to_owned).chain(program.into_iter().flat_map(names)) {
             let replaced = [(TMP, tmp.is_some()), (DEV, true)].into_iter().any(|(place, replaced)| {
                 replaced && path.starts_with(place) && path != Path::new(place) && !is_own_device(&path)
             });
             if replaced && !roots.iter().any(|root| path.starts_with(&root.path)) {
-                roots.push(Root { path, writable: false });
+                roots.push(NamespaceRoot { path, writable: false });
             }
         }
         roots.sort();
@@ -79,7 +79,7 @@ impl Layout {
     }
 
     /// Those that lie in a write root: they are not to be moved away with the directories on the way to them.
-    pub(super) fn held(&self, places: &[PathBuf]) -> Vec<Inside> {
+    pub(super) fn held(&self, places: &[PathBuf]) -> Vec<InsidePath> {
         inside(places.iter().map(PathBuf::as_path), &self.write)
     }
 
@@ -91,10 +91,10 @@ impl Layout {
 }
 
 /// Those that lie in a write root.
-fn inside<'a>(paths: impl Iterator<Item = &'a Path>, write: &[PathBuf]) -> Vec<Inside> {
+fn inside<'a>(paths: impl Iterator<Item = &'a Path>, write: &[PathBuf]) -> Vec<InsidePath> {
     let inside = |path: &'a Path| {
         let root = write.iter().find(|root| path.starts_with(root) && path != **root)?;
-        Some(Inside { root: root.clone(), path: path.to_owned() })
+        Some(InsidePath { root: root.clone(), path: path.to_owned() })
     };
     paths.filter_map(inside).collect()
 }
@@ -176,8 +176,8 @@ mod tests {
     #[test]
     fn what_is_protected_lies_in_a_root() {
         let layout = layout("/p", &["/p"], None, None);
-        assert_eq!(layout.protected, [Inside { root: "/p".into(), path: "/p/.git/hooks".into() }]);
+        assert_eq!(layout.protected, [InsidePath { root: "/p".into(), path: "/p/.git/hooks".into() }]);
         let held = layout.held(&["/p/.env", "/p", "/q/.env"].map(PathBuf::from));
-        assert_eq!(held, [Inside { root: "/p".into(), path: "/p/.env".into() }]);
+        assert_eq!(held, [InsidePath { root: "/p".into(), path: "/p/.env".into() }]);
     }
 }

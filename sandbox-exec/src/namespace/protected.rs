@@ -12,12 +12,12 @@ use std::path::Path;
 
 use nix::sys::stat::{SFlag, fstat};
 
-use super::layout::Inside;
+use super::layout::InsidePath;
 use super::mount::{self, Attributes, Reach};
 use super::tree::{TreeError, at};
 
 /// Protects what exists, and holds what is to be covered.
-pub(super) fn protect<'a>(protected: &'a [Inside], hidden: &'a [Inside]) -> Result<(), TreeError> {
+pub(super) fn protect<'a>(protected: &'a [InsidePath], hidden: &'a [InsidePath]) -> Result<(), TreeError> {
     let mut held = BTreeSet::new();
     for inside in protected {
         if hold_way(inside, &mut held)? {
@@ -32,7 +32,7 @@ pub(super) fn protect<'a>(protected: &'a [Inside], hidden: &'a [Inside]) -> Resu
 }
 
 /// Holds the directories between a root and what lies inside it; whether they are all there.
-fn hold_way<'a>(inside: &'a Inside, held: &mut BTreeSet<&'a Path>) -> Result<bool, TreeError> {
+fn hold_way<'a>(inside: &'a InsidePath, held: &mut BTreeSet<&'a Path>) -> Result<bool, TreeError> {
     let between: Vec<_> = inside.path.ancestors().skip(1).take_while(|place| *place != inside.root).collect();
     for place in between.into_iter().rev() {
         if !held.contains(place) {

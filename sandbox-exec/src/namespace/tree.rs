@@ -9,7 +9,7 @@ use nix::sys::stat::{SFlag, fstat};
 use nix::unistd::chdir;
 
 use super::devices::{self, Nodes};
-use super::layout::{Layout, Root, TMP};
+use super::layout::{Layout, NamespaceRoot, TMP};
 use super::machine::FileSystems;
 use super::masks::Masks;
 use super::mount::{self, Attributes, Reach};
@@ -38,7 +38,7 @@ pub(super) struct Mounted {
 }
 
 impl Mounted {
-    fn copied(Root { path, writable }: &Root) -> Result<Self, TreeError> {
+    fn copied(NamespaceRoot { path, writable }: &NamespaceRoot) -> Result<Self, TreeError> {
         let place = mount::open(path).map_err(at("open the root", path))?;
         let kind = fstat(&place).map_err(|errno| at("look at the root", path)(errno.into()))?.st_mode;
         let directory = SFlag::from_bits_truncate(kind & SFlag::S_IFMT.bits()) == SFlag::S_IFDIR;
@@ -60,7 +60,7 @@ impl Mounted {
 pub(crate) fn build(layout: &Layout, own: FileSystems) -> Result<OwnedFd, TreeError> {
     let nodes = Nodes::copied(layout.terminal)?;
     let roots = layout.roots.iter().map(Mounted::copied).collect::<Result<Vec<_>, _>>()?;
-    let tmp = layout.tmp.iter().map(|path| Root { path: path.clone(), writable: true });
+    let tmp = layout.tmp.iter().map(|path| NamespaceRoot { path: path.clone(), writable: true });
     let tmp = tmp.map(|root| Mounted::copied(&root)).next().transpose()?;
 
     let root = Path::new("/");

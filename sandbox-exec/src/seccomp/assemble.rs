@@ -75,18 +75,18 @@ impl From<BackendError> for AssembleError {
 }
 
 /// The rules of one call.
-struct Rules {
+struct RuleList {
     answer: Answer,
     when: Vec<&'static [Test]>,
 }
 
 /// Joins the denials that an architecture has calls for into one program, and counts them; see the module.
 pub fn join(denials: &[Denial], arch: Arch) -> Result<(BpfProgram, u32), AssembleError> {
-    let mut by_number: BTreeMap<u32, Rules> = BTreeMap::new();
+    let mut by_number: BTreeMap<u32, RuleList> = BTreeMap::new();
     let mut count = 0;
     for Denial { call, when, answer, .. } in denials {
         let Some(number) = call.number(arch) else { continue };
-        let rules = by_number.entry(number).or_insert(Rules { answer: *answer, when: vec![] });
+        let rules = by_number.entry(number).or_insert(RuleList { answer: *answer, when: vec![] });
         if rules.answer != *answer {
             return Err(AssembleError::TwoAnswers(call.name));
         }
@@ -100,7 +100,7 @@ pub fn join(denials: &[Denial], arch: Arch) -> Result<(BpfProgram, u32), Assembl
 }
 
 /// Halves by number down to the leaves. A conditional jump reaches only 255, hence the second one.
-fn tree(calls: &[(u32, Rules)], arch: Arch) -> Result<BpfProgram, AssembleError> {
+fn tree(calls: &[(u32, RuleList)], arch: Arch) -> Result<BpfProgram, AssembleError> {
     if calls.len() <= LEAF {
         return leaf(calls, arch);
     }
@@ -115,8 +115,8 @@ fn tree(calls: &[(u32, Rules)], arch: Arch) -> Result<BpfProgram, AssembleError>
 }
 
 /// Calls by arguments first, each with answers of its own; then those that are always denied, which share theirs.
-fn leaf(calls: &[(u32, Rules)], arch: Arch) -> Result<BpfProgram, AssembleError> {
-    let is_always = |rules: &Rules| rules.when.iter().any(|tests| tests.is_empty());
+fn leaf(calls: &[(u32, RuleList)], arch: Arch) -> Result<BpfProgram, AssembleError> {
+    let is_always = |rules: &RuleList| rules.when.iter().any(|tests| tests.is_empty());
     let mut program = BpfProgram::new();
     for (number, rules) in calls.iter().filter(|(_, rules)| !is_always(rules)) {
         program.extend(match same_argument(&rules.when) {
@@ -230,7 +230,7 @@ fn empty(arch: TargetArch) -> Result<BpfProgram, AssembleError> {
 
 /// The instructions of one call that is denied by its arguments, without what seccompiler puts around them: the
 /// architecture check, the loading of the number, and the final answer.
-fn chain(number: u32, rules: &Rules, arch: Arch) -> Result<BpfProgram, AssembleError> {
+fn chain(number: u32, rules: &RuleList, arch: Arch) -> Result<BpfProgram, AssembleError> {
     let chain = rules.when.iter().map(|tests| rule(tests)).collect::<Result<_, _>>()?;
     let filter = SeccompFilter::new(
         BTreeMap::from([(i64::from(number), chain)]),

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::platform::{Platform, TRUNCATE};
 use crate::system;
-use rules::{Case, Kind};
+use rules::{Case, RuleKind};
 
 /// What a program has to hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -78,30 +78,30 @@ pub enum SeccompError {
 impl Program {
     /// The program that every worker and every confined program runs under.
     pub fn standing(policy: Policy) -> Self {
-        Self::built(Kind::Standing, policy.case())
+        Self::built(RuleKind::Standing, policy.case())
     }
 
     /// The program that is stacked on it for a command that said it only reads.
     pub fn read_only(policy: Policy) -> Self {
-        Self::built(Kind::ReadOnly, policy.case())
+        Self::built(RuleKind::ReadOnly, policy.case())
     }
 
     /// The program that is stacked on it for a command that said it only reads, and was given the network all the same.
     pub fn read_only_online(policy: Policy) -> Self {
-        Self::built(Kind::ReadOnlyOnline, policy.case())
+        Self::built(RuleKind::ReadOnlyOnline, policy.case())
     }
 
     /// The program that is stacked on it, where it is one of a network, for a command that said it needs none.
     pub fn offline(policy: Policy) -> Self {
-        Self::built(Kind::Offline, policy.case())
+        Self::built(RuleKind::Offline, policy.case())
     }
 
     /// The program for a worker that may run nothing. It is the same under every policy.
     pub fn no_execution() -> Self {
-        Self::built(Kind::NoExecution, Case::default())
+        Self::built(RuleKind::NoExecution, Case::default())
     }
 
-    fn built(kind: Kind, case: Case) -> Self {
+    fn built(kind: RuleKind, case: Case) -> Self {
         built::PROGRAMS[kind as usize][case.index()]
     }
 

@@ -33,7 +33,7 @@ struct Built {
     arch: Arch,
 }
 
-fn built(kind: Kind, case: Case, arch: Arch) -> Built {
+fn built(kind: RuleKind, case: Case, arch: Arch) -> Built {
     let programs = match arch {
         Arch::X86_64 => &x86_64::PROGRAMS,
         Arch::Aarch64 => &aarch64::PROGRAMS,
@@ -117,12 +117,12 @@ const FULL: Case = Case { full: true, ..MEDIATED };
 
 /// The standing program of a case, for each architecture.
 fn standing(case: Case) -> [Built; 2] {
-    Arch::ALL.map(|arch| built(Kind::Standing, case, arch))
+    Arch::ALL.map(|arch| built(RuleKind::Standing, case, arch))
 }
 
-fn every_program() -> impl Iterator<Item = (Built, Kind, Case)> {
+fn every_program() -> impl Iterator<Item = (Built, RuleKind, Case)> {
     let of_kind = |kind| Case::all().map(move |case| (kind, case));
-    let all = Kind::ALL.into_iter().flat_map(of_kind);
+    let all = RuleKind::ALL.into_iter().flat_map(of_kind);
     all.flat_map(|(kind, case)| Arch::ALL.map(|arch| (built(kind, case, arch), kind, case)))
 }
 
@@ -177,11 +177,11 @@ fn the_program_of_a_policy_is_the_one_of_its_architecture() {
 fn is_of_its_architecture(policy: Policy, arch: Arch) {
     assert_eq!(Case::all().nth(policy.case().index()), Some(policy.case()));
     for (kind, program) in [
-        (Kind::Standing, Program::standing(policy)),
-        (Kind::ReadOnly, Program::read_only(policy)),
-        (Kind::Offline, Program::offline(policy)),
-        (Kind::NoExecution, Program::no_execution()),
-        (Kind::ReadOnlyOnline, Program::read_only_online(policy)),
+        (RuleKind::Standing, Program::standing(policy)),
+        (RuleKind::ReadOnly, Program::read_only(policy)),
+        (RuleKind::Offline, Program::offline(policy)),
+        (RuleKind::NoExecution, Program::no_execution()),
+        (RuleKind::ReadOnlyOnline, Program::read_only_online(policy)),
     ] {
         let Built { program: other, .. } = built(kind, policy.case(), arch);
         assert_eq!(format!("{program:?}"), format!("{other:?}"), "{kind:?} {policy:?}");
@@ -250,7 +250,7 @@ fn the_full_tier_leaves_what_its_broker_and_namespaces_hold() {
             assert_eq!(answer(full, calls::SOCKET, &[unix, kind, 0]), errno(libc::EPERM));
         }
         for case in [FULL, MEDIATED] {
-            let read_only = built(Kind::ReadOnly, case, full.arch);
+            let read_only = built(RuleKind::ReadOnly, case, full.arch);
             assert_eq!(answer(read_only, calls::SOCKETPAIR, &[unix, 2, 0]), errno(libc::EPERM));
             assert_eq!(answer(read_only, calls::SOCKETPAIR, &[unix, 1, 0]), ALLOW);
         }
@@ -274,7 +274,7 @@ fn the_mediated_floor_has_what_its_broker_keeps_apart_and_no_queues_of_the_host(
         assert_eq!(answer(mediated, calls::SOCKETPAIR, &[unix, 2, 0]), ALLOW);
         for call in [calls::SHMGET, calls::MSGGET, calls::SEMGET] {
             assert_eq!(answer(mediated, call, &[]), ALLOW, "{call:?}");
-            let read_only = built(Kind::ReadOnly, MEDIATED, mediated.arch);
+            let read_only = built(RuleKind::ReadOnly, MEDIATED, mediated.arch);
             assert_eq!(answer(read_only, call, &[]), errno(libc::EPERM), "{call:?}");
         }
         assert_eq!(answer(mediated, calls::MQ_OPEN, &[]), errno(libc::EPERM));
@@ -395,7 +395,7 @@ fn a_call_with_two_answers_is_no_program() {
 #[test]
 fn what_is_told_to_be_denied_is_denied_in_every_case() {
     for case in Case::all() {
-        let denials = denials(Kind::Standing, case);
+        let denials = denials(RuleKind::Standing, case);
         for named in denied_calls() {
             let answer = if named.when == When::AsIfAbsent { Answer::NoSuchCall } else { Answer::Forbidden };
             let holds = |denial: &Denial| {

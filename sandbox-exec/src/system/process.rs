@@ -206,18 +206,18 @@ pub(crate) fn is_filtered() -> bool {
 
 /// The beginning of `struct pidfd_info` (linux/pidfd.h): what is wanted and was given, and the number of a group.
 #[repr(C)]
-struct Info {
+struct ProcessInfo {
     mask: u64,
     group: u64,
     _identities: [u32; 12],
 }
 
-const _: () = assert!(size_of::<Info>() == 64, "what the command says");
+const _: () = assert!(size_of::<ProcessInfo>() == 64, "what the command says");
 
 /// The number of this process's own control group, which the kernel says since Linux 6.13.
 pub(crate) fn own_group() -> Option<u64> {
     let process = open_process(std::process::id().cast_signed()).ok()?;
-    let mut info = Info { mask: INFO_CGROUP, group: 0, _identities: [0; 12] };
+    let mut info = ProcessInfo { mask: INFO_CGROUP, group: 0, _identities: [0; 12] };
     // SAFETY: the kernel fills in as many bytes as the command has, which the structure has.
     let answer = unsafe { libc::ioctl(process.as_raw_fd(), ioctl_command(GET_INFO), &raw mut info) };
     (answer == 0 && info.mask & INFO_CGROUP != 0).then_some(info.group)

@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 
 use ipc::confinement::{BrokerReport, Confinement, Order, TierChoice};
 use ipc::id::Generation;
-use ipc::pipe::{Incoming, Outgoing};
+use ipc::pipe::{FrameReader, Outgoing};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::libc;
@@ -74,7 +74,7 @@ pub(crate) fn ordered_in(
     prepare(&mut command);
     let output = command.output().unwrap();
     drop(command);
-    let mut incoming = Incoming::<_, BrokerReport>::new(File::from(status_read), Generation(0));
+    let mut incoming = FrameReader::<_, BrokerReport>::new(File::from(status_read), Generation(0));
     let reports = std::iter::from_fn(|| incoming.receive().unwrap()).collect();
     (output, reports)
 }

@@ -20,7 +20,7 @@ use nix::libc;
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Gid, Uid, fork, getuid, pipe, setgroups, setresgid, setresuid, setsid};
-use sandbox_exec::seccomp::rules::{self, Arch, Case, Denial, Kind};
+use sandbox_exec::seccomp::rules::{self, Arch, Case, Denial, RuleKind};
 use sandbox_exec::seccomp::{Policy, Program};
 
 use rows::{OWN_PID, Row};
@@ -45,21 +45,21 @@ fn policy(case: Case) -> Policy {
     }
 }
 
-fn program(kind: Kind, case: Case) -> Program {
+fn program(kind: RuleKind, case: Case) -> Program {
     let policy = policy(case);
     match kind {
-        Kind::Standing => Program::standing(policy),
-        Kind::ReadOnly => Program::read_only(policy),
-        Kind::Offline => Program::offline(policy),
-        Kind::NoExecution => Program::no_execution(),
-        Kind::ReadOnlyOnline => Program::read_only_online(policy),
+        RuleKind::Standing => Program::standing(policy),
+        RuleKind::ReadOnly => Program::read_only(policy),
+        RuleKind::Offline => Program::offline(policy),
+        RuleKind::NoExecution => Program::no_execution(),
+        RuleKind::ReadOnlyOnline => Program::read_only_online(policy),
     }
 }
 
 /// Every program once, with what it denies on this architecture.
 fn programs() -> Vec<(String, Program, Vec<Denial>)> {
     let mut all: Vec<(String, Program, Vec<Denial>)> = vec![];
-    for kind in Kind::ALL {
+    for kind in RuleKind::ALL {
         for case in Case::all() {
             let program = program(kind, case);
             let mut denials = rules::denials(kind, case);

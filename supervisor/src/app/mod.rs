@@ -24,7 +24,7 @@ use crate::doctor::Diagnosis;
 use crate::messages::{complain, printed};
 use crate::modes::ApprovalMode;
 use crate::monitor::TempError;
-use crate::place::{Caches, Mode, Setup, SetupError, Wanted};
+use crate::place::{Caches, ConfinementOptions, Mode, Setup, SetupError};
 use crate::secrets::{TakenKeys, harden_process, take_keys};
 
 pub use crate::exit::Exit;
@@ -77,7 +77,7 @@ fn run(command: Command, keys: TakenKeys, runtime: &Runtime) -> Exit {
         },
         Command::Serve(args) if args.print_schema => serve::print_schema(),
         Command::Serve(_) => match Directories::of_process() {
-            Ok(directories) => runtime.block_on(serve::run(opening::Place { directories, keys })),
+            Ok(directories) => runtime.block_on(serve::run(opening::SessionDirs { directories, keys })),
             Err(error) => {
                 complain(&error);
                 Exit::Usage
@@ -123,9 +123,9 @@ async fn start_ui(args: TuiArgs, keys: TakenKeys) -> Exit {
 }
 
 /// Our own directories and the keys that were in the environment.
-fn place(keys: TakenKeys) -> Result<opening::Place, Exit> {
+fn place(keys: TakenKeys) -> Result<opening::SessionDirs, Exit> {
     match Directories::of_process() {
-        Ok(directories) => Ok(opening::Place { directories, keys }),
+        Ok(directories) => Ok(opening::SessionDirs { directories, keys }),
         Err(error) => {
             complain(&error);
             Err(Exit::Usage)
@@ -142,7 +142,7 @@ fn bounds() -> Option<Bounds> {
 
 async fn doctor(args: &DoctorArgs, keys: &TakenKeys) -> Exit {
     let bounds = bounds().unwrap_or_default();
-    let wanted = Wanted { tier: args.tier.into(), bounds, ..Wanted::default() };
+    let wanted = ConfinementOptions { tier: args.tier.into(), bounds, ..ConfinementOptions::default() };
     let diagnosis = match PrivateProject::new(wanted) {
         Ok(place) => Diagnosis::make(&place.setup, keys, args.api).await,
         Err(error) if error.exit() == Exit::NoSandbox => Diagnosis::of_nothing(&error.to_string()),
@@ -171,7 +171,7 @@ fn bench(args: &BenchArgs) -> Exit {
             }
         };
     }
-    let place = match PrivateProject::new(Wanted::default()) {
+    let place = match PrivateProject::new(ConfinementOptions::default()) {
         Ok(place) => place,
         Err(error) => {
             complain(&error);
@@ -194,8 +194,8 @@ struct PrivateProject {
 }
 
 impl PrivateProject {
-    fn new(wanted: Wanted) -> Result<Self, SetupError> {
-        let wanted = Wanted { caches: Caches::EndWithIt, ..wanted };
+    fn new(wanted: ConfinementOptions) -> Result<Self, SetupError> {
+        let wanted = ConfinementOptions { caches: Caches::EndWithIt, ..wanted };
         let directory = tempfile::Builder::new().prefix("bailiwick-").tempdir();
         let directory = directory.map_err(|error| TempError::of_parent(error.kind().into()))?;
         // Its caches must not stay, and ours stays where it is: hiding one beside the project would take a rule for each of

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
 use std::path::Path;
 
-use ipc::event::{EventKind, FileChange, Observer, RewindPreview, RewindTarget, Rewound, SessionEvent};
+use ipc::event::{ChangedHow, EventKind, Observer, RewindPreview, RewindTarget, Rewound, SessionEvent};
 use ipc::id::{AgentId, Generation};
 use nix::sys::termios::{FlushArg, tcflush};
 use tokio::runtime::Runtime;
@@ -15,10 +15,10 @@ use crate::core::standing;
 use crate::directories::Directories;
 use crate::driver::{Journal, Processes, RewindError, RewindJournal, Rewinder, RewoundFiles, Unlogged};
 use crate::exit::Exit;
-use crate::messages::{Progress, complain, harmless, say};
+use crate::messages::{ReadingProgress, complain, harmless, say};
 use crate::modes::ApprovalMode;
 use crate::opening::{Refusal, find_log, observer};
-use crate::place::{Mode, Setup, SetupError, Wanted};
+use crate::place::{ConfinementOptions, Mode, Setup, SetupError};
 use crate::session::{LogError, Reopened, SessionLog, closing, leftovers};
 
 /// The columns of a message in the list.
@@ -63,7 +63,7 @@ async fn rewind(args: &RewindArgs, directories: Directories) -> Result<Exit, Ref
     let project = args.directory.canonicalize().unwrap_or_else(|_| args.directory.clone());
     let path =
         find_log(&directories.sessions(), args.session.as_deref(), &project).map_err(Refusal::usage)?;
-    let mut progress = Progress::begin();
+    let mut progress = ReadingProgress::begin();
     let Reopened { mut log, needed, torn } =
         SessionLog::reopen(&path, &mut |read, whole| progress.tell(read, whole))?;
     drop(progress);
@@ -146,7 +146,7 @@ fn is_message(event: &SessionEvent) -> bool {
 fn setup(directories: Directories, project: &Path) -> Result<Setup, Refusal> {
     let sources = Sources::read(&directories, project).map_err(Refusal::usage)?;
     let effective = sources.effective(&Layer::default());
-    let wanted = Wanted::of(&effective, ipc::confinement::TierChoice::Best, false);
+    let wanted = ConfinementOptions::of(&effective, ipc::confinement::TierChoice::Best, false);
     Ok(Setup::new(directories, project, Mode::fixed(ApprovalMode::Deny), &wanted)?)
 }
 
@@ -219,9 +219,9 @@ fn print(preview: &RewindPreview) -> io::Result<()> {
     }
     for file in files {
         let verb = match file.change {
-            FileChange::Added => "put back",
-            FileChange::Deleted => "removed",
-            FileChange::Modified | FileChange::RenamedFrom(_) => "as it was",
+            ChangedHow::Added => "put back",
+            ChangedHow::Deleted => "removed",
+            ChangedHow::Modified | ChangedHow::RenamedFrom(_) => "as it was",
         };
         line(format!("{verb:<10}{}", file.path))?;
     }

@@ -9,7 +9,7 @@ use crate::args::{SessionsArgs, SessionsCommand};
 use crate::directories::Directories;
 use crate::exit::Exit;
 use crate::messages::{complain, harmless, printed};
-use crate::sessions::{Index, Listed, Needle};
+use crate::sessions::{Index, ListedSession, Needle};
 
 use super::prune;
 
@@ -39,10 +39,10 @@ pub(super) fn run(args: &SessionsArgs) -> Exit {
 }
 
 /// A session, and the line that was looked for.
-type Found = (Listed, Option<String>);
+type FoundSession = (ListedSession, Option<String>);
 
 /// The sessions that are wanted.
-fn found(sessions: Vec<Listed>, args: &SessionsArgs) -> Vec<Found> {
+fn found(sessions: Vec<ListedSession>, args: &SessionsArgs) -> Vec<FoundSession> {
     let project = args.directory.canonicalize().unwrap_or_else(|_| args.directory.clone());
     let of_project = sessions.into_iter().filter(|one| args.all || one.summary.project.as_path() == project);
     let Some(text) = &args.search else { return of_project.map(|one| (one, None)).collect() };
@@ -50,7 +50,7 @@ fn found(sessions: Vec<Listed>, args: &SessionsArgs) -> Vec<Found> {
     of_project.filter_map(|one| needle.line_in(&one.log).map(|line| (one, Some(line)))).collect()
 }
 
-fn print(sessions: &[Found], args: &SessionsArgs) -> io::Result<()> {
+fn print(sessions: &[FoundSession], args: &SessionsArgs) -> io::Result<()> {
     let mut out = io::BufWriter::new(io::stdout().lock());
     for session in sessions {
         if args.json {
@@ -71,8 +71,8 @@ fn print(sessions: &[Found], args: &SessionsArgs) -> io::Result<()> {
     out.flush()
 }
 
-fn object((session, line): &Found) -> serde_json::Value {
-    let Listed { log, bytes, summary, .. } = session;
+fn object((session, line): &FoundSession) -> serde_json::Value {
+    let ListedSession { log, bytes, summary, .. } = session;
     json!({
         "id": id(session),
         "log": log,
@@ -91,8 +91,8 @@ fn object((session, line): &Found) -> serde_json::Value {
     })
 }
 
-fn lines((session, line): &Found, all: bool) -> String {
-    let Listed { bytes, summary, .. } = session;
+fn lines((session, line): &FoundSession, all: bool) -> String {
+    let ListedSession { bytes, summary, .. } = session;
     let changed = changed(session).map(|time| time.strftime("%Y-%m-%d %H:%M UTC").to_string());
     let imported = if summary.imported { " · imported" } else { "" };
     let spent = summary.account();
@@ -113,11 +113,11 @@ fn lines((session, line): &Found, all: bool) -> String {
     )
 }
 
-fn id(session: &Listed) -> String {
+fn id(session: &ListedSession) -> String {
     session.log.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-fn changed(session: &Listed) -> Option<Timestamp> {
+fn changed(session: &ListedSession) -> Option<Timestamp> {
     Timestamp::try_from(session.changed).ok()
 }
 

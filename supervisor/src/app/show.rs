@@ -10,7 +10,7 @@ use tokio::runtime::Runtime;
 use crate::args::{SessionOutput, ShowSessionArgs};
 use crate::directories::Directories;
 use crate::exit::Exit;
-use crate::messages::{Progress, complain, harmless};
+use crate::messages::{ReadingProgress, complain, harmless};
 use crate::opening::{Refusal, find_log};
 use crate::pager;
 use crate::session::{Loaded, each_line, load_as};
@@ -30,7 +30,7 @@ pub(super) fn run(args: &ShowSessionArgs, runtime: &Runtime) -> Exit {
 
 fn show(args: &ShowSessionArgs, runtime: &Runtime) -> Result<Exit, Refusal> {
     let log = log_of(args.session.as_deref(), &args.directory)?;
-    let mut progress = Progress::begin();
+    let mut progress = ReadingProgress::begin();
     let loaded = load_as(&log, &mut |read, whole| progress.tell(read, whole), without_texts);
     let loaded = loaded.map_err(Refusal::usage)?;
     drop(progress);

@@ -10,7 +10,7 @@ use ipc::tool::{ShellExec, ToolCall};
 use sha2::{Digest, Sha256};
 
 use super::diff::file_changes;
-use crate::gate::{Place, Standing, plain};
+use crate::gate::{Place, StandingRights, plain};
 
 /// The bits of a mode that say who may execute a file, and what else a diff does not show.
 const EXECUTABLE: u32 = 0o111;
@@ -62,7 +62,7 @@ impl Proposal {
     }
 
     /// The proposal of a command, which needs no worker: what is asked for is what the model wrote.
-    pub(crate) fn of_command(standing: &Standing, call: &ShellExec) -> Result<Self, ProposalError> {
+    pub(crate) fn of_command(standing: &StandingRights, call: &ShellExec) -> Result<Self, ProposalError> {
         let limit = standing.rights.limits.timeout_ms;
         let project = standing.project.as_path();
         let cwd = call.cwd.as_ref().map_or_else(|| project.to_owned(), |cwd| project.join(cwd.as_path()));

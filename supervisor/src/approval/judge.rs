@@ -3,11 +3,11 @@
 use ipc::approval::{AskKind, ReviewDecision};
 
 use super::{Scope, Subject};
-use crate::gate::{Ask, Standing};
+use crate::gate::{Ask, StandingRights};
 
 /// An answer as a front end gave it.
 #[derive(Clone, Debug)]
-pub(crate) struct Answer {
+pub(crate) struct JudgedAnswer {
     /// The kind of request that it is an answer to.
     pub(crate) kind: AskKind,
     pub(crate) decision: ReviewDecision,
@@ -26,9 +26,14 @@ pub(crate) enum Ruling {
     Aborted,
 }
 
-impl Answer {
+impl JudgedAnswer {
     /// Judges it against what was asked; the error says why it does not count, which denies the call.
-    pub(crate) fn judge(self, ask: &Ask, subject: &Subject, standing: &Standing) -> Result<Ruling, String> {
+    pub(crate) fn judge(
+        self,
+        ask: &Ask,
+        subject: &Subject,
+        standing: &StandingRights,
+    ) -> Result<Ruling, String> {
         if self.kind != ask.kind {
             return Err("the answer is one to another kind of request".to_owned());
         }

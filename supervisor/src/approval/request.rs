@@ -14,9 +14,9 @@ use ipc::path::WirePath;
 use ipc::rights::{Grant, Network};
 
 use super::scope::root_after_denial;
-use super::{AgentSpawn, Change, PlanProposal, Proposal, Subject};
+use super::{AgentSpawn, PlanProposal, Proposal, Subject, SubjectChange};
 use crate::gate::command_line::{offered_parts, offered_prefix};
-use crate::gate::{Ask, Standing};
+use crate::gate::{Ask, StandingRights};
 use crate::tools::ExternalCall;
 
 /// Who asks, why, and how long.
@@ -24,7 +24,7 @@ pub(crate) struct Question<'a> {
     pub(crate) conversation: &'a ConversationId,
     pub(crate) agent: &'a AgentId,
     pub(crate) call: CallId,
-    pub(crate) standing: &'a Standing,
+    pub(crate) standing: &'a StandingRights,
     pub(crate) timeout: Duration,
     /// What the model wrote before the call.
     pub(crate) reason: Option<String>,
@@ -82,7 +82,7 @@ impl Question<'_> {
     }
 
     /// All changes as one, in the order of their paths.
-    fn changes(self, ask: &Ask, subject: &Subject, all: &[(CallId, Change)]) -> ServerRequest {
+    fn changes(self, ask: &Ask, subject: &Subject, all: &[(CallId, SubjectChange)]) -> ServerRequest {
         let files = all.iter().flat_map(|(_, change)| change.proposal.changes.0.clone());
         ServerRequest::ApplyPatchApproval(ApplyPatchApprovalParams {
             conversation_id: self.conversation.clone(),
@@ -227,7 +227,7 @@ impl Question<'_> {
 
 /// The write root that would cover this and more: the project, where all of it lies there and a right on the project would
 /// cover it.
-pub(crate) fn grant_root(standing: &Standing, grant: &Grant) -> Option<WirePath> {
+pub(crate) fn grant_root(standing: &StandingRights, grant: &Grant) -> Option<WirePath> {
     let covered = |path: &WirePath| {
         path.is_within(&standing.project)
             && !standing.rights.protected.iter().any(|place| path.is_within(place))

@@ -12,7 +12,7 @@ use ipc::rights::{Grant, Network, RightsChange};
 use super::Subject;
 use crate::gate::command_line::{begins_a_part, check_prefix, covers};
 use crate::gate::path_pattern::PathPattern;
-use crate::gate::{Ask, Standing};
+use crate::gate::{Ask, StandingRights};
 use crate::tools::ExternalCall;
 
 const MISFIT: &str = "such an approval for the session does not fit what was asked";
@@ -51,7 +51,7 @@ impl Scope {
         scope: SessionScope,
         ask: &Ask,
         subject: &Subject,
-        standing: &Standing,
+        standing: &StandingRights,
     ) -> Result<Self, String> {
         if ask.kind == AskKind::Denied {
             return after_denial(&scope, &ask.grant).map(Self::Standing).ok_or_else(|| MISFIT.to_owned());
@@ -135,7 +135,7 @@ fn parts(list: Vec<Vec<String>>, exec: &Exec) -> Result<Vec<Covered>, String> {
     covered.collect()
 }
 
-fn pattern(text: String, effect: &Effect, standing: &Standing) -> Result<Covered, String> {
+fn pattern(text: String, effect: &Effect, standing: &StandingRights) -> Result<Covered, String> {
     let pattern = PathPattern::parse(&text).map_err(|error| error.to_string())?;
     let covered = Covered::Pattern { text, pattern, project: standing.project.clone() };
     if covered.matches(effect) {

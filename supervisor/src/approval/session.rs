@@ -9,7 +9,7 @@ use ipc::rights::{Grant, Network};
 use super::Subject;
 use super::scope::{Covered, is_within, script};
 use crate::gate::command_line::covers;
-use crate::gate::{Ask, Standing};
+use crate::gate::{Ask, StandingRights};
 
 /// What was approved for the session.
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ pub(crate) struct SessionGrants {
 
 /// What was approved, and what a match of it may be given.
 #[derive(Clone, Debug)]
-pub(crate) struct Approved {
+pub(crate) struct SessionApprovals {
     pub(crate) covered: Covered,
     pub(crate) grant: Grant,
 }
@@ -28,12 +28,12 @@ pub(crate) struct Approved {
 #[derive(Debug)]
 struct Remembered {
     id: GrantId,
-    approved: Approved,
+    approved: SessionApprovals,
 }
 
 impl SessionGrants {
     /// Remembers an approval; gives it as it is listed.
-    pub(crate) fn add(&mut self, approved: Approved) -> SessionGrant {
+    pub(crate) fn add(&mut self, approved: SessionApprovals) -> SessionGrant {
         self.last = self.last.next();
         let grant = (!approved.covered.is_of_files()).then(|| approved.grant.clone().into());
         let listed = SessionGrant { id: self.last, covers: approved.covered.to_string(), grant };
@@ -68,10 +68,10 @@ impl SessionGrants {
         &self,
         subject: &Subject,
         ask: &Ask,
-        standing: &Standing,
+        standing: &StandingRights,
         preapproved: &[Vec<String>],
     ) -> Option<DecidedBy> {
-        let enough = |approved: &Approved| {
+        let enough = |approved: &SessionApprovals| {
             let of_files = approved.covered.is_of_files() && ask.grant.net == Network::Off;
             of_files || is_within(&ask.grant, &approved.grant)
         };
@@ -99,7 +99,7 @@ impl SessionGrants {
 /// Whether a command is run as one is that configuration approves: in the project as it was found, with the environment that
 /// every command has, and without the network. Where the agent may write without asking, `make` would be what the agent
 /// wrote there.
-fn is_run_as_configured(exec: &Exec, ask: &Ask, standing: &Standing) -> bool {
+fn is_run_as_configured(exec: &Exec, ask: &Ask, standing: &StandingRights) -> bool {
     let offline = ask.grant.net == Network::Off && exec.network != Some(Network::On);
     // Where nothing is granted beside the standing rights, whose text it runs makes no difference.
     let found = ask.grant.is_empty() || !standing.allows_write(&exec.cwd);

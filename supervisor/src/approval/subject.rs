@@ -24,7 +24,7 @@ pub(crate) enum Subject {
         denied: Option<Box<Denial>>,
     },
     /// Changes of files of several calls, one after the other.
-    Changes(Vec<(CallId, Change)>),
+    Changes(Vec<(CallId, SubjectChange)>),
     /// A call, by the server of its tool.
     External(ExternalCall),
     /// The spawn of a sub-agent.
@@ -35,7 +35,7 @@ pub(crate) enum Subject {
 
 /// A change of files that was prepared for a call.
 #[derive(Clone, Debug)]
-pub(crate) struct Change {
+pub(crate) struct SubjectChange {
     pub(crate) tool: ToolCall,
     pub(crate) proposal: Proposal,
     /// Its access beyond the standing rights.
@@ -64,8 +64,8 @@ impl Subject {
 }
 
 /// SHA-256 of the digests of all changes, in their order: each has the same length.
-fn digest_of_changes(all: &[(CallId, Change)]) -> String {
-    let hash = |mut hash: Sha256, (_, change): &(CallId, Change)| {
+fn digest_of_changes(all: &[(CallId, SubjectChange)]) -> String {
+    let hash = |mut hash: Sha256, (_, change): &(CallId, SubjectChange)| {
         hash.update(&change.proposal.digest);
         hash
     };

@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 
 use super::{BatchRunsArgs, ConfinementArgs, ExecArgs, ModelArgs, TuiArgs};
-use crate::config::{Layer, Origin, Value};
+use crate::config::{ConfigOrigin, Layer, Value};
 use crate::modes::ApprovalMode;
 use crate::provider::ProviderKind;
 
@@ -13,19 +13,19 @@ pub(crate) fn of_confinement(args: &ConfinementArgs) -> Layer {
     let net = word(&|| Some(args.net?.to_possible_value()?.get_name().to_owned()));
     let reach = args.reach.iter().filter_map(|place| Some(place.to_possible_value()?.get_name().to_owned()));
     Layer::default()
-        .with("rights.net", net.map(Value::Text), Origin::Flag("--net"))
-        .with_list("rights.reach", reach, &Origin::Flag("--reach"))
-        .with_list("rights.write", &args.write, &Origin::Flag("--write"))
-        .with_list("rights.hide", &args.hide, &Origin::Flag("--hide"))
-        .with_list("rights.env", &args.env, &Origin::Flag("--env"))
+        .with("rights.net", net.map(Value::Text), ConfigOrigin::Flag("--net"))
+        .with_list("rights.reach", reach, &ConfigOrigin::Flag("--reach"))
+        .with_list("rights.write", &args.write, &ConfigOrigin::Flag("--write"))
+        .with_list("rights.hide", &args.hide, &ConfigOrigin::Flag("--hide"))
+        .with_list("rights.env", &args.env, &ConfigOrigin::Flag("--env"))
 }
 
 fn with_model(layer: Layer, args: &ModelArgs) -> Layer {
     let provider = args.provider.map(|provider| ProviderKind::from(provider).as_str().to_owned());
     layer
-        .with("model", args.model.clone().map(Value::Text), Origin::Flag("--model"))
-        .with("provider", provider.map(Value::Text), Origin::Flag("--provider"))
-        .with("base_url", args.base_url.clone().map(Value::Text), Origin::Flag("--base-url"))
+        .with("model", args.model.clone().map(Value::Text), ConfigOrigin::Flag("--model"))
+        .with("provider", provider.map(Value::Text), ConfigOrigin::Flag("--provider"))
+        .with("base_url", args.base_url.clone().map(Value::Text), ConfigOrigin::Flag("--base-url"))
 }
 
 /// What the flags of the terminal UI say.
@@ -34,7 +34,7 @@ pub(crate) fn of_tui(args: &TuiArgs) -> Layer {
     with_model(of_confinement(&args.confinement), &args.model).with(
         "mode",
         mode.map(Value::Text),
-        Origin::Flag("--mode"),
+        ConfigOrigin::Flag("--mode"),
     )
 }
 
@@ -44,11 +44,11 @@ pub(crate) fn of_exec(args: &ExecArgs) -> Layer {
         .with(
             "limits.max_steps",
             args.max_steps.map(|steps| Value::Number(steps.into())),
-            Origin::Flag("--max-steps"),
+            ConfigOrigin::Flag("--max-steps"),
         )
-        .with("limits.max_tokens", args.max_tokens.map(Value::Number), Origin::Flag("--max-tokens"))
-        .with("limits.max_usd", args.max_usd.map(Value::Amount), Origin::Flag("--max-usd"))
-        .with("limits.timeout_s", args.timeout.map(Value::Time), Origin::Flag("--timeout"))
+        .with("limits.max_tokens", args.max_tokens.map(Value::Number), ConfigOrigin::Flag("--max-tokens"))
+        .with("limits.max_usd", args.max_usd.map(Value::Amount), ConfigOrigin::Flag("--max-usd"))
+        .with("limits.timeout_s", args.timeout.map(Value::Time), ConfigOrigin::Flag("--timeout"))
 }
 
 /// The flags of `batch` that are about the model; each run has the rest.

@@ -28,7 +28,7 @@ pub(crate) use self::flags::{of_batch, of_confinement, of_exec, of_tui};
 pub(crate) use self::plan::{
     ApproveArgs, ExportArgs, ListArgs, OnePlan, PlanCommand, PlanExecuteArgs, ShowArgs,
 };
-pub(crate) use self::relay::{Place as RelayPlace, RelayArgs};
+pub(crate) use self::relay::{ListenPlace as RelayPlace, RelayArgs};
 pub(crate) use self::rewind::RewindArgs;
 pub(crate) use self::rights::{AuditArgs, DoctorArgs, ExplainArgs, SandboxArgs};
 pub(crate) use self::sessions::{
@@ -36,7 +36,7 @@ pub(crate) use self::sessions::{
 };
 pub(crate) use self::shared::{AgentArgs, ConfinementArgs, ModelArgs};
 pub(crate) use self::task::{ExecArgs, ReplayArgs, ResumeArgs, TuiArgs};
-pub(crate) use self::values::{AccessArg, DeniedArg, EngineArg, Output, SubjectArg};
+pub(crate) use self::values::{AccessArg, DeniedArg, EngineArg, OutputFormat, SubjectArg};
 pub(crate) use self::values::{ActivityArg, ModeArg, NetArg, ProfileArg, ProviderArg, ReachArg, TierArg};
 use crate::attempt::Attempt;
 use crate::exit::EXIT_STATUS;

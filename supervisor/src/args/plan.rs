@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use ipc::cost::Usd;
 
 use super::values::{amount, seconds};
-use super::{ConfinementArgs, ModelArgs, Output};
+use super::{ConfinementArgs, ModelArgs, OutputFormat};
 use crate::exit::EXIT_STATUS;
 
 /// The commands of `bailiwick plan`.
@@ -106,8 +106,8 @@ pub(crate) struct PlanExecuteArgs {
     #[command(flatten)]
     pub confinement: ConfinementArgs,
     /// Form of the output on standard output
-    #[arg(long, value_enum, default_value_t = Output::Text)]
-    pub output: Output,
+    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+    pub output: OutputFormat,
     /// Writes the change as a diff for `git apply`, on every status
     #[arg(long, value_name = "FILE")]
     pub patch: Option<PathBuf>,

@@ -15,7 +15,7 @@ use crate::relay::{ClientName, SOCKET_MODE};
 pub(crate) struct RelayArgs {
     /// The place: unix:DIR, with a socket for each client, or 127.0.0.1:PORT
     #[arg(long, value_name = "PLACE", value_parser = place)]
-    pub listen: Place,
+    pub listen: ListenPlace,
     /// A client; its socket is DIR/NAME/relay.sock
     #[arg(long = "client", value_name = "NAME", required = true, value_parser = name)]
     pub clients: Vec<ClientName>,
@@ -50,24 +50,24 @@ pub(crate) struct RelayArgs {
 
 /// The value of `--listen`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ListenPlace {
     /// A directory of sockets.
     Directory(PathBuf),
     /// An address of this machine.
     Loopback(SocketAddr),
 }
 
-fn place(text: &str) -> Result<Place, String> {
+fn place(text: &str) -> Result<ListenPlace, String> {
     if let Some(directory) = text.strip_prefix("unix:") {
         let directory = PathBuf::from(directory);
         return if directory.is_absolute() {
-            Ok(Place::Directory(directory))
+            Ok(ListenPlace::Directory(directory))
         } else {
             Err("expected an absolute path behind unix:".to_owned())
         };
     }
     match text.parse::<SocketAddr>() {
-        Ok(address) if address.ip().is_loopback() => Ok(Place::Loopback(address)),
+        Ok(address) if address.ip().is_loopback() => Ok(ListenPlace::Loopback(address)),
         Ok(_) => Err("expected an address of this machine, as in 127.0.0.1:8099".to_owned()),
         Err(_) => Err("expected unix:DIR or 127.0.0.1:PORT".to_owned()),
     }
@@ -97,8 +97,8 @@ mod tests {
 
     #[test]
     fn places_owners_and_modes_are_what_they_say() {
-        assert_eq!(place("unix:/run/r"), Ok(Place::Directory("/run/r".into())));
-        assert_eq!(place("[::1]:80"), Ok(Place::Loopback("[::1]:80".parse().unwrap())));
+        assert_eq!(place("unix:/run/r"), Ok(ListenPlace::Directory("/run/r".into())));
+        assert_eq!(place("[::1]:80"), Ok(ListenPlace::Loopback("[::1]:80".parse().unwrap())));
         for text in ["unix:run", "0.0.0.0:80", "192.168.1.1:80", "/run/r", ""] {
             assert!(place(text).is_err(), "{text}");
         }

@@ -19,7 +19,7 @@ pub(crate) struct RewindArgs {
     pub to: Option<usize>,
     /// Takes back one of the two alone: files or conversation
     #[arg(long, value_enum, value_name = "PART")]
-    pub only: Option<Part>,
+    pub only: Option<RewindPart>,
     /// Takes back this file alone; may be repeated
     #[arg(long, value_name = "PATH", requires = "to", conflicts_with = "only")]
     pub file: Vec<PathBuf>,
@@ -33,7 +33,7 @@ pub(crate) struct RewindArgs {
 
 /// A part of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Part {
+pub(crate) enum RewindPart {
     /// The files of the project
     Files,
     /// The conversation
@@ -65,8 +65,8 @@ impl RewindArgs {
         match self.only {
             _ if !self.file.is_empty() => RewindScope::Files,
             None => RewindScope::Both,
-            Some(Part::Files) => RewindScope::Files,
-            Some(Part::Conversation) => RewindScope::Conversation,
+            Some(RewindPart::Files) => RewindScope::Files,
+            Some(RewindPart::Conversation) => RewindScope::Conversation,
         }
     }
 }

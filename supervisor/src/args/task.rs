@@ -7,7 +7,7 @@ use clap::Args;
 use ipc::cost::Usd;
 
 use super::values::{amount, seconds, task};
-use super::{ActivityArg, ConfinementArgs, DeniedArg, ModeArg, ModelArgs, Output, ProfileArg, TierArg};
+use super::{ActivityArg, ConfinementArgs, DeniedArg, ModeArg, ModelArgs, OutputFormat, ProfileArg, TierArg};
 
 /// Arguments of the terminal UI.
 #[derive(Debug, Args)]
@@ -103,8 +103,8 @@ pub(crate) struct ExecArgs {
     #[command(flatten)]
     pub confinement: ConfinementArgs,
     /// Prints this on standard output
-    #[arg(long, value_enum, default_value_t = Output::Text)]
-    pub output: Output,
+    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+    pub output: OutputFormat,
     /// Adds the pieces of the model's reply to `--output stream-json`
     #[arg(long)]
     pub deltas: bool,
@@ -153,8 +153,8 @@ pub(crate) struct ReplayArgs {
     #[arg(short = 'C', value_name = "PROJECT", default_value = ".", global = true)]
     pub directory: PathBuf,
     /// Prints this on standard output
-    #[arg(long, value_enum, default_value_t = Output::Text)]
-    pub output: Output,
+    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+    pub output: OutputFormat,
     /// Writes the change as a diff for `git apply`, on every status
     #[arg(long, value_name = "FILE")]
     pub patch: Option<PathBuf>,

@@ -121,7 +121,7 @@ pub(crate) enum SubjectArg {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Output {
+pub(crate) enum OutputFormat {
     /// The model's words.
     Text,
     /// The result, as one JSON object.

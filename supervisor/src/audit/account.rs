@@ -15,7 +15,7 @@ use crate::session::{Loaded, Tree};
 
 /// A log, checked and added up.
 #[derive(Debug, Serialize)]
-pub(super) struct Account {
+pub(super) struct AuditAccount {
     /// The log.
     pub log: WirePath,
     /// True if every line is there, as it was written. No chain can tell that nothing follows on the last line.
@@ -30,7 +30,7 @@ pub(super) struct Account {
     pub agents: Vec<AgentAccount>,
 }
 
-impl Account {
+impl AuditAccount {
     /// Adds a log up.
     pub(super) fn of(path: &Path, loaded: &Loaded) -> Self {
         let tree = &loaded.tree;

@@ -33,7 +33,7 @@ pub(super) struct AgentAccount {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spawned: Option<SubAgentSpawned>,
     /// Its workers, in order.
-    pub workers: Vec<Worker>,
+    pub workers: Vec<WorkerAccount>,
     /// Its calls, by tool and by status.
     pub calls: BTreeMap<String, BTreeMap<String, usize>>,
     /// Its approvals, in order.
@@ -69,7 +69,7 @@ pub(super) struct Spend {
 
 /// A worker: its rights, the sandbox as its start found it, and its end.
 #[derive(Debug, Serialize)]
-pub(super) struct Worker {
+pub(super) struct WorkerAccount {
     /// The generation.
     pub generation: Generation,
     /// The tier.
@@ -179,7 +179,7 @@ impl AgentAccount {
     fn take(&mut self, event: &SessionEvent, names: &mut BTreeMap<CallId, String>) {
         match &event.kind {
             EventKind::UserMessage { text, .. } if self.task.is_none() => self.task = Some(text.clone()),
-            EventKind::WorkerStarted(started) => self.workers.push(Worker::of(started)),
+            EventKind::WorkerStarted(started) => self.workers.push(WorkerAccount::of(started)),
             EventKind::WorkerEnded { generation, reason } => self.end_worker(*generation, reason.to_string()),
             EventKind::ToolCallStarted { call, name, .. } => drop(names.insert(*call, name.clone())),
             EventKind::ToolCallFinished { call, status, .. } => {
@@ -253,7 +253,7 @@ pub(super) fn purpose(one_shot: &OneShot) -> String {
     one_shot.call.map_or_else(|| "a rewind".to_owned(), |call| format!("call {call}"))
 }
 
-impl Worker {
+impl WorkerAccount {
     fn of(started: &WorkerStarted) -> Self {
         Self {
             generation: started.generation,

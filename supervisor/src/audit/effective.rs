@@ -11,13 +11,13 @@ use serde::Serialize;
 
 use super::places;
 use crate::driver::ruleset_digest;
-use crate::explain::{Answer, ExplainError, PathExplained, Place, Policy};
-use crate::gate::{ApprovalMode, Standing};
+use crate::explain::{ExplainAnswer, ExplainError, ExplainPolicy, ExplainedPlace, PathExplained};
+use crate::gate::{ApprovalMode, StandingRights};
 use crate::inside;
 
 /// What an agent could do.
 #[derive(Debug, Serialize)]
-pub(super) struct Effective {
+pub(super) struct EffectiveAccess {
     /// The tier.
     pub tier: Tier,
     /// The mode.
@@ -44,26 +44,26 @@ pub(super) struct Effective {
 pub(super) struct PathTried {
     pub path: WirePath,
     /// Opening it to read.
-    pub read: Answer,
+    pub read: ExplainAnswer,
     /// Opening it to write.
-    pub write: Answer,
+    pub write: ExplainAnswer,
     /// Connecting to it, where something listens there.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub connect: Option<Answer>,
+    pub connect: Option<ExplainAnswer>,
 }
 
-impl Effective {
+impl EffectiveAccess {
     /// Tries everything, in a confinement as a session's worker would have it.
-    pub(super) async fn probe(place: &Place) -> Result<Self, ExplainError> {
+    pub(super) async fn probe(place: &ExplainedPlace) -> Result<Self, ExplainError> {
         let confinement = place.setup.confinement(place.setup.policy.standing());
         Self::tried(place, confinement, |tier| place.standing(tier)).await
     }
 
     /// Tries everything in this confinement, beside what is declared in its tier.
     pub(super) async fn tried(
-        place: &Place,
+        place: &ExplainedPlace,
         confinement: Confinement,
-        standing: impl FnOnce(Tier) -> Standing,
+        standing: impl FnOnce(Tier) -> StandingRights,
     ) -> Result<Self, ExplainError> {
         let setup = &place.setup;
         let paths = places::of(setup, &confinement);
@@ -99,7 +99,7 @@ impl Effective {
 }
 
 impl PathTried {
-    fn new(path: &Path, policy: &Policy<'_>, outcomes: &[Outcome]) -> Self {
+    fn new(path: &Path, policy: &ExplainPolicy<'_>, outcomes: &[Outcome]) -> Self {
         let PathExplained { path, read, write, connect, .. } = PathExplained::new(path, policy, outcomes);
         Self { path, read, write, connect }
     }
@@ -115,7 +115,7 @@ impl PathTried {
     }
 }
 
-impl Effective {
+impl EffectiveAccess {
     /// The verdict, which comes first: the rows are many.
     fn verdict(&self, f: &mut Formatter<'_>) -> fmt::Result {
         if self.is_as_declared() {
@@ -141,7 +141,7 @@ impl Effective {
     }
 }
 
-impl Display for Effective {
+impl Display for EffectiveAccess {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Self { tier, mode, rights, ruleset_digest, .. } = self;
         self.verdict(f)?;

@@ -24,15 +24,15 @@ use std::path::{Path, PathBuf};
 use ipc::event::{EventKind, SessionEvent};
 use serde::Serialize;
 
-use self::account::Account;
-use self::effective::Effective;
+use self::account::AuditAccount;
+use self::effective::EffectiveAccess;
 use self::page::PageError;
-use self::running::Running;
+use self::running::RunningAgent;
 use crate::args::{AgentArgs, AuditArgs};
 use crate::directories::{Directories, DirectoriesError};
 use crate::exit::Exit;
-use crate::explain::{ExplainError, Place};
-use crate::messages::{Progress, complain, harmless, printed};
+use crate::explain::{ExplainError, ExplainedPlace};
+use crate::messages::{ReadingProgress, complain, harmless, printed};
 use crate::session::{self, LogError, last_of};
 use crate::shell_word::shell_word;
 
@@ -95,13 +95,13 @@ pub(crate) async fn run(args: AuditArgs) -> Exit {
 #[derive(Debug, Serialize)]
 struct Probed {
     #[serde(flatten)]
-    would_be: Effective,
-    running: Vec<Running>,
+    would_be: EffectiveAccess,
+    running: Vec<RunningAgent>,
 }
 
 impl Probed {
     fn exit(&self) -> Exit {
-        let is_sound = self.would_be.is_as_declared() && self.running.iter().all(Running::is_sound);
+        let is_sound = self.would_be.is_as_declared() && self.running.iter().all(RunningAgent::is_sound);
         if is_sound { Exit::Done } else { Exit::Internal }
     }
 }
@@ -119,18 +119,18 @@ impl Display for Probed {
 
 async fn probe(args: &AgentArgs) -> Result<Probed, AuditError> {
     let directories = Directories::of_process()?;
-    let place = Place::prepare(args)?;
-    let would_be = Effective::probe(&place).await?;
-    Ok(Probed { would_be, running: Running::all(args, &directories).await })
+    let place = ExplainedPlace::prepare(args)?;
+    let would_be = EffectiveAccess::probe(&place).await?;
+    Ok(Probed { would_be, running: RunningAgent::all(args, &directories).await })
 }
 
-fn of_log(args: &AuditArgs) -> Result<Account, AuditError> {
+fn of_log(args: &AuditArgs) -> Result<AuditAccount, AuditError> {
     let path = log_of(args.session.as_deref(), &args.agent.directory)?;
-    let mut progress = Progress::begin();
+    let mut progress = ReadingProgress::begin();
     let watch = &mut |read, whole| progress.tell(read, whole);
     let loaded = session::load_as(&path, watch, without_words).map_err(AuditError::Log)?;
     drop(progress);
-    let account = Account::of(&path, &loaded);
+    let account = AuditAccount::of(&path, &loaded);
     if let Some(file) = &args.html {
         page::write(file, &page::page(&account, &loaded.tree))?;
     }

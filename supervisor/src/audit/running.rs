@@ -9,27 +9,27 @@ use ipc::path::WirePath;
 use ipc::rights::NamedPlaces;
 use serde::Serialize;
 
-use super::effective::Effective;
+use super::effective::EffectiveAccess;
 use crate::args::AgentArgs;
 use crate::directories::Directories;
 use crate::driver::Live;
-use crate::explain::Place;
-use crate::gate::Standing;
-use crate::live::{Answered, ask_all};
+use crate::explain::ExplainedPlace;
+use crate::gate::StandingRights;
+use crate::live::{LiveAnswer, ask_all};
 use crate::session;
 
 /// An agent of a session that runs, or the session where nothing was found out of it.
 #[derive(Debug, Serialize)]
-pub(super) struct Running {
+pub(super) struct RunningAgent {
     session: String,
     #[serde(flatten)]
-    found: Found,
+    found: FoundAgent,
 }
 
 /// What was found out of it.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-enum Found {
+enum FoundAgent {
     /// What its agent could do.
     Agent(Box<OfAgent>),
     Unasked {
@@ -52,19 +52,19 @@ struct OfAgent {
     #[serde(skip_serializing_if = "Option::is_none")]
     logged_digest: Option<String>,
     #[serde(flatten)]
-    effective: Effective,
+    effective: EffectiveAccess,
 }
 
-impl Running {
+impl RunningAgent {
     /// Finds out of every session of this user that runs.
     pub(super) async fn all(args: &AgentArgs, directories: &Directories) -> Vec<Self> {
         let mut all = Vec::new();
         for (session, answered) in ask_all(directories).await {
-            let unasked = |why: String| vec![Found::Unasked { agent: None, unasked: why }];
+            let unasked = |why: String| vec![FoundAgent::Unasked { agent: None, unasked: why }];
             let found = match answered {
-                Answered::Live(lives) => of_agents(args, directories, lives).await,
-                Answered::NoWorker => unasked("it has no worker just now".to_owned()),
-                Answered::Nothing(why) => unasked(why),
+                LiveAnswer::Live(lives) => of_agents(args, directories, lives).await,
+                LiveAnswer::NoWorker => unasked("it has no worker just now".to_owned()),
+                LiveAnswer::Nothing(why) => unasked(why),
             };
             all.extend(found.into_iter().map(|found| Self { session: session.clone(), found }));
         }
@@ -74,20 +74,20 @@ impl Running {
     /// Whether it is as declared, and as logged.
     pub(super) fn is_sound(&self) -> bool {
         match &self.found {
-            Found::Agent(agent) => agent.effective.is_as_declared(),
-            Found::Unasked { .. } => false,
+            FoundAgent::Agent(agent) => agent.effective.is_as_declared(),
+            FoundAgent::Unasked { .. } => false,
         }
     }
 }
 
 /// Each agent by itself: two that are tried at the same time would hold up each other.
-async fn of_agents(args: &AgentArgs, directories: &Directories, lives: Vec<Live>) -> Vec<Found> {
+async fn of_agents(args: &AgentArgs, directories: &Directories, lives: Vec<Live>) -> Vec<FoundAgent> {
     let mut found = Vec::new();
     for live in lives {
         let agent = live.agent.clone();
         found.push(match Box::pin(of_agent(args, directories, live)).await {
-            Ok(agent) => Found::Agent(Box::new(agent)),
-            Err(unasked) => Found::Unasked { agent: Some(agent), unasked },
+            Ok(agent) => FoundAgent::Agent(Box::new(agent)),
+            Err(unasked) => FoundAgent::Unasked { agent: Some(agent), unasked },
         });
     }
     found
@@ -95,10 +95,10 @@ async fn of_agents(args: &AgentArgs, directories: &Directories, lives: Vec<Live>
 
 async fn of_agent(args: &AgentArgs, directories: &Directories, live: Live) -> Result<OfAgent, String> {
     let directory = PathBuf::from(live.confinement.project.as_path());
-    let place =
-        Place::prepare(&AgentArgs { directory, ..args.clone() }).map_err(|error| error.to_string())?;
+    let place = ExplainedPlace::prepare(&AgentArgs { directory, ..args.clone() })
+        .map_err(|error| error.to_string())?;
     let Live { agent, generation, pid, mode, ref confinement, .. } = live;
-    let declared = Standing {
+    let declared = StandingRights {
         rights: confinement.rights.clone(),
         project: confinement.project.clone(),
         temp: confinement.temp.clone(),
@@ -106,7 +106,7 @@ async fn of_agent(args: &AgentArgs, directories: &Directories, live: Live) -> Re
         of_sub_agent: !agent.is_top_level(),
         ..place.setup.standing()
     };
-    let tried = Effective::tried(&place, confinement.clone(), |tier| declared.seen_in(tier)).await;
+    let tried = EffectiveAccess::tried(&place, confinement.clone(), |tier| declared.seen_in(tier)).await;
     let mut effective = tried.map_err(|error| error.to_string())?;
     let (project, temp) = (&confinement.project, confinement.temp.as_ref());
     effective.rights =
@@ -118,7 +118,7 @@ async fn of_agent(args: &AgentArgs, directories: &Directories, live: Live) -> Re
 }
 
 /// Where the ruleset is not the one that the session tells, or that its log has.
-fn differences(effective: &Effective, told: &str, logged: Option<&str>) -> Vec<String> {
+fn differences(effective: &EffectiveAccess, told: &str, logged: Option<&str>) -> Vec<String> {
     let found = &effective.ruleset_digest;
     let mut differences = Vec::new();
     if found != told {
@@ -154,17 +154,17 @@ fn logged(
     digests.last()
 }
 
-impl Display for Running {
+impl Display for RunningAgent {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let session = &self.session;
         match &self.found {
-            Found::Unasked { agent: None, unasked } => {
+            FoundAgent::Unasked { agent: None, unasked } => {
                 writeln!(f, "session {session} runs, and cannot be asked: {unasked}")
             }
-            Found::Unasked { agent: Some(agent), unasked } => {
+            FoundAgent::Unasked { agent: Some(agent), unasked } => {
                 writeln!(f, "session {session} runs: agent {agent} could not be tried: {unasked}")
             }
-            Found::Agent(found) => {
+            FoundAgent::Agent(found) => {
                 let OfAgent { agent, worker, pid, project, effective, .. } = &**found;
                 writeln!(
                     f,

@@ -8,8 +8,8 @@ use ipc::event::{Account as Spent, SubAgentSpawned};
 use ipc::rights::{Grant, Network};
 use tui::text::SafeText;
 
-use super::account::Account;
-use super::agent_account::{AgentAccount, Approval, DenialGroup, Spend, Worker};
+use super::account::AuditAccount;
+use super::agent_account::{AgentAccount, Approval, DenialGroup, Spend, WorkerAccount};
 
 /// The most characters of a task in a list.
 const LONGEST_TASK: usize = 100;
@@ -23,7 +23,7 @@ const UNANSWERED: &str = "no answer in the log";
 /// How much of a digest tells it from another.
 const SHORT: usize = 12;
 
-impl Display for Account {
+impl Display for AuditAccount {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.verdict())?;
         writeln!(f, "log: {}", self.log)?;
@@ -136,8 +136,8 @@ pub(super) fn access(spawned: &SubAgentSpawned) -> String {
     )
 }
 
-pub(super) fn worker(worker: &Worker) -> String {
-    let Worker { generation, tier, rights, ruleset_digest, grant, purpose, ended, .. } = worker;
+pub(super) fn worker(worker: &WorkerAccount) -> String {
+    let WorkerAccount { generation, tier, rights, ruleset_digest, grant, purpose, ended, .. } = worker;
     let held = match grant {
         None => format!("worker {generation} ({tier}): {}", line(&rights.to_string())),
         Some(grant) => {
@@ -146,7 +146,7 @@ pub(super) fn worker(worker: &Worker) -> String {
             format!("one-shot worker {generation}{purpose} ({tier}): beside the rights {grant}")
         }
     };
-    let Worker { landlock_abi, rules, .. } = worker;
+    let WorkerAccount { landlock_abi, rules, .. } = worker;
     let start = format!("Landlock ABI {landlock_abi}, {rules} rules{}", not_enforced(worker));
     let ended = ended
         .as_deref()
@@ -154,7 +154,7 @@ pub(super) fn worker(worker: &Worker) -> String {
     format!("{held} · ruleset {} · {start} · {ended}", digest(ruleset_digest))
 }
 
-fn not_enforced(worker: &Worker) -> String {
+fn not_enforced(worker: &WorkerAccount) -> String {
     let promises = worker.not_enforced.iter().map(|promise| format!(", not enforced: {}", line(promise)));
     promises.collect::<Vec<_>>().concat()
 }

@@ -2,11 +2,11 @@
 
 use regex_automata::meta::Regex;
 
-use super::task::Task;
+use super::task::BatchTask;
 
 /// A choice of tasks.
 #[derive(Debug, Default)]
-pub(super) struct Choice {
+pub(super) struct BatchChoice {
     filter: Option<Regex>,
     slice: Slice,
     shard: Option<Shard>,
@@ -27,7 +27,7 @@ struct Shard {
     count: usize,
 }
 
-impl Choice {
+impl BatchChoice {
     /// Reads the flags.
     pub(super) fn new(
         filter: Option<&str>,
@@ -43,8 +43,8 @@ impl Choice {
     }
 
     /// The chosen ones, in their order.
-    pub(super) fn of(&self, tasks: Vec<Task>) -> Vec<Task> {
-        let matches = |task: &Task| self.filter.as_ref().is_none_or(|filter| filter.is_match(&task.id));
+    pub(super) fn of(&self, tasks: Vec<BatchTask>) -> Vec<BatchTask> {
+        let matches = |task: &BatchTask| self.filter.as_ref().is_none_or(|filter| filter.is_match(&task.id));
         let Slice { from, to } = self.slice;
         let length = to.map_or(usize::MAX, |to| to.saturating_sub(from));
         let Shard { index, count } = self.shard.unwrap_or(Shard { index: 0, count: 1 });

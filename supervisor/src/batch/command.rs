@@ -11,8 +11,8 @@ use nix::unistd::{getegid, geteuid};
 use secrecy::ExposeSecret;
 
 use super::engine::{Container, Engine, OUT};
-use super::presence::Presence;
-use super::task::{Source, Task};
+use super::presence::EnginePresence;
+use super::task::{BatchTask, TaskSource};
 use crate::args::{ActivityArg, BatchRunsArgs, ConfinementArgs, ProfileArg};
 use crate::secrets::TakenKeys;
 
@@ -49,13 +49,13 @@ pub(super) struct Runs {
     keys: TakenKeys,
     hidden: Vec<PathBuf>,
     engine: Option<Engine>,
-    pub(super) presence: Presence,
+    pub(super) presence: EnginePresence,
     /// The model and its provider, as settings and flags say: a container has no settings.
     model: [String; 2],
 }
 
 /// The places of a run, as the run names them.
-pub(super) struct Places {
+pub(super) struct BatchPlaces {
     pub project: PathBuf,
     pub patch: PathBuf,
 }
@@ -74,7 +74,7 @@ impl Runs {
         let programs = args.programs.clone().unwrap_or(beside);
         let user = (geteuid().as_raw(), getegid().as_raw());
         let engine = Engine::new(args.engine, &programs, root, user)?;
-        let presence = Presence::default();
+        let presence = EnginePresence::default();
         Ok(Self { program, args: args.clone(), keys, hidden, engine, presence, model })
     }
 
@@ -90,8 +90,8 @@ impl Runs {
     }
 
     /// Runs the task, which is standard input, in a container. It has no key and no network: a relay has them.
-    pub(super) fn contained(&self, engine: &Engine, task: &Task, container: &Container<'_>) -> Command {
-        let places = Places { project: container.project.into(), patch: Path::new(OUT).join(PATCH) };
+    pub(super) fn contained(&self, engine: &Engine, task: &BatchTask, container: &Container<'_>) -> Command {
+        let places = BatchPlaces { project: container.project.into(), patch: Path::new(OUT).join(PATCH) };
         let mut args = self.args.clone();
         let [model, _] = &self.model;
         args.model.model = Some(model.clone());
@@ -106,7 +106,7 @@ impl Runs {
     }
 
     /// The relay of one run: it holds the key, and the budget of the task.
-    pub(super) fn relay(&self, task: &Task, directory: &Path) -> Command {
+    pub(super) fn relay(&self, task: &BatchTask, directory: &Path) -> Command {
         let mut command = Command::new(&self.program);
         let mut listen = OsString::from("unix:");
         listen.push(directory);
@@ -118,7 +118,7 @@ impl Runs {
         if let Some(url) = &self.args.model.base_url {
             command.args(["--base-url", url]);
         }
-        let mut line = Line::default();
+        let mut line = CommandLine::default();
         line.value("--max-tokens", task.limits.max_tokens.or(self.args.max_tokens))
             .value("--max-usd", task.limits.max_usd.or(self.args.max_usd).map(dollars));
         command.args(line.0);
@@ -131,19 +131,19 @@ impl Runs {
     }
 
     /// The longest time that a run may take, if there is a limit; the run itself ends before.
-    pub(super) fn timeout_s(&self, task: &Task) -> Option<f64> {
+    pub(super) fn timeout_s(&self, task: &BatchTask) -> Option<f64> {
         task.limits.timeout_s.or_else(|| self.args.timeout.map(|time| time.as_secs_f64()))
     }
 
     /// Makes the checkout of a task in the directory of its run.
-    pub(super) fn check_out(&self, source: &Source, directory: &Path) -> Command {
+    pub(super) fn check_out(&self, source: &TaskSource, directory: &Path) -> Command {
         let (script, words): (_, Vec<&OsStr>) = match source {
-            Source::Copy { directory } => (COPY, vec![directory.as_os_str()]),
-            Source::Commit { repository, commit } => {
+            TaskSource::Copy { directory } => (COPY, vec![directory.as_os_str()]),
+            TaskSource::Commit { repository, commit } => {
                 (CHECK_OUT, vec![repository.as_os_str(), OsStr::new(commit)])
             }
             // The image has it.
-            Source::Image { .. } => ("true", Vec::new()),
+            TaskSource::Image { .. } => ("true", Vec::new()),
         };
         self.sandboxed(directory, script, &words)
     }
@@ -166,12 +166,13 @@ impl Runs {
     }
 
     /// Runs the task, which is standard input.
-    pub(super) fn exec(&self, task: &Task, directory: &Path) -> Command {
+    pub(super) fn exec(&self, task: &BatchTask, directory: &Path) -> Command {
         let mut command = self.own("exec");
-        let places = Places { project: directory.join(TREE).join(CHECKOUT), patch: directory.join(PATCH) };
+        let places =
+            BatchPlaces { project: directory.join(TREE).join(CHECKOUT), patch: directory.join(PATCH) };
         command.args(exec_arguments(&self.args, task, &places));
         command.args(self.hidden.iter().flat_map(|path| [OsStr::new("--hide"), path.as_os_str()]));
-        if let Source::Commit { repository, .. } = &task.source {
+        if let TaskSource::Commit { repository, .. } = &task.source {
             // It has the commits that came later.
             command.arg("--hide").arg(repository);
         }
@@ -197,8 +198,8 @@ impl Runs {
 }
 
 /// The arguments of `exec`, but for the hidden places and the task.
-pub(super) fn exec_arguments(args: &BatchRunsArgs, task: &Task, places: &Places) -> Vec<OsString> {
-    let mut line = Line::default();
+pub(super) fn exec_arguments(args: &BatchRunsArgs, task: &BatchTask, places: &BatchPlaces) -> Vec<OsString> {
+    let mut line = CommandLine::default();
     line.path("-C", &places.project).path("--patch", &places.patch);
     line.value("--output", Some("json")).word("--mode", Some(args.mode));
     if args.activity != ActivityArg::Execute {
@@ -226,7 +227,7 @@ fn dollars(amount: Usd) -> String {
     format!("{:.12}", amount.dollars())
 }
 
-fn confinement(line: &mut Line, args: &ConfinementArgs) {
+fn confinement(line: &mut CommandLine, args: &ConfinementArgs) {
     line.word("--net", args.net).word("--tier", Some(args.tier));
     for place in &args.reach {
         line.word("--reach", Some(*place));
@@ -248,9 +249,9 @@ fn confinement(line: &mut Line, args: &ConfinementArgs) {
 
 /// A command line as it grows.
 #[derive(Default)]
-struct Line(Vec<OsString>);
+struct CommandLine(Vec<OsString>);
 
-impl Line {
+impl CommandLine {
     fn path(&mut self, flag: &str, path: &Path) -> &mut Self {
         self.0.extend([flag.into(), path.into()]);
         self

@@ -14,9 +14,9 @@ use tokio::time::{Instant, sleep};
 use super::command::{RELAY_CLIENT, Runs};
 use super::engine::{Container, Engine, OUT};
 use super::output::make;
-use super::process::{Child, Ended, Files, Stop, run};
+use super::process::{BatchChild, BatchEnded, Files, ProcessStop, run};
 use super::state::read_bounded;
-use super::task::Task;
+use super::task::BatchTask;
 
 /// The time that a relay has to begin.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -34,7 +34,7 @@ pub(super) const RESULTS: &str = "out";
 pub(super) struct Contained<'a> {
     pub engine: &'a Engine,
     pub runs: &'a Runs,
-    pub task: &'a Task,
+    pub task: &'a BatchTask,
     /// The image and the project in it.
     pub image: (&'a str, &'a str),
     /// The directory of the run.
@@ -45,9 +45,9 @@ pub(super) struct Contained<'a> {
 
 /// The end of a run in a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum ContainedEnd {
     /// The run ended, by itself or not.
-    Run(Ended),
+    Run(BatchEnded),
     /// Its relay ended before.
     Relay,
     /// The engine ended before: the run has nothing to do with it.
@@ -56,7 +56,12 @@ pub(super) enum End {
 
 impl Contained<'_> {
     /// Runs the task.
-    pub(super) async fn run(&self, files: Files, limit: Option<Duration>, stop: Stop) -> io::Result<End> {
+    pub(super) async fn run(
+        &self,
+        files: Files,
+        limit: Option<Duration>,
+        stop: ProcessStop,
+    ) -> io::Result<ContainedEnd> {
         let out = self.directory.join(RESULTS);
         for directory in [&out, &self.socket] {
             make(directory)?;
@@ -65,7 +70,7 @@ impl Contained<'_> {
         fs::set_permissions(&out, fs::Permissions::from_mode(0o777))?;
         let Some(mut relay) = self.relay().await? else {
             fs::remove_dir_all(&self.socket)?;
-            return Ok(End::Relay);
+            return Ok(ContainedEnd::Relay);
         };
         let (image, project) = self.image;
         let name = self.directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -81,16 +86,16 @@ impl Contained<'_> {
         fs::remove_dir_all(&self.socket)?;
         let (ended, was_there) = (ended?, was_there?);
         Ok(if !ended.status.success() && (!was_there || tells_of_the_engine(&errors)) {
-            End::Engine
+            ContainedEnd::Engine
         } else if outlived {
-            End::Run(ended)
+            ContainedEnd::Run(ended)
         } else {
-            End::Relay
+            ContainedEnd::Relay
         })
     }
 
     /// Has the container removed, however long that takes; false if the engine was not there for a while.
-    async fn remove(&self, name: &str, stop: Stop) -> io::Result<bool> {
+    async fn remove(&self, name: &str, stop: ProcessStop) -> io::Result<bool> {
         let mut was_there = true;
         loop {
             self.ask(self.engine.remove(name), "engine.log").await?;
@@ -115,11 +120,11 @@ impl Contained<'_> {
     }
 
     /// Starts the relay and waits until it can be reached; none if somebody killed it.
-    async fn relay(&self) -> io::Result<Option<Child>> {
+    async fn relay(&self) -> io::Result<Option<BatchChild>> {
         let output = self.directory.join("relay.out");
         let errors = self.directory.join("relay.log");
         let files = Files { input: "/dev/null".into(), output: output.clone(), errors: errors.clone() };
-        let mut relay = Child::start(self.runs.relay(self.task, &self.socket), &files)?;
+        let mut relay = BatchChild::start(self.runs.relay(self.task, &self.socket), &files)?;
         let until = Instant::now() + PATIENCE;
         while !fs::read_to_string(&output)?.ends_with('\n') {
             let has_ended = relay.has_ended()?;
@@ -137,7 +142,7 @@ impl Contained<'_> {
         Ok(Some(relay))
     }
 
-    async fn ask(&self, arguments: Vec<OsString>, name: &str) -> io::Result<Ended> {
+    async fn ask(&self, arguments: Vec<OsString>, name: &str) -> io::Result<BatchEnded> {
         ask(Runs::with_engine(self.engine, arguments), &self.directory.join(name)).await
     }
 }
@@ -156,7 +161,7 @@ fn tells_of_the_engine(errors: &Path) -> bool {
     WORDS.iter().any(|word| last.iter().any(|line| line.contains(word)))
 }
 
-pub(super) async fn ask(command: Command, output: &Path) -> io::Result<Ended> {
+pub(super) async fn ask(command: Command, output: &Path) -> io::Result<BatchEnded> {
     // It is to be done also when this process is to end.
     let (_never, stop) = tokio::sync::watch::channel(None);
     let files = Files { input: "/dev/null".into(), output: output.to_owned(), errors: output.to_owned() };

@@ -15,11 +15,11 @@ use tokio::time::Instant;
 
 use super::beneath;
 use super::command::{PATCH, Runs, TREE};
-use super::contained::{Contained, End, RESULTS, below_results};
-use super::output::{Output, make};
-use super::process::{Ended, Files, Stop, run};
-use super::state::{Stage, State, Status, read_bounded};
-use super::task::{Source, Task};
+use super::contained::{Contained, ContainedEnd, RESULTS, below_results};
+use super::output::{BatchOutput, make};
+use super::process::{BatchEnded, Files, ProcessStop, run};
+use super::state::{BatchState, Status, TaskStage, read_bounded};
+use super::task::{BatchTask, TaskSource};
 use super::trajectory::{self, LOG};
 use crate::messages::say;
 
@@ -55,17 +55,17 @@ const ERRORS: &str = "stderr.log";
 
 /// One run of a task.
 pub(super) struct Instance<'a> {
-    pub output: &'a Output,
+    pub output: &'a BatchOutput,
     pub runs: &'a Runs,
-    pub task: &'a Task,
-    pub stop: Stop,
+    pub task: &'a BatchTask,
+    pub stop: ProcessStop,
     /// Another number for each run of this batch.
     pub number: usize,
 }
 
 /// The output of `exec --output json`, as far as a batch keeps it.
 #[derive(Deserialize)]
-struct Told {
+struct InstanceTold {
     data: RunResult,
     #[serde(default)]
     denials: Vec<Denial>,
@@ -75,18 +75,23 @@ struct Told {
 
 impl Instance<'_> {
     /// Runs the task once, after the runs that `state` tells of.
-    pub(super) async fn run(self, state: State) -> io::Result<State> {
+    pub(super) async fn run(self, state: BatchState) -> io::Result<BatchState> {
         let began = Instant::now();
-        let State { crashes, engine_losses, .. } = state;
-        let before = State { attempt: state.attempt + 1, crashes, engine_losses, ..State::queued(&state.id) };
-        self.output.keep(&State { status: Status::Running, ..before.clone() })?;
+        let BatchState { crashes, engine_losses, .. } = state;
+        let before = BatchState {
+            attempt: state.attempt + 1,
+            crashes,
+            engine_losses,
+            ..BatchState::queued(&state.id)
+        };
+        self.output.keep(&BatchState { status: Status::Running, ..before.clone() })?;
         let directory = self.output.work().join(format!("{}.{}", before.id, before.attempt));
         make(&directory)?;
         fs::write(directory.join(PROMPT), &self.task.prompt)?;
         let carried_out = self.carried_out(before.clone(), &directory).await;
         // The trouble of one task is none of the others'. It may be one of a moment: too many processes, no memory.
         let mut state = carried_out.unwrap_or_else(|error| {
-            State { crashes: before.crashes + 1, ..before }.failed(Stage::Run, error.to_string())
+            BatchState { crashes: before.crashes + 1, ..before }.failed(TaskStage::Run, error.to_string())
         });
         if !(self.runs.keeps_checkouts() && state.status.is_final()) {
             self.clear(&directory).await;
@@ -97,8 +102,8 @@ impl Instance<'_> {
         Ok(state)
     }
 
-    async fn carried_out(&self, state: State, directory: &Path) -> io::Result<State> {
-        if !matches!(self.task.source, Source::Image { .. }) {
+    async fn carried_out(&self, state: BatchState, directory: &Path) -> io::Result<BatchState> {
+        if !matches!(self.task.source, TaskSource::Image { .. }) {
             make(&directory.join(TREE))?;
             let checkout = self.runs.check_out(&self.task.source, directory);
             let files = files(directory, "checkout.log");
@@ -109,13 +114,13 @@ impl Instance<'_> {
         }
         let began = Instant::now();
         let ended = self.executed(directory).await?;
-        let state = State { duration_ms: millis(began.elapsed()), ..state };
+        let state = BatchState { duration_ms: millis(began.elapsed()), ..state };
         let told = read_bounded(&directory.join(RESULT), MOST_RESULT);
-        let told = told.ok().and_then(|text| serde_json::from_slice::<Told>(&text).ok());
+        let told = told.ok().and_then(|text| serde_json::from_slice::<InstanceTold>(&text).ok());
         let kept = match (told, ended) {
-            (Some(told), End::Run(_) | End::Engine) => {
+            (Some(told), ContainedEnd::Run(_) | ContainedEnd::Engine) => {
                 Some(self.kept(state.clone(), told, directory).unwrap_or_else(|error| {
-                    state.clone().failed(Stage::Results, format!("cannot keep the results: {error}"))
+                    state.clone().failed(TaskStage::Results, format!("cannot keep the results: {error}"))
                 }))
             }
             _ => None,
@@ -126,7 +131,7 @@ impl Instance<'_> {
             None => self.without_result(state, directory, ended)?,
         };
         Ok(if self.is_stopped() && !state.status.is_final() {
-            State { status: Status::Interrupted, ..state }
+            BatchState { status: Status::Interrupted, ..state }
         } else {
             state
         })
@@ -137,12 +142,12 @@ impl Instance<'_> {
     }
 
     /// Runs the agent.
-    async fn executed(&self, directory: &Path) -> io::Result<End> {
+    async fn executed(&self, directory: &Path) -> io::Result<ContainedEnd> {
         let limit = self.runs.timeout_s(self.task).map(|seconds| Duration::from_secs_f64(seconds + GRACE_S));
         let files = files(directory, RESULT);
-        let Source::Image { image, project } = &self.task.source else {
+        let TaskSource::Image { image, project } = &self.task.source else {
             let exec = self.runs.exec(self.task, directory);
-            return run(exec, files, limit, self.stop.clone()).await.map(End::Run);
+            return run(exec, files, limit, self.stop.clone()).await.map(ContainedEnd::Run);
         };
         let engine = self.runs.engine().ok_or_else(|| io::Error::other("there is no engine"))?;
         let contained = Contained {
@@ -157,9 +162,9 @@ impl Instance<'_> {
         contained.run(files, limit, self.stop.clone()).await
     }
 
-    fn not_made(&self, state: State, directory: &Path, ended: Ended) -> io::Result<State> {
+    fn not_made(&self, state: BatchState, directory: &Path, ended: BatchEnded) -> io::Result<BatchState> {
         if self.is_stopped() {
-            return Ok(State { status: Status::Interrupted, ..state });
+            return Ok(BatchState { status: Status::Interrupted, ..state });
         }
         let mut why = last_words(&directory.join(ERRORS));
         if self.task.source.path().is_some_and(|path| path.starts_with("/tmp")) {
@@ -168,38 +173,43 @@ impl Instance<'_> {
         self.keep_file(directory, ERRORS)?;
         // The script did not come to its end: that says nothing of the repository, and the next try may.
         let is_crash = !ended.overdue && matches!(ended.status.code(), None | Some(NO_SANDBOX));
-        let state = State { crashes: state.crashes + u32::from(is_crash), ..state };
-        Ok(state.failed(Stage::Checkout, format!("cannot make the checkout: {}: {why}", ended.words())))
+        let state = BatchState { crashes: state.crashes + u32::from(is_crash), ..state };
+        Ok(state.failed(TaskStage::Checkout, format!("cannot make the checkout: {}: {why}", ended.words())))
     }
 
-    fn without_result(&self, state: State, directory: &Path, ended: End) -> io::Result<State> {
-        let interrupted = |state| State { status: Status::Interrupted, ..state };
+    fn without_result(
+        &self,
+        state: BatchState,
+        directory: &Path,
+        ended: ContainedEnd,
+    ) -> io::Result<BatchState> {
+        let interrupted = |state| BatchState { status: Status::Interrupted, ..state };
         if self.is_stopped() {
             return Ok(interrupted(state));
         }
-        if ended == End::Engine && state.engine_losses < MOST_ENGINE_LOSSES {
-            return Ok(interrupted(State { engine_losses: state.engine_losses + 1, ..state }));
+        if ended == ContainedEnd::Engine && state.engine_losses < MOST_ENGINE_LOSSES {
+            return Ok(interrupted(BatchState { engine_losses: state.engine_losses + 1, ..state }));
         }
         let why = last_words(&directory.join(ERRORS));
         self.keep_file(directory, ERRORS)?;
         let crashes = state.crashes + 1;
         let how = match ended {
-            End::Run(ended) => ended.words(),
-            End::Relay => "its relay ended".to_owned(),
-            End::Engine => "its engine ended".to_owned(),
+            ContainedEnd::Run(ended) => ended.words(),
+            ContainedEnd::Relay => "its relay ended".to_owned(),
+            ContainedEnd::Engine => "its engine ended".to_owned(),
         };
-        Ok(State { crashes, ..state }.failed(Stage::Crash, format!("no result: {how}: {why}")))
+        Ok(BatchState { crashes, ..state }.failed(TaskStage::Crash, format!("no result: {how}: {why}")))
     }
 
     /// Moves what the run left to the results of its task.
-    fn kept(&self, state: State, told: Told, directory: &Path) -> io::Result<State> {
-        let Told { data, denials, log, cost } = told;
+    fn kept(&self, state: BatchState, told: InstanceTold, directory: &Path) -> io::Result<BatchState> {
+        let InstanceTold { data, denials, log, cost } = told;
         for name in [RESULT, ERRORS, PATCH] {
             self.keep_file(directory, name)?;
         }
         let results = self.output.instance(&state.id);
         let log = PathBuf::from(log);
-        if matches!(self.task.source, Source::Image { .. }) {
+        if matches!(self.task.source, TaskSource::Image { .. }) {
             let out = directory.join(RESULTS);
             beneath::copy(&out, Path::new(PATCH), &results.join(PATCH), MOST_PATCH)?;
             let log = below_results(&log).ok_or_else(|| io::Error::other("its log is not among them"))?;
@@ -214,11 +224,11 @@ impl Instance<'_> {
         for denial in &denials {
             *kinds.entry(denial.operation.to_string()).or_default() += 1;
         }
-        let state = State {
+        let state = BatchState {
             status,
             crashes: 0,
             engine_losses: 0,
-            stage: (status == Status::Failed).then_some(Stage::Run),
+            stage: (status == Status::Failed).then_some(TaskStage::Run),
             reason: Some(data.reason),
             message: data.message,
             steps: data.steps,
@@ -240,8 +250,8 @@ impl Instance<'_> {
                 }
                 state
             }
-            Ok(Err(_)) => state.failed(Stage::Results, "the patch has bytes that are not UTF-8"),
-            Err(error) => state.failed(Stage::Results, format!("the patch: {error}")),
+            Ok(Err(_)) => state.failed(TaskStage::Results, "the patch has bytes that are not UTF-8"),
+            Err(error) => state.failed(TaskStage::Results, format!("the patch: {error}")),
         })
     }
 
@@ -281,7 +291,7 @@ pub(super) async fn clear(runs: &Runs, directory: &Path) -> io::Result<()> {
 }
 
 /// Has the checkout removed by a confined process, and removes what is ours.
-async fn clear_once(runs: &Runs, directory: &Path, stop: Stop) -> io::Result<()> {
+async fn clear_once(runs: &Runs, directory: &Path, stop: ProcessStop) -> io::Result<()> {
     let input = directory.join(PROMPT);
     let tree = directory.join(TREE);
     if tree.is_dir() {

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use super::command::PATCH;
 use super::instance::MOST_PATCH;
-use super::output::{Manifest, Output, make, state_file, states};
+use super::output::{BatchOutput, Manifest, make, state_file, states};
 use super::predictions::Predictions;
 use super::progress::counted;
-use super::state::{State, Status, load, read_bounded};
+use super::state::{BatchState, Status, load, read_bounded};
 use super::{swe_bench, task};
 use crate::args::BatchMergeArgs;
 use crate::exit::Exit;
@@ -22,9 +22,9 @@ const NAMED: usize = 20;
 
 /// The result of a task, and the shard that has it.
 #[derive(Clone, Debug)]
-struct Found {
+struct FoundResult {
     shard: PathBuf,
-    state: State,
+    state: BatchState,
 }
 
 /// Shards that cannot be merged.
@@ -71,17 +71,17 @@ pub(super) fn run(args: &BatchMergeArgs) -> Result<Exit, Refusal> {
     Ok(Exit::GaveUp)
 }
 
-fn merge(args: &BatchMergeArgs) -> Result<BTreeMap<String, Found>, MergeError> {
+fn merge(args: &BatchMergeArgs) -> Result<BTreeMap<String, FoundResult>, MergeError> {
     let manifest = manifest(&args.shards)?;
     let mut merged = BTreeMap::new();
     for shard in &args.shards {
         let unreadable = |source| MergeError::Read { path: shard.clone(), source };
         for state in states(shard).map_err(unreadable)? {
-            add(&mut merged, Found { shard: shard.clone(), state })?;
+            add(&mut merged, FoundResult { shard: shard.clone(), state })?;
         }
     }
     for id in args.tasks.as_deref().map(|file| ids(file, &manifest)).transpose()?.unwrap_or_default() {
-        let nobodys = || Found { shard: PathBuf::new(), state: State::queued(&id) };
+        let nobodys = || FoundResult { shard: PathBuf::new(), state: BatchState::queued(&id) };
         merged.entry(id.clone()).or_insert_with(nobodys);
     }
     write(&args.output, &manifest, &merged)?;
@@ -109,7 +109,7 @@ fn manifest(shards: &[PathBuf]) -> Result<Manifest, MergeError> {
 }
 
 /// Adds what a shard has of a task. A task that is over counts before one that is not.
-fn add(merged: &mut BTreeMap<String, Found>, found: Found) -> Result<(), MergeError> {
+fn add(merged: &mut BTreeMap<String, FoundResult>, found: FoundResult) -> Result<(), MergeError> {
     let id = found.state.id.clone();
     match merged.get(&id) {
         Some(one) if one.state.status.is_final() && found.state.status.is_final() => {
@@ -125,12 +125,12 @@ fn add(merged: &mut BTreeMap<String, Found>, found: Found) -> Result<(), MergeEr
 }
 
 /// True if two results of a task are the same run, copied.
-fn is_same(one: &Found, other: &Found) -> io::Result<bool> {
-    let patch = |found: &Found| read_bounded(&directory(found).join(PATCH), MOST_PATCH);
+fn is_same(one: &FoundResult, other: &FoundResult) -> io::Result<bool> {
+    let patch = |found: &FoundResult| read_bounded(&directory(found).join(PATCH), MOST_PATCH);
     Ok(one.state == other.state && patch(one)? == patch(other)?)
 }
 
-fn directory(found: &Found) -> PathBuf {
+fn directory(found: &FoundResult) -> PathBuf {
     found.shard.join("instances").join(&found.state.id)
 }
 
@@ -144,7 +144,11 @@ fn ids(file: &Path, manifest: &Manifest) -> Result<Vec<String>, MergeError> {
 }
 
 /// Writes all results beside the directory that they get, and gives it its name when they are whole.
-fn write(output: &Path, manifest: &Manifest, merged: &BTreeMap<String, Found>) -> Result<(), MergeError> {
+fn write(
+    output: &Path,
+    manifest: &Manifest,
+    merged: &BTreeMap<String, FoundResult>,
+) -> Result<(), MergeError> {
     let failed = |source| MergeError::Write { path: output.to_owned(), source };
     if output.symlink_metadata().is_ok() {
         return Err(MergeError::Exists(output.to_owned()));
@@ -152,8 +156,8 @@ fn write(output: &Path, manifest: &Manifest, merged: &BTreeMap<String, Found>) -
     let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     make(parent).map_err(failed)?;
     let fresh = tempfile::Builder::new().prefix(".merge-").tempdir_in(parent).map_err(failed)?;
-    let open = || -> Result<Output, super::output::OutputError> {
-        let output = Output::open(fresh.path())?;
+    let open = || -> Result<BatchOutput, super::output::OutputError> {
+        let output = BatchOutput::open(fresh.path())?;
         output.agree(manifest)?;
         Ok(output)
     };

@@ -27,14 +27,14 @@ mod trajectory;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use self::choice::Choice;
+use self::choice::BatchChoice;
 use self::command::Runs;
 use self::contained::{images, remove_all};
-use self::output::{Manifest, Output};
-use self::preflight::{Machine, missing};
-use self::progress::Progress;
+use self::output::{BatchOutput, Manifest};
+use self::preflight::{BatchMachine, missing};
+use self::progress::BatchProgress;
 use self::schedule::Schedule;
-use self::task::{Source, Tasks, read};
+use self::task::{TaskSource, Tasks, read};
 use crate::args::{
     ActivityArg, BatchArgs, BatchCommand, BatchReportArgs, BatchRunsArgs, EngineArg, ModeArg, SweBenchArgs,
     of_batch,
@@ -42,11 +42,11 @@ use crate::args::{
 use crate::config::Sources;
 use crate::exit::Exit;
 use crate::messages::{complain, tell};
-use crate::opening::{Place, Refusal};
+use crate::opening::{Refusal, SessionDirs};
 use crate::signals::Endings;
 
 /// Runs the tasks, or reports on those that ran.
-pub(crate) async fn run(args: BatchArgs, place: Place) -> Exit {
+pub(crate) async fn run(args: BatchArgs, place: SessionDirs) -> Exit {
     let ended = match args.command {
         Some(BatchCommand::Report(BatchReportArgs { results, json })) => report::print(&results, json),
         Some(BatchCommand::Merge(args)) => merge::run(&args),
@@ -77,23 +77,23 @@ async fn carry_out(
     file: &Path,
     Tasks { list, digest, is_swe_bench }: Tasks,
     args: &BatchRunsArgs,
-    place: Place,
+    place: SessionDirs,
 ) -> Result<Exit, Refusal> {
     check(args)?;
     let endings = Endings::new().map_err(Refusal::internal)?;
-    let choice = Choice::new(args.filter.as_deref(), args.slice.as_deref(), args.shard.as_deref());
+    let choice = BatchChoice::new(args.filter.as_deref(), args.slice.as_deref(), args.shard.as_deref());
     let chosen = choice.map_err(Refusal::usage)?.of(list);
     if chosen.is_empty() {
         return Err(Refusal::usage(format!("{}: none of its tasks is chosen", file.display())));
     }
-    if let Some(task) = chosen.iter().find(|task| matches!(task.source, Source::Image { .. }))
+    if let Some(task) = chosen.iter().find(|task| matches!(task.source, TaskSource::Image { .. }))
         && args.engine == EngineArg::None
     {
         let text = format!("{} runs in an image\n  hint: --engine docker, or --engine podman", task.id);
         return Err(Refusal::usage(text));
     }
     let directory = args.output.clone().unwrap_or_else(|| beside(file));
-    let output = Output::open(&directory).map_err(Refusal::usage)?;
+    let output = BatchOutput::open(&directory).map_err(Refusal::usage)?;
     let sources = Sources::read(&place.directories, output.root()).map_err(Refusal::usage)?;
     let flags = of_batch(args);
     let effective = sources.effective(&flags);
@@ -105,7 +105,7 @@ async fn carry_out(
     let model = [effective.model().to_owned(), effective.provider().as_str().to_owned()];
     let runs = Runs::new(args, place.keys, hidden, output.root(), model).map_err(Refusal::usage)?;
     if let Some(engine) = runs.engine() {
-        let machine = Machine::here(&Machine::images_of(engine));
+        let machine = BatchMachine::here(&BatchMachine::images_of(engine));
         if let Some(refusal) = machine.refusal().filter(|_| is_swe_bench) {
             return Err(Refusal::usage(refusal));
         }
@@ -122,7 +122,7 @@ async fn carry_out(
         }
         tell(&machine.shortfalls(missing, args.jobs.into()));
     }
-    let progress = Progress::new(args.json, usize::from(args.jobs));
+    let progress = BatchProgress::new(args.json, usize::from(args.jobs));
     let schedule = Schedule { output, runs, manifest, progress, endings, limits: args.into() };
     schedule.run(chosen).await
 }
@@ -144,6 +144,6 @@ fn beside(file: &Path) -> PathBuf {
 }
 
 /// Files that would tell an agent what others found, or what is expected of it.
-fn hidden(file: &Path, output: &Output) -> io::Result<Vec<PathBuf>> {
+fn hidden(file: &Path, output: &BatchOutput) -> io::Result<Vec<PathBuf>> {
     Ok(vec![file.canonicalize()?, output.instances(), output.predictions()])
 }

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::state::{State, load, store};
+use super::state::{BatchState, load, store};
 use crate::activity::Activity;
 use crate::args::BatchRunsArgs;
 use crate::config::Effective;
@@ -23,7 +23,7 @@ use crate::prompt::Profile;
 
 /// An output directory that this process alone uses.
 #[derive(Debug)]
-pub(super) struct Output {
+pub(super) struct BatchOutput {
     root: PathBuf,
     /// Locked while the process lives.
     _lock: File,
@@ -90,7 +90,7 @@ impl Manifest {
     }
 }
 
-impl Output {
+impl BatchOutput {
     /// Makes the directory where it is missing, and locks it.
     pub(super) fn open(root: &Path) -> Result<Self, OutputError> {
         let failed = |source| OutputError::Unusable { path: root.to_owned(), source };
@@ -146,12 +146,12 @@ impl Output {
     }
 
     /// The state of a task.
-    pub(super) fn state(&self, id: &str) -> io::Result<State> {
-        Ok(load(&state_file(&self.instance(id)))?.unwrap_or_else(|| State::queued(id)))
+    pub(super) fn state(&self, id: &str) -> io::Result<BatchState> {
+        Ok(load(&state_file(&self.instance(id)))?.unwrap_or_else(|| BatchState::queued(id)))
     }
 
     /// Keeps the state of a task.
-    pub(super) fn keep(&self, state: &State) -> io::Result<()> {
+    pub(super) fn keep(&self, state: &BatchState) -> io::Result<()> {
         let directory = self.instance(&state.id);
         make(&directory)?;
         store(&state_file(&directory), state)
@@ -169,7 +169,7 @@ pub(super) fn make(path: &Path) -> io::Result<()> {
 }
 
 /// Every state in a directory of results, by the names of their tasks.
-pub(super) fn states(root: &Path) -> io::Result<Vec<State>> {
+pub(super) fn states(root: &Path) -> io::Result<Vec<BatchState>> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(root.join("instances"))? {
         paths.push(state_file(&entry?.path()));

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::command::PATCH;
 use super::instance::MOST_PATCH;
-use super::output::Output;
-use super::state::{State, read_bounded, replace};
+use super::output::BatchOutput;
+use super::state::{BatchState, read_bounded, replace};
 
 /// One prediction.
 #[derive(Debug, Serialize, Deserialize)]
@@ -21,12 +21,12 @@ struct Prediction<'a> {
 
 /// The files with the predictions.
 pub(super) struct Predictions<'a> {
-    output: &'a Output,
+    output: &'a BatchOutput,
     name: &'a str,
 }
 
 impl<'a> Predictions<'a> {
-    pub(super) fn new(output: &'a Output, name: &'a str) -> Self {
+    pub(super) fn new(output: &'a BatchOutput, name: &'a str) -> Self {
         Self { output, name }
     }
 
@@ -35,7 +35,7 @@ impl<'a> Predictions<'a> {
     }
 
     /// Writes the file anew, from the states: of a batch that was killed it may lack the last lines.
-    pub(super) fn restore(&self, states: &[State]) -> io::Result<()> {
+    pub(super) fn restore(&self, states: &[BatchState]) -> io::Result<()> {
         replace(&self.lines(), |file| {
             let mut finals = states.iter().filter(|state| state.status.is_final());
             finals.try_for_each(|state| file.write_all(&self.line(&state.id)?))
@@ -53,7 +53,7 @@ impl<'a> Predictions<'a> {
     }
 
     /// Writes all predictions as one object.
-    pub(super) fn finish(&self, states: &[State]) -> io::Result<()> {
+    pub(super) fn finish(&self, states: &[BatchState]) -> io::Result<()> {
         replace(&self.output.predictions().join("preds.json"), |file| {
             let finals = states.iter().filter(|state| state.status.is_final());
             let mut before = "{";

@@ -8,7 +8,7 @@ use nix::sys::statvfs::statvfs;
 use nix::sys::sysinfo::sysinfo;
 
 use super::engine::Engine;
-use super::task::{Source, Task};
+use super::task::{BatchTask, TaskSource};
 
 /// The room that the harness of SWE-bench asks for.
 const DISK: u64 = 120 << 30;
@@ -24,7 +24,7 @@ const PROCESSORS: usize = 8;
 
 /// A machine, as a batch in containers needs to know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Machine {
+pub(super) struct BatchMachine {
     pub is_x86_64: bool,
     /// Free bytes where the engine keeps its images.
     pub disk: u64,
@@ -32,7 +32,7 @@ pub(super) struct Machine {
     pub processors: usize,
 }
 
-impl Machine {
+impl BatchMachine {
     /// This one; `images` is the directory in which the engine keeps images.
     pub(super) fn here(images: &Path) -> Self {
         let disk = statvfs(images).map_or(0, |stat| stat.blocks_available() * stat.fragment_size());
@@ -85,12 +85,12 @@ impl Machine {
 }
 
 /// The number of tasks whose image is none of those that the engine lists.
-pub(super) fn missing(tasks: &[Task], listed: &str) -> usize {
+pub(super) fn missing(tasks: &[BatchTask], listed: &str) -> usize {
     let has: HashSet<String> = listed.lines().map(whole).collect();
-    let is_missing = |task: &&Task| match &task.source {
+    let is_missing = |task: &&BatchTask| match &task.source {
         // Whether an image of a digest is there no list of names says.
-        Source::Image { image, .. } => !image.contains('@') && !has.contains(&whole(image)),
-        Source::Copy { .. } | Source::Commit { .. } => false,
+        TaskSource::Image { image, .. } => !image.contains('@') && !has.contains(&whole(image)),
+        TaskSource::Copy { .. } | TaskSource::Commit { .. } => false,
     };
     tasks.iter().filter(is_missing).count()
 }
@@ -111,13 +111,14 @@ fn gib(bytes: u64) -> u64 {
 mod tests {
     use super::*;
 
-    const ENOUGH: Machine = Machine { is_x86_64: true, disk: DISK, memory: MEMORY, processors: PROCESSORS };
+    const ENOUGH: BatchMachine =
+        BatchMachine { is_x86_64: true, disk: DISK, memory: MEMORY, processors: PROCESSORS };
 
     #[test]
     fn what_is_short_is_named_with_what_fits() {
         assert!(ENOUGH.shortfalls(500, 8).is_empty());
         assert!(ENOUGH.shortfalls(731, 8).is_empty(), "the harness asks for no more");
-        let small = Machine { disk: 12 << 30, memory: 8 << 30, processors: 2, ..ENOUGH };
+        let small = BatchMachine { disk: 12 << 30, memory: 8 << 30, processors: 2, ..ENOUGH };
         assert_eq!(
             small.shortfalls(500, 4),
             [
@@ -130,11 +131,11 @@ mod tests {
 
     #[test]
     fn images_that_are_there_take_no_more_room() {
-        let task = |image: &str| Task {
+        let task = |image: &str| BatchTask {
             id: image.to_owned(),
             prompt: String::new(),
-            source: Source::Image { image: image.to_owned(), project: "/testbed".to_owned() },
-            limits: crate::batch::task::Limits::default(),
+            source: TaskSource::Image { image: image.to_owned(), project: "/testbed".to_owned() },
+            limits: crate::batch::task::TaskLimits::default(),
         };
         let names =
             ["docker.io/swebench/a:latest", "swebench/b", "own:1", "reg:5000/x/y", "a/b@sha256:00", "debian"];
@@ -153,6 +154,6 @@ mod tests {
     #[test]
     fn another_architecture_is_refused() {
         assert_eq!(ENOUGH.refusal(), None);
-        assert!(Machine { is_x86_64: false, ..ENOUGH }.refusal().is_some());
+        assert!(BatchMachine { is_x86_64: false, ..ENOUGH }.refusal().is_some());
     }
 }

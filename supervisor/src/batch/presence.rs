@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 use super::command::Runs;
 use super::contained::ask;
 use super::engine::Engine;
-use super::process::Stop;
+use super::process::ProcessStop;
 use crate::messages::say;
 
 /// The time after which nobody waits any longer.
@@ -22,13 +22,18 @@ const BETWEEN: Duration = Duration::from_millis(500);
 
 /// The presence of the engine of a batch.
 #[derive(Debug, Default)]
-pub(super) struct Presence {
+pub(super) struct EnginePresence {
     is_away: AtomicBool,
 }
 
-impl Presence {
+impl EnginePresence {
     /// Waits until the engine answers, or the batch is to end; `directory` is one for files of ours.
-    pub(super) async fn wait(&self, engine: &Engine, directory: &Path, mut stop: Stop) -> io::Result<()> {
+    pub(super) async fn wait(
+        &self,
+        engine: &Engine,
+        directory: &Path,
+        mut stop: ProcessStop,
+    ) -> io::Result<()> {
         let until = Instant::now() + PATIENCE;
         let answers = directory.join("engine.answer");
         loop {

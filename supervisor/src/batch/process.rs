@@ -24,7 +24,7 @@ const LEAVING: Duration = Duration::from_secs(20);
 const ORPHANED: Duration = Duration::from_secs(30);
 
 /// Told to end: a number of a signal that this process got, or none so far.
-pub(super) type Stop = watch::Receiver<Option<i32>>;
+pub(super) type ProcessStop = watch::Receiver<Option<i32>>;
 
 /// The files of a child.
 pub(super) struct Files {
@@ -36,13 +36,13 @@ pub(super) struct Files {
 
 /// The end of a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ended {
+pub(super) struct BatchEnded {
     pub status: ExitStatus,
     /// True if it was over its time.
     pub overdue: bool,
 }
 
-impl Ended {
+impl BatchEnded {
     /// The end in words.
     pub(super) fn words(self) -> String {
         match (self.overdue, self.status.code(), self.status.signal()) {
@@ -58,9 +58,9 @@ pub(super) async fn run(
     command: Command,
     files: Files,
     deadline: Option<Duration>,
-    mut stop: Stop,
-) -> io::Result<Ended> {
-    let mut child = Child::start(command, &files)?;
+    mut stop: ProcessStop,
+) -> io::Result<BatchEnded> {
+    let mut child = BatchChild::start(command, &files)?;
     let deadline = deadline.map(|time| Instant::now() + time);
     let overdue = async {
         match deadline {
@@ -69,20 +69,20 @@ pub(super) async fn run(
         }
     };
     let overdue = tokio::select! {
-        status = child.ended() => return Ok(Ended { status: status?, overdue: false }),
+        status = child.ended() => return Ok(BatchEnded { status: status?, overdue: false }),
         _ = stop.wait_for(Option::is_some) => false,
         () = overdue => true,
     };
-    Ok(Ended { status: child.end().await?, overdue })
+    Ok(BatchEnded { status: child.end().await?, overdue })
 }
 
 /// A child with a descriptor that says when it has ended.
-pub(super) struct Child {
+pub(super) struct BatchChild {
     child: process::Child,
     process: AsyncFd<OwnedFd>,
 }
 
-impl Child {
+impl BatchChild {
     /// Starts a command.
     pub(super) fn start(mut command: Command, files: &Files) -> io::Result<Self> {
         let input = File::open(&files.input)?;

@@ -9,29 +9,29 @@ use ipc::cost::Usd;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::state::{State, Status};
+use super::state::{BatchState, Status};
 use crate::messages::harmless;
-use crate::passing::Lines;
+use crate::passing::PassedLines;
 
 /// The time between two looks of the line that is redrawn.
 const REDRAWN: Duration = Duration::from_secs(1);
 
 /// Tells how far a batch is.
-pub(super) struct Progress {
+pub(super) struct BatchProgress {
     json: bool,
     jobs: usize,
     began: Instant,
     /// The tasks that were over when this batch began.
     over_before: usize,
-    lines: Lines<io::Stderr>,
+    lines: PassedLines<io::Stderr>,
 }
 
-impl Progress {
+impl BatchProgress {
     pub(super) fn new(json: bool, jobs: usize) -> Self {
-        Self { json, jobs, began: Instant::now(), over_before: 0, lines: Lines::of_process() }
+        Self { json, jobs, began: Instant::now(), over_before: 0, lines: PassedLines::of_process() }
     }
 
-    pub(super) fn begin(&mut self, states: &[State]) -> io::Result<()> {
+    pub(super) fn begin(&mut self, states: &[BatchState]) -> io::Result<()> {
         self.began = Instant::now();
         self.over_before = states.iter().filter(|state| state.status.is_final()).count();
         let left = states.len() - self.over_before;
@@ -39,14 +39,14 @@ impl Progress {
         self.event("batch_started", &json!({"tasks": states.len(), "left": left, "jobs": self.jobs}))
     }
 
-    pub(super) fn started(&mut self, states: &[State], index: usize) -> io::Result<()> {
+    pub(super) fn started(&mut self, states: &[BatchState], index: usize) -> io::Result<()> {
         let state = &states[index];
         self.event("task_started", &json!({"id": state.id, "attempt": state.attempt + 1}))?;
         self.redraw(states);
         Ok(())
     }
 
-    pub(super) fn finished(&mut self, states: &[State], index: usize) -> io::Result<()> {
+    pub(super) fn finished(&mut self, states: &[BatchState], index: usize) -> io::Result<()> {
         let state = &states[index];
         self.lines.line(&harmless(&one_line(state)));
         self.event("task_finished", state)?;
@@ -54,7 +54,7 @@ impl Progress {
         Ok(())
     }
 
-    pub(super) fn end(&mut self, states: &[State]) -> io::Result<()> {
+    pub(super) fn end(&mut self, states: &[BatchState]) -> io::Result<()> {
         self.lines.clear();
         self.lines.line(&counted(states));
         let statuses: serde_json::Map<String, Value> = Status::ALL
@@ -68,7 +68,11 @@ impl Progress {
     }
 
     /// Waits for something, and keeps the line at a terminal up to date meanwhile.
-    pub(super) async fn while_waiting<T>(&mut self, states: &[State], what: impl Future<Output = T>) -> T {
+    pub(super) async fn while_waiting<T>(
+        &mut self,
+        states: &[BatchState],
+        what: impl Future<Output = T>,
+    ) -> T {
         let mut what = std::pin::pin!(what);
         loop {
             match tokio::time::timeout(REDRAWN, &mut what).await {
@@ -78,7 +82,7 @@ impl Progress {
         }
     }
 
-    fn redraw(&mut self, states: &[State]) {
+    fn redraw(&mut self, states: &[BatchState]) {
         if self.lines.moves() {
             let estimate = estimate(states, self.over_before, self.began.elapsed());
             let estimate = estimate.map(|text| format!(" · {text}")).unwrap_or_default();
@@ -99,17 +103,17 @@ impl Progress {
     }
 }
 
-fn count(states: &[State], of: Status) -> usize {
+fn count(states: &[BatchState], of: Status) -> usize {
     states.iter().filter(|state| state.status == of).count()
 }
 
 /// The cost of all tasks, where that of one is known.
-pub(super) fn spent(states: &[State]) -> Option<Usd> {
+pub(super) fn spent(states: &[BatchState]) -> Option<Usd> {
     states.iter().filter_map(|state| state.cost_usd).reduce(|all, one| all + one)
 }
 
 /// The numbers of tasks in each status.
-pub(super) fn counted(states: &[State]) -> String {
+pub(super) fn counted(states: &[BatchState]) -> String {
     let over = states.iter().filter(|state| state.status.is_final()).count();
     let shown = Status::ALL.into_iter().filter_map(|status| {
         let count = count(states, status);
@@ -123,7 +127,7 @@ pub(super) fn counted(states: &[State]) -> String {
 }
 
 /// The rate of this batch, and the time that the rest takes at that rate.
-fn estimate(states: &[State], over_before: usize, elapsed: Duration) -> Option<String> {
+fn estimate(states: &[BatchState], over_before: usize, elapsed: Duration) -> Option<String> {
     let over = states.iter().filter(|state| state.status.is_final()).count();
     let done = u32::try_from(over.checked_sub(over_before)?).ok().filter(|done| *done > 0)?;
     let left = u32::try_from(states.len() - over).ok()?;
@@ -142,7 +146,7 @@ pub(super) fn span(time: Duration) -> String {
     }
 }
 
-fn one_line(state: &State) -> String {
+fn one_line(state: &BatchState) -> String {
     let mut line = format!("{}: {}", state.id, state.status);
     if let Some(reason) = state.reason.filter(|reason| reason.as_str() != state.status.as_str()) {
         let _ = write!(line, " ({reason})");
@@ -161,8 +165,8 @@ fn one_line(state: &State) -> String {
 mod tests {
     use super::*;
 
-    fn state(status: Status) -> State {
-        State { status, ..State::queued("t") }
+    fn state(status: Status) -> BatchState {
+        BatchState { status, ..BatchState::queued("t") }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::output::{Manifest, states};
 use super::progress::{counted, span, spent};
-use super::state::{Stage, State, Status, load};
+use super::state::{BatchState, Status, TaskStage, load};
 use crate::exit::Exit;
 use crate::messages::harmless;
 use crate::opening::Refusal;
@@ -21,7 +21,7 @@ const NAMED: usize = 10;
 
 /// The report as data.
 #[derive(Debug, Serialize)]
-pub(super) struct Report<'a> {
+pub(super) struct BatchReport<'a> {
     batch: &'a Manifest,
     statuses: BTreeMap<&'static str, usize>,
     cost_usd: Option<Usd>,
@@ -30,20 +30,20 @@ pub(super) struct Report<'a> {
     duration_ms: u64,
     total_ms: u64,
     empty_patches: usize,
-    tasks: Vec<Row<'a>>,
+    tasks: Vec<ReportRow<'a>>,
 }
 
 #[derive(Debug, Serialize)]
-struct Row<'a> {
+struct ReportRow<'a> {
     #[serde(flatten)]
-    state: &'a State,
-    fault: Option<Fault>,
+    state: &'a BatchState,
+    fault: Option<FaultCount>,
 }
 
 /// The one whom a bad end points to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Fault {
+pub(super) enum FaultCount {
     /// Bailiwick, or the way in which it was started.
     Scaffold,
     /// The provider of the model.
@@ -54,11 +54,11 @@ pub(super) enum Fault {
     Model,
 }
 
-impl Fault {
+impl FaultCount {
     const ALL: [Self; 4] = [Self::Scaffold, Self::Provider, Self::Limits, Self::Model];
 
     /// Judges by values of the state alone.
-    pub(super) fn of(state: &State) -> Option<Self> {
+    pub(super) fn of(state: &BatchState) -> Option<Self> {
         let is_empty = state.patch_bytes == 0;
         match (state.status, state.reason) {
             (Status::Failed, Some(EndReason::Provider)) => Some(Self::Provider),
@@ -93,7 +93,7 @@ pub(super) fn print(root: &Path, as_json: bool) -> Result<Exit, Refusal> {
         Refusal::usage(format!("{} has no results of a batch: it has no batch.json", root.display()))
     })?;
     let states = states(root).map_err(unreadable)?;
-    let report = Report::new(&manifest, &states);
+    let report = BatchReport::new(&manifest, &states);
     let mut text = if as_json {
         serde_json::to_string_pretty(&report).map_err(Refusal::internal)?
     } else {
@@ -104,8 +104,8 @@ pub(super) fn print(root: &Path, as_json: bool) -> Result<Exit, Refusal> {
     Ok(Exit::Done)
 }
 
-impl<'a> Report<'a> {
-    pub(super) fn new(batch: &'a Manifest, states: &'a [State]) -> Self {
+impl<'a> BatchReport<'a> {
+    pub(super) fn new(batch: &'a Manifest, states: &'a [BatchState]) -> Self {
         let mut statuses = BTreeMap::new();
         let (mut usage, mut steps, mut duration_ms, mut total_ms) = (TokenUsage::default(), 0, 0, 0);
         for state in states {
@@ -115,7 +115,7 @@ impl<'a> Report<'a> {
             duration_ms += state.duration_ms;
             total_ms += state.total_ms;
         }
-        let is_empty = |state: &&State| state.status.is_final() && state.patch_bytes == 0;
+        let is_empty = |state: &&BatchState| state.status.is_final() && state.patch_bytes == 0;
         Self {
             batch,
             statuses,
@@ -125,11 +125,11 @@ impl<'a> Report<'a> {
             duration_ms,
             total_ms,
             empty_patches: states.iter().filter(is_empty).count(),
-            tasks: states.iter().map(|state| Row { state, fault: Fault::of(state) }).collect(),
+            tasks: states.iter().map(|state| ReportRow { state, fault: FaultCount::of(state) }).collect(),
         }
     }
 
-    pub(super) fn text(&self, states: &[State]) -> String {
+    pub(super) fn text(&self, states: &[BatchState]) -> String {
         let Manifest { name, model, provider, mode, activity, profile, .. } = self.batch;
         let mut lines = vec![
             format!("{name} · {model} at {provider} · {activity}, mode {mode}, profile {profile}"),
@@ -145,7 +145,7 @@ impl<'a> Report<'a> {
             String::new(),
         ];
         lines.extend(table(states));
-        for fault in Fault::ALL {
+        for fault in FaultCount::ALL {
             let rows: Vec<_> = self.tasks.iter().filter(|row| row.fault == Some(fault)).collect();
             if rows.is_empty() {
                 continue;
@@ -163,7 +163,7 @@ impl<'a> Report<'a> {
 }
 
 /// A row for each status: how many, and the medians of what they took.
-fn table(states: &[State]) -> Vec<String> {
+fn table(states: &[BatchState]) -> Vec<String> {
     let mut rows = vec![format!(
         "{:<12}{:>7}{:>8}{:>12}{:>14}{:>9}",
         "status", "tasks", "steps", "tokens out", "time", "denials"
@@ -196,12 +196,12 @@ fn median(values: impl Iterator<Item = u64>) -> u64 {
 }
 
 /// The cause of a bad end, in a line.
-fn cause(state: &State) -> String {
+fn cause(state: &BatchState) -> String {
     let failed_in = state.stage.map(|failed_in| match failed_in {
-        Stage::Checkout => "checkout",
-        Stage::Crash => "crash",
-        Stage::Run => "run",
-        Stage::Results => "results",
+        TaskStage::Checkout => "checkout",
+        TaskStage::Crash => "crash",
+        TaskStage::Run => "run",
+        TaskStage::Results => "results",
     });
     let reason = state.reason.map(EndReason::as_str);
     let denials: Vec<_> =

@@ -13,12 +13,12 @@ use tokio::sync::watch;
 use super::command::Runs;
 use super::contained::remove_all;
 use super::instance::{Instance, PROMPT, clear};
-use super::output::{Manifest, Output};
+use super::output::{BatchOutput, Manifest};
 use super::predictions::Predictions;
-use super::process::{Stop, left_alone};
-use super::progress::Progress;
-use super::state::{State, Status};
-use super::task::Task;
+use super::process::{ProcessStop, left_alone};
+use super::progress::BatchProgress;
+use super::state::{BatchState, Status};
+use super::task::BatchTask;
 use crate::args::BatchRunsArgs;
 use crate::exit::Exit;
 use crate::messages::{complain, say};
@@ -44,10 +44,10 @@ impl From<&BatchRunsArgs> for Bounds {
 
 /// A batch that is about to run.
 pub(super) struct Schedule {
-    pub output: Output,
+    pub output: BatchOutput,
     pub runs: Runs,
     pub manifest: Manifest,
-    pub progress: Progress,
+    pub progress: BatchProgress,
     pub endings: Endings,
     pub limits: Bounds,
 }
@@ -60,9 +60,9 @@ enum Pause {
 }
 
 /// The tasks while they run.
-struct Account {
+struct BatchAccount {
     /// One for each chosen task.
-    states: Vec<State>,
+    states: Vec<BatchState>,
     /// The indexes of tasks that wait.
     waiting: VecDeque<usize>,
     failures_in_a_row: u32,
@@ -70,7 +70,7 @@ struct Account {
 
 impl Schedule {
     /// Runs what is left of the tasks.
-    pub(super) async fn run(mut self, tasks: Vec<Task>) -> Result<Exit, Refusal> {
+    pub(super) async fn run(mut self, tasks: Vec<BatchTask>) -> Result<Exit, Refusal> {
         let (tell, stop) = watch::channel(None);
         let signals = std::mem::replace(&mut self.endings, Endings::new().map_err(Refusal::internal)?);
         let mut attended = pin!(attend(signals, tell));
@@ -83,14 +83,14 @@ impl Schedule {
         .map_err(Refusal::internal)
     }
 
-    async fn carry_out(&mut self, tasks: Vec<Task>, stop: Stop) -> io::Result<Exit> {
+    async fn carry_out(&mut self, tasks: Vec<BatchTask>, stop: ProcessStop) -> io::Result<Exit> {
         self.clear_up(stop.clone()).await?;
         let states = tasks.iter().map(|task| self.output.state(&task.id));
         let states = states.collect::<io::Result<Vec<_>>>()?;
         let predictions = Predictions::new(&self.output, &self.manifest.name);
         predictions.restore(&super::output::states(self.output.root())?)?;
         let waiting = (0..tasks.len()).filter(|index| !states[*index].status.is_final()).collect();
-        let mut account = Account { states, waiting, failures_in_a_row: 0 };
+        let mut account = BatchAccount { states, waiting, failures_in_a_row: 0 };
         self.progress.begin(&account.states)?;
         let paused = self.run_all(&tasks, &mut account, &stop).await?;
         self.remove_containers(&stop).await?;
@@ -105,9 +105,9 @@ impl Schedule {
 
     async fn run_all(
         &mut self,
-        tasks: &[Task],
-        account: &mut Account,
-        stop: &Stop,
+        tasks: &[BatchTask],
+        account: &mut BatchAccount,
+        stop: &ProcessStop,
     ) -> io::Result<Option<Pause>> {
         let Self { output, runs, manifest, progress, limits, .. } = self;
         let predictions = Predictions::new(output, &manifest.name);
@@ -138,7 +138,7 @@ impl Schedule {
     }
 
     /// Removes what an earlier batch left behind: its runs end with it, and have to be gone.
-    async fn clear_up(&self, mut stop: Stop) -> io::Result<()> {
+    async fn clear_up(&self, mut stop: ProcessStop) -> io::Result<()> {
         for entry in fs::read_dir(self.output.work())? {
             let directory = entry?.path();
             if self.runs.keeps_checkouts() && self.is_over(&directory) {
@@ -158,7 +158,7 @@ impl Schedule {
     }
 
     /// Removes containers that outlived their runs.
-    async fn remove_containers(&self, stop: &Stop) -> io::Result<()> {
+    async fn remove_containers(&self, stop: &ProcessStop) -> io::Result<()> {
         let Some(engine) = self.runs.engine() else { return Ok(()) };
         self.runs.presence.wait(engine, self.output.root(), stop.clone()).await?;
         if let Err(error) = remove_all(engine, self.output.root()).await {
@@ -182,8 +182,8 @@ impl Schedule {
     }
 }
 
-impl Account {
-    fn finished(&mut self, index: usize, state: State, is_stopped: bool) {
+impl BatchAccount {
+    fn finished(&mut self, index: usize, state: BatchState, is_stopped: bool) {
         let is_crash = state.status == Status::Failed && state.crashes > 0;
         // Its engine ended, and is there again.
         let is_lost = state.status == Status::Interrupted && !is_stopped;
@@ -237,7 +237,7 @@ async fn attend(mut endings: Endings, tell: watch::Sender<Option<i32>>) {
 }
 
 /// The exit status of the batch.
-fn exit(states: &[State], signal: Option<i32>) -> Exit {
+fn exit(states: &[BatchState], signal: Option<i32>) -> Exit {
     match signal {
         Some(libc::SIGINT) => Exit::Interrupted,
         Some(libc::SIGHUP) => Exit::HungUp,

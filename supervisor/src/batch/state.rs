@@ -92,7 +92,7 @@ impl fmt::Display for Status {
 /// The stage of a run in which it failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Stage {
+pub(super) enum TaskStage {
     /// The checkout was not made.
     Checkout,
     /// The run ended without a result.
@@ -106,7 +106,7 @@ pub(super) enum Stage {
 /// The state of one task.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct State {
+pub(super) struct BatchState {
     pub id: String,
     pub status: Status,
     /// The number of the last run, from 1.
@@ -117,7 +117,7 @@ pub(super) struct State {
     #[serde(skip_serializing_if = "is_zero")]
     pub engine_losses: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub stage: Option<Stage>,
+    pub stage: Option<TaskStage>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<EndReason>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -140,7 +140,7 @@ pub(super) struct State {
     pub ended_ms: u64,
 }
 
-impl State {
+impl BatchState {
     /// A task that was not begun.
     pub(super) fn queued(id: &str) -> Self {
         Self { id: id.to_owned(), ..Self::default() }
@@ -148,7 +148,7 @@ impl State {
 
     /// The same task, failed.
     #[must_use]
-    pub(super) fn failed(self, stage: Stage, message: impl Into<String>) -> Self {
+    pub(super) fn failed(self, stage: TaskStage, message: impl Into<String>) -> Self {
         Self { status: Status::Failed, stage: Some(stage), message: Some(bounded(message.into())), ..self }
     }
 }

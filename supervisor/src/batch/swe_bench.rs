@@ -11,7 +11,8 @@ use sha2::{Digest, Sha256};
 
 use super::engine::swe_bench_image;
 use super::task::{
-    Limits, List, Source, TESTBED, Task, TaskError, Tasks, checked_commit, hex, in_image, lines, said,
+    BatchTask, List, TESTBED, TaskError, TaskLimits, TaskSource, Tasks, checked_commit, hex, in_image, lines,
+    said,
 };
 
 /// The prompt, unless the person gives another one.
@@ -22,7 +23,7 @@ const MOST_ARRAY: u64 = 512 << 20;
 
 /// A row of a data set: Verified, Lite, Multilingual and Pro have these members, and others.
 #[derive(Deserialize)]
-struct Row {
+struct InstanceRow {
     instance_id: String,
     repo: String,
     base_commit: String,
@@ -75,7 +76,7 @@ pub(super) fn read(path: &Path, repos: Option<&Path>, template: Option<&Path>) -
         array(path, &maker, &mut list)?
     } else {
         lines(path, |number, line| {
-            let row = serde_json::from_slice::<Row>(line).map_err(said);
+            let row = serde_json::from_slice::<InstanceRow>(line).map_err(said);
             list.add(number, row.and_then(|row| maker.task(row)))
         })?
     };
@@ -90,19 +91,19 @@ fn is_array(path: &Path) -> std::io::Result<bool> {
 }
 
 impl Maker<'_> {
-    fn task(&self, row: Row) -> Result<Task, String> {
+    fn task(&self, row: InstanceRow) -> Result<BatchTask, String> {
         let prompt = self.prompt(&row);
         let source = match self.repos {
-            Some(repos) => Source::Commit {
+            Some(repos) => TaskSource::Commit {
                 repository: repository(repos, &row.repo)?,
                 commit: checked_commit(row.base_commit)?,
             },
             None => image(&row)?,
         };
-        Ok(Task { id: row.instance_id, prompt, source, limits: Limits::default() })
+        Ok(BatchTask { id: row.instance_id, prompt, source, limits: TaskLimits::default() })
     }
 
-    fn prompt(&self, row: &Row) -> String {
+    fn prompt(&self, row: &InstanceRow) -> String {
         let mut statement = row.problem_statement.clone();
         for (heading, part) in [("Requirements", &row.requirements), ("Interface", &row.interface)] {
             if let Some(part) = part.as_deref().filter(|part| !part.trim().is_empty()) {
@@ -143,7 +144,7 @@ fn repository(repos: &Path, repo: &str) -> Result<PathBuf, String> {
 }
 
 /// The image of an instance.
-fn image(row: &Row) -> Result<Source, String> {
+fn image(row: &InstanceRow) -> Result<TaskSource, String> {
     match (row.image_name.as_ref().or(row.image.as_ref()), &row.dockerhub_tag) {
         (Some(image), None) => in_image(image.clone(), TESTBED.to_owned()),
         (_, Some(tag)) => in_image(format!("{PRO_IMAGES}:{tag}"), PRO_PROJECT.to_owned()),
@@ -218,7 +219,7 @@ impl<'de> Visitor<'de> for Elements<'_, '_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut rows: A) -> Result<(), A::Error> {
         let mut number = 0;
-        while let Some(row) = rows.next_element::<Row>()? {
+        while let Some(row) = rows.next_element::<InstanceRow>()? {
             number += 1;
             if let Err(error) = self.list.add(number, self.maker.task(row)) {
                 let told = serde::de::Error::custom(&error);

@@ -26,16 +26,16 @@ const MOST_ID: usize = 128;
 
 /// One task.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Task {
+pub(super) struct BatchTask {
     pub id: String,
     pub prompt: String,
-    pub source: Source,
-    pub limits: Limits,
+    pub source: TaskSource,
+    pub limits: TaskLimits,
 }
 
 /// The place from which the files of a task come.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum TaskSource {
     /// A directory, copied as it is.
     Copy { directory: PathBuf },
     /// A commit of a repository on this machine, with nothing that is newer.
@@ -44,7 +44,7 @@ pub(super) enum Source {
     Image { image: String, project: String },
 }
 
-impl Source {
+impl TaskSource {
     /// Its directory on this machine, if it has one.
     pub(super) fn path(&self) -> Option<&Path> {
         match self {
@@ -57,7 +57,7 @@ impl Source {
 
 /// Limits of a task that are not those of the batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Limits {
+pub(super) struct TaskLimits {
     pub max_steps: Option<u32>,
     pub max_tokens: Option<u64>,
     pub max_usd: Option<Usd>,
@@ -67,7 +67,7 @@ pub(super) struct Limits {
 /// All tasks of a file, in its order.
 #[derive(Debug)]
 pub(super) struct Tasks {
-    pub list: Vec<Task>,
+    pub list: Vec<BatchTask>,
     /// SHA-256 of the bytes of the file.
     pub digest: String,
     /// True if they are instances of SWE-bench.
@@ -124,30 +124,30 @@ pub(super) fn read(path: &Path) -> Result<Tasks, TaskError> {
     list.finish(digest)
 }
 
-fn task(row: Row, near: &Path) -> Result<Task, String> {
+fn task(row: Row, near: &Path) -> Result<BatchTask, String> {
     let source = match (row.directory, row.repo, row.base_commit, row.image) {
-        (Some(directory), None, None, None) => Source::Copy { directory: near.join(directory) },
+        (Some(directory), None, None, None) => TaskSource::Copy { directory: near.join(directory) },
         (None, Some(repository), Some(commit), None) => {
-            Source::Commit { repository: near.join(repository), commit: checked_commit(commit)? }
+            TaskSource::Commit { repository: near.join(repository), commit: checked_commit(commit)? }
         }
         (None, None, None, Some(image)) => {
             in_image(image, row.workdir.clone().unwrap_or_else(|| TESTBED.to_owned()))?
         }
         _ => return Err("expected `directory`, or `repo` and `base_commit`, or `image`".to_owned()),
     };
-    if row.workdir.is_some() && !matches!(source, Source::Image { .. }) {
+    if row.workdir.is_some() && !matches!(source, TaskSource::Image { .. }) {
         return Err("workdir: only an `image` has one".to_owned());
     }
-    let limits = Limits {
+    let limits = TaskLimits {
         max_steps: row.max_steps,
         max_tokens: row.max_tokens,
         max_usd: row.max_usd,
         timeout_s: row.timeout_s,
     };
-    Ok(Task { id: row.id, prompt: row.prompt, source, limits: limits.checked()? })
+    Ok(BatchTask { id: row.id, prompt: row.prompt, source, limits: limits.checked()? })
 }
 
-impl Limits {
+impl TaskLimits {
     fn checked(self) -> Result<Self, String> {
         let is_nothing =
             self.max_steps == Some(0) || self.max_tokens == Some(0) || self.max_usd == Some(Usd::ZERO);
@@ -163,14 +163,14 @@ impl Limits {
 pub(super) const TESTBED: &str = "/testbed";
 
 /// An image and the directory of the project in it; neither may be something else to an engine.
-pub(super) fn in_image(image: String, project: String) -> Result<Source, String> {
+pub(super) fn in_image(image: String, project: String) -> Result<TaskSource, String> {
     if !is_image(&image) {
         return Err("image: expected a name of letters, digits and `._-/:@`".to_owned());
     }
     if !project.starts_with('/') || project.contains(|c: char| c.is_control() || c == ':') {
         return Err("workdir: expected an absolute path".to_owned());
     }
-    Ok(Source::Image { image, project })
+    Ok(TaskSource::Image { image, project })
 }
 
 /// A commit by its name: git must not take it for an option or for something else that it can look up.
@@ -190,7 +190,7 @@ fn is_id(id: &str) -> bool {
 /// Tasks as they are read, each looked at before it counts.
 pub(super) struct List<'a> {
     path: &'a Path,
-    tasks: Vec<Task>,
+    tasks: Vec<BatchTask>,
     ids: HashSet<String>,
 }
 
@@ -200,14 +200,14 @@ impl<'a> List<'a> {
     }
 
     /// Adds the task with this number, from 1.
-    pub(super) fn add(&mut self, number: usize, task: Result<Task, String>) -> Result<(), TaskError> {
+    pub(super) fn add(&mut self, number: usize, task: Result<BatchTask, String>) -> Result<(), TaskError> {
         let task = task.and_then(|task| self.checked(task));
         let unfit = |reason| TaskError::Unfit { path: self.path.to_owned(), number, reason };
         self.tasks.push(task.map_err(unfit)?);
         Ok(())
     }
 
-    fn checked(&mut self, task: Task) -> Result<Task, String> {
+    fn checked(&mut self, task: BatchTask) -> Result<BatchTask, String> {
         if !is_id(&task.id) {
             return Err(format!(
                 "expected an id of at most {MOST_ID} letters, digits, `.`, `_` and `-` that begins with a letter or digit"

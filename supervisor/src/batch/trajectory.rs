@@ -37,13 +37,13 @@ pub(super) struct Trajectories {
 
 /// The parts of a reply that both formats have.
 #[derive(Default)]
-struct Reply {
+struct TrajectoryReply {
     text: String,
     thinking: String,
-    calls: Vec<Call>,
+    calls: Vec<TrajectoryCall>,
 }
 
-struct Call {
+struct TrajectoryCall {
     id: String,
     name: String,
     input: Value,
@@ -113,7 +113,7 @@ impl Making {
 
     fn replied(&mut self, time: u64, message: &AssistantMessage) {
         self.replies += 1;
-        let reply = Reply::of(message);
+        let reply = TrajectoryReply::of(message);
         let cost = message.cost_usd.map(Usd::dollars);
         let mut spoken = json!({
             "role": "assistant",
@@ -128,10 +128,11 @@ impl Making {
             more.insert("reasoning_content".to_owned(), json!(reply.thinking));
         }
         if !reply.calls.is_empty() {
-            let function = |call: &Call| json!({"name": call.name, "arguments": call.input.to_string()});
-            let tool = |call: &Call| json!({"id": call.id, "type": "function", "function": function(call)});
+            let function =
+                |call: &TrajectoryCall| json!({"name": call.name, "arguments": call.input.to_string()});
+            let tool = |call: &TrajectoryCall| json!({"id": call.id, "type": "function", "function": function(call)});
             spoken["tool_calls"] = reply.calls.iter().map(tool).collect();
-            let tool = |call: &Call| json!({"tool_call_id": call.id, "function_name": call.name, "arguments": call.input});
+            let tool = |call: &TrajectoryCall| json!({"tool_call_id": call.id, "function_name": call.name, "arguments": call.input});
             more.insert("tool_calls".to_owned(), reply.calls.iter().map(tool).collect());
             self.open.extend(reply.calls.iter().map(|call| (call.id.clone(), self.steps.len())));
         }
@@ -209,7 +210,7 @@ impl Making {
     }
 }
 
-impl Reply {
+impl TrajectoryReply {
     fn of(message: &AssistantMessage) -> Self {
         let mut reply = Self::default();
         for block in &message.content {
@@ -218,7 +219,7 @@ impl Reply {
             match block["type"].as_str() {
                 Some("text") => reply.text += block["text"].as_str().unwrap_or_default(),
                 Some("thinking") => reply.thinking += block["thinking"].as_str().unwrap_or_default(),
-                Some("tool_use") => reply.calls.push(Call {
+                Some("tool_use") => reply.calls.push(TrajectoryCall {
                     id: block["id"].as_str().unwrap_or_default().to_owned(),
                     name: block["name"].as_str().unwrap_or_default().to_owned(),
                     input: block["input"].take(),

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use super::stats::{Report, Row};
-use super::transcript::{BYTES_SAID, Running, print};
+use super::stats::{BenchReport, Measurement};
+use super::transcript::{BYTES_SAID, BenchProcess, print};
 use super::{BenchError, Setup, memory, requests};
 use crate::recording::{RecordedRequest, Reply};
 use crate::replay::{ReplayServer, Script, sse};
@@ -30,7 +30,7 @@ const REST: Duration = Duration::from_millis(600);
 const TASK: &str = "sub-task ";
 
 /// 200 sub-agents, started in one turn and at work at the same time, with two replies each.
-pub(super) fn many(setup: &Setup) -> Result<Report, BenchError> {
+pub(super) fn many(setup: &Setup) -> Result<BenchReport, BenchError> {
     let server = model(MANY, 1, requests::command, || Reply::sse(requests::last_words()))?;
     let began = Instant::now();
     requests::finish(command_line(setup, &server, MANY)?)?;
@@ -41,19 +41,21 @@ pub(super) fn many(setup: &Setup) -> Result<Report, BenchError> {
         return Err(format!("{done} of {MANY} sub-agents are done").into());
     }
     let each = took / u32::try_from(MANY)?;
-    let rows =
-        vec![Row::of_times("200 sub-agents, the whole run", &[took]), Row::of_times("each of them", &[each])];
-    Ok(Report { rows, ..Report::default() })
+    let rows = vec![
+        Measurement::of_times("200 sub-agents, the whole run", &[took]),
+        Measurement::of_times("each of them", &[each]),
+    ];
+    Ok(BenchReport { rows, ..BenchReport::default() })
 }
 
 /// Answer → next request of one sub-agent, alone and beside seven others.
-pub(super) fn steps(setup: &Setup) -> Result<Report, BenchError> {
+pub(super) fn steps(setup: &Setup) -> Result<BenchReport, BenchError> {
     let rows = vec![
-        Row::of_times("answer → next request, one sub-agent", &gaps(setup, 1)?),
-        Row::of_times("the same, eight at work", &gaps(setup, TOGETHER)?),
+        Measurement::of_times("answer → next request, one sub-agent", &gaps(setup, 1)?),
+        Measurement::of_times("the same, eight at work", &gaps(setup, TOGETHER)?),
     ];
     let ratio = rows[1].median / rows[0].median;
-    let mut report = Report { rows, ..Report::default() };
+    let mut report = BenchReport { rows, ..BenchReport::default() };
     report.absolute("eight at work / one (medians)", ratio, 3.0);
     Ok(report)
 }
@@ -76,17 +78,17 @@ fn gaps(setup: &Setup, agents: usize) -> Result<Vec<Duration>, BenchError> {
 }
 
 /// The memory that a sub-agent with 50,000 tokens of context takes in the supervisor, in its worker and in the brokers of that.
-pub(super) fn remembering(setup: &Setup) -> Result<Report, BenchError> {
+pub(super) fn remembering(setup: &Setup) -> Result<BenchReport, BenchError> {
     let (one, _) = settled(setup, 1)?;
     let (all, families) = settled(setup, REMEMBERING)?;
     let more = u32::try_from(REMEMBERING - 1)?;
     let own = (all - one) * 1024.0 / f64::from(more);
     let rows = vec![
-        Row::of("a sub-agent with 50,000 tokens, in the supervisor", "KiB", &[own]),
-        Row::of("its worker with brokers, PSS", "KiB", &families),
+        Measurement::of("a sub-agent with 50,000 tokens, in the supervisor", "KiB", &[own]),
+        Measurement::of("its worker with brokers, PSS", "KiB", &families),
     ];
     let each = (own + rows[1].median) / 1024.0;
-    let mut report = Report { rows, ..Report::default() };
+    let mut report = BenchReport { rows, ..BenchReport::default() };
     report.absolute("a sub-agent with 50,000 tokens, all its processes, MiB", each, 3.0);
     Ok(report)
 }
@@ -98,7 +100,7 @@ fn settled(setup: &Setup, agents: usize) -> Result<(f64, Vec<f64>), BenchError> 
     let silence = || Reply::sse(sse::event("ping", &serde_json::json!({}))).then_silence();
     let server = model(agents, TURNS, step, silence)?;
     let command = command_line(setup, &server, agents)?;
-    let mut supervisor = Running::of(command)?;
+    let mut supervisor = BenchProcess::of(command)?;
     supervisor.until_asked(&server, 1 + agents * (TURNS + 1))?;
     std::thread::sleep(REST);
     let workers = workers_below(supervisor.id())?;

@@ -15,7 +15,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
 use super::processes::{REST, Site};
-use super::stats::{Report, Subject, rested};
+use super::stats::{BenchReport, BenchSubject, rested};
 use super::{BenchError, Setup};
 use crate::driver::{Journal, OneShot, Processes, Unlogged};
 use crate::session::SessionLog;
@@ -27,7 +27,7 @@ const CLOCK: &str = "echo $EPOCHREALTIME";
 
 /// From an answer until the command's shell runs, in both tiers: a worker is born for it, verified and logged, and the log is
 /// on the disk before the effect is sent.
-pub(super) fn approved_command(setup: &Setup) -> Result<Report, BenchError> {
+pub(super) fn approved_command(setup: &Setup) -> Result<BenchReport, BenchError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let state = tempfile::tempdir()?;
     let mut log = SessionLog::create(state.path(), &ConversationId::from("bench"))?;
@@ -37,7 +37,7 @@ pub(super) fn approved_command(setup: &Setup) -> Result<Report, BenchError> {
     let standing =
         runtime.block_on(async { Ok::<_, BenchError>([floor.start().await?, full.start().await?]) })?;
     let run = |site| approved(setup, &runtime, site, &mut log.borrow_mut());
-    let mut subjects: Vec<Subject<'_>> = vec![
+    let mut subjects: Vec<BenchSubject<'_>> = vec![
         ("approval answered to command started, floor", Box::new(|| run(&floor))),
         ("approval answered to command started, full", Box::new(|| run(&full))),
     ];
@@ -46,7 +46,7 @@ pub(super) fn approved_command(setup: &Setup) -> Result<Report, BenchError> {
     drop(standing);
     drop(subjects);
     let [floor, full] = [0, 1].map(|row: usize| rows[row].p10 / 1000.0);
-    let mut report = Report { rows, ..Report::default() };
+    let mut report = BenchReport { rows, ..BenchReport::default() };
     report.absolute("approval answered to command started, floor, ms", floor, 10.0);
     report.absolute("approval answered to command started, full, ms", full, 10.0);
     Ok(report)

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use ipc::confinement::TierChoice;
 use ipc::id::CallId;
-use ipc::message::{Outcome, Work};
+use ipc::message::{CallOutcome, Work};
 use ipc::tool::{Access, ReadFile, ShellExec, ToolCall};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::Receiver;
 
 use super::processes::Site;
-use super::stats::{Report, Subject, interleaved, timed};
+use super::stats::{BenchReport, BenchSubject, interleaved, timed};
 use super::{BenchError, Setup};
 use crate::monitor::{Worker, WorkerEvent};
 
@@ -20,7 +20,7 @@ const ROUNDS: usize = 2000;
 const COMMAND_ROUNDS: usize = 200;
 
 /// `read_file` of 4 KiB, beside a round trip of 200 bytes over two raw pipes to another process.
-pub(super) fn read_file(setup: &Setup) -> Result<Report, BenchError> {
+pub(super) fn read_file(setup: &Setup) -> Result<BenchReport, BenchError> {
     let file = setup.policy.project.as_path().join("four-kib");
     std::fs::write(&file, [b'x'; 63].iter().chain(b"\n").copied().cycle().take(4096).collect::<Vec<u8>>())?;
     let call = ToolCall::ReadFile(ReadFile { path: file.as_os_str().into(), offset: None, limit: None });
@@ -28,7 +28,7 @@ pub(super) fn read_file(setup: &Setup) -> Result<Report, BenchError> {
     let mut echo = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     let (mut down, mut up) = (echo.stdin.take().ok_or("no pipe")?, echo.stdout.take().ok_or("no pipe")?);
     let mut buffer = [7; 200];
-    let mut subjects: Vec<Subject<'_>> = vec![
+    let mut subjects: Vec<BenchSubject<'_>> = vec![
         (
             "pipe round trip, 200 B, another process, blocking",
             Box::new(|| {
@@ -44,19 +44,19 @@ pub(super) fn read_file(setup: &Setup) -> Result<Report, BenchError> {
     drop(subjects);
     drop((down, up));
     echo.wait()?;
-    let mut report = Report { rows, ..Report::default() };
+    let mut report = BenchReport { rows, ..BenchReport::default() };
     let p10 = report.rows[1].p10;
     report.absolute("read_file of 4 KiB, µs", p10, 150.0);
     Ok(report)
 }
 
 /// `shell_exec true` where the standing rights suffice, beside a bare `bash -c true`.
-pub(super) fn shell_exec(setup: &Setup) -> Result<Report, BenchError> {
+pub(super) fn shell_exec(setup: &Setup) -> Result<BenchReport, BenchError> {
     let (standing, read) = (command("true", Access::Standing), command("true", Access::Read));
     let mut warm = Warm::start(setup, TierChoice::Full)?;
     let mut warm_too = Warm::start(setup, TierChoice::Full)?;
     let mut floor = Warm::start(setup, TierChoice::Floor)?;
-    let mut subjects: Vec<Subject<'_>> = vec![
+    let mut subjects: Vec<BenchSubject<'_>> = vec![
         ("bare bash -c true", Box::new(|| timed(|| Ok(bare()?)))),
         ("shell_exec true, full", Box::new(|| warm.call(&standing))),
         ("shell_exec true, access read, full", Box::new(|| warm_too.call(&read))),
@@ -64,7 +64,7 @@ pub(super) fn shell_exec(setup: &Setup) -> Result<Report, BenchError> {
     ];
     let rows = interleaved(COMMAND_ROUNDS, &mut subjects)?;
     drop(subjects);
-    let mut report = Report { rows, ..Report::default() };
+    let mut report = BenchReport { rows, ..BenchReport::default() };
     let [bare, full, _, floor] = [0, 1, 2, 3].map(|row: usize| report.rows[row].p10);
     report.absolute("shell_exec true − 1.15 × bare, full, µs", full - 1.15 * bare, 1000.0);
     report.absolute("shell_exec true − 1.15 × bare, floor, µs", floor - 1.15 * bare, 1000.0);
@@ -117,7 +117,7 @@ impl<'a> Warm<'a> {
 async fn outcome(events: &mut Receiver<WorkerEvent>) -> Result<(), BenchError> {
     loop {
         match events.recv().await.ok_or("the worker is gone")? {
-            WorkerEvent::Outcome { outcome: Outcome::Done(_), .. } => return Ok(()),
+            WorkerEvent::Outcome { outcome: CallOutcome::Done(_), .. } => return Ok(()),
             WorkerEvent::Outcome { outcome, .. } => {
                 return Err(format!("the call failed: {outcome:?}").into());
             }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::resource::UsageWho;
 
-use super::stats::{Report, Row, cpu_time, timed};
+use super::stats::{BenchReport, Measurement, cpu_time, timed};
 use super::{BenchError, Setup};
 
 /// How many connections of a kind a process makes.
@@ -71,7 +71,7 @@ type Samples = [Vec<f64>; 6];
 
 /// connect(2) to a unix socket and to loopback, accept(2) of what waits there, and an established connection, unconfined and in
 /// each tier.
-pub(super) fn connect(setup: &Setup) -> Result<Report, BenchError> {
+pub(super) fn connect(setup: &Setup) -> Result<BenchReport, BenchError> {
     let mut samples: [Samples; 3] = Default::default();
     for _ in 0..TURNS {
         for (place, samples) in PLACES.into_iter().zip(&mut samples) {
@@ -79,11 +79,12 @@ pub(super) fn connect(setup: &Setup) -> Result<Report, BenchError> {
             samples.iter_mut().zip(took).for_each(|(samples, took)| samples.extend(took));
         }
     }
-    let mut report = Report::default();
+    let mut report = BenchReport::default();
     for (measurement, (subjects, target)) in MEASURED.into_iter().zip(TARGETS).enumerate() {
         let bare = report.rows.len();
-        let row =
-            |(subject, samples): (&'static str, &Samples)| Row::of(subject, "µs", &samples[measurement]);
+        let row = |(subject, samples): (&'static str, &Samples)| {
+            Measurement::of(subject, "µs", &samples[measurement])
+        };
         report.rows.extend(subjects.into_iter().zip(&samples).map(row));
         for ours in [bare + 1, bare + 2] {
             match target {

@@ -6,7 +6,7 @@ use futures_util::future::try_join_all;
 use ipc::confinement::TierChoice;
 
 use super::processes::Site;
-use super::stats::{Report, Row};
+use super::stats::{BenchReport, Measurement};
 use super::{BenchError, Setup, memory};
 
 /// How many workers.
@@ -16,7 +16,7 @@ const FLEET: usize = 200;
 const REST: Duration = Duration::from_millis(600);
 
 /// 200 confined workers of the best tier: how long until all are ready, and what all their processes take.
-pub(super) fn fleet(setup: &Setup) -> Result<Report, BenchError> {
+pub(super) fn fleet(setup: &Setup) -> Result<BenchReport, BenchError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let site = Site::new(setup, TierChoice::Best)?;
     let began = Instant::now();
@@ -31,10 +31,10 @@ pub(super) fn fleet(setup: &Setup) -> Result<Report, BenchError> {
     let tier = workers.first().map(|(worker, _)| worker.ruleset.tier.to_string()).unwrap_or_default();
     let all = kib.iter().sum::<f64>() / 1024.0;
     let rows = vec![
-        Row::of_times("200 workers ready", &[ready]),
-        Row::of("one of them with its brokers, PSS", "KiB", &kib),
+        Measurement::of_times("200 workers ready", &[ready]),
+        Measurement::of("one of them with its brokers, PSS", "KiB", &kib),
     ];
-    let mut report = Report { rows, ..Report::default() };
+    let mut report = BenchReport { rows, ..BenchReport::default() };
     report.absolute("200 workers ready, s", ready.as_secs_f64(), 1.5);
     report.absolute("200 workers with their brokers, PSS in MiB", all, 400.0);
     report.notes.push(format!("tier: {tier}"));

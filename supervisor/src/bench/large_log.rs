@@ -7,7 +7,7 @@ use ipc::event::{EventKind, Observer};
 use ipc::id::{AgentId, ConversationId};
 use serde_json::{Value, json};
 
-use super::stats::{Report, Row, timed};
+use super::stats::{BenchReport, Measurement, timed};
 use super::{BenchError, Setup};
 use crate::core::standing;
 use crate::session::SessionLog;
@@ -26,7 +26,7 @@ const STEPS: u64 = 8;
 const RESULT: usize = 6000;
 
 /// Opens a large log to go on.
-pub(super) fn resume(_: &Setup) -> Result<Report, BenchError> {
+pub(super) fn resume(_: &Setup) -> Result<BenchReport, BenchError> {
     let mib = std::env::var(SIZE).ok().and_then(|mib| mib.parse().ok()).unwrap_or(MIB);
     let state = tempfile::tempdir()?;
     let path = written(state.path(), mib << 20)?;
@@ -38,10 +38,10 @@ pub(super) fn resume(_: &Setup) -> Result<Report, BenchError> {
     })?;
     let peak = peak()?;
     let rows = vec![
-        Row::of_times("a large log, opened to go on", &[taken]),
-        Row::of("the memory of it at most", "MiB", &[peak]),
+        Measurement::of_times("a large log, opened to go on", &[taken]),
+        Measurement::of("the memory of it at most", "MiB", &[peak]),
     ];
-    let mut report = Report { rows, ..Report::default() };
+    let mut report = BenchReport { rows, ..BenchReport::default() };
     report.absolute(
         "1 GiB at this speed, s",
         taken.as_secs_f64() * 1024.0 / f64::from(u32::try_from(mib)?),
@@ -62,7 +62,7 @@ fn peak() -> Result<f64, BenchError> {
 /// The log of a session that goes on and on, with this size at least.
 fn written(state: &Path, size: u64) -> Result<PathBuf, BenchError> {
     let mut writer =
-        Writer { log: SessionLog::create(state, &ConversationId::from("bench"))?, call: 0, written: 0 };
+        LogWriter { log: SessionLog::create(state, &ConversationId::from("bench"))?, call: 0, written: 0 };
     writer.add(
         "1",
         "session_started",
@@ -109,13 +109,13 @@ fn usage() -> Value {
 }
 
 /// A log in the making.
-struct Writer {
+struct LogWriter {
     log: SessionLog,
     call: u64,
     written: u64,
 }
 
-impl Writer {
+impl LogWriter {
     fn add(&mut self, agent: &str, kind: &str, data: &Value) -> Result<(), BenchError> {
         let kind: EventKind = serde_json::from_value(json!({"type": kind, "data": data}))?;
         self.log.append(&AgentId::from(agent), Observer::Supervisor, kind)?;

@@ -6,14 +6,14 @@ use std::time::Duration;
 use ipc::confinement::TierChoice;
 
 use super::processes::Site;
-use super::stats::{Report, Row};
+use super::stats::{BenchReport, Measurement};
 use super::{BenchError, Setup};
 
 /// An idle worker gives pages back when it has had nothing to do for a tenth of a second.
 const REST: Duration = Duration::from_millis(400);
 
 /// Proportional set size of a confined worker that has answered `Ready` and waits, and of its broker.
-pub(super) fn idle_worker(setup: &Setup) -> Result<Report, BenchError> {
+pub(super) fn idle_worker(setup: &Setup) -> Result<BenchReport, BenchError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let site = Site::new(setup, TierChoice::Best)?;
     let (mut workers, mut brokers) = (Vec::new(), Vec::new());
@@ -23,10 +23,12 @@ pub(super) fn idle_worker(setup: &Setup) -> Result<Report, BenchError> {
         workers.push(pss(worker.pid)?);
         brokers.push(pss(parent(worker.pid)?)?);
     }
-    let rows =
-        vec![Row::of("idle worker, PSS", "KiB", &workers), Row::of("its broker, PSS", "KiB", &brokers)];
+    let rows = vec![
+        Measurement::of("idle worker, PSS", "KiB", &workers),
+        Measurement::of("its broker, PSS", "KiB", &brokers),
+    ];
     let value = rows[0].median;
-    let mut report = Report { rows, ..Report::default() };
+    let mut report = BenchReport { rows, ..BenchReport::default() };
     report.absolute("idle worker, PSS in KiB", value, 1536.0);
     Ok(report)
 }

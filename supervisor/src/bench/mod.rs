@@ -29,12 +29,12 @@ use serde::Serialize;
 
 use crate::place::Setup;
 pub(crate) use connect::inside as connect_inside;
-pub(crate) use stats::Report;
+pub(crate) use stats::BenchReport;
 
 /// Why a measurement could not be made.
 pub(crate) type BenchError = Box<dyn std::error::Error + Send + Sync>;
 
-type Measure = fn(&Setup) -> Result<Report, BenchError>;
+type Measure = fn(&Setup) -> Result<BenchReport, BenchError>;
 
 /// The measurements, by name.
 const ALL: &[(&str, Measure)] = &[
@@ -101,7 +101,7 @@ pub(crate) fn run(setup: &Setup, filter: Option<&str>, json: bool) -> Result<(),
 struct Named {
     name: &'static str,
     #[serde(flatten)]
-    report: Report,
+    report: BenchReport,
 }
 
 fn print(named: &Named) -> std::io::Result<()> {

@@ -10,10 +10,10 @@ use ipc::id::{AgentId, Generation};
 use ipc::message::{Hello, ToSupervisor, ToWorker};
 use ipc::pipe::supervisor_ends;
 
-use super::stats::{Report, interleaved, rested, timed};
+use super::stats::{BenchReport, interleaved, rested, timed};
 use super::{BenchError, Setup, linking};
 use crate::monitor::{Spawner, Started, Worker, WorkerSpec};
-use crate::policy::Followed;
+use crate::policy::HiddenInodes;
 
 const ROUNDS: usize = 200;
 
@@ -22,11 +22,11 @@ const ROUNDS: usize = 200;
 pub(super) const REST: Duration = Duration::from_millis(20);
 
 /// `sandbox-exec -- true` in both tiers, beside a bare `true` and `bwrap --unshare-all true`.
-pub(super) fn sandbox_exec(setup: &Setup) -> Result<Report, BenchError> {
+pub(super) fn sandbox_exec(setup: &Setup) -> Result<BenchReport, BenchError> {
     let ours = setup.programs.sandbox_exec.as_os_str();
     let bwrap = bubblewrap();
     let tier = |tier| ["--tier", tier, "--", "/bin/true"].map(OsStr::new);
-    let mut subjects: Vec<super::stats::Subject<'_>> = vec![
+    let mut subjects: Vec<super::stats::BenchSubject<'_>> = vec![
         ("bare true", Box::new(|| run("/bin/true".as_ref(), &[]))),
         ("sandbox-exec -- true, floor", Box::new(|| run(ours, &tier("floor")))),
         ("sandbox-exec -- true, full", Box::new(|| run(ours, &tier("full")))),
@@ -37,7 +37,7 @@ pub(super) fn sandbox_exec(setup: &Setup) -> Result<Report, BenchError> {
             Box::new(|| run("bwrap".as_ref(), &BWRAP_TRUE.map(OsStr::new))),
         ));
     }
-    let mut report = Report { rows: interleaved(ROUNDS, &mut subjects)?, ..Report::default() };
+    let mut report = BenchReport { rows: interleaved(ROUNDS, &mut subjects)?, ..BenchReport::default() };
     report.factor(1, 0, 5.0);
     report.factor(1, 3, 0.8);
     report.factor(2, 3, 1.25);
@@ -47,10 +47,10 @@ pub(super) fn sandbox_exec(setup: &Setup) -> Result<Report, BenchError> {
 }
 
 /// What a start pays for its seccomp program, as sandbox-exec measures it.
-pub(super) fn attach(setup: &Setup) -> Result<Report, BenchError> {
+pub(super) fn attach(setup: &Setup) -> Result<BenchReport, BenchError> {
     let output = Command::new(&setup.programs.sandbox_exec).arg("--measure").output()?;
     let text = String::from_utf8(output.stdout)?;
-    let mut report = Report::default();
+    let mut report = BenchReport::default();
     for line in text.lines() {
         let (tier, nanoseconds) = line.split_once('\t').ok_or("sandbox-exec measured nothing")?;
         let microseconds = nanoseconds.parse::<f64>()? / 1000.0;
@@ -61,13 +61,13 @@ pub(super) fn attach(setup: &Setup) -> Result<Report, BenchError> {
 
 /// Spawn → `Ready` of a worker: unconfined, confined by us as the first of a session and as a later one, for which a sandbox-exec
 /// waits, and in bubblewrap.
-pub(super) fn worker_ready(setup: &Setup) -> Result<Report, BenchError> {
+pub(super) fn worker_ready(setup: &Setup) -> Result<BenchReport, BenchError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let program = setup.programs.worker.as_os_str();
     let bwrap = bubblewrap();
     let (floor, full) = (Site::new(setup, TierChoice::Floor)?, Site::new(setup, TierChoice::Full)?);
     let first = |tier| runtime.block_on(Site::new(setup, tier)?.confined());
-    let mut subjects: Vec<super::stats::Subject<'_>> = vec![
+    let mut subjects: Vec<super::stats::BenchSubject<'_>> = vec![
         ("worker, unconfined", Box::new(|| Bare::start(setup, &[program]).map(Bare::startup))),
         ("worker, floor", Box::new(|| runtime.block_on(floor.confined()))),
         ("worker, full", Box::new(|| runtime.block_on(full.confined()))),
@@ -81,7 +81,7 @@ pub(super) fn worker_ready(setup: &Setup) -> Result<Report, BenchError> {
             Box::new(move || Bare::start(setup, &arguments).map(Bare::startup)),
         ));
     }
-    let mut report = Report { rows: rested(ROUNDS, REST, &mut subjects)?, ..Report::default() };
+    let mut report = BenchReport { rows: rested(ROUNDS, REST, &mut subjects)?, ..BenchReport::default() };
     drop(subjects);
     for (floor, full) in [(1, 2), (3, 4)] {
         report.factor(floor, 5, 1.0);
@@ -131,7 +131,7 @@ pub(super) struct Site<'a> {
 impl<'a> Site<'a> {
     /// One in which nothing has been started yet.
     pub(super) fn new(setup: &'a Setup, tier: TierChoice) -> Result<Self, BenchError> {
-        let followed = Followed::of(&setup.policy.standing())?;
+        let followed = HiddenInodes::of(&setup.policy.standing())?;
         let spawner = Spawner::start(setup.programs.sandbox_exec.clone(), followed)?;
         Ok(Self { setup, spawner, tier })
     }

@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
-use super::stats::{Report, Row, cpu_time, interleaved};
+use super::stats::{BenchReport, Measurement, cpu_time, interleaved};
 use super::{BenchError, Setup};
 use crate::provider::ProviderKind;
 use crate::provider::catalogue::{Facts, built_in};
@@ -28,14 +28,14 @@ const TOKENS: usize = 20_000;
 const STREAMS: usize = 10;
 
 /// A relay on a thread of its own, of which nothing else takes CPU time.
-struct Served {
+struct ServedRelay {
     socket: PathBuf,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<Result<Duration, String>>>,
     _directory: tempfile::TempDir,
 }
 
-impl Served {
+impl ServedRelay {
     fn start(server: &ReplayServer) -> Result<Self, BenchError> {
         let directory = tempfile::Builder::new().prefix("bailiwick-bench-").tempdir()?;
         let socket = directory.path().join("bench").join(SOCKET_NAME);
@@ -81,10 +81,10 @@ impl Served {
 }
 
 /// A request → the first byte of its reply, on a new connection each.
-pub(super) fn first_byte(_: &Setup) -> Result<Report, BenchError> {
+pub(super) fn first_byte(_: &Setup) -> Result<BenchReport, BenchError> {
     let script = (0..=2 * RUNS + 2).fold(Script::new(), |script, _| script.reply(words(1)));
     let server = ReplayServer::start(script)?;
-    let relay = Served::start(&server)?;
+    let relay = ServedRelay::start(&server)?;
     let request = request();
     let address = server.base_url().trim_start_matches("http://").to_owned();
     let rows = interleaved(
@@ -105,18 +105,18 @@ pub(super) fn first_byte(_: &Setup) -> Result<Report, BenchError> {
         ],
     )?;
     let more = (rows[0].median - rows[1].median) / 1000.0;
-    let mut report = Report { rows, ..Report::default() };
+    let mut report = BenchReport { rows, ..BenchReport::default() };
     report.absolute("the relay's part of the first byte, ms (medians)", more, 1.0);
     relay.end()?;
     Ok(report)
 }
 
 /// CPU time of the relay for each token that it passes on.
-pub(super) fn token(_: &Setup) -> Result<Report, BenchError> {
+pub(super) fn token(_: &Setup) -> Result<BenchReport, BenchError> {
     let mut samples = Vec::new();
     for _ in 0..STREAMS {
         let server = ReplayServer::start(Script::new().reply(words(TOKENS)))?;
-        let relay = Served::start(&server)?;
+        let relay = ServedRelay::start(&server)?;
         let mut stream = UnixStream::connect(&relay.socket)?;
         stream.write_all(&request())?;
         let mut reply = Vec::new();
@@ -127,9 +127,9 @@ pub(super) fn token(_: &Setup) -> Result<Report, BenchError> {
         #[expect(clippy::cast_precision_loss, reason = "a few thousand")]
         samples.push(relay.end()?.as_secs_f64() * 1e6 / TOKENS as f64);
     }
-    let rows = vec![Row::of("CPU per token through the relay", "µs", &samples)];
+    let rows = vec![Measurement::of("CPU per token through the relay", "µs", &samples)];
     let median = rows[0].median;
-    let mut report = Report { rows, ..Report::default() };
+    let mut report = BenchReport { rows, ..BenchReport::default() };
     report.absolute("CPU per token through the relay, µs", median, 15.0);
     Ok(report)
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::resource::UsageWho;
 
-use super::stats::{Report, Row, cpu_time, interleaved, timed};
+use super::stats::{BenchReport, Measurement, cpu_time, interleaved, timed};
 use super::{BenchError, Setup};
 use crate::replay::{ReplayServer, Script, sse};
 
@@ -15,7 +15,7 @@ const TOKENS: u32 = 20_000;
 const FAST_TOKENS: usize = 10_000;
 
 /// Process start → first model request, whole.
-pub(super) fn first_request(setup: &Setup) -> Result<Report, BenchError> {
+pub(super) fn first_request(setup: &Setup) -> Result<BenchReport, BenchError> {
     let mut samples = Vec::new();
     for _ in 0..=RUNS {
         let server = ReplayServer::start(Script::new().reply(last_words()))?;
@@ -24,9 +24,9 @@ pub(super) fn first_request(setup: &Setup) -> Result<Report, BenchError> {
         let requests = server.requests();
         samples.push(requests.first().ok_or("no request came")?.received.duration_since(began));
     }
-    let mut report = Report {
-        rows: vec![Row::of_times("process start → first request", &samples[1..])],
-        ..Report::default()
+    let mut report = BenchReport {
+        rows: vec![Measurement::of_times("process start → first request", &samples[1..])],
+        ..BenchReport::default()
     };
     let p10 = report.rows[0].p10 / 1000.0;
     report.absolute("process start → first request, ms", p10, 30.0);
@@ -34,7 +34,7 @@ pub(super) fn first_request(setup: &Setup) -> Result<Report, BenchError> {
 }
 
 /// Last byte of an answer with the command `true` → the next request, whole. The server's own time is in it.
-pub(super) fn step_gap(setup: &Setup) -> Result<Report, BenchError> {
+pub(super) fn step_gap(setup: &Setup) -> Result<BenchReport, BenchError> {
     let server = ReplayServer::start(
         (0..STEPS).fold(Script::new(), |script, step| script.reply(command(step))).reply(last_words()),
     )?;
@@ -45,11 +45,11 @@ pub(super) fn step_gap(setup: &Setup) -> Result<Report, BenchError> {
         return Err(format!("{} steps of {STEPS} were made", gaps.len()).into());
     }
     let rows = vec![
-        Row::of_times("answer → next request, all 200 steps", &gaps),
-        Row::of_times("the first 20 steps", &gaps[1..21]),
-        Row::of_times("the last 20 steps", &gaps[STEPS - 20..]),
+        Measurement::of_times("answer → next request, all 200 steps", &gaps),
+        Measurement::of_times("the first 20 steps", &gaps[1..21]),
+        Measurement::of_times("the last 20 steps", &gaps[STEPS - 20..]),
     ];
-    let mut report = Report { rows, ..Report::default() };
+    let mut report = BenchReport { rows, ..BenchReport::default() };
     let p10 = report.rows[0].p10 / 1000.0;
     report.absolute("answer → next request, ms", p10, 5.0);
     let growth = report.rows[2].median / report.rows[1].median;
@@ -58,7 +58,7 @@ pub(super) fn step_gap(setup: &Setup) -> Result<Report, BenchError> {
 }
 
 /// CPU time of the whole process tree per streamed token, with the log: a run of many tokens less one of none.
-pub(super) fn streamed_token(setup: &Setup) -> Result<Report, BenchError> {
+pub(super) fn streamed_token(setup: &Setup) -> Result<BenchReport, BenchError> {
     let reply = words(TOKENS as usize);
     let mut samples = Vec::new();
     for _ in 0..10 {
@@ -66,9 +66,9 @@ pub(super) fn streamed_token(setup: &Setup) -> Result<Report, BenchError> {
         let busy = cpu(setup, reply.clone())?;
         samples.push(busy.saturating_sub(idle).as_secs_f64() * 1e6 / f64::from(TOKENS));
     }
-    let mut report = Report {
-        rows: vec![Row::of("CPU per streamed token, exec --output text", "µs", &samples)],
-        ..Report::default()
+    let mut report = BenchReport {
+        rows: vec![Measurement::of("CPU per streamed token, exec --output text", "µs", &samples)],
+        ..BenchReport::default()
     };
     let median = report.rows[0].median;
     report.absolute("CPU per streamed token, µs", median, 15.0);
@@ -76,7 +76,7 @@ pub(super) fn streamed_token(setup: &Setup) -> Result<Report, BenchError> {
 }
 
 /// A reply of 10,000 tokens that comes as fast as it is taken, whole: from the start of the process to its end.
-pub(super) fn fast_stream(setup: &Setup) -> Result<Report, BenchError> {
+pub(super) fn fast_stream(setup: &Setup) -> Result<BenchReport, BenchError> {
     let reply = words(FAST_TOKENS);
     let once = |reply: &str| {
         let server = ReplayServer::start(Script::new().reply(reply.to_owned()))?;
@@ -90,7 +90,7 @@ pub(super) fn fast_stream(setup: &Setup) -> Result<Report, BenchError> {
         ],
     )?;
     let seconds = rows[0].median / 1e6;
-    let mut report = Report { rows, ..Report::default() };
+    let mut report = BenchReport { rows, ..BenchReport::default() };
     report.absolute("10,000 tokens at full speed, s (median)", seconds, 0.3);
     Ok(report)
 }

@@ -7,38 +7,38 @@ use tokio::runtime::Runtime;
 use tokio::sync::mpsc::Receiver;
 
 use super::processes::{REST, Site};
-use super::stats::{Report, Subject, rested};
+use super::stats::{BenchReport, BenchSubject, rested};
 use super::{BenchError, Setup};
 use crate::monitor::{Worker, WorkerEvent};
 
 const ROUNDS: usize = 200;
 
 /// From the order to end a worker until its successor has answered `Ready`, in both tiers.
-pub(super) fn respawn(setup: &Setup) -> Result<Report, BenchError> {
+pub(super) fn respawn(setup: &Setup) -> Result<BenchReport, BenchError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let mut floor = Agent::start(setup, &runtime, TierChoice::Floor)?;
-    let mut full = Agent::start(setup, &runtime, TierChoice::Full)?;
-    let mut subjects: Vec<Subject<'_>> = vec![
+    let mut floor = BenchAgent::start(setup, &runtime, TierChoice::Floor)?;
+    let mut full = BenchAgent::start(setup, &runtime, TierChoice::Full)?;
+    let mut subjects: Vec<BenchSubject<'_>> = vec![
         ("change of rights by respawn, floor", Box::new(|| floor.respawn())),
         ("change of rights by respawn, full", Box::new(|| full.respawn())),
     ];
     let rows = rested(ROUNDS, REST, &mut subjects)?;
     drop(subjects);
     let [floor, full] = [0, 1].map(|row: usize| rows[row].p10 / 1000.0);
-    let mut report = Report { rows, ..Report::default() };
+    let mut report = BenchReport { rows, ..BenchReport::default() };
     report.absolute("change of rights by respawn, floor, ms", floor, 8.0);
     report.absolute("change of rights by respawn, full, ms", full, 12.0);
     Ok(report)
 }
 
 /// Whatever generation of a worker is alive.
-struct Agent<'a> {
+struct BenchAgent<'a> {
     site: Site<'a>,
     runtime: &'a Runtime,
     alive: (Worker, Receiver<WorkerEvent>),
 }
 
-impl<'a> Agent<'a> {
+impl<'a> BenchAgent<'a> {
     fn start(setup: &'a Setup, runtime: &'a Runtime, tier: TierChoice) -> Result<Self, BenchError> {
         let site = Site::new(setup, tier)?;
         let alive = runtime.block_on(site.start())?;

@@ -5,7 +5,7 @@ use std::time::Instant;
 use ipc::event::{EventKind, Observer};
 use ipc::id::AgentId;
 
-use super::stats::{Report, Row};
+use super::stats::{BenchReport, Measurement};
 use super::{BenchError, Setup};
 use crate::session::{SessionLog, load};
 
@@ -19,7 +19,7 @@ const CONTENT: usize = 200;
 const ROUNDS: usize = 10;
 
 /// An append, and the load of a log of 100,000 lines with its chain verified.
-pub(super) fn session_log(_: &Setup) -> Result<Report, BenchError> {
+pub(super) fn session_log(_: &Setup) -> Result<BenchReport, BenchError> {
     let state = tempfile::tempdir()?;
     let mut log = SessionLog::create(state.path(), &"bench".into())?;
     let agent = AgentId::root();
@@ -40,11 +40,11 @@ pub(super) fn session_log(_: &Setup) -> Result<Report, BenchError> {
         }
     }
     let rows = vec![
-        Row::of_times("append of an event", &appended),
-        Row::of_times("load of 100,000 events, chain verified", &loaded),
+        Measurement::of_times("append of an event", &appended),
+        Measurement::of_times("load of 100,000 events, chain verified", &loaded),
     ];
     let [append, load] = [0, 1].map(|row: usize| rows[row].p10);
-    let mut report = Report { rows, ..Report::default() };
+    let mut report = BenchReport { rows, ..BenchReport::default() };
     report.absolute("append of an event, µs", append, 10.0);
     report.absolute("load of 100,000 events, ms", load / 1000.0, 300.0);
     Ok(report)

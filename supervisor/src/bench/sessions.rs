@@ -9,7 +9,7 @@ use ipc::id::{AgentId, ConversationId, EventId};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::stats::{Report, Row, timed};
+use super::stats::{BenchReport, Measurement, timed};
 use super::{BenchError, Setup};
 use crate::checkpoints::At;
 use crate::core::standing;
@@ -32,7 +32,7 @@ const PER_DIRECTORY: usize = 200;
 const ROUNDS: usize = 10;
 
 /// The log of a session that goes on: read, verified, and its conversation put in order.
-pub(super) fn resume(_: &Setup) -> Result<Report, BenchError> {
+pub(super) fn resume(_: &Setup) -> Result<BenchReport, BenchError> {
     let state = tempfile::tempdir()?;
     let path = long_session(state.path())?;
     let mut taken = Vec::with_capacity(ROUNDS);
@@ -46,8 +46,10 @@ pub(super) fn resume(_: &Setup) -> Result<Report, BenchError> {
             }
         })?);
     }
-    let mut report =
-        Report { rows: vec![Row::of_times("a log of 10 MB, opened to go on", &taken)], ..Report::default() };
+    let mut report = BenchReport {
+        rows: vec![Measurement::of_times("a log of 10 MB, opened to go on", &taken)],
+        ..BenchReport::default()
+    };
     report.absolute("a log of 10 MB, opened to go on, ms", report.rows[0].p10 / 1000.0, 300.0);
     Ok(report)
 }
@@ -74,7 +76,7 @@ fn long_session(state: &Path) -> Result<std::path::PathBuf, BenchError> {
 }
 
 /// The list of 10,000 sessions, by the index and without one.
-pub(super) fn listed(_: &Setup) -> Result<Report, BenchError> {
+pub(super) fn listed(_: &Setup) -> Result<BenchReport, BenchError> {
     let state = tempfile::tempdir()?;
     let mut log = SessionLog::create(state.path(), &ConversationId::from("bench"))?;
     let started = json!({"type": "session_started", "data": {
@@ -93,26 +95,26 @@ pub(super) fn listed(_: &Setup) -> Result<Report, BenchError> {
     let first = timed(list)?;
     let again = (0..ROUNDS).map(|_| timed(list)).collect::<Result<Vec<_>, _>>()?;
     let rows = vec![
-        Row::of_times("10,000 sessions listed, without an index", &[first]),
-        Row::of_times("10,000 sessions listed", &again),
+        Measurement::of_times("10,000 sessions listed, without an index", &[first]),
+        Measurement::of_times("10,000 sessions listed", &again),
     ];
-    let mut report = Report { rows, ..Report::default() };
+    let mut report = BenchReport { rows, ..BenchReport::default() };
     report.absolute("10,000 sessions listed, ms", report.rows[1].p10 / 1000.0, 200.0);
     Ok(report)
 }
 
 /// The look at a project of 20,000 files between two turns, of which one changed.
-pub(super) fn looks(setup: &Setup) -> Result<Report, BenchError> {
+pub(super) fn looks(setup: &Setup) -> Result<BenchReport, BenchError> {
     let files = setup.policy.project.as_path().join("many-files");
     let taken = look_at(setup, &files);
     // Other measurements have the same project.
     fs::remove_dir_all(&files)?;
     let (first, later) = taken?;
     let rows = vec![
-        Row::of_times("first look at 20,000 files", &[first]),
-        Row::of_times("look at 20,000 files after a turn", &later),
+        Measurement::of_times("first look at 20,000 files", &[first]),
+        Measurement::of_times("look at 20,000 files after a turn", &later),
     ];
-    let mut report = Report { rows, ..Report::default() };
+    let mut report = BenchReport { rows, ..BenchReport::default() };
     report.absolute("look at 20,000 files after a turn, ms", report.rows[1].p10 / 1000.0, 150.0);
     report
         .notes

@@ -11,9 +11,9 @@ use super::BenchError;
 
 /// One measurement with its floors.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct Report {
+pub(crate) struct BenchReport {
     /// What was measured.
-    pub rows: Vec<Row>,
+    pub rows: Vec<Measurement>,
     /// How it compares.
     pub ratios: Vec<Ratio>,
     /// What a reader has to know.
@@ -23,7 +23,7 @@ pub(crate) struct Report {
 
 /// The samples of one subject.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Row {
+pub(crate) struct Measurement {
     /// What was measured.
     pub subject: &'static str,
     /// Of how many samples.
@@ -47,7 +47,7 @@ pub(crate) struct Ratio {
     pub target: f64,
 }
 
-impl Row {
+impl Measurement {
     /// Summarises durations, in microseconds.
     pub(crate) fn of_times(subject: &'static str, samples: &[Duration]) -> Self {
         let samples: Vec<_> = samples.iter().map(|sample| sample.as_secs_f64() * 1e6).collect();
@@ -63,7 +63,7 @@ impl Row {
     }
 }
 
-impl Report {
+impl BenchReport {
     /// Adds a target that is a factor between the tenth percentiles of two rows.
     pub(crate) fn factor(&mut self, ours: usize, floor: usize, target: f64) {
         if let (Some(ours), Some(floor)) = (self.rows.get(ours), self.rows.get(floor)) {
@@ -89,10 +89,13 @@ impl Report {
 }
 
 /// A subject: something that can be done once, and is timed from outside or by itself.
-pub(super) type Subject<'a> = (&'static str, Box<dyn FnMut() -> Result<Duration, BenchError> + 'a>);
+pub(super) type BenchSubject<'a> = (&'static str, Box<dyn FnMut() -> Result<Duration, BenchError> + 'a>);
 
 /// Runs all subjects in turn, `rounds` times, after one round that does not count: what disturbs one disturbs all.
-pub(super) fn interleaved(rounds: usize, subjects: &mut [Subject<'_>]) -> Result<Vec<Row>, BenchError> {
+pub(super) fn interleaved(
+    rounds: usize,
+    subjects: &mut [BenchSubject<'_>],
+) -> Result<Vec<Measurement>, BenchError> {
     rested(rounds, Duration::ZERO, subjects)
 }
 
@@ -100,8 +103,8 @@ pub(super) fn interleaved(rounds: usize, subjects: &mut [Subject<'_>]) -> Result
 pub(super) fn rested(
     rounds: usize,
     rest: Duration,
-    subjects: &mut [Subject<'_>],
-) -> Result<Vec<Row>, BenchError> {
+    subjects: &mut [BenchSubject<'_>],
+) -> Result<Vec<Measurement>, BenchError> {
     let mut samples = vec![Vec::with_capacity(rounds); subjects.len()];
     for round in 0..=rounds {
         for ((name, once), samples) in subjects.iter_mut().zip(&mut samples) {
@@ -112,7 +115,11 @@ pub(super) fn rested(
             }
         }
     }
-    Ok(subjects.iter().zip(samples).map(|((name, _), samples)| Row::of_times(name, &samples)).collect())
+    Ok(subjects
+        .iter()
+        .zip(samples)
+        .map(|((name, _), samples)| Measurement::of_times(name, &samples))
+        .collect())
 }
 
 /// Times one act.
@@ -136,9 +143,9 @@ mod tests {
     #[test]
     fn percentiles_are_of_the_sorted_samples() {
         let samples: Vec<f64> = (0..100).rev().map(f64::from).collect();
-        let row = Row::of("x", "µs", &samples);
+        let row = Measurement::of("x", "µs", &samples);
         assert_eq!((row.samples, row.p10, row.median), (100, 10.0, 50.0));
-        assert!(Row::of("x", "µs", &[]).p10.is_nan());
+        assert!(Measurement::of("x", "µs", &[]).p10.is_nan());
     }
 
     #[test]

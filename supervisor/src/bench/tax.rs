@@ -8,7 +8,7 @@ use ipc::confinement::TierChoice;
 use ipc::tool::{Access, ToolCall};
 
 use super::calls::{Warm, command};
-use super::stats::{Report, Subject, interleaved, timed};
+use super::stats::{BenchReport, BenchSubject, interleaved, timed};
 use super::{BenchError, Setup};
 
 const BUILDS: usize = 20;
@@ -22,8 +22,8 @@ const IN_ONE: usize = 50;
 const MODULES: usize = 60;
 
 /// `cargo check` of a small crate that changed, and `git status` of 20,000 files.
-pub(super) fn tax(setup: &Setup) -> Result<Report, BenchError> {
-    let mut report = Report::default();
+pub(super) fn tax(setup: &Setup) -> Result<BenchReport, BenchError> {
+    let mut report = BenchReport::default();
     let project = setup.policy.project.as_path();
     if let Err(why) = small_crate(&project.join("crate")) {
         report.notes.push(format!("no cargo check: {why}"));
@@ -46,7 +46,7 @@ const NAMES: [[&str; 3]; 2] = [
 
 fn measure(
     setup: &Setup,
-    report: &mut Report,
+    report: &mut BenchReport,
     rounds: usize,
     text: &str,
     names: [&'static str; 3],
@@ -56,7 +56,7 @@ fn measure(
     let mut floor = Warm::start(setup, TierChoice::Floor)?;
     let mut full = Warm::start(setup, TierChoice::Full)?;
     let project = setup.policy.project.as_path();
-    let mut subjects: Vec<Subject<'_>> = vec![
+    let mut subjects: Vec<BenchSubject<'_>> = vec![
         (names[0], Box::new(|| bare(project, text))),
         (names[1], Box::new(|| floor.call(&call))),
         (names[2], Box::new(|| full.call(&call))),

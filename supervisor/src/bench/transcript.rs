@@ -4,7 +4,7 @@ use std::fs;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::stats::{Report, Row};
+use super::stats::{BenchReport, Measurement};
 use super::{BenchError, Setup, requests};
 use crate::replay::{ReplayServer, Reply, Script, sse};
 
@@ -22,7 +22,7 @@ pub(super) const BYTES_SAID: usize = 4000;
 const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Last byte of an answer → the next request, after 20 turns and after 200, each with a kilobyte of output.
-pub(super) fn history(setup: &Setup) -> Result<Report, BenchError> {
+pub(super) fn history(setup: &Setup) -> Result<BenchReport, BenchError> {
     let steps = LONG + WINDOW / 2;
     let script = (0..steps).fold(Script::new(), |script, step| script.reply(print(step, 1000, None)));
     let server = ReplayServer::start(script.reply(requests::last_words()))?;
@@ -34,34 +34,34 @@ pub(super) fn history(setup: &Setup) -> Result<Report, BenchError> {
         return Err(format!("{} steps of {steps} were made", gaps.len()).into());
     };
     let rows = vec![
-        Row::of_times("answer → next request, about turn 20", short),
-        Row::of_times("the same, about turn 200", long),
+        Measurement::of_times("answer → next request, about turn 20", short),
+        Measurement::of_times("the same, about turn 200", long),
     ];
     let growth = rows[1].p10 / rows[0].p10;
-    let mut report = Report { rows, ..Report::default() };
+    let mut report = BenchReport { rows, ..BenchReport::default() };
     report.absolute("turn 200 / turn 20 (p10)", growth, 1.2);
     Ok(report)
 }
 
 /// Resident memory of the supervisor with 200,000 tokens of transcript, while it waits for the next reply.
-pub(super) fn memory(setup: &Setup) -> Result<Report, BenchError> {
+pub(super) fn memory(setup: &Setup) -> Result<BenchReport, BenchError> {
     let words = "say ".repeat(BYTES_SAID / 4);
     let script =
         (0..TURNS).fold(Script::new(), |script, step| script.reply(print(step, BYTES_SAID, Some(&words))));
     let silence = Reply::sse(sse::event("ping", &serde_json::json!({}))).then_silence();
     let server = ReplayServer::start(script.push(silence))?;
-    let mut supervisor = Running::start(setup, &server)?;
+    let mut supervisor = BenchProcess::start(setup, &server)?;
     supervisor.until_asked(&server, TURNS + 1)?;
     let sent = server.requests().last().map_or(0, |request| request.body.len());
     if sent < TURNS * 2 * BYTES_SAID {
         return Err(format!("the last request has only {sent} bytes of transcript").into());
     }
     let rows = vec![
-        Row::of("supervisor with 200,000 tokens, resident", "MiB", &[supervisor.resident("VmRSS:")?]),
-        Row::of("its peak", "MiB", &[supervisor.resident("VmHWM:")?]),
+        Measurement::of("supervisor with 200,000 tokens, resident", "MiB", &[supervisor.resident("VmRSS:")?]),
+        Measurement::of("its peak", "MiB", &[supervisor.resident("VmHWM:")?]),
     ];
     let value = rows[0].median;
-    let mut report = Report { rows, ..Report::default() };
+    let mut report = BenchReport { rows, ..BenchReport::default() };
     report.absolute("supervisor with 200,000 tokens, resident MiB", value, 25.0);
     Ok(report)
 }
@@ -76,9 +76,9 @@ pub(super) fn print(step: usize, bytes: usize, words: Option<&str>) -> String {
 }
 
 /// `bailiwick exec` while it runs; ended when it is dropped.
-pub(super) struct Running(Child);
+pub(super) struct BenchProcess(Child);
 
-impl Running {
+impl BenchProcess {
     fn start(setup: &Setup, server: &ReplayServer) -> Result<Self, BenchError> {
         Self::of(requests::command_line(setup, server)?)
     }
@@ -114,7 +114,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for BenchProcess {
     fn drop(&mut self) {
         // It may have ended by itself.
         let _ = self.0.kill();

@@ -13,7 +13,7 @@ use ratatui::layout::Size;
 use tui::keymap::Keymap;
 use tui::{Capabilities, Colour, Model, Moment, Msg, Origins, Previews, Start, ThemeName};
 
-use super::stats::{Report, Row, cpu_time};
+use super::stats::{BenchReport, Measurement, cpu_time};
 use super::{BenchError, Setup};
 use crate::terminal_ui::Painter;
 
@@ -30,7 +30,7 @@ const SIZE: Size = Size::new(200, 50);
 
 /// CPU time of a frame at 200x50 while a reply streams, with 100,000 lines: the model's part, drawing, and the bytes for the
 /// terminal. Deltas come as several models send them: some before each frame.
-pub(super) fn streaming_frame(setup: &Setup) -> Result<Report, BenchError> {
+pub(super) fn streaming_frame(setup: &Setup) -> Result<BenchReport, BenchError> {
     let (mut model, mut painter) = (model(setup)?, Painter::new(SIZE)?);
     let memory = resident()?;
     for _ in 0..LINES {
@@ -51,9 +51,9 @@ pub(super) fn streaming_frame(setup: &Setup) -> Result<Report, BenchError> {
             cpu_time(UsageWho::RUSAGE_THREAD)?.saturating_sub(before).as_secs_f64() * 1e6 / f64::from(FRAMES),
         );
     }
-    let row = Row::of("CPU per streaming frame, 200x50, 100,000 lines", "µs", &samples);
+    let row = Measurement::of("CPU per streaming frame, 200x50, 100,000 lines", "µs", &samples);
     let median = row.median / 1000.0;
-    let mut report = Report { rows: vec![row], ..Report::default() };
+    let mut report = BenchReport { rows: vec![row], ..BenchReport::default() };
     report.absolute("CPU per streaming frame, ms", median, 0.8);
     report.absolute("100,000 lines in the transcript, MiB", grown, 60.0);
     Ok(report)

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use nix::pty::{OpenptyResult, Winsize, openpty};
 
-use super::stats::{Report, Row};
+use super::stats::{BenchReport, Measurement};
 use super::tui::{LINE, LINES};
 use super::{BenchError, Setup, memory};
 use crate::replay::{ReplayServer, Script, sse};
@@ -22,19 +22,19 @@ const SIZE: Winsize = Winsize { ws_row: 50, ws_col: 200, ws_xpixel: 0, ws_ypixel
 const REST: Duration = Duration::from_secs(3);
 
 /// Process start → the first frame is on the terminal, whole.
-pub(super) fn first_frame(setup: &Setup) -> Result<Report, BenchError> {
+pub(super) fn first_frame(setup: &Setup) -> Result<BenchReport, BenchError> {
     let server = ReplayServer::start(Script::new())?;
     let mut samples = Vec::new();
     for _ in 0..=RUNS {
         let began = Instant::now();
-        let mut ui = Ui::start(setup, &server)?;
+        let mut ui = BenchUi::start(setup, &server)?;
         ui.until(END)?;
         samples.push(began.elapsed());
         ui.leave()?;
     }
-    let mut report = Report {
-        rows: vec![Row::of_times("process start → first frame", &samples[1..])],
-        ..Report::default()
+    let mut report = BenchReport {
+        rows: vec![Measurement::of_times("process start → first frame", &samples[1..])],
+        ..BenchReport::default()
     };
     let p10 = report.rows[0].p10 / 1000.0;
     report.absolute("process start → first frame, ms", p10, 15.0);
@@ -42,11 +42,11 @@ pub(super) fn first_frame(setup: &Setup) -> Result<Report, BenchError> {
 }
 
 /// What the UI does when nothing happens, and what a reply of 100,000 lines leaves in its memory.
-pub(super) fn idle(setup: &Setup) -> Result<Report, BenchError> {
+pub(super) fn idle(setup: &Setup) -> Result<BenchReport, BenchError> {
     let words = format!("{}\n", LINE.replace(' ', "_")).repeat(LINES) + "the_end";
     let reply = sse::message(&[sse::Block::text(words)], "end_turn", sse::Usage::default());
     let server = ReplayServer::start(Script::new().reply(reply))?;
-    let mut ui = Ui::start(setup, &server)?;
+    let mut ui = BenchUi::start(setup, &server)?;
     ui.until(END)?;
     let fresh = ui.wake_ups_at_rest()?;
     let small = memory::pss(ui.child.id())? / 1024.0;
@@ -56,10 +56,10 @@ pub(super) fn idle(setup: &Setup) -> Result<Report, BenchError> {
     let large = memory::pss(ui.child.id())? / 1024.0;
     ui.leave()?;
     let rows = vec![
-        Row::of("the UI at its start, PSS", "MiB", &[small]),
-        Row::of("the UI with a reply of 100,000 lines, PSS", "MiB", &[large]),
+        Measurement::of("the UI at its start, PSS", "MiB", &[small]),
+        Measurement::of("the UI with a reply of 100,000 lines, PSS", "MiB", &[large]),
     ];
-    let mut report = Report { rows, ..Report::default() };
+    let mut report = BenchReport { rows, ..BenchReport::default() };
     report.absolute("wake-ups in 3 s of rest, at the start", fresh, 0.0);
     report.absolute("wake-ups in 3 s of rest, after a reply", full, 0.0);
     report.absolute("the UI with 100,000 lines, PSS in MiB", large, 60.0);
@@ -67,7 +67,7 @@ pub(super) fn idle(setup: &Setup) -> Result<Report, BenchError> {
 }
 
 /// `bailiwick` on a terminal of its own.
-struct Ui {
+struct BenchUi {
     child: Child,
     keyboard: File,
     screen: File,
@@ -76,7 +76,7 @@ struct Ui {
     slave: OwnedFd,
 }
 
-impl Ui {
+impl BenchUi {
     fn start(setup: &Setup, server: &ReplayServer) -> Result<Self, BenchError> {
         let OpenptyResult { master, slave } = openpty(&SIZE, None)?;
         let stream = || slave.try_clone().map(Stdio::from);

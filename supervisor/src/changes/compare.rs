@@ -11,8 +11,8 @@ use ipc::path::WirePath;
 
 use super::path::ProjectPath;
 use super::renames;
-use super::set::{Change, ChangeSet, Delta, State};
-use super::snapshot::{Entry, Intake, Limits, Snapshot};
+use super::set::{ChangeSet, Delta, FileDifference, State};
+use super::snapshot::{Intake, Snapshot, SnapshotFile, SnapshotLimits};
 
 /// How far a file system's clock may be off, or how coarse it may be: FAT counts in steps of two seconds.
 const CLOCK_MARGIN_NS: i64 = 2_000_000_000;
@@ -93,7 +93,7 @@ impl Base {
     }
 
     /// Whether nothing tells the two apart, and the stamp is old enough for that to mean something.
-    fn is_settled(&self, old: &Entry, now: &Entry) -> bool {
+    fn is_settled(&self, old: &SnapshotFile, now: &SnapshotFile) -> bool {
         let kinds = match (&old.kind, &now.kind) {
             (SnapshotKind::Symlink(old), SnapshotKind::Symlink(now)) => old.as_bytes() == now.as_bytes(),
             (old, now) => old == now,
@@ -125,7 +125,7 @@ pub fn batches<'a>(paths: impl Iterator<Item = &'a ProjectPath>) -> Vec<Vec<Wire
 }
 
 /// Whether there is no content to fetch: of links, and of files that are too large.
-const fn is_unreadable(entry: &Entry) -> bool {
+const fn is_unreadable(entry: &SnapshotFile) -> bool {
     matches!(entry.kind, SnapshotKind::Symlink(_) | SnapshotKind::File { omitted: true, .. })
 }
 
@@ -136,7 +136,7 @@ impl Comparison<'_> {
     }
 
     /// Takes in what the `Fetch` calls bring, of all of them one after the other.
-    pub fn intake(&self, store: File, limits: Limits) -> Intake {
+    pub fn intake(&self, store: File, limits: SnapshotLimits) -> Intake {
         Intake::of_paths(store, limits, Arc::clone(&self.fetch))
     }
 
@@ -148,7 +148,7 @@ impl Comparison<'_> {
         for (path, now) in fetched.chain(known) {
             let old = self.base.snapshot.entries.get(path);
             if let Some(delta) = Delta::between(old.map(State::from), now.map(State::from))? {
-                changes.push(Change { path: path.clone(), delta });
+                changes.push(FileDifference { path: path.clone(), delta });
             }
         }
         let mut changes = renames::detect(changes)?;

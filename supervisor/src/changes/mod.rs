@@ -27,5 +27,5 @@ pub use compare::{Base, Comparison, batches};
 pub use output::{PatchFile, PatchFileError};
 pub(crate) use patch::unified_diff;
 pub use path::{PathError, ProjectPath};
-pub use set::{Change, ChangeSet, Content, Delta, State};
-pub use snapshot::{Intake, IntakeError, Limits, Snapshot};
+pub use set::{ChangeSet, Content, Delta, FileDifference, State};
+pub use snapshot::{Intake, IntakeError, Snapshot, SnapshotLimits};

@@ -26,20 +26,20 @@ use super::set::ChangeSet;
 pub struct PatchFile {
     /// As the user named it.
     path: PathBuf,
-    target: Target,
+    target: OutputTarget,
 }
 
 #[derive(Debug)]
-enum Target {
+enum OutputTarget {
     /// A pipe, a terminal, or /dev/null: written from where it stands.
     Stream(File),
     /// A regular file.
-    File { file: File, place: Place },
+    File { file: File, place: OutputPlace },
 }
 
 /// A name in a directory that is held open.
 #[derive(Debug)]
-struct Place {
+struct OutputPlace {
     directory: OwnedFd,
     name: OsString,
     /// Without links.
@@ -80,14 +80,14 @@ impl PatchFile {
     /// `/dev/fd/N` …): those are the user's shell's to choose. Directories on the way may be links.
     pub fn open(path: &Path) -> Result<Self, PatchFileError> {
         let target = match own_descriptor(path) {
-            Some(number) => open_descriptor(number).map(Target::Stream),
-            None => Place::find(path).and_then(Place::open),
+            Some(number) => open_descriptor(number).map(OutputTarget::Stream),
+            None => OutputPlace::find(path).and_then(OutputPlace::open),
         };
         let path = path.to_owned();
         match target {
             Ok(target) => Ok(Self { path, target }),
-            Err(Refusal::Kind(kind)) => Err(PatchFileError::Kind { path, kind }),
-            Err(Refusal::Errno(errno)) => Err(PatchFileError::Open { path, source: errno.into() }),
+            Err(OutputRefusal::Kind(kind)) => Err(PatchFileError::Kind { path, kind }),
+            Err(OutputRefusal::Errno(errno)) => Err(PatchFileError::Open { path, source: errno.into() }),
         }
     }
 
@@ -98,7 +98,7 @@ impl PatchFile {
 
     /// Its path in the project, where it lies in it: it is no part of the patch then.
     pub fn within(&self, canonical_project: &Path) -> Option<ProjectPath> {
-        let Target::File { place, .. } = &self.target else { return None };
+        let OutputTarget::File { place, .. } = &self.target else { return None };
         WirePath::from(place.canonical.strip_prefix(canonical_project).ok()?).try_into().ok()
     }
 
@@ -106,11 +106,13 @@ impl PatchFile {
     pub fn write(self, set: &ChangeSet) -> Result<(), PatchFileError> {
         let Self { path, target } = self;
         let written = match target {
-            Target::Stream(file) => write_all(file, set).map_err(|(_, error)| error),
-            Target::File { file, place } => place.current(file).map_err(io::Error::from).and_then(|file| {
-                file.set_len(0)?;
-                write_all(file, set).map_err(|(file, error)| file.set_len(0).err().unwrap_or(error))
-            }),
+            OutputTarget::Stream(file) => write_all(file, set).map_err(|(_, error)| error),
+            OutputTarget::File { file, place } => {
+                place.current(file).map_err(io::Error::from).and_then(|file| {
+                    file.set_len(0)?;
+                    write_all(file, set).map_err(|(file, error)| file.set_len(0).err().unwrap_or(error))
+                })
+            }
         };
         written.map_err(|source| PatchFileError::Write { path, source })
     }
@@ -126,21 +128,21 @@ fn write_all(file: File, set: &ChangeSet) -> Result<(), (File, io::Error)> {
     }
 }
 
-enum Refusal {
+enum OutputRefusal {
     Kind(&'static str),
     Errno(Errno),
 }
 
-impl From<Errno> for Refusal {
+impl From<Errno> for OutputRefusal {
     fn from(errno: Errno) -> Self {
         Self::Errno(errno)
     }
 }
 
-impl Place {
-    fn find(path: &Path) -> Result<Self, Refusal> {
+impl OutputPlace {
+    fn find(path: &Path) -> Result<Self, OutputRefusal> {
         let name = path.file_name().filter(|_| !path.as_os_str().as_bytes().ends_with(b"/"));
-        let name = name.ok_or(Refusal::Kind("a directory"))?.to_owned();
+        let name = name.ok_or(OutputRefusal::Kind("a directory"))?.to_owned();
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let directory = openat(AT_FDCWD, parent, flags, Mode::empty())?;
@@ -149,7 +151,7 @@ impl Place {
         Ok(Self { directory, name, canonical })
     }
 
-    fn open(self) -> Result<Target, Refusal> {
+    fn open(self) -> Result<OutputTarget, OutputRefusal> {
         // Looked at before it is opened: to open some devices is to act on them.
         if let Some(stat) = self.stat()? {
             accepted(&stat)?;
@@ -158,10 +160,10 @@ impl Place {
         let stat = fstat(&file)?;
         accepted(&stat)?;
         if kind(&stat) == SFlag::S_IFREG {
-            return Ok(Target::File { file, place: self });
+            return Ok(OutputTarget::File { file, place: self });
         }
         blocking(&file)?;
-        Ok(Target::Stream(file))
+        Ok(OutputTarget::Stream(file))
     }
 
     /// The file under its name: the one that was opened, or a new one where that is no longer there.
@@ -193,15 +195,15 @@ fn kind(stat: &FileStat) -> SFlag {
     SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT
 }
 
-fn accepted(stat: &FileStat) -> Result<(), Refusal> {
+fn accepted(stat: &FileStat) -> Result<(), OutputRefusal> {
     match kind(stat) {
         SFlag::S_IFREG | SFlag::S_IFIFO => Ok(()),
         // The one device that a patch may go to: 1:3 is /dev/null (Documentation/admin-guide/devices.txt).
         SFlag::S_IFCHR if (major(stat.st_rdev), minor(stat.st_rdev)) == (1, 3) => Ok(()),
-        SFlag::S_IFDIR => Err(Refusal::Kind("a directory")),
-        SFlag::S_IFLNK => Err(Refusal::Kind("a symbolic link")),
-        SFlag::S_IFSOCK => Err(Refusal::Kind("a socket")),
-        _ => Err(Refusal::Kind("a device")),
+        SFlag::S_IFDIR => Err(OutputRefusal::Kind("a directory")),
+        SFlag::S_IFLNK => Err(OutputRefusal::Kind("a symbolic link")),
+        SFlag::S_IFSOCK => Err(OutputRefusal::Kind("a socket")),
+        _ => Err(OutputRefusal::Kind("a device")),
     }
 }
 
@@ -214,7 +216,7 @@ fn own_descriptor(path: &Path) -> Option<u32> {
     }
 }
 
-fn open_descriptor(number: u32) -> Result<File, Refusal> {
+fn open_descriptor(number: u32) -> Result<File, OutputRefusal> {
     // Duplicated, not opened again: a regular file behind it keeps its place.
     let errno = |error: io::Error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EBADF));
     let duplicate = match number {

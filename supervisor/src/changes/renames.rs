@@ -5,13 +5,13 @@ use std::io;
 
 use super::blob::{Blob, BlobId};
 use super::path::ProjectPath;
-use super::set::{Change, Content, Delta, State};
+use super::set::{Content, Delta, FileDifference, State};
 
 /// Replaces each pair of a deletion and an addition of the same content by a rename.
 ///
 /// Empty files are no evidence, and a link that is renamed to a path beneath its own is more than `git apply` sees
 /// (2.47: "beyond a symbolic link"). Of several candidates the one of the same name is taken, else the first.
-pub(super) fn detect(changes: Vec<Change>) -> io::Result<Vec<Change>> {
+pub(super) fn detect(changes: Vec<FileDifference>) -> io::Result<Vec<FileDifference>> {
     let sizes = |wanted: fn(&Delta) -> Option<&State>| -> BTreeSet<u64> {
         changes.iter().filter_map(|change| size(wanted(&change.delta)?)).collect()
     };
@@ -35,10 +35,10 @@ pub(super) fn detect(changes: Vec<Change>) -> io::Result<Vec<Change>> {
             Some((from, old)) => Delta::Renamed { from, old, new: state },
             None => Delta::Added(state),
         };
-        rest.push(Change { path, delta });
+        rest.push(FileDifference { path, delta });
     }
     let unpaired = gone.into_values().flatten();
-    rest.extend(unpaired.map(|(path, state)| Change { path, delta: Delta::Deleted(state) }));
+    rest.extend(unpaired.map(|(path, state)| FileDifference { path, delta: Delta::Deleted(state) }));
     Ok(rest)
 }
 
@@ -67,7 +67,7 @@ fn id(state: &State) -> io::Result<BlobId> {
     blob(state).map_or(Ok(BlobId::NONE), Blob::id)
 }
 
-fn may_pair(change: &Change, state: &State, sizes: &BTreeSet<u64>) -> bool {
+fn may_pair(change: &FileDifference, state: &State, sizes: &BTreeSet<u64>) -> bool {
     size(state).is_some_and(|size| sizes.contains(&size)) && change.obstacle().is_none()
 }
 

@@ -2,13 +2,13 @@
 
 use std::io;
 
-use ipc::event::{ChangedFile, FileChange};
+use ipc::event::{ChangedFile, ChangedHow};
 use ipc::message::SnapshotKind;
 use ipc::path::WirePath;
 
 use super::blob::Blob;
 use super::path::ProjectPath;
-use super::snapshot::Entry;
+use super::snapshot::SnapshotFile;
 
 /// How many notes are made at most; how many more there would be is said in a last one.
 const MAX_NOTES: usize = 20;
@@ -16,13 +16,13 @@ const MAX_NOTES: usize = 20;
 /// The difference between two states of the project, in the order of its paths.
 #[derive(Clone, Debug, Default)]
 pub struct ChangeSet {
-    changes: Vec<Change>,
+    changes: Vec<FileDifference>,
     notes: Vec<String>,
 }
 
 /// What became of one path.
 #[derive(Clone, Debug)]
-pub struct Change {
+pub struct FileDifference {
     /// The path, now or, of a file that is gone, before.
     pub path: ProjectPath,
     /// What became of it.
@@ -80,8 +80,8 @@ pub enum Content {
 }
 
 impl ChangeSet {
-    pub(super) fn new(changes: Vec<Change>, left_out: Vec<String>) -> Self {
-        let unsayable = changes.iter().filter_map(Change::obstacle);
+    pub(super) fn new(changes: Vec<FileDifference>, left_out: Vec<String>) -> Self {
+        let unsayable = changes.iter().filter_map(FileDifference::obstacle);
         let mut notes: Vec<_> = left_out.into_iter().chain(unsayable).collect();
         if let Some(more) = notes.len().checked_sub(MAX_NOTES).filter(|more| *more > 0) {
             notes.truncate(MAX_NOTES);
@@ -91,7 +91,7 @@ impl ChangeSet {
     }
 
     /// The changes, in the order of their paths.
-    pub fn changes(&self) -> &[Change] {
+    pub fn changes(&self) -> &[FileDifference] {
         &self.changes
     }
 
@@ -107,11 +107,11 @@ impl ChangeSet {
 
     /// The files, as events name them.
     pub fn files(&self) -> Vec<ChangedFile> {
-        self.changes.iter().map(Change::to_file).collect()
+        self.changes.iter().map(FileDifference::to_file).collect()
     }
 }
 
-impl Change {
+impl FileDifference {
     /// Why a patch cannot hold this change, if it cannot.
     pub fn obstacle(&self) -> Option<String> {
         let states = self.delta.states();
@@ -132,10 +132,10 @@ impl Change {
 
     fn to_file(&self) -> ChangedFile {
         let change = match &self.delta {
-            Delta::Added(_) => FileChange::Added,
-            Delta::Deleted(_) => FileChange::Deleted,
-            Delta::Modified { .. } => FileChange::Modified,
-            Delta::Renamed { from, .. } => FileChange::RenamedFrom(from.to_wire()),
+            Delta::Added(_) => ChangedHow::Added,
+            Delta::Deleted(_) => ChangedHow::Deleted,
+            Delta::Modified { .. } => ChangedHow::Modified,
+            Delta::Renamed { from, .. } => ChangedHow::RenamedFrom(from.to_wire()),
         };
         ChangedFile { path: self.path.to_wire(), change }
     }
@@ -193,8 +193,8 @@ impl State {
     }
 }
 
-impl From<&Entry> for State {
-    fn from(entry: &Entry) -> Self {
+impl From<&SnapshotFile> for State {
+    fn from(entry: &SnapshotFile) -> Self {
         match &entry.kind {
             SnapshotKind::Symlink(target) => Self::Symlink(target.clone()),
             SnapshotKind::File { mode, size, .. } => Self::File {

@@ -14,7 +14,7 @@ use super::path::{PathError, ProjectPath};
 
 /// What an [`Intake`] takes at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct SnapshotLimits {
     /// Files and links.
     pub entries: usize,
     /// Bytes of contents, all together.
@@ -23,7 +23,7 @@ pub struct Limits {
     pub names: usize,
 }
 
-impl Default for Limits {
+impl Default for SnapshotLimits {
     /// A million entries (the Linux kernel has 90,000), 4 GiB of contents, 256 MiB of names.
     fn default() -> Self {
         Self { entries: 1_000_000, content: 4 << 30, names: 256 << 20 }
@@ -88,7 +88,7 @@ pub enum IntakeError {
 /// The project's files and links at one time.
 #[derive(Debug, Default)]
 pub struct Snapshot {
-    pub(super) entries: BTreeMap<ProjectPath, Entry>,
+    pub(super) entries: BTreeMap<ProjectPath, SnapshotFile>,
 }
 
 impl Snapshot {
@@ -130,7 +130,7 @@ impl Snapshot {
 
 /// One file or link of a snapshot.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+pub(super) struct SnapshotFile {
     pub(super) kind: SnapshotKind,
     pub(super) stamp: Stamp,
     pub(super) born_ns: Option<i64>,
@@ -141,27 +141,27 @@ pub(super) struct Entry {
 /// Takes a snapshot in, chunk by chunk, and believes none of it.
 #[derive(Debug)]
 pub struct Intake {
-    limits: Limits,
+    limits: SnapshotLimits,
     store: Option<Arc<File>>,
     only: Option<Arc<BTreeSet<ProjectPath>>>,
     snapshot: Snapshot,
-    open: Option<Open>,
+    open: Option<OpenEntry>,
     stored: u64,
     named: usize,
 }
 
 /// The file whose content is coming in.
 #[derive(Debug)]
-struct Open {
+struct OpenEntry {
     path: ProjectPath,
-    entry: Entry,
+    entry: SnapshotFile,
     offset: u64,
     missing: u64,
 }
 
 impl Intake {
     /// For a snapshot without contents.
-    pub fn of_manifest(limits: Limits) -> Self {
+    pub fn of_manifest(limits: SnapshotLimits) -> Self {
         Self {
             limits,
             store: None,
@@ -174,12 +174,12 @@ impl Intake {
     }
 
     /// For a snapshot with contents, which go into `store`: an empty file that no agent can open, unlinked at best.
-    pub fn of_contents(store: File, limits: Limits) -> Self {
+    pub fn of_contents(store: File, limits: SnapshotLimits) -> Self {
         Self { store: Some(Arc::new(store)), ..Self::of_manifest(limits) }
     }
 
     /// For the contents of these paths and no others.
-    pub fn of_paths(store: File, limits: Limits, only: Arc<BTreeSet<ProjectPath>>) -> Self {
+    pub fn of_paths(store: File, limits: SnapshotLimits, only: Arc<BTreeSet<ProjectPath>>) -> Self {
         Self { only: Some(only), ..Self::of_contents(store, limits) }
     }
 
@@ -209,7 +209,8 @@ impl Intake {
         let path = ProjectPath::try_from(entry.path)?;
         self.admit(&path, &entry.kind)?;
         let due = self.due(&entry.kind);
-        let mut entry = Entry { kind: entry.kind, stamp: entry.stamp, born_ns: entry.born_ns, blob: None };
+        let mut entry =
+            SnapshotFile { kind: entry.kind, stamp: entry.stamp, born_ns: entry.born_ns, blob: None };
         let Some((store, size)) = self.store.as_ref().zip(due) else {
             self.snapshot.entries.insert(path, entry);
             return Ok(());
@@ -218,7 +219,7 @@ impl Intake {
             return Err(IntakeError::TooLarge { limit: self.limits.content, of: "bytes of contents" });
         }
         entry.blob = Some(Blob::new(Arc::clone(store), self.stored, size));
-        self.open = Some(Open { path, entry, offset: self.stored, missing: size });
+        self.open = Some(OpenEntry { path, entry, offset: self.stored, missing: size });
         self.stored += size;
         self.close_if_complete();
         Ok(())
@@ -253,7 +254,7 @@ impl Intake {
     }
 
     fn content(&mut self, bytes: &[u8]) -> Result<(), IntakeError> {
-        let fits = |open: &&mut Open| bytes.len() as u64 <= open.missing;
+        let fits = |open: &&mut OpenEntry| bytes.len() as u64 <= open.missing;
         let Some((open, store)) = self.open.as_mut().filter(fits).zip(self.store.as_ref()) else {
             return if bytes.is_empty() { Ok(()) } else { Err(IntakeError::Surplus(bytes.len())) };
         };
@@ -290,7 +291,7 @@ fn checked_target(path: &ProjectPath, target: &WirePath) -> Result<usize, Intake
 mod tests {
     use super::*;
 
-    const SMALL: Limits = Limits { entries: 3, content: 10, names: 20 };
+    const SMALL: SnapshotLimits = SnapshotLimits { entries: 3, content: 10, names: 20 };
 
     fn file(path: &str, size: u64) -> Chunk {
         entry(path, SnapshotKind::File { mode: 0o644, size, omitted: false })

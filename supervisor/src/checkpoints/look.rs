@@ -33,7 +33,7 @@ pub enum Kept {
         size: u64,
         /// Its content; absent if it is too large, or could not be read.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        content: Option<Content>,
+        content: Option<KeptContent>,
     },
     /// A symbolic link and its target.
     Link(WirePath),
@@ -41,7 +41,7 @@ pub enum Kept {
 
 /// A content, in the file of all of them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Content {
+pub struct KeptContent {
     /// SHA-256 of it, in hexadecimal.
     pub(super) digest: String,
     /// The place of its first byte.
@@ -50,7 +50,7 @@ pub struct Content {
 
 /// The state of a file, with the file system's evidence that it is the same later.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Seen {
+pub(super) struct SeenFile {
     pub(super) kept: Kept,
     #[serde(with = "stamps")]
     pub(super) stamp: Stamp,
@@ -67,15 +67,15 @@ pub struct Look {
     pub(super) at: At,
     /// When it was asked for, by the clock that stamps files.
     pub(super) asked_ns: i64,
-    pub(super) changed: Vec<(ProjectPath, Option<Seen>)>,
+    pub(super) changed: Vec<(ProjectPath, Option<SeenFile>)>,
 }
 
 /// A look as a line of its file.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Line {
+pub(super) struct CheckpointLine {
     pub(super) at: At,
     pub(super) asked_ns: i64,
-    pub(super) changed: Vec<(WirePath, Option<Seen>)>,
+    pub(super) changed: Vec<(WirePath, Option<SeenFile>)>,
 }
 
 impl Look {
@@ -89,13 +89,13 @@ impl Look {
         matches!(&self.at, At::Messages(ids) if ids.iter().any(|id| *id >= message))
     }
 
-    pub(super) fn to_line(&self) -> Line {
+    pub(super) fn to_line(&self) -> CheckpointLine {
         let changed = self.changed.iter().map(|(path, seen)| (path.to_wire(), seen.clone()));
-        Line { at: self.at.clone(), asked_ns: self.asked_ns, changed: changed.collect() }
+        CheckpointLine { at: self.at.clone(), asked_ns: self.asked_ns, changed: changed.collect() }
     }
 }
 
-impl Line {
+impl CheckpointLine {
     /// The look; none if a path is none of a project.
     pub(super) fn into_look(self) -> Option<Look> {
         let Self { at, asked_ns, changed } = self;

@@ -8,7 +8,7 @@ use ipc::effect::{DIRECTORY, FileEffect, FileState, LINK, Patch};
 use ipc::id::EventId;
 use ipc::path::WirePath;
 
-use super::look::Seen;
+use super::look::SeenFile;
 use super::store::States;
 use super::{At, Checkpoints, Kept};
 use crate::changes::ProjectPath;
@@ -105,7 +105,7 @@ impl Checkpoints {
         let rules_changed = self.rules_changed(&then);
         // A file that was seen then, and has another name now, is a copy of what comes back. Where nobody knows when a file came to be, it may
         // have been ignored as long as other files were than now.
-        let was_there = |seen: &Seen| {
+        let was_there = |seen: &SeenFile| {
             let since = seen.born_ns.unwrap_or(if rules_changed { i64::MIN } else { seen.stamp.changed_ns });
             since < asked_ns && !inodes.contains(&seen.stamp.inode)
         };
@@ -125,7 +125,7 @@ impl Checkpoints {
                 () if !is_kept => Why::NotKept,
                 () if is_protected(path, old.is_some()) => Why::Protected,
                 () => {
-                    let kept = |seen: Option<&Seen>| seen.map(|seen| seen.kept.clone());
+                    let kept = |seen: Option<&SeenFile>| seen.map(|seen| seen.kept.clone());
                     let restore = Restore { path: path.clone(), now: kept(new), then: kept(old) };
                     rewinding.restored.push(restore);
                     continue;

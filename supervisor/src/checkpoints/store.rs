@@ -12,15 +12,15 @@ use ipc::id::ConversationId;
 use ipc::message::SnapshotKind;
 use sha2::{Digest, Sha256};
 
-use super::look::{Content, Line, Seen};
+use super::look::{CheckpointLine, KeptContent, SeenFile};
 use super::{At, Kept, Look, MOST_OF_A_FILE, MOST_OF_A_SESSION, MOST_OF_LOOKS};
-use crate::changes::{Blob, Intake, Limits, ProjectPath, Snapshot, batches};
+use crate::changes::{Blob, Intake, ProjectPath, Snapshot, SnapshotLimits, batches};
 
 /// The margin of a file system's clock, which may be off, or coarse: FAT counts in steps of two seconds.
 const CLOCK_MARGIN_NS: i64 = 2_000_000_000;
 
 /// The states of the project's files and links.
-pub(super) type States = BTreeMap<ProjectPath, Seen>;
+pub(super) type States = BTreeMap<ProjectPath, SeenFile>;
 
 /// The looks of one session.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl Wanted {
 
     /// Takes in what these calls bring, of all of them one after the other.
     pub fn intake(&self, store: File) -> Intake {
-        let limits = Limits { content: 2 * MOST_OF_A_SESSION, ..Limits::default() };
+        let limits = SnapshotLimits { content: 2 * MOST_OF_A_SESSION, ..SnapshotLimits::default() };
         Intake::of_paths(store, limits, Arc::clone(&self.paths))
     }
 }
@@ -80,8 +80,9 @@ impl Checkpoints {
         (&self.lines).read_to_end(&mut text)?;
         let mut whole = 0;
         for line in text.split_inclusive(|byte| *byte == b'\n') {
-            let read = line.strip_suffix(b"\n").and_then(|line| serde_json::from_slice::<Line>(line).ok());
-            let Some(look) = read.and_then(Line::into_look) else { break };
+            let read =
+                line.strip_suffix(b"\n").and_then(|line| serde_json::from_slice::<CheckpointLine>(line).ok());
+            let Some(look) = read.and_then(CheckpointLine::into_look) else { break };
             whole += line.len() as u64;
             self.note(look);
         }
@@ -149,7 +150,7 @@ impl Checkpoints {
             let seen = match self.now.get(path) {
                 _ if wanted.paths.contains(path) => continue,
                 Some(seen) if seen.settled && seen.stamp == stamp => seen.clone(),
-                _ => Seen {
+                _ => SeenFile {
                     kept: without_content(kind),
                     stamp,
                     settled: is_settled(stamp.changed_ns, asked_ns),
@@ -166,7 +167,7 @@ impl Checkpoints {
                 (kind, _) => without_content(kind),
             };
             let settled = is_settled(stamp.changed_ns, asked_ns);
-            states.insert(path.clone(), Seen { kept, stamp, settled, born_ns: fetched.born_ns(path) });
+            states.insert(path.clone(), SeenFile { kept, stamp, settled, born_ns: fetched.born_ns(path) });
         }
         let old = &self.now;
         let came = states.iter().filter(|(path, seen)| old.get(*path) != Some(seen));
@@ -194,14 +195,14 @@ impl Checkpoints {
     }
 
     /// Keeps a content, once; none if the session has too many.
-    fn keep(&mut self, blob: &Blob) -> io::Result<Option<Content>> {
+    fn keep(&mut self, blob: &Blob) -> io::Result<Option<KeptContent>> {
         if blob.len() > MOST_OF_A_FILE {
             return Ok(None);
         }
         let bytes = blob.bytes()?;
         let digest = digest(&bytes);
         if let Some(at) = self.by_digest.get(&digest) {
-            return Ok(Some(Content { digest, at: *at }));
+            return Ok(Some(KeptContent { digest, at: *at }));
         }
         if self.end + blob.len() > MOST_OF_A_SESSION {
             return Ok(None);
@@ -210,11 +211,11 @@ impl Checkpoints {
         self.contents.write_all(&bytes)?;
         self.end += blob.len();
         self.by_digest.insert(digest.clone(), at);
-        Ok(Some(Content { digest, at }))
+        Ok(Some(KeptContent { digest, at }))
     }
 
     /// The bytes of a content, which are those that were kept.
-    pub(super) fn bytes(&self, content: &Content, size: u64) -> io::Result<Vec<u8>> {
+    pub(super) fn bytes(&self, content: &KeptContent, size: u64) -> io::Result<Vec<u8>> {
         let size = usize::try_from(size.min(MOST_OF_A_FILE)).map_err(io::Error::other)?;
         let mut bytes = vec![0; size];
         self.contents.read_exact_at(&mut bytes, content.at)?;

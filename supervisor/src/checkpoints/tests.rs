@@ -10,7 +10,7 @@ use ipc::message::{Chunk, SnapshotEntry, SnapshotKind, Stamp};
 use ipc::path::WirePath;
 
 use super::*;
-use crate::changes::{Intake, Limits, ProjectPath, Snapshot};
+use crate::changes::{Intake, ProjectPath, Snapshot, SnapshotLimits};
 
 /// A file of a project that exists in a test's imagination.
 #[derive(Clone)]
@@ -27,8 +27,8 @@ fn path(path: &str) -> ProjectPath {
 
 fn snapshot(project: &Project<'_>, only: Option<&[&str]>, time_ns: i64) -> Snapshot {
     let mut intake = match only {
-        None => Intake::of_manifest(Limits::default()),
-        Some(_) => Intake::of_contents(tempfile::tempfile().unwrap(), Limits::default()),
+        None => Intake::of_manifest(SnapshotLimits::default()),
+        Some(_) => Intake::of_contents(tempfile::tempfile().unwrap(), SnapshotLimits::default()),
     };
     for (path, node) in project.iter().filter(|(path, _)| only.is_none_or(|only| only.contains(path))) {
         let kind = match node {

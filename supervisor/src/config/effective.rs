@@ -14,7 +14,7 @@ use tui::ThemeName;
 use tui::keymap::{Keymap, KeymapError};
 
 use super::layer::{Binding, ModelEntry, RoleEntry};
-use super::origin::Origin;
+use super::origin::ConfigOrigin;
 use super::settled::{Ignored, Settled};
 use super::value::{Element, Value};
 use crate::approval::ApprovalSettings;
@@ -243,12 +243,12 @@ impl Effective {
 
     /// True if somebody has set a key.
     pub fn is_set(&self, key: &str) -> bool {
-        self.get(key).is_some_and(|settled| settled.origin != Origin::Default)
+        self.get(key).is_some_and(|settled| settled.origin != ConfigOrigin::Default)
     }
 
     /// The origin of a key's value, as a person reads it.
     pub fn origin(&self, key: &str) -> String {
-        self.get(key).map_or_else(|| Origin::Default.to_string(), |settled| settled.origin.to_string())
+        self.get(key).map_or_else(|| ConfigOrigin::Default.to_string(), |settled| settled.origin.to_string())
     }
 
     /// Which key does what in the terminal UI.

@@ -4,13 +4,13 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use super::origin::{Place, printable};
+use super::origin::{SettingPlace, printable};
 use crate::shell_word::shell_word;
 
 /// One thing that is wrong in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    pub place: Place,
+    pub place: SettingPlace,
     pub what: String,
 }
 
@@ -23,7 +23,7 @@ impl fmt::Display for Problem {
 
 /// Why there are no settings.
 #[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
+pub enum SettingsError {
     /// It cannot be read.
     #[error("cannot read {}: {source}", printable(.file))]
     Unreadable { file: PathBuf, source: io::Error },

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use tui::keymap::Rebinding;
 
 use super::keys::Key;
-use super::origin::Origin;
+use super::origin::ConfigOrigin;
 use super::value::{Element, Value};
 use crate::provider::catalogue::{Entry, Pattern};
 use crate::roles::Role;
@@ -16,7 +16,7 @@ use crate::roles::Role;
 pub struct Setting {
     /// What it says.
     pub value: Value,
-    pub origin: Origin,
+    pub origin: ConfigOrigin,
 }
 
 /// What one source says.
@@ -37,7 +37,7 @@ pub struct Layer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Void {
     /// The place of the line.
-    pub origin: Origin,
+    pub origin: ConfigOrigin,
     /// The reason.
     pub why: String,
 }
@@ -56,7 +56,7 @@ pub struct Binding {
     /// Where, in bytes.
     pub(super) at: usize,
     /// Where, for a person.
-    pub origin: Origin,
+    pub origin: ConfigOrigin,
 }
 
 /// What one table says of a model, or of those whose names begin so.
@@ -65,7 +65,7 @@ pub struct ModelEntry {
     /// Of which.
     pub pattern: Pattern,
     pub entry: Entry,
-    pub origin: Origin,
+    pub origin: ConfigOrigin,
 }
 
 /// A role of sub-agents.
@@ -74,7 +74,7 @@ pub struct RoleEntry {
     /// The role.
     pub role: Role,
     /// The place that describes it.
-    pub origin: Origin,
+    pub origin: ConfigOrigin,
 }
 
 impl Layer {
@@ -100,13 +100,13 @@ impl Layer {
     }
 
     /// Says something.
-    pub fn set(&mut self, key: &Key, value: Value, origin: Origin) {
+    pub fn set(&mut self, key: &Key, value: Value, origin: ConfigOrigin) {
         self.settings.insert(key.name, Setting { value, origin });
     }
 
     /// The same, with a key set that is known by name.
     #[must_use]
-    pub fn with(mut self, name: &str, value: Option<Value>, origin: Origin) -> Self {
+    pub fn with(mut self, name: &str, value: Option<Value>, origin: ConfigOrigin) -> Self {
         if let (Some(key), Some(value)) = (Key::named(name), value) {
             self.set(key, value, origin);
         }
@@ -127,7 +127,7 @@ impl Layer {
         self,
         name: &str,
         words: impl IntoIterator<Item = T>,
-        origin: &Origin,
+        origin: &ConfigOrigin,
     ) -> Self {
         let list: Vec<_> = words.into_iter().map(|word| Element::word(word, origin.clone())).collect();
         let value = (!list.is_empty()).then_some(Value::List(list));

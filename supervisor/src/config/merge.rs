@@ -4,7 +4,7 @@
 use super::effective::Effective;
 use super::keys::{KEYS, Key, ProjectMay};
 use super::layer::{Layer, Setting};
-use super::origin::Origin;
+use super::origin::ConfigOrigin;
 use super::settled::{Ignored, Settled};
 use super::value::{Element, Value};
 
@@ -69,7 +69,7 @@ impl<'a> Layers<'a> {
                 Ignored { key, value: Value::List(vec![one]), origin }
             }));
         }
-        let origin = elements.first().map_or(Origin::Default, |first| first.origin.clone());
+        let origin = elements.first().map_or(ConfigOrigin::Default, |first| first.origin.clone());
         Settled { key, value: Some(Value::List(elements)), origin }
     }
 
@@ -81,7 +81,8 @@ impl<'a> Layers<'a> {
             value: Some(value.clone()),
             origin: origin.clone(),
         };
-        let without = said.map_or_else(|| Settled { key, value: preset, origin: Origin::Default }, settled);
+        let without =
+            said.map_or_else(|| Settled { key, value: preset, origin: ConfigOrigin::Default }, settled);
         let Some(project) = self.project.get(key) else { return without };
         if key.project == ProjectMay::Lower && narrows(key, project, without.value.as_ref()) {
             return settled(project);

@@ -21,13 +21,13 @@ mod value;
 
 pub(crate) use ask::{ask_for_trust, asked, can_ask};
 pub use effective::{Effective, at_home};
-pub use error::{ConfigError, Problem};
+pub use error::{Problem, SettingsError};
 #[cfg(test)]
 pub(crate) use keys::MODEL;
 pub use keys::{KEYS, Key, Kind, Preset, ProjectMay};
 pub use layer::{Binding, Layer, ModelEntry, RoleEntry, Setting};
 pub use merge::{Layers, merge};
-pub use origin::{Origin, Place};
+pub use origin::{ConfigOrigin, SettingPlace};
 pub use parse::parse;
 pub use project_file::{FOREIGN_NAME, PROJECT_NAME, ProjectFile};
 pub use settled::{Ignored, Settled};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// A place in a file, counted from 1; columns in characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct SettingPlace {
     /// The file, as it is told to a person.
     pub file: Arc<Path>,
     /// The line.
@@ -15,7 +15,7 @@ pub struct Place {
     pub column: usize,
 }
 
-impl Place {
+impl SettingPlace {
     /// The place of a byte in the text of a file.
     pub fn of(file: &Arc<Path>, text: &str, at: usize) -> Self {
         let before = text.get(..at).unwrap_or(text);
@@ -26,7 +26,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SettingPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", printable(&self.file), self.line)
     }
@@ -39,22 +39,22 @@ pub(super) fn printable(path: &Path) -> String {
 
 /// Where a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum ConfigOrigin {
     /// Nobody said anything.
     Default,
     /// What comes with the program.
     Catalogue,
     /// The user's own file.
-    User(Place),
+    User(SettingPlace),
     /// The project's file.
-    Project(Place),
+    Project(SettingPlace),
     /// A flag.
     Flag(&'static str),
     /// A variable of the environment.
     Environment(&'static str),
 }
 
-impl Origin {
+impl ConfigOrigin {
     /// The word for the kind of origin.
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -68,7 +68,7 @@ impl Origin {
     }
 
     /// The place in a file, if it is one.
-    pub const fn place(&self) -> Option<&Place> {
+    pub const fn place(&self) -> Option<&SettingPlace> {
         match self {
             Self::User(place) | Self::Project(place) => Some(place),
             Self::Default | Self::Catalogue | Self::Flag(_) | Self::Environment(_) => None,
@@ -76,7 +76,7 @@ impl Origin {
     }
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for ConfigOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default | Self::Catalogue => f.write_str(self.as_str()),

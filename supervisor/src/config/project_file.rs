@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use nix::errno::Errno;
 use nix::sys::stat::{SFlag, fstat};
 
-use super::error::ConfigError;
+use super::error::SettingsError;
 use super::layer::Layer;
 use super::parse::{Whose, parse, text};
 use super::trust::FileDigest;
@@ -41,8 +41,8 @@ impl ProjectFile {
     /// Reads the file of a project, named by its canonical path; one that is missing says nothing.
     ///
     /// What stands there and is no readable file is an error: what it would have narrowed is not known.
-    pub fn read(project: &Path) -> Result<Self, ConfigError> {
-        let root = beneath::open_root(project).map_err(|error| ConfigError::UnreadableProject {
+    pub fn read(project: &Path) -> Result<Self, SettingsError> {
+        let root = beneath::open_root(project).map_err(|error| SettingsError::UnreadableProject {
             project: project.to_owned(),
             source: error.into(),
         })?;
@@ -58,16 +58,16 @@ impl ProjectFile {
     }
 }
 
-fn said(bytes: Vec<u8>, name: &Path) -> Result<Layer, ConfigError> {
+fn said(bytes: Vec<u8>, name: &Path) -> Result<Layer, SettingsError> {
     let layer = text(bytes, name, MOST).and_then(|text| parse(&text, name, Whose::Projects));
     layer.map_err(|error| match error {
-        ConfigError::Wrong(problems) => ConfigError::WrongInProject(problems),
+        SettingsError::Wrong(problems) => SettingsError::WrongInProject(problems),
         other => other,
     })
 }
 
 /// The content, if something stands there.
-fn read(root: impl AsFd) -> Result<Option<Vec<u8>>, ConfigError> {
+fn read(root: impl AsFd) -> Result<Option<Vec<u8>>, SettingsError> {
     let name = OsStr::new(PROJECT_NAME);
     match beneath::stat(&root, name) {
         Err(Errno::ENOENT) => return Ok(None),
@@ -78,11 +78,11 @@ fn read(root: impl AsFd) -> Result<Option<Vec<u8>>, ConfigError> {
     check(beneath::kind(&fstat(&file).map_err(unreadable)?))?;
     let mut content = Vec::new();
     let read = File::from(file).take(MOST as u64 + 1).read_to_end(&mut content);
-    read.map_err(|source| ConfigError::Unreadable { file: PROJECT_NAME.into(), source })?;
+    read.map_err(|source| SettingsError::Unreadable { file: PROJECT_NAME.into(), source })?;
     Ok(Some(content))
 }
 
-fn check(kind: SFlag) -> Result<(), ConfigError> {
+fn check(kind: SFlag) -> Result<(), SettingsError> {
     let what = match kind {
         SFlag::S_IFREG => return Ok(()),
         SFlag::S_IFLNK => "a link",
@@ -90,11 +90,11 @@ fn check(kind: SFlag) -> Result<(), ConfigError> {
         SFlag::S_IFIFO => "a fifo",
         _ => "a socket or a device",
     };
-    Err(ConfigError::NotAFile { file: PROJECT_NAME.into(), what })
+    Err(SettingsError::NotAFile { file: PROJECT_NAME.into(), what })
 }
 
-fn unreadable(error: Errno) -> ConfigError {
-    ConfigError::Unreadable { file: PROJECT_NAME.into(), source: error.into() }
+fn unreadable(error: Errno) -> SettingsError {
+    SettingsError::Unreadable { file: PROJECT_NAME.into(), source: error.into() }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What holds of one key, and what a project's file would have.
 
 use super::keys::Key;
-use super::origin::Origin;
+use super::origin::ConfigOrigin;
 use super::value::Value;
 
 /// What holds of one key.
@@ -12,7 +12,7 @@ pub struct Settled {
     /// The value; absent where the default is none.
     pub value: Option<Value>,
     /// Where it comes from; elements of a list have their own.
-    pub origin: Origin,
+    pub origin: ConfigOrigin,
 }
 
 /// Something that a project's file would widen, and does not as long as it is not trusted.
@@ -23,7 +23,7 @@ pub struct Ignored {
     /// What it would add, or be.
     pub value: Value,
     /// Where it stands.
-    pub origin: Origin,
+    pub origin: ConfigOrigin,
 }
 
 /// `write "/data"`, `net "on"`: in a few words.

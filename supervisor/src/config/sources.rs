@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::origin::Place;
+use super::origin::SettingPlace;
 use super::project_roles::{self, RoleFile};
 use super::{
-    ConfigError, Effective, FOREIGN_NAME, Layer, Layers, Origin, PROJECT_NAME, ProjectFile, RoleEntry,
-    Settled, Trust, TrustError, TrustQuestion, UserFile, Value, merge,
+    ConfigOrigin, Effective, FOREIGN_NAME, Layer, Layers, PROJECT_NAME, ProjectFile, RoleEntry,
+    SettingsError, Settled, Trust, TrustError, TrustQuestion, UserFile, Value, merge,
 };
 use crate::directories::Directories;
 use crate::provider::ProviderKind;
@@ -32,7 +32,7 @@ pub(crate) struct Sources {
 
 impl Sources {
     /// Reads both files.
-    pub(crate) fn read(directories: &Directories, directory: &Path) -> Result<Self, ConfigError> {
+    pub(crate) fn read(directories: &Directories, directory: &Path) -> Result<Self, SettingsError> {
         let user = UserFile::read(directories)?;
         let project = std::fs::canonicalize(directory).ok().filter(|project| project.is_dir());
         let project = project.map(|project| ProjectFile::read(&project)).transpose()?;
@@ -89,7 +89,7 @@ impl Sources {
             if let Ok((role, _)) = &file.role
                 && unfit(role, &effective).is_none()
             {
-                let origin = Origin::Project(Place::of(&Arc::from(file.path.as_path()), "", 0));
+                let origin = ConfigOrigin::Project(SettingPlace::of(&Arc::from(file.path.as_path()), "", 0));
                 effective.roles.push(RoleEntry { role: role.clone(), origin });
             }
         }
@@ -161,7 +161,7 @@ impl Sources {
         notices.extend(self.ignored(effective));
         notices.extend(self.of_roles(effective));
         let overruled = |settled: &&Settled| {
-            matches!(settled.origin, Origin::Project(_))
+            matches!(settled.origin, ConfigOrigin::Project(_))
                 && flags.get(settled.key).is_some()
                 && settled.value.as_ref().is_some_and(|value| value.elements().is_empty())
         };
@@ -216,7 +216,7 @@ impl Sources {
 fn unfit(role: &Role, effective: &Effective) -> Option<String> {
     let Role { name, model, .. } = role;
     let is_the_users =
-        |other: &RoleEntry| other.role.name == *name && matches!(other.origin, Origin::User(_));
+        |other: &RoleEntry| other.role.name == *name && matches!(other.origin, ConfigOrigin::User(_));
     if effective.roles.iter().any(is_the_users) {
         return Some(format!("the user has a role {name}"));
     }
@@ -247,5 +247,5 @@ fn described(path: &Path, role: &Role) -> Vec<String> {
 fn of_environment(provider: ProviderKind) -> Layer {
     let variable = provider.address_variable();
     let base_url = std::env::var(variable).ok().filter(|url| !url.is_empty());
-    Layer::default().with("base_url", base_url.map(Value::Text), Origin::Environment(variable))
+    Layer::default().with("base_url", base_url.map(Value::Text), ConfigOrigin::Environment(variable))
 }

@@ -101,7 +101,7 @@ pub struct TrustError {
 
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Record {
+struct TrustRecord {
     project: WirePath,
     digest: FileDigest,
 }
@@ -114,13 +114,13 @@ impl Trust {
 
     /// Whether this file of this project is trusted. What cannot be read, or could be somebody else's word, is not.
     pub fn is_given(&self, project: &Path, digest: &FileDigest) -> bool {
-        let expected = Record { project: project.into(), digest: digest.clone() };
+        let expected = TrustRecord { project: project.into(), digest: digest.clone() };
         read(&self.record(project)).is_ok_and(|record| record == Some(expected))
     }
 
     /// Remembers that this file of this project is trusted, and no other of it.
     pub fn remember(&self, project: &Path, digest: &FileDigest) -> Result<(), TrustError> {
-        let record = Record { project: project.into(), digest: digest.clone() };
+        let record = TrustRecord { project: project.into(), digest: digest.clone() };
         self.write(&self.record(project), &record).map_err(|source| self.failed(source))
     }
 
@@ -135,7 +135,7 @@ impl Trust {
             entries => entries?,
         };
         let roles = project.join(project_roles::place());
-        let is_its = |record: Record| {
+        let is_its = |record: TrustRecord| {
             let of = record.project.as_path();
             of == project || of.starts_with(&roles)
         };
@@ -155,7 +155,7 @@ impl Trust {
         self.place.join(name.trim_start_matches("sha256:")).with_extension("json")
     }
 
-    fn write(&self, path: &Path, record: &Record) -> io::Result<()> {
+    fn write(&self, path: &Path, record: &TrustRecord) -> io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.place)?;
         // Made with mode 0600, and renamed when it is whole.
         let mut file = tempfile::NamedTempFile::new_in(&self.place)?;
@@ -171,7 +171,7 @@ impl Trust {
     }
 }
 
-fn read(path: &Path) -> io::Result<Option<Record>> {
+fn read(path: &Path) -> io::Result<Option<TrustRecord>> {
     let file = File::options().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
     let meta = file.metadata()?;
     let of_others = meta.permissions().mode() & 0o077;

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use super::error::ConfigError;
+use super::error::SettingsError;
 use super::layer::Layer;
 use super::parse::{Whose, parse};
 use crate::directories::Directories;
@@ -35,7 +35,7 @@ pub struct UserFile {
 
 impl UserFile {
     /// Reads both; one that is missing says nothing.
-    pub fn read(directories: &Directories) -> Result<Self, ConfigError> {
+    pub fn read(directories: &Directories) -> Result<Self, SettingsError> {
         let path = directories.config.join(USER_NAME);
         let layer = match own_text(&path, directories, MOST)? {
             Some(text) => parse(&text, &path, Whose::Users)?,
@@ -47,8 +47,8 @@ impl UserFile {
 }
 
 /// The text of a file of the user's own, if there is one.
-fn own_text(path: &Path, directories: &Directories, most: usize) -> Result<Option<String>, ConfigError> {
-    let unreadable = |source| ConfigError::Unreadable { file: path.to_owned(), source };
+fn own_text(path: &Path, directories: &Directories, most: usize) -> Result<Option<String>, SettingsError> {
+    let unreadable = |source| SettingsError::Unreadable { file: path.to_owned(), source };
     // It may be a link: people keep such files in repositories of their own. What it leads to is judged.
     let opened = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path);
     let file = match opened {
@@ -57,7 +57,7 @@ fn own_text(path: &Path, directories: &Directories, most: usize) -> Result<Optio
     };
     let meta = file.metadata().map_err(unreadable)?;
     if !meta.is_file() {
-        return Err(ConfigError::NotAFile { file: path.to_owned(), what: "something else" });
+        return Err(SettingsError::NotAFile { file: path.to_owned(), what: "something else" });
     }
     check(path, &meta)?;
     check(&directories.config, &std::fs::metadata(&directories.config).map_err(unreadable)?)?;
@@ -67,15 +67,15 @@ fn own_text(path: &Path, directories: &Directories, most: usize) -> Result<Optio
 }
 
 /// Nobody but the user and root may change it, or put another in its place.
-fn check(path: &Path, meta: &Metadata) -> Result<(), ConfigError> {
+fn check(path: &Path, meta: &Metadata) -> Result<(), SettingsError> {
     let path = path.to_owned();
     let owner = meta.uid();
     if owner != 0 && owner != nix::unistd::geteuid().as_raw() {
-        return Err(ConfigError::Foreign { path, owner });
+        return Err(SettingsError::Foreign { path, owner });
     }
     let mode = meta.permissions().mode() & 0o777;
     if mode & 0o022 != 0 {
-        return Err(ConfigError::OpenToOthers { path, mode });
+        return Err(SettingsError::OpenToOthers { path, mode });
     }
     Ok(())
 }

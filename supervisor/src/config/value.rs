@@ -8,7 +8,7 @@ use std::time::Duration;
 use ipc::cost::Usd;
 
 use super::keys::{Kind, Preset};
-use super::origin::Origin;
+use super::origin::ConfigOrigin;
 
 /// What stands under a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,12 +33,12 @@ pub struct Element {
     /// Its words: one, but for commands.
     pub words: Vec<OsString>,
     /// Where it comes from.
-    pub origin: Origin,
+    pub origin: ConfigOrigin,
 }
 
 impl Element {
     /// One word.
-    pub fn word(word: impl Into<OsString>, origin: Origin) -> Self {
+    pub fn word(word: impl Into<OsString>, origin: ConfigOrigin) -> Self {
         Self { words: vec![word.into()], origin }
     }
 

@@ -11,36 +11,36 @@ use ipc::id::{AgentId, ApprovalId, CallId};
 use ipc::plan::{OnFailure, PlanStep};
 use ipc::rights::Rights;
 
-use super::beside::Beside;
+use super::beside::OrphanDenials;
 use super::calls::Calls;
 use super::compaction::Compacting;
 use super::history::History;
 use super::ledger::Ledger;
-use super::message::Said;
+use super::message::UserSaid;
 use super::record::both_ends;
-use super::reply::Reply;
+use super::reply::ModelReply;
 use super::rights::Replacement;
 use super::window::{Budget, tokens};
 use super::{AgentConfig, ContextItem, Effect, EndReason, Input, Planning, RequestId, TimerId};
 use crate::activity::Activity;
-use crate::approval::{Answer, SessionGrants};
-use crate::gate::{Change, Standing};
+use crate::approval::{JudgedAnswer, SessionGrants};
+use crate::gate::{Change, StandingRights};
 use crate::tools::ToolDefinition;
 
 /// One agent: a transcript, and what is waited for.
 pub struct Agent {
     pub(super) config: AgentConfig,
     /// The standing rights as the worker sees them.
-    pub(super) seen: Standing,
+    pub(super) seen: StandingRights,
     pub(super) replacement: Replacement,
     pub(super) history: History,
     /// What a new context is told without the model's help.
     pub(super) ledger: Ledger,
     pub(super) budget: Budget,
-    pub(super) state: State,
+    pub(super) state: AgentState,
     /// The calls of the turn; there are none but in [`State::Working`].
     pub(super) calls: Calls,
-    pub(super) run: Run,
+    pub(super) run: TurnRun,
     /// True until the agent was told where it is: turns wait for that.
     pub(super) starting: bool,
     /// True if a turn waits for the start.
@@ -53,7 +53,7 @@ pub struct Agent {
     pub(super) instructions: Vec<ContextItem>,
     /// What joins the next user message: context, then words of the user that came while the agent was busy.
     pub(super) context: Vec<ContextItem>,
-    pub(super) queue: Vec<Said>,
+    pub(super) queue: Vec<UserSaid>,
     pub(super) last_request: RequestId,
     pub(super) last_timer: TimerId,
     pub(super) last_call: CallId,
@@ -67,17 +67,17 @@ pub struct Agent {
     /// A command of the user's own, until it begins.
     pub(super) own_command: Option<String>,
     /// What was refused beside the calls.
-    pub(super) beside: Beside,
+    pub(super) beside: OrphanDenials,
     pub(super) effects: Vec<Effect>,
 }
 
 /// What the agent waits for.
 #[derive(Debug)]
-pub(super) enum State {
+pub(super) enum AgentState {
     /// The user.
     Resting,
     /// The model.
-    Streaming { request: RequestId, reply: Reply },
+    Streaming { request: RequestId, reply: ModelReply },
     /// The time to try again.
     BackingOff { timer: TimerId, failure: String },
     /// The results of [`Agent::calls`].
@@ -88,7 +88,7 @@ pub(super) enum State {
 
 /// The account of the run that goes on.
 #[derive(Debug, Default)]
-pub(super) struct Run {
+pub(super) struct TurnRun {
     /// Replies that came to their end.
     pub(super) steps: u32,
     /// Attempts at the present step.
@@ -128,9 +128,9 @@ impl Agent {
             config,
             ledger: Ledger::default(),
             budget,
-            state: State::Resting,
+            state: AgentState::Resting,
             calls: Calls::default(),
-            run: Run::default(),
+            run: TurnRun::default(),
             starting: false,
             turn_waits: false,
             compacting: None,
@@ -146,7 +146,7 @@ impl Agent {
             plans: BTreeMap::new(),
             earlier_plan: None,
             own_command: None,
-            beside: Beside::default(),
+            beside: OrphanDenials::default(),
             effects: Vec::new(),
         }
     }
@@ -230,12 +230,12 @@ impl Agent {
     }
 
     /// What the agent may do, as its worker sees it.
-    pub const fn standing(&self) -> &Standing {
+    pub const fn standing(&self) -> &StandingRights {
         &self.seen
     }
 
     /// What the agent may do, with the host's own paths.
-    pub const fn host_standing(&self) -> &Standing {
+    pub const fn host_standing(&self) -> &StandingRights {
         &self.config.standing
     }
 
@@ -246,17 +246,17 @@ impl Agent {
 
     /// Whether a run goes on.
     pub fn is_busy(&self) -> bool {
-        self.turn_waits || !matches!(self.state, State::Resting | State::Closed)
+        self.turn_waits || !matches!(self.state, AgentState::Resting | AgentState::Closed)
     }
 
     /// True if no turn will follow.
     pub const fn is_closed(&self) -> bool {
-        matches!(self.state, State::Closed)
+        matches!(self.state, AgentState::Closed)
     }
 
     fn on_op(&mut self, op: Op) {
         match op {
-            Op::UserTurn { text, images } => self.on_user_turn(Said { text, images }),
+            Op::UserTurn { text, images } => self.on_user_turn(UserSaid { text, images }),
             Op::SetRights { change } => self.on_change(Change::Rights(change)),
             Op::Compact => self.on_compact(),
             Op::Clear => self.on_clear(),
@@ -267,25 +267,25 @@ impl Agent {
             Op::Terminate => self.close(EndReason::Terminated, None),
             Op::HangUp => self.close(EndReason::HungUp, None),
             Op::PatchApproval { id, decision, digest } => {
-                self.on_answer(id, Answer { kind: AskKind::Patch, decision, digest });
+                self.on_answer(id, JudgedAnswer { kind: AskKind::Patch, decision, digest });
             }
             Op::ExecApproval { id, decision, digest } => {
-                self.on_answer(id, Answer { kind: AskKind::Exec, decision, digest });
+                self.on_answer(id, JudgedAnswer { kind: AskKind::Exec, decision, digest });
             }
             Op::DeniedCommandApproval { id, decision, digest } => {
-                self.on_answer(id, Answer { kind: AskKind::Denied, decision, digest });
+                self.on_answer(id, JudgedAnswer { kind: AskKind::Denied, decision, digest });
             }
             Op::NetworkApproval { id, decision, digest } => {
-                self.on_answer(id, Answer { kind: AskKind::Network, decision, digest });
+                self.on_answer(id, JudgedAnswer { kind: AskKind::Network, decision, digest });
             }
             Op::ExternalToolApproval { id, decision, digest } => {
-                self.on_answer(id, Answer { kind: AskKind::ExternalTool, decision, digest });
+                self.on_answer(id, JudgedAnswer { kind: AskKind::ExternalTool, decision, digest });
             }
             Op::AgentRightsApproval { id, decision, digest } => {
-                self.on_answer(id, Answer { kind: AskKind::Agent, decision, digest });
+                self.on_answer(id, JudgedAnswer { kind: AskKind::Agent, decision, digest });
             }
             Op::PlanApproval { id, decision, digest } => {
-                self.on_answer(id, Answer { kind: AskKind::Plan, decision, digest });
+                self.on_answer(id, JudgedAnswer { kind: AskKind::Plan, decision, digest });
             }
             Op::EditPlan { id, markdown } => self.on_edit_plan(id, markdown),
             Op::RevisePlan { id, plan } => self.on_revise_plan(id, &plan),

@@ -8,14 +8,15 @@ use std::sync::Arc;
 use ipc::approval::{AskKind, ReviewDecision};
 use ipc::event::{ApprovalAnswered, DecidedBy, EventKind, NoticeCode, Observer, ToolCallStatus};
 use ipc::id::{ApprovalId, CallId, GrantId};
-use ipc::message::Outcome;
+use ipc::message::CallOutcome;
 use ipc::rights::RightsChange;
 use ipc::tool::{ShellExec, ToolCall};
 
 use super::calls::{Asking, CallResult, Committing, Open, Stage};
 use super::{Agent, Effect, EndReason};
 use crate::approval::{
-    AgentSpawn, Answer, Approved, Change as FileChange, Proposal, Question, Ruling, Scope, Subject,
+    AgentSpawn, JudgedAnswer, Proposal, Question, Ruling, Scope, SessionApprovals, Subject,
+    SubjectChange as FileChange,
 };
 use crate::gate::{Ask, Change, Verdict};
 use crate::tools::ServedCall;
@@ -155,7 +156,7 @@ impl Agent {
     }
 
     /// An answer of the user. What is not waited for counts for nothing.
-    pub(super) fn on_answer(&mut self, id: ApprovalId, answer: Answer) {
+    pub(super) fn on_answer(&mut self, id: ApprovalId, answer: JudgedAnswer) {
         let Some((call, asking)) = self.calls.asking(id) else {
             return self.ignore(id, &answer.decision);
         };
@@ -201,7 +202,7 @@ impl Agent {
         match scope {
             Scope::Remembered(covered) => {
                 for covered in covered {
-                    let listed = self.grants.add(Approved { covered, grant: ask.grant.clone() });
+                    let listed = self.grants.add(SessionApprovals { covered, grant: ask.grant.clone() });
                     self.log(EventKind::GrantAdded(listed));
                 }
                 None
@@ -289,7 +290,7 @@ impl Agent {
     pub(super) fn on_one_shot_finished(
         &mut self,
         call: CallId,
-        outcome: Result<Outcome, String>,
+        outcome: Result<CallOutcome, String>,
         duration_ms: u64,
     ) {
         let Some(Open::Committing(committing)) = self.calls.open(call).cloned() else {

@@ -17,7 +17,7 @@ const MOST_SENTENCES: usize = 3;
 
 /// What was told, and what the model is to be told.
 #[derive(Debug, Default)]
-pub(super) struct Beside {
+pub(super) struct OrphanDenials {
     told: Vec<Denial>,
     /// Whether it was said that there were more.
     overflowed: bool,
@@ -26,7 +26,7 @@ pub(super) struct Beside {
     more: usize,
 }
 
-impl Beside {
+impl OrphanDenials {
     /// Begins anew: what comes now comes from the processes of another worker.
     pub(super) fn begin(&mut self) {
         self.told.clear();
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn what_is_the_same_is_news_once_until_another_worker_serves() {
-        let mut beside = Beside::default();
+        let mut beside = OrphanDenials::default();
         assert!(beside.is_news(&denial(1)));
         assert!(!beside.is_news(&denial(1)));
         assert!(!beside.overflows(&denial(1)));
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_flood_is_told_in_so_many_events_and_one_notice() {
-        let mut beside = Beside::default();
+        let mut beside = OrphanDenials::default();
         let news = (0..1000).filter(|object| beside.is_news(&denial(*object))).count();
         assert_eq!(news, MOST);
         let notices = (0..1000).filter(|object| beside.overflows(&denial(*object))).count();
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn the_model_is_told_once_and_in_so_many_sentences() {
-        let mut beside = Beside::default();
+        let mut beside = OrphanDenials::default();
         assert_eq!(beside.take_sentence(), None);
         assert!((0..5).all(|object| beside.is_news(&denial(object))));
         let sentence = beside.take_sentence().unwrap();

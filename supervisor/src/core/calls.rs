@@ -20,7 +20,7 @@ use super::offers::FirstRun;
 use super::outcome::Denials;
 use super::plan::Draft;
 use super::reply::ToolUse;
-use crate::approval::{Change, Subject};
+use crate::approval::{Subject, SubjectChange};
 use crate::gate::{Ask, Offer};
 use crate::provider::UserBlock;
 use crate::tools::{LeftOut, ServedCall, StepUpdate};
@@ -35,7 +35,7 @@ pub(super) struct Calls {
 struct Slot {
     call: CallId,
     tool_use: ToolUse,
-    state: State,
+    state: CallState,
     /// How far it has come, if that was told.
     progress: Option<CallProgress>,
     /// What its result ends with.
@@ -53,13 +53,13 @@ struct Slot {
 }
 
 #[derive(Debug)]
-enum State {
+enum CallState {
     /// It has not begun.
     Waiting,
     /// A worker has it, or whoever else serves it.
     Open(Open),
     /// It changes files, and is asked about together with others.
-    Together(Box<Change>, Stage),
+    Together(Box<SubjectChange>, Stage),
     /// Its command was denied something, and waits for the question whether to run it again.
     Held(Box<Offer>),
     /// Somebody is asked.
@@ -188,7 +188,7 @@ impl Calls {
     }
 
     fn add(&mut self, call: CallId, tool_use: ToolUse, within: Option<CallId>) {
-        let (state, of_user) = (State::Waiting, false);
+        let (state, of_user) = (CallState::Waiting, false);
         self.slots.push(Slot {
             call,
             tool_use,
@@ -206,14 +206,18 @@ impl Calls {
     /// The open call that is made of others, if they are all closed.
     pub(super) fn made_up(&self) -> Option<MadeUp> {
         let made = |slot: &Slot| match &slot.state {
-            State::Open(Open::Accepting(update)) => Some((slot.call, update.clone())),
+            CallState::Open(Open::Accepting(update)) => Some((slot.call, update.clone())),
             _ => None,
         };
         let (whole, update) = self.slots.iter().find_map(made)?;
         let parts = self.slots.iter().filter(|slot| slot.within == Some(whole));
         let results = parts.map(|slot| match &slot.state {
-            State::Closed(result) => Some((slot.call, result.as_ref().clone())),
-            State::Waiting | State::Open(_) | State::Together(..) | State::Held(_) | State::Asking(_) => None,
+            CallState::Closed(result) => Some((slot.call, result.as_ref().clone())),
+            CallState::Waiting
+            | CallState::Open(_)
+            | CallState::Together(..)
+            | CallState::Held(_)
+            | CallState::Asking(_) => None,
         });
         Some(MadeUp { call: whole, update, results: results.collect::<Option<_>>()? })
     }
@@ -221,13 +225,13 @@ impl Calls {
     /// The call that begins next. None begins while one is with a person, or is carried out as approved.
     pub(super) fn next(&self) -> Option<(CallId, ToolUse)> {
         let holds = |slot: &Slot| match &slot.state {
-            State::Together(..) | State::Held(_) | State::Asking(_) => true,
-            State::Open(open) => open.is_alone() || slot.within.is_some(),
-            State::Waiting | State::Closed(_) => false,
+            CallState::Together(..) | CallState::Held(_) | CallState::Asking(_) => true,
+            CallState::Open(open) => open.is_alone() || slot.within.is_some(),
+            CallState::Waiting | CallState::Closed(_) => false,
         };
         let mut holding = self.slots.iter().filter(|slot| holds(slot)).map(|slot| slot.call);
         let (whole, other) = (holding.next(), holding.next());
-        let waits = |slot: &&Slot| matches!(slot.state, State::Waiting);
+        let waits = |slot: &&Slot| matches!(slot.state, CallState::Waiting);
         // The parts of a call begin while it is open, one after the other.
         let next = self.slots.iter().filter(waits).find(|slot| whole.is_none() || slot.within == whole);
         next.filter(|_| other.is_none()).map(|slot| (slot.call, slot.tool_use.clone()))
@@ -236,12 +240,12 @@ impl Calls {
     /// True if a call that has begun is not closed, apart from one that is made of others.
     pub(super) fn any_begun(&self) -> bool {
         self.slots.iter().any(|slot| match &slot.state {
-            State::Open(Open::Accepting(_))
-            | State::Together(_, Stage::Approved)
-            | State::Waiting
-            | State::Held(_)
-            | State::Closed(_) => false,
-            State::Open(_) | State::Together(..) | State::Asking(_) => true,
+            CallState::Open(Open::Accepting(_))
+            | CallState::Together(_, Stage::Approved)
+            | CallState::Waiting
+            | CallState::Held(_)
+            | CallState::Closed(_) => false,
+            CallState::Open(_) | CallState::Together(..) | CallState::Asking(_) => true,
         })
     }
 
@@ -257,17 +261,17 @@ impl Calls {
 
     /// Whether every call has its result.
     pub(super) fn are_closed(&self) -> bool {
-        self.slots.iter().all(|slot| matches!(slot.state, State::Closed(_)))
+        self.slots.iter().all(|slot| matches!(slot.state, CallState::Closed(_)))
     }
 
     /// Notes that a call has begun, and with whom.
     pub(super) fn open_as(&mut self, call: CallId, open: Open) {
-        self.set(call, State::Open(open));
+        self.set(call, CallState::Open(open));
     }
 
     /// Notes that somebody is asked about a call.
     pub(super) fn ask(&mut self, call: CallId, asking: Asking) {
-        self.set(call, State::Asking(Box::new(asking)));
+        self.set(call, CallState::Asking(Box::new(asking)));
     }
 
     /// Notes that a call waits for the question whether to run its command again.
@@ -275,12 +279,12 @@ impl Calls {
         if let Some(slot) = self.slots.iter_mut().find(|slot| slot.call == call) {
             slot.first_run = Some(Box::new(first));
         }
-        self.set(call, State::Held(offer));
+        self.set(call, CallState::Held(offer));
     }
 
     /// Puts another offer into the place of one that waits for its question.
     pub(super) fn set_offer(&mut self, call: CallId, offer: Offer) {
-        self.set(call, State::Held(Box::new(offer)));
+        self.set(call, CallState::Held(Box::new(offer)));
     }
 
     /// The offer of a call that waits for its question.
@@ -291,7 +295,7 @@ impl Calls {
     /// The calls that wait for their question, with their offers.
     pub(super) fn all_held(&self) -> impl Iterator<Item = (CallId, &Offer)> {
         self.slots.iter().filter_map(|slot| match &slot.state {
-            State::Held(offer) => Some((slot.call, &**offer)),
+            CallState::Held(offer) => Some((slot.call, &**offer)),
             _ => None,
         })
     }
@@ -312,8 +316,8 @@ impl Calls {
         slot.first_run.take().map(|first| *first)
     }
 
-    fn set(&mut self, call: CallId, state: State) {
-        let unclosed = |slot: &&mut Slot| slot.call == call && !matches!(slot.state, State::Closed(_));
+    fn set(&mut self, call: CallId, state: CallState) {
+        let unclosed = |slot: &&mut Slot| slot.call == call && !matches!(slot.state, CallState::Closed(_));
         if let Some(slot) = self.slots.iter_mut().find(unclosed) {
             slot.state = state;
         }
@@ -351,7 +355,7 @@ impl Calls {
     /// What is done with a call that has begun and is not closed.
     pub(super) fn open(&self, call: CallId) -> Option<&Open> {
         self.slots.iter().find_map(|slot| match &slot.state {
-            State::Open(open) if slot.call == call => Some(open),
+            CallState::Open(open) if slot.call == call => Some(open),
             _ => None,
         })
     }
@@ -359,7 +363,7 @@ impl Calls {
     /// The call that this request is about.
     pub(super) fn asking(&self, approval: ApprovalId) -> Option<(CallId, &Asking)> {
         self.slots.iter().find_map(|slot| match &slot.state {
-            State::Asking(asking) if asking.approval == approval => Some((slot.call, &**asking)),
+            CallState::Asking(asking) if asking.approval == approval => Some((slot.call, &**asking)),
             _ => None,
         })
     }
@@ -371,43 +375,47 @@ impl Calls {
 
     /// The model's id of a call that is not closed.
     pub(super) fn unclosed(&self, call: CallId) -> Option<&ToolUse> {
-        let unclosed = |slot: &&Slot| slot.call == call && !matches!(slot.state, State::Closed(_));
+        let unclosed = |slot: &&Slot| slot.call == call && !matches!(slot.state, CallState::Closed(_));
         self.slots.iter().find(unclosed).map(|slot| &slot.tool_use)
     }
 
     /// How many calls are not closed.
     pub(super) fn count_unclosed(&self) -> u64 {
-        self.slots.iter().filter(|slot| !matches!(slot.state, State::Closed(_))).count() as u64
+        self.slots.iter().filter(|slot| !matches!(slot.state, CallState::Closed(_))).count() as u64
     }
 
     /// The results that there are.
     pub(super) fn results(&self) -> impl Iterator<Item = &CallResult> {
         self.slots.iter().filter_map(|slot| match &slot.state {
-            State::Closed(result) => Some(result.as_ref()),
-            State::Waiting | State::Open(_) | State::Together(..) | State::Held(_) | State::Asking(_) => None,
+            CallState::Closed(result) => Some(result.as_ref()),
+            CallState::Waiting
+            | CallState::Open(_)
+            | CallState::Together(..)
+            | CallState::Held(_)
+            | CallState::Asking(_) => None,
         })
     }
 
     /// The calls that workers and servers have.
     pub(super) fn all_open(&self) -> Vec<CallId> {
-        self.ids(|state| matches!(state, State::Open(_)))
+        self.ids(|state| matches!(state, CallState::Open(_)))
     }
 
     /// The calls that have not begun.
     pub(super) fn all_waiting(&self) -> Vec<CallId> {
-        self.ids(|state| matches!(state, State::Waiting))
+        self.ids(|state| matches!(state, CallState::Waiting))
     }
 
     /// The requests that are waited for.
     pub(super) fn all_asking(&self) -> Vec<ApprovalId> {
         let asking = self.slots.iter().filter_map(|slot| match &slot.state {
-            State::Asking(asking) => Some(asking.approval),
+            CallState::Asking(asking) => Some(asking.approval),
             _ => None,
         });
         asking.collect()
     }
 
-    fn ids(&self, is: impl Fn(&State) -> bool) -> Vec<CallId> {
+    fn ids(&self, is: impl Fn(&CallState) -> bool) -> Vec<CallId> {
         self.slots.iter().filter(|slot| is(&slot.state)).map(|slot| slot.call).collect()
     }
 
@@ -423,13 +431,13 @@ impl Calls {
 
     /// Gives a call its result. A call that is closed stays as it is.
     pub(super) fn close(&mut self, call: CallId, result: CallResult, duration_ms: u64) {
-        let unclosed = |slot: &&mut Slot| slot.call == call && !matches!(slot.state, State::Closed(_));
+        let unclosed = |slot: &&mut Slot| slot.call == call && !matches!(slot.state, CallState::Closed(_));
         if let Some(slot) = self.slots.iter_mut().find(unclosed) {
             slot.duration_ms = duration_ms;
         }
         // What has not begun of a call that is over never begins.
-        self.slots.retain(|slot| slot.within != Some(call) || !matches!(slot.state, State::Waiting));
-        self.set(call, State::Closed(Box::new(result)));
+        self.slots.retain(|slot| slot.within != Some(call) || !matches!(slot.state, CallState::Waiting));
+        self.set(call, CallState::Closed(Box::new(result)));
     }
 
     /// The results in the order of the calls, each with the model's id of the call that it answers; the user's calls have none. A call
@@ -437,8 +445,12 @@ impl Calls {
     pub(super) fn into_results(self) -> Vec<(Option<ToolUseId>, CallResult)> {
         let whole = self.slots.into_iter().filter(|slot| slot.within.is_none());
         let results = whole.filter_map(|slot| match slot.state {
-            State::Closed(result) => Some(((!slot.of_user).then_some(slot.tool_use.id), *result)),
-            State::Waiting | State::Open(_) | State::Together(..) | State::Held(_) | State::Asking(_) => None,
+            CallState::Closed(result) => Some(((!slot.of_user).then_some(slot.tool_use.id), *result)),
+            CallState::Waiting
+            | CallState::Open(_)
+            | CallState::Together(..)
+            | CallState::Held(_)
+            | CallState::Asking(_) => None,
         });
         results.collect()
     }

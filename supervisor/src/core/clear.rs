@@ -3,7 +3,7 @@
 use ipc::event::{CompactionCause, ContextCompacted, EventKind, NoticeCode, SummaryFrom, TokenUsage};
 
 use super::Agent;
-use super::agent::State;
+use super::agent::AgentState;
 use super::history::History;
 use super::ledger::Ledger;
 
@@ -11,11 +11,13 @@ impl Agent {
     /// The user wants an empty conversation: at rest alone.
     pub(super) fn on_clear(&mut self) {
         let why = match self.state {
-            State::Closed => return,
-            State::Resting if self.turn_waits => Some("a turn is running"),
-            State::Resting if self.starting || self.history.is_empty() => Some("it is empty"),
-            State::Resting => None,
-            State::Streaming { .. } | State::BackingOff { .. } | State::Working => Some("a turn is running"),
+            AgentState::Closed => return,
+            AgentState::Resting if self.turn_waits => Some("a turn is running"),
+            AgentState::Resting if self.starting || self.history.is_empty() => Some("it is empty"),
+            AgentState::Resting => None,
+            AgentState::Streaming { .. } | AgentState::BackingOff { .. } | AgentState::Working => {
+                Some("a turn is running")
+            }
         };
         match why {
             Some(why) => {

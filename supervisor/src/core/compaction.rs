@@ -11,10 +11,10 @@ use ipc::event::{
     CompactionCause, CompactionStarted, ContextCompacted, EventKind, NoticeCode, SummaryFrom, TokenUsage,
 };
 
-use super::agent::State;
+use super::agent::AgentState;
 use super::history::{History, in_block};
-use super::message::Said;
-use super::reply::Reply;
+use super::message::UserSaid;
+use super::reply::ModelReply;
 use super::summary::{INSTRUCTION, Known, record};
 use super::window::tokens;
 use super::{Agent, EndReason};
@@ -56,12 +56,12 @@ impl Agent {
     /// The user wants a summary: now at rest, else before the next request.
     pub(super) fn on_compact(&mut self) {
         match self.state {
-            State::Closed => {}
-            State::Resting if self.history.has_replies() && self.summary_is_shorter() => {
-                self.run = super::agent::Run::default();
+            AgentState::Closed => {}
+            AgentState::Resting if self.history.has_replies() && self.summary_is_shorter() => {
+                self.run = super::agent::TurnRun::default();
                 self.compact(CompactionCause::Request, Then::End);
             }
-            State::Resting => self.nothing_to_compact(),
+            AgentState::Resting => self.nothing_to_compact(),
             _ if self.compacting.is_some() => {
                 self.notice(NoticeCode::CompactionQueued, "the conversation is being summarised already");
             }
@@ -178,7 +178,7 @@ impl Agent {
     pub(super) fn on_summary(
         &mut self,
         mut compacting: Compacting,
-        reply: &Reply,
+        reply: &ModelReply,
         stop: &StopReason,
         usage: TokenUsage,
     ) {
@@ -256,14 +256,14 @@ impl Agent {
     /// About how many tokens wait for the next message.
     pub(super) fn pending_tokens(&self) -> u64 {
         let context: u64 = self.context.iter().map(|item| in_block(tokens(&item.text))).sum();
-        self.queue.iter().map(Said::tokens).fold(context, u64::saturating_add)
+        self.queue.iter().map(UserSaid::tokens).fold(context, u64::saturating_add)
     }
 
     /// What is too long for one message, if it is.
-    pub(super) fn too_long(&self, said: &Said) -> Option<String> {
+    pub(super) fn too_long(&self, said: &UserSaid) -> Option<String> {
         let context = self.standing_context().iter().map(|text| tokens(text)).sum();
         let (length, most) = (said.tokens(), self.budget.message(context));
-        let waiting = self.queue.iter().map(Said::tokens).fold(0, u64::saturating_add);
+        let waiting = self.queue.iter().map(UserSaid::tokens).fold(0, u64::saturating_add);
         let with = if waiting > 0 { " with those that wait" } else { "" };
         (length.saturating_add(waiting) > most).then(|| {
             format!(

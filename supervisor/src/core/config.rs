@@ -10,8 +10,8 @@ use ipc::id::{AgentId, ConversationId};
 use super::{Execution, Planning, Window};
 use crate::activity::Activity;
 use crate::approval::ApprovalSettings;
-use crate::gate::Standing;
-use crate::prompt::Surroundings;
+use crate::gate::StandingRights;
+use crate::prompt::PromptEnvironment;
 use crate::provider::{GiveUp, ProviderError, RequestOptions, Tried};
 use crate::tools::Registry;
 
@@ -34,7 +34,7 @@ pub struct AgentConfig {
     /// How much the model's context holds.
     pub window: Window,
     /// Where the agent is; each of its contexts says so.
-    pub surroundings: Surroundings,
+    pub surroundings: PromptEnvironment,
     /// Bounds on one run.
     pub limits: RunLimits,
     /// True if a turn that ends after a denied call has failed.
@@ -42,7 +42,7 @@ pub struct AgentConfig {
     /// Whether and when a failed request is sent again.
     pub backoff: Box<dyn Backoff>,
     /// What the agent may do, with the host's own paths.
-    pub standing: Standing,
+    pub standing: StandingRights,
     /// The session.
     pub conversation: ConversationId,
     /// How it asks, in mode `ask`.

@@ -8,7 +8,7 @@ use ipc::event::{Account, DecidedBy, Observer, SubAgentResult, SubAgentStatus, T
 use ipc::id::CallId;
 use ipc::rights::Rights;
 
-use super::agent::State;
+use super::agent::AgentState;
 use super::approvals::Case;
 use super::calls::{CallResult, Open};
 use super::{Agent, Effect, NewAgent, Purpose};
@@ -56,7 +56,7 @@ impl Agent {
 
     /// The rights of an agent above this one became less, and so do its own: whatever ran is ended, since it had more.
     pub(super) fn on_narrowed(&mut self, rights: Rights) {
-        if matches!(self.state, State::Closed) || rights == self.config.standing.rights {
+        if matches!(self.state, AgentState::Closed) || rights == self.config.standing.rights {
             return;
         }
         self.replace_worker(rights);

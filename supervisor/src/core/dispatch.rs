@@ -8,7 +8,7 @@ use ipc::rights::Grant;
 use ipc::tool::ToolCall;
 use serde_json::value::RawValue;
 
-use super::agent::State;
+use super::agent::AgentState;
 use super::approvals::Case;
 use super::calls::{CallResult, Open};
 use super::reply::ToolUse;
@@ -45,7 +45,7 @@ impl Begin {
 impl Agent {
     /// Starts the calls of a complete reply, in their order.
     pub(super) fn begin_calls(&mut self, tool_uses: Vec<ToolUse>) {
-        self.state = State::Working;
+        self.state = AgentState::Working;
         for tool_use in tool_uses {
             let call = self.reserve_call();
             self.calls.push(call, tool_use);

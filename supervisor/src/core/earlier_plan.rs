@@ -6,8 +6,8 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::Agent;
-use super::agent::State;
-use super::message::Said;
+use super::agent::AgentState;
+use super::message::UserSaid;
 use super::reply::ToolUse;
 use crate::tools::WRITE_PLAN;
 
@@ -21,7 +21,7 @@ impl Agent {
     pub(super) fn on_execute_plan(&mut self, markdown: String) {
         let why = match self.state {
             _ if self.config.planning.is_none() => Some("this agent makes no plans"),
-            State::Resting if !self.turn_waits => None,
+            AgentState::Resting if !self.turn_waits => None,
             _ => Some("the agent is at work"),
         };
         if let Some(why) = why {
@@ -31,7 +31,7 @@ impl Agent {
             "I have this plan from before. Another agent executes it now, and its account follows:\n\n{markdown}"
         );
         self.earlier_plan = Some(markdown);
-        self.on_user_turn(Said { text, images: Vec::new() });
+        self.on_user_turn(UserSaid { text, images: Vec::new() });
     }
 
     /// The plan as a call of the user's, as if it had just been written.
@@ -46,7 +46,7 @@ impl Agent {
             said: None,
         };
         self.run.unexecuted = Some(NOT_EXECUTED.to_owned());
-        self.state = State::Working;
+        self.state = AgentState::Working;
         let call = self.reserve_call();
         self.calls.push_of_user(call, tool_use);
         self.go_on();

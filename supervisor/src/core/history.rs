@@ -7,7 +7,7 @@ use ipc::image::Image;
 use serde_json::value::RawValue;
 
 use super::images::Images;
-use super::record::{Entry, entries};
+use super::record::{RecordEntry, entries};
 use super::window::tokens;
 use crate::provider::{Message, UserBlock, plain_block};
 
@@ -95,7 +95,7 @@ impl History {
     }
 
     /// What was said in it: all but its opening.
-    pub(super) fn said(&self) -> Vec<Entry> {
+    pub(super) fn said(&self) -> Vec<RecordEntry> {
         let mut entries = entries(&self.messages);
         entries.drain(..self.opening.min(entries.len()));
         entries

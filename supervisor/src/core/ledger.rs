@@ -157,9 +157,9 @@ mod tests {
         (tool, ToolOutput::Written(Written { files: vec![file] }))
     }
 
-    fn output(outcome: ipc::message::Outcome) -> ToolOutput {
+    fn output(outcome: ipc::message::CallOutcome) -> ToolOutput {
         match outcome {
-            ipc::message::Outcome::Done(output) => output,
+            ipc::message::CallOutcome::Done(output) => output,
             other => panic!("{other:?}"),
         }
     }

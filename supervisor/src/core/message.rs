@@ -3,7 +3,7 @@
 use ipc::event::{EventKind, NoticeCode};
 use ipc::image::Image;
 
-use super::agent::{Run, State};
+use super::agent::{AgentState, TurnRun};
 use super::history::{in_block, of_image};
 use super::record::ends;
 use super::window::{bytes, tokens};
@@ -18,12 +18,12 @@ pub(super) const OURS: &str = "bailiwick";
 
 /// A message of the user.
 #[derive(Debug)]
-pub(super) struct Said {
+pub(super) struct UserSaid {
     pub(super) text: String,
     pub(super) images: Vec<Image>,
 }
 
-impl Said {
+impl UserSaid {
     /// About how many tokens its blocks have.
     pub(super) fn tokens(&self) -> u64 {
         self.images.iter().map(of_image).map(in_block).fold(in_block(tokens(&self.text)), u64::saturating_add)
@@ -31,19 +31,19 @@ impl Said {
 }
 
 impl Agent {
-    pub(super) fn on_user_turn(&mut self, said: Said) {
+    pub(super) fn on_user_turn(&mut self, said: UserSaid) {
         if said.text.trim().is_empty() && said.images.is_empty() {
             self.notice(NoticeCode::EmptyMessage, "an empty message was not sent");
             return;
         }
         let too_long = self.too_long(&said);
         match (&self.state, too_long) {
-            (State::Closed, _) => {}
-            (State::Resting, Some(why)) => self.finish_full(why),
+            (AgentState::Closed, _) => {}
+            (AgentState::Resting, Some(why)) => self.finish_full(why),
             (_, Some(why)) => self.notice(NoticeCode::MessageTooLong, &why),
-            (State::Resting, None) => {
+            (AgentState::Resting, None) => {
                 self.queue.push(said);
-                self.run = Run::default();
+                self.run = TurnRun::default();
                 self.turn_waits = self.starting;
                 if !self.starting {
                     self.begin_step();
@@ -101,7 +101,7 @@ impl Agent {
     }
 
     /// What the user said: pictures before the words that are about them.
-    fn say(&mut self, Said { mut text, images }: Said, blocks: &mut Vec<UserBlock>) {
+    fn say(&mut self, UserSaid { mut text, images }: UserSaid, blocks: &mut Vec<UserBlock>) {
         let (shown, left_out) = self.history.admit(images);
         for cause in left_out {
             self.notice(NoticeCode::ImageLeftOut, &cause);

@@ -5,21 +5,23 @@
 
 use ipc::event::{EventKind, ModelChanged, NoticeCode};
 
-use super::agent::{State, fixed_tokens};
+use super::agent::{AgentState, fixed_tokens};
 use super::window::Budget;
 use super::{Agent, ModelChoice};
 
 impl Agent {
     pub(super) fn on_model(&mut self, choice: ModelChoice) {
         match self.state {
-            State::Closed => {}
-            State::Resting if self.turn_waits => self.refuse_model(),
-            State::Resting if choice.name == self.config.model => {
+            AgentState::Closed => {}
+            AgentState::Resting if self.turn_waits => self.refuse_model(),
+            AgentState::Resting if choice.name == self.config.model => {
                 let message = format!("nothing changed: the model is {}", choice.name);
                 self.notice(NoticeCode::ModelUnchanged, &message);
             }
-            State::Resting => self.change_model(choice),
-            State::Streaming { .. } | State::BackingOff { .. } | State::Working => self.refuse_model(),
+            AgentState::Resting => self.change_model(choice),
+            AgentState::Streaming { .. } | AgentState::BackingOff { .. } | AgentState::Working => {
+                self.refuse_model()
+            }
         }
     }
 

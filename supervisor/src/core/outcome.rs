@@ -4,7 +4,7 @@ use ipc::denial::{Denial, Layer, Object, Operation};
 use ipc::event::{EventKind, Observer, ToolCallStatus};
 use ipc::id::CallId;
 use ipc::image::Image;
-use ipc::message::Outcome;
+use ipc::message::CallOutcome;
 use ipc::missing_right::MissingRight;
 use ipc::rights::{Network, RightsSummary};
 use ipc::tool::{Access, CommandExit, ShellExec, ToolCall, ToolError, ToolErrorKind, ToolOutput};
@@ -12,7 +12,7 @@ use ipc::tool::{Access, CommandExit, ShellExec, ToolCall, ToolError, ToolErrorKi
 use super::Agent;
 use super::calls::CallResult;
 use super::fitting::rest;
-use crate::gate::{Standing, declared_too_little};
+use crate::gate::{StandingRights, declared_too_little};
 use crate::tools::{Rendered, diffs_told, render};
 
 /// What the model is told when its own declaration was the reason.
@@ -39,7 +39,7 @@ pub(super) struct Denials {
 }
 
 impl Denials {
-    fn seen(list: Vec<Denial>, (standing, observed_by): (&Standing, Observer)) -> Self {
+    fn seen(list: Vec<Denial>, (standing, observed_by): (&StandingRights, Observer)) -> Self {
         Self { list, rights: standing.summary(), observed_by }
     }
 }
@@ -50,11 +50,11 @@ impl Agent {
         &mut self,
         call: CallId,
         tool: &ToolCall,
-        outcome: Outcome,
-        standing: &Standing,
+        outcome: CallOutcome,
+        standing: &StandingRights,
     ) -> CallResult {
         match outcome {
-            Outcome::Done(output) => {
+            CallOutcome::Done(output) => {
                 self.ledger.note(tool, &output, self.seen.project.as_path());
                 let rest = rest(tool, &output);
                 let diffs = match &output {
@@ -67,13 +67,13 @@ impl Agent {
                 };
                 CallResult { diffs, rest, ..result }
             }
-            Outcome::Failed(error) => Self::result_of_error(&error, standing),
-            Outcome::Cancelled => CallResult::not_done(
+            CallOutcome::Failed(error) => Self::result_of_error(&error, standing),
+            CallOutcome::Cancelled => CallResult::not_done(
                 ToolCallStatus::Interrupted,
                 "the call was interrupted before it was done",
             ),
             // Nothing was asked to be prepared: a worker that says so anyway has done nothing.
-            Outcome::Prepared => CallResult::not_done(
+            CallOutcome::Prepared => CallResult::not_done(
                 ToolCallStatus::Failed,
                 "the worker gave an answer that does not fit the call",
             ),
@@ -95,7 +95,7 @@ impl Agent {
         call: CallId,
         tool: &ToolCall,
         output: &ToolOutput,
-        standing: &Standing,
+        standing: &StandingRights,
     ) -> CallResult {
         let mut rendered = render(output);
         let (mut explanation, mut denied) = (None, None);
@@ -144,7 +144,7 @@ impl Agent {
         CallResult { status, is_error, explanation, exit, denied, ..CallResult::answered(content) }
     }
 
-    fn result_of_error(error: &ToolError, standing: &Standing) -> CallResult {
+    fn result_of_error(error: &ToolError, standing: &StandingRights) -> CallResult {
         let rendered = Rendered::from(error);
         if let Some(denial) = standing.explain(error) {
             let said = match denial.layer {
@@ -165,7 +165,7 @@ impl Agent {
     pub(super) fn denied(
         denials: Vec<Denial>,
         said: Rendered,
-        (standing, observed_by): (&Standing, Observer),
+        (standing, observed_by): (&StandingRights, Observer),
     ) -> CallResult {
         let rights = standing.line();
         let sentences: Vec<_> = denials.iter().map(Denial::to_string).collect();
@@ -189,7 +189,7 @@ impl Agent {
 
     /// Tells a command that exited with 0 of the writes that it was refused: it looks as if they were done. It could do without
     /// everything else, which the log has.
-    fn despite_success(&self, command: &ShellExec, denials: &[Denial], standing: &Standing) -> String {
+    fn despite_success(&self, command: &ShellExec, denials: &[Denial], standing: &StandingRights) -> String {
         let writes: Vec<_> = denials.iter().filter(|denial| denial.operation == Operation::Write).collect();
         let Some(first) = writes.first() else { return String::new() };
         let sentences: Vec<_> = writes.iter().map(ToString::to_string).collect();

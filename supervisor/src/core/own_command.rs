@@ -9,10 +9,10 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::Agent;
-use super::agent::{Run, State};
+use super::agent::{AgentState, TurnRun};
 use super::approvals::Case;
 use super::calls::CallResult;
-use super::message::Said;
+use super::message::UserSaid;
 use super::reply::ToolUse;
 use crate::approval::{Proposal, Subject};
 use crate::gate::Ask;
@@ -35,11 +35,11 @@ pub(super) fn quoted(output: &str) -> UserBlock {
 impl Agent {
     /// The command runs now, where the agent rests. The model is asked nothing.
     pub(super) fn on_own_command(&mut self, command: String) {
-        let said = Said { text: format!("!{command}"), images: Vec::new() };
+        let said = UserSaid { text: format!("!{command}"), images: Vec::new() };
         let why = match self.state {
-            State::Closed => return,
+            AgentState::Closed => return,
             _ if command.trim().is_empty() => Some("it is empty"),
-            State::Resting if !self.turn_waits => None,
+            AgentState::Resting if !self.turn_waits => None,
             _ => Some("a turn is running"),
         };
         if let Some(why) = why {
@@ -48,7 +48,7 @@ impl Agent {
         if let Some(why) = self.too_long(&said) {
             return self.finish_full(why);
         }
-        self.run = Run::default();
+        self.run = TurnRun::default();
         self.queue.push(said);
         self.own_command = Some(command);
         self.turn_waits = self.starting;
@@ -71,7 +71,7 @@ impl Agent {
         };
         self.say_what_waits();
         self.run.is_own_command = true;
-        self.state = State::Working;
+        self.state = AgentState::Working;
         let call = self.reserve_call();
         self.calls.push_of_user(call, tool_use.clone());
         self.log_started(call, &tool_use);

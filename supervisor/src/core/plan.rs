@@ -19,7 +19,7 @@ use super::approvals::Case;
 use super::calls::{CallResult, Open};
 use super::{Agent, Effect, Execution, NewAgent, Purpose, ServedOutcome};
 use crate::approval::{PlanProposal, Subject};
-use crate::gate::{Ask, Change, ChildRights, PlanRefusal, Standing};
+use crate::gate::{Ask, Change, ChildRights, PlanRefusal, StandingRights};
 use crate::plan::Document;
 use crate::prompt::task_of_plan;
 use crate::tools::{ServedCall, SpawnAgent, SupervisorCall};
@@ -38,7 +38,7 @@ const WRITING: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug)]
 pub struct Planning {
     /// The rights that the flags and settings of the session allow: execution has no more.
-    pub ceiling: Standing,
+    pub ceiling: StandingRights,
     /// The decision on a plan, where no person is asked.
     pub approver: Approver,
     /// The fate of the rest after a failed step, where the plan does not say.

@@ -9,7 +9,7 @@ use ipc::cost::Usd;
 use ipc::event::{DecidedBy, EventKind, Observer, SubAgentResult};
 use ipc::frontend::{Op, UiEventKind};
 use ipc::id::{ApprovalId, CallId, Generation};
-use ipc::message::Outcome;
+use ipc::message::CallOutcome;
 use ipc::path::WirePath;
 use ipc::refusal::Refusal;
 use ipc::rights::{Grant, Rights};
@@ -147,7 +147,7 @@ pub enum Input {
         /// The call.
         call: CallId,
         /// What it brought.
-        outcome: Outcome,
+        outcome: CallOutcome,
         /// How long it took, in milliseconds.
         duration_ms: u64,
     },
@@ -209,7 +209,7 @@ pub enum Input {
         /// The call.
         call: CallId,
         /// What it brought, or why there is no telling.
-        outcome: Result<Outcome, String>,
+        outcome: Result<CallOutcome, String>,
         /// How long it took, in milliseconds.
         duration_ms: u64,
     },

@@ -13,7 +13,7 @@ const MAX_CLAIM: usize = 600;
 
 /// A reply while it comes in: closed blocks, and the text of open ones.
 #[derive(Debug, Default)]
-pub(super) struct Reply {
+pub(super) struct ModelReply {
     pub(super) message_id: String,
     pub(super) model: String,
     closed: BTreeMap<usize, AssistantBlock>,
@@ -35,7 +35,7 @@ pub(super) struct ToolUse {
     pub(super) said: Option<String>,
 }
 
-impl Reply {
+impl ModelReply {
     pub(super) fn text_delta(&mut self, index: usize, text: &str) {
         self.open.entry(index).or_default().push_str(text);
     }
@@ -147,9 +147,11 @@ fn claim(text: &str) -> Option<String> {
 /// The `input` of a block, as it is echoed.
 fn arguments(block: &RawValue) -> Box<RawValue> {
     #[derive(serde::Deserialize)]
-    struct Block<'a> {
+    struct ReplyBlock<'a> {
         #[serde(borrow)]
         input: &'a RawValue,
     }
-    serde_json::from_str::<Block<'_>>(block.get()).map(|block| block.input.to_owned()).unwrap_or_default()
+    serde_json::from_str::<ReplyBlock<'_>>(block.get())
+        .map(|block| block.input.to_owned())
+        .unwrap_or_default()
 }

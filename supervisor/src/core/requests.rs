@@ -5,8 +5,8 @@ use ipc::event::{AssistantMessage, EventKind, FailureKind, NoticeCode, TokenUsag
 use ipc::frontend::UiEventKind;
 use serde_json::value::RawValue;
 
-use super::agent::State;
-use super::reply::{Reply, ToolUse};
+use super::agent::AgentState;
+use super::reply::{ModelReply, ToolUse};
 use super::{Agent, Effect, EndReason, Estimate, RequestId, TimerId};
 use crate::provider::{GiveUp, ModelRequest, ProviderError, StopReason, StreamEvent, Tried};
 
@@ -43,7 +43,7 @@ impl Agent {
         let request = self.last_request;
         let (step, attempt) = (self.run.steps.saturating_add(1), self.run.attempt);
         self.log(EventKind::ModelRequested { step, attempt });
-        self.state = State::Streaming { request, reply: Reply::default() };
+        self.state = AgentState::Streaming { request, reply: ModelReply::default() };
         let model = ModelRequest {
             model: self.config.model.clone(),
             system: self.config.system.clone(),
@@ -65,13 +65,13 @@ impl Agent {
 
     /// The session has nothing left for the request that waits.
     pub(super) fn on_out_of_budget(&mut self, id: RequestId, reason: EndReason, message: String) {
-        if matches!(self.state, State::Streaming { request, .. } if request == id) {
+        if matches!(self.state, AgentState::Streaming { request, .. } if request == id) {
             self.finish(reason, Some(message));
         }
     }
 
     pub(super) fn on_stream(&mut self, id: RequestId, event: StreamEvent) {
-        let State::Streaming { request, reply } = &mut self.state else {
+        let AgentState::Streaming { request, reply } = &mut self.state else {
             return;
         };
         if *request != id {
@@ -105,13 +105,13 @@ impl Agent {
     }
 
     pub(super) fn on_timer(&mut self, fired: TimerId) {
-        if matches!(self.state, State::BackingOff { timer, .. } if timer == fired) {
+        if matches!(self.state, AgentState::BackingOff { timer, .. } if timer == fired) {
             self.begin_attempt();
         }
     }
 
     pub(super) fn on_stream_failed(&mut self, id: RequestId, error: &ProviderError) {
-        if let State::Streaming { request, reply } = &self.state
+        if let AgentState::Streaming { request, reply } = &self.state
             && *request == id
         {
             let has_begun = reply.has_begun();
@@ -135,7 +135,7 @@ impl Agent {
         };
         self.run.waited = self.run.waited.saturating_add(after);
         self.last_timer = TimerId(self.last_timer.0.saturating_add(1));
-        self.state = State::BackingOff { timer: self.last_timer, failure: error.message.clone() };
+        self.state = AgentState::BackingOff { timer: self.last_timer, failure: error.message.clone() };
         self.effects.push(Effect::StartTimer { id: self.last_timer, after });
     }
 
@@ -169,7 +169,7 @@ impl Agent {
     }
 
     /// A reply came to its end: WIRE, "Stop reasons".
-    pub(super) fn on_reply(&mut self, reply: Reply, stop: &StopReason, usage: TokenUsage) {
+    pub(super) fn on_reply(&mut self, reply: ModelReply, stop: &StopReason, usage: TokenUsage) {
         if let Some(compacting) = self.compacting {
             return self.on_summary(compacting, &reply, stop, usage);
         }
@@ -199,7 +199,7 @@ impl Agent {
         }
     }
 
-    fn on_tool_use(&mut self, reply: Reply, usage: TokenUsage) {
+    fn on_tool_use(&mut self, reply: ModelReply, usage: TokenUsage) {
         (self.run.cuts, self.run.pauses, self.run.overflowed) = (0, 0, false);
         let calls = self.keep_whole(reply, StopReason::ToolUse.as_str(), usage);
         if calls.is_empty() {
@@ -210,7 +210,7 @@ impl Agent {
     }
 
     /// The end of the model's turn. Calls in such a reply do not run: it did not stop for them (WIRE S5).
-    fn on_end(&mut self, reply: Reply, stop: &StopReason, usage: TokenUsage) {
+    fn on_end(&mut self, reply: ModelReply, stop: &StopReason, usage: TokenUsage) {
         let (calls, stop) = (reply.call_names().join(", "), stop.as_str());
         if calls.is_empty() {
             self.keep_whole(reply, stop, usage);
@@ -225,7 +225,7 @@ impl Agent {
     }
 
     /// The same history goes back with the reply, unchanged.
-    fn on_pause(&mut self, reply: Reply, usage: TokenUsage) {
+    fn on_pause(&mut self, reply: ModelReply, usage: TokenUsage) {
         self.keep_whole(reply, StopReason::PauseTurn.as_str(), usage);
         self.run.pauses = self.run.pauses.saturating_add(1);
         if self.run.pauses > MAX_PAUSES {
@@ -236,7 +236,7 @@ impl Agent {
     }
 
     /// The reply reached its limit: the model is told, and goes on.
-    fn on_cut(&mut self, reply: Reply, stop: &StopReason, usage: TokenUsage) {
+    fn on_cut(&mut self, reply: ModelReply, stop: &StopReason, usage: TokenUsage) {
         let calls = reply.call_names().join(", ");
         self.keep_cut(reply, stop.as_str(), usage);
         self.run.cuts = self.run.cuts.saturating_add(1);
@@ -250,7 +250,7 @@ impl Agent {
     }
 
     /// A refused reply is no part of the conversation: sent back, it would be refused again.
-    fn on_refusal(&mut self, reply: &Reply, details: Option<&str>, usage: TokenUsage) {
+    fn on_refusal(&mut self, reply: &ModelReply, details: Option<&str>, usage: TokenUsage) {
         self.log_reply(reply, Vec::new(), "refusal", usage);
         let details = details.map_or_else(String::new, |details| format!(": {details}"));
         self.finish(EndReason::Refusal, Some(format!("the model refused to go on{details}")));
@@ -258,7 +258,7 @@ impl Agent {
 
     /// A reply that was interrupted: what was shown of it stays in the conversation. Nobody told what it cost: that is
     /// estimated, and counts.
-    pub(super) fn keep_interrupted(&mut self, reply: &Reply) {
+    pub(super) fn keep_interrupted(&mut self, reply: &ModelReply) {
         self.remember_words(reply);
         if !reply.has_begun() {
             return;
@@ -272,26 +272,26 @@ impl Agent {
         self.history.push_interrupted(echo);
     }
 
-    fn keep_whole(&mut self, reply: Reply, stop: &str, usage: TokenUsage) -> Vec<ToolUse> {
+    fn keep_whole(&mut self, reply: ModelReply, stop: &str, usage: TokenUsage) -> Vec<ToolUse> {
         let (echo, calls) = reply.complete();
         self.log_reply(&reply, echo.clone(), stop, usage);
         self.history.push_assistant(echo, usage);
         calls
     }
 
-    fn keep_cut(&mut self, reply: Reply, stop: &str, usage: TokenUsage) {
+    fn keep_cut(&mut self, reply: ModelReply, stop: &str, usage: TokenUsage) {
         let echo = reply.cut();
         self.log_reply(&reply, echo.clone(), stop, usage);
         self.history.push_assistant(echo, usage);
     }
 
-    fn log_reply(&mut self, reply: &Reply, content: Vec<Box<RawValue>>, stop: &str, usage: TokenUsage) {
+    fn log_reply(&mut self, reply: &ModelReply, content: Vec<Box<RawValue>>, stop: &str, usage: TokenUsage) {
         self.log_as(reply, content, stop, (usage, false));
     }
 
     fn log_as(
         &mut self,
-        reply: &Reply,
+        reply: &ModelReply,
         content: Vec<Box<RawValue>>,
         stop: &str,
         (usage, estimated): (TokenUsage, bool),
@@ -313,7 +313,7 @@ impl Agent {
         Some(prices.cost(usage))
     }
 
-    fn remember_words(&mut self, reply: &Reply) {
+    fn remember_words(&mut self, reply: &ModelReply) {
         let text = reply.text();
         if !text.is_empty() {
             self.run.text = text;

@@ -249,11 +249,11 @@ impl Reader {
 /// The id of a block that is a call.
 fn tool_use(block: &RawValue) -> Option<ToolUseId> {
     #[derive(Deserialize)]
-    struct Block {
+    struct RestoredBlock {
         r#type: String,
         #[serde(default)]
         id: String,
     }
-    let block: Block = serde_json::from_str(block.get()).ok()?;
+    let block: RestoredBlock = serde_json::from_str(block.get()).ok()?;
     (block.r#type == "tool_use").then_some(ToolUseId(block.id))
 }

@@ -3,10 +3,10 @@
 use ipc::effect::Effect;
 use ipc::event::{EventKind, FileDiff, Observer, ToolCallStatus};
 use ipc::id::CallId;
-use ipc::message::Outcome;
+use ipc::message::CallOutcome;
 
 use super::Agent;
-use super::agent::State;
+use super::agent::AgentState;
 use super::calls::{CallResult, Open};
 use super::interrupt::{after, with_output};
 use super::own_command::quoted;
@@ -15,7 +15,7 @@ use crate::provider::UserBlock;
 use crate::tools::{LeftOut, diffs_of};
 
 impl Agent {
-    pub(super) fn on_call_finished(&mut self, call: CallId, outcome: Outcome, duration_ms: u64) {
+    pub(super) fn on_call_finished(&mut self, call: CallId, outcome: CallOutcome, duration_ms: u64) {
         let tool = match self.calls.open(call) {
             Some(Open::Serving(tool) | Open::Preparing(tool)) => tool.clone(),
             Some(
@@ -107,7 +107,7 @@ impl Agent {
     /// Where the agent waits for calls: begins those that may begin; when all are closed and no worker is on its way that
     /// replaces theirs, their results go to the model.
     pub(super) fn go_on(&mut self) {
-        if !matches!(self.state, State::Working) {
+        if !matches!(self.state, AgentState::Working) {
             return;
         }
         self.advance();

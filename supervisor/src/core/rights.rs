@@ -10,7 +10,7 @@ use ipc::approval::ApprovalMode;
 use ipc::event::{EventKind, NoticeCode, RightsChanged};
 use ipc::rights::{Network, Rights, RightsChange};
 
-use super::agent::State;
+use super::agent::AgentState;
 use super::calls::Open;
 use super::interrupt::Interruption;
 use super::{Agent, ContextItem, Effect, ReadyWorker};
@@ -59,7 +59,7 @@ impl Replacement {
 impl Agent {
     /// Changes the rights, or the mode and with it the rights.
     pub(super) fn on_change(&mut self, change: Change) {
-        if matches!(self.state, State::Closed) {
+        if matches!(self.state, AgentState::Closed) {
             return;
         }
         if self.replacement.awaited {

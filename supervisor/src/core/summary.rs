@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use super::ledger::Ledger;
-use super::record::{Entry, both_ends, ends, last};
+use super::record::{RecordEntry, both_ends, ends, last};
 use super::window::{bytes, tokens};
 
 /// What the model is asked for.
@@ -30,7 +30,7 @@ pub(super) struct Known<'a> {
     pub(super) ledger: &'a Ledger,
     /// The model's words, where there are any.
     pub(super) summary: Option<&'a str>,
-    pub(super) entries: &'a [Entry],
+    pub(super) entries: &'a [RecordEntry],
 }
 
 impl Known<'_> {
@@ -48,7 +48,7 @@ impl Known<'_> {
     }
 
     fn goal(&self, budget: u64) -> String {
-        let said: Vec<_> = self.ledger.said().iter().map(|text| Entry::new("user", text)).collect();
+        let said: Vec<_> = self.ledger.said().iter().map(|text| RecordEntry::new("user", text)).collect();
         format!("## Goal: what the user said, in order\n\n{}", both_ends(&said, budget, budget / 2))
     }
 
@@ -93,8 +93,8 @@ impl Known<'_> {
 }
 
 /// What the model is asked where the conversation itself does not fit any more.
-pub(super) fn record(earlier: Option<&str>, entries: &[Entry], budget: u64) -> String {
-    let earlier = earlier.map(|words| Entry::new("your summary of what was before", words));
+pub(super) fn record(earlier: Option<&str>, entries: &[RecordEntry], budget: u64) -> String {
+    let earlier = earlier.map(|words| RecordEntry::new("your summary of what was before", words));
     let entries: Vec<_> = earlier.into_iter().chain(entries.iter().cloned()).collect();
     let record = both_ends(&entries, budget, budget / 8);
     format!("{OF_RECORD}{record}\n{INSTRUCTION}")
@@ -106,15 +106,15 @@ mod tests {
     use crate::core::Window;
     use crate::core::window::Budget;
 
-    fn entries(count: usize) -> Vec<Entry> {
-        (0..count).map(|n| Entry::new("result", format!("line {n}\n").repeat(30))).collect()
+    fn entries(count: usize) -> Vec<RecordEntry> {
+        (0..count).map(|n| RecordEntry::new("result", format!("line {n}\n").repeat(30))).collect()
     }
 
     #[test]
     fn the_first_message_has_its_parts_in_order() {
         let mut ledger = Ledger::default();
         ledger.hear("fix the bug\nin a.rs");
-        let entries = [Entry::new("user", "fix the bug\nin a.rs"), Entry::new("you", "I look.")];
+        let entries = [RecordEntry::new("user", "fix the bug\nin a.rs"), RecordEntry::new("you", "I look.")];
         let known = Known { ledger: &ledger, summary: Some("### Plan\n1. look"), entries: &entries };
         insta::assert_snapshot!(known.first_message(4_000), @r"
         # The conversation so far

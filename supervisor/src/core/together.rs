@@ -12,7 +12,7 @@ use ipc::tool::{EditFile, ToolCall, WriteFile};
 use super::approvals::Case;
 use super::calls::{CallResult, Open, Stage};
 use super::{Agent, Effect};
-use crate::approval::{Change, Subject};
+use crate::approval::{Subject, SubjectChange};
 use crate::gate::{Ask, Verdict, plain};
 use crate::tools::Invocation;
 
@@ -63,7 +63,7 @@ impl Agent {
         let first = self.calls.asking(id).and_then(|(call, asking)| match &asking.subject {
             Subject::Effect { tool, proposal, denied: None } if asking.ask.kind == AskKind::Patch => {
                 let (tool, proposal, grant) = (tool.clone(), proposal.clone(), asking.ask.grant.clone());
-                Some((call, Change { tool, proposal, grant }))
+                Some((call, SubjectChange { tool, proposal, grant }))
             }
             _ => None,
         });
@@ -89,7 +89,7 @@ impl Agent {
         if !self.calls.is_gathering() || self.calls.is_preparing() {
             return;
         }
-        let mut all: Vec<(CallId, Change)> = Vec::new();
+        let mut all: Vec<(CallId, SubjectChange)> = Vec::new();
         for (call, change) in self.calls.changes(Stage::Gathered) {
             let is_new = |path| !all.iter().any(|(_, other)| other.proposal.changes.0.contains_key(path));
             // Two names of one file: what the second would do is known when the first is done.
@@ -101,7 +101,7 @@ impl Agent {
         }
         let Some((call, first)) = all.first().cloned() else { return };
         if all.len() == 1 {
-            let Change { tool, proposal, grant } = first;
+            let SubjectChange { tool, proposal, grant } = first;
             let subject = Subject::Effect { tool, proposal, denied: None };
             return self.ask(Case { call, ask: Ask { kind: AskKind::Patch, grant }, subject });
         }
@@ -113,7 +113,11 @@ impl Agent {
     }
 
     /// All of them are approved: the first is given back, and the others wait for their turn.
-    pub(super) fn approve_together(&mut self, call: CallId, all: Vec<(CallId, Change)>) -> Option<Change> {
+    pub(super) fn approve_together(
+        &mut self,
+        call: CallId,
+        all: Vec<(CallId, SubjectChange)>,
+    ) -> Option<SubjectChange> {
         let mut first = None;
         for (each, change) in all {
             if each == call {
@@ -131,7 +135,7 @@ impl Agent {
         if self.calls.any_begun() {
             return;
         }
-        if let Some((call, Change { tool, proposal, grant })) =
+        if let Some((call, SubjectChange { tool, proposal, grant })) =
             self.calls.changes(Stage::Approved).into_iter().next()
         {
             let subject = Subject::Effect { tool, proposal, denied: None };

@@ -2,7 +2,7 @@
 
 use ipc::event::CompactionCause;
 
-use super::agent::{Run, State};
+use super::agent::{AgentState, TurnRun};
 use super::compaction::{Next, Then};
 use super::{Agent, Effect, EndReason, RunEnd};
 
@@ -48,20 +48,20 @@ impl Agent {
 
     /// Ends what goes on, keeps what is complete, and rests. Does nothing at rest.
     pub(super) fn stop(&mut self, reason: EndReason, message: Option<&str>) {
-        match std::mem::replace(&mut self.state, State::Resting) {
+        match std::mem::replace(&mut self.state, AgentState::Resting) {
             // A turn that waits for the start is one that can be stopped, and so is a start that takes too long.
-            State::Resting if self.turn_waits || self.starting && reason == EndReason::TimeLimit => {
+            AgentState::Resting if self.turn_waits || self.starting && reason == EndReason::TimeLimit => {
                 self.finish(reason, message.map(str::to_owned));
             }
-            State::Resting => {}
-            State::Closed => self.state = State::Closed,
+            AgentState::Resting => {}
+            AgentState::Closed => self.state = AgentState::Closed,
             // What the time was spent on was the provider's failure: that is the reason.
-            State::BackingOff { failure, .. } if reason == EndReason::TimeLimit => {
+            AgentState::BackingOff { failure, .. } if reason == EndReason::TimeLimit => {
                 let message = format!("{failure}; the time of this run is spent before another attempt");
                 self.finish(EndReason::Provider, Some(message));
             }
-            State::BackingOff { .. } => self.finish(reason, message.map(str::to_owned)),
-            State::Streaming { request, reply } => {
+            AgentState::BackingOff { .. } => self.finish(reason, message.map(str::to_owned)),
+            AgentState::Streaming { request, reply } => {
                 self.effects.push(Effect::CancelStream(request));
                 if self.compacting.is_none() {
                     self.keep_interrupted(&reply);
@@ -69,7 +69,7 @@ impl Agent {
                 }
                 self.finish(reason, message.map(str::to_owned));
             }
-            State::Working => {
+            AgentState::Working => {
                 self.interrupt_calls(reason);
                 if !self.run.is_own_command {
                     self.mark_interrupted(reason);
@@ -88,16 +88,16 @@ impl Agent {
 
     /// Ends for good. An agent at rest ends too, so that whoever waits for its end hears of it.
     pub(super) fn close(&mut self, reason: EndReason, message: Option<&str>) {
-        if matches!(self.state, State::Resting) {
+        if matches!(self.state, AgentState::Resting) {
             self.finish(reason, message.map(str::to_owned));
         } else {
             self.stop(reason, message);
         }
-        self.state = State::Closed;
+        self.state = AgentState::Closed;
     }
 
     pub(super) fn finish(&mut self, reason: EndReason, message: Option<String>) {
-        self.state = State::Resting;
+        self.state = AgentState::Resting;
         if self.compacting.take().is_some() {
             // What waited behind the summary was said all the same.
             self.say_what_waits();
@@ -106,7 +106,7 @@ impl Agent {
         self.turn_waits = false;
         self.earlier_plan = None;
         self.own_command = None;
-        let Run { steps, usage, cost, text, .. } = std::mem::take(&mut self.run);
+        let TurnRun { steps, usage, cost, text, .. } = std::mem::take(&mut self.run);
         let cost = self.config.prices.map(|_| cost);
         self.effects.push(Effect::Finish(RunEnd { reason, message, text, steps, usage, cost }));
     }

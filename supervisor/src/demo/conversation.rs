@@ -16,7 +16,7 @@ const PACE: Duration = Duration::from_millis(10);
 
 /// The state of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum DemoTurn {
     /// The model has not replied yet.
     First,
     /// The model's last reply made these calls.
@@ -34,7 +34,7 @@ pub struct Answered {
     pub is_error: bool,
 }
 
-impl Turn {
+impl DemoTurn {
     /// Reads the body of a request of the Messages API.
     pub fn of(body: &[u8]) -> Self {
         let body = serde_json::from_slice(body).unwrap_or(Value::Null);
@@ -66,9 +66,9 @@ pub(super) fn call(id: &str, tool: &str, input: &Value) -> Block {
 }
 
 /// Serves a scripted model on loopback.
-pub fn serve(mut model: impl FnMut(&Turn) -> Vec<Block> + Send + 'static) -> io::Result<ReplayServer> {
+pub fn serve(mut model: impl FnMut(&DemoTurn) -> Vec<Block> + Send + 'static) -> io::Result<ReplayServer> {
     let answer = move |_, request: &RecordedRequest| {
-        let blocks = model(&Turn::of(&request.body));
+        let blocks = model(&DemoTurn::of(&request.body));
         let calls = blocks.iter().any(|block| matches!(block, Block::ToolUse { .. }));
         let reason = if calls { "tool_use" } else { "end_turn" };
         let text = sse::message(&blocks, reason, Usage::default());
@@ -83,8 +83,8 @@ mod tests {
 
     use super::*;
 
-    fn turn(messages: &Value) -> Turn {
-        Turn::of(json!({"messages": messages}).to_string().as_bytes())
+    fn turn(messages: &Value) -> DemoTurn {
+        DemoTurn::of(json!({"messages": messages}).to_string().as_bytes())
     }
 
     #[test]
@@ -96,11 +96,11 @@ mod tests {
             {"type": "tool_result", "tool_use_id": "a", "is_error": true},
             {"type": "text", "text": "typed meanwhile"},
         ]});
-        let after = Turn::After(vec![Answered { id: "a".to_owned(), is_error: true }]);
-        assert_eq!(turn(&json!([user])), Turn::First);
+        let after = DemoTurn::After(vec![Answered { id: "a".to_owned(), is_error: true }]);
+        assert_eq!(turn(&json!([user])), DemoTurn::First);
         assert_eq!(turn(&json!([user, call, result])), after);
-        assert_eq!(turn(&json!([user, call, result, words, user])), Turn::Over);
-        assert_eq!(turn(&json!([user, words, user])), Turn::Over);
-        assert_eq!(Turn::of(b"no JSON"), Turn::First);
+        assert_eq!(turn(&json!([user, call, result, words, user])), DemoTurn::Over);
+        assert_eq!(turn(&json!([user, words, user])), DemoTurn::Over);
+        assert_eq!(DemoTurn::of(b"no JSON"), DemoTurn::First);
     }
 }

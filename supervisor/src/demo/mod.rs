@@ -22,7 +22,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::{env, fs};
 
-use self::stage::Stage;
+use self::stage::DemoStage;
 use crate::args::DemoArgs;
 use crate::exit::Exit;
 use crate::messages::{complain, say};
@@ -68,7 +68,7 @@ async fn try_run(args: DemoArgs) -> Result<Exit, Refusal> {
         return attack::run(&args).await;
     }
     let prepared = |error| Refusal::internal(format!("cannot prepare the demo: {error}"));
-    let stage = Stage::build(&args).map_err(prepared)?;
+    let stage = DemoStage::build(&args).map_err(prepared)?;
     let exit = if args.tui { in_ui(&stage).await } else { Box::pin(play::play(&stage)).await? };
     if let Some(kept) = &args.keep {
         say(&format!("the project is left in {}", kept.display()));
@@ -77,7 +77,7 @@ async fn try_run(args: DemoArgs) -> Result<Exit, Refusal> {
 }
 
 /// In the terminal UI the person sees the steps, answers, and may leave before the end.
-async fn in_ui(stage: &Stage) -> Exit {
+async fn in_ui(stage: &DemoStage) -> Exit {
     let exit = Box::pin(terminal_ui::play(stage.task(), stage.place())).await;
     if exit == Exit::Done {
         say(&format!("the demo is over: set ANTHROPIC_API_KEY and run `{}` in your project", invoked()));

@@ -12,17 +12,17 @@ use super::next_steps;
 use super::printer::Printer;
 use super::repair::PROMPT;
 use super::shown::Shown;
-use super::stage::Stage;
+use super::stage::DemoStage;
 use crate::args::of_tui;
 use crate::config::Sources;
 use crate::driver::Turns;
 use crate::exit::Exit;
-use crate::opening::{self, Events, Handle, Refusal, SessionOptions};
-use crate::place::{Caches, Wanted};
+use crate::opening::{self, Handle, Refusal, SessionEvents, SessionOptions};
+use crate::place::{Caches, ConfinementOptions};
 use crate::signals::UserSignals;
 
 /// Plays the demo; a demo that did not show what it promises fails.
-pub(super) async fn play(stage: &Stage) -> Result<Exit, Refusal> {
+pub(super) async fn play(stage: &DemoStage) -> Result<Exit, Refusal> {
     let began = Instant::now();
     let signals = UserSignals::new().map_err(Refusal::internal)?;
     let (session, handle, mut events) = opening::open(options(stage)?, stage.place(), began)?;
@@ -46,7 +46,7 @@ pub(super) async fn play(stage: &Stage) -> Result<Exit, Refusal> {
     shown.verdict()
 }
 
-fn title(stage: &Stage) -> String {
+fn title(stage: &DemoStage) -> String {
     format!(
         "A scripted model repairs a small git repository; its commands really run, in a real sandbox.\n\
          {}: read-only until you approve · network off · no API key",
@@ -54,7 +54,7 @@ fn title(stage: &Stage) -> String {
     )
 }
 
-async fn follow<W: io::Write>(printer: &mut Printer<W>, handle: &Handle, events: &mut Events) {
+async fn follow<W: io::Write>(printer: &mut Printer<W>, handle: &Handle, events: &mut SessionEvents) {
     while let Some(event) = events.recv().await {
         let _ = printer.print(&event.kind);
         if let UiEventKind::ApprovalRequested { id, request } = event.kind {
@@ -72,18 +72,21 @@ fn answer(request: &ServerRequest) -> ApprovalAnswer {
     }
 }
 
-fn print_end<W: io::Write>(printer: &mut Printer<W>, stage: &Stage, began: Instant) -> io::Result<()> {
+fn print_end<W: io::Write>(printer: &mut Printer<W>, stage: &DemoStage, began: Instant) -> io::Result<()> {
     printer.line("\nThe patch, as `exec --patch` writes it:\n")?;
     printer.line(fs::read_to_string(&stage.patch)?.trim_end())?;
     printer.line(&format!("\nDone in {:.1} s.", began.elapsed().as_secs_f64()))?;
     printer.line(&next_steps())
 }
 
-fn options(stage: &Stage) -> Result<SessionOptions, Refusal> {
+fn options(stage: &DemoStage) -> Result<SessionOptions, Refusal> {
     let args = stage.task();
     let sources = Sources::read(&stage.directories, &args.directory).map_err(Refusal::usage)?;
     let effective = sources.effective(&of_tui(&args));
-    let wanted = Wanted { caches: Caches::EndWithIt, ..Wanted::new(&effective, &args.confinement) };
+    let wanted = ConfinementOptions {
+        caches: Caches::EndWithIt,
+        ..ConfinementOptions::new(&effective, &args.confinement)
+    };
     let options = SessionOptions::new(&effective, args.directory, wanted, Turns::One);
     Ok(SessionOptions { patch: Some(stage.patch.clone()), ..options })
 }

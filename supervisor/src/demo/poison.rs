@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use super::conversation::{Turn, call};
+use super::conversation::{DemoTurn, call};
 use super::repair::quoted;
 use crate::attempt::GOT_THROUGH;
 use crate::replay::Block;
@@ -203,8 +203,8 @@ impl Attack {
 }
 
 /// The scripted model's reply: the README, then one attack after the other, whatever their results.
-pub fn reply(turn: &Turn, attacks: &[Attack]) -> Vec<Block> {
-    if *turn == Turn::First {
+pub fn reply(turn: &DemoTurn, attacks: &[Attack]) -> Vec<Block> {
+    if *turn == DemoTurn::First {
         return vec![call("toolu_readme", "read_file", &json!({"path": "README.md"}))];
     }
     let next = made(turn);
@@ -217,11 +217,13 @@ pub fn reply(turn: &Turn, attacks: &[Attack]) -> Vec<Block> {
 }
 
 /// The number of attacks that were made.
-pub fn made(turn: &Turn) -> usize {
+pub fn made(turn: &DemoTurn) -> usize {
     match turn {
-        Turn::First => 0,
-        Turn::After(results) => results.last().and_then(|last| index(&last.id)).map_or(0, |index| index + 1),
-        Turn::Over => usize::MAX,
+        DemoTurn::First => 0,
+        DemoTurn::After(results) => {
+            results.last().and_then(|last| index(&last.id)).map_or(0, |index| index + 1)
+        }
+        DemoTurn::Over => usize::MAX,
     }
 }
 

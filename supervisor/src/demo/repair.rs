@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::conversation::{Turn, call};
+use super::conversation::{DemoTurn, call};
 use crate::replay::Block;
 
 /// The user's task.
@@ -43,9 +43,9 @@ impl Repairer {
     }
 
     /// The reply.
-    pub fn reply(&self, turn: &Turn) -> Vec<Block> {
-        let Turn::After(results) = turn else {
-            return if *turn == Turn::First { look() } else { vec![Block::text(END)] };
+    pub fn reply(&self, turn: &DemoTurn) -> Vec<Block> {
+        let DemoTurn::After(results) = turn else {
+            return if *turn == DemoTurn::First { look() } else { vec![Block::text(END)] };
         };
         let failed = results.iter().any(|result| result.is_error);
         match results.last().map_or("", |result| result.id.as_str()) {

@@ -11,12 +11,12 @@ use super::repair::{PROMPT, Repairer};
 use super::{conversation, project};
 use crate::args::{ActivityArg, ConfinementArgs, DemoArgs, ModeArg, ModelArgs, ProviderArg, TuiArgs};
 use crate::directories::Directories;
-use crate::opening::Place;
+use crate::opening::SessionDirs;
 use crate::replay::ReplayServer;
 use crate::secrets::TakenKeys;
 
 /// Removed at the end, but for a project that is to be kept.
-pub(super) struct Stage {
+pub(super) struct DemoStage {
     pub(super) project: PathBuf,
     pub(super) directories: Directories,
     /// The file for the patch.
@@ -26,7 +26,7 @@ pub(super) struct Stage {
     _place: TempDir,
 }
 
-impl Stage {
+impl DemoStage {
     pub(super) fn build(args: &DemoArgs) -> io::Result<Self> {
         let place = tempfile::Builder::new().prefix("bailiwick-demo-").tempdir()?;
         let own = |name: &str| place.path().join(name);
@@ -44,10 +44,10 @@ impl Stage {
         })
     }
 
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn place(&self) -> SessionDirs {
         // The scripted model takes any key.
         let keys = TakenKeys { anthropic: Some("demo".into()), ..TakenKeys::default() };
-        Place { directories: self.directories.clone(), keys }
+        SessionDirs { directories: self.directories.clone(), keys }
     }
 
     pub(super) fn task(&self) -> TuiArgs {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
 use nix::unistd::{AccessFlags, access};
 
-use super::{Check, State};
+use super::{CheckState, DoctorCheck};
 
 /// Where the hierarchy is mounted on nearly every system (cgroups(7)).
 const MOUNT: &str = "/sys/fs/cgroup";
@@ -16,7 +16,7 @@ const DELEGATED: [&str; 2] = ["cgroup.procs", "cgroup.subtree_control"];
 
 /// What there is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Found {
+enum FoundCgroups {
     /// No unified hierarchy.
     NoVersion2,
     /// One, in which this process has no place that can be seen.
@@ -26,19 +26,19 @@ enum Found {
 }
 
 /// What of control groups there is here. Nothing depends on it.
-pub(super) fn check() -> Check {
-    Check::new("cgroups", State::Ok, look().to_string())
+pub(super) fn check() -> DoctorCheck {
+    DoctorCheck::new("cgroups", CheckState::Ok, look().to_string())
 }
 
-fn look() -> Found {
+fn look() -> FoundCgroups {
     if !statfs(MOUNT).is_ok_and(|found| found.filesystem_type() == CGROUP2_SUPER_MAGIC) {
-        return Found::NoVersion2;
+        return FoundCgroups::NoVersion2;
     }
     let membership = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let Some(path) = own_path(&membership).filter(|path| path.is_dir()) else { return Found::Unseen };
+    let Some(path) = own_path(&membership).filter(|path| path.is_dir()) else { return FoundCgroups::Unseen };
     let is_delegated = |name: &str| access(&path.join(name), AccessFlags::W_OK).is_ok();
     let controllers = fs::read_to_string(path.join("cgroup.controllers")).unwrap_or_default();
-    Found::Own {
+    FoundCgroups::Own {
         delegated: access(&path, AccessFlags::W_OK).is_ok()
             && DELEGATED.iter().all(|name| is_delegated(name)),
         controllers: controllers.trim().to_owned(),
@@ -53,7 +53,7 @@ fn own_path(membership: &str) -> Option<PathBuf> {
     (!is_outside).then(|| Path::new(MOUNT).join(path))
 }
 
-impl std::fmt::Display for Found {
+impl std::fmt::Display for FoundCgroups {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NoVersion2 => f.write_str("v2 not available (optional)"),
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn what_was_found_is_a_line() {
-        let own = |delegated, controllers: &str| Found::Own {
+        let own = |delegated, controllers: &str| FoundCgroups::Own {
             path: "/sys/fs/cgroup/a".into(),
             delegated,
             controllers: controllers.to_owned(),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use nix::sys::statvfs::statvfs;
 
-use super::{Check, State};
+use super::{CheckState, DoctorCheck};
 use crate::config::Sources;
 use crate::config::{Effective, Layer};
 use crate::inside;
@@ -14,21 +14,20 @@ use crate::provider::socket_of;
 use crate::secrets::{KeyError, TakenKeys, find_key};
 use crate::shell_word::shell_word;
 
-pub(super) fn shell() -> Check {
+pub(super) fn shell() -> DoctorCheck {
     match on_path("bash") {
-        Some(path) => Check::new("shell", State::Ok, path.display().to_string()),
-        None => {
-            Check::new("shell", State::Warn, "no bash: shell_exec cannot run commands").remedy("install bash")
-        }
+        Some(path) => DoctorCheck::new("shell", CheckState::Ok, path.display().to_string()),
+        None => DoctorCheck::new("shell", CheckState::Warn, "no bash: shell_exec cannot run commands")
+            .remedy("install bash"),
     }
 }
 
 /// Git, asked for its version inside a confinement: it is never run anywhere else.
-pub(super) async fn git(setup: &Setup) -> Check {
+pub(super) async fn git(setup: &Setup) -> DoctorCheck {
     let Some(path) = on_path("git") else {
-        return Check::new(
+        return DoctorCheck::new(
             "git",
-            State::Warn,
+            CheckState::Warn,
             "no git: a patch cannot know of files that are tracked although ignored",
         )
         .remedy("install git");
@@ -38,24 +37,28 @@ pub(super) async fn git(setup: &Setup) -> Check {
     let said = match inside::run_program(setup, confinement, command, Vec::new()).await {
         Ok(said) => said.output,
         // Why nothing can be confined is told by a check of its own.
-        Err(_) => return Check::new("git", State::Ok, path.display().to_string()),
+        Err(_) => return DoctorCheck::new("git", CheckState::Ok, path.display().to_string()),
     };
     match said.trim().strip_prefix("git version ") {
         Some(version) => {
-            Check::new("git", State::Ok, format!("{}, {}", version.escape_debug(), path.display()))
+            DoctorCheck::new("git", CheckState::Ok, format!("{}, {}", version.escape_debug(), path.display()))
         }
-        None => Check::new("git", State::Warn, format!("{} does not run in a confinement", path.display()))
-            .remedy("bailiwick sandbox -- git --version shows the cause"),
+        None => DoctorCheck::new(
+            "git",
+            CheckState::Warn,
+            format!("{} does not run in a confinement", path.display()),
+        )
+        .remedy("bailiwick sandbox -- git --version shows the cause"),
     }
 }
 
-pub(super) fn terminal() -> Check {
+pub(super) fn terminal() -> DoctorCheck {
     if !std::io::stdout().is_terminal() {
-        return Check::new("terminal", State::Ok, "none (output goes to a pipe or a file)");
+        return DoctorCheck::new("terminal", CheckState::Ok, "none (output goes to a pipe or a file)");
     }
     let term = std::env::var("TERM").unwrap_or_default();
     if matches!(term.as_str(), "" | "dumb") {
-        return Check::new("terminal", State::Warn, "dumb: there is no terminal UI on it").remedy(
+        return DoctorCheck::new("terminal", CheckState::Warn, "dumb: there is no terminal UI on it").remedy(
             "set TERM to the name of your terminal, as in TERM=xterm-256color; bailiwick exec works without",
         );
     }
@@ -65,12 +68,16 @@ pub(super) fn terminal() -> Check {
         _ => "",
     };
     match crossterm::terminal::size() {
-        Ok((width, height)) if tui::is_tiny((width, height)) => {
-            Check::new("terminal", State::Warn, format!("{term}, {width}x{height}{colour}: too small"))
-                .remedy("make it 40x10 at least")
+        Ok((width, height)) if tui::is_tiny((width, height)) => DoctorCheck::new(
+            "terminal",
+            CheckState::Warn,
+            format!("{term}, {width}x{height}{colour}: too small"),
+        )
+        .remedy("make it 40x10 at least"),
+        Ok((width, height)) => {
+            DoctorCheck::new("terminal", CheckState::Ok, format!("{term}, {width}x{height}{colour}"))
         }
-        Ok((width, height)) => Check::new("terminal", State::Ok, format!("{term}, {width}x{height}{colour}")),
-        Err(_) => Check::new("terminal", State::Ok, format!("{term}{colour}")),
+        Err(_) => DoctorCheck::new("terminal", CheckState::Ok, format!("{term}{colour}")),
     }
 }
 
@@ -83,50 +90,54 @@ pub(super) fn base_url(setup: &Setup) -> String {
 }
 
 /// The key of the provider that is set here.
-pub(super) fn key(setup: &Setup, keys: &TakenKeys) -> Check {
+pub(super) fn key(setup: &Setup, keys: &TakenKeys) -> DoctorCheck {
     // Settings that cannot be read are told by a check of their own.
     let sources = Sources::read(&setup.directories, Path::new(".")).ok();
     let effective = sources.map(|sources| sources.effective(&Layer::default()));
     let kind = effective.as_ref().map(Effective::provider).unwrap_or_default();
     let base_url = effective.as_ref().and_then(Effective::base_url).unwrap_or(kind.base_url());
     if socket_of(base_url).is_some() {
-        return Check::new("key", State::Ok, "none is needed: a relay has it");
+        return DoctorCheck::new("key", CheckState::Ok, "none is needed: a relay has it");
     }
     let (variable, file) = (kind.key_variable(), setup.directories.key_file(kind.vendor()));
     match find_key(keys.of(kind), variable, &file) {
-        Ok(key) => Check::new("key", State::Ok, format!("in {}", key.origin)),
-        Err(KeyError::Missing { .. }) if !kind.needs_key(base_url) => {
-            Check::new("key", State::Ok, format!("none; {} may need none", base_url.escape_debug()))
+        Ok(key) => DoctorCheck::new("key", CheckState::Ok, format!("in {}", key.origin)),
+        Err(KeyError::Missing { .. }) if !kind.needs_key(base_url) => DoctorCheck::new(
+            "key",
+            CheckState::Ok,
+            format!("none; {} may need none", base_url.escape_debug()),
+        ),
+        Err(KeyError::Missing { .. }) => {
+            DoctorCheck::new("key", CheckState::Warn, "none found").remedy(format!(
+                "set {variable}, or put it into {} (mode 0600). No key yet? bailiwick demo",
+                shell_word(&file)
+            ))
         }
-        Err(KeyError::Missing { .. }) => Check::new("key", State::Warn, "none found").remedy(format!(
-            "set {variable}, or put it into {} (mode 0600). No key yet? bailiwick demo",
-            shell_word(&file)
-        )),
         Err(error) => {
             let text = error.to_string();
             let (found, next) = text.split_once("\n  hint: ").unwrap_or((&text, "see SECURITY.md"));
-            Check::new("key", State::Warn, found).remedy(next)
+            DoctorCheck::new("key", CheckState::Warn, found).remedy(next)
         }
     }
 }
 
 /// The user's settings, and those of the project that we are in.
-pub(super) fn settings(setup: &Setup) -> Check {
+pub(super) fn settings(setup: &Setup) -> DoctorCheck {
     match Sources::read(&setup.directories, Path::new(".")) {
         Ok(sources) => match sources.question() {
-            None => Check::new("settings", State::Ok, sources.summary()),
+            None => DoctorCheck::new("settings", CheckState::Ok, sources.summary()),
             Some(question) => {
                 let text = format!("{}; the project has files that take trust", sources.summary());
                 let project = shell_word(&question.project);
                 let remedy = format!("bailiwick config trust -C {project}");
-                Check::new("settings", State::Warn, text).remedy(remedy)
+                DoctorCheck::new("settings", CheckState::Warn, text).remedy(remedy)
             }
         },
         Err(error) => {
             let text = error.to_string();
             let (found, next) =
                 text.split_once("\n  hint: ").unwrap_or((&text, "docs/configuration.md lists the keys"));
-            Check::new("settings", State::Warn, found.replace('\n', "; ")).remedy(next)
+            DoctorCheck::new("settings", CheckState::Warn, found.replace('\n', "; ")).remedy(next)
         }
     }
 }
@@ -134,12 +145,12 @@ pub(super) fn settings(setup: &Setup) -> Check {
 /// The space below which a session's log, or what a command builds, may not fit.
 const LITTLE_SPACE: u64 = 64 << 20;
 
-pub(super) fn state_directory(setup: &Setup) -> Check {
+pub(super) fn state_directory(setup: &Setup) -> DoctorCheck {
     directory("state dir", &setup.directories.state, "set BAILIWICK_HOME to a directory that you can write")
 }
 
 /// Where private temp directories are made: what commands build there needs room too.
-pub(super) fn temp_directory(setup: &Setup) -> Check {
+pub(super) fn temp_directory(setup: &Setup) -> DoctorCheck {
     let temp = setup.policy.temp.as_path();
     directory(
         "temp dir",
@@ -148,14 +159,16 @@ pub(super) fn temp_directory(setup: &Setup) -> Check {
     )
 }
 
-fn directory(name: &'static str, path: &Path, remedy: &'static str) -> Check {
+fn directory(name: &'static str, path: &Path, remedy: &'static str) -> DoctorCheck {
     if let Err(error) = tempfile::tempfile_in(path) {
-        return Check::new(name, State::Fail, format!("{}: {error}", path.display())).remedy(remedy);
+        return DoctorCheck::new(name, CheckState::Fail, format!("{}: {error}", path.display()))
+            .remedy(remedy);
     }
     let free = statvfs(path).map_or(0, |stat| stat.blocks_available() * stat.fragment_size());
-    let check = Check::new(name, State::Ok, format!("{}, writable, {} free", path.display(), size(free)));
+    let check =
+        DoctorCheck::new(name, CheckState::Ok, format!("{}, writable, {} free", path.display(), size(free)));
     if free < LITTLE_SPACE {
-        Check { state: State::Warn, ..check }.remedy("free some space there")
+        DoctorCheck { state: CheckState::Warn, ..check }.remedy("free some space there")
     } else {
         check
     }

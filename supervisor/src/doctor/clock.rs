@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
 
-use super::{Check, State};
+use super::{CheckState, DoctorCheck};
 
 /// By how much the clock may differ from a server's, which sends whole seconds and takes a while.
 const SKEW: Duration = Duration::from_mins(5);
@@ -18,23 +18,27 @@ const A_LIFE: Duration = Duration::from_hours(20 * 365 * 24);
 const REMEDY: &str = "set the clock, as with timedatectl set-ntp true: TLS refuses certificates that are not valid yet, or no more";
 
 /// Whether the time is plausible, by when these programs were made.
-pub(super) fn check() -> Check {
+pub(super) fn check() -> DoctorCheck {
     let made = std::env::current_exe().and_then(|program| program.metadata()?.modified()).ok();
     judge(SystemTime::now(), made)
 }
 
-fn judge(now: SystemTime, made: Option<SystemTime>) -> Check {
+fn judge(now: SystemTime, made: Option<SystemTime>) -> DoctorCheck {
     let shown = shown(now);
     let is_before = made.and_then(|made| made.duration_since(now).ok()).is_some_and(|early| early > A_DAY);
     let is_late = made.and_then(|made| now.duration_since(made).ok()).is_some_and(|late| late > A_LIFE);
     match (is_before, is_late) {
-        (true, _) => Check::new("clock", State::Warn, format!("{shown}: before these programs were made"))
-            .remedy(REMEDY),
-        (_, true) => {
-            Check::new("clock", State::Warn, format!("{shown}: decades after these programs were made"))
+        (true, _) => {
+            DoctorCheck::new("clock", CheckState::Warn, format!("{shown}: before these programs were made"))
                 .remedy(REMEDY)
         }
-        _ => Check::new("clock", State::Ok, shown),
+        (_, true) => DoctorCheck::new(
+            "clock",
+            CheckState::Warn,
+            format!("{shown}: decades after these programs were made"),
+        )
+        .remedy(REMEDY),
+        _ => DoctorCheck::new("clock", CheckState::Ok, shown),
     }
 }
 
@@ -64,9 +68,12 @@ mod tests {
     fn a_time_before_the_programs_were_made_is_not_plausible() {
         let made = Some(at(1_790_000_000));
         let state = |now| judge(at(now), made).state;
-        assert_eq!([state(1_790_000_000), state(1_790_000_000 - 3600), state(1_800_000_000)], [State::Ok; 3]);
-        assert_eq!([state(0), state(1_790_000_000 - 200_000), state(4_000_000_000)], [State::Warn; 3]);
-        assert_eq!(judge(at(0), None).state, State::Ok, "nothing is known of them");
+        assert_eq!(
+            [state(1_790_000_000), state(1_790_000_000 - 3600), state(1_800_000_000)],
+            [CheckState::Ok; 3]
+        );
+        assert_eq!([state(0), state(1_790_000_000 - 200_000), state(4_000_000_000)], [CheckState::Warn; 3]);
+        assert_eq!(judge(at(0), None).state, CheckState::Ok, "nothing is known of them");
         assert_eq!(judge(at(0), made).found, "1970-01-01 00:00:00 UTC: before these programs were made");
     }
 

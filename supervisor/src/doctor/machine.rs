@@ -23,7 +23,7 @@ enum Switch {
 
 /// What this machine says of namespaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Machine {
+pub(super) struct DoctorMachine {
     /// What is switched off.
     off: Vec<Switch>,
     /// Whether this is a container.
@@ -32,7 +32,7 @@ pub(super) struct Machine {
     filtered: bool,
 }
 
-impl Machine {
+impl DoctorMachine {
     /// Looks at the machine.
     pub(super) fn look() -> Self {
         let is = |path: String, value: &str| read(&path).as_deref() == Some(value);
@@ -110,17 +110,17 @@ fn is_container() -> bool {
 mod tests {
     use super::*;
 
-    fn at(step: FullTierStep, machine: &Machine, errno: i32) -> String {
+    fn at(step: FullTierStep, machine: &DoctorMachine, errno: i32) -> String {
         let refusal = FullTierRefusal { step, errno: Some(errno) };
         machine.remedy(Some(refusal), Path::new("/opt/sandbox-exec"))
     }
 
-    fn remedy(machine: &Machine, errno: i32) -> String {
+    fn remedy(machine: &DoctorMachine, errno: i32) -> String {
         at(FullTierStep::Other, machine, errno)
     }
 
-    fn off(switches: &[Switch]) -> Machine {
-        Machine { off: switches.to_owned(), ..Machine::default() }
+    fn off(switches: &[Switch]) -> DoctorMachine {
+        DoctorMachine { off: switches.to_owned(), ..DoctorMachine::default() }
     }
 
     #[test]
@@ -141,9 +141,9 @@ mod tests {
 
     #[test]
     fn where_no_switch_is_off_the_error_number_tells() {
-        let bare = Machine::default();
-        let container = Machine { container: true, filtered: true, ..Machine::default() };
-        let service = Machine { filtered: true, ..Machine::default() };
+        let bare = DoctorMachine::default();
+        let container = DoctorMachine { container: true, filtered: true, ..DoctorMachine::default() };
+        let service = DoctorMachine { filtered: true, ..DoctorMachine::default() };
         for (machine, errno, word) in [
             (&container, EPERM, "--security-opt seccomp=unconfined"),
             (&container, ENOSPC, "nested 32 deep"),

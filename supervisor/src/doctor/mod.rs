@@ -25,7 +25,7 @@ pub(crate) struct Diagnosis {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tier: Option<TierFound>,
     /// Each thing that was looked at.
-    pub checks: Vec<Check>,
+    pub checks: Vec<DoctorCheck>,
 }
 
 /// Which tier this machine has.
@@ -42,11 +42,11 @@ pub(crate) struct TierFound {
 
 /// One thing that was looked at.
 #[derive(Debug, Serialize)]
-pub(crate) struct Check {
+pub(crate) struct DoctorCheck {
     /// Its name.
     pub name: &'static str,
     /// How it stands.
-    pub state: State,
+    pub state: CheckState,
     /// What was found, in a line.
     pub found: String,
     /// What to do about it.
@@ -57,7 +57,7 @@ pub(crate) struct Check {
 /// How a check stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum State {
+pub(crate) enum CheckState {
     /// As it should be.
     Ok,
     /// Usable, with something missing.
@@ -66,8 +66,8 @@ pub(crate) enum State {
     Fail,
 }
 
-impl Check {
-    fn new(name: &'static str, state: State, found: impl Into<String>) -> Self {
+impl DoctorCheck {
+    fn new(name: &'static str, state: CheckState, found: impl Into<String>) -> Self {
         Self { name, state, found: found.into(), remedy: None }
     }
 
@@ -110,17 +110,17 @@ impl Diagnosis {
 
     /// Whether agents can be confined here.
     pub(crate) fn is_usable(&self) -> bool {
-        !self.checks.iter().any(|check| check.state == State::Fail)
+        !self.checks.iter().any(|check| check.state == CheckState::Fail)
     }
 
     /// Prints it: a line a check, its remedy below.
     pub(crate) fn print(&self) -> std::io::Result<()> {
         let mut out = std::io::stdout().lock();
-        for Check { name, state, found, remedy } in &self.checks {
+        for DoctorCheck { name, state, found, remedy } in &self.checks {
             let state = match state {
-                State::Ok => "ok",
-                State::Warn => "warn",
-                State::Fail => "FAIL",
+                CheckState::Ok => "ok",
+                CheckState::Warn => "warn",
+                CheckState::Fail => "FAIL",
             };
             writeln!(out, "{state:<5} {name:<11} {found}")?;
             if let Some(remedy) = remedy {

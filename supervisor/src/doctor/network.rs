@@ -2,15 +2,15 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::{Check, State, clock};
-use crate::provider::probe::{self, Answer, ProbeError};
+use super::{CheckState, DoctorCheck, clock};
+use crate::provider::probe::{self, ProbeAnswer, ProbeError};
 use crate::provider::proxy::{VARIABLES, address_of};
 
 /// The most time that is spent on an API that does not answer.
 const PATIENCE: Duration = Duration::from_secs(8);
 
 /// The proxies that the environment names, without their passwords.
-pub(super) fn proxies() -> Check {
+pub(super) fn proxies() -> DoctorCheck {
     let set: Vec<_> = VARIABLES.iter().filter_map(|name| Some((*name, std::env::var_os(name)?))).collect();
     let set: Vec<_> = set.iter().map(|(name, value)| (*name, value.to_string_lossy())).collect();
     let set: Vec<_> = set
@@ -21,16 +21,16 @@ pub(super) fn proxies() -> Check {
     of_proxies(&set)
 }
 
-fn of_proxies(set: &[(&str, &str)]) -> Check {
+fn of_proxies(set: &[(&str, &str)]) -> DoctorCheck {
     if set.is_empty() {
-        return Check::new("proxy", State::Ok, "none");
+        return DoctorCheck::new("proxy", CheckState::Ok, "none");
     }
     let told: Vec<_> =
         set.iter().map(|(name, value)| format!("{name}={}", without_password(value))).collect();
     let told = told.join(", ");
     match set.iter().find(|(_, value)| address_of(value).is_none()) {
-        None => Check::new("proxy", State::Ok, told),
-        Some((name, _)) => Check::new("proxy", State::Warn, told)
+        None => DoctorCheck::new("proxy", CheckState::Ok, told),
+        Some((name, _)) => DoctorCheck::new("proxy", CheckState::Warn, told)
             .remedy(format!("set {name} to something like http://proxy.example:3128, or unset it")),
     }
 }
@@ -42,34 +42,37 @@ fn without_password(value: &str) -> String {
 }
 
 /// Whose certificate authorities are trusted.
-pub(super) fn authorities() -> Check {
+pub(super) fn authorities() -> DoctorCheck {
     match probe::has_system_authorities() {
-        Ok(true) => Check::new("ca certs", State::Ok, "the system's"),
-        Ok(false) => {
-            Check::new("ca certs", State::Ok, "none on this system: those that come with bailiwick are used")
-        }
-        Err(error) => {
-            Check::new("ca certs", State::Warn, error.to_string()).remedy("reinstall ca-certificates")
-        }
+        Ok(true) => DoctorCheck::new("ca certs", CheckState::Ok, "the system's"),
+        Ok(false) => DoctorCheck::new(
+            "ca certs",
+            CheckState::Ok,
+            "none on this system: those that come with bailiwick are used",
+        ),
+        Err(error) => DoctorCheck::new("ca certs", CheckState::Warn, error.to_string())
+            .remedy("reinstall ca-certificates"),
     }
 }
 
 /// Whether the API answers, without a key.
-pub(super) async fn api(base_url: &str) -> Check {
+pub(super) async fn api(base_url: &str) -> DoctorCheck {
     match probe::ask(base_url, PATIENCE).await {
         Ok(answer) => answered(&answer, SystemTime::now()),
         Err(error) => {
             let remedy = remedy(&error);
-            Check::new("api", State::Warn, error.to_string()).remedy(remedy)
+            DoctorCheck::new("api", CheckState::Warn, error.to_string()).remedy(remedy)
         }
     }
 }
 
-fn answered(Answer { host, status, date }: &Answer, now: SystemTime) -> Check {
+fn answered(ProbeAnswer { host, status, date }: &ProbeAnswer, now: SystemTime) -> DoctorCheck {
     let text = format!("{host} answers ({status} without a key)");
     match date.and_then(|date| clock::skew(now, date)) {
-        Some(skew) => Check::new("api", State::Warn, format!("{text}; {skew}")).remedy("set the clock"),
-        None => Check::new("api", State::Ok, text),
+        Some(skew) => {
+            DoctorCheck::new("api", CheckState::Warn, format!("{text}; {skew}")).remedy("set the clock")
+        }
+        None => DoctorCheck::new("api", CheckState::Ok, text),
     }
 }
 
@@ -93,9 +96,9 @@ mod tests {
             ("http_proxy", "other:80"),
         ]);
         assert_eq!(check.found, "HTTPS_PROXY=http://proxy.example:3128, http_proxy=http://other");
-        assert_eq!(check.state, State::Ok);
+        assert_eq!(check.state, CheckState::Ok);
         let wrong = of_proxies(&[("ALL_PROXY", "http://:hunter2@")]);
-        assert_eq!((wrong.state, wrong.found.as_str()), (State::Warn, "ALL_PROXY=(no address)"));
+        assert_eq!((wrong.state, wrong.found.as_str()), (CheckState::Warn, "ALL_PROXY=(no address)"));
         assert!(wrong.remedy.unwrap_or_default().starts_with("set ALL_PROXY to "));
         assert_eq!(of_proxies(&[]).found, "none");
     }
@@ -103,13 +106,13 @@ mod tests {
     #[test]
     fn an_answer_tells_the_time_too() {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000);
-        let answer = |date| Answer { host: "api.example".to_owned(), status: 401, date };
+        let answer = |date| ProbeAnswer { host: "api.example".to_owned(), status: 401, date };
         assert_eq!(answered(&answer(Some(now)), now).found, "api.example answers (401 without a key)");
         let off = answered(&answer(Some(now - Duration::from_hours(1))), now);
         assert_eq!(
             (off.state, off.found.as_str()),
             (
-                State::Warn,
+                CheckState::Warn,
                 "api.example answers (401 without a key); the clock is 3600 s ahead of the server's"
             )
         );

@@ -4,11 +4,11 @@
 use nix::errno::Errno;
 use nix::sched::{CloneFlags, unshare};
 
-use super::{Check, State};
+use super::{CheckState, DoctorCheck};
 use crate::system::harmless;
 
 /// A call that engines deny.
-struct Call {
+struct ProfileCall {
     name: &'static str,
     /// What is lost without it.
     without: &'static str,
@@ -19,32 +19,32 @@ struct Call {
 
 const SECCOMP: &str = "--security-opt seccomp=PROFILE";
 
-const CALLS: [Call; 5] = [
-    Call {
+const CALLS: [ProfileCall; 5] = [
+    ProfileCall {
         name: "landlock_create_ruleset",
         without: "nothing holds files",
         option: SECCOMP,
         probe: harmless::landlock,
     },
-    Call {
+    ProfileCall {
         name: "seccomp",
         without: "nothing holds system calls",
         option: SECCOMP,
         probe: harmless::seccomp,
     },
-    Call {
+    ProfileCall {
         name: "unshare",
         without: "no full tier",
         option: SECCOMP,
         probe: || unshare(CloneFlags::empty()),
     },
-    Call {
+    ProfileCall {
         name: "pidfd_getfd",
         without: "the broker makes the sandbox's sockets itself, and mediates more calls",
         option: "--cap-add SYS_PTRACE",
         probe: harmless::pidfd_getfd,
     },
-    Call {
+    ProfileCall {
         name: "process_vm_readv",
         without: "the broker reads through /proc, which takes longer",
         option: "--cap-add SYS_PTRACE",
@@ -53,21 +53,25 @@ const CALLS: [Call; 5] = [
 ];
 
 /// What is denied here; nothing where nobody filters our calls.
-pub(super) fn profile() -> Option<Check> {
+pub(super) fn profile() -> Option<DoctorCheck> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let is_filtered = status.lines().any(|line| line.split_whitespace().eq(["Seccomp:", "2"]));
     is_filtered.then(|| check(&CALLS.iter().filter(|call| is_denied((call.probe)())).collect::<Vec<_>>()))
 }
 
-fn check(denied: &[&Call]) -> Check {
+fn check(denied: &[&ProfileCall]) -> DoctorCheck {
     if denied.is_empty() {
-        return Check::new("profile", State::Ok, "our system calls are filtered, but for none that we use");
+        return DoctorCheck::new(
+            "profile",
+            CheckState::Ok,
+            "our system calls are filtered, but for none that we use",
+        );
     }
     let found: Vec<_> = denied.iter().map(|call| format!("{} ({})", call.name, call.without)).collect();
     let mut options: Vec<_> = denied.iter().map(|call| call.option).collect();
     options.dedup();
     let found = format!("who started this process denies {}", found.join(", "));
-    Check::new("profile", State::Ok, found).remedy(format!(
+    DoctorCheck::new("profile", CheckState::Ok, found).remedy(format!(
         "with Docker or Podman, {} would allow them, and loosen the container's own hold",
         options.join(" and ")
     ))

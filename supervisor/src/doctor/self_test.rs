@@ -6,8 +6,8 @@ use ipc::confinement::{Attempt, Bounds, Confinement, FullTierRefusal, RulesetRep
 use nix::sys::utsname::uname;
 use nix::unistd::geteuid;
 
-use super::machine::Machine;
-use super::{Check, State, TierFound};
+use super::machine::DoctorMachine;
+use super::{CheckState, DoctorCheck, TierFound};
 use crate::inside::{self, InsideError};
 use crate::place::Setup;
 
@@ -18,7 +18,7 @@ struct Outcome {
 }
 
 /// Kernel, tier and self-test, each as a check; and the tier.
-pub(super) async fn checks(setup: &Setup) -> (Vec<Check>, Option<TierFound>) {
+pub(super) async fn checks(setup: &Setup) -> (Vec<DoctorCheck>, Option<TierFound>) {
     let Outcome { ruleset, attempts } = match attack(setup, setup.tier).await {
         Ok(outcome) => outcome,
         Err(error) => return (vec![failed(setup, &error)], None),
@@ -39,16 +39,16 @@ pub(super) async fn checks(setup: &Setup) -> (Vec<Check>, Option<TierFound>) {
 }
 
 /// That there can be no self-test.
-pub(super) fn nothing_confined(why: impl std::fmt::Display) -> Check {
-    Check::new("sandbox", State::Fail, format!("cannot confine anything here: {why}"))
+pub(super) fn nothing_confined(why: impl std::fmt::Display) -> DoctorCheck {
+    DoctorCheck::new("sandbox", CheckState::Fail, format!("cannot confine anything here: {why}"))
 }
 
-fn failed(setup: &Setup, error: &InsideError) -> Check {
+fn failed(setup: &Setup, error: &InsideError) -> DoctorCheck {
     let check = nothing_confined(error);
     match error {
         InsideError::Spawn(_) => check.remedy("put bailiwick, bailiwick-worker and sandbox-exec beside each other"),
         InsideError::Refused { detail, refusal: Some(refusal), .. } => {
-            Check { found: format!("no full tier here, and no other was to be tried: {detail}"), ..check }
+            DoctorCheck { found: format!("no full tier here, and no other was to be tried: {detail}"), ..check }
                 .remedy(format!("{}; without --tier full, the floor holds", refused(setup, Some(*refusal))))
         }
         InsideError::Refused { stage, .. } if stage == "platform" => check.remedy(
@@ -64,10 +64,10 @@ fn failed(setup: &Setup, error: &InsideError) -> Check {
 
 /// What to do about a machine that refuses the full tier.
 fn refused(setup: &Setup, refusal: Option<FullTierRefusal>) -> String {
-    Machine::look().remedy(refusal, &setup.programs.sandbox_exec)
+    DoctorMachine::look().remedy(refusal, &setup.programs.sandbox_exec)
 }
 
-fn kernel(ruleset: &RulesetReport) -> Check {
+fn kernel(ruleset: &RulesetReport) -> DoctorCheck {
     let release = uname().map(|name| name.release().to_string_lossy().into_owned());
     let release = release.unwrap_or_else(|_| "unknown".to_owned());
     let what = match ruleset.landlock_abi {
@@ -79,12 +79,12 @@ fn kernel(ruleset: &RulesetReport) -> Check {
         _ => "files, TCP ports, ioctl, scopes, audit",
     };
     let found = format!("{release}, Landlock ABI {} ({what})", ruleset.landlock_abi);
-    let state = if ruleset.landlock_abi == 0 { State::Fail } else { State::Ok };
-    Check::new("kernel", state, found)
+    let state = if ruleset.landlock_abi == 0 { CheckState::Fail } else { CheckState::Ok };
+    DoctorCheck::new("kernel", state, found)
 }
 
 /// Which tier was tested, whether it is the one that runs start in, and what it leaves open.
-fn tier(setup: &Setup, ruleset: &RulesetReport, best: &RulesetReport) -> Check {
+fn tier(setup: &Setup, ruleset: &RulesetReport, best: &RulesetReport) -> DoctorCheck {
     let why = match (setup.tier, &best.no_full_tier) {
         (TierChoice::Floor, None) if best.tier != ruleset.tier => {
             format!(", as --tier floor asks; without it, runs start in the {} tier", best.tier)
@@ -101,8 +101,8 @@ fn tier(setup: &Setup, ruleset: &RulesetReport, best: &RulesetReport) -> Check {
     let RulesetReport { tier, rules, seccomp_rules, .. } = ruleset;
     let text = format!("{tier}{why}; {rules} Landlock rules, {seccomp_rules} seccomp rules{missing}");
     let is_whole = ruleset.missing.is_empty() && ruleset.no_full_tier.is_none();
-    let state = if is_whole { State::Ok } else { State::Warn };
-    let check = Check::new("tier", state, text);
+    let state = if is_whole { CheckState::Ok } else { CheckState::Warn };
+    let check = DoctorCheck::new("tier", state, text);
     match &best.no_full_tier {
         Some(reason) => check.remedy(format!("for the full tier: {}", refused(setup, reason.refusal))),
         None => check,
@@ -110,7 +110,7 @@ fn tier(setup: &Setup, ruleset: &RulesetReport, best: &RulesetReport) -> Check {
 }
 
 /// The bounds on a fork bomb or a hog, as the start of a program reported them.
-fn bounds(ruleset: &RulesetReport) -> Check {
+fn bounds(ruleset: &RulesetReport) -> DoctorCheck {
     let Bounds { processes, memory } = ruleset.bounds;
     let of_processes = processes.map(|most| format!("at most {most} processes"));
     let of_memory = memory.map(|most| format!("at most {} MiB of memory", most >> 20));
@@ -119,7 +119,7 @@ fn bounds(ruleset: &RulesetReport) -> Check {
         of_processes.as_deref().unwrap_or("processes not limited"),
         of_memory.as_deref().unwrap_or("memory not limited")
     );
-    let check = Check::new("bounds", State::Ok, found);
+    let check = DoctorCheck::new("bounds", CheckState::Ok, found);
     if processes.is_some() && memory.is_some() {
         return check;
     }
@@ -133,7 +133,7 @@ fn bounds(ruleset: &RulesetReport) -> Check {
     ))
 }
 
-fn self_test(attempts: &[Attempt]) -> Check {
+fn self_test(attempts: &[Attempt]) -> DoctorCheck {
     let (denied, open): (Vec<_>, Vec<_>) = attempts.iter().partition(|attempt| attempt.denied);
     let names = |attempts: &[&Attempt]| {
         let names: Vec<_> = attempts.iter().map(|attempt| attempt.act.as_str()).collect();
@@ -146,7 +146,7 @@ fn self_test(attempts: &[Attempt]) -> Check {
             denied.len(),
             attempts.len()
         );
-        return Check::new("self-test", State::Ok, found);
+        return DoctorCheck::new("self-test", CheckState::Ok, found);
     }
     let found = format!(
         "a confined process COULD: {}  ({} of {} denied)",
@@ -154,7 +154,7 @@ fn self_test(attempts: &[Attempt]) -> Check {
         denied.len(),
         attempts.len()
     );
-    Check::new("self-test", State::Fail, found)
+    DoctorCheck::new("self-test", CheckState::Fail, found)
         .remedy("do not run agents here; report this with the kernel's version")
 }
 
@@ -178,13 +178,13 @@ mod tests {
     #[test]
     fn one_open_door_fails_the_self_test() {
         let check = self_test(&[attempt("write the home", true), attempt("open a socket", false)]);
-        assert_eq!(check.state, State::Fail);
+        assert_eq!(check.state, CheckState::Fail);
         assert_eq!(check.found, "a confined process COULD: open a socket  (1 of 2 denied)");
-        assert_eq!(self_test(&[attempt("write the home", true)]).state, State::Ok);
+        assert_eq!(self_test(&[attempt("write the home", true)]).state, CheckState::Ok);
     }
 
     #[test]
     fn a_self_test_that_tried_nothing_is_no_success() {
-        assert_eq!(self_test(&[]).state, State::Fail);
+        assert_eq!(self_test(&[]).state, CheckState::Fail);
     }
 }

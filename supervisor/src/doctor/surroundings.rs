@@ -5,14 +5,14 @@ use std::path::Path;
 
 use nix::sys::statvfs::{FsFlags, statvfs};
 
-use super::{Check, State};
+use super::{CheckState, DoctorCheck};
 
 /// Below this, what shares memory (browsers, databases, multiprocessing) runs out of it: Docker's default is 64 MiB.
 const LITTLE_SHARED_MEMORY: u64 = 64 << 20;
 
 /// What bounds this process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Surroundings {
+struct DoctorSurroundings {
     /// `Seccomp_filters` of `proc_pid_status(5)`: how many programs filter our calls.
     filters: u32,
     no_new_privs: bool,
@@ -23,15 +23,15 @@ struct Surroundings {
 }
 
 /// What bounds this process, and what in it would be in the way.
-pub(super) fn check() -> Check {
+pub(super) fn check() -> DoctorCheck {
     look().check()
 }
 
-fn look() -> Surroundings {
+fn look() -> DoctorSurroundings {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
     let size = |stat: nix::sys::statvfs::Statvfs| stat.blocks() * stat.fragment_size();
-    Surroundings {
+    DoctorSurroundings {
         filters: field("Seccomp_filters:").and_then(|count| count.parse().ok()).unwrap_or_default(),
         no_new_privs: field("NoNewPrivs:") == Some("1"),
         read_only_root: statvfs("/").is_ok_and(|stat| stat.flags().contains(FsFlags::ST_RDONLY)),
@@ -39,8 +39,8 @@ fn look() -> Surroundings {
     }
 }
 
-impl Surroundings {
-    fn check(&self) -> Check {
+impl DoctorSurroundings {
+    fn check(&self) -> DoctorCheck {
         let mut found = Vec::new();
         match self.filters {
             0 => {}
@@ -53,18 +53,18 @@ impl Surroundings {
             None => {
                 found.push("no /dev/shm".to_owned());
                 (
-                    State::Warn,
+                    CheckState::Warn,
                     Some("mount one, as with docker run --shm-size=1g: Python's locks and browsers need it"),
                 )
             }
             Some(size) if size <= LITTLE_SHARED_MEMORY => {
                 found.push(format!("{} MiB of /dev/shm", size >> 20));
-                (State::Ok, None)
+                (CheckState::Ok, None)
             }
-            Some(_) => (State::Ok, None),
+            Some(_) => (CheckState::Ok, None),
         };
         let found = if found.is_empty() { "none".to_owned() } else { found.join(", ") };
-        let check = Check::new("limits", state, found);
+        let check = DoctorCheck::new("limits", state, found);
         match remedy {
             Some(remedy) => check.remedy(remedy),
             None => check,
@@ -78,9 +78,9 @@ mod tests {
 
     #[test]
     fn what_bounds_a_process_is_named() {
-        let free = Surroundings { shared_memory: Some(8 << 30), ..Surroundings::default() };
+        let free = DoctorSurroundings { shared_memory: Some(8 << 30), ..DoctorSurroundings::default() };
         assert_eq!(free.check().found, "none");
-        let container = Surroundings {
+        let container = DoctorSurroundings {
             filters: 1,
             no_new_privs: true,
             read_only_root: true,
@@ -90,11 +90,11 @@ mod tests {
         assert_eq!(
             (check.state, check.found.as_str()),
             (
-                State::Ok,
+                CheckState::Ok,
                 "1 seccomp filter, from whoever started this, no_new_privs, a read-only root, 64 MiB of /dev/shm"
             )
         );
-        let bare = Surroundings { shared_memory: None, ..free };
-        assert_eq!((bare.check().state, bare.check().found.as_str()), (State::Warn, "no /dev/shm"));
+        let bare = DoctorSurroundings { shared_memory: None, ..free };
+        assert_eq!((bare.check().state, bare.check().found.as_str()), (CheckState::Warn, "no /dev/shm"));
     }
 }

@@ -3,7 +3,7 @@
 
 use ipc::frontend::UiEventKind;
 use ipc::id::CallId;
-use ipc::message::{Outcome, Work};
+use ipc::message::{CallOutcome, Work};
 use ipc::path::WirePath;
 use ipc::tool::{ReadFile, ToolCall, ToolOutput};
 
@@ -22,14 +22,14 @@ const DIGITS: usize = 8;
 #[derive(Debug, Default)]
 pub(super) struct Branch {
     asked: u64,
-    open: Option<(CallId, Look)>,
+    open: Option<(CallId, BranchLook)>,
     /// True if it was asked for again meanwhile: what is read may be older than that.
     again: bool,
 }
 
 /// The file that is being read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Look {
+enum BranchLook {
     /// `HEAD` in the project's own directory.
     Head,
     /// The file that stands in the place of that directory in a linked worktree (gitrepository-layout(5)).
@@ -40,8 +40,8 @@ enum Look {
 
 /// The next step of a look.
 #[derive(Debug, PartialEq, Eq)]
-enum Next {
-    Read(Look, WirePath),
+enum NextLook {
+    Read(BranchLook, WirePath),
     Found(Option<String>),
 }
 
@@ -56,7 +56,7 @@ impl Branch {
         (self.open, self.again) = (None, false);
     }
 
-    fn read(&mut self, look: Look, path: WirePath) -> (CallId, Work) {
+    fn read(&mut self, look: BranchLook, path: WirePath) -> (CallId, Work) {
         let call = CallId(FIRST.saturating_add(self.asked));
         self.asked += 1;
         self.open = Some((call, look));
@@ -71,19 +71,19 @@ impl AgentRun {
             self.branch.again = true;
             return;
         }
-        self.read_branch(Look::Head, format!(".git/{HEAD}").as_str().into());
+        self.read_branch(BranchLook::Head, format!(".git/{HEAD}").as_str().into());
     }
 
     /// A file was read, or could not be.
-    pub(super) fn take_branch(&mut self, shared: &Shared, call: CallId, outcome: &Outcome) {
+    pub(super) fn take_branch(&mut self, shared: &Shared, call: CallId, outcome: &CallOutcome) {
         let Some((_, look)) = self.branch.open.take_if(|(open, _)| *open == call) else { return };
         let text = match outcome {
-            Outcome::Done(ToolOutput::File(file)) => Some(file.text.trim_end()),
+            CallOutcome::Done(ToolOutput::File(file)) => Some(file.text.trim_end()),
             _ => None,
         };
         match next(look, text) {
-            Next::Read(look, path) => self.read_branch(look, path),
-            Next::Found(name) => {
+            NextLook::Read(look, path) => self.read_branch(look, path),
+            NextLook::Found(name) => {
                 self.show(shared, UiEventKind::Branch { name });
                 if std::mem::take(&mut self.branch.again) {
                     self.find_branch();
@@ -92,20 +92,22 @@ impl AgentRun {
         }
     }
 
-    fn read_branch(&mut self, look: Look, path: WirePath) {
+    fn read_branch(&mut self, look: BranchLook, path: WirePath) {
         let (call, work) = self.branch.read(look, path);
         self.worker.call(call, work);
     }
 }
 
-fn next(look: Look, text: Option<&str>) -> Next {
+fn next(look: BranchLook, text: Option<&str>) -> NextLook {
     match (look, text) {
-        (Look::Head, None) => Next::Read(Look::Link, ".git".into()),
-        (Look::Link, text) => match text.and_then(|text| text.strip_prefix("gitdir: ")) {
-            Some(directory) => Next::Read(Look::Linked, format!("{directory}/{HEAD}").as_str().into()),
-            None => Next::Found(None),
+        (BranchLook::Head, None) => NextLook::Read(BranchLook::Link, ".git".into()),
+        (BranchLook::Link, text) => match text.and_then(|text| text.strip_prefix("gitdir: ")) {
+            Some(directory) => {
+                NextLook::Read(BranchLook::Linked, format!("{directory}/{HEAD}").as_str().into())
+            }
+            None => NextLook::Found(None),
         },
-        (Look::Head | Look::Linked, text) => Next::Found(text.and_then(named)),
+        (BranchLook::Head | BranchLook::Linked, text) => NextLook::Found(text.and_then(named)),
     }
 }
 
@@ -124,23 +126,23 @@ mod tests {
 
     #[test]
     fn a_head_names_a_branch_or_a_commit() {
-        let found = |name: &str| Next::Found(Some(name.to_owned()));
-        for look in [Look::Head, Look::Linked] {
+        let found = |name: &str| NextLook::Found(Some(name.to_owned()));
+        for look in [BranchLook::Head, BranchLook::Linked] {
             assert_eq!(next(look, Some("ref: refs/heads/feature/a b")), found("feature/a b"));
             assert_eq!(next(look, Some("ref: refs/remotes/x")), found("refs/remotes/x"));
             assert_eq!(next(look, Some("0123456789abcdef0123456789abcdef01234567")), found("01234567"));
-            assert_eq!(next(look, Some("a secret")), Next::Found(None));
+            assert_eq!(next(look, Some("a secret")), NextLook::Found(None));
         }
-        assert_eq!(next(Look::Linked, None), Next::Found(None));
+        assert_eq!(next(BranchLook::Linked, None), NextLook::Found(None));
     }
 
     #[test]
     fn a_linked_worktree_leads_to_its_own_directory() {
-        assert_eq!(next(Look::Head, None), Next::Read(Look::Link, ".git".into()));
-        let linked = Next::Read(Look::Linked, "/r/.git/worktrees/w/HEAD".into());
-        assert_eq!(next(Look::Link, Some("gitdir: /r/.git/worktrees/w")), linked);
+        assert_eq!(next(BranchLook::Head, None), NextLook::Read(BranchLook::Link, ".git".into()));
+        let linked = NextLook::Read(BranchLook::Linked, "/r/.git/worktrees/w/HEAD".into());
+        assert_eq!(next(BranchLook::Link, Some("gitdir: /r/.git/worktrees/w")), linked);
         for text in [None, Some("anything else")] {
-            assert_eq!(next(Look::Link, text), Next::Found(None));
+            assert_eq!(next(BranchLook::Link, text), NextLook::Found(None));
         }
     }
 }

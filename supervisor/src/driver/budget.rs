@@ -13,7 +13,7 @@ use crate::core::{EndReason, Estimate, RunLimits};
 
 /// The budget of a session.
 #[derive(Debug, Default)]
-pub(super) struct Budget {
+pub(super) struct SessionBudget {
     limits: RunLimits,
     spent: Account,
     /// The part of it that sub-agents have spent, until it is put down to an agent of the top level.
@@ -33,7 +33,7 @@ pub(super) enum Admission {
     Spent(EndReason, String),
 }
 
-impl Budget {
+impl SessionBudget {
     pub(super) fn new(limits: RunLimits) -> Self {
         Self { limits, ..Self::default() }
     }
@@ -117,8 +117,8 @@ mod tests {
 
     use super::*;
 
-    fn budget(max_tokens: u64) -> Budget {
-        Budget::new(RunLimits { max_tokens: Some(max_tokens), ..RunLimits::default() })
+    fn budget(max_tokens: u64) -> SessionBudget {
+        SessionBudget::new(RunLimits { max_tokens: Some(max_tokens), ..RunLimits::default() })
     }
 
     fn estimate(tokens: u64) -> Estimate {

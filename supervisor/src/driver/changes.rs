@@ -6,14 +6,14 @@ use futures_util::FutureExt;
 use ipc::event::ChangedFile;
 use ipc::path::WirePath;
 
-use super::observer::{Observer, ObserverError, Taken};
+use super::observer::{ObserverError, SnapshotTaker, Taken};
 use crate::changes::{Base, ChangeSet, PatchFile};
 
 type Taking = Pin<Box<dyn Future<Output = Result<Taken<Base>, ObserverError>> + Send>>;
 
 /// Follows the project from its base to its difference.
 pub struct ChangeTracker {
-    observer: Observer,
+    observer: SnapshotTaker,
     patch: Option<PatchFile>,
     base: BaseState,
     notes: Vec<String>,
@@ -37,7 +37,7 @@ pub struct TakenChanges {
 
 impl ChangeTracker {
     /// Begins to take the base. Without a patch the changed files are only listed.
-    pub fn start(observer: Observer, patch: Option<PatchFile>) -> Self {
+    pub fn start(observer: SnapshotTaker, patch: Option<PatchFile>) -> Self {
         let task = tokio::spawn(observer.clone().base());
         let taking = task.map(|joined| {
             joined.unwrap_or_else(|error| Err(ObserverError::Failed(format!("the task ended: {error}"))))

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ipc::confinement::Confinement;
 use ipc::event::{EventKind, NoticeCode, Observer as Witness, WriteTurnAwaited, WriteTurnTaken};
 use ipc::id::CallId;
-use ipc::message::{Outcome, Work};
+use ipc::message::{CallOutcome, Work};
 use ipc::path::WirePath;
 use ipc::rights::Grant;
 use ipc::tool::{EditFile, ToolCall, WriteFile};
@@ -239,7 +239,7 @@ impl AgentRun {
         self.held.retain(|(waiting, _)| *waiting != call);
         let unsent = self.held.len() < held || self.worker.cancel(call) == Cancelled::BeforeItWasSent;
         if unsent {
-            inputs.push_back(Input::CallFinished { call, outcome: Outcome::Cancelled, duration_ms: 0 });
+            inputs.push_back(Input::CallFinished { call, outcome: CallOutcome::Cancelled, duration_ms: 0 });
         }
     }
 }

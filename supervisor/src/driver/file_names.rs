@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ipc::frontend::UiEventKind;
 use ipc::id::CallId;
-use ipc::message::{Outcome, Work};
+use ipc::message::{CallOutcome, Work};
 use ipc::path::WirePath;
 use tokio::time::Instant;
 
@@ -91,11 +91,11 @@ impl AgentRun {
     }
 
     /// The worker has listed all of them, or cannot.
-    pub(super) fn file_names_are_whole(&mut self, shared: &Shared, call: CallId, outcome: &Outcome) {
+    pub(super) fn file_names_are_whole(&mut self, shared: &Shared, call: CallId, outcome: &CallOutcome) {
         let failed = match outcome {
-            Outcome::Done(_) => None,
-            Outcome::Failed(error) => Some(error.message.clone()),
-            Outcome::Prepared | Outcome::Cancelled => Some("the worker was interrupted".to_owned()),
+            CallOutcome::Done(_) => None,
+            CallOutcome::Failed(error) => Some(error.message.clone()),
+            CallOutcome::Prepared | CallOutcome::Cancelled => Some("the worker was interrupted".to_owned()),
         };
         self.show_file_names(shared, call, (false, failed));
     }

@@ -2,14 +2,14 @@
 
 use ipc::event::{EventKind, NoticeCode, Observer as Witness};
 use ipc::id::{CallId, Generation};
-use ipc::message::{Chunk, Outcome};
+use ipc::message::{CallOutcome, Chunk};
 use tracing::info_span;
 
 use super::branch::Branch;
 use super::file_names::FileNames;
 use super::start::Startup;
-use super::tripwire::{Look, events, remark};
-use super::workers::Happening;
+use super::tripwire::{GuardLook, events, remark};
+use super::workers::WorkerUpdate;
 use super::{AgentRun, SessionError, Shared};
 use crate::core::Input;
 use crate::monitor::WorkerEvent;
@@ -18,16 +18,16 @@ impl AgentRun {
     pub(super) fn on_happening(
         &mut self,
         shared: &mut Shared,
-        happening: Happening,
+        happening: WorkerUpdate,
     ) -> Result<Option<Input>, SessionError> {
         match happening {
-            Happening::Started => self.worker_is_ready(shared)?,
-            Happening::NotStarted(error, _)
+            WorkerUpdate::Started => self.worker_is_ready(shared)?,
+            WorkerUpdate::NotStarted(error, _)
                 if matches!(self.startup, Startup::Worker) && !self.worker.is_closed() =>
             {
                 self.cannot_start(shared, &error)?;
             }
-            Happening::NotStarted(error, calls) => {
+            WorkerUpdate::NotStarted(error, calls) => {
                 let reason = format!("no worker could be started: {error}");
                 if self.worker.is_closed() {
                     self.feed(shared, Input::NotReplaced { reason: error.to_string() })?;
@@ -37,8 +37,8 @@ impl AgentRun {
                 }
                 self.lose(shared, calls, &reason)?;
             }
-            Happening::Closed { reason, calls } => self.lose(shared, calls, &reason)?,
-            Happening::Event { generation, event } => return self.on_worker(shared, generation, event),
+            WorkerUpdate::Closed { reason, calls } => self.lose(shared, calls, &reason)?,
+            WorkerUpdate::Event { generation, event } => return self.on_worker(shared, generation, event),
         }
         Ok(None)
     }
@@ -95,7 +95,7 @@ impl AgentRun {
         }
     }
 
-    fn finished(&mut self, shared: &mut Shared, call: CallId, outcome: Outcome) -> Option<Input> {
+    fn finished(&mut self, shared: &mut Shared, call: CallId, outcome: CallOutcome) -> Option<Input> {
         let _span = info_span!("call", id = %call).entered();
         tracing::debug!("answered");
         let duration_ms = self.progress.duration_ms(call);
@@ -131,8 +131,8 @@ impl AgentRun {
     }
 
     /// The look after a call is over.
-    pub(super) fn on_looked(&mut self, shared: &mut Shared, look: Look) -> Result<(), SessionError> {
-        let Look { after, beside, report } = look;
+    pub(super) fn on_looked(&mut self, shared: &mut Shared, look: GuardLook) -> Result<(), SessionError> {
+        let GuardLook { after, beside, report } = look;
         let call = after.call;
         if let Some(text) = remark(&beside, &report.changes) {
             self.feed(shared, Input::Remark { call, text })?;

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ipc::id::CallId;
-use ipc::message::Outcome;
+use ipc::message::CallOutcome;
 use ipc::path::WirePath;
 use ipc::tool::{Matches, ReadFile, SearchFiles, ToolCall, ToolOutput};
 
@@ -33,16 +33,21 @@ const FIRST: u64 = (1 << 63) + 1;
 
 /// The calls that look for them, by their ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Look {
+enum InstructionsLook {
     Instructions,
     Fallback,
     Nested,
     Skills,
 }
 
-const LOOKS: [Look; 4] = [Look::Instructions, Look::Fallback, Look::Nested, Look::Skills];
+const LOOKS: [InstructionsLook; 4] = [
+    InstructionsLook::Instructions,
+    InstructionsLook::Fallback,
+    InstructionsLook::Nested,
+    InstructionsLook::Skills,
+];
 
-impl Look {
+impl InstructionsLook {
     const fn id(self) -> CallId {
         CallId(FIRST + self as u64)
     }
@@ -68,15 +73,15 @@ impl Look {
 
 /// The search for what a project says, while it goes on.
 #[derive(Debug, Default)]
-pub(super) struct Looking {
-    open: BTreeSet<Look>,
-    found: BTreeMap<Look, String>,
+pub(super) struct InstructionsLooking {
+    open: BTreeSet<InstructionsLook>,
+    found: BTreeMap<InstructionsLook, String>,
 }
 
-impl Looking {
+impl InstructionsLooking {
     /// A search, and the calls to make. Only an agent of the top level looks through the whole project.
     pub(super) fn begin(whole: bool) -> (Self, Vec<(CallId, ToolCall)>) {
-        let looks = LOOKS.into_iter().filter(|look| whole || *look <= Look::Fallback);
+        let looks = LOOKS.into_iter().filter(|look| whole || *look <= InstructionsLook::Fallback);
         let open: BTreeSet<_> = looks.collect();
         let calls = open.iter().map(|look| (look.id(), look.call())).collect();
         (Self { open, found: BTreeMap::new() }, calls)
@@ -88,11 +93,11 @@ impl Looking {
     }
 
     /// Takes an answer in; true if it was the last.
-    pub(super) fn take(&mut self, call: CallId, outcome: &Outcome) -> bool {
+    pub(super) fn take(&mut self, call: CallId, outcome: &CallOutcome) -> bool {
         let Some(look) = LOOKS.into_iter().find(|look| look.id() == call) else { return false };
         let text = match outcome {
-            Outcome::Done(ToolOutput::File(file)) => Some(&file.text),
-            Outcome::Done(ToolOutput::Matches(Matches { text, .. })) => Some(text),
+            CallOutcome::Done(ToolOutput::File(file)) => Some(&file.text),
+            CallOutcome::Done(ToolOutput::Matches(Matches { text, .. })) => Some(text),
             _ => None,
         };
         if let Some(text) = text.filter(|text| !text.trim().is_empty()) {
@@ -105,10 +110,10 @@ impl Looking {
     pub(super) fn items(&self) -> Vec<ContextItem> {
         let item = |source: &str, text: String| ContextItem { source: source.to_owned(), text };
         let found = |look| self.found.get(&look);
-        let own = found(Look::Instructions).map(|text| item(INSTRUCTIONS, text.clone()));
-        let own = own.or_else(|| found(Look::Fallback).map(|text| item(FALLBACK, text.clone())));
-        let nested = found(Look::Nested).and_then(|text| nested(text));
-        let skills = found(Look::Skills).and_then(|text| skills(text));
+        let own = found(InstructionsLook::Instructions).map(|text| item(INSTRUCTIONS, text.clone()));
+        let own = own.or_else(|| found(InstructionsLook::Fallback).map(|text| item(FALLBACK, text.clone())));
+        let nested = found(InstructionsLook::Nested).and_then(|text| nested(text));
+        let skills = found(InstructionsLook::Skills).and_then(|text| skills(text));
         let listed = [("nested instructions", nested), ("skills", skills)];
         let listed = listed.into_iter().filter_map(|(source, text)| Some(item(source, text?)));
         own.into_iter().chain(listed).collect()
@@ -193,8 +198,8 @@ mod tests {
 
     use super::*;
 
-    fn file(text: &str) -> Outcome {
-        Outcome::Done(ToolOutput::File(FileText {
+    fn file(text: &str) -> CallOutcome {
+        CallOutcome::Done(ToolOutput::File(FileText {
             text: text.to_owned(),
             first_line: 1,
             lines: 1,
@@ -204,19 +209,19 @@ mod tests {
         }))
     }
 
-    fn matches(text: &str) -> Outcome {
+    fn matches(text: &str) -> CallOutcome {
         let (matches, files, searched) = (1, 1, 1);
         let text = text.to_owned();
-        Outcome::Done(ToolOutput::Matches(Matches { text, matches, files, searched, truncated: None }))
+        CallOutcome::Done(ToolOutput::Matches(Matches { text, matches, files, searched, truncated: None }))
     }
 
-    fn missing() -> Outcome {
+    fn missing() -> CallOutcome {
         let message = "no such file".to_owned();
-        Outcome::Failed(ToolError { kind: ToolErrorKind::NotFound, message, access: None })
+        CallOutcome::Failed(ToolError { kind: ToolErrorKind::NotFound, message, access: None })
     }
 
-    fn found(outcomes: [Outcome; 4]) -> Vec<ContextItem> {
-        let (mut looking, calls) = Looking::begin(true);
+    fn found(outcomes: [CallOutcome; 4]) -> Vec<ContextItem> {
+        let (mut looking, calls) = InstructionsLooking::begin(true);
         let mut last = false;
         for ((call, _), outcome) in calls.iter().zip(&outcomes) {
             assert!(!last, "it goes on until the last answer");
@@ -228,7 +233,7 @@ mod tests {
 
     #[test]
     fn the_projects_own_file_counts_and_another_one_only_without_it() {
-        let sources = |own: Outcome, other: Outcome| -> Vec<_> {
+        let sources = |own: CallOutcome, other: CallOutcome| -> Vec<_> {
             let items = found([own, other, missing(), missing()]);
             items.into_iter().map(|item| (item.source, item.text)).collect()
         };
@@ -258,10 +263,10 @@ mod tests {
 
     #[test]
     fn a_sub_agent_looks_for_the_projects_own_file_alone() {
-        let (_, calls) = Looking::begin(false);
+        let (_, calls) = InstructionsLooking::begin(false);
         assert_eq!(calls.len(), 2);
-        assert!(calls.iter().all(|(call, _)| Looking::is_one(*call)));
-        assert!(!Looking::is_one(CallId(1)));
+        assert!(calls.iter().all(|(call, _)| InstructionsLooking::is_one(*call)));
+        assert!(!InstructionsLooking::is_one(CallId(1)));
     }
 
     #[test]

@@ -58,7 +58,7 @@ pub(crate) use digest::{rights_digest, ruleset_digest};
 pub use live::{Live, Lives};
 pub use models::Models;
 pub use modes::ModePlaces;
-pub use observer::{Observer, ObserverError};
+pub use observer::{ObserverError, SnapshotTaker};
 pub use one_shot::{Journal, OneShot, OneShotError, Unlogged};
 pub use prepare::{PrepareError, prepare};
 pub use rewinder::{RewindError, RewindJournal, Rewinder, RewoundFiles};
@@ -67,7 +67,7 @@ pub use served::ToolServer;
 pub use session::Session;
 pub use shared::{PlanRecords, Shared};
 pub use tree::{OpenedAgent, OpensAgents};
-pub use tripwire::Guard;
+pub use tripwire::TripwireWatch;
 pub use workers::SessionWorker;
 
 /// How many turns an agent run has.

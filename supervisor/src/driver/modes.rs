@@ -6,7 +6,7 @@ use ipc::confinement::Confinement;
 use ipc::path::WirePath;
 use ipc::rights::Rights;
 
-use super::{AgentRun, Guard, SessionError, Shared};
+use super::{AgentRun, SessionError, Shared, TripwireWatch};
 use crate::policy::Environments;
 use crate::tripwire::Watch;
 
@@ -37,7 +37,7 @@ impl ModePlaces {
         if shared.tripwire.is_none()
             && let Some(watch) = self.watch_under(rights)
         {
-            shared.tripwire = Some(Guard::start(watch.clone()).map_err(SessionError::Tripwire)?);
+            shared.tripwire = Some(TripwireWatch::start(watch.clone()).map_err(SessionError::Tripwire)?);
         }
         if let Some(guard) = &shared.tripwire {
             guard.widen(rights.write.iter().map(|root| root.as_path().to_owned()).collect());

@@ -11,14 +11,16 @@ use std::time::{Duration, SystemTime};
 use ipc::confinement::Confinement;
 use ipc::effect::{Assembler, Effect};
 use ipc::id::{AgentId, CallId, Generation};
-use ipc::message::{Outcome, Work};
+use ipc::message::{CallOutcome, Work};
 use ipc::tool::{SnapshotSummary, ToolCall, ToolOutput};
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::boundary::{Boundary, StartedWorker, WorkerOrder};
-use crate::changes::{Base, ChangeSet, Intake, IntakeError, Limits, PatchFileError, ProjectPath, Snapshot};
+use crate::changes::{
+    Base, ChangeSet, Intake, IntakeError, PatchFileError, ProjectPath, Snapshot, SnapshotLimits,
+};
 use crate::checkpoints::{At, Checkpoints};
 use crate::monitor::{StartError, WorkerEvent};
 
@@ -27,7 +29,7 @@ const SILENCE: Duration = Duration::from_secs(30);
 
 /// Starts workers that only look.
 #[derive(Clone)]
-pub struct Observer {
+pub struct SnapshotTaker {
     /// Where workers come from.
     pub boundary: Arc<dyn Boundary>,
     /// The agent whose project is looked at.
@@ -67,10 +69,10 @@ pub enum ObserverError {
     Store(#[from] io::Error),
 }
 
-impl Observer {
+impl SnapshotTaker {
     /// Takes the project's content at the session's start.
     pub async fn base(self) -> Result<Taken<Base>, ObserverError> {
-        let intake = Intake::of_contents(self.store()?, Limits::default());
+        let intake = Intake::of_contents(self.store()?, SnapshotLimits::default());
         let mut session = self.start().await?;
         // The file system's clock runs in coarse ticks, behind this one: `Base` allows for that.
         let asked = SystemTime::now();
@@ -85,10 +87,10 @@ impl Observer {
         excluded: &[ProjectPath],
     ) -> Result<Taken<ChangeSet>, ObserverError> {
         let mut session = self.start().await?;
-        let intake = Intake::of_manifest(Limits::default());
+        let intake = Intake::of_manifest(SnapshotLimits::default());
         let (now, mut notes) = session.take(Work::Snapshot { contents: false }, intake).await?;
         let comparison = base.compare(now, excluded);
-        let mut intake = comparison.intake(self.store()?, Limits::default());
+        let mut intake = comparison.intake(self.store()?, SnapshotLimits::default());
         for paths in comparison.fetches() {
             notes.extend(session.feed(Work::Fetch { paths }, &mut intake).await?.notes);
         }
@@ -100,7 +102,7 @@ impl Observer {
     /// Takes the stamps of the project's files and links.
     pub async fn stamps(self) -> Result<Snapshot, ObserverError> {
         let mut session = self.start().await?;
-        let intake = Intake::of_manifest(Limits::default());
+        let intake = Intake::of_manifest(SnapshotLimits::default());
         Ok(session.take(Work::Snapshot { contents: false }, intake).await?.0)
     }
 
@@ -112,7 +114,7 @@ impl Observer {
     ) -> Result<(Checkpoints, Vec<String>), ObserverError> {
         let mut session = self.start().await?;
         let asked = SystemTime::now();
-        let intake = Intake::of_manifest(Limits::default());
+        let intake = Intake::of_manifest(SnapshotLimits::default());
         let (manifest, mut notes) = session.take(Work::Snapshot { contents: false }, intake).await?;
         let wanted = checkpoints.wanted(&manifest);
         let mut intake = wanted.intake(self.store()?);
@@ -137,7 +139,7 @@ impl Observer {
         Ok(effects)
     }
 
-    async fn start(&self) -> Result<Session, ObserverError> {
+    async fn start(&self) -> Result<LookSession, ObserverError> {
         let order = WorkerOrder {
             agent: self.agent.clone(),
             generation: Generation(1),
@@ -145,7 +147,7 @@ impl Observer {
         };
         // A sender that is gone cancels nothing; with the future what was started ends.
         let worker = self.boundary.start(order, oneshot::channel().1).await?;
-        Ok(Session { worker, calls: CallId::default() })
+        Ok(LookSession { worker, calls: CallId::default() })
     }
 
     fn store(&self) -> io::Result<File> {
@@ -154,12 +156,12 @@ impl Observer {
 }
 
 /// A worker that looks; dropping it ends it.
-struct Session {
+struct LookSession {
     worker: StartedWorker,
     calls: CallId,
 }
 
-impl Session {
+impl LookSession {
     async fn take(
         &mut self,
         work: Work,
@@ -178,7 +180,7 @@ impl Session {
                     let pushed = assembler.push(part);
                     effect = pushed.map_err(|error| ObserverError::Failed(error.to_string()))?;
                 }
-                WorkerEvent::Outcome { outcome: Outcome::Prepared, .. } => return Ok(effect),
+                WorkerEvent::Outcome { outcome: CallOutcome::Prepared, .. } => return Ok(effect),
                 WorkerEvent::Outcome { .. } => return Ok(None),
                 WorkerEvent::Ended { reason, .. } => {
                     return Err(ObserverError::Failed(format!("the worker {reason}")));
@@ -216,11 +218,11 @@ impl Session {
     }
 }
 
-fn summary(outcome: Outcome) -> Result<SnapshotSummary, ObserverError> {
+fn summary(outcome: CallOutcome) -> Result<SnapshotSummary, ObserverError> {
     match outcome {
-        Outcome::Done(ToolOutput::Snapshot(summary)) => Ok(summary),
-        Outcome::Failed(error) => Err(ObserverError::Failed(error.message)),
-        Outcome::Done(_) | Outcome::Prepared | Outcome::Cancelled => {
+        CallOutcome::Done(ToolOutput::Snapshot(summary)) => Ok(summary),
+        CallOutcome::Failed(error) => Err(ObserverError::Failed(error.message)),
+        CallOutcome::Done(_) | CallOutcome::Prepared | CallOutcome::Cancelled => {
             Err(ObserverError::Failed("the worker answered something else".to_owned()))
         }
     }

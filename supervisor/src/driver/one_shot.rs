@@ -14,7 +14,7 @@ use ipc::confinement::Confinement;
 use ipc::effect::{Effect, EffectError};
 use ipc::event::{EventKind, OneShot as Purpose, WorkerEnd};
 use ipc::id::{AgentId, CallId, Generation};
-use ipc::message::{Chunk, Outcome};
+use ipc::message::{CallOutcome, Chunk};
 use ipc::path::WirePath;
 use ipc::rights::{Grant, Rights};
 use tokio::sync::oneshot;
@@ -144,7 +144,7 @@ impl OneShot {
         boundary: &dyn Boundary,
         journal: &mut impl Journal,
         cancelled: oneshot::Receiver<()>,
-    ) -> Result<Outcome, OneShotError> {
+    ) -> Result<CallOutcome, OneShotError> {
         let call = self.call;
         let confinement = self.confinement()?;
         let watched = self.watched(&confinement.rights);
@@ -179,7 +179,7 @@ impl OneShot {
         worker: StartedWorker,
         journal: &mut impl Journal,
         mut cancelled: oneshot::Receiver<()>,
-    ) -> Result<Outcome, OneShotError> {
+    ) -> Result<CallOutcome, OneShotError> {
         let effect_digest = effect_digest(&self.effect)?;
         let mut started = worker_started(&worker, confinement);
         let grant = self.grant().into();
@@ -191,7 +191,7 @@ impl OneShot {
             worker.control.kill();
             let attended = Attended { worker, call: self.call, patience: FAREWELL };
             return match attended.see_off(journal, cancelled).await {
-                Err(OneShotError::Lost(_)) => Ok(Outcome::Cancelled),
+                Err(OneShotError::Lost(_)) => Ok(CallOutcome::Cancelled),
                 other => other,
             };
         }
@@ -243,7 +243,7 @@ impl Attended {
         mut self,
         journal: &mut impl Journal,
         mut cancelled: oneshot::Receiver<()>,
-    ) -> Result<Outcome, OneShotError> {
+    ) -> Result<CallOutcome, OneShotError> {
         let (mut answer, mut cancellable) = (None, true);
         let mut deadline = Instant::now() + self.patience;
         let (reason, violation) = loop {

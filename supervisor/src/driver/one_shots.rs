@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ipc::effect::{Effect, FileEffect};
 use ipc::event::{EventKind, Observer as Witness};
 use ipc::id::{CallId, Generation};
-use ipc::message::Outcome;
+use ipc::message::CallOutcome;
 use ipc::rights::Grant;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -28,8 +28,8 @@ const INBOX: usize = 8;
 pub(super) struct OneShots {
     running: HashMap<CallId, Shot>,
     tasks: JoinSet<()>,
-    told: mpsc::Sender<Told>,
-    inbox: mpsc::Receiver<Told>,
+    told: mpsc::Sender<OneShotUpdate>,
+    inbox: mpsc::Receiver<OneShotUpdate>,
 }
 
 struct Shot {
@@ -41,7 +41,7 @@ struct Shot {
 }
 
 /// What a task tells the main loop.
-pub(super) enum Told {
+pub(super) enum OneShotUpdate {
     /// An event to be logged; nothing goes on before it is.
     Log { kind: EventKind, logged: oneshot::Sender<()> },
     /// A command printed something.
@@ -51,7 +51,7 @@ pub(super) enum Told {
     /// A number is wanted for a worker beside the standing one.
     Number(oneshot::Sender<Generation>),
     /// It is over; its worker is gone.
-    Finished { call: CallId, outcome: Result<Outcome, String> },
+    Finished { call: CallId, outcome: Result<CallOutcome, String> },
 }
 
 impl Default for OneShots {
@@ -87,7 +87,7 @@ impl OneShots {
     }
 
     /// What one of them tells; pends while there is none. Cancel safe.
-    pub(super) async fn next(&mut self) -> Told {
+    pub(super) async fn next(&mut self) -> OneShotUpdate {
         loop {
             tokio::select! {
                 // What was told before a task ended comes before its end.
@@ -97,7 +97,7 @@ impl OneShots {
                     if let Err(error) = ended {
                         tracing::error!(%error, "an approved effect lost its task");
                         if let Some(call) = self.unattended() {
-                            return Told::Finished { call, outcome: Err(format!("the task that carried it out failed: {error}")) };
+                            return OneShotUpdate::Finished { call, outcome: Err(format!("the task that carried it out failed: {error}")) };
                         }
                     }
                 }
@@ -115,30 +115,30 @@ impl OneShots {
 /// Tells the main loop, which alone writes the log.
 struct Teller {
     call: CallId,
-    told: mpsc::Sender<Told>,
+    told: mpsc::Sender<OneShotUpdate>,
 }
 
 impl Journal for Teller {
     async fn log(&mut self, kind: EventKind) -> Result<(), Unlogged> {
         let (logged, done) = oneshot::channel();
-        self.told.send(Told::Log { kind, logged }).await.map_err(|_| Unlogged)?;
+        self.told.send(OneShotUpdate::Log { kind, logged }).await.map_err(|_| Unlogged)?;
         done.await.map_err(|_| Unlogged)
     }
 
     async fn output(&mut self, bytes: Vec<u8>) {
         // A main loop that is gone shows nothing.
-        let _ = self.told.send(Told::Output { call: self.call, bytes }).await;
+        let _ = self.told.send(OneShotUpdate::Output { call: self.call, bytes }).await;
     }
 
     async fn remark(&mut self, text: String) {
-        let _ = self.told.send(Told::Remark { call: self.call, text }).await;
+        let _ = self.told.send(OneShotUpdate::Remark { call: self.call, text }).await;
     }
 }
 
 impl RewindJournal for Teller {
     async fn number(&mut self) -> Result<Generation, Unlogged> {
         let (number, reserved) = oneshot::channel();
-        self.told.send(Told::Number(number)).await.map_err(|_| Unlogged)?;
+        self.told.send(OneShotUpdate::Number(number)).await.map_err(|_| Unlogged)?;
         reserved.await.map_err(|_| Unlogged)
     }
 }
@@ -171,14 +171,18 @@ impl AgentRun {
         shots.tasks.spawn(async move {
             let done = shot.carry_out(&*boundary, &mut teller, cancelled).await;
             let outcome = done.map_err(|error: OneShotError| error.to_string());
-            let _ = teller.told.send(Told::Finished { call, outcome }).await;
+            let _ = teller.told.send(OneShotUpdate::Finished { call, outcome }).await;
         });
     }
 
     /// Does what an effect's task tells; the core's input, if it is one.
-    pub(super) fn on_told(&mut self, shared: &mut Shared, told: Told) -> Result<Option<Input>, SessionError> {
+    pub(super) fn on_told(
+        &mut self,
+        shared: &mut Shared,
+        told: OneShotUpdate,
+    ) -> Result<Option<Input>, SessionError> {
         match told {
-            Told::Log { kind, logged } => {
+            OneShotUpdate::Log { kind, logged } => {
                 let starts = matches!(kind, EventKind::WorkerStarted(_));
                 self.record(shared, kind, Witness::Supervisor)?;
                 if starts {
@@ -189,19 +193,21 @@ impl AgentRun {
                 }
                 Ok(None)
             }
-            Told::Output { call, bytes } => {
+            OneShotUpdate::Output { call, bytes } => {
                 self.on_output(shared, call, &bytes);
                 Ok(None)
             }
-            Told::Number(number) => {
+            OneShotUpdate::Number(number) => {
                 let _ = number.send(self.worker.reserve_generation());
                 Ok(None)
             }
-            Told::Remark { call, text } => Ok(Some(Input::Remark { call, text })),
-            Told::Finished { call, outcome } => {
+            OneShotUpdate::Remark { call, text } => Ok(Some(Input::Remark { call, text })),
+            OneShotUpdate::Finished { call, outcome } => {
                 let shot = self.one_shots.running.remove(&call);
                 let duration_ms = shot.as_ref().map_or(0, |shot| millis(shot.began.elapsed()));
-                if let (Some(shot), Some(guard), Ok(Outcome::Done(_))) = (shot, &shared.tripwire, &outcome) {
+                if let (Some(shot), Some(guard), Ok(CallOutcome::Done(_))) =
+                    (shot, &shared.tripwire, &outcome)
+                {
                     guard.accept(shot.files);
                 }
                 Ok(Some(Input::OneShotFinished { call, outcome, duration_ms }))

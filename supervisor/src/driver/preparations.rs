@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use ipc::effect::{Assembler, Effect, FileEffect, Part};
 use ipc::id::CallId;
-use ipc::message::Outcome;
+use ipc::message::CallOutcome;
 use ipc::path::WirePath;
 use ipc::tool::ToolCall;
 use tokio::task::JoinSet;
@@ -56,9 +56,9 @@ impl Preparations {
     }
 
     /// Takes the outcome of a call; gives it back if it is none of a prepared effect.
-    pub(super) fn finish(&mut self, call: CallId, outcome: Outcome) -> Option<Outcome> {
+    pub(super) fn finish(&mut self, call: CallId, outcome: CallOutcome) -> Option<CallOutcome> {
         match (self.open.remove(&call), outcome) {
-            (Some(preparation), Outcome::Prepared) => {
+            (Some(preparation), CallOutcome::Prepared) => {
                 self.rendering.spawn(render(call, preparation));
                 None
             }

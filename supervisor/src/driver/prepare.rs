@@ -3,7 +3,7 @@
 use ipc::effect::{Assembler, Effect, EffectError};
 use ipc::event::WorkerEnd;
 use ipc::id::CallId;
-use ipc::message::{Outcome, Work};
+use ipc::message::{CallOutcome, Work};
 use ipc::tool::{ToolCall, ToolError};
 use tokio::sync::mpsc;
 
@@ -38,10 +38,10 @@ pub async fn prepare(
     while let Some(event) = events.recv().await {
         match event {
             WorkerEvent::Prepared { part, .. } => effect = assembler.push(part)?,
-            WorkerEvent::Outcome { outcome: Outcome::Prepared, .. } => {
+            WorkerEvent::Outcome { outcome: CallOutcome::Prepared, .. } => {
                 return effect.ok_or(PrepareError::Missing);
             }
-            WorkerEvent::Outcome { outcome: Outcome::Failed(error), .. } => {
+            WorkerEvent::Outcome { outcome: CallOutcome::Failed(error), .. } => {
                 return Err(PrepareError::Tool(error));
             }
             WorkerEvent::Outcome { .. } => return Err(PrepareError::Missing),

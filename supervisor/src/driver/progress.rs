@@ -4,7 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use ipc::id::CallId;
-use ipc::message::Outcome;
+use ipc::message::CallOutcome;
 use tokio::time::Instant;
 
 use super::millis;
@@ -75,8 +75,8 @@ enum Concerns {
 
 fn of(input: &Input) -> Concerns {
     match input {
-        Input::CallFinished { call, outcome: Outcome::Done(_), .. }
-        | Input::OneShotFinished { call, outcome: Ok(Outcome::Done(_)), .. }
+        Input::CallFinished { call, outcome: CallOutcome::Done(_), .. }
+        | Input::OneShotFinished { call, outcome: Ok(CallOutcome::Done(_)), .. }
         | Input::Served { call, .. }
         | Input::AgentFinished { call, .. } => Concerns::Done(*call),
         Input::CallFinished { call, .. }

@@ -19,10 +19,10 @@ use crate::session::read_needed;
 const MOST_TOLD: usize = 20;
 
 /// A rewind that is under way.
-pub(super) type Rewinding = JoinHandle<Result<Ended, RewindError>>;
+pub(super) type RewindTask = JoinHandle<Result<RewindEnded, RewindError>>;
 
 /// The end of a rewind.
-pub(super) enum Ended {
+pub(super) enum RewindEnded {
     /// These are its consequences; nothing was done.
     Previewed(RewindPreview),
     /// It was carried out, in a session with these events so far.
@@ -58,23 +58,23 @@ impl Session {
             let needed = tokio::task::spawn_blocking(load).await.map_err(std::io::Error::other)?;
             let events = needed.map_err(std::io::Error::other)?.events;
             let Some(digest) = digest else {
-                return Ok(Ended::Previewed(rewinder.preview((target, &only), &events).await?));
+                return Ok(RewindEnded::Previewed(rewinder.preview((target, &only), &events).await?));
             };
             let done = rewinder.carry_out((target, &only), (&events, &digest), &mut journal).await?;
-            Ok(done.map_or_else(Ended::Previewed, |files| Ended::Done(files, events)))
+            Ok(done.map_or_else(RewindEnded::Previewed, |files| RewindEnded::Done(files, events)))
         }));
         Ok(())
     }
 
     /// Takes in what became of a rewind.
-    pub(super) fn on_rewound(&mut self, ended: Result<Ended, RewindError>) -> Result<(), SessionError> {
+    pub(super) fn on_rewound(&mut self, ended: Result<RewindEnded, RewindError>) -> Result<(), SessionError> {
         match ended {
             Err(error) => self.notice(NoticeCode::RewindRefused, &format!("nothing was taken back: {error}")),
-            Ok(Ended::Previewed(preview)) => {
+            Ok(RewindEnded::Previewed(preview)) => {
                 self.shared.show(&AgentId::root(), UiEventKind::RewindPreview(Box::new(preview)));
                 Ok(())
             }
-            Ok(Ended::Done(RewoundFiles { files, left, error, target }, mut events)) => {
+            Ok(RewindEnded::Done(RewoundFiles { files, left, error, target }, mut events)) => {
                 let rewound = Rewound { target, files, left, error };
                 let told = told(&rewound);
                 let Some(first) = self.runs.first_mut() else { return Ok(()) };
@@ -117,7 +117,7 @@ fn told(rewound: &Rewound) -> String {
 }
 
 /// Waits for a rewind. Cancel safe.
-pub(super) async fn rewound(rewinding: &mut Option<Rewinding>) -> Result<Ended, RewindError> {
+pub(super) async fn rewound(rewinding: &mut Option<RewindTask>) -> Result<RewindEnded, RewindError> {
     let Some(task) = rewinding else { return std::future::pending().await };
     let ended = task.await;
     *rewinding = None;

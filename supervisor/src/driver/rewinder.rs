@@ -6,17 +6,17 @@ use std::sync::Arc;
 
 use ipc::effect::Effect;
 use ipc::event::{
-    ChangedFile, EventKind, FileChange, LeftFile, Recorded, RewindPreview, RewindTarget, SessionEvent,
+    ChangedFile, ChangedHow, EventKind, LeftFile, Recorded, RewindPreview, RewindTarget, SessionEvent,
 };
 use ipc::id::{CallId, ConversationId, EventId, Generation};
-use ipc::message::Outcome;
+use ipc::message::CallOutcome;
 use ipc::path::WirePath;
 use ipc::rights::{Grant, NamedRoot, RightsSummary};
 use sha2::{Digest, Sha256};
 use tokio::sync::{Mutex, OwnedMutexGuard, oneshot};
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use super::observer::{Observer, ObserverError};
+use super::observer::{ObserverError, SnapshotTaker};
 use super::one_shot::{Journal, OneShot, Unlogged};
 use crate::changes::ProjectPath;
 use crate::checkpoints::{At, Checkpoints, Restore, Rewinding, Why, remove_old};
@@ -36,7 +36,7 @@ pub(super) const NO_CALL: CallId = CallId(0);
 /// Takes the files of a session back.
 #[derive(Clone)]
 pub struct Rewinder {
-    observer: Observer,
+    observer: SnapshotTaker,
     state: PathBuf,
     session: ConversationId,
     kept: Arc<Mutex<Option<Checkpoints>>>,
@@ -84,7 +84,7 @@ pub struct RewoundFiles {
 
 impl Rewinder {
     /// Of this session, whose looks lie in the state directory.
-    pub fn new(observer: Observer, state: PathBuf, session: ConversationId) -> Self {
+    pub fn new(observer: SnapshotTaker, state: PathBuf, session: ConversationId) -> Self {
         Self { observer, state, session, kept: Arc::default() }
     }
 
@@ -241,9 +241,9 @@ impl Rewinder {
         // Nobody cancels it.
         let (_cancel, cancelled) = oneshot::channel();
         match shot.carry_out(&*self.observer.boundary, journal, cancelled).await {
-            Ok(Outcome::Done(_)) => Ok(()),
-            Ok(Outcome::Failed(error)) => Err(error.message),
-            Ok(Outcome::Prepared | Outcome::Cancelled) => {
+            Ok(CallOutcome::Done(_)) => Ok(()),
+            Ok(CallOutcome::Failed(error)) => Err(error.message),
+            Ok(CallOutcome::Prepared | CallOutcome::Cancelled) => {
                 Err("the worker answered something else".to_owned())
             }
             Err(error) => Err(error.to_string()),
@@ -319,9 +319,9 @@ fn digest_of(preview: &RewindPreview, restored: &[Restore]) -> String {
 
 fn changed(restore: &Restore) -> ChangedFile {
     let change = match (&restore.now, &restore.then) {
-        (None, _) => FileChange::Added,
-        (Some(_), None) => FileChange::Deleted,
-        (Some(_), Some(_)) => FileChange::Modified,
+        (None, _) => ChangedHow::Added,
+        (Some(_), None) => ChangedHow::Deleted,
+        (Some(_), Some(_)) => ChangedHow::Modified,
     };
     ChangedFile { path: restore.path.to_wire(), change }
 }

@@ -12,7 +12,7 @@ use ipc::denial::Denial;
 use ipc::event::{EventKind, NoticeCode, Observer as Witness, TokenUsage};
 use ipc::frontend::UiEventKind;
 use ipc::id::{AgentId, CallId};
-use ipc::message::Outcome;
+use ipc::message::CallOutcome;
 use ipc::path::WirePath;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -22,17 +22,17 @@ use super::branch::Branch;
 use super::effects::Held;
 use super::file_names::FileNames;
 use super::flushes::{After, Flushes};
-use super::one_shots::{OneShots, Told};
+use super::one_shots::{OneShotUpdate, OneShots};
 use super::passing::Passing;
 use super::preparations::Preparations;
 use super::progress::Progress;
 use super::served::ServedCalls;
 use super::start::Startup;
 use super::timers::Timers;
-use super::workers::Happening;
+use super::workers::WorkerUpdate;
 use super::{Lives, ModePlaces, Models, SessionError, SessionWorker, Shared, Turns};
 use crate::core::{Agent, Effect, Estimate, Input, NewAgent, RequestId, RunEnd, TimerId};
-use crate::prompt::Surroundings;
+use crate::prompt::PromptEnvironment;
 use crate::provider::{EventStream, ModelProvider, ModelRequest};
 use crate::session::LogError;
 
@@ -49,7 +49,7 @@ pub struct AgentParts {
     /// What is ready for a change of mode or rights.
     pub modes: ModePlaces,
     /// Where the agent is.
-    pub surroundings: Surroundings,
+    pub surroundings: PromptEnvironment,
     /// How many turns the user takes.
     pub turns: Turns,
 }
@@ -62,7 +62,7 @@ pub struct AgentRun {
     pub(super) worker: SessionWorker,
     pub(super) live: watch::Sender<Lives>,
     pub(super) modes: ModePlaces,
-    pub(super) surroundings: Surroundings,
+    pub(super) surroundings: PromptEnvironment,
     /// The models that it may change to; none if absent.
     pub(super) models: Option<Arc<dyn Models>>,
     pub(super) turns: Turns,
@@ -167,9 +167,9 @@ pub(super) enum Occurrence {
     /// A request for an approval is over, an effect is worked out, or a call served.
     Input(Input),
     /// An approved effect's task said something.
-    OneShot(Told),
+    OneShot(OneShotUpdate),
     /// The worker came to be, said something, or ended.
-    Worker(Happening),
+    Worker(WorkerUpdate),
     /// The model's reply goes on; nothing where its stream ended.
     Model(Option<Input>),
 }
@@ -348,8 +348,10 @@ impl AgentRun {
     /// Takes down the end of a call: of its turn at writing, and of what it changed.
     fn note(&mut self, shared: &mut Shared, input: &Input) {
         let (call, done) = match input {
-            Input::CallFinished { call, outcome, .. } => (*call, matches!(outcome, Outcome::Done(_))),
-            Input::OneShotFinished { call, outcome, .. } => (*call, matches!(outcome, Ok(Outcome::Done(_)))),
+            Input::CallFinished { call, outcome, .. } => (*call, matches!(outcome, CallOutcome::Done(_))),
+            Input::OneShotFinished { call, outcome, .. } => {
+                (*call, matches!(outcome, Ok(CallOutcome::Done(_))))
+            }
             Input::CallLost { call, .. } => (*call, false),
             _ => return,
         };

@@ -18,13 +18,13 @@ use tracing::{Instrument, info_span};
 use super::actions::for_all;
 use super::approvals::too_late;
 use super::observer::ObserverError;
-use super::rewind::{Ended, Rewinding, rewound};
+use super::rewind::{RewindEnded, RewindTask, rewound};
 use super::rewinder::{Looks, RewindError};
 use super::run::Occurrence;
-use super::tree::{Closed, Tree};
-use super::tripwire::{Look, Watched, events};
+use super::tree::{AgentTree, Closed};
+use super::tripwire::{GuardLook, Watched, events};
 use super::written_files::WrittenFiles;
-use super::{AgentRun, ChangeTracker, Guard, OpensAgents, SessionError, Shared, panicked};
+use super::{AgentRun, ChangeTracker, OpensAgents, SessionError, Shared, TripwireWatch, panicked};
 use crate::core::{EndReason, Input, RunEnd, TreeLimits};
 
 /// A session that owns its agent runs.
@@ -38,9 +38,9 @@ pub struct Session {
     pub(super) deadline: Option<Instant>,
     /// The run that is looked at first, next time.
     turn: usize,
-    pub(super) tree: Tree,
+    pub(super) tree: AgentTree,
     /// A rewind that is under way: the user's next action waits for its end.
-    pub(super) rewinding: Option<Rewinding>,
+    pub(super) rewinding: Option<RewindTask>,
     /// Actions of the user that came while the session was paused.
     pub(super) delayed: VecDeque<UserAction>,
 }
@@ -55,7 +55,7 @@ enum Happened {
     Closed(Closed),
     Looked(Result<Vec<String>, ObserverError>),
     FilesSeen,
-    Rewound(Result<Ended, RewindError>),
+    Rewound(Result<RewindEnded, RewindError>),
 }
 
 impl Session {
@@ -66,7 +66,7 @@ impl Session {
         actions: mpsc::Receiver<UserAction>,
         deadline: Option<Instant>,
     ) -> Self {
-        let tree = Tree::new(None, TreeLimits::default());
+        let tree = AgentTree::new(None, TreeLimits::default());
         Self {
             shared,
             runs: vec![first],
@@ -82,7 +82,7 @@ impl Session {
     /// The same session, whose agents may have sub-agents.
     #[must_use]
     pub fn with_sub_agents(self, opener: Box<dyn OpensAgents>, limits: TreeLimits) -> Self {
-        Self { tree: Tree::new(Some(opener), limits), ..self }
+        Self { tree: AgentTree::new(Some(opener), limits), ..self }
     }
 
     /// The same session, which goes on after these agents of an earlier run.
@@ -233,12 +233,12 @@ impl Session {
         }
     }
 
-    pub(super) fn on_looked(&mut self, look: Look) -> Result<(), SessionError> {
+    pub(super) fn on_looked(&mut self, look: GuardLook) -> Result<(), SessionError> {
         if let Some(run) = self.runs.iter().position(|run| *run.id() == look.after.agent) {
             return self.guarded(run, |run, shared| run.on_looked(shared, look));
         }
         // Its agent is gone, and what it changed is told all the same.
-        let Look { after, beside, report } = look;
+        let GuardLook { after, beside, report } = look;
         let found = events(Some(after.call), &beside, report);
         found.into_iter().try_for_each(|event| self.record_for(&after.agent, event))
     }
@@ -398,7 +398,7 @@ async fn files_seen(files: &mut Option<WrittenFiles>) {
     }
 }
 
-async fn tripwire_says(tripwire: &mut Option<Guard>) -> Result<Watched, SessionError> {
+async fn tripwire_says(tripwire: &mut Option<TripwireWatch>) -> Result<Watched, SessionError> {
     match tripwire {
         Some(guard) => guard.next().await,
         None => std::future::pending().await,

@@ -9,13 +9,13 @@ use ipc::id::{AgentCall, AgentId, CallId, ConversationId, EventId};
 use ipc::tool::ToolCall;
 use tokio::sync::mpsc;
 
-use super::budget::Budget;
-use super::observer::Observer;
+use super::budget::SessionBudget;
+use super::observer::SnapshotTaker;
 use super::rewinder::{Looks, Rewinder};
 use super::tree::TreeOrder;
 use super::write_turns::WriteTurns;
 use super::written_files::WrittenFiles;
-use super::{ChangeTracker, Guard, SessionError};
+use super::{ChangeTracker, SessionError, TripwireWatch};
 use crate::core::RunLimits;
 use crate::session::{Flushed, Flusher, SessionLog};
 
@@ -36,7 +36,7 @@ pub struct Shared {
     /// The change set, where it is wanted.
     pub changes: Option<ChangeTracker>,
     /// What the host runs later, where an agent may write in the project.
-    pub tripwire: Option<Guard>,
+    pub tripwire: Option<TripwireWatch>,
     /// The looks at the project that files are taken back to, where they are kept.
     pub(super) looks: Option<Looks>,
     /// The records of the session's plans.
@@ -44,7 +44,7 @@ pub struct Shared {
     flusher: Flusher,
     /// The prompts that sub-agents were given, each with its event.
     prompts: Vec<(EventId, PromptFixed)>,
-    pub(super) budget: Budget,
+    pub(super) budget: SessionBudget,
     /// True if a request that waits may have its budget now.
     pub(super) budget_freed: bool,
     pub(super) turns: WriteTurns,
@@ -65,7 +65,7 @@ impl Shared {
         log: SessionLog,
         ui: mpsc::UnboundedSender<UiEvent>,
         changes: Option<ChangeTracker>,
-        tripwire: Option<Guard>,
+        tripwire: Option<TripwireWatch>,
     ) -> Self {
         Self {
             conversation,
@@ -77,7 +77,7 @@ impl Shared {
             tripwire,
             looks: None,
             plans: None,
-            budget: Budget::default(),
+            budget: SessionBudget::default(),
             budget_freed: false,
             turns: WriteTurns::default(),
             written: None,
@@ -90,7 +90,7 @@ impl Shared {
     /// The same with bounds on what its agents may spend in one turn of the user's, together.
     #[must_use]
     pub fn within(self, limits: RunLimits) -> Self {
-        Self { budget: Budget::new(limits), ..self }
+        Self { budget: SessionBudget::new(limits), ..self }
     }
 
     /// The same, which tells these records of everything that is logged.
@@ -107,7 +107,7 @@ impl Shared {
 
     /// The same, which looks at the project for the files that sub-agents change.
     #[must_use]
-    pub fn watched_by(self, observer: Observer) -> Self {
+    pub fn watched_by(self, observer: SnapshotTaker) -> Self {
         Self { written: Some(WrittenFiles::new(observer)), ..self }
     }
 
@@ -171,7 +171,7 @@ impl Shared {
     /// True while nothing may write: the base is being taken, or the tripwire set.
     pub(super) fn is_preparing(&self) -> bool {
         self.changes.as_ref().is_some_and(ChangeTracker::base_is_open)
-            || self.tripwire.as_ref().is_some_and(Guard::is_setting)
+            || self.tripwire.as_ref().is_some_and(TripwireWatch::is_setting)
     }
 
     /// Notes that a worker was sent a call.

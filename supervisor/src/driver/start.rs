@@ -6,12 +6,12 @@ use std::time::Duration;
 use ipc::confinement::Confinement;
 use ipc::event::{EventKind, NoticeCode, Observer as Witness, WorkerStarted};
 use ipc::id::CallId;
-use ipc::message::{Outcome, Work};
+use ipc::message::{CallOutcome, Work};
 use tokio::time::{Instant, sleep_until};
 
 use super::boundary::StartedWorker;
 use super::digest::Digests;
-use super::instructions::{INSTRUCTIONS, Looking};
+use super::instructions::{INSTRUCTIONS, InstructionsLooking};
 use super::{AgentRun, SessionError, Shared};
 use crate::core::{ContextItem, EndReason, Input, ReadyWorker};
 use crate::monitor::StartError;
@@ -30,7 +30,7 @@ pub(super) enum Startup {
     #[default]
     Worker,
     /// It looks for the project's instructions, until this moment.
-    Instructions(Instant, Looking),
+    Instructions(Instant, InstructionsLooking),
     /// The agent was told where it is.
     Done,
 }
@@ -79,7 +79,7 @@ impl AgentRun {
     /// Has the worker look for them by calls of our own, once: the supervisor opens nothing in a project.
     fn look_for_instructions(&mut self) {
         if matches!(self.startup, Startup::Worker) {
-            let (looking, calls) = Looking::begin(self.id.is_top_level());
+            let (looking, calls) = InstructionsLooking::begin(self.id.is_top_level());
             self.startup = Startup::Instructions(Instant::now() + INSTRUCTIONS_TIME, looking);
             for (call, tool) in calls {
                 self.worker.call(call, Work::Run(tool));
@@ -92,14 +92,14 @@ impl AgentRun {
         &mut self,
         shared: &mut Shared,
         call: CallId,
-        outcome: &Outcome,
+        outcome: &CallOutcome,
     ) -> Result<bool, SessionError> {
         if let Startup::Instructions(_, looking) = &mut self.startup
             && looking.take(call, outcome)
         {
             self.tell_where_it_is(shared)?;
         }
-        Ok(Looking::is_one(call))
+        Ok(InstructionsLooking::is_one(call))
     }
 
     /// The worker that was to read them is gone. The next one reads them if it was replaced, and not if it died of them.

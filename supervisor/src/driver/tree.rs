@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 use super::{AgentRun, Session, SessionError};
 use crate::core::{ContextItem, Input, NewAgent, Planning, Purpose, TreeLimits, account_of};
-use crate::gate::{Standing, at_start, narrowed, narrowed_grant};
+use crate::gate::{StandingRights, at_start, narrowed, narrowed_grant};
 use crate::monitor::WorkerEvent;
 
 /// Makes the agent runs of sub-agents.
@@ -28,7 +28,7 @@ pub trait OpensAgents: Send {
     fn open(&mut self, id: &AgentId, agent: &NewAgent) -> Result<OpenedAgent, String>;
 
     /// The planning of a planner beside an agent with these rights, which bound those of execution; none where no plans are made.
-    fn planning(&self, ceiling: Standing) -> Option<Planning>;
+    fn planning(&self, ceiling: StandingRights) -> Option<Planning>;
 }
 
 /// A sub-agent that has not begun.
@@ -50,7 +50,7 @@ pub(super) enum TreeOrder {
 }
 
 /// The sub-agents of a session.
-pub(super) struct Tree {
+pub(super) struct AgentTree {
     opener: Option<Box<dyn OpensAgents>>,
     limits: TreeLimits,
     living: BTreeMap<AgentId, Child>,
@@ -78,7 +78,7 @@ pub(super) struct Closed {
     last: Vec<(Generation, WorkerEvent)>,
 }
 
-impl Tree {
+impl AgentTree {
     pub(super) fn new(opener: Option<Box<dyn OpensAgents>>, limits: TreeLimits) -> Self {
         Self {
             opener,
@@ -108,7 +108,7 @@ impl Tree {
         }
     }
 
-    pub(super) fn planning(&self, ceiling: Standing) -> Option<Planning> {
+    pub(super) fn planning(&self, ceiling: StandingRights) -> Option<Planning> {
         self.opener.as_ref()?.planning(ceiling)
     }
 

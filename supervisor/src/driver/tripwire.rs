@@ -21,7 +21,7 @@ use crate::tripwire::{Approved, Report, Tripwire, Watch};
 const MOST_TOLD: usize = 12;
 
 /// The tripwire's thread, and the calls that may touch what it watches.
-pub struct Guard {
+pub struct TripwireWatch {
     orders: orders::Sender<Order>,
     answers: mpsc::UnboundedReceiver<Answer>,
     is_set: bool,
@@ -49,11 +49,11 @@ pub(super) enum Watched {
     /// It is set: what may write may begin.
     Set,
     /// A look is over.
-    Looked(Look),
+    Looked(GuardLook),
 }
 
 /// A look after a call.
-pub(super) struct Look {
+pub(super) struct GuardLook {
     /// The call.
     pub(super) after: AgentCall,
     /// The others that ran since the look before.
@@ -62,7 +62,7 @@ pub(super) struct Look {
     pub(super) report: Report,
 }
 
-impl Guard {
+impl TripwireWatch {
     /// Begins to take what there is. A session that ends meanwhile does not wait for it.
     pub fn start(watch: Watch) -> io::Result<Self> {
         let (orders, inbox) = orders::channel();
@@ -126,16 +126,16 @@ impl Guard {
         self.answers.recv().await.ok_or_else(gone)
     }
 
-    fn looked(&mut self, after: AgentCall, report: Report) -> Look {
+    fn looked(&mut self, after: AgentCall, report: Report) -> GuardLook {
         self.writing.remove(&after);
         // What runs on, or was not looked after yet, may have done what the next look finds as well.
         let ran = std::mem::replace(&mut self.ran, self.writing.clone());
         let beside = ran.into_iter().filter(|call| *call != after).collect();
-        Look { after, beside, report }
+        GuardLook { after, beside, report }
     }
 
     /// Looks at everything, when no worker lives any more. What looks after calls found comes first.
-    pub(super) async fn look_at_everything(mut self) -> Result<(Vec<Look>, Report), SessionError> {
+    pub(super) async fn look_at_everything(mut self) -> Result<(Vec<GuardLook>, Report), SessionError> {
         let mut looks = Vec::new();
         self.order(Order::LookAtEverything);
         loop {

@@ -21,13 +21,13 @@ pub struct SessionWorker {
     agent: AgentId,
     confinement: Confinement,
     generation: Generation,
-    state: State,
+    state: WorkerState,
     waiting: VecDeque<(CallId, Work)>,
     /// What takes the present worker's place as soon as it is gone.
     replacement: Option<Result<Confinement, StartError>>,
 }
 
-enum State {
+enum WorkerState {
     /// No worker; the next call starts one.
     None,
     /// No worker, and none is started but by a replacement: why.
@@ -39,7 +39,7 @@ enum State {
 }
 
 /// What happened to the worker.
-pub enum Happening {
+pub enum WorkerUpdate {
     /// The next generation is ready; the calls that waited have been sent.
     Started,
     /// The next generation did not come to be; these calls cannot be served.
@@ -66,7 +66,7 @@ impl SessionWorker {
             agent,
             confinement,
             generation: Generation(0),
-            state: State::None,
+            state: WorkerState::None,
             waiting: VecDeque::new(),
             replacement: None,
         }
@@ -88,14 +88,14 @@ impl SessionWorker {
     /// The worker that serves, if one does.
     pub fn serving(&self) -> Option<&StartedWorker> {
         match &self.state {
-            State::Serving { worker, announced: true, .. } => Some(worker),
+            WorkerState::Serving { worker, announced: true, .. } => Some(worker),
             _ => None,
         }
     }
 
     /// Whether no worker may be started but by a replacement.
     pub fn is_closed(&self) -> bool {
-        matches!(self.state, State::Closed(_))
+        matches!(self.state, WorkerState::Closed(_))
     }
 
     /// Whether the worker is being ended so that another one takes its place.
@@ -117,7 +117,9 @@ impl SessionWorker {
     /// Sends a call, as soon as there is a worker that is not being replaced.
     pub fn call(&mut self, call: CallId, work: Work) {
         match &self.state {
-            State::Serving { worker, .. } if self.replacement.is_none() => worker.control.call(call, work),
+            WorkerState::Serving { worker, .. } if self.replacement.is_none() => {
+                worker.control.call(call, work)
+            }
             _ => self.waiting.push_back((call, work)),
         }
         self.start();
@@ -129,18 +131,18 @@ impl SessionWorker {
     pub fn replace(&mut self, confinement: Result<Confinement, StartError>) {
         self.replacement = Some(confinement);
         match &mut self.state {
-            State::Serving { worker, .. } => worker.control.kill(),
-            State::Starting { cancel, .. } => {
+            WorkerState::Serving { worker, .. } => worker.control.kill(),
+            WorkerState::Starting { cancel, .. } => {
                 // It may have come too far to be cancelled: then it is ended unannounced.
                 let _ = cancel.take().map(|cancel| cancel.send(()));
             }
-            State::None | State::Closed(_) => self.state = State::None,
+            WorkerState::None | WorkerState::Closed(_) => self.state = WorkerState::None,
         }
     }
 
     /// Starts the next generation, if none is alive or closed.
     pub fn start(&mut self) {
-        if matches!(self.state, State::None) && self.replacement.is_none() {
+        if matches!(self.state, WorkerState::None) && self.replacement.is_none() {
             self.start_as(false);
         }
     }
@@ -154,7 +156,7 @@ impl SessionWorker {
         };
         let (cancel, cancelled) = oneshot::channel();
         let starting = self.boundary.start(order, cancelled);
-        self.state = State::Starting { starting, cancel: Some(cancel), replaces };
+        self.state = WorkerState::Starting { starting, cancel: Some(cancel), replaces };
     }
 
     /// Cancels a call, wherever it is.
@@ -164,14 +166,14 @@ impl SessionWorker {
         if self.waiting.len() < before {
             return Cancelled::BeforeItWasSent;
         }
-        if let State::Serving { worker, .. } = &self.state {
+        if let WorkerState::Serving { worker, .. } = &self.state {
             worker.control.cancel(call);
         }
         Cancelled::OutcomeFollows
     }
 
     /// What happens next; pends while no worker is alive. Cancel safe.
-    pub async fn next(&mut self) -> Happening {
+    pub async fn next(&mut self) -> WorkerUpdate {
         loop {
             if let Some(happening) = self.step().await {
                 return happening;
@@ -179,9 +181,9 @@ impl SessionWorker {
         }
     }
 
-    async fn step(&mut self) -> Option<Happening> {
+    async fn step(&mut self) -> Option<WorkerUpdate> {
         match &mut self.state {
-            State::None => match self.replacement.take() {
+            WorkerState::None => match self.replacement.take() {
                 Some(Ok(confinement)) => {
                     self.confinement = confinement;
                     self.start_as(true);
@@ -190,16 +192,16 @@ impl SessionWorker {
                 Some(Err(error)) => Some(self.close(error)),
                 None => std::future::pending().await,
             },
-            State::Closed(_) if self.waiting.is_empty() => std::future::pending().await,
-            State::Closed(reason) => {
+            WorkerState::Closed(_) if self.waiting.is_empty() => std::future::pending().await,
+            WorkerState::Closed(reason) => {
                 let reason = reason.clone();
-                Some(Happening::Closed { reason, calls: self.take_waiting() })
+                Some(WorkerUpdate::Closed { reason, calls: self.take_waiting() })
             }
-            State::Starting { starting, replaces, .. } => {
+            WorkerState::Starting { starting, replaces, .. } => {
                 let (started, replaces) = (starting.await, *replaces);
                 self.on_start(started, replaces)
             }
-            State::Serving { worker, .. } => {
+            WorkerState::Serving { worker, .. } => {
                 let generation = worker.generation;
                 let event = worker.events.recv().await.unwrap_or_else(|| WorkerEvent::Ended {
                     reason: WorkerEnd::ReaderGone,
@@ -211,45 +213,45 @@ impl SessionWorker {
         }
     }
 
-    fn on_start(&mut self, started: Started, replaces: bool) -> Option<Happening> {
+    fn on_start(&mut self, started: Started, replaces: bool) -> Option<WorkerUpdate> {
         let announced = self.replacement.is_none();
         match started {
             Ok(worker) if announced => {
                 for (call, work) in self.waiting.drain(..) {
                     worker.control.call(call, work);
                 }
-                self.state = State::Serving { worker, announced };
-                Some(Happening::Started)
+                self.state = WorkerState::Serving { worker, announced };
+                Some(WorkerUpdate::Started)
             }
             Ok(worker) => {
                 worker.control.kill();
-                self.state = State::Serving { worker, announced };
+                self.state = WorkerState::Serving { worker, announced };
                 None
             }
             Err(_) if !announced => {
-                self.state = State::None;
+                self.state = WorkerState::None;
                 None
             }
             Err(error) if replaces => Some(self.close(error)),
             Err(error) => {
-                self.state = State::None;
-                Some(Happening::NotStarted(error, self.take_waiting()))
+                self.state = WorkerState::None;
+                Some(WorkerUpdate::NotStarted(error, self.take_waiting()))
             }
         }
     }
 
-    fn on_event(&mut self, generation: Generation, event: WorkerEvent) -> Option<Happening> {
+    fn on_event(&mut self, generation: Generation, event: WorkerEvent) -> Option<WorkerUpdate> {
         let announced = self.serving().is_some();
         if matches!(event, WorkerEvent::Ended { .. }) {
-            self.state = State::None;
+            self.state = WorkerState::None;
         }
-        announced.then_some(Happening::Event { generation, event })
+        announced.then_some(WorkerUpdate::Event { generation, event })
     }
 
     /// Fails closed: what was to be confined anew runs under nothing else either.
-    fn close(&mut self, error: StartError) -> Happening {
-        self.state = State::Closed(format!("there is no worker: {error}"));
-        Happening::NotStarted(error, self.take_waiting())
+    fn close(&mut self, error: StartError) -> WorkerUpdate {
+        self.state = WorkerState::Closed(format!("there is no worker: {error}"));
+        WorkerUpdate::NotStarted(error, self.take_waiting())
     }
 
     fn take_waiting(&mut self) -> Vec<CallId> {
@@ -268,7 +270,7 @@ impl SessionWorker {
         self.abandon();
         let mut last = Vec::new();
         while !self.is_closed() {
-            if let Some(Happening::Event {
+            if let Some(WorkerUpdate::Event {
                 generation,
                 event: event @ (WorkerEvent::Refused(_) | WorkerEvent::Ended { .. }),
             }) = self.step().await
@@ -276,7 +278,7 @@ impl SessionWorker {
                 last.push((generation, event));
             }
         }
-        self.state = State::None;
+        self.state = WorkerState::None;
         last
     }
 }

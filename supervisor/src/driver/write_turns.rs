@@ -12,7 +12,7 @@ use ipc::path::WirePath;
 /// The turns of a session's agents.
 #[derive(Debug, Default)]
 pub(super) struct WriteTurns {
-    holders: BTreeMap<AgentId, Turn>,
+    holders: BTreeMap<AgentId, WriteTurn>,
     /// Whoever waits, in the order of asking.
     waiting: VecDeque<(AgentId, Vec<WirePath>)>,
     /// True if somebody who waits may have a turn now.
@@ -21,7 +21,7 @@ pub(super) struct WriteTurns {
 
 /// A turn that is taken.
 #[derive(Debug, Default)]
-struct Turn {
+struct WriteTurn {
     roots: Vec<WirePath>,
     /// Calls that may write and are not over.
     writing: BTreeSet<CallId>,
@@ -45,7 +45,7 @@ impl WriteTurns {
 
     /// The agents whose turns overlap with these roots, but for those that lend theirs.
     fn blocking(&self, agent: &AgentId, roots: &[WirePath]) -> Vec<AgentId> {
-        let blocks = |(holder, turn): &(&AgentId, &Turn)| {
+        let blocks = |(holder, turn): &(&AgentId, &WriteTurn)| {
             *holder != agent
                 && overlap(&turn.roots, roots)
                 && !(agent.is_below(holder) && turn.writing.is_empty())

@@ -13,7 +13,7 @@ use ipc::id::AgentId;
 use ipc::path::WirePath;
 use tokio::task::spawn_blocking;
 
-use super::observer::{Observer, ObserverError};
+use super::observer::{ObserverError, SnapshotTaker};
 use super::write_turns::overlap;
 use crate::changes::Base;
 
@@ -22,13 +22,13 @@ const MOST: usize = 1000;
 
 /// The files that each sub-agent changed so far.
 pub(super) struct WrittenFiles {
-    observer: Observer,
+    observer: SnapshotTaker,
     /// The project as it was seen last; none before the first sub-agent writes, and none after a look that failed.
     last: Option<Base>,
     /// Agents that may have written since then, with their roots: no two of them overlap.
     writers: BTreeMap<AgentId, Vec<WirePath>>,
     files: BTreeMap<AgentId, Written>,
-    looking: Option<Looking>,
+    looking: Option<FilesLooking>,
 }
 
 /// The files that a sub-agent changed.
@@ -41,13 +41,13 @@ pub(super) struct Written {
 }
 
 /// A look that is under way.
-struct Looking {
-    seen: BoxFuture<'static, Result<Seen, ObserverError>>,
-    then: Then,
+struct FilesLooking {
+    seen: BoxFuture<'static, Result<FilesSeen, ObserverError>>,
+    then: AfterLook,
 }
 
 /// What a look is for.
-enum Then {
+enum AfterLook {
     /// This agent writes in these roots.
     Begins(AgentId, Vec<WirePath>),
     /// This agent has ended.
@@ -55,7 +55,7 @@ enum Then {
 }
 
 /// What a look came to.
-struct Seen {
+struct FilesSeen {
     now: Base,
     /// What differs from the last look, where there was one.
     changed: Option<Vec<WirePath>>,
@@ -63,7 +63,7 @@ struct Seen {
 
 impl WrittenFiles {
     /// Looks by this observer.
-    pub(super) const fn new(observer: Observer) -> Self {
+    pub(super) const fn new(observer: SnapshotTaker) -> Self {
         Self { observer, last: None, writers: BTreeMap::new(), files: BTreeMap::new(), looking: None }
     }
 
@@ -79,14 +79,14 @@ impl WrittenFiles {
         if is_known || (agent.is_top_level() && !self.writers.iter().any(meets)) {
             return false;
         }
-        self.look(Then::Begins(agent.clone(), roots.to_vec()));
+        self.look(AfterLook::Begins(agent.clone(), roots.to_vec()));
         true
     }
 
     /// True while it is not known yet what an agent that has ended changed.
     pub(super) fn is_open(&mut self, agent: &AgentId) -> bool {
         if self.looking.is_none() && self.writers.contains_key(agent) {
-            self.look(Then::Ended(agent.clone()));
+            self.look(AfterLook::Ended(agent.clone()));
         }
         self.writers.contains_key(agent)
     }
@@ -96,25 +96,25 @@ impl WrittenFiles {
         self.files.remove(agent).unwrap_or_default()
     }
 
-    fn look(&mut self, then: Then) {
+    fn look(&mut self, then: AfterLook) {
         let (observer, last) = (self.observer.clone(), self.last.take());
-        self.looking = Some(Looking { seen: seen(observer, last).boxed(), then });
+        self.looking = Some(FilesLooking { seen: seen(observer, last).boxed(), then });
     }
 
     /// Waits for the look that is under way. Cancel safe.
     pub(super) async fn next(&mut self) {
         let Some(looking) = &mut self.looking else { return std::future::pending().await };
         let seen = (&mut looking.seen).await;
-        if let Some(Looking { then, .. }) = self.looking.take() {
+        if let Some(FilesLooking { then, .. }) = self.looking.take() {
             self.note(seen);
             match then {
-                Then::Begins(agent, roots) => {
+                AfterLook::Begins(agent, roots) => {
                     self.writers.retain(|_, theirs| !overlap(theirs, &roots));
                     if !agent.is_top_level() {
                         self.writers.insert(agent, roots);
                     }
                 }
-                Then::Ended(agent) => drop(self.writers.remove(&agent)),
+                AfterLook::Ended(agent) => drop(self.writers.remove(&agent)),
             }
         }
     }
@@ -126,9 +126,9 @@ impl WrittenFiles {
         }
     }
 
-    fn note(&mut self, seen: Result<Seen, ObserverError>) {
+    fn note(&mut self, seen: Result<FilesSeen, ObserverError>) {
         let unseen = match seen {
-            Ok(Seen { now, changed }) => {
+            Ok(FilesSeen { now, changed }) => {
                 self.last = Some(now);
                 match changed {
                     Some(changed) => return self.hand_out(changed),
@@ -158,7 +158,7 @@ impl WrittenFiles {
     }
 }
 
-async fn seen(observer: Observer, last: Option<Base>) -> Result<Seen, ObserverError> {
+async fn seen(observer: SnapshotTaker, last: Option<Base>) -> Result<FilesSeen, ObserverError> {
     let project = observer.confinement.project.clone();
     let now = observer.stamps().await?;
     // A project of a million files is not compared where the session waits.
@@ -166,7 +166,7 @@ async fn seen(observer: Observer, last: Option<Base>) -> Result<Seen, ObserverEr
         let absolute =
             |path: &crate::changes::ProjectPath| project.as_path().join(path.to_wire().as_path()).into();
         let changed = last.map(|last| last.stamped_since(&now).iter().map(absolute).collect());
-        Seen { now: Base::of_stamps(now), changed }
+        FilesSeen { now: Base::of_stamps(now), changed }
     };
     Ok(spawn_blocking(compare).await.map_err(io::Error::other)?)
 }
@@ -199,7 +199,12 @@ mod tests {
     fn files() -> WrittenFiles {
         let confinement = Confinement::new(Rights::default(), "/p".into());
         let agent = AgentId::root();
-        WrittenFiles::new(Observer { boundary: Arc::new(Nothing), agent, confinement, store: "/".into() })
+        WrittenFiles::new(SnapshotTaker {
+            boundary: Arc::new(Nothing),
+            agent,
+            confinement,
+            store: "/".into(),
+        })
     }
 
     #[tokio::test]

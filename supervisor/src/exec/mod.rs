@@ -13,9 +13,9 @@ use ipc::frontend::UserActionKind;
 use tokio::task::JoinSet;
 
 use self::approval_socket::{ApprovalSocket, relay};
-use self::output::{Format, Printer};
+use self::output::{Format, OutputPrinter};
 pub(crate) use self::plan::{ApprovedPlan, execute_plan};
-use crate::args::{ActivityArg, DeniedArg, ExecArgs, Output, ProfileArg, of_exec};
+use crate::args::{ActivityArg, DeniedArg, ExecArgs, OutputFormat, ProfileArg, of_exec};
 use crate::config::Sources;
 use crate::core::Approver;
 use crate::driver::Turns;
@@ -23,16 +23,16 @@ use crate::exit::Exit;
 use crate::messages::{complain, tell};
 use crate::modes::ApprovalMode;
 use crate::opening::{
-    self, Handle, Place, Record, Refusal, Resume, Session, SessionOptions, find_log, for_activity,
-    plan_options,
+    self, Handle, OpenedSession, Record, Refusal, Resume, SessionDirs, SessionOptions, find_log,
+    for_activity, plan_options,
 };
 use crate::pictures;
-use crate::place::{Caches, Wanted};
+use crate::place::{Caches, ConfinementOptions};
 use crate::recording::{FrontEnd, Places, Task};
 use crate::signals::{UserSignals, end_with};
 
 /// Runs the task.
-pub(crate) async fn run(args: ExecArgs, place: Place) -> Exit {
+pub(crate) async fn run(args: ExecArgs, place: SessionDirs) -> Exit {
     match task(&args) {
         Ok(task) => carry_out(&args, Beginning::Task(task), place, |_| ()).await,
         Err(Refusal(exit, message)) => {
@@ -46,7 +46,7 @@ pub(crate) async fn run(args: ExecArgs, place: Place) -> Exit {
 async fn carry_out(
     args: &ExecArgs,
     beginning: Beginning,
-    place: Place,
+    place: SessionDirs,
     arrived: impl FnOnce(&Places),
 ) -> Exit {
     let began = Instant::now();
@@ -76,10 +76,10 @@ enum Beginning {
     Plan(ApprovedPlan),
 }
 
-struct Prepared {
-    session: Session,
+struct PreparedRun {
+    session: OpenedSession,
     handle: Handle,
-    printer: Printer,
+    printer: OutputPrinter,
     beginning: UserActionKind,
     /// Whoever answers approvals, if somebody may.
     relay: Option<JoinSet<()>>,
@@ -92,8 +92,13 @@ fn task(args: &ExecArgs) -> Result<Task, Refusal> {
     Ok(Task { prompt, images: images.map_err(Refusal::usage)? })
 }
 
-fn prepare(args: &ExecArgs, beginning: Beginning, place: Place, began: Instant) -> Result<Prepared, Refusal> {
-    if args.deltas && args.output != Output::StreamJson {
+fn prepare(
+    args: &ExecArgs,
+    beginning: Beginning,
+    place: SessionDirs,
+    began: Instant,
+) -> Result<PreparedRun, Refusal> {
+    if args.deltas && args.output != OutputFormat::StreamJson {
         return Err(Refusal::usage(
             "cannot add deltas to this output\n  hint: --output stream-json --deltas",
         ));
@@ -133,12 +138,12 @@ fn prepare(args: &ExecArgs, beginning: Beginning, place: Place, began: Instant) 
     };
     let format =
         Format { output: args.output, deltas: args.deltas, executes_plan, log: session.log_path().into() };
-    let printer = Printer::start(format, events).map_err(Refusal::internal)?;
-    Ok(Prepared { session, handle, printer, beginning, relay })
+    let printer = OutputPrinter::start(format, events).map_err(Refusal::internal)?;
+    Ok(PreparedRun { session, handle, printer, beginning, relay })
 }
 
 /// The session that goes on, if one does. What was said in it so far is not printed again.
-fn resume(args: &ExecArgs, place: &Place) -> Result<Option<Resume>, String> {
+fn resume(args: &ExecArgs, place: &SessionDirs) -> Result<Option<Resume>, String> {
     if args.resume.is_none() && !args.goes_on {
         if args.fork {
             return Err(
@@ -172,7 +177,7 @@ fn options(args: &ExecArgs, sources: Sources) -> SessionOptions {
     // Nobody is asked here: what is not trusted is not enabled, and that is said.
     tell(&sources.notices(&effective, &flags));
     let caches = if args.batch.is_some() { Caches::EndWithIt } else { Caches::OutliveIt };
-    let wanted = Wanted { caches, ..Wanted::new(&effective, &args.confinement) };
+    let wanted = ConfinementOptions { caches, ..ConfinementOptions::new(&effective, &args.confinement) };
     let mut plan = plan_options(&effective);
     if let Some(rounds) = args.approve_plan {
         plan.approver = Approver::Flags { rounds };
@@ -184,14 +189,14 @@ fn options(args: &ExecArgs, sources: Sources) -> SessionOptions {
         mode: args.mode.into(),
         approvals: effective.approvals(args.approval_socket.is_some()),
         patch: args.patch.clone(),
-        lists_changes: args.output == Output::Json,
+        lists_changes: args.output == OutputFormat::Json,
         fails_when_denied: args.denied == DeniedArg::Fail,
         ..SessionOptions::new(&effective, args.directory.clone(), wanted, Turns::One)
     };
     options.choosing_from(sources, flags)
 }
 
-impl Prepared {
+impl PreparedRun {
     async fn run(self, signals: UserSignals) -> Exit {
         self.handle.act(self.beginning).await;
         tokio::spawn(self.handle.forward(signals));

@@ -3,7 +3,7 @@
 use super::{Beginning, carry_out};
 use crate::args::{ActivityArg, DeniedArg, ExecArgs, ModeArg, PlanExecuteArgs, ProfileArg};
 use crate::exit::Exit;
-use crate::opening::{EarlierPlan, Place};
+use crate::opening::{EarlierPlan, SessionDirs};
 
 /// A plan that was approved before the run.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub(crate) struct ApprovedPlan {
 }
 
 /// Executes it. The mode is the one that lets it write the project: the plan's approval is the word on that.
-pub(crate) async fn execute_plan(args: PlanExecuteArgs, plan: ApprovedPlan, place: Place) -> Exit {
+pub(crate) async fn execute_plan(args: PlanExecuteArgs, plan: ApprovedPlan, place: SessionDirs) -> Exit {
     let args = ExecArgs {
         prompt: None,
         directory: args.directory,

@@ -16,8 +16,8 @@ use crate::directories::Directories;
 use crate::exit::Exit;
 use crate::messages::complain;
 use crate::modes::ApprovalMode;
-use crate::opening::{Place, Refusal};
-use crate::recording::{Comparison, Mismatch, Places, Recording, Run, Task};
+use crate::opening::{Refusal, SessionDirs};
+use crate::recording::{Mismatch, Places, Recording, RecordingComparison, Run, Task};
 use crate::replay::{RecordedRequest, ReplayServer, Reply, Script};
 use crate::secrets::TakenKeys;
 use crate::signals::Endings;
@@ -45,7 +45,7 @@ async fn begin(args: &ReplayArgs, directories: Directories) -> Result<Exit, Refu
     let player = Player::start(recording, args.timing).map_err(Refusal::internal)?;
     let exec_args = player.exec_args(args)?;
     let keys = TakenKeys { anthropic: Some(KEY.into()), openai: Some(KEY.into()), ..TakenKeys::default() };
-    let place = Place { directories, keys };
+    let place = SessionDirs { directories, keys };
     let exit = carry_out(&exec_args, Beginning::Task(task), place, |places| player.arrived(places)).await;
     Ok(match player.mismatch() {
         None => exit,
@@ -171,7 +171,7 @@ fn compare(
     let Some(recorded) = recording.exchanges.get(number - 1) else {
         return Some(Mismatch::extra(number, recording.exchanges.len()));
     };
-    let comparison = Comparison { recorded: recording.run.places.clone(), now: now.clone() };
+    let comparison = RecordingComparison { recorded: recording.run.places.clone(), now: now.clone() };
     comparison.check(recorded, request)
 }
 

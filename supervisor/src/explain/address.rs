@@ -8,10 +8,10 @@ use ipc::place::{Place, is_resolver, resolvers};
 use ipc::rights::{Network, Reach};
 use serde::Serialize;
 
-use super::Policy;
-use super::answer::{Answer, Verdict};
+use super::ExplainPolicy;
+use super::answer::{ExplainAnswer, ExplainVerdict};
 use super::origins::default;
-use super::subject::Named;
+use super::subject::NamedSubject;
 
 /// What is said of an address.
 #[derive(Debug, Serialize)]
@@ -22,14 +22,14 @@ pub(super) struct AddressExplained {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<&'static str>,
     /// Connecting or sending to it.
-    pub connect: Answer,
+    pub connect: ExplainAnswer,
 }
 
 impl AddressExplained {
     /// Judges it.
-    pub(super) fn new(address: &Named, policy: &Policy<'_>) -> Self {
+    pub(super) fn new(address: &NamedSubject, policy: &ExplainPolicy<'_>) -> Self {
         match address {
-            Named::Literal(literal) => {
+            NamedSubject::Literal(literal) => {
                 let place = Place::of(*literal);
                 let shown = if literal.port() == 0 { literal.ip().to_string() } else { literal.to_string() };
                 Self {
@@ -38,7 +38,7 @@ impl AddressExplained {
                     connect: literal_answer(*literal, place, policy),
                 }
             }
-            Named::Name(name, port) => {
+            NamedSubject::Name(name, port) => {
                 Self { address: format!("{name}:{port}"), place: None, connect: name_answer(name, policy) }
             }
         }
@@ -55,34 +55,37 @@ const fn word(place: Place) -> &'static str {
     }
 }
 
-fn literal_answer(address: SocketAddr, place: Place, policy: &Policy<'_>) -> Answer {
+fn literal_answer(address: SocketAddr, place: Place, policy: &ExplainPolicy<'_>) -> ExplainAnswer {
     let rights = &policy.standing.rights;
     if rights.net == Network::Off {
         return off(place, policy);
     }
     let net = policy.origins.of_key("rights.net");
     if policy.standing.tier == Tier::FloorUnmediated {
-        return Answer::allowed("the network is on, and in this tier addresses are not checked", Some(net));
+        return ExplainAnswer::allowed(
+            "the network is on, and in this tier addresses are not checked",
+            Some(net),
+        );
     }
     let known = resolvers(&fs::read_to_string("/etc/resolv.conf").unwrap_or_default());
     if is_resolver(address, &known) {
-        return Answer::allowed(
+        return ExplainAnswer::allowed(
             "it is the resolver of this machine, which the network always leads to",
             Some(net),
         );
     }
     let Some(reach) = reach(place) else {
-        return Answer::allowed("the network is on", Some(net));
+        return ExplainAnswer::allowed("the network is on", Some(net));
     };
     if place.is_within(rights.reach) {
         let origin = policy.origins.of_element("rights.reach", reach);
-        return Answer::allowed(format!("it is {}, which is within reach", word(place)), origin);
+        return ExplainAnswer::allowed(format!("it is {}, which is within reach", word(place)), origin);
     }
     let own =
         if place == Place::Host { "; but servers that the same sandbox started are reached" } else { "" };
     let because = format!("the network is on, but does not lead to {}{own}", word(place));
     let grant = Some(format!("--reach {reach}"));
-    Answer { grant, origin: default(), ..Answer::new(Verdict::Denied, because) }
+    ExplainAnswer { grant, origin: default(), ..ExplainAnswer::new(ExplainVerdict::Denied, because) }
 }
 
 /// The flag that lets the network lead there.
@@ -96,24 +99,28 @@ const fn reach(place: Place) -> Option<&'static str> {
     }
 }
 
-fn off(place: Place, policy: &Policy<'_>) -> Answer {
+fn off(place: Place, policy: &ExplainPolicy<'_>) -> ExplainAnswer {
     let has_loopback = policy.standing.tier != Tier::FloorUnmediated;
     let (verdict, because) = match place {
         Place::Host if has_loopback => (
-            Verdict::Depends,
+            ExplainVerdict::Depends,
             "the network is off: the sandbox's own loopback has the servers that the same command started, and none of the \
              machine's",
         ),
-        _ => (Verdict::Denied, "the network is off"),
+        _ => (ExplainVerdict::Denied, "the network is off"),
     };
     let missing = reach(place).filter(|_| !place.is_within(policy.standing.reach));
     let reach = missing.map(|reach| format!(" --reach {reach}")).unwrap_or_default();
     let grant = Some(format!("--net on{reach}"));
-    Answer { grant, origin: Some(policy.origins.of_key("rights.net")), ..Answer::new(verdict, because) }
+    ExplainAnswer {
+        grant,
+        origin: Some(policy.origins.of_key("rights.net")),
+        ..ExplainAnswer::new(verdict, because)
+    }
 }
 
 /// A name is judged by the addresses that it leads to, whenever it is connected to.
-fn name_answer(name: &str, policy: &Policy<'_>) -> Answer {
+fn name_answer(name: &str, policy: &ExplainPolicy<'_>) -> ExplainAnswer {
     let rights = &policy.standing.rights;
     let net = policy.origins.of_key("rights.net");
     if rights.net == Network::Off {
@@ -123,9 +130,9 @@ fn name_answer(name: &str, policy: &Policy<'_>) -> Answer {
     }
     let everywhere = Reach { host: true, lan: true, link_local: true, metadata: true };
     if rights.reach == everywhere {
-        return Answer::allowed("the network is on, wherever the name leads", Some(net));
+        return ExplainAnswer::allowed("the network is on, wherever the name leads", Some(net));
     }
     let because = "the network is on; the name was not looked up, and what counts is the address that it leads to: name that \
                    one to have it judged";
-    Answer { origin: Some(net), ..Answer::new(Verdict::Depends, because) }
+    ExplainAnswer { origin: Some(net), ..ExplainAnswer::new(ExplainVerdict::Depends, because) }
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 /// Whether something may be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Verdict {
+pub(crate) enum ExplainVerdict {
     /// It may.
     Allowed,
     /// It may once somebody has approved it.
@@ -17,7 +17,7 @@ pub(crate) enum Verdict {
     Depends,
 }
 
-impl Verdict {
+impl ExplainVerdict {
     /// The word for it.
     pub(super) const fn as_str(self) -> &'static str {
         match self {
@@ -31,9 +31,9 @@ impl Verdict {
 
 /// What is said of one act.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Answer {
+pub(crate) struct ExplainAnswer {
     /// Whether it may be done.
-    pub verdict: Verdict,
+    pub verdict: ExplainVerdict,
     /// Why: the rule.
     pub because: String,
     /// Where the rule comes from.
@@ -47,7 +47,7 @@ pub(crate) struct Answer {
     pub grant: Option<String>,
     /// What became of the act inside a confinement.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tried: Option<Tried>,
+    pub tried: Option<TriedAct>,
     /// Whether the kernel refuses what the rights allow, for no reason that lies in its own trees.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub narrower: bool,
@@ -56,7 +56,7 @@ pub(crate) struct Answer {
 /// What became of an act inside a confinement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
-pub(crate) enum Tried {
+pub(crate) enum TriedAct {
     /// It succeeded.
     Done,
     /// It was refused, and not by plain permissions.
@@ -78,14 +78,14 @@ pub(crate) enum Tried {
     Untried { why: String },
 }
 
-impl Answer {
+impl ExplainAnswer {
     /// It may be done.
     pub(super) fn allowed(because: impl Into<String>, origin: Option<String>) -> Self {
-        Self { origin, ..Self::new(Verdict::Allowed, because) }
+        Self { origin, ..Self::new(ExplainVerdict::Allowed, because) }
     }
 
     /// It may not be done, or not yet.
-    pub(super) fn new(verdict: Verdict, because: impl Into<String>) -> Self {
+    pub(super) fn new(verdict: ExplainVerdict, because: impl Into<String>) -> Self {
         Self {
             verdict,
             because: because.into(),
@@ -100,13 +100,13 @@ impl Answer {
     /// It may not be done, as the gate says.
     pub(super) fn denied(denial: &Denial, because: impl Into<String>, origin: Option<String>) -> Self {
         let (layer, grant) = (Some(denial.layer), denial.grant.clone());
-        Self { origin, layer, grant, ..Self::new(Verdict::Denied, because) }
+        Self { origin, layer, grant, ..Self::new(ExplainVerdict::Denied, because) }
     }
 
     /// How what became of the act differs from what is declared.
     pub(crate) fn difference(&self) -> Option<&'static str> {
         match (self.verdict, &self.tried) {
-            (Verdict::Denied | Verdict::Asked, Some(Tried::Done)) => Some("wider"),
+            (ExplainVerdict::Denied | ExplainVerdict::Asked, Some(TriedAct::Done)) => Some("wider"),
             _ if self.narrower => Some("narrower"),
             _ => None,
         }
@@ -115,11 +115,11 @@ impl Answer {
     /// Whether it could be done, in a word.
     pub(crate) const fn in_effect(&self) -> &'static str {
         match &self.tried {
-            Some(Tried::Done) => "yes",
-            Some(Tried::Refused { .. }) => "no",
-            Some(Tried::NotPermitted { .. }) => "modes",
-            Some(Tried::Failed { .. }) | None => "-",
-            Some(Tried::Untried { .. }) => "?",
+            Some(TriedAct::Done) => "yes",
+            Some(TriedAct::Refused { .. }) => "no",
+            Some(TriedAct::NotPermitted { .. }) => "modes",
+            Some(TriedAct::Failed { .. }) | None => "-",
+            Some(TriedAct::Untried { .. }) => "?",
         }
     }
 }
@@ -130,13 +130,15 @@ mod tests {
 
     #[test]
     fn what_is_done_although_it_may_not_be_is_a_difference() {
-        let of = |verdict, tried| Answer { tried: Some(tried), ..Answer::new(verdict, "") }.difference();
-        let refused = || Tried::Refused { error: "EACCES".to_owned() };
-        for verdict in [Verdict::Denied, Verdict::Asked] {
-            assert_eq!((of(verdict, Tried::Done), of(verdict, refused())), (Some("wider"), None));
+        let of = |verdict, tried| {
+            ExplainAnswer { tried: Some(tried), ..ExplainAnswer::new(verdict, "") }.difference()
+        };
+        let refused = || TriedAct::Refused { error: "EACCES".to_owned() };
+        for verdict in [ExplainVerdict::Denied, ExplainVerdict::Asked] {
+            assert_eq!((of(verdict, TriedAct::Done), of(verdict, refused())), (Some("wider"), None));
         }
-        assert_eq!(of(Verdict::Allowed, Tried::Done), None);
-        let narrower = Answer { narrower: true, ..Answer::new(Verdict::Denied, "") };
+        assert_eq!(of(ExplainVerdict::Allowed, TriedAct::Done), None);
+        let narrower = ExplainAnswer { narrower: true, ..ExplainAnswer::new(ExplainVerdict::Denied, "") };
         assert_eq!(narrower.difference(), Some("narrower"));
     }
 }

@@ -10,8 +10,8 @@ use ipc::rights::Network;
 use ipc::tool::{Access, ShellExec, ToolCall};
 use serde::Serialize;
 
-use super::Policy;
-use super::answer::{Answer, Verdict};
+use super::ExplainPolicy;
+use super::answer::{ExplainAnswer, ExplainVerdict};
 use crate::gate::Verdict as Judged;
 use crate::gate::command_line::{self, covers, offered_prefix};
 use crate::policy::leads_to;
@@ -24,7 +24,7 @@ pub(super) struct CommandExplained {
     pub command: String,
     /// What its words in the place of a program are; absent where it is not certain what bash makes of it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub programs: Option<Vec<Program>>,
+    pub programs: Option<Vec<ExplainProgram>>,
     /// The prefix of the settings that approves it, and where that stands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preapproved: Option<String>,
@@ -32,23 +32,23 @@ pub(super) struct CommandExplained {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offered_prefix: Option<Vec<String>>,
     /// What becomes of a call, by what it declares.
-    pub calls: Vec<Call>,
+    pub calls: Vec<ExplainedCall>,
 }
 
 /// A word in the place of a program.
 #[derive(Debug, Serialize)]
-pub(super) struct Program {
+pub(super) struct ExplainProgram {
     /// The word.
     pub name: String,
     /// What is found there.
     #[serde(flatten)]
-    pub found: Found,
+    pub found: FoundProgram,
 }
 
 /// What a word in the place of a program is.
 #[derive(Debug, Serialize)]
 #[serde(tag = "found", rename_all = "snake_case")]
-pub(super) enum Found {
+pub(super) enum FoundProgram {
     /// The shell itself does it.
     Shell,
     /// A program.
@@ -64,11 +64,11 @@ pub(super) enum Found {
 
 /// What becomes of a call.
 #[derive(Debug, Serialize)]
-pub(super) struct Call {
+pub(super) struct ExplainedCall {
     /// What it declares: `access "write", network true`.
     pub declares: String,
     /// What becomes of it.
-    pub answer: Answer,
+    pub answer: ExplainAnswer,
 }
 
 /// What a call may declare.
@@ -81,11 +81,11 @@ const DECLARED: [(Access, Option<Network>, &str); 4] = [
 
 impl CommandExplained {
     /// Judges it.
-    pub(super) fn new(command: &str, policy: &Policy<'_>) -> Self {
+    pub(super) fn new(command: &str, policy: &ExplainPolicy<'_>) -> Self {
         let programs = command_line::programs_of(command);
         let prefixes = &policy.approvals.preapproved;
         let by = prefixes.iter().any(|_| covers(prefixes, command));
-        let calls = DECLARED.into_iter().map(|(access, network, declares)| Call {
+        let calls = DECLARED.into_iter().map(|(access, network, declares)| ExplainedCall {
             declares: declares.to_owned(),
             answer: call(command, access, network, policy),
         });
@@ -99,35 +99,40 @@ impl CommandExplained {
     }
 }
 
-fn call(command: &str, access: Access, network: Option<Network>, policy: &Policy<'_>) -> Answer {
+fn call(
+    command: &str,
+    access: Access,
+    network: Option<Network>,
+    policy: &ExplainPolicy<'_>,
+) -> ExplainAnswer {
     let shell = ShellExec { command: command.to_owned(), access, network, cwd: None, timeout_ms: None };
     let call = ToolCall::ShellExec(shell);
     let invocation = Invocation::Worker(call);
     let standing = policy.standing;
     let mode = Some(policy.origins.of_key("mode"));
     match standing.judge(&invocation, standing.mode == ApprovalMode::Ask) {
-        Judged::Run | Judged::Prepare => Answer::allowed("it runs at once, confined", None),
-        Judged::Ask(ask) if ask.grant.is_empty() => Answer {
+        Judged::Run | Judged::Prepare => ExplainAnswer::allowed("it runs at once, confined", None),
+        Judged::Ask(ask) if ask.grant.is_empty() => ExplainAnswer {
             origin: mode,
-            ..Answer::new(Verdict::Asked, "every command takes an approval (confirm_shell)")
+            ..ExplainAnswer::new(ExplainVerdict::Asked, "every command takes an approval (confirm_shell)")
         },
         Judged::Ask(ask) => {
             let because = format!("in mode ask it takes an approval, and runs once with: {}", ask.grant);
-            Answer { origin: mode, ..Answer::new(Verdict::Asked, because) }
+            ExplainAnswer { origin: mode, ..ExplainAnswer::new(ExplainVerdict::Asked, because) }
         }
         Judged::Deny(denial) => {
-            Answer::denied(&denial, format!("the missing right is: {}", denial.missing_right), mode)
+            ExplainAnswer::denied(&denial, format!("the missing right is: {}", denial.missing_right), mode)
         }
     }
 }
 
-fn program(name: String, policy: &Policy<'_>) -> Program {
-    let found = if command_line::is_of_the_shell(&name) { Found::Shell } else { find(&name, policy) };
-    Program { name, found }
+fn program(name: String, policy: &ExplainPolicy<'_>) -> ExplainProgram {
+    let found = if command_line::is_of_the_shell(&name) { FoundProgram::Shell } else { find(&name, policy) };
+    ExplainProgram { name, found }
 }
 
 /// As execvp(3) searches, along the `PATH` that commands get.
-fn find(name: &str, policy: &Policy<'_>) -> Found {
+fn find(name: &str, policy: &ExplainPolicy<'_>) -> FoundProgram {
     let readable = |path: &WirePath| {
         policy.standing.allows_read(path)
             && policy.standing.allows_read(&leads_to(path.as_path()).path.into())
@@ -138,13 +143,13 @@ fn find(name: &str, policy: &Policy<'_>) -> Found {
         if !readable(&path) {
             hidden = hidden.or_else(|| place.symlink_metadata().is_ok().then_some(path));
         } else if is_executable(&place) {
-            return Found::File { path };
+            return FoundProgram::File { path };
         }
     }
-    hidden.map_or(Found::Nothing, |path| Found::Hidden { path })
+    hidden.map_or(FoundProgram::Nothing, |path| FoundProgram::Hidden { path })
 }
 
-fn places(name: &str, policy: &Policy<'_>) -> Vec<PathBuf> {
+fn places(name: &str, policy: &ExplainPolicy<'_>) -> Vec<PathBuf> {
     let project = policy.standing.project.as_path();
     if name.contains('/') {
         return vec![project.join(name)];

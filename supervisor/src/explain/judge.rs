@@ -10,8 +10,8 @@ use ipc::path::WirePath;
 use ipc::tool::{FailedAccess, ToolError, ToolErrorKind};
 use libc::{EACCES, EROFS};
 
-use super::Policy;
-use super::answer::{Answer, Verdict};
+use super::ExplainPolicy;
+use super::answer::{ExplainAnswer, ExplainVerdict};
 use super::origins::default;
 use crate::gate::{Place, Verdict as Judged};
 use crate::policy::place_to_grant;
@@ -25,12 +25,12 @@ pub(super) struct Judge<'a> {
     /// Where it leads.
     pub(super) real: WirePath,
     pub(super) exists: bool,
-    pub(super) policy: &'a Policy<'a>,
+    pub(super) policy: &'a ExplainPolicy<'a>,
 }
 
 impl Judge<'_> {
     /// Whether an act on it is allowed, and why.
-    pub(super) fn answer(&self, operation: Operation) -> Answer {
+    pub(super) fn answer(&self, operation: Operation) -> ExplainAnswer {
         if let Some(answer) = self.device(operation) {
             return answer;
         }
@@ -39,33 +39,38 @@ impl Judge<'_> {
             Operation::Write if standing.mode == ApprovalMode::Ask => self.write_in_ask(),
             Operation::Write if standing.allows_write(&self.real) => self.writable(),
             Operation::Read | Operation::Execute if standing.allows_read(&self.real) => {
-                Answer::allowed("everything may be read and executed but what is hidden", default())
+                ExplainAnswer::allowed("everything may be read and executed but what is hidden", default())
             }
             _ => match self.denial(operation) {
                 Some(denial) => self.denied(&denial),
-                None => Answer::new(Verdict::Denied, "no rule allows it"),
+                None => ExplainAnswer::new(ExplainVerdict::Denied, "no rule allows it"),
             },
         }
     }
 
     /// What no rule is needed for, or what a tier adds by itself.
-    fn device(&self, operation: Operation) -> Option<Answer> {
+    fn device(&self, operation: Operation) -> Option<ExplainAnswer> {
         let within = |tree: &&str| self.real.is_within(&WirePath::from(*tree));
         if operation == Operation::Execute {
             None
         } else if HARMLESS_DEVICES.iter().any(within) {
-            Some(Answer::allowed("it is one of the devices that every program may read and write", default()))
+            Some(ExplainAnswer::allowed(
+                "it is one of the devices that every program may read and write",
+                default(),
+            ))
         } else if !OWN_DEVICES.iter().any(within) {
             let is_granted = self.policy.standing.allows_write(&self.real);
             let because = "of the host's devices there are five harmless ones";
-            (self.is_device() && !is_granted)
-                .then(|| Answer { origin: default(), ..Answer::new(Verdict::Denied, because) })
+            (self.is_device() && !is_granted).then(|| ExplainAnswer {
+                origin: default(),
+                ..ExplainAnswer::new(ExplainVerdict::Denied, because)
+            })
         } else if self.policy.standing.tier == Tier::Full {
-            Some(Answer::allowed("in this tier it is the sandbox's own", default()))
+            Some(ExplainAnswer::allowed("in this tier it is the sandbox's own", default()))
         } else {
             let because =
                 "in this tier it is granted where it is a container's own, and shared with no other program";
-            Some(Answer { origin: default(), ..Answer::new(Verdict::Depends, because) })
+            Some(ExplainAnswer { origin: default(), ..ExplainAnswer::new(ExplainVerdict::Depends, because) })
         }
     }
 
@@ -75,16 +80,19 @@ impl Judge<'_> {
     }
 
     /// As the gate judges a prepared change: where nobody has to be asked, it may be made.
-    fn write_in_ask(&self) -> Answer {
+    fn write_in_ask(&self) -> ExplainAnswer {
         let place =
             Place { path: self.real.clone(), grant: place_to_grant(self.real.as_path(), self.exists) };
         match self.policy.standing.judge_change(&[place]) {
             Judged::Ask(ask) => {
                 let mode = self.policy.origins.of_key("mode");
-                Answer {
+                ExplainAnswer {
                     origin: Some(mode),
                     grant: self.policy.standing.write_grant(&self.real),
-                    ..Answer::new(Verdict::Asked, format!("in mode ask it takes an approval: {}", ask.grant))
+                    ..ExplainAnswer::new(
+                        ExplainVerdict::Asked,
+                        format!("in mode ask it takes an approval: {}", ask.grant),
+                    )
                 }
             }
             Judged::Deny(denial) => self.denied(&denial),
@@ -92,7 +100,7 @@ impl Judge<'_> {
         }
     }
 
-    fn writable(&self) -> Answer {
+    fn writable(&self) -> ExplainAnswer {
         let standing = self.policy.standing;
         let (because, origin) = match standing.write_root(&self.real) {
             Some(root) => self.policy.origins.of_write_root(root, standing),
@@ -107,7 +115,7 @@ impl Judge<'_> {
         } else {
             because
         };
-        Answer::allowed(because, origin)
+        ExplainAnswer::allowed(because, origin)
     }
 
     /// The denial that the gate would find behind the kernel's refusal.
@@ -128,7 +136,7 @@ impl Judge<'_> {
         standing.explain(&error)
     }
 
-    fn denied(&self, denial: &Denial) -> Answer {
+    fn denied(&self, denial: &Denial) -> ExplainAnswer {
         let rights = &self.policy.standing.rights;
         let holding = |roots: &[WirePath]| roots.iter().find(|root| self.real.is_within(root)).cloned();
         let origins = &self.policy.origins;
@@ -146,11 +154,11 @@ impl Judge<'_> {
         } else {
             ("it lies in no write root".to_owned(), default())
         };
-        Answer::denied(denial, because, origin)
+        ExplainAnswer::denied(denial, because, origin)
     }
 
     /// Whether it may be connected to, where it is a socket.
-    pub(super) fn connectable(&self) -> Option<Answer> {
+    pub(super) fn connectable(&self) -> Option<ExplainAnswer> {
         let is_socket = fs::metadata(&self.real).is_ok_and(|meta| meta.file_type().is_socket());
         if !is_socket {
             return None;
@@ -158,14 +166,17 @@ impl Judge<'_> {
         let standing = self.policy.standing;
         if standing.tier == Tier::FloorUnmediated {
             let because = "in this tier no unix socket can be reached by its path";
-            return Some(Answer { origin: default(), ..Answer::new(Verdict::Denied, because) });
+            return Some(ExplainAnswer {
+                origin: default(),
+                ..ExplainAnswer::new(ExplainVerdict::Denied, because)
+            });
         }
         let rule = "only unix sockets in the own write roots may be reached";
         Some(if standing.allows_write(&self.real) {
-            Answer::allowed(rule, default())
+            ExplainAnswer::allowed(rule, default())
         } else {
             let grant = standing.write_grant(&self.real);
-            Answer { grant, origin: default(), ..Answer::new(Verdict::Denied, rule) }
+            ExplainAnswer { grant, origin: default(), ..ExplainAnswer::new(ExplainVerdict::Denied, rule) }
         })
     }
 }

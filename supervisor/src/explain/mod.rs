@@ -24,13 +24,13 @@ use ipc::rights::RightsSummary;
 use serde::Serialize;
 
 use self::address::AddressExplained;
-pub(crate) use self::answer::Answer;
+pub(crate) use self::answer::ExplainAnswer;
 use self::command::CommandExplained;
 pub(crate) use self::path::PathExplained;
-pub(crate) use self::place::{Place, Policy};
-use self::subject::{Subject, SubjectError};
+pub(crate) use self::place::{ExplainPolicy, ExplainedPlace};
+use self::subject::{ExplainSubject, SubjectError};
 use crate::args::ExplainArgs;
-use crate::config::ConfigError;
+use crate::config::SettingsError;
 use crate::exit::Exit;
 use crate::inside::{self, InsideError};
 use crate::messages::{complain, harmless, printed};
@@ -48,13 +48,13 @@ struct Explanation {
     rights: RightsSummary,
     /// What is said.
     #[serde(flatten)]
-    said: Said,
+    said: ExplainedRights,
 }
 
 /// What is said.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Said {
+enum ExplainedRights {
     /// Of a path.
     Path(Box<PathExplained>),
     /// Of an address.
@@ -71,7 +71,7 @@ pub(crate) enum ExplainError {
     Subject(#[from] SubjectError),
     /// The settings cannot be read.
     #[error(transparent)]
-    Settings(#[from] ConfigError),
+    Settings(#[from] SettingsError),
     /// The place could not be made ready.
     #[error(transparent)]
     Setup(#[from] SetupError),
@@ -104,21 +104,23 @@ pub(crate) async fn run(args: ExplainArgs) -> Exit {
 }
 
 async fn explain(args: &ExplainArgs) -> Result<Explanation, ExplainError> {
-    let place = Place::prepare(&args.agent)?;
+    let place = ExplainedPlace::prepare(&args.agent)?;
     let setup = &place.setup;
-    let subject = Subject::of(&args.what, args.kind, &setup.policy.project)?;
+    let subject = ExplainSubject::of(&args.what, args.kind, &setup.policy.project)?;
     let probes = match &subject {
-        Subject::Path(path) => PathExplained::probes(path).to_vec(),
-        Subject::Address(_) | Subject::Command(_) => Vec::new(),
+        ExplainSubject::Path(path) => PathExplained::probes(path).to_vec(),
+        ExplainSubject::Address(_) | ExplainSubject::Command(_) => Vec::new(),
     };
     let (ruleset, outcomes) =
         inside::try_all(setup, setup.confinement(setup.policy.standing()), &probes).await?;
     let standing = place.standing(ruleset.tier);
     let policy = place.policy(&standing);
     let said = match &subject {
-        Subject::Path(path) => Said::Path(Box::new(PathExplained::new(path, &policy, &outcomes))),
-        Subject::Address(address) => Said::Address(AddressExplained::new(address, &policy)),
-        Subject::Command(command) => Said::Command(CommandExplained::new(command, &policy)),
+        ExplainSubject::Path(path) => {
+            ExplainedRights::Path(Box::new(PathExplained::new(path, &policy, &outcomes)))
+        }
+        ExplainSubject::Address(address) => ExplainedRights::Address(AddressExplained::new(address, &policy)),
+        ExplainSubject::Command(command) => ExplainedRights::Command(CommandExplained::new(command, &policy)),
     };
     Ok(Explanation { tier: ruleset.tier, mode: standing.mode, rights: standing.summary(), said })
 }

@@ -2,24 +2,24 @@
 
 use ipc::path::WirePath;
 
-use crate::config::{Effective, Origin};
-use crate::gate::Standing;
-use crate::place::{Named, Setup, Wanted};
+use crate::config::{ConfigOrigin, Effective};
+use crate::gate::StandingRights;
+use crate::place::{ConfinementOptions, NamedPath, Setup};
 use crate::policy::{configured_write_root, leads_to, write_root};
 
 /// What says where a rule comes from.
 pub(super) struct Origins<'a> {
     pub(super) setup: &'a Setup,
-    pub(super) wanted: &'a Wanted,
+    pub(super) wanted: &'a ConfinementOptions,
     pub(super) effective: &'a Effective,
 }
 
 /// A rule, and where it comes from.
-pub(super) type Rule = (String, Option<String>);
+pub(super) type OriginRule = (String, Option<String>);
 
 impl Origins<'_> {
     /// Why what lies in this write root may be changed.
-    pub(super) fn of_write_root(&self, root: &WirePath, standing: &Standing) -> Rule {
+    pub(super) fn of_write_root(&self, root: &WirePath, standing: &StandingRights) -> OriginRule {
         if Some(root) == standing.temp.as_ref() {
             return ("the private temp directory is always writable".to_owned(), default());
         }
@@ -36,19 +36,19 @@ impl Origins<'_> {
         (what.to_owned(), Some(self.of_key("mode")))
     }
 
-    fn is_root(&self, named: &Named, root: &WirePath) -> bool {
+    fn is_root(&self, named: &NamedPath, root: &WirePath) -> bool {
         let project = self.setup.policy.project.as_path();
         let found = match named.origin {
-            Origin::Flag(_) => write_root(project, &named.path).ok(),
+            ConfigOrigin::Flag(_) => write_root(project, &named.path).ok(),
             _ => configured_write_root(project, &named.path).ok(),
         };
         found.is_some_and(|found| found == *root)
     }
 
     /// Why what lies in this hidden root cannot be read.
-    pub(super) fn of_hidden(&self, root: &WirePath) -> Rule {
+    pub(super) fn of_hidden(&self, root: &WirePath) -> OriginRule {
         let project = self.setup.policy.project.as_path();
-        let is_root = |named: &&Named| WirePath::from(leads_to(&project.join(&named.path)).path) == *root;
+        let is_root = |named: &&NamedPath| WirePath::from(leads_to(&project.join(&named.path)).path) == *root;
         if let Some(named) = self.wanted.hide.iter().find(is_root) {
             return (format!("it is hidden: {root}"), Some(named.origin.to_string()));
         }
@@ -60,9 +60,9 @@ impl Origins<'_> {
     }
 
     /// Why what lies in this protected place cannot be changed.
-    pub(super) fn of_protected(&self, root: &WirePath) -> Rule {
+    pub(super) fn of_protected(&self, root: &WirePath) -> OriginRule {
         let project = self.setup.policy.project.as_path();
-        let is_root = |named: &&Named| WirePath::from(&project.join(&named.path)) == *root;
+        let is_root = |named: &&NamedPath| WirePath::from(&project.join(&named.path)) == *root;
         let origin = self.wanted.protect.iter().find(is_root).map(|named| named.origin.to_string());
         let because = match &origin {
             Some(_) => format!("it is protected: {root}"),
@@ -86,5 +86,5 @@ impl Origins<'_> {
 /// Nobody said so.
 #[expect(clippy::unnecessary_wraps, reason = "it stands where there may be no origin")]
 pub(super) fn default() -> Option<String> {
-    Some(Origin::Default.to_string())
+    Some(ConfigOrigin::Default.to_string())
 }

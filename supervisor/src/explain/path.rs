@@ -7,8 +7,8 @@ use ipc::path::WirePath;
 use ipc::probe::{Outcome, Probe};
 use serde::Serialize;
 
-use super::Policy;
-use super::answer::Answer;
+use super::ExplainPolicy;
+use super::answer::ExplainAnswer;
 use super::judge::Judge;
 use super::subject::tidy;
 use crate::gate::plain;
@@ -30,14 +30,14 @@ pub(crate) struct PathExplained {
     /// What else is to be known.
     pub notes: Vec<String>,
     /// Reading it.
-    pub read: Answer,
+    pub read: ExplainAnswer,
     /// Changing, making or removing it.
-    pub write: Answer,
+    pub write: ExplainAnswer,
     /// Executing it.
-    pub execute: Answer,
+    pub execute: ExplainAnswer,
     /// Connecting to it, where it is a socket.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub connect: Option<Answer>,
+    pub connect: Option<ExplainAnswer>,
 }
 
 impl PathExplained {
@@ -56,7 +56,7 @@ impl PathExplained {
     }
 
     /// Judges it, and compares with what became of [`Self::probes`].
-    pub(crate) fn new(path: &Path, policy: &Policy<'_>, outcomes: &[Outcome]) -> Self {
+    pub(crate) fn new(path: &Path, policy: &ExplainPolicy<'_>, outcomes: &[Outcome]) -> Self {
         let LedTo { path: real, exists } = leads_to(path);
         let judge = Judge { real: (&real).into(), exists, policy };
         let tried =

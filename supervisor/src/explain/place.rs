@@ -7,30 +7,30 @@ use super::origins::Origins;
 use crate::approval::ApprovalSettings;
 use crate::args::{AgentArgs, of_confinement};
 use crate::config::Sources;
-use crate::config::{Effective, Layer, Origin, Value};
+use crate::config::{ConfigOrigin, Effective, Layer, Value};
 use crate::directories::Directories;
-use crate::gate::{ApprovalMode, Standing};
+use crate::gate::{ApprovalMode, StandingRights};
 use crate::messages::tell;
-use crate::place::{Mode, Setup, SetupError, Wanted};
+use crate::place::{ConfinementOptions, Mode, Setup, SetupError};
 
 /// A session's place, and where its rules come from.
-pub(crate) struct Place {
+pub(crate) struct ExplainedPlace {
     /// The place.
     pub setup: Setup,
-    wanted: Wanted,
+    wanted: ConfinementOptions,
     effective: Effective,
     approvals: ApprovalSettings,
 }
 
 /// What everything is judged by.
-pub(crate) struct Policy<'a> {
+pub(crate) struct ExplainPolicy<'a> {
     pub(super) setup: &'a Setup,
-    pub(super) standing: &'a Standing,
+    pub(super) standing: &'a StandingRights,
     pub(super) approvals: &'a ApprovalSettings,
     pub(super) origins: Origins<'a>,
 }
 
-impl Place {
+impl ExplainedPlace {
     /// Adds up flags and settings, and makes everything ready. What is odd about it is said.
     pub(crate) fn prepare(args: &AgentArgs) -> Result<Self, ExplainError> {
         let directories = Directories::of_process().map_err(SetupError::from)?;
@@ -38,25 +38,25 @@ impl Place {
         let flags = flags(args);
         let effective = sources.effective(&flags);
         tell(&sources.notices(&effective, &flags));
-        let wanted = Wanted::new(&effective, &args.confinement);
+        let wanted = ConfinementOptions::new(&effective, &args.confinement);
         let setup = Setup::new(directories, &args.directory, Mode::fixed(effective.mode()), &wanted)?;
         Ok(Self { setup, wanted, approvals: effective.approvals(true), effective })
     }
 
     /// The standing rights, as a worker of this tier sees them.
-    pub(crate) fn standing(&self, tier: Tier) -> Standing {
+    pub(crate) fn standing(&self, tier: Tier) -> StandingRights {
         let confirm_shell = self.approvals.confirm_shell;
-        Standing { confirm_shell, ..self.setup.standing() }.seen_in(tier)
+        StandingRights { confirm_shell, ..self.setup.standing() }.seen_in(tier)
     }
 
     /// What is judged by.
-    pub(crate) fn policy<'a>(&'a self, standing: &'a Standing) -> Policy<'a> {
+    pub(crate) fn policy<'a>(&'a self, standing: &'a StandingRights) -> ExplainPolicy<'a> {
         let Self { setup, wanted, effective, approvals } = self;
-        Policy { setup, standing, approvals, origins: Origins { setup, wanted, effective } }
+        ExplainPolicy { setup, standing, approvals, origins: Origins { setup, wanted, effective } }
     }
 }
 
 fn flags(args: &AgentArgs) -> Layer {
     let mode = args.mode.map(|mode| ApprovalMode::from(mode).as_str().to_owned());
-    of_confinement(&args.confinement).with("mode", mode.map(Value::Text), Origin::Flag("--mode"))
+    of_confinement(&args.confinement).with("mode", mode.map(Value::Text), ConfigOrigin::Flag("--mode"))
 }

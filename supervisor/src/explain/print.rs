@@ -3,17 +3,17 @@
 use std::fmt::{self, Display, Formatter};
 
 use super::address::AddressExplained;
-use super::answer::{Answer, Tried, Verdict};
-use super::command::{Call, CommandExplained, Found, Program};
+use super::answer::{ExplainAnswer, ExplainVerdict, TriedAct};
+use super::command::{CommandExplained, ExplainProgram, ExplainedCall, FoundProgram};
 use super::path::PathExplained;
-use super::{Explanation, Said};
+use super::{ExplainedRights, Explanation};
 
 impl Display for Explanation {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match &self.said {
-            Said::Path(path) => path.fmt(f)?,
-            Said::Address(address) => address.fmt(f)?,
-            Said::Command(command) => command.fmt(f)?,
+            ExplainedRights::Path(path) => path.fmt(f)?,
+            ExplainedRights::Address(address) => address.fmt(f)?,
+            ExplainedRights::Command(command) => command.fmt(f)?,
         }
         let Self { tier, mode, rights, .. } = self;
         writeln!(f, "judged for a session here: {tier} tier · mode {mode} · rights: {rights}")
@@ -59,7 +59,7 @@ impl Display for CommandExplained {
             None => writeln!(f, "  note: what bash makes of it is not certain: no prefix covers it")?,
             Some(programs) => programs.iter().try_for_each(|program| program.fmt(f))?,
         }
-        self.calls.iter().try_for_each(|Call { declares, answer }| {
+        self.calls.iter().try_for_each(|ExplainedCall { declares, answer }| {
             writeln!(f, "  declared: {declares}")?;
             row(f, "  runs", answer)
         })?;
@@ -73,21 +73,21 @@ impl Display for CommandExplained {
     }
 }
 
-impl Display for Program {
+impl Display for ExplainProgram {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Self { name, found } = self;
         match found {
-            Found::Shell => writeln!(f, "  {name}: the shell itself"),
-            Found::File { path } => writeln!(f, "  {name}: {path}"),
-            Found::Hidden { path } => writeln!(f, "  {name}: not found, for {path} is hidden"),
-            Found::Nothing => writeln!(f, "  {name}: not found"),
+            FoundProgram::Shell => writeln!(f, "  {name}: the shell itself"),
+            FoundProgram::File { path } => writeln!(f, "  {name}: {path}"),
+            FoundProgram::Hidden { path } => writeln!(f, "  {name}: not found, for {path} is hidden"),
+            FoundProgram::Nothing => writeln!(f, "  {name}: not found"),
         }
     }
 }
 
 /// What was asked, the answer, and below it what stands behind it.
-fn row(f: &mut Formatter<'_>, act: &str, answer: &Answer) -> fmt::Result {
-    let Answer { verdict, because, origin, layer, grant, tried, .. } = answer;
+fn row(f: &mut Formatter<'_>, act: &str, answer: &ExplainAnswer) -> fmt::Result {
+    let ExplainAnswer { verdict, because, origin, layer, grant, tried, .. } = answer;
     write!(f, "  {act:<8} {:<8} {because}", verdict.as_str())?;
     if let Some(origin) = origin {
         write!(f, " ({origin})")?;
@@ -95,10 +95,10 @@ fn row(f: &mut Formatter<'_>, act: &str, answer: &Answer) -> fmt::Result {
     if let Some(layer) = layer {
         write!(f, " · refused by: {layer}")?;
     }
-    if *verdict != Verdict::Allowed {
+    if *verdict != ExplainVerdict::Allowed {
         match grant {
             Some(grant) => write!(f, " · to allow: {grant}")?,
-            None if *verdict == Verdict::Denied => write!(f, " · nothing allows it here")?,
+            None if *verdict == ExplainVerdict::Denied => write!(f, " · nothing allows it here")?,
             None => {}
         }
     }
@@ -110,7 +110,7 @@ fn row(f: &mut Formatter<'_>, act: &str, answer: &Answer) -> fmt::Result {
 }
 
 /// What became of the act, where the answer does not say so already.
-fn remark(act: &str, verdict: Verdict, tried: &Tried) -> Option<String> {
+fn remark(act: &str, verdict: ExplainVerdict, tried: &TriedAct) -> Option<String> {
     let possible = match act {
         "read" => "readable",
         "write" => "writable",
@@ -118,20 +118,21 @@ fn remark(act: &str, verdict: Verdict, tried: &Tried) -> Option<String> {
         _ => "permitted",
     };
     match (verdict, tried) {
-        (Verdict::Allowed | Verdict::Depends, Tried::Done) | (_, Tried::Refused { .. }) => None,
-        (_, Tried::Done) => {
+        (ExplainVerdict::Allowed | ExplainVerdict::Depends, TriedAct::Done)
+        | (_, TriedAct::Refused { .. }) => None,
+        (_, TriedAct::Done) => {
             Some("tried in a confinement it SUCCEEDED: do not run agents here, and report this".to_owned())
         }
-        (_, Tried::NotPermitted { error }) if error == "EROFS" => {
+        (_, TriedAct::NotPermitted { error }) if error == "EROFS" => {
             Some(format!("not {possible} (the file system is read-only, EROFS)"))
         }
-        (_, Tried::NotPermitted { error }) => Some(format!("not {possible} (file mode, {error})")),
-        (_, Tried::Failed { error }) if error == "ENOENT" => {
+        (_, TriedAct::NotPermitted { error }) => Some(format!("not {possible} (file mode, {error})")),
+        (_, TriedAct::Failed { error }) if error == "ENOENT" => {
             Some("tried in a confinement, it is not there (ENOENT)".to_owned())
         }
-        (_, Tried::Failed { error }) => {
+        (_, TriedAct::Failed { error }) => {
             Some(format!("tried in a confinement it failed for another reason ({error})"))
         }
-        (_, Tried::Untried { why }) => Some(format!("not tried: {why}")),
+        (_, TriedAct::Untried { why }) => Some(format!("not tried: {why}")),
     }
 }

@@ -10,18 +10,18 @@ use crate::args::SubjectArg;
 
 /// What was asked about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Subject {
+pub(super) enum ExplainSubject {
     /// A path, absolute.
     Path(PathBuf),
     /// An address.
-    Address(Named),
+    Address(NamedSubject),
     /// A command, as `bash -c` gets it.
     Command(String),
 }
 
 /// An address, as it was named.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Named {
+pub(super) enum NamedSubject {
     /// By its number; the port is 0 where none was named.
     Literal(SocketAddr),
     /// By a name, which would have to be looked up.
@@ -45,7 +45,7 @@ pub(crate) enum SubjectError {
     NotText(String),
 }
 
-impl Subject {
+impl ExplainSubject {
     /// By its form, unless it is said: what looks like an address is one, what has a slash or names something in the project is
     /// a path, everything else is a command.
     pub(super) fn of(
@@ -90,7 +90,7 @@ fn is_path(what: &OsStr, project: &WirePath) -> bool {
 }
 
 /// `HOST:PORT`, a number without a port, or an URL's authority.
-fn address(text: &str) -> Option<Named> {
+fn address(text: &str) -> Option<NamedSubject> {
     let authority = |rest: &str| rest.split(['/', '?', '#']).next().map(str::to_owned);
     if let Some((scheme, rest)) = text.split_once("://") {
         let port = [("http", 80), ("https", 443)].iter().find(|(known, _)| *known == scheme)?.1;
@@ -98,18 +98,18 @@ fn address(text: &str) -> Option<Named> {
         return address(&host).or_else(|| named(&host, port));
     }
     if let Ok(literal) = text.parse::<SocketAddr>() {
-        return Some(Named::Literal(literal));
+        return Some(NamedSubject::Literal(literal));
     }
     if let Ok(ip) = text.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
-        return Some(Named::Literal(SocketAddr::new(ip, 0)));
+        return Some(NamedSubject::Literal(SocketAddr::new(ip, 0)));
     }
     let (host, port) = text.rsplit_once(':')?;
     named(host, port.parse().ok()?)
 }
 
-fn named(host: &str, port: u16) -> Option<Named> {
+fn named(host: &str, port: u16) -> Option<NamedSubject> {
     let is_part = |c: char| c.is_alphanumeric() || "-._".contains(c);
-    (!host.is_empty() && host.chars().all(is_part)).then(|| Named::Name(host.to_owned(), port))
+    (!host.is_empty() && host.chars().all(is_part)).then(|| NamedSubject::Name(host.to_owned(), port))
 }
 
 /// The way to a path, without `.`, as it was named.
@@ -122,11 +122,11 @@ mod tests {
     use super::*;
 
     fn subject(what: &str) -> String {
-        match Subject::of(OsStr::new(what), None, &"/nonexistent/p".into()) {
-            Ok(Subject::Path(path)) => format!("path {}", path.display()),
-            Ok(Subject::Address(Named::Literal(address))) => format!("address {address}"),
-            Ok(Subject::Address(Named::Name(name, port))) => format!("name {name} {port}"),
-            Ok(Subject::Command(command)) => format!("command {command}"),
+        match ExplainSubject::of(OsStr::new(what), None, &"/nonexistent/p".into()) {
+            Ok(ExplainSubject::Path(path)) => format!("path {}", path.display()),
+            Ok(ExplainSubject::Address(NamedSubject::Literal(address))) => format!("address {address}"),
+            Ok(ExplainSubject::Address(NamedSubject::Name(name, port))) => format!("name {name} {port}"),
+            Ok(ExplainSubject::Command(command)) => format!("command {command}"),
             Err(error) => error.to_string(),
         }
     }
@@ -156,10 +156,10 @@ mod tests {
     #[test]
     fn what_is_nothing_is_an_error() {
         assert!(subject(" ").starts_with("there is nothing to explain"));
-        let of = |what: &str, kind| Subject::of(OsStr::new(what), Some(kind), &"/p".into());
+        let of = |what: &str, kind| ExplainSubject::of(OsStr::new(what), Some(kind), &"/p".into());
         assert!(matches!(of("x y", SubjectArg::Address), Err(SubjectError::NoAddress(_))));
-        assert_eq!(of("make", SubjectArg::Path), Ok(Subject::Path("/p/make".into())));
-        assert_eq!(of("/bin/ls", SubjectArg::Command), Ok(Subject::Command("/bin/ls".to_owned())));
+        assert_eq!(of("make", SubjectArg::Path), Ok(ExplainSubject::Path("/p/make".into())));
+        assert_eq!(of("/bin/ls", SubjectArg::Command), Ok(ExplainSubject::Command("/bin/ls".to_owned())));
         assert!(matches!(of("a\0b", SubjectArg::Path), Err(SubjectError::Nul(_))));
     }
 }

@@ -7,30 +7,35 @@ use ipc::probe::Outcome;
 use libc::{EACCES, EPERM, EROFS};
 use nix::errno::Errno;
 
-use super::answer::{Answer, Tried, Verdict};
+use super::answer::{ExplainAnswer, ExplainVerdict, TriedAct};
 use super::judge::Judge;
 use super::origins::default;
 
 impl Judge<'_> {
     /// What the kernel did is what holds: where it refuses what the policy allows, that is said.
-    pub(super) fn compare(&self, operation: Operation, answer: Answer, outcome: Option<&Outcome>) -> Answer {
+    pub(super) fn compare(
+        &self,
+        operation: Operation,
+        answer: ExplainAnswer,
+        outcome: Option<&Outcome>,
+    ) -> ExplainAnswer {
         let tried = outcome.map(|outcome| self.tried(outcome));
-        let is_absent = matches!(&tried, Some(Tried::Failed { error }) if error == "ENOENT");
+        let is_absent = matches!(&tried, Some(TriedAct::Failed { error }) if error == "ENOENT");
         if is_absent && !self.exists {
             return answer;
         }
-        let closes = is_absent && !self.is_in_own_tmp() || matches!(tried, Some(Tried::Refused { .. }));
-        let answer = self.unheld(operation, Answer { tried, ..answer });
-        if !closes || answer.verdict != Verdict::Allowed {
+        let closes = is_absent && !self.is_in_own_tmp() || matches!(tried, Some(TriedAct::Refused { .. }));
+        let answer = self.unheld(operation, ExplainAnswer { tried, ..answer });
+        if !closes || answer.verdict != ExplainVerdict::Allowed {
             return answer;
         }
         let because = closed(&self.real, operation).to_owned();
         let narrower = !["/dev", "/proc"].iter().any(|tree| self.real.is_within(&WirePath::from(*tree)));
-        Answer { verdict: Verdict::Denied, because, narrower, origin: default(), ..answer }
+        ExplainAnswer { verdict: ExplainVerdict::Denied, because, narrower, origin: default(), ..answer }
     }
 
     /// Without mounts not everything is held that is in the full tier; a start says so, and so do we.
-    fn unheld(&self, operation: Operation, answer: Answer) -> Answer {
+    fn unheld(&self, operation: Operation, answer: ExplainAnswer) -> ExplainAnswer {
         let rights = &self.policy.standing.rights;
         let within = |roots: &[WirePath]| roots.iter().any(|root| self.real.is_within(root));
         let hidden = self.policy.standing.hidden_root(&self.real).is_some();
@@ -47,18 +52,18 @@ impl Judge<'_> {
             }
             _ => return answer,
         };
-        let is_open = (answer.verdict, &answer.tried) == (Verdict::Denied, &Some(Tried::Done));
+        let is_open = (answer.verdict, &answer.tried) == (ExplainVerdict::Denied, &Some(TriedAct::Done));
         if !is_open || self.policy.standing.tier == Tier::Full {
             return answer;
         }
         let because = format!("{}; in this tier {why}", answer.because);
-        Answer { verdict: Verdict::Depends, because, ..answer }
+        ExplainAnswer { verdict: ExplainVerdict::Depends, because, ..answer }
     }
 
-    fn tried(&self, outcome: &Outcome) -> Tried {
+    fn tried(&self, outcome: &Outcome) -> TriedAct {
         let (errno, permitted_by_mode) = match outcome {
-            Outcome::Done => return Tried::Done,
-            Outcome::Untried { why } => return Tried::Untried { why: why.clone() },
+            Outcome::Done => return TriedAct::Done,
+            Outcome::Untried { why } => return TriedAct::Untried { why: why.clone() },
             Outcome::Refused { errno, permitted_by_mode } => (*errno, *permitted_by_mode),
         };
         let error = format!("{:?}", Errno::from_raw(errno));
@@ -66,16 +71,16 @@ impl Judge<'_> {
         // What covers a hidden place in the full tier has a mode of its own, which permits nothing.
         let is_masked = standing.tier == Tier::Full && standing.hidden_root(&self.real).is_some();
         match (errno, permitted_by_mode || is_masked) {
-            (EACCES | EPERM | EROFS, true) => Tried::Refused { error },
-            (EACCES | EPERM | EROFS, false) => Tried::NotPermitted { error },
-            _ => Tried::Failed { error },
+            (EACCES | EPERM | EROFS, true) => TriedAct::Refused { error },
+            (EACCES | EPERM | EROFS, false) => TriedAct::NotPermitted { error },
+            _ => TriedAct::Failed { error },
         }
     }
 
     /// Connecting, where it is a socket.
-    pub(super) fn connect(&self, outcome: Option<&Outcome>) -> Option<Answer> {
+    pub(super) fn connect(&self, outcome: Option<&Outcome>) -> Option<ExplainAnswer> {
         let tried = outcome.map(|outcome| self.tried(outcome));
-        self.connectable().map(|answer| Answer { tried, ..answer })
+        self.connectable().map(|answer| ExplainAnswer { tried, ..answer })
     }
 
     /// Whether the sandbox has something else under this name.

@@ -6,9 +6,9 @@ use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::missing_right::MissingRight;
 use libc::{ENOSYS, EPERM};
 
-use super::Standing;
+use super::StandingRights;
 
-impl Standing {
+impl StandingRights {
     /// The denial of the call that a line names. Nothing has to be tried: the filter answers these calls before the kernel looks at
     /// their arguments. Whoever lacks what the call takes, or is filtered already, would have been refused it anyway.
     pub(super) fn refused_call(&self, line: &str) -> Option<Denial> {

@@ -5,7 +5,7 @@ use ipc::path::WirePath;
 use ipc::rights::{Network, Reach, Rights, RightsChange};
 
 use super::standing::is_kernel_tree;
-use super::{ApprovalMode, Standing};
+use super::{ApprovalMode, StandingRights};
 use crate::activity::Activity;
 
 /// What a user may change of an agent that lives.
@@ -38,7 +38,7 @@ impl Unchanged {
     }
 }
 
-impl Standing {
+impl StandingRights {
     /// The rights after a change, with the host's own paths, as `self` has them.
     pub fn change(&self, change: &RightsChange, activity: Activity) -> Result<Rights, Unchanged> {
         if let Some(why) = self.refusal(change, activity) {

@@ -8,9 +8,9 @@ use ipc::rights::Network;
 use ipc::tool::{FailedAccess, ToolError};
 use libc::{EACCES, EBUSY, EPERM, EROFS, EXDEV};
 
-use super::Standing;
+use super::StandingRights;
 
-impl Standing {
+impl StandingRights {
     /// The denial behind a tool's error, if it is one: the kernel refused, plain permissions would have allowed it, and
     /// the rights do not cover it. Everything else is an ordinary failure, and nothing is claimed.
     pub fn explain(&self, error: &ToolError) -> Option<Denial> {

@@ -10,7 +10,7 @@ use ipc::rights::{Execution, Grant, Network, Reach};
 use ipc::tool::{Access, EditFile, ShellExec, ToolCall, WriteFile};
 
 use super::standing::is_kernel_tree;
-use super::{ApprovalMode, Standing};
+use super::{ApprovalMode, StandingRights};
 use crate::protected::is_acted_on;
 use crate::tools::{ExternalCall, Invocation};
 
@@ -46,7 +46,7 @@ pub struct Place {
     pub grant: Option<WirePath>,
 }
 
-impl Standing {
+impl StandingRights {
     /// Judges a call; `asks` says whether there may be somebody to ask. Paths of file tools are left to the kernel, or to
     /// what a worker makes of them: only they know what a path leads to.
     pub fn judge(&self, invocation: &Invocation, asks: bool) -> Verdict {

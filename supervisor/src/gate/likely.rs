@@ -13,8 +13,8 @@ use ipc::rights::Network;
 use ipc::tool::{Access, CommandExit, CommandResult, ShellExec};
 use libc::{EACCES, EBUSY, EPERM, EROFS, EXDEV};
 
-use super::Standing;
-use super::message::Message;
+use super::StandingRights;
+use super::message::DenialMessage;
 use super::standing::{is_kernel_tree, no_set_id};
 use super::succeeded::despite_success;
 use super::unreached::{UNREACHED, UNREACHED_HOST, unreached};
@@ -22,7 +22,7 @@ use super::unreached::{UNREACHED, UNREACHED_HOST, unreached};
 /// The most denials of one command that are told.
 pub(super) const MAX_DENIALS: usize = 4;
 
-impl Standing {
+impl StandingRights {
     /// The denials that a command most likely ran into, read from its output, each once. Never one of a path that the rights
     /// cover.
     pub fn likely(&self, call: &ShellExec, result: &CommandResult) -> Vec<Denial> {
@@ -60,7 +60,7 @@ impl Standing {
 
     /// The denial that a line complains of: of the first path that it names and that the rights do not cover.
     fn refused(&self, call: &ShellExec, line: Line<'_>, result: &CommandResult) -> Option<Denial> {
-        let message = Message::new(call, line)?;
+        let message = DenialMessage::new(call, line)?;
         // A worker can claim what it likes: a path that is none is no place.
         let places = || result.named.iter().filter(|place| place.path.as_path().is_absolute());
         let named = message.complaint().paths();
@@ -81,7 +81,7 @@ impl Standing {
     }
 
     /// The same as sure as the kernel's own answer makes it; nothing where the kernel would have let it happen.
-    fn graded(&self, message: &Message<'_>, place: &NamedPlace, denial: Denial) -> Option<Denial> {
+    fn graded(&self, message: &DenialMessage<'_>, place: &NamedPlace, denial: Denial) -> Option<Denial> {
         match message.answer(place, denial.operation) {
             Some(0) => None,
             Some(errno) if message.errno() == errno && self.refuses_opening(errno) => {
@@ -93,7 +93,7 @@ impl Standing {
         }
     }
 
-    fn closes_device(&self, message: &Message<'_>, path: &WirePath) -> bool {
+    fn closes_device(&self, message: &DenialMessage<'_>, path: &WirePath) -> bool {
         self.tier != Tier::Full && message.errno() == EACCES && path.is_within(&"/dev".into())
     }
 
@@ -102,7 +102,7 @@ impl Standing {
         errno == EACCES || (errno == EROFS && self.tier == Tier::Full)
     }
 
-    fn missing_for(&self, message: &Message<'_>, place: &NamedPlace) -> Option<Denial> {
+    fn missing_for(&self, message: &DenialMessage<'_>, place: &NamedPlace) -> Option<Denial> {
         let path = &place.path;
         if !self.allows_read(path) {
             return self.missing_of_hidden(message, place);
@@ -123,7 +123,7 @@ impl Standing {
     }
 
     /// What is hidden is masked in the full tier, and the mask's own mode permits nothing.
-    fn missing_of_hidden(&self, message: &Message<'_>, place: &NamedPlace) -> Option<Denial> {
+    fn missing_of_hidden(&self, message: &DenialMessage<'_>, place: &NamedPlace) -> Option<Denial> {
         let path = &place.path;
         let permits = place.permits;
         // Nearly every complaint about what is hidden is one of reading it, so a change has to be told in so many words.
@@ -136,7 +136,7 @@ impl Standing {
     }
 
     /// What is to be granted is a place that exists, and for a name that was to go the directory that it is in.
-    fn of_place(&self, message: &Message<'_>, place: &NamedPlace) -> Denial {
+    fn of_place(&self, message: &DenialMessage<'_>, place: &NamedPlace) -> Denial {
         let path = &place.path;
         let denial = Denial { errno: None, ..self.unwritable(path, Grade::Likely, Some(message.errno())) };
         let nearest = place.nearest.as_ref().filter(|nearest| path.is_within(nearest));

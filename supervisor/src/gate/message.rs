@@ -59,13 +59,13 @@ const ATTRIBUTES: [&str; 6] =
     ["permissions of", "ownership of", "group of", "times of", "attribute", "chmod"];
 
 /// A complaint, and the call that it came from.
-pub(super) struct Message<'a> {
+pub(super) struct DenialMessage<'a> {
     call: &'a ShellExec,
     complaint: Complaint<'a>,
     words: String,
 }
 
-impl<'a> Message<'a> {
+impl<'a> DenialMessage<'a> {
     /// The line as a complaint, if it is one.
     pub(super) fn new(call: &'a ShellExec, line: Line<'a>) -> Option<Self> {
         let complaint = Complaint::new(line)?;

@@ -29,7 +29,7 @@ pub use machine::Machine;
 pub use offer::Offer;
 pub use plan::PlanRefusal;
 pub use spawn::{ChildRights, SpawnVerdict, at_start, narrowed, narrowed_grant};
-pub use standing::Standing;
+pub use standing::StandingRights;
 
 pub use crate::modes::{ApprovalMode, Modes};
 

@@ -10,7 +10,7 @@ use ipc::rights::{Grant, Network};
 use ipc::tool::{Access, ShellExec};
 
 use super::judge::plain;
-use super::{Ask, Place, Standing, Verdict};
+use super::{Ask, Place, StandingRights, Verdict};
 
 /// An offer to run a denied command again.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct Offer {
     pub place: Option<WirePath>,
 }
 
-impl Standing {
+impl StandingRights {
     /// The offer for the first of these denials that somebody could lift. The command had `given` beyond the standing rights.
     pub fn offer(&self, command: &ShellExec, denials: &[Denial], given: &Grant) -> Option<Offer> {
         denials.iter().find_map(|denial| self.offer_for(command, denial, given))

@@ -5,13 +5,13 @@ use ipc::plan::PlanRights;
 use ipc::rights::{Grant, Network, Reach, Rights};
 
 use super::judge::{Place, plain};
-use super::{ApprovalMode, ChildRights, Standing};
+use super::{ApprovalMode, ChildRights, StandingRights};
 
 /// The right that a plan asks for and that no approval gives it, in a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanRefusal(pub String);
 
-impl Standing {
+impl StandingRights {
     /// The rights that the execution of a plan has, and whether a network that the plan asks for is not among them. `self` is
     /// what the session's flags and settings allow, with the host's own paths; the planner has less.
     pub fn judge_plan(

@@ -10,9 +10,9 @@ use ipc::missing_right::MissingRight;
 use ipc::named::NamedPlace;
 use libc::{EACCES, EPERM};
 
-use super::Standing;
+use super::StandingRights;
 
-impl Standing {
+impl StandingRights {
     /// The denial that a line complains of, where it names a process.
     pub(super) fn refused_process(&self, line: Line<'_>, places: &[NamedPlace]) -> Option<Denial> {
         let complaint = Complaint::new(line).filter(|_| self.tier != Tier::Full)?;

@@ -9,7 +9,7 @@ use ipc::refusal::{Act, Refusal, Target};
 use ipc::rights::Network;
 use ipc::tool::{Access, CommandResult, ShellExec};
 
-use super::Standing;
+use super::StandingRights;
 use super::likely::{MAX_DENIALS, is_same};
 use super::standing::is_kernel_tree;
 
@@ -17,7 +17,7 @@ use super::standing::is_kernel_tree;
 const ASKED_IN_PASSING: [&str; 5] =
     ["/run/nscd", "/run/systemd/userdb", "/run/systemd/journal", "/dev/log", "/var/lib/sss/pipes"];
 
-impl Standing {
+impl StandingRights {
     /// The denials that a command ran into: those that the broker has proved, and those that it complains of
     /// besides.
     pub fn denials(&self, call: &ShellExec, result: &CommandResult) -> Vec<Denial> {

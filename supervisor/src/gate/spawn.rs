@@ -7,7 +7,7 @@ use ipc::path::WirePath;
 use ipc::rights::{Grant, Network, Reach, Rights};
 
 use super::judge::{Place, plain, refused};
-use super::{Ask, Standing};
+use super::{Ask, StandingRights};
 use crate::tools::SpawnAgent;
 
 /// The rights of a sub-agent without its private temp, which nobody has before it starts.
@@ -32,7 +32,7 @@ pub enum SpawnVerdict {
     Misfit(String),
 }
 
-impl Standing {
+impl StandingRights {
     /// Judges a call for a sub-agent of the agent that has these rights; `self` has the host's own paths.
     pub fn judge_spawn(&self, spawn: &SpawnAgent, asks: bool) -> SpawnVerdict {
         let write = match self.asked_roots(spawn) {
@@ -135,7 +135,7 @@ impl Standing {
 /// The rights of a living sub-agent after its parent's have changed: never more than it had, and never more than its parent
 /// has and a person approved for it.
 #[must_use]
-pub fn narrowed(child: &Standing, parent: &Rights, grant: &Grant) -> Rights {
+pub fn narrowed(child: &StandingRights, parent: &Rights, grant: &Grant) -> Rights {
     let mut allowed = parent.with_grant(grant);
     allowed.write.extend(child.temp.iter().cloned());
     child.without_idle_caches(child.rights.meet(&allowed.normalised()))
@@ -143,7 +143,7 @@ pub fn narrowed(child: &Standing, parent: &Rights, grant: &Grant) -> Rights {
 
 /// The rights that are left of what was asked for when a sub-agent starts: its parent's may have become less while it waited.
 #[must_use]
-pub fn at_start(asked: &Rights, parent: &Standing, grant: &Grant) -> Rights {
+pub fn at_start(asked: &Rights, parent: &StandingRights, grant: &Grant) -> Rights {
     parent.without_idle_caches(asked.meet(&parent.rights.with_grant(grant)))
 }
 

@@ -26,7 +26,7 @@ const MEMORY: &str = "/dev/shm";
 
 /// An agent's standing rights, and the places that they are told relative to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct StandingRights {
     /// The rights that its worker was born with.
     pub rights: Rights,
     /// The project: where relative paths begin.
@@ -54,7 +54,7 @@ pub struct Standing {
     pub of_sub_agent: bool,
 }
 
-impl Standing {
+impl StandingRights {
     /// Standing rights with the host's own paths, which are also those of the floor tier.
     pub fn new(rights: Rights, project: WirePath, temp: Option<WirePath>, mode: ApprovalMode) -> Self {
         Self {
@@ -322,7 +322,7 @@ impl Standing {
     }
 }
 
-impl Standing {
+impl StandingRights {
     /// Whether the path is git's own configuration in the project, which is a right of its own.
     pub(super) fn is_git_config(&self, path: &WirePath) -> bool {
         is_git_config(path) && (path.is_within(&self.project) || self.rights.protected.contains(path))

@@ -7,7 +7,7 @@
 use ipc::denial::{Denial, Grade, Operation};
 use ipc::named::NamedPlace;
 
-use super::message::Message;
+use super::message::DenialMessage;
 
 /// Programs that print the text of others, and for `git` its subcommands that do. Those that change directories besides.
 pub(super) const SHOWS_TEXT: [&str; 40] = [
@@ -21,7 +21,11 @@ pub(super) const SHOWS_TEXT: [&str; 40] = [
 const KEYWORDS: [&str; 10] = ["!", "do", "done", "elif", "else", "fi", "if", "then", "until", "while"];
 
 /// The denial of a command that succeeded, if it holds for such a one: never more than likely.
-pub(super) fn despite_success(message: &Message<'_>, place: &NamedPlace, denial: Denial) -> Option<Denial> {
+pub(super) fn despite_success(
+    message: &DenialMessage<'_>,
+    place: &NamedPlace,
+    denial: Denial,
+) -> Option<Denial> {
     let is_confirmed = match message.answer(place, denial.operation) {
         Some(_) => denial.grade == Grade::Proved,
         None => message.tells_of_writing(&place.named),

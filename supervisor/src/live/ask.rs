@@ -24,7 +24,7 @@ const MOST: u64 = 4 << 20;
 
 /// What a session answered.
 #[derive(Debug)]
-pub(crate) enum Answered {
+pub(crate) enum LiveAnswer {
     /// What the worker of each of its agents is confined by.
     Live(Vec<Live>),
     /// No worker serves just now.
@@ -34,7 +34,7 @@ pub(crate) enum Answered {
 }
 
 /// Asks every session that has a socket, in the order of their names; one that is over, or was killed, has nothing to say.
-pub(crate) async fn ask_all(directories: &Directories) -> Vec<(String, Answered)> {
+pub(crate) async fn ask_all(directories: &Directories) -> Vec<(String, LiveAnswer)> {
     let directory = directories.live();
     let entries = fs::read_dir(&directory).into_iter().flatten().flatten();
     let sockets = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_socket()));
@@ -46,24 +46,24 @@ pub(crate) async fn ask_all(directories: &Directories) -> Vec<(String, Answered)
         match asked.unwrap_or_else(|_| Err(ErrorKind::TimedOut.into())) {
             Ok(answered) => answers.push((name, answered)),
             Err(error) if [ErrorKind::NotFound, ErrorKind::ConnectionRefused].contains(&error.kind()) => {}
-            Err(error) => answers.push((name, Answered::Nothing(error.to_string()))),
+            Err(error) => answers.push((name, LiveAnswer::Nothing(error.to_string()))),
         }
     }
     answers
 }
 
-async fn ask(directory: &Path, name: &str) -> io::Result<Answered> {
+async fn ask(directory: &Path, name: &str) -> io::Result<LiveAnswer> {
     let held = File::open(directory)?;
     let stream = UnixStream::connect(format!("/proc/self/fd/{}/{name}", held.as_raw_fd())).await?;
     if !is_ours(&stream) {
-        return Ok(Answered::Nothing("it is another user's".to_owned()));
+        return Ok(LiveAnswer::Nothing("it is another user's".to_owned()));
     }
     let mut answer = Vec::new();
     stream.take(MOST).read_to_end(&mut answer).await?;
     Ok(match codec::decode::<Vec<Live>>(&answer) {
-        Ok(lives) if lives.is_empty() => Answered::NoWorker,
-        Ok(lives) if lives.iter().all(|live| live.session.as_str() == name) => Answered::Live(lives),
-        Ok(_) => Answered::Nothing("it answers for another session".to_owned()),
-        Err(_) => Answered::Nothing("it is another version of Bailiwick".to_owned()),
+        Ok(lives) if lives.is_empty() => LiveAnswer::NoWorker,
+        Ok(lives) if lives.iter().all(|live| live.session.as_str() == name) => LiveAnswer::Live(lives),
+        Ok(_) => LiveAnswer::Nothing("it answers for another session".to_owned()),
+        Err(_) => LiveAnswer::Nothing("it is another version of Bailiwick".to_owned()),
     })
 }

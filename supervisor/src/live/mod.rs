@@ -6,5 +6,5 @@
 mod ask;
 mod socket;
 
-pub(crate) use ask::{Answered, ask_all};
+pub(crate) use ask::{LiveAnswer, ask_all};
 pub(crate) use socket::LiveSocket;

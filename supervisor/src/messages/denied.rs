@@ -9,9 +9,9 @@ use ipc::missing_right::MissingRight;
 const DNS: &str = ":53";
 
 /// A denial in two lines: what was blocked, and a hint.
-pub(crate) struct Plain<'a>(pub &'a Denial);
+pub(crate) struct PlainDenial<'a>(pub &'a Denial);
 
-impl Display for Plain<'_> {
+impl Display for PlainDenial<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         // A name with a line end must not look like a line of ours.
         let what = format!("{}{}", attempt(self.0), detail(self.0)).replace('\n', "\\n");
@@ -131,12 +131,12 @@ mod tests {
             grant: Some("--write /etc".to_owned()),
             ..of_path(Operation::Write, "/etc/x")
         };
-        insta::assert_snapshot!(Plain(&likely), @r"
+        insta::assert_snapshot!(PlainDenial(&likely), @r"
         likely blocked by the sandbox (read-only mount): /etc/x is read-only here
           hint: --write /etc allows it
         ");
         let proved = Denial { grade: Grade::Proved, program: Some("touch".to_owned()), ..likely };
-        insta::assert_snapshot!(Plain(&proved), @r"
+        insta::assert_snapshot!(PlainDenial(&proved), @r"
         blocked by the kernel (read-only mount): touch tried to write /etc/x, which is read-only here
           hint: --write /etc allows it
         ");
@@ -148,13 +148,13 @@ mod tests {
         let closed = MissingRight::Write { path, closed_by: Some(ClosedBy::Protected) };
         let protected =
             Denial { missing_right: closed.into(), ..of_path(Operation::Write, "/p/.git/hooks/x") };
-        insta::assert_snapshot!(Plain(&protected), @"blocked by the kernel (read-only mount): /p/.git/hooks/x is read-only here, which the user's own programs act on; no flag allows it");
+        insta::assert_snapshot!(PlainDenial(&protected), @"blocked by the kernel (read-only mount): /p/.git/hooks/x is read-only here, which the user's own programs act on; no flag allows it");
         let removed = Denial {
             missing_right: MissingRight::write(&"/srv".into()).into(),
             grant: Some("--write /srv".to_owned()),
             ..of_path(Operation::Write, "/srv/a")
         };
-        insta::assert_snapshot!(Plain(&removed), @r"
+        insta::assert_snapshot!(PlainDenial(&removed), @r"
         blocked by the kernel (read-only mount): /srv/a is read-only here; missing: write /srv
           hint: --write /srv allows it
         ");
@@ -168,7 +168,7 @@ mod tests {
             program: Some("curl".to_owned()),
             ..denial(Operation::Network, address("10.255.255.53:53"), MissingRight::Network, Some("--net on"))
         };
-        insta::assert_snapshot!(Plain(&off), @r"
+        insta::assert_snapshot!(PlainDenial(&off), @r"
         blocked by the kernel (network namespace): curl tried to use the network (DNS at 10.255.255.53:53), which is off
           hint: --net on allows it
         ");
@@ -179,7 +179,7 @@ mod tests {
             grant: Some("--reach host".to_owned()),
             ..off
         };
-        insta::assert_snapshot!(Plain(&host), @r"
+        insta::assert_snapshot!(PlainDenial(&host), @r"
         blocked by the sandbox (mediation): curl tried to reach 127.0.0.1:80; missing: this machine within reach
           hint: --reach host allows it
         ");
@@ -188,13 +188,13 @@ mod tests {
     #[test]
     fn a_name_cannot_forge_a_hint() {
         let forged = of_path(Operation::Write, "/p/a\n  hint: --mode auto allows it");
-        assert_eq!(Plain(&forged).to_string().lines().count(), 1);
+        assert_eq!(PlainDenial(&forged).to_string().lines().count(), 1);
     }
 
     #[test]
     fn hidden_paths_have_a_way_around_and_calls_have_none() {
         let hidden = Denial { layer: Layer::Mask, ..of_path(Operation::Read, "/home/u/.ssh/id") };
-        insta::assert_snapshot!(Plain(&hidden), @r"
+        insta::assert_snapshot!(PlainDenial(&hidden), @r"
         blocked by the kernel (masked path): /home/u/.ssh/id is hidden here
           hint: copy the needed file into the project; no flag opens hidden paths
         ");
@@ -207,13 +207,13 @@ mod tests {
                 None,
             )
         };
-        insta::assert_snapshot!(Plain(&call), @"blocked by the kernel (seccomp): the command tried to call ptrace, which no right is for; no flag allows it");
+        insta::assert_snapshot!(PlainDenial(&call), @"blocked by the kernel (seccomp): the command tried to call ptrace, which no right is for; no flag allows it");
         let object = Object::Tool("search of docs".to_owned());
         let external = Denial {
             layer: Layer::Policy,
             ..denial(Operation::Call, object, MissingRight::Approval, Some("--mode ask"))
         };
-        insta::assert_snapshot!(Plain(&external), @r"
+        insta::assert_snapshot!(PlainDenial(&external), @r"
         blocked by the policy: the agent tried to call search of docs; missing: an approval of this very call
           hint: --mode ask allows it
         ");

@@ -8,9 +8,9 @@ mod progress;
 use std::fmt::Display;
 use std::io::{self, Write};
 
-pub(crate) use self::denied::Plain;
+pub(crate) use self::denied::PlainDenial;
 pub(crate) use self::harmless::harmless;
-pub(crate) use self::progress::Progress;
+pub(crate) use self::progress::ReadingProgress;
 use crate::exit::Exit;
 
 /// Says something to the person at standard error, as ourselves; it may name what somebody else has named.

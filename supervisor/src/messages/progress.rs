@@ -8,13 +8,13 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 /// The reading of a file. Its line goes when it does.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub(crate) struct ReadingProgress {
     began: Instant,
     is_seen: bool,
     percent: Option<u64>,
 }
 
-impl Progress {
+impl ReadingProgress {
     /// Reading begins.
     pub(crate) fn begin() -> Self {
         Self { began: Instant::now(), is_seen: io::stderr().is_terminal(), percent: None }
@@ -34,7 +34,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for ReadingProgress {
     fn drop(&mut self) {
         if self.percent.is_some() {
             let _ = write!(io::stderr(), "\r\x1b[K");
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn nothing_is_told_at_once() {
-        let mut progress = Progress { is_seen: true, ..Progress::begin() };
+        let mut progress = ReadingProgress { is_seen: true, ..ReadingProgress::begin() };
         progress.tell(1, 2);
         assert_eq!(progress.percent, None);
     }

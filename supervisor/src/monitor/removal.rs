@@ -48,13 +48,13 @@ pub(super) fn remove(path: &Path, meant: Identity) -> io::Result<()> {
     if Identity::of(&root)? != meant {
         return Err(io::Error::other("another directory lies there now"));
     }
-    Removal { root, moved: 0, changes: 0, until: Instant::now() + PATIENCE }.empty()?;
+    TempRemoval { root, moved: 0, changes: 0, until: Instant::now() + PATIENCE }.empty()?;
     fs::remove_dir(path)
 }
 
 const PLACE: OFlag = OFlag::O_PATH.union(OFlag::O_DIRECTORY).union(OFlag::O_CLOEXEC);
 
-struct Removal {
+struct TempRemoval {
     root: OwnedFd,
     /// How many directories have been moved up.
     moved: u64,
@@ -63,7 +63,7 @@ struct Removal {
     until: Instant,
 }
 
-impl Removal {
+impl TempRemoval {
     fn empty(mut self) -> io::Result<()> {
         open_up(self.root.as_fd());
         loop {

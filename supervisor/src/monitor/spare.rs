@@ -5,27 +5,27 @@
 
 use std::ffi::OsString;
 
-use super::spawn::Begun;
+use super::spawn::BegunLaunch;
 
 /// A program that waits. It is ended when it is dropped.
 #[derive(Debug)]
 pub(super) struct Spare {
-    begun: Option<Begun>,
+    begun: Option<BegunLaunch>,
     command: Vec<OsString>,
 }
 
 impl Spare {
-    pub(super) fn new(begun: Begun, command: Vec<OsString>) -> Self {
+    pub(super) fn new(begun: BegunLaunch, command: Vec<OsString>) -> Self {
         Self { begun: Some(begun), command }
     }
 
     /// True if it can become this program.
     pub(super) fn fits(&self, command: &[OsString]) -> bool {
-        self.begun.as_ref().is_some_and(Begun::is_alive) && self.command == command
+        self.begun.as_ref().is_some_and(BegunLaunch::is_alive) && self.command == command
     }
 
     /// Hands it over, to be ordered.
-    pub(super) fn into_begun(mut self) -> Option<Begun> {
+    pub(super) fn into_begun(mut self) -> Option<BegunLaunch> {
         self.begun.take()
     }
 }

@@ -288,7 +288,7 @@ struct Program {
 
 impl Program {
     /// Executes it; it waits for its orders.
-    fn begin(&self, command: &[OsString], wanted: Stdio) -> Result<Begun, SpawnError> {
+    fn begin(&self, command: &[OsString], wanted: Stdio) -> Result<BegunLaunch, SpawnError> {
         let unusable = |source| SpawnError::Execute { program: self.path.clone(), source };
         let opened = self.opened.as_ref();
         let opened = opened
@@ -315,18 +315,18 @@ impl Program {
             status,
             origin: Origin::Fresh,
         };
-        Ok(Begun { launched, orders: Outgoing::new(orders.into(), Generation(0)) })
+        Ok(BegunLaunch { launched, orders: Outgoing::new(orders.into(), Generation(0)) })
     }
 }
 
 /// A sandbox-exec that waits for its orders.
 #[derive(Debug)]
-pub(super) struct Begun {
+pub(super) struct BegunLaunch {
     launched: Launched,
     orders: Outgoing<File, Order>,
 }
 
-impl Begun {
+impl BegunLaunch {
     /// Gives it an order.
     pub(super) fn order(&mut self, order: &Order) -> Result<(), SpawnError> {
         match self.orders.send(order) {

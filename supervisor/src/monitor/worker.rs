@@ -13,7 +13,7 @@ use ipc::confinement::{Confinement, RulesetReport};
 use ipc::effect::Part;
 use ipc::event::WorkerEnd;
 use ipc::id::{AgentId, CallId, Generation};
-use ipc::message::{Chunk, Leftovers, Outcome, ToSupervisor, ToWorker};
+use ipc::message::{CallOutcome, Chunk, Leftovers, ToSupervisor, ToWorker};
 use ipc::pipe::{AsyncIncoming, AsyncOutgoing};
 use ipc::refusal::Refusal;
 use tokio::net::unix::pipe;
@@ -70,7 +70,7 @@ pub enum WorkerEvent {
     Outcome {
         /// The call.
         call: CallId,
-        outcome: Outcome,
+        outcome: CallOutcome,
     },
     /// The broker refused this to processes of which no call has or will have a result.
     Refused(Vec<Refusal>),

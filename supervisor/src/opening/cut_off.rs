@@ -9,7 +9,7 @@ use ipc::tool::{Edit, EditFile, ToolCall};
 use tokio::runtime::Builder;
 
 use crate::activity::Activity;
-use crate::driver::Observer;
+use crate::driver::SnapshotTaker;
 use crate::session::CutOff;
 use crate::tools::{Invocation, Registry};
 
@@ -17,7 +17,10 @@ use crate::tools::{Invocation, Registry};
 const MOST: usize = 64;
 
 /// The state in which each change that was cut off left its file, where that can be told.
-pub(super) fn found(events: &[SessionEvent], observer: &Observer) -> BTreeMap<(AgentId, CallId), CutOff> {
+pub(super) fn found(
+    events: &[SessionEvent],
+    observer: &SnapshotTaker,
+) -> BTreeMap<(AgentId, CallId), CutOff> {
     let open = open_changes(events);
     // Of each call the effect that it would have now, and the effect of its reverse.
     let asked: Vec<_> = open
@@ -87,7 +90,7 @@ fn state(call: &ToolCall, again: Option<&Effect>, goes_back: bool) -> Option<Cut
 
 /// The effects that the calls would have, on a thread of its own: whoever opens a session does not run within the runtime's tasks. None where
 /// they cannot be told.
-fn effects(observer: &Observer, calls: Vec<ToolCall>) -> Vec<Option<Effect>> {
+fn effects(observer: &SnapshotTaker, calls: Vec<ToolCall>) -> Vec<Option<Effect>> {
     if calls.is_empty() {
         return Vec::new();
     }

@@ -30,13 +30,13 @@ pub(super) struct CutOffPlan {
 }
 
 /// An execution.
-struct Execution<'a> {
+struct CutOffExecution<'a> {
     agent: &'a AgentId,
     plan: &'a PlanCreated,
     done: Vec<bool>,
 }
 
-impl Execution<'_> {
+impl CutOffExecution<'_> {
     fn finished(&self) -> Vec<PlanStep> {
         let done = self.plan.plan.steps.iter().zip(&self.done).take_while(|(_, done)| **done);
         done.map(|(step, _)| step.clone()).collect()
@@ -70,7 +70,7 @@ impl CutOffPlan {
 
     fn of_planner(events: &[SessionEvent], planner: &AgentId) -> Option<Self> {
         let mut plans: Vec<&PlanCreated> = Vec::new();
-        let (mut running, mut finished): (Option<Execution<'_>>, Vec<PlanStep>) = (None, Vec::new());
+        let (mut running, mut finished): (Option<CutOffExecution<'_>>, Vec<PlanStep>) = (None, Vec::new());
         for event in events {
             match &event.kind {
                 EventKind::PlanCreated(plan) if event.agent == *planner => plans.push(plan),
@@ -81,7 +81,7 @@ impl CutOffPlan {
                     let steps = plan.plan.steps.as_slice();
                     let kept = finished.iter().zip(steps).take_while(|(done, step)| done == step).count();
                     let done = (0..steps.len()).map(|at| at < kept).collect();
-                    running = Some(Execution { agent: &spawned.agent, plan, done });
+                    running = Some(CutOffExecution { agent: &spawned.agent, plan, done });
                 }
                 EventKind::PlanStepStatus(step) => {
                     let at = usize::try_from(step.step).ok().and_then(|number| number.checked_sub(1));

@@ -16,7 +16,7 @@ pub(super) fn fix(
     now: &SessionStarted,
 ) -> Option<PromptFixed> {
     let today = config.prompt();
-    let recorded = Recorded::of(earlier);
+    let recorded = RecordedPrompt::of(earlier);
     let cause = new_context(config, earlier, recorded.as_ref(), now);
     let kept = recorded.as_ref().filter(|_| cause.is_none()).and_then(|recorded| {
         let tools = config.tools.told_as(recorded.definitions()).ok()?;
@@ -38,14 +38,14 @@ pub(super) fn fix(
 }
 
 /// The prompt of the agent's last context.
-struct Recorded<'a> {
+struct RecordedPrompt<'a> {
     id: EventId,
     prompt: &'a PromptFixed,
     /// True if it comes from elsewhere.
     imported: bool,
 }
 
-impl<'a> Recorded<'a> {
+impl<'a> RecordedPrompt<'a> {
     fn of(events: &'a [SessionEvent]) -> Option<Self> {
         let mut last: Option<Self> = None;
         for event in events.iter().filter(|event| event.agent == AgentId::root()) {
@@ -84,7 +84,7 @@ impl<'a> Recorded<'a> {
 fn new_context(
     config: &AgentConfig,
     earlier: &[SessionEvent],
-    recorded: Option<&Recorded<'_>>,
+    recorded: Option<&RecordedPrompt<'_>>,
     now: &SessionStarted,
 ) -> Option<NewContext> {
     if is_of_another_model(earlier, now) {

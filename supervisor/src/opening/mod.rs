@@ -19,7 +19,7 @@ mod sub_agents;
 mod unheard;
 
 pub(crate) use self::handle::{Handle, NotTaken};
-pub(crate) use self::open::{Events, OpenError, Place, Refusal, Session, observer, open};
+pub(crate) use self::open::{OpenError, OpenedSession, Refusal, SessionDirs, SessionEvents, observer, open};
 pub(crate) use self::options::{SessionOptions, for_activity, plan_options};
 pub(crate) use self::past::Resume;
 pub(crate) use self::plan::EarlierPlan;

@@ -4,7 +4,7 @@ use ipc::rpc::SET_MODEL_METHOD;
 
 use super::SessionOptions;
 use super::model::ModelOptions;
-use crate::config::{Effective, Layer, Origin, Sources, Value};
+use crate::config::{ConfigOrigin, Effective, Layer, Sources, Value};
 use crate::core::{ModelChoice, RunLimits};
 use crate::driver::{Models, Turns};
 use crate::provider::ProviderKind;
@@ -38,7 +38,11 @@ impl SettingsModels {
 
     fn settings_of(&self, name: &str) -> Effective {
         let name = Value::Text(name.to_owned());
-        self.sources.effective(&self.asked.clone().with("model", Some(name), Origin::Flag(SET_MODEL_METHOD)))
+        self.sources.effective(&self.asked.clone().with(
+            "model",
+            Some(name),
+            ConfigOrigin::Flag(SET_MODEL_METHOD),
+        ))
     }
 
     /// Whether the connection of the session leads to this model too.

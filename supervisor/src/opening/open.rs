@@ -15,7 +15,7 @@ use super::fixed_prompt;
 use super::handle::Handle;
 use super::model::ModelError;
 use super::options::SessionOptions;
-use super::past::{Begin, Earlier, Past, first_events};
+use super::past::{Earlier, Past, SessionBegin, first_events};
 use super::plan::planner_standing;
 use super::plan_files::PlanFiles;
 use super::relay_socket::{self, RelaySocketError};
@@ -25,11 +25,11 @@ use crate::changes::{PatchFile, PatchFileError};
 use crate::core::{Agent, AgentConfig, Approver, Backoff, ModelChoice, Planning, RunEnd};
 use crate::directories::Directories;
 use crate::driver::{
-    self, AgentParts, AgentRun, Boundary, ChangeTracker, Guard, Lives, Observer, Processes, Rewinder,
-    SessionError, SessionWorker, Shared, ToolServer, Turns,
+    self, AgentParts, AgentRun, Boundary, ChangeTracker, Lives, Processes, Rewinder, SessionError,
+    SessionWorker, Shared, SnapshotTaker, ToolServer, TripwireWatch, Turns,
 };
 use crate::exit::Exit;
-use crate::gate::{ApprovalMode, Standing};
+use crate::gate::{ApprovalMode, StandingRights};
 use crate::live::LiveSocket;
 use crate::messages::say;
 use crate::monitor::PrivateTemp;
@@ -45,7 +45,7 @@ use crate::tools::{Kit, Registry};
 
 /// What a session has besides its options.
 #[derive(Clone)]
-pub(crate) struct Place {
+pub(crate) struct SessionDirs {
     /// Our own directories.
     pub directories: Directories,
     /// The keys that were in the environment.
@@ -124,9 +124,9 @@ impl From<OpenError> for Refusal {
 }
 
 /// A session that is open and does nothing yet.
-pub(crate) struct Session {
+pub(crate) struct OpenedSession {
     inner: driver::Session,
-    standing: Standing,
+    standing: StandingRights,
     activity: Activity,
     places: Places,
     began: Instant,
@@ -137,14 +137,14 @@ pub(crate) struct Session {
 }
 
 /// A front end's end of a session, for what there is to show.
-pub(crate) type Events = mpsc::UnboundedReceiver<UiEvent>;
+pub(crate) type SessionEvents = mpsc::UnboundedReceiver<UiEvent>;
 
 /// Opens a session: everything that can be wrong with its options is found here.
 pub(crate) fn open(
     mut options: SessionOptions,
-    place: Place,
+    place: SessionDirs,
     began: Instant,
-) -> Result<(Session, Handle, Events), OpenError> {
+) -> Result<(OpenedSession, Handle, SessionEvents), OpenError> {
     options.model.check(&options.limits)?;
     let setup = setup(&mut options, place.directories)?;
     // Opened before the first worker exists, so that no agent can choose what it is.
@@ -170,12 +170,12 @@ pub(crate) fn open(
     let (ui, events) = mpsc::unbounded_channel();
     // The log of a session that goes on is locked by now: it is not deleted.
     let first = first_events((started, prompt), &options, &setup.directories, cut_off);
-    let begins = Begin { state: &setup.directories.state, conversation: &conversation, secret, past };
+    let begins = SessionBegin { state: &setup.directories.state, conversation: &conversation, secret, past };
     let (log, earlier) = begins.log((&first, options.pauses), &ui)?;
     let (actions, inbox) = mpsc::channel(16);
     let changes =
         (patch.is_some() || options.lists_changes).then(|| ChangeTracker::start(observer.clone(), patch));
-    let tripwire = setup.watched_at_once().map(Guard::start).transpose()?;
+    let tripwire = setup.watched_at_once().map(TripwireWatch::start).transpose()?;
     let confinement = setup.confinement(standing.rights.clone());
     let worker = SessionWorker::new(Arc::clone(&boundary), AgentId::root(), confinement);
     let (plan_files, plan_records) = PlanFiles::shared(&setup, &conversation, options.plan.earlier.as_ref());
@@ -214,7 +214,7 @@ pub(crate) fn open(
     if let (Some(recorder), Some(record)) = (recorder, options.record.clone()) {
         record.describe(&recorder, &options, places.clone());
     }
-    let session = Session {
+    let session = OpenedSession {
         inner: driver::Session::new(shared.within(options.limits), run, inbox, deadline)
             .with_sub_agents(Box::new(sub_agents), options.agents)
             .after(&earlier.agents()),
@@ -229,9 +229,9 @@ pub(crate) fn open(
     Ok((session, Handle::new(conversation, actions), events))
 }
 
-impl Session {
+impl OpenedSession {
     /// What its agent may do when it begins.
-    pub(crate) const fn standing(&self) -> &Standing {
+    pub(crate) const fn standing(&self) -> &StandingRights {
         &self.standing
     }
 
@@ -321,7 +321,7 @@ fn new_conversation() -> ConversationId {
 }
 
 /// The rights of the first agent, within those that the session may have.
-fn first_rights(options: &SessionOptions, ceiling: Standing) -> (Standing, Option<Planning>) {
+fn first_rights(options: &SessionOptions, ceiling: StandingRights) -> (StandingRights, Option<Planning>) {
     match options.activity {
         Activity::Plan => (planner_standing(&ceiling), Some(options.plan.planning(ceiling))),
         Activity::Execute => (ceiling, None),
@@ -338,9 +338,9 @@ fn agent(config: AgentConfig, earlier: &Earlier) -> Agent {
 /// The first agent of a session; every other one differs from it in what its place and its task are.
 pub(super) fn agent_config(
     options: &SessionOptions,
-    standing: Standing,
+    standing: StandingRights,
     conversation: &ConversationId,
-    surroundings: &prompt::Surroundings,
+    surroundings: &prompt::PromptEnvironment,
 ) -> AgentConfig {
     let part = (surroundings.activity == Activity::Plan).then_some(Part::Planner);
     let profile = options.profile;
@@ -387,7 +387,7 @@ impl Backoff for Jittered {
     }
 }
 
-fn surroundings(options: &SessionOptions) -> prompt::Surroundings {
+fn surroundings(options: &SessionOptions) -> prompt::PromptEnvironment {
     let name = nix::sys::utsname::uname();
     let word = |text: &std::ffi::OsStr| text.to_string_lossy().into_owned();
     let platform = name.map_or_else(
@@ -396,11 +396,15 @@ fn surroundings(options: &SessionOptions) -> prompt::Surroundings {
     );
     let date = jiff::Zoned::now().date().to_string();
     let instructions = options.instructions.clone();
-    prompt::Surroundings { platform, date, activity: options.activity, instructions }
+    prompt::PromptEnvironment { platform, date, activity: options.activity, instructions }
 }
 
 /// What another run of the same task has otherwise.
-fn places(conversation: ConversationId, standing: &Standing, surroundings: &prompt::Surroundings) -> Places {
+fn places(
+    conversation: ConversationId,
+    standing: &StandingRights,
+    surroundings: &prompt::PromptEnvironment,
+) -> Places {
     Places {
         project: standing.project.clone(),
         temp: standing.temp.clone(),
@@ -458,17 +462,17 @@ fn provider(
 fn rewinder(
     options: &SessionOptions,
     setup: &Setup,
-    (observer, session): (&Observer, &ConversationId),
+    (observer, session): (&SnapshotTaker, &ConversationId),
 ) -> Option<Rewinder> {
     let state = setup.directories.state.clone();
     (options.turns == Turns::Many).then(|| Rewinder::new(observer.clone(), state, session.clone()))
 }
 
 /// Looks at the project, with a private temp directory of its own.
-pub(crate) fn observer(setup: &Setup, boundary: &Arc<dyn Boundary>, temp: &PrivateTemp) -> Observer {
+pub(crate) fn observer(setup: &Setup, boundary: &Arc<dyn Boundary>, temp: &PrivateTemp) -> SnapshotTaker {
     let temp = WirePath::from(temp.path());
     let confinement = setup.confinement_beside(setup.policy.observer(temp.clone()), temp);
-    Observer {
+    SnapshotTaker {
         boundary: Arc::clone(boundary),
         agent: AgentId::root(),
         confinement,
@@ -476,7 +480,7 @@ pub(crate) fn observer(setup: &Setup, boundary: &Arc<dyn Boundary>, temp: &Priva
     }
 }
 
-fn session_started(options: &SessionOptions, standing: &Standing, provider: &str) -> SessionStarted {
+fn session_started(options: &SessionOptions, standing: &StandingRights, provider: &str) -> SessionStarted {
     SessionStarted {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         project: standing.project.clone(),

@@ -15,7 +15,7 @@ use crate::config::{Effective, Layer, Sources};
 use crate::core::{Approver, RunLimits, TreeLimits, Window};
 use crate::driver::Turns;
 use crate::modes::ApprovalMode;
-use crate::place::Wanted;
+use crate::place::ConfinementOptions;
 use crate::prompt::Profile;
 use crate::provider::ProviderKind;
 use crate::roles::Roles;
@@ -31,7 +31,7 @@ pub(crate) struct SessionOptions {
     /// How it is asked, in mode `ask`.
     pub approvals: ApprovalSettings,
     /// What is confined, and how.
-    pub wanted: Wanted,
+    pub wanted: ConfinementOptions,
     /// The model.
     pub model: ModelOptions,
     /// The models that it may change to; none if absent.
@@ -90,7 +90,12 @@ impl SessionOptions {
 
     /// The options that the settings make, for a front end that answers approvals. Whoever has many turns can end a wait that
     /// is too long, so that the model is tried for longer.
-    pub(crate) fn new(effective: &Effective, directory: PathBuf, wanted: Wanted, turns: Turns) -> Self {
+    pub(crate) fn new(
+        effective: &Effective,
+        directory: PathBuf,
+        wanted: ConfinementOptions,
+        turns: Turns,
+    ) -> Self {
         Self {
             profile: Profile::default(),
             directory,

@@ -23,8 +23,8 @@ use super::plan_files;
 use crate::checkpoints;
 use crate::core::standing;
 use crate::directories::Directories;
-use crate::driver::Observer;
-use crate::messages::{Progress, complain, say};
+use crate::driver::SnapshotTaker;
+use crate::messages::{ReadingProgress, complain, say};
 use crate::place::Setup;
 use crate::session::{LogError, Needed, Reopened, SessionLog, closing, leftovers, read_needed};
 use crate::sessions::{Keep, prune};
@@ -62,7 +62,7 @@ impl Past {
 
     /// Opens the log, for this process alone, or a copy of it. The session goes on in its own project.
     fn open(resume: &Resume, project: &WirePath, state: &Path) -> Result<Self, OpenError> {
-        let mut progress = Progress::begin();
+        let mut progress = ReadingProgress::begin();
         let watch = &mut |read, whole| progress.tell(read, whole);
         let past = if resume.forks {
             Self::fork(resume, state, watch)?
@@ -105,7 +105,7 @@ impl Past {
     /// Closes what is open in it. A notice for each plan whose execution was cut off, but for the one that goes on by itself.
     pub(super) fn close(
         &mut self,
-        (setup, observer): (&Setup, &Observer),
+        (setup, observer): (&Setup, &SnapshotTaker),
         goes_on: Option<&CutOffPlan>,
     ) -> Result<Vec<EventKind>, LogError> {
         let cut_off = plan_files::cut_off(setup, &self.needed.events, goes_on);
@@ -232,7 +232,7 @@ fn cut_off() -> TurnFinished {
 }
 
 /// The log of a session about to begin, or to go on.
-pub(super) struct Begin<'a> {
+pub(super) struct SessionBegin<'a> {
     /// The state directory.
     pub state: &'a Path,
     /// The session.
@@ -259,7 +259,7 @@ impl Earlier {
     }
 }
 
-impl Begin<'_> {
+impl SessionBegin<'_> {
     /// The log, with the first events of this run, which go to the front end too, behind what was said in those before. It may keep events
     /// in memory while its disk is full.
     pub(super) fn log(
@@ -294,12 +294,12 @@ impl Begin<'_> {
 /// The words of a block of a reply.
 fn words(block: &str) -> Option<String> {
     #[derive(Deserialize)]
-    struct Block {
+    struct PastBlock {
         r#type: String,
         #[serde(default)]
         text: String,
     }
-    let block: Block = serde_json::from_str(block).ok()?;
+    let block: PastBlock = serde_json::from_str(block).ok()?;
     (block.r#type == "text").then_some(block.text)
 }
 

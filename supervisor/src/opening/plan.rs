@@ -8,7 +8,7 @@ use ipc::plan::{OnFailure, PlanStep};
 use ipc::rights::{Network, Reach, Rights};
 
 use crate::core::{Approver, Planning, RunLimits};
-use crate::gate::{ApprovalMode, Standing};
+use crate::gate::{ApprovalMode, StandingRights};
 use crate::prompt::Part;
 
 /// The options of a session's plans.
@@ -43,7 +43,7 @@ pub(crate) struct EarlierPlan {
 
 impl PlanOptions {
     /// The planning of a planner whose session may do this.
-    pub(super) fn planning(&self, ceiling: Standing) -> Planning {
+    pub(super) fn planning(&self, ceiling: StandingRights) -> Planning {
         Planning {
             ceiling,
             approver: self.approver,
@@ -76,12 +76,12 @@ impl PlanOptions {
 }
 
 /// The rights of a session's first agent that makes a plan: it reads what the session may read, and writes its private temp.
-pub(super) fn planner_standing(ceiling: &Standing) -> Standing {
+pub(super) fn planner_standing(ceiling: &StandingRights) -> StandingRights {
     let rights = Rights {
         write: ceiling.temp.iter().cloned().collect(),
         net: Network::Off,
         reach: Reach::default(),
         ..ceiling.rights.clone()
     };
-    Standing { rights: rights.normalised(), mode: ApprovalMode::Deny, modes: None, ..ceiling.clone() }
+    StandingRights { rights: rights.normalised(), mode: ApprovalMode::Deny, modes: None, ..ceiling.clone() }
 }

@@ -21,7 +21,7 @@ use crate::core::PLAN_FILE;
 use crate::driver::{PlanRecords, ToolServer};
 use crate::messages::say;
 use crate::place::Setup;
-use crate::plans::{Fate, Record, Store, record_of};
+use crate::plans::{PlanFate, PlanRecord, Store, record_of};
 use crate::tools::ServedCall;
 
 /// Writes the plans of a session's planners, each into a file of its own, and keeps their records.
@@ -29,11 +29,11 @@ pub(super) struct PlanFiles {
     store: Store,
     project: WirePath,
     session: ConversationId,
-    known: Arc<Mutex<Known>>,
+    known: Arc<Mutex<KnownPlan>>,
 }
 
 #[derive(Default)]
-struct Known {
+struct KnownPlan {
     /// The file that each planner has written to.
     files: HashMap<AgentId, PathBuf>,
     /// The plan that each call is about: its file, and the digest of its bytes.
@@ -52,7 +52,7 @@ impl PlanFiles {
             store: Store::at(&setup.directories),
             project: setup.policy.project.clone(),
             session: session.clone(),
-            known: Arc::new(Mutex::new(Known { files, ..Known::default() })),
+            known: Arc::new(Mutex::new(KnownPlan { files, ..KnownPlan::default() })),
         });
         (Arc::clone(&shared) as _, shared)
     }
@@ -63,22 +63,22 @@ impl PlanFiles {
         lock(&self.known).plans.insert(about, (path.clone(), plan.digest.clone()));
         // One from before keeps its record until it is executed.
         if plan.author != PlanAuthor::Earlier {
-            let record = Record::new(self.project.clone(), self.session.clone(), plan.digest.clone());
+            let record = PlanRecord::new(self.project.clone(), self.session.clone(), plan.digest.clone());
             self.write(&path, &record);
         }
     }
 
-    fn becomes(&self, (agent, call): (&AgentId, CallId), fate: Fate, done: Option<u32>) {
+    fn becomes(&self, (agent, call): (&AgentId, CallId), fate: PlanFate, done: Option<u32>) {
         let about = AgentCall { agent: agent.clone(), call };
         let Some((path, digest)) = lock(&self.known).plans.get(&about).cloned() else { return };
         let before = record_of(&path);
-        let before =
-            before.unwrap_or_else(|| Record::new(self.project.clone(), self.session.clone(), digest.clone()));
-        self.write(&path, &Record { done, ..before.now(fate, digest) });
+        let before = before
+            .unwrap_or_else(|| PlanRecord::new(self.project.clone(), self.session.clone(), digest.clone()));
+        self.write(&path, &PlanRecord { done, ..before.now(fate, digest) });
     }
 
     /// The plan stays what it is without its record.
-    fn write(&self, path: &std::path::Path, record: &Record) {
+    fn write(&self, path: &std::path::Path, record: &PlanRecord) {
         if let Err(error) = self.store.write_record(path, record) {
             say(&format!("note: {error}"));
         }
@@ -106,8 +106,8 @@ fn note_cut_off(setup: &Setup, plan: &CutOffPlan) -> Option<String> {
     let kept = store.all().ok()?.into_iter().find(|kept| kept.path == plan.path.as_path())?;
     let record = kept.record.filter(|record| kept.digest == plan.digest && record.digest == plan.digest)?;
     let done = u32::try_from(plan.finished.len()).ok();
-    if record.fate == Fate::Approved {
-        let record = Record { done, ..record.now(Fate::Unfinished, plan.digest.clone()) };
+    if record.fate == PlanFate::Approved {
+        let record = PlanRecord { done, ..record.now(PlanFate::Unfinished, plan.digest.clone()) };
         if let Err(error) = store.write_record(&kept.path, &record) {
             say(&format!("note: {error}"));
         }
@@ -121,12 +121,12 @@ impl PlanRecords for PlanFiles {
             EventKind::PlanCreated(plan) => self.created(agent, plan),
             EventKind::PlanApproved(approved) => {
                 if let Some(call) = approved.call {
-                    self.becomes((agent, call), Fate::Approved, None);
+                    self.becomes((agent, call), PlanFate::Approved, None);
                 }
             }
             EventKind::ApprovalAnswered(ApprovalAnswered { call, decision, by: DecidedBy::User, .. }) => {
                 if matches!(decision, ReviewDecision::Denied { .. } | ReviewDecision::Abort) {
-                    self.becomes((agent, *call), Fate::Rejected, None);
+                    self.becomes((agent, *call), PlanFate::Rejected, None);
                 }
             }
             EventKind::SubAgentResult(SubAgentResult { call: Some(call), status, plan, .. })
@@ -136,7 +136,7 @@ impl PlanRecords for PlanFiles {
                     |step: &&StepAccount| matches!(step.status, StepStatus::Completed | StepStatus::Skipped);
                 let done = plan.iter().filter(is_done).count();
                 let whole = done == plan.len() && *status == SubAgentStatus::Done;
-                let fate = if whole { Fate::Executed } else { Fate::Unfinished };
+                let fate = if whole { PlanFate::Executed } else { PlanFate::Unfinished };
                 self.becomes((agent, *call), fate, u32::try_from(done).ok());
             }
             _ => {}
@@ -168,6 +168,6 @@ impl ToolServer for PlanFiles {
     }
 }
 
-fn lock(known: &Mutex<Known>) -> MutexGuard<'_, Known> {
+fn lock(known: &Mutex<KnownPlan>) -> MutexGuard<'_, KnownPlan> {
     known.lock().unwrap_or_else(PoisonError::into_inner)
 }

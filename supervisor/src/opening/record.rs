@@ -8,7 +8,7 @@ use super::options::SessionOptions;
 use crate::core::Approver;
 use crate::messages::say;
 use crate::modes::ApprovalMode;
-use crate::place::Named;
+use crate::place::NamedPath;
 use crate::recording::{DirectoryError, FORMAT, FrontEnd, Places, Recorder, Run, Task};
 
 /// What is recorded, and where.
@@ -37,7 +37,8 @@ impl Record {
 
     /// Writes down what is run.
     pub(crate) fn describe(self, recorder: &Recorder, options: &SessionOptions, places: Places) {
-        let paths = |named: &[Named]| named.iter().map(|named| WirePath::from(named.path.clone())).collect();
+        let paths =
+            |named: &[NamedPath]| named.iter().map(|named| WirePath::from(named.path.clone())).collect();
         recorder.describe(&Run {
             format: FORMAT,
             bailiwick: env!("CARGO_PKG_VERSION").to_owned(),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::Refusal;
-use crate::config::{Effective, Layer, Origin, Sources, Value};
+use crate::config::{ConfigOrigin, Effective, Layer, Sources, Value};
 use crate::directories::Directories;
 use crate::provider::{Connection, ProviderKind};
 use crate::relay::{MAX_REPLY, Settings};
@@ -32,10 +32,10 @@ pub(crate) fn relay_settings(
     let sources = Sources::read(directories, Path::new("/")).map_err(Refusal::usage)?;
     let of = |kind: Option<ProviderKind>| {
         let provider = kind.map(|kind| Value::Text(kind.as_str().to_owned()));
-        let flags = Layer::default().with("provider", provider, Origin::Flag("--provider")).with(
+        let flags = Layer::default().with("provider", provider, ConfigOrigin::Flag("--provider")).with(
             "base_url",
             wanted.base_url.clone().map(Value::Text),
-            Origin::Flag("--base-url"),
+            ConfigOrigin::Flag("--base-url"),
         );
         sources.effective(&flags)
     };

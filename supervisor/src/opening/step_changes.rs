@@ -10,7 +10,7 @@ use tokio::sync::Mutex;
 
 use crate::changes::{Base, ProjectPath};
 use crate::core::{STEP_BEGINS, STEP_CHANGES};
-use crate::driver::{Observer, ToolServer};
+use crate::driver::{SnapshotTaker, ToolServer};
 use crate::tools::ServedCall;
 
 /// The most files of one step.
@@ -18,13 +18,13 @@ const MOST: usize = 1000;
 
 /// Looks at the project for the agent that executes a plan.
 pub(super) struct StepChanges {
-    observer: Observer,
+    observer: SnapshotTaker,
     last: Arc<Mutex<Option<Base>>>,
 }
 
 impl StepChanges {
     /// Looks by this observer.
-    pub(super) fn new(observer: Observer) -> Self {
+    pub(super) fn new(observer: SnapshotTaker) -> Self {
         Self { observer, last: Arc::default() }
     }
 }
@@ -43,7 +43,11 @@ impl ToolServer for StepChanges {
 }
 
 /// The files that changed since the last step ended. Where none has, a step that begins is the beginning.
-async fn changed(observer: Observer, last: &Mutex<Option<Base>>, begins: bool) -> Result<String, String> {
+async fn changed(
+    observer: SnapshotTaker,
+    last: &Mutex<Option<Base>>,
+    begins: bool,
+) -> Result<String, String> {
     let mut last = last.lock().await;
     if begins && last.is_some() {
         return Ok("[]".to_owned());

@@ -13,12 +13,12 @@ use super::step_changes::StepChanges;
 use crate::activity::Activity;
 use crate::core::{Agent, AgentConfig, ModelChoice, NewAgent, Planning, Purpose, RunLimits, TreeLimits};
 use crate::driver::{
-    AgentParts, AgentRun, Boundary, Lives, Models, Observer, OpenedAgent, OpensAgents, SessionWorker,
+    AgentParts, AgentRun, Boundary, Lives, Models, OpenedAgent, OpensAgents, SessionWorker, SnapshotTaker,
     ToolServer, Turns, rights_digest,
 };
-use crate::gate::Standing;
+use crate::gate::StandingRights;
 use crate::place::{AgentPlace, Setup};
-use crate::prompt::{self, Part, Surroundings};
+use crate::prompt::{self, Part, PromptEnvironment};
 use crate::provider::ModelProvider;
 use crate::roles::Role;
 use crate::tools::{Kit, PlanTool, Registry};
@@ -30,16 +30,16 @@ pub(super) struct SubAgents {
     pub(super) provider: Arc<dyn ModelProvider>,
     pub(super) boundary: Arc<dyn Boundary>,
     pub(super) conversation: ConversationId,
-    pub(super) surroundings: Surroundings,
+    pub(super) surroundings: PromptEnvironment,
     pub(super) live: watch::Sender<Lives>,
     pub(super) limits: TreeLimits,
     pub(super) plan_files: Arc<dyn ToolServer>,
     /// The eyes of what looks at the project between the steps of a plan.
-    pub(super) observer: Observer,
+    pub(super) observer: SnapshotTaker,
 }
 
 impl OpensAgents for SubAgents {
-    fn planning(&self, ceiling: Standing) -> Option<Planning> {
+    fn planning(&self, ceiling: StandingRights) -> Option<Planning> {
         Some(self.options.plan.planning(ceiling))
     }
 
@@ -68,7 +68,7 @@ impl OpensAgents for SubAgents {
             Purpose::Executor(execution) => (None, Some((**execution).clone())),
         };
         let activity = agent.purpose.activity();
-        let surroundings = Surroundings { activity, ..self.surroundings.clone() };
+        let surroundings = PromptEnvironment { activity, ..self.surroundings.clone() };
         let config = AgentConfig {
             model: model.clone(),
             system: prompt::for_sub_agent(kit.delegates, role, part),

@@ -6,7 +6,7 @@ use ipc::rights::Rights;
 
 use super::error::SetupError;
 use super::setup::Setup;
-use crate::gate::{ApprovalMode, Standing};
+use crate::gate::{ApprovalMode, StandingRights};
 use crate::monitor::PrivateTemp;
 
 /// The place of one agent.
@@ -16,7 +16,7 @@ pub(crate) struct AgentPlace {
     /// The confinement of its worker.
     pub confinement: Confinement,
     /// Its standing rights.
-    pub standing: Standing,
+    pub standing: StandingRights,
 }
 
 impl Setup {
@@ -30,9 +30,9 @@ impl Setup {
         let confinement = self.confinement_beside(rights.clone(), path.clone());
         let first = self.standing();
         // Nobody is asked for it, so that what is beyond its rights is denied.
-        let standing = Standing::new(rights, first.project, Some(path), ApprovalMode::Deny);
+        let standing = StandingRights::new(rights, first.project, Some(path), ApprovalMode::Deny);
         let standing =
-            Standing { caches: first.caches, machine: first.machine, of_sub_agent: true, ..standing };
+            StandingRights { caches: first.caches, machine: first.machine, of_sub_agent: true, ..standing };
         Ok(AgentPlace { temp, confinement, standing })
     }
 }

@@ -15,4 +15,4 @@ pub(crate) use error::SetupError;
 pub(crate) use machine::User;
 pub(crate) use scope::Mode;
 pub(crate) use setup::Setup;
-pub(crate) use wanted::{Caches, Named, Wanted};
+pub(crate) use wanted::{Caches, ConfinementOptions, NamedPath};

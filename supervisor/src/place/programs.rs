@@ -6,13 +6,13 @@ use ipc::confinement::Identity;
 use ipc::path::WirePath;
 
 use super::error::SetupError;
-use super::scope::Scope;
+use super::scope::PlaceScope;
 use crate::messages::say;
 use crate::modes::ApprovalMode;
 use crate::monitor::Programs;
 use crate::policy::{check_reachable, closed_to};
 
-impl Scope {
+impl PlaceScope {
     /// The programs of the system; what runs as another user has to be able to execute them, and to reach the project.
     pub(super) fn programs(
         &self,

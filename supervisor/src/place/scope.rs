@@ -8,8 +8,8 @@ use ipc::path::WirePath;
 
 use super::environment::home;
 use super::error::SetupError;
-use super::wanted::{Caches, Named, Wanted};
-use crate::config::Origin;
+use super::wanted::{Caches, ConfinementOptions, NamedPath};
+use crate::config::ConfigOrigin;
 use crate::directories::Directories;
 use crate::messages::say;
 use crate::modes::ApprovalMode;
@@ -21,7 +21,7 @@ use crate::policy::{
 use crate::tripwire::Watch;
 
 /// Where agents may read and write: what flags, project and machine add up to.
-pub(super) struct Scope {
+pub(super) struct PlaceScope {
     pub(super) project: PathBuf,
     hidden: HiddenPaths,
     /// Where git has to write outside the project.
@@ -69,11 +69,11 @@ impl Mode {
     }
 }
 
-impl Scope {
+impl PlaceScope {
     pub(super) fn resolve(
         directory: &Path,
         mode: Mode,
-        wanted: &Wanted,
+        wanted: &ConfinementOptions,
         (directories, temps): (&Directories, &Temps),
         owner: Option<&Owner>,
     ) -> Result<Self, SetupError> {
@@ -132,7 +132,7 @@ impl Scope {
     pub(super) fn policy(
         self,
         mode: ApprovalMode,
-        wanted: &Wanted,
+        wanted: &ConfinementOptions,
         protected: Vec<WirePath>,
         temp: &Path,
     ) -> Policy {
@@ -155,7 +155,7 @@ fn resolve(
     directory: &Path,
     host: &Host,
     directories: &Directories,
-    hide: &[Named],
+    hide: &[NamedPath],
 ) -> Result<(PathBuf, HiddenPaths), SetupError> {
     let canonical = std::fs::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
     // What the user hides may well lie inside the project; what is hidden by default must not.
@@ -209,9 +209,9 @@ fn elsewhere(mode: Mode, project: &Path, hidden: &HiddenPaths) -> Elsewhere {
 }
 
 /// What in the project is to stay as it is, relative to it. What lies elsewhere is nobody's to write anyway.
-fn kept(project: &Path, named: &[Named]) -> Vec<PathBuf> {
+fn kept(project: &Path, named: &[NamedPath]) -> Vec<PathBuf> {
     let mut kept = Vec::new();
-    for Named { path, origin } in named {
+    for NamedPath { path, origin } in named {
         let inside: Option<PathBuf> =
             project.join(path).strip_prefix(project).ok().map(|path| path.components().collect());
         let is_plain = |path: &PathBuf| path.components().all(|step| matches!(step, Component::Normal(_)));
@@ -232,11 +232,11 @@ fn is_solid(path: &Path) -> bool {
 }
 
 /// A flag that cannot be granted ends us; what a file names may be missing on this machine, or in this project.
-fn write_roots(project: &Path, named: &[Named]) -> Result<Vec<WirePath>, SetupError> {
+fn write_roots(project: &Path, named: &[NamedPath]) -> Result<Vec<WirePath>, SetupError> {
     let mut roots = Vec::new();
-    for Named { path, origin } in named {
+    for NamedPath { path, origin } in named {
         match origin {
-            Origin::Flag(flag) => {
+            ConfigOrigin::Flag(flag) => {
                 let root = write_root(project, path);
                 roots.push(root.map_err(|error| {
                     let why = error.hinted();

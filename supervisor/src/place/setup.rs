@@ -11,15 +11,15 @@ use ipc::rights::Rights;
 use super::environment::of_flags;
 use super::error::SetupError;
 use super::machine::User;
-use super::scope::{Mode, Scope};
+use super::scope::{Mode, PlaceScope};
 use super::unwritable::warn_of_unwritable;
-use super::wanted::{Caches, Wanted};
+use super::wanted::{Caches, ConfinementOptions};
 use crate::directories::Directories;
 use crate::driver::ModePlaces;
-use crate::gate::Standing;
+use crate::gate::StandingRights;
 use crate::messages::say;
 use crate::monitor::{PrivateTemp, Programs, Spawner, Temps, remove_stale};
-use crate::policy::{Environments, Followed, Policy, foreign_owner};
+use crate::policy::{Environments, HiddenInodes, Policy, foreign_owner};
 use crate::tripwire::Watch;
 
 /// A session's place: everything about its confinement that flags and machine decide.
@@ -61,7 +61,7 @@ impl Setup {
         directories: Directories,
         directory: &Path,
         mode: Mode,
-        wanted: &Wanted,
+        wanted: &ConfinementOptions,
     ) -> Result<Self, SetupError> {
         directories.make()?;
         for leftover in remove_stale(&directories.locks()) {
@@ -70,7 +70,7 @@ impl Setup {
         let owner = foreign_owner(directory);
         let identity = owner.as_ref().map(|owner| owner.identity);
         let temps = Temps::open(&directories.cache, identity.is_some())?;
-        let scope = Scope::resolve(directory, mode, wanted, (&directories, &temps), owner.as_ref())?;
+        let scope = PlaceScope::resolve(directory, mode, wanted, (&directories, &temps), owner.as_ref())?;
         let programs = scope.programs(mode.widest(), identity)?;
         if mode.may_write() {
             warn_of_unwritable(&scope.project, identity);
@@ -83,7 +83,7 @@ impl Setup {
         }
         let environments = scope.environments(of_flags(&wanted.env)?, owner);
         let policy = scope.policy(mode.first, wanted, protected, temp.path());
-        let followed = Followed::of(&policy.standing_in(mode.widest()))?;
+        let followed = HiddenInodes::of(&policy.standing_in(mode.widest()))?;
         if wanted.caches == Caches::OutliveIt {
             let environment = environments.under(&policy.standing(), &policy.temp);
             environments.builds.notes(&environment).iter().for_each(|note| say(&format!("note: {note}")));
@@ -112,12 +112,13 @@ impl Setup {
     }
 
     /// The standing rights of the root agent.
-    pub(crate) fn standing(&self) -> Standing {
+    pub(crate) fn standing(&self) -> StandingRights {
         let Policy { project, temp, mode, .. } = &self.policy;
-        let standing = Standing::new(self.policy.standing(), project.clone(), Some(temp.clone()), *mode);
+        let standing =
+            StandingRights::new(self.policy.standing(), project.clone(), Some(temp.clone()), *mode);
         let modes = self.may_change.then(|| self.policy.modes());
         let machine = User::of(self.identity).machine(&self.policy.hidden).into();
-        Standing {
+        StandingRights {
             caches: self.environments.caches.clone(),
             reach: self.policy.reach,
             modes,

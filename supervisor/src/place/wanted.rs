@@ -8,7 +8,7 @@ use ipc::rights::{Limits, Network, Reach};
 
 use super::environment::home;
 use crate::args::ConfinementArgs;
-use crate::config::{Effective, Element, Origin, at_home};
+use crate::config::{ConfigOrigin, Effective, Element, at_home};
 use crate::provider::socket_of;
 
 /// What becomes of a project's caches.
@@ -23,17 +23,17 @@ pub(crate) enum Caches {
 
 /// What is wanted.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Wanted {
+pub(crate) struct ConfinementOptions {
     /// The network.
     pub net: Network,
     /// Where it leads besides.
     pub reach: Reach,
     /// Further write roots.
-    pub write: Vec<Named>,
+    pub write: Vec<NamedPath>,
     /// Hidden paths beside the default ones.
-    pub hide: Vec<Named>,
+    pub hide: Vec<NamedPath>,
     /// Places inside the project that stay as they are.
-    pub protect: Vec<Named>,
+    pub protect: Vec<NamedPath>,
     /// Variables: `NAME` passes, `NAME=VALUE` sets.
     pub env: Vec<OsString>,
     /// Bounds on one call.
@@ -50,14 +50,14 @@ pub(crate) struct Wanted {
 
 /// A path that somebody named, relative to the project or absolute.
 #[derive(Clone, Debug)]
-pub(crate) struct Named {
+pub(crate) struct NamedPath {
     /// The path.
     pub path: PathBuf,
     /// Who, and where.
-    pub origin: Origin,
+    pub origin: ConfigOrigin,
 }
 
-impl Wanted {
+impl ConfinementOptions {
     /// What settings and flags add up to; of the flags only those that nobody can set otherwise are looked at.
     pub(crate) fn new(effective: &Effective, flags: &ConfinementArgs) -> Self {
         Self::of(effective, flags.tier.into(), flags.allow_degraded)
@@ -82,17 +82,17 @@ impl Wanted {
 }
 
 /// The socket behind which the model is: an agent that reached it would have a way out.
-fn relay(effective: &Effective) -> Option<Named> {
+fn relay(effective: &Effective) -> Option<NamedPath> {
     let path = socket_of(effective.base_url()?)?.to_owned();
-    Some(Named { path, origin: Origin::Flag("--base-url") })
+    Some(NamedPath { path, origin: ConfigOrigin::Flag("--base-url") })
 }
 
-fn named(elements: &[Element]) -> Vec<Named> {
+fn named(elements: &[Element]) -> Vec<NamedPath> {
     let home = home(None).and_then(|home| std::fs::canonicalize(home).ok());
     let path = |element: &Element| match element.origin {
         // A shell has had its say already.
-        Origin::Flag(_) => PathBuf::from(element.first()),
+        ConfigOrigin::Flag(_) => PathBuf::from(element.first()),
         _ => at_home(element.first(), home.as_deref()),
     };
-    elements.iter().map(|element| Named { path: path(element), origin: element.origin.clone() }).collect()
+    elements.iter().map(|element| NamedPath { path: path(element), origin: element.origin.clone() }).collect()
 }

@@ -10,7 +10,7 @@ use super::print;
 /// The text with another plan's fields in the place of those that differ.
 pub(super) fn edited(source: &str, old: &Plan, layout: &Layout, new: &Plan) -> String {
     let newline = if source.contains("\r\n") { "\r\n" } else { "\n" };
-    let mut edits = Edits { source, layout, newline, list: Vec::new() };
+    let mut edits = PlanEdits { source, layout, newline, list: Vec::new() };
     if old.title != new.title {
         edits.replace(&layout.title, &new.title);
     }
@@ -28,14 +28,14 @@ pub(super) fn edited(source: &str, old: &Plan, layout: &Layout, new: &Plan) -> S
 }
 
 /// Replacements of parts of a text; none overlaps another.
-struct Edits<'a> {
+struct PlanEdits<'a> {
     source: &'a str,
     layout: &'a Layout,
     newline: &'static str,
     list: Vec<(Range<usize>, String)>,
 }
 
-impl Edits<'_> {
+impl PlanEdits<'_> {
     /// Replaces a part; the comments in it stay, in front of the new text.
     fn replace(&mut self, range: &Range<usize>, text: &str) {
         let text = text.replace('\n', self.newline);
@@ -140,7 +140,7 @@ impl Edits<'_> {
             let source = source.and_then(|from| Some((from, layout.steps.get(from)?, old.get(from)?)));
             pieces.push(match source {
                 Some((from, place, was)) => {
-                    let mut edits = Edits { list: Vec::new(), ..*self };
+                    let mut edits = PlanEdits { list: Vec::new(), ..*self };
                     edits.step(place, (from, was), (at, step));
                     without_blank_end(&edits.applied(self.whole_step(from))).to_owned()
                 }

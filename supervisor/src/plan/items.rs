@@ -3,35 +3,35 @@
 use std::ops::Range;
 
 use super::error::PlanError;
-use super::lines::{Kind, Line, dedent, indentation};
+use super::lines::{LineKind, PlanLine, dedent, indentation};
 use super::span;
 
 /// An item of a list.
 #[derive(Debug)]
-pub(super) struct Item<'a> {
+pub(super) struct PlanItem<'a> {
     /// The index of its first line.
     pub line: usize,
     /// Its lines without marker and indentation, with their kinds; no comment, and no blank line at the end.
-    lines: Vec<(Kind, &'a str)>,
+    lines: Vec<(LineKind, &'a str)>,
 }
 
 /// The items from this line on, and the index behind the last one.
-pub(super) fn items<'a>(lines: &[Line<'a>], range: Range<usize>) -> (Vec<Item<'a>>, usize) {
-    let mut items: Vec<Item<'a>> = Vec::new();
+pub(super) fn items<'a>(lines: &[PlanLine<'a>], range: Range<usize>) -> (Vec<PlanItem<'a>>, usize) {
+    let mut items: Vec<PlanItem<'a>> = Vec::new();
     let (mut end, mut column) = (range.start, 0);
     for (index, line) in lines.iter().enumerate().take(range.end).skip(range.start) {
-        let continues = line.kind == Kind::Fenced || indentation(line.text, 0).0 >= column;
+        let continues = line.kind == LineKind::Fenced || indentation(line.text, 0).0 >= column;
         match (line.kind, items.last_mut()) {
-            (Kind::Comment, _) | (Kind::Blank, None) => continue,
-            (Kind::Blank, Some(item)) => {
-                item.lines.push((Kind::Blank, ""));
+            (LineKind::Comment, _) | (LineKind::Blank, None) => continue,
+            (LineKind::Blank, Some(item)) => {
+                item.lines.push((LineKind::Blank, ""));
                 continue;
             }
             (_, Some(item)) if continues => item.lines.push((line.kind, dedent(line.text, column))),
             _ => match marked(line) {
                 Some((behind, content)) => {
                     column = behind;
-                    items.push(Item { line: index, lines: vec![(line.kind, content)] });
+                    items.push(PlanItem { line: index, lines: vec![(line.kind, content)] });
                 }
                 None => break,
             },
@@ -39,14 +39,14 @@ pub(super) fn items<'a>(lines: &[Line<'a>], range: Range<usize>) -> (Vec<Item<'a
         end = index + 1;
     }
     for item in &mut items {
-        while item.lines.pop_if(|(kind, _)| *kind == Kind::Blank).is_some() {}
+        while item.lines.pop_if(|(kind, _)| *kind == LineKind::Blank).is_some() {}
     }
     (items, end)
 }
 
 /// The column and the text behind the marker of an item.
-fn marked<'a>(line: &Line<'a>) -> Option<(usize, &'a str)> {
-    if !matches!(line.kind, Kind::Text | Kind::Opening) {
+fn marked<'a>(line: &PlanLine<'a>) -> Option<(usize, &'a str)> {
+    if !matches!(line.kind, LineKind::Text | LineKind::Opening) {
         return None;
     }
     let (column, bytes) = indentation(line.text, 0);
@@ -58,7 +58,7 @@ fn marked<'a>(line: &Line<'a>) -> Option<(usize, &'a str)> {
     (bytes > 0).then(|| (behind, after.get(bytes..).unwrap_or_default()))
 }
 
-impl Item<'_> {
+impl PlanItem<'_> {
     /// Its text, line by line.
     pub(super) fn text(&self) -> String {
         let lines: Vec<_> = self.lines.iter().map(|(_, text)| *text).collect();
@@ -79,7 +79,7 @@ impl Item<'_> {
     /// The command that it is: one code span, or one fenced block.
     pub(super) fn command(&self) -> Result<Option<String>, PlanError> {
         let [(first, text), rest @ ..] = self.lines.as_slice() else { return Ok(None) };
-        if *first == Kind::Opening && text.starts_with(['`', '~']) {
+        if *first == LineKind::Opening && text.starts_with(['`', '~']) {
             return Ok(fenced(rest));
         }
         if rest.is_empty() {
@@ -97,9 +97,9 @@ impl Item<'_> {
 }
 
 /// The code between an opening line and the last line, if all of it is that.
-fn fenced(lines: &[(Kind, &str)]) -> Option<String> {
+fn fenced(lines: &[(LineKind, &str)]) -> Option<String> {
     let (_, code) = lines.split_last()?;
     // A second fence would have an opening line of its own.
-    let is_one = lines.iter().all(|(kind, _)| *kind == Kind::Fenced);
+    let is_one = lines.iter().all(|(kind, _)| *kind == LineKind::Fenced);
     is_one.then(|| code.iter().map(|(_, text)| *text).collect::<Vec<_>>().join("\n"))
 }

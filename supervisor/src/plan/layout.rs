@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::lines::{Kind, Line};
+use super::lines::{LineKind, PlanLine};
 
 /// The places of all fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub(super) struct StepLayout {
 }
 
 /// The bytes of the heading's text.
-pub(super) fn heading_text(line: &Line<'_>) -> Range<usize> {
+pub(super) fn heading_text(line: &PlanLine<'_>) -> Range<usize> {
     let text = line.heading();
     let before = line.text.len() - line.text.trim_start_matches('#').trim_start().len();
     let start = line.range.start + before;
@@ -60,7 +60,7 @@ pub(super) fn heading_text(line: &Line<'_>) -> Range<usize> {
 }
 
 /// From the first line that means something to the last one.
-pub(super) fn content(lines: &[Line<'_>], range: Range<usize>) -> Option<Range<usize>> {
+pub(super) fn content(lines: &[PlanLine<'_>], range: Range<usize>) -> Option<Range<usize>> {
     let mut within = lines.get(range)?.iter().filter(|line| !line.is_void());
     let first = within.next()?;
     let last = within.next_back().unwrap_or(first);
@@ -68,11 +68,11 @@ pub(super) fn content(lines: &[Line<'_>], range: Range<usize>) -> Option<Range<u
 }
 
 /// The text of these lines without comments, and without blank lines at both ends.
-pub(super) fn text(lines: &[Line<'_>], range: Range<usize>) -> String {
+pub(super) fn text(lines: &[PlanLine<'_>], range: Range<usize>) -> String {
     let within = lines.get(range).unwrap_or_default();
     let first = within.iter().position(|line| !line.is_void()).unwrap_or(within.len());
     let last = within.iter().rposition(|line| !line.is_void()).map_or(first, |last| last + 1);
     let kept = within.get(first..last).unwrap_or_default().iter();
-    let kept: Vec<_> = kept.filter(|line| line.kind != Kind::Comment).map(|line| line.text).collect();
+    let kept: Vec<_> = kept.filter(|line| line.kind != LineKind::Comment).map(|line| line.text).collect();
     kept.join("\n")
 }

@@ -15,18 +15,18 @@ const MOST_INDENT: usize = 3;
 
 /// A line.
 #[derive(Clone, Debug)]
-pub(super) struct Line<'a> {
+pub(super) struct PlanLine<'a> {
     /// Its bytes in the file, without the line end.
     pub range: Range<usize>,
     /// Its text.
     pub text: &'a str,
     /// Its kind.
-    pub kind: Kind,
+    pub kind: LineKind,
 }
 
 /// Kinds of lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum LineKind {
     /// Nothing but spaces.
     Blank,
     /// A line of a comment.
@@ -56,10 +56,10 @@ enum Inside {
     Comment(usize),
 }
 
-impl Line<'_> {
+impl PlanLine<'_> {
     /// True if the line means nothing.
     pub(super) fn is_void(&self) -> bool {
-        matches!(self.kind, Kind::Blank | Kind::Comment)
+        matches!(self.kind, LineKind::Blank | LineKind::Comment)
     }
 
     /// The text of a heading.
@@ -69,7 +69,7 @@ impl Line<'_> {
 }
 
 /// The lines of a text. Errors: control characters, fences and comments that are not closed, code that leaves its fence.
-pub(super) fn scan(source: &str) -> Result<Vec<Line<'_>>, PlanError> {
+pub(super) fn scan(source: &str) -> Result<Vec<PlanLine<'_>>, PlanError> {
     let mut lines = Vec::new();
     let mut inside = Inside::Nothing;
     let mut start = if source.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
@@ -80,7 +80,7 @@ pub(super) fn scan(source: &str) -> Result<Vec<Line<'_>>, PlanError> {
             return Err(PlanError::at(index, found));
         }
         let kind = kind(text, index, &mut inside)?;
-        lines.push(Line { range: start..start + text.len(), text, kind });
+        lines.push(PlanLine { range: start..start + text.len(), text, kind });
         start += whole.len();
     }
     match inside {
@@ -93,7 +93,7 @@ pub(super) fn scan(source: &str) -> Result<Vec<Line<'_>>, PlanError> {
     }
 }
 
-fn kind(text: &str, index: usize, inside: &mut Inside) -> Result<Kind, PlanError> {
+fn kind(text: &str, index: usize, inside: &mut Inside) -> Result<LineKind, PlanError> {
     match *inside {
         Inside::Fence(fence, _) => {
             if closes(text, fence) {
@@ -102,18 +102,18 @@ fn kind(text: &str, index: usize, inside: &mut Inside) -> Result<Kind, PlanError
                 let expected = format!("code that is indented by {} columns as its fence is", fence.column);
                 return Err(PlanError::found(index, &expected, text));
             }
-            Ok(Kind::Fenced)
+            Ok(LineKind::Fenced)
         }
         Inside::Comment(_) => comment(text, text, index, inside),
         Inside::Nothing => outside(text, index, inside),
     }
 }
 
-fn outside(text: &str, index: usize, inside: &mut Inside) -> Result<Kind, PlanError> {
+fn outside(text: &str, index: usize, inside: &mut Inside) -> Result<LineKind, PlanError> {
     let (column, bytes) = indentation(text, 0);
     let rest = text.get(bytes..).unwrap_or_default();
     if rest.is_empty() {
-        return Ok(Kind::Blank);
+        return Ok(LineKind::Blank);
     }
     if column <= MOST_INDENT
         && let Some(after) = rest.strip_prefix("<!")
@@ -123,23 +123,23 @@ fn outside(text: &str, index: usize, inside: &mut Inside) -> Result<Kind, PlanEr
         return comment(text, after, index, inside);
     }
     if let Some(level) = heading_level(text) {
-        return Ok(Kind::Heading(level));
+        return Ok(LineKind::Heading(level));
     }
     match opening(text) {
         Some(fence) => {
             *inside = Inside::Fence(fence, index);
-            Ok(Kind::Opening)
+            Ok(LineKind::Opening)
         }
-        None => Ok(Kind::Text),
+        None => Ok(LineKind::Text),
     }
 }
 
 /// A line of a comment, the rest of which may close it. HTML takes `<!-->` for a whole comment.
-fn comment(text: &str, rest: &str, index: usize, inside: &mut Inside) -> Result<Kind, PlanError> {
-    let Some((_, after)) = rest.split_once("-->") else { return Ok(Kind::Comment) };
+fn comment(text: &str, rest: &str, index: usize, inside: &mut Inside) -> Result<LineKind, PlanError> {
+    let Some((_, after)) = rest.split_once("-->") else { return Ok(LineKind::Comment) };
     *inside = Inside::Nothing;
     if after.trim().is_empty() {
-        Ok(Kind::Comment)
+        Ok(LineKind::Comment)
     } else {
         Err(PlanError::found(index, "a new line after -->", text))
     }

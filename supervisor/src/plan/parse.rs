@@ -8,7 +8,7 @@ use super::MOST_BYTES;
 use super::error::{PlanError, quoted};
 use super::items::items;
 use super::layout::{Layout, Section, content, heading_text, text};
-use super::lines::{Kind, Line, scan};
+use super::lines::{LineKind, PlanLine, scan};
 use super::span;
 use super::steps::steps;
 use super::words::path_fault;
@@ -42,16 +42,16 @@ pub(super) fn parse(source: &str) -> Result<(Plan, Layout), PlanError> {
     Ok((plan, layout))
 }
 
-fn heading<'a>(lines: &'a [Line<'_>], index: usize) -> &'a str {
-    lines.get(index).map(Line::heading).unwrap_or_default()
+fn heading<'a>(lines: &'a [PlanLine<'_>], index: usize) -> &'a str {
+    lines.get(index).map(PlanLine::heading).unwrap_or_default()
 }
 
 /// The line of the title.
-fn title(lines: &[Line<'_>]) -> Result<usize, PlanError> {
+fn title(lines: &[PlanLine<'_>]) -> Result<usize, PlanError> {
     let Some((index, line)) = lines.iter().enumerate().find(|(_, line)| !line.is_void()) else {
         return Err(PlanError::at(0, "expected a title \"# …\", found no text"));
     };
-    if line.kind != Kind::Heading(1) {
+    if line.kind != LineKind::Heading(1) {
         return Err(PlanError::found(index, "a title \"# …\"", line.text));
     }
     if line.heading().is_empty() {
@@ -61,16 +61,16 @@ fn title(lines: &[Line<'_>]) -> Result<usize, PlanError> {
 }
 
 /// Each section: the line of its heading, and the lines below it.
-fn sections(lines: &[Line<'_>], from: usize) -> Result<Vec<(usize, Range<usize>)>, PlanError> {
+fn sections(lines: &[PlanLine<'_>], from: usize) -> Result<Vec<(usize, Range<usize>)>, PlanError> {
     let mut sections: Vec<(usize, Range<usize>)> = Vec::new();
     for (index, line) in lines.iter().enumerate().skip(from) {
         match (line.kind, sections.last_mut()) {
-            (Kind::Heading(1), _) => {
+            (LineKind::Heading(1), _) => {
                 return Err(PlanError::found(index, "one title, and sections \"## …\"", line.text));
             }
-            (Kind::Heading(2), _) => sections.push((index, index + 1..index + 1)),
+            (LineKind::Heading(2), _) => sections.push((index, index + 1..index + 1)),
             (_, Some((_, range))) => range.end = index + 1,
-            (Kind::Blank | Kind::Comment, None) => {}
+            (LineKind::Blank | LineKind::Comment, None) => {}
             (_, None) => return Err(PlanError::found(index, "a section \"## …\"", line.text)),
         }
     }
@@ -78,7 +78,7 @@ fn sections(lines: &[Line<'_>], from: usize) -> Result<Vec<(usize, Range<usize>)
 }
 
 fn section(
-    lines: &[Line<'_>],
+    lines: &[PlanLine<'_>],
     at: usize,
     range: Range<usize>,
     plan: &mut Plan,
@@ -117,7 +117,7 @@ fn section(
 }
 
 /// The name of a section that means something; one in another spelling is a mistake.
-fn known(lines: &[Line<'_>], at: usize) -> Result<Option<&'static str>, PlanError> {
+fn known(lines: &[PlanLine<'_>], at: usize) -> Result<Option<&'static str>, PlanError> {
     let found = heading(lines, at);
     let bare = |text: &str| text.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
     let meant = SECTIONS.into_iter().find(|name| bare(name) == bare(found));
@@ -127,7 +127,7 @@ fn known(lines: &[Line<'_>], at: usize) -> Result<Option<&'static str>, PlanErro
     }
 }
 
-fn rights(lines: &[Line<'_>], at: usize, range: Range<usize>) -> Result<PlanRights, PlanError> {
+fn rights(lines: &[PlanLine<'_>], at: usize, range: Range<usize>) -> Result<PlanRights, PlanError> {
     const EXPECTED: &str = "\"- write: PATH\" or \"- network: on\"";
     let (items, end) = items(lines, range.clone());
     nothing_after(lines, end..range.end, EXPECTED)?;
@@ -158,7 +158,7 @@ fn rights(lines: &[Line<'_>], at: usize, range: Range<usize>) -> Result<PlanRigh
     Ok(rights)
 }
 
-fn on_failure(lines: &[Line<'_>], at: usize, range: Range<usize>) -> Result<OnFailure, PlanError> {
+fn on_failure(lines: &[PlanLine<'_>], at: usize, range: Range<usize>) -> Result<OnFailure, PlanError> {
     const EXPECTED: &str = "one word: stop, retry or replan";
     let mut words = lines.iter().enumerate().take(range.end).skip(range.start);
     let mut next = || words.find(|(_, line)| !line.is_void());
@@ -175,7 +175,7 @@ fn on_failure(lines: &[Line<'_>], at: usize, range: Range<usize>) -> Result<OnFa
 
 /// An error at the first line that means something.
 pub(super) fn nothing_after(
-    lines: &[Line<'_>],
+    lines: &[PlanLine<'_>],
     range: Range<usize>,
     expected: &str,
 ) -> Result<(), PlanError> {
@@ -189,11 +189,11 @@ pub(super) fn nothing_after(
 }
 
 /// The comments: neighbouring lines are one.
-fn comments(lines: &[Line<'_>]) -> Vec<Range<usize>> {
+fn comments(lines: &[PlanLine<'_>]) -> Vec<Range<usize>> {
     let mut comments: Vec<Range<usize>> = Vec::new();
     let mut was_comment = false;
     for line in lines {
-        let is_comment = line.kind == Kind::Comment;
+        let is_comment = line.kind == LineKind::Comment;
         match comments.last_mut() {
             Some(last) if is_comment && was_comment => last.end = line.range.end,
             _ if is_comment => comments.push(line.range.clone()),

@@ -5,9 +5,9 @@ use std::ops::Range;
 use ipc::plan::{Acceptance, PlanStep};
 
 use super::error::PlanError;
-use super::items::{Item, items};
+use super::items::{PlanItem, items};
 use super::layout::{StepLayout, content, heading_text, text};
-use super::lines::{Kind, Line};
+use super::lines::{LineKind, PlanLine};
 use super::parse::nothing_after;
 use super::span;
 use super::words::{command_fault, path_fault};
@@ -31,14 +31,14 @@ impl Label {
     }
 
     /// The label that a line is; one in another spelling is a mistake, since a command below it would not be seen.
-    fn of(index: usize, line: &Line<'_>) -> Result<Option<Self>, PlanError> {
-        if !matches!(line.kind, Kind::Text | Kind::Heading(_)) {
+    fn of(index: usize, line: &PlanLine<'_>) -> Result<Option<Self>, PlanError> {
+        if !matches!(line.kind, LineKind::Text | LineKind::Heading(_)) {
             return Ok(None);
         }
         if let Some(label) = Self::ALL.into_iter().find(|label| label.line() == line.text.trim_end()) {
             return Ok(Some(label));
         }
-        let is_bare = line.text.contains(':') || matches!(line.kind, Kind::Heading(_));
+        let is_bare = line.text.contains(':') || matches!(line.kind, LineKind::Heading(_));
         let letters = line.text.trim_matches(|c| " \t#*_:".contains(c)).to_lowercase();
         let meant = match letters.as_str() {
             "files" => Self::Files,
@@ -52,11 +52,11 @@ impl Label {
 
 /// The steps below the heading at `at`, with their places.
 pub(super) fn steps(
-    lines: &[Line<'_>],
+    lines: &[PlanLine<'_>],
     at: usize,
     range: Range<usize>,
 ) -> Result<(Vec<PlanStep>, Vec<StepLayout>), PlanError> {
-    let is_heading = |index: &usize| lines.get(*index).is_some_and(|line| line.kind == Kind::Heading(3));
+    let is_heading = |index: &usize| lines.get(*index).is_some_and(|line| line.kind == LineKind::Heading(3));
     let headings: Vec<usize> = range.clone().filter(is_heading).collect();
     let Some(first) = headings.first() else {
         nothing_after(lines, range, "a step \"### 1. …\"")?;
@@ -73,7 +73,11 @@ pub(super) fn steps(
     Ok(read.collect::<Result<Vec<_>, _>>()?.into_iter().unzip())
 }
 
-fn step(lines: &[Line<'_>], number: usize, range: Range<usize>) -> Result<(PlanStep, StepLayout), PlanError> {
+fn step(
+    lines: &[PlanLine<'_>],
+    number: usize,
+    range: Range<usize>,
+) -> Result<(PlanStep, StepLayout), PlanError> {
     let (title, mut layout) = step_heading(lines, number, range.start)?;
     let mut step = PlanStep { title, ..PlanStep::default() };
     let (mut label, mut at) = next_label(lines, range.start + 1..range.end)?;
@@ -110,7 +114,11 @@ fn step(lines: &[Line<'_>], number: usize, range: Range<usize>) -> Result<(PlanS
 }
 
 /// The title of a step, and where its parts are.
-fn step_heading(lines: &[Line<'_>], number: usize, index: usize) -> Result<(String, StepLayout), PlanError> {
+fn step_heading(
+    lines: &[PlanLine<'_>],
+    number: usize,
+    index: usize,
+) -> Result<(String, StepLayout), PlanError> {
     let Some(line) = lines.get(index) else { return Err(PlanError::at(index, "expected a step")) };
     let (digits, whole) = (number.to_string(), heading_text(line));
     let after = line.heading().strip_prefix(&digits).and_then(|rest| rest.strip_prefix('.'));
@@ -134,7 +142,7 @@ fn step_heading(lines: &[Line<'_>], number: usize, index: usize) -> Result<(Stri
 }
 
 /// The next label and its line, or the end.
-fn next_label(lines: &[Line<'_>], range: Range<usize>) -> Result<(Option<Label>, usize), PlanError> {
+fn next_label(lines: &[PlanLine<'_>], range: Range<usize>) -> Result<(Option<Label>, usize), PlanError> {
     for (index, line) in lines.iter().enumerate().take(range.end).skip(range.start) {
         if let Some(label) = Label::of(index, line)? {
             return Ok((Some(label), index));
@@ -143,8 +151,8 @@ fn next_label(lines: &[Line<'_>], range: Range<usize>) -> Result<(Option<Label>,
     Ok((None, range.end))
 }
 
-fn files(list: &[Item<'_>]) -> Result<Vec<String>, PlanError> {
-    let file = |item: &Item<'_>| {
+fn files(list: &[PlanItem<'_>]) -> Result<Vec<String>, PlanError> {
+    let file = |item: &PlanItem<'_>| {
         let text = item.one_line("the path of a file")?;
         let path = span::code(text).unwrap_or(text);
         path_fault(path).map_or_else(|| Ok(path.to_owned()), |fault| Err(PlanError::at(item.line, fault)))
@@ -152,7 +160,7 @@ fn files(list: &[Item<'_>]) -> Result<Vec<String>, PlanError> {
     list.iter().map(file).collect()
 }
 
-fn acceptance(list: &[Item<'_>]) -> Result<Vec<Acceptance>, PlanError> {
+fn acceptance(list: &[PlanItem<'_>]) -> Result<Vec<Acceptance>, PlanError> {
     let (mut all, mut commands) = (Vec::new(), 0);
     for item in list {
         let Some(command) = item.command()? else {

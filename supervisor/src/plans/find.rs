@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use super::record::{Fate, Record};
+use super::record::{PlanFate, PlanRecord};
 use super::store::Store;
 use crate::plan::{self, Document};
 
@@ -16,7 +16,7 @@ const LONGEST_RECORD: u64 = 64 << 10;
 
 /// A plan that is kept.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct KeptPlan {
     /// The name of its file, without the ending.
     pub id: String,
     /// Its file.
@@ -26,7 +26,7 @@ pub(crate) struct Kept {
     /// SHA-256 of them, in hexadecimal.
     pub digest: String,
     /// Its record; none where that is gone, or cannot be read.
-    pub record: Option<Record>,
+    pub record: Option<PlanRecord>,
 }
 
 /// No plan was found.
@@ -54,11 +54,11 @@ pub(crate) enum FindError {
     },
 }
 
-impl Kept {
+impl KeptPlan {
     /// The fate of the bytes that stand in the file now.
-    pub(crate) fn fate(&self) -> Fate {
+    pub(crate) fn fate(&self) -> PlanFate {
         let of_these = self.record.as_ref().filter(|record| record.digest == self.digest);
-        of_these.map_or(Fate::Proposed, |record| record.fate)
+        of_these.map_or(PlanFate::Proposed, |record| record.fate)
     }
 
     /// True if the bytes are others than those that the record is of.
@@ -79,16 +79,16 @@ impl Kept {
 
 impl Store {
     /// Every plan, the newest first.
-    pub(crate) fn all(&self) -> Result<Vec<Kept>, FindError> {
+    pub(crate) fn all(&self) -> Result<Vec<KeptPlan>, FindError> {
         let mut ids = self.ids()?;
         ids.reverse();
         ids.iter().map(|id| self.read(id)).collect()
     }
 
     /// The plan with this name, or whose name alone begins so; without a name, the newest of the project.
-    pub(crate) fn find(&self, name: Option<&str>, project: &Path) -> Result<Kept, FindError> {
+    pub(crate) fn find(&self, name: Option<&str>, project: &Path) -> Result<KeptPlan, FindError> {
         let Some(name) = name else {
-            let is_of = |kept: &Kept| kept.project() == Some(project);
+            let is_of = |kept: &KeptPlan| kept.project() == Some(project);
             return self.all()?.into_iter().find(is_of).ok_or_else(|| FindError::None(project.to_owned()));
         };
         let ids = self.ids()?;
@@ -119,7 +119,7 @@ impl Store {
         Ok(ids)
     }
 
-    fn read(&self, id: &str) -> Result<Kept, FindError> {
+    fn read(&self, id: &str) -> Result<KeptPlan, FindError> {
         let path = self.place().join(format!("{id}.md"));
         let text = read(&path, LONGEST_TEXT).and_then(|bytes| {
             String::from_utf8(bytes)
@@ -127,12 +127,12 @@ impl Store {
         });
         let text = text.map_err(|source| FindError::Read { path: path.clone(), source })?;
         let record = record_of(&path);
-        Ok(Kept { id: id.to_owned(), path, digest: plan::digest(&text), text, record })
+        Ok(KeptPlan { id: id.to_owned(), path, digest: plan::digest(&text), text, record })
     }
 }
 
 /// The record beside a plan's file, if there is one that can be read.
-pub(crate) fn record_of(path: &Path) -> Option<Record> {
+pub(crate) fn record_of(path: &Path) -> Option<PlanRecord> {
     let bytes = read(&path.with_extension("json"), LONGEST_RECORD).ok()?;
     serde_json::from_slice(&bytes).ok()
 }

@@ -8,6 +8,6 @@ mod find;
 mod record;
 mod store;
 
-pub(crate) use self::find::{FindError, Kept, record_of};
-pub(crate) use self::record::{Fate, Record};
+pub(crate) use self::find::{FindError, KeptPlan, record_of};
+pub(crate) use self::record::{PlanFate, PlanRecord};
 pub(crate) use self::store::{Store, StoreError};

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// The record of a plan, a file beside its own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Record {
+pub(crate) struct PlanRecord {
     /// The project that it is for.
     pub project: WirePath,
     /// The session that made it.
@@ -17,7 +17,7 @@ pub(crate) struct Record {
     /// SHA-256 of the bytes that the fate is of, in hexadecimal.
     pub digest: String,
     /// The fate of these bytes.
-    pub fate: Fate,
+    pub fate: PlanFate,
     /// The time since which that is so.
     pub since: Timestamp,
     /// The number of the steps that its last execution completed or skipped.
@@ -28,7 +28,7 @@ pub(crate) struct Record {
 /// The fate of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Fate {
+pub(crate) enum PlanFate {
     /// Nobody has decided on it.
     Proposed,
     /// It may be executed.
@@ -41,7 +41,7 @@ pub(crate) enum Fate {
     Unfinished,
 }
 
-impl Fate {
+impl PlanFate {
     /// The word for it, as in JSON.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
@@ -54,21 +54,21 @@ impl Fate {
     }
 }
 
-impl fmt::Display for Fate {
+impl fmt::Display for PlanFate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }
 
-impl Record {
+impl PlanRecord {
     /// The record of a new plan.
     pub(crate) fn new(project: WirePath, session: ConversationId, digest: String) -> Self {
-        Self { project, session, digest, fate: Fate::Proposed, since: Timestamp::now(), done: None }
+        Self { project, session, digest, fate: PlanFate::Proposed, since: Timestamp::now(), done: None }
     }
 
     /// The same plan with this fate from now on.
     #[must_use]
-    pub(crate) fn now(self, fate: Fate, digest: String) -> Self {
+    pub(crate) fn now(self, fate: PlanFate, digest: String) -> Self {
         Self { digest, fate, since: Timestamp::now(), done: None, ..self }
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
-use super::record::Record;
+use super::record::PlanRecord;
 use crate::directories::Directories;
 
 /// The directory of all plans.
@@ -62,7 +62,7 @@ impl Store {
     }
 
     /// Writes the record of the plan in this file.
-    pub(crate) fn write_record(&self, path: &Path, record: &Record) -> Result<(), StoreError> {
+    pub(crate) fn write_record(&self, path: &Path, record: &PlanRecord) -> Result<(), StoreError> {
         let path = path.with_extension("json");
         let text = serde_json::to_vec(record);
         let text = text.map_err(|error| StoreError { path: path.clone(), source: error.into() })?;

@@ -30,7 +30,7 @@ const MOST_ENTRIES: usize = 1 << 20;
 
 /// What is hidden inside every write root that there was, as it was when something first could write there.
 #[derive(Debug, Default)]
-pub struct Followed {
+pub struct HiddenInodes {
     roots: BTreeSet<PathBuf>,
     names: BTreeSet<PathBuf>,
     known: BTreeSet<FileIdentity>,
@@ -55,7 +55,7 @@ struct Present {
     linked: bool,
 }
 
-impl Followed {
+impl HiddenInodes {
     /// Begins with what these rights hide from who may write.
     pub fn of(rights: &Rights) -> Result<Self, FollowError> {
         let mut followed = Self::default();
@@ -149,7 +149,7 @@ impl Followed {
     }
 }
 
-impl BeforeSpawn for Followed {
+impl BeforeSpawn for HiddenInodes {
     fn fill(&mut self, confinement: &mut Confinement) -> Result<(), Box<dyn Error + Send + Sync>> {
         Ok(self.follow(confinement)?)
     }

@@ -10,7 +10,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Component, Path, PathBuf};
 use std::rc::Rc;
 
-use listing::Listing;
+use listing::LinkListing;
 
 /// Where directories lead and what lies in them, once that is known. It is kept for a moment only: an agent can change where a link
 /// leads.
@@ -54,7 +54,7 @@ struct Directory {
     /// Where it leads, if that is elsewhere.
     leads: Option<PathBuf>,
     presence: Presence,
-    listing: Listing,
+    listing: LinkListing,
 }
 
 /// Where a single path leads.
@@ -111,7 +111,8 @@ impl<'a> Links<'a> {
         }
         let Found { path: leads, presence } = self.find(path);
         let leads = (leads.as_os_str() != path.as_os_str()).then(|| leads.into_owned());
-        let listing = Listing::expecting(self.expected.get(path.as_os_str()).copied().unwrap_or_default());
+        let listing =
+            LinkListing::expecting(self.expected.get(path.as_os_str()).copied().unwrap_or_default());
         let directory = Rc::new(Directory { leads, presence, listing });
         self.known.insert(path.as_os_str().to_owned(), Rc::clone(&directory));
         directory

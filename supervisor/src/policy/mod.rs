@@ -20,7 +20,7 @@ use crate::modes::{ApprovalMode, Modes};
 pub use builds::{BuildRoots, Builds};
 pub use caches::{Fetched, make_caches};
 pub use environment::Environments;
-pub use followed::{FollowError, Followed};
+pub use followed::{FollowError, HiddenInodes};
 pub use git::Elsewhere;
 pub use hidden::{HiddenPaths, Host};
 pub(crate) use links::{LedTo, leads_to};

@@ -6,11 +6,11 @@ use ipc::approval::ApprovalMode;
 use ipc::rights::Network;
 
 use crate::activity::Activity;
-use crate::gate::Standing;
+use crate::gate::StandingRights;
 
 /// What varies from run to run, besides the rights.
 #[derive(Clone, Debug)]
-pub struct Surroundings {
+pub struct PromptEnvironment {
     /// The platform: `Linux 6.18 x86_64`.
     pub platform: String,
     /// The day: `2026-11-21`.
@@ -22,8 +22,8 @@ pub struct Surroundings {
 }
 
 /// The context that an agent begins with: where it is, and what it may do there, as its worker sees both.
-pub fn environment_context(surroundings: &Surroundings, standing: &Standing) -> String {
-    let Surroundings { platform, date, activity, .. } = surroundings;
+pub fn environment_context(surroundings: &PromptEnvironment, standing: &StandingRights) -> String {
+    let PromptEnvironment { platform, date, activity, .. } = surroundings;
     let activity = activity.as_str();
     let project = &standing.project;
     let mut text = String::from("<environment>\n");
@@ -40,7 +40,7 @@ pub fn environment_context(surroundings: &Surroundings, standing: &Standing) -> 
 }
 
 /// What an agent is told when the approval mode has changed, and its rights with it.
-pub fn mode_context(standing: &Standing) -> String {
+pub fn mode_context(standing: &StandingRights) -> String {
     let mut text = String::from("<rights>\nThe user changed the approval mode. From now on:\n");
     mode(&mut text, standing);
     rights(&mut text, standing);
@@ -48,7 +48,7 @@ pub fn mode_context(standing: &Standing) -> String {
     text
 }
 
-fn mode(text: &mut String, standing: &Standing) {
+fn mode(text: &mut String, standing: &StandingRights) {
     let means = match standing.mode {
         ApprovalMode::Ask => {
             "write_file and edit_file beyond your rights are shown to the user, who decides; a command asks where it says \
@@ -60,7 +60,7 @@ fn mode(text: &mut String, standing: &Standing) {
 }
 
 /// What an agent is told when its rights have changed.
-pub fn rights_context(standing: &Standing) -> String {
+pub fn rights_context(standing: &StandingRights) -> String {
     let mut text = String::from(
         "<rights>\nThe user changed your rights. What ran was ended for it; from now on they are:\n",
     );
@@ -70,7 +70,7 @@ pub fn rights_context(standing: &Standing) -> String {
 }
 
 /// What a sub-agent is told when the rights of an agent above it became less.
-pub fn narrowed_context(standing: &Standing) -> String {
+pub fn narrowed_context(standing: &StandingRights) -> String {
     let mut text = String::from(
         "<rights>\nThe user took rights from your parent, and so from you. What ran was ended for it; from now on they are:\n",
     );
@@ -79,7 +79,7 @@ pub fn narrowed_context(standing: &Standing) -> String {
     text
 }
 
-fn rights(text: &mut String, standing: &Standing) {
+fn rights(text: &mut String, standing: &StandingRights) {
     let net = match standing.rights.net {
         Network::Off => "off: nothing outside the sandbox can be reached, and packages cannot be downloaded",
         Network::On => "on",
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn context_says_what_varies() {
-        let standing = Standing::new(
+        let standing = StandingRights::new(
             Rights {
                 read: vec!["/".into()],
                 hidden: vec!["/home/me/.ssh".into()],
@@ -107,7 +107,7 @@ mod tests {
             Some("/tmp/bw-1".into()),
             ApprovalMode::Auto,
         );
-        let surroundings = Surroundings {
+        let surroundings = PromptEnvironment {
             platform: "Linux 6.18 x86_64".to_owned(),
             date: "2026-11-21".to_owned(),
             activity: Activity::Execute,

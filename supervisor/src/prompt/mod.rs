@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use crate::roles::Role;
 
-pub use environment::{Surroundings, environment_context, mode_context, narrowed_context, rights_context};
+pub use environment::{
+    PromptEnvironment, environment_context, mode_context, narrowed_context, rights_context,
+};
 
 /// The system prompt.
 pub const SYSTEM: &str = include_str!("system.md");

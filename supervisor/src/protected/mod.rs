@@ -14,18 +14,19 @@ use crate::listed::{matches, places};
 pub(crate) const GIT: &str = ".git";
 
 /// The list, in the order of the file.
-static SETTINGS: LazyLock<Vec<Setting>> =
-    LazyLock::new(|| places(include_str!("settings.txt")).map(|listed| Setting::at(listed.place)).collect());
+static SETTINGS: LazyLock<Vec<ProtectedSetting>> = LazyLock::new(|| {
+    places(include_str!("settings.txt")).map(|listed| ProtectedSetting::at(listed.place)).collect()
+});
 
 /// A place of the list.
 #[derive(Debug)]
-struct Setting {
+struct ProtectedSetting {
     path: &'static Path,
     /// Its names in lower case: some file systems find a name in any case.
     names: Vec<Vec<u8>>,
 }
 
-impl Setting {
+impl ProtectedSetting {
     fn at(place: &'static str) -> Self {
         let names = place.split('/').map(|name| name.to_ascii_lowercase().into_bytes());
         Self { path: Path::new(place), names: names.collect() }
@@ -49,7 +50,7 @@ pub(crate) fn plain() -> impl Iterator<Item = &'static Path> {
 
 /// The directories in which names are found by a pattern, each once.
 pub(crate) fn listed() -> BTreeSet<&'static Path> {
-    SETTINGS.iter().filter_map(Setting::listed_in).collect()
+    SETTINGS.iter().filter_map(ProtectedSetting::listed_in).collect()
 }
 
 /// True if a name in a directory of the project matches a pattern of the list.

@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 
-use super::anthropic::Decoder;
+use super::anthropic::AnthropicDecoder;
 use super::decode::{Decode, Events};
-use super::reply::{Context, Reply};
+use super::reply::{Context, HttpReply};
 use super::sse;
 use super::{ProviderError, StreamEvent};
 
@@ -40,7 +40,7 @@ fn bodies(directory: &Path) -> Vec<(PathBuf, Bytes)> {
 
 /// What comes of bytes that follow on what a decoder has taken.
 async fn play<D: Decode + Clone + 'static>(decoder: &D, bytes: Bytes) -> Vec<Item> {
-    let reply = Reply::new(stream::iter([Ok(bytes)]), Box::new(decoder.clone()), Context::default());
+    let reply = HttpReply::new(stream::iter([Ok(bytes)]), Box::new(decoder.clone()), Context::default());
     let items = stream::unfold(reply, async |mut reply| Some((reply.next().await?, reply)));
     items.collect().await
 }
@@ -114,7 +114,8 @@ async fn s7_every_cut_of_every_stream_is_harmless() {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/streams/anthropic");
     let mut cuts = 0;
     for (path, body) in bodies(&fixtures) {
-        cuts += assert_harmless_where_it_is_cut(&path.display().to_string(), &body, Decoder::new()).await;
+        cuts += assert_harmless_where_it_is_cut(&path.display().to_string(), &body, AnthropicDecoder::new())
+            .await;
     }
     assert!(cuts > 30_000, "only {cuts} cuts");
 }
@@ -127,7 +128,8 @@ async fn s7_every_cut_of_every_recording_is_harmless() {
     };
     let mut cuts = 0;
     for (path, body) in bodies(&PathBuf::from(recordings).join("anthropic")) {
-        cuts += assert_harmless_where_it_is_cut(&path.display().to_string(), &body, Decoder::new()).await;
+        cuts += assert_harmless_where_it_is_cut(&path.display().to_string(), &body, AnthropicDecoder::new())
+            .await;
     }
     assert!(cuts > 200_000, "only {cuts} cuts");
 }

@@ -16,7 +16,7 @@ use super::http::Timeouts;
 const ERROR_BODY: Duration = Duration::from_secs(10);
 
 /// The limit on a reply that comes and does not get on.
-pub(crate) struct Progress {
+pub(crate) struct ReplyProgress {
     pub(crate) limit: Duration,
     /// The error of a reply that reached it.
     pub(crate) lapsed: ProviderError,
@@ -31,7 +31,7 @@ pub(crate) struct Deadlines {
 }
 
 /// The bytes of a body.
-pub(crate) type Body = Pin<Box<dyn Stream<Item = Result<Bytes, ProviderError>> + Send>>;
+pub(crate) type TimedBody = Pin<Box<dyn Stream<Item = Result<Bytes, ProviderError>> + Send>>;
 
 impl Deadlines {
     /// Those of an attempt that begins now.
@@ -51,7 +51,7 @@ impl Deadlines {
     pub(crate) fn body(
         self,
         bytes: impl Stream<Item = Result<Bytes, ProviderError>> + Send + 'static,
-    ) -> Body {
+    ) -> TimedBody {
         let timed = stream::unfold(Some((Box::pin(bytes), self, true)), |state| async {
             let (mut bytes, deadlines, is_first) = state?;
             yield_now().await;
@@ -70,11 +70,11 @@ impl Deadlines {
     }
 
     /// The longest that a reply may go on without a part of it.
-    pub(crate) fn progress(&self) -> Progress {
+    pub(crate) fn progress(&self) -> ReplyProgress {
         let limit = self.timeouts.progress;
         let message = format!("{} sent no part of its reply for {limit:?}", self.host);
         let hint = "check the server, or raise timeouts.progress_s in config.toml";
-        Progress { limit, lapsed: timeout(message).hint(hint) }
+        ReplyProgress { limit, lapsed: timeout(message).hint(hint) }
     }
 
     /// The longest that the body of an error may take: its status is known, and nobody waits long for the words.

@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use super::anthropic::{self, Anthropic};
 use super::chat::{self, OpenAiChat};
 use super::decode::Envelope;
-use super::members::Members;
-use super::reply::{Context, Reply};
+use super::members::ReplyMembers;
+use super::reply::{Context, HttpReply};
 use super::responses::Responses;
 use super::{ConfigError, Connection, ProviderError, ProviderKind, StreamEvent};
 
@@ -22,7 +22,7 @@ pub async fn stream(kind: ProviderKind, connection: Connection, request: &[u8]) 
 /// The same for the body of a reply that was recorded.
 pub async fn decode(kind: ProviderKind, body: Bytes) -> Value {
     let body = futures_util::stream::iter([Ok(body)]);
-    answer(message(Reply::new(body, kind.decoder(), Context::of(kind))).await)
+    answer(message(HttpReply::new(body, kind.decoder(), Context::of(kind))).await)
 }
 
 fn answer(result: Result<Value, ProviderError>) -> Value {
@@ -37,7 +37,7 @@ async fn attempt(kind: ProviderKind, connection: Connection, request: &[u8]) -> 
     let unusable = |error: ConfigError| ProviderError::new("invalid_request_error", error.to_string());
     let reply = match kind {
         ProviderKind::Anthropic => {
-            Anthropic::new(anthropic::Config::at(connection)).map_err(unusable)?.send(body).await?
+            Anthropic::new(anthropic::AnthropicConfig::at(connection)).map_err(unusable)?.send(body).await?
         }
         ProviderKind::OpenAi => {
             OpenAiChat::new(chat::Config::at(connection)).map_err(unusable)?.send(body).await?
@@ -48,7 +48,7 @@ async fn attempt(kind: ProviderKind, connection: Connection, request: &[u8]) -> 
 }
 
 /// The message that a reply amounts to.
-async fn message(mut reply: Reply) -> Result<Value, ProviderError> {
+async fn message(mut reply: HttpReply) -> Result<Value, ProviderError> {
     let mut content = Vec::new();
     while let Some(event) = reply.next().await {
         if let StreamEvent::BlockClosed { index, block } = event? {
@@ -94,7 +94,7 @@ fn streaming(request: &[u8]) -> Result<Bytes, ProviderError> {
     let invalid = |error: &serde_json::Error| {
         ProviderError::new("invalid_request_error", format!("the request is not a JSON object: {error}"))
     };
-    let mut members: Members = serde_json::from_slice(request).map_err(|error| invalid(&error))?;
+    let mut members: ReplyMembers = serde_json::from_slice(request).map_err(|error| invalid(&error))?;
     if members.get("stream").is_some_and(|stream| stream.get() == "true") {
         return Ok(Bytes::copy_from_slice(request));
     }

@@ -12,11 +12,11 @@ use super::deadlines::{self, Deadlines};
 use super::decode::Decode;
 use super::failure::{self, Failure};
 use super::http::{self, Http, Timeouts};
-use super::key::ApiKey;
+use super::key::ProviderApiKey;
 use super::peer::Peer;
-use super::reply::{Context, Reply};
+use super::reply::{Context, HttpReply};
 use super::{EventStream, ProviderError, ProviderKind, StreamEvent};
-use crate::recording::{Ending, Exchange, Head, Recorder};
+use crate::recording::{Ending, Exchange, ExchangeHead, Recorder};
 
 /// How much of the body of an error is read.
 const MAX_ERROR_BODY: usize = 64 * 1024;
@@ -29,9 +29,9 @@ pub(crate) struct Endpoint {
     base: Url,
     /// What each request carries, the key aside.
     headers: HeaderMap,
-    key: Arc<ApiKey>,
+    key: Arc<ProviderApiKey>,
     /// How the key is sent.
-    key_header: fn(&ApiKey) -> HeaderMap,
+    key_header: fn(&ProviderApiKey) -> HeaderMap,
     timeouts: Timeouts,
     decoder: fn() -> Box<dyn Decode>,
     notices: Vec<String>,
@@ -42,14 +42,14 @@ pub(crate) struct Endpoint {
 }
 
 /// What goes out for one request: its body, and headers that the other requests do not have.
-pub(crate) struct Outgoing {
+pub(crate) struct OutgoingRequest {
     pub(crate) body: Bytes,
     pub(crate) headers: HeaderMap,
     /// A decoder that knows the conversation, where the endpoint's own is not enough.
     pub(crate) decoder: Option<Box<dyn Decode>>,
 }
 
-impl From<Bytes> for Outgoing {
+impl From<Bytes> for OutgoingRequest {
     fn from(body: Bytes) -> Self {
         Self { body, headers: HeaderMap::new(), decoder: None }
     }
@@ -64,7 +64,7 @@ pub(crate) struct Dialect {
     /// Headers of every request besides the content type and the key.
     pub(crate) headers: HeaderMap,
     /// How the key is sent.
-    pub(crate) key_header: fn(&ApiKey) -> HeaderMap,
+    pub(crate) key_header: fn(&ProviderApiKey) -> HeaderMap,
     /// A decoder for one reply.
     pub(crate) decoder: fn() -> Box<dyn Decode>,
 }
@@ -73,7 +73,7 @@ impl Endpoint {
     /// An endpoint; nothing is sent yet.
     pub(crate) fn new(connection: Connection, dialect: Dialect) -> Result<Self, ConfigError> {
         let base = connection::base_url(&connection.base_url)?;
-        let key = ApiKey::new(connection.api_key, connection.key_origin)?;
+        let key = ProviderApiKey::new(connection.api_key, connection.key_origin)?;
         let Http { client, notices } = Http::new(&base, connection.timeouts, key.is_set())?;
         let mut headers = dialect.headers;
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -110,21 +110,21 @@ impl Endpoint {
     /// The events of the reply to a request, which may have failed to come about.
     pub(crate) fn stream(
         self: Arc<Self>,
-        request: Result<impl Into<Outgoing>, ProviderError>,
+        request: Result<impl Into<OutgoingRequest>, ProviderError>,
     ) -> EventStream {
-        let start = Attempt::Start(self, request.map(Into::into));
-        Box::pin(stream::unfold(start, Attempt::next))
+        let start = RequestAttempt::Start(self, request.map(Into::into));
+        Box::pin(stream::unfold(start, RequestAttempt::next))
     }
 
     /// Sends a request as it is.
     pub(crate) async fn attempt(
         &self,
-        request: Result<impl Into<Outgoing>, ProviderError>,
-    ) -> Result<Reply, ProviderError> {
+        request: Result<impl Into<OutgoingRequest>, ProviderError>,
+    ) -> Result<HttpReply, ProviderError> {
         self.send(request?.into()).await.map_err(|error| self.key.redact(error))
     }
 
-    async fn send(&self, outgoing: Outgoing) -> Result<Reply, ProviderError> {
+    async fn send(&self, outgoing: OutgoingRequest) -> Result<HttpReply, ProviderError> {
         tracing::debug!(host = %self.host(), bytes = outgoing.body.len(), "model request");
         let mut headers = self.headers.clone();
         headers.extend(outgoing.headers);
@@ -155,17 +155,22 @@ impl Endpoint {
             peer: Arc::clone(&self.peer),
         };
         let decoder = outgoing.decoder.unwrap_or_else(self.decoder);
-        Ok(Reply::new(self.body(response, deadlines, exchange), decoder, context))
+        Ok(HttpReply::new(self.body(response, deadlines, exchange), decoder, context))
     }
 
     /// Begins to write an exchange down, where that is wanted.
     fn recorded(&self, headers: &HeaderMap, body: &Bytes) -> Option<Exchange> {
-        let head = Head { path: self.url.path(), endpoint: self.path, headers };
+        let head = ExchangeHead { path: self.url.path(), endpoint: self.path, headers };
         self.recorder.as_ref()?.exchange(head, body, self.key.secret())
     }
 
     /// The body of a response, whose bytes come in time or not at all; written down as it comes, where that is wanted.
-    fn body(&self, response: Response, deadlines: Deadlines, exchange: Option<Exchange>) -> deadlines::Body {
+    fn body(
+        &self,
+        response: Response,
+        deadlines: Deadlines,
+        exchange: Option<Exchange>,
+    ) -> deadlines::TimedBody {
         let (base, timeouts) = (self.base.clone(), self.timeouts);
         let bytes = response.bytes_stream();
         let bytes =
@@ -213,20 +218,20 @@ fn unreadable(encoding: &str) -> ProviderError {
 }
 
 /// The key as `authorization: Bearer`, where there is one.
-pub(crate) fn bearer(key: &ApiKey) -> HeaderMap {
+pub(crate) fn bearer(key: &ProviderApiKey) -> HeaderMap {
     key.bearer().map(|value| (reqwest::header::AUTHORIZATION, value)).into_iter().collect()
 }
 
 /// An attempt, from the request to the reply's last event. Dropping it closes the connection (E5).
-enum Attempt {
-    Start(Arc<Endpoint>, Result<Outgoing, ProviderError>),
-    Reading(Box<Reply>),
+enum RequestAttempt {
+    Start(Arc<Endpoint>, Result<OutgoingRequest, ProviderError>),
+    Reading(Box<HttpReply>),
     Ended,
 }
 
 type Item = Result<StreamEvent, ProviderError>;
 
-impl Attempt {
+impl RequestAttempt {
     async fn next(self) -> Option<(Item, Self)> {
         let mut reply = match self {
             Self::Start(endpoint, request) => match endpoint.attempt(request).await {

@@ -6,8 +6,8 @@ use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, LOCATION};
 
 use super::ProviderError;
-use super::fault::Fault;
-use super::key::ApiKey;
+use super::fault::ReplyFault;
+use super::key::ProviderApiKey;
 use super::peer::Peer;
 use super::retry_after::retry_after;
 
@@ -21,7 +21,7 @@ pub(crate) struct Failure<'a> {
     /// Its body, as far as it was read.
     pub(crate) body: &'a [u8],
     /// The key that was sent: named in the advice.
-    pub(crate) key: &'a ApiKey,
+    pub(crate) key: &'a ProviderApiKey,
     /// The server that was asked: named where nothing was there.
     pub(crate) peer: &'a Peer,
 }
@@ -29,7 +29,7 @@ pub(crate) struct Failure<'a> {
 impl Failure<'_> {
     /// The error: what the API said, in one line, and what to do.
     pub(crate) fn into_error(self) -> ProviderError {
-        let fault = Fault::parse(self.body);
+        let fault = ReplyFault::parse(self.body);
         let kind = one_line(&fault.kind().unwrap_or_else(|| kind_of(self.status).to_owned()));
         let retryable = self.may_retry(&fault);
         let said = fault.message.as_deref().map_or_else(|| self.unreadable(), one_line);
@@ -50,7 +50,7 @@ impl Failure<'_> {
     }
 
     /// E2: the provider's word wins.
-    fn may_retry(&self, fault: &Fault) -> bool {
+    fn may_retry(&self, fault: &ReplyFault) -> bool {
         match self.headers.get("x-should-retry").map(reqwest::header::HeaderValue::as_bytes) {
             Some(b"true") => true,
             Some(b"false") => false,
@@ -65,7 +65,7 @@ impl Failure<'_> {
     }
 
     /// A step that helps.
-    fn hint(&self, fault: &Fault, error: &ProviderError) -> Option<String> {
+    fn hint(&self, fault: &ReplyFault, error: &ProviderError) -> Option<String> {
         Some(match self.status.as_u16() {
             300..=399 => self.redirect()?,
             _ if error.is_context_overflow() => {

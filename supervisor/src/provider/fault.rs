@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 /// | Mistral, older vLLM | `{"message","type","code"}`, where the message may hold a `detail` |
 /// | `FastAPI` | `{"detail":"…"}`, or a list of `{"loc":[…],"msg":"…"}` |
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Fault {
+pub(crate) struct ReplyFault {
     kind: Option<String>,
     /// What it says to people.
     pub(crate) message: Option<String>,
@@ -28,7 +28,7 @@ pub(crate) struct Fault {
     pub(crate) request_id: Option<String>,
 }
 
-impl Fault {
+impl ReplyFault {
     /// Reads a body; one that is none of the shapes says nothing.
     pub(crate) fn parse(body: &[u8]) -> Self {
         let Ok(Value::Object(body)) = serde_json::from_slice(body) else {
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     fn said(body: &str) -> Option<String> {
-        Fault::parse(body.as_bytes()).message
+        ReplyFault::parse(body.as_bytes()).message
     }
 
     #[test]
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_code_is_a_word_or_a_status() {
-        let fault = |body: &str| Fault::parse(body.as_bytes());
+        let fault = |body: &str| ReplyFault::parse(body.as_bytes());
         assert_eq!(fault(r#"{"error":{"code":400}}"#).status, Some(400));
         assert_eq!(fault(r#"{"error":{"code":"429"}}"#).status, Some(429));
         assert_eq!(fault(r#"{"error":{"code":"x","status_code":400}}"#).status, Some(400));

@@ -133,23 +133,25 @@ pub(crate) fn connection_error(error: &reqwest::Error, base: &Url, timeouts: Tim
         return ProviderError::new("truncated_stream", message).hint(check_network(base)).retryable();
     }
     match connect_fault(error) {
-        Fault::Lookup => {
+        HttpFault::Lookup => {
             connection(format!("cannot look up the name {host}")).hint(check_network(base)).retryable()
         }
-        Fault::Refused => refused(base),
-        Fault::NoTls => connection(format!("no TLS connection to {host}: the server answers without TLS"))
-            .hint("check the port, or write http:// in --base-url"),
+        HttpFault::Refused => refused(base),
+        HttpFault::NoTls => {
+            connection(format!("no TLS connection to {host}: the server answers without TLS"))
+                .hint("check the port, or write http:// in --base-url")
+        }
         // Another attempt would meet the same certificate.
-        Fault::Tls(fault) => connection(format!("no TLS connection to {host}: {fault}"))
+        HttpFault::Tls(fault) => connection(format!("no TLS connection to {host}: {fault}"))
             .hint("check --base-url, the clock, and the certificates (bailiwick doctor --api)"),
         // Another attempt would meet the same program.
-        Fault::NotHttp => connection(format!("{host} does not speak HTTP")).hint("check --base-url"),
-        Fault::Other(fault) if !error.is_connect() => {
+        HttpFault::NotHttp => connection(format!("{host} does not speak HTTP")).hint("check --base-url"),
+        HttpFault::Other(fault) if !error.is_connect() => {
             connection(format!("the connection to {host} broke before the reply began: {fault}"))
                 .hint(check_network(base))
                 .retryable()
         }
-        Fault::Other(fault) => {
+        HttpFault::Other(fault) => {
             connection(format!("no connection to {host}: {fault}")).hint(check_network(base)).retryable()
         }
     }
@@ -194,7 +196,7 @@ fn connection(message: String) -> ProviderError {
     ProviderError::new("connection", message)
 }
 
-enum Fault {
+enum HttpFault {
     Lookup,
     Refused,
     NotHttp,
@@ -204,7 +206,7 @@ enum Fault {
 }
 
 /// The innermost cause that has a name.
-fn connect_fault(error: &reqwest::Error) -> Fault {
+fn connect_fault(error: &reqwest::Error) -> HttpFault {
     let mut cause: Option<&(dyn Error + 'static)> = error.source();
     let mut last = "the request could not be sent".to_owned();
     while let Some(error) = cause {
@@ -217,28 +219,28 @@ fn connect_fault(error: &reqwest::Error) -> Fault {
         last = error.to_string();
         // hyper-util has no type for it.
         if last.starts_with("dns error") {
-            return Fault::Lookup;
+            return HttpFault::Lookup;
         }
         // Nor has hyper one that reqwest shows.
         if last.starts_with("invalid HTTP ") {
-            return Fault::NotHttp;
+            return HttpFault::NotHttp;
         }
         cause = error.source();
     }
-    Fault::Other(last)
+    HttpFault::Other(last)
 }
 
-fn tls_fault(error: &rustls::Error) -> Fault {
+fn tls_fault(error: &rustls::Error) -> HttpFault {
     match error {
-        rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType) => Fault::NoTls,
-        error => Fault::Tls(error.to_string()),
+        rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType) => HttpFault::NoTls,
+        error => HttpFault::Tls(error.to_string()),
     }
 }
 
 /// `source` of an I/O error skips the error that it wraps, so that one is looked at here.
-fn io_fault(error: &io::Error) -> Option<Fault> {
+fn io_fault(error: &io::Error) -> Option<HttpFault> {
     if error.kind() == io::ErrorKind::ConnectionRefused {
-        return Some(Fault::Refused);
+        return Some(HttpFault::Refused);
     }
     let inner = error.get_ref()?;
     match inner.downcast_ref::<rustls::Error>() {

@@ -23,7 +23,7 @@ pub enum Interrupted<'a> {
 /// The members that decide, of a block of any API.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Members {
+struct InterruptedMembers {
     r#type: String,
     id: Option<String>,
     tool_use_id: Option<String>,
@@ -69,15 +69,15 @@ pub fn echo_of_interrupted(blocks: &[Interrupted<'_>]) -> Vec<Box<RawValue>> {
     kept.into_iter().map(|(_, echo)| echo).collect()
 }
 
-fn members(block: &Interrupted<'_>) -> Members {
+fn members(block: &Interrupted<'_>) -> InterruptedMembers {
     match block {
         // Members of another shape than ours decide nothing.
         Interrupted::Closed(block) => serde_json::from_str(block.raw.get()).unwrap_or_default(),
-        Interrupted::Open(_) => Members::default(),
+        Interrupted::Open(_) => InterruptedMembers::default(),
     }
 }
 
-fn fate(block: &Interrupted<'_>, members: &Members, answered: &BTreeSet<&str>) -> Fate {
+fn fate(block: &Interrupted<'_>, members: &InterruptedMembers, answered: &BTreeSet<&str>) -> Fate {
     let text = |text: &str| if text.trim().is_empty() { Fate::Dropped } else { Fate::Text };
     let kept_if = |kept: bool| if kept { Fate::Kept } else { Fate::Dropped };
     let block = match block {

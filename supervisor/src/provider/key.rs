@@ -12,7 +12,7 @@ const RECOGNISABLE: usize = 12;
 
 /// A key, or none: some gateways need none.
 #[derive(Default)]
-pub(crate) struct ApiKey {
+pub(crate) struct ProviderApiKey {
     secret: Option<SecretString>,
     /// Where it comes from: the name of a variable or of a file.
     origin: String,
@@ -28,7 +28,7 @@ pub struct InvalidKey {
     pub(crate) origin: String,
 }
 
-impl ApiKey {
+impl ProviderApiKey {
     pub(crate) fn new(secret: Option<SecretString>, origin: String) -> Result<Self, InvalidKey> {
         let trimmed = secret.map(|secret| SecretString::from(secret.expose_secret().trim()));
         let key = Self { secret: trimmed.filter(|secret| !secret.expose_secret().is_empty()), origin };
@@ -101,8 +101,8 @@ fn ending(key: &str) -> String {
 mod tests {
     use super::*;
 
-    fn key(text: &str) -> Result<ApiKey, InvalidKey> {
-        ApiKey::new(Some(SecretString::from(text)), "ANTHROPIC_API_KEY".to_owned())
+    fn key(text: &str) -> Result<ProviderApiKey, InvalidKey> {
+        ProviderApiKey::new(Some(SecretString::from(text)), "ANTHROPIC_API_KEY".to_owned())
     }
 
     #[test]

@@ -6,9 +6,9 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 /// An object that can be changed member by member without touching the others.
-pub(crate) struct Members(Vec<(String, Box<RawValue>)>);
+pub(crate) struct ReplyMembers(Vec<(String, Box<RawValue>)>);
 
-impl Members {
+impl ReplyMembers {
     /// Replaces the value of `name`, or adds the member at the end.
     pub(crate) fn set(&mut self, name: &str, value: Box<RawValue>) {
         match self.0.iter_mut().find(|(member, _)| member == name) {
@@ -48,18 +48,18 @@ impl Members {
     }
 }
 
-impl<'de> Deserialize<'de> for Members {
+impl<'de> Deserialize<'de> for ReplyMembers {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Object;
         impl<'de> Visitor<'de> for Object {
-            type Value = Members;
+            type Value = ReplyMembers;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a JSON object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
-                let mut members = Members(Vec::new());
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ReplyMembers, A::Error> {
+                let mut members = ReplyMembers(Vec::new());
                 while let Some((name, value)) = map.next_entry::<String, Box<RawValue>>()? {
                     members.0.push((name, value));
                 }
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn what_is_not_changed_stays_as_it_was() {
-        let mut members: Members =
+        let mut members: ReplyMembers =
             serde_json::from_str(r#"{"b":1.0, "a":[ 1e2 ],"\u00e9":null}"#).expect("an object");
         members.set("a", RawValue::from_string("2".to_owned()).expect("JSON"));
         members.set("new", RawValue::from_string("{ }".to_owned()).expect("JSON"));

@@ -34,7 +34,7 @@ pub struct Opened {
 pub fn open(kind: ProviderKind, connection: Connection, version: ApiVersion) -> Result<Opened, ConfigError> {
     Ok(match kind {
         ProviderKind::Anthropic => {
-            let config = anthropic::Config { version, ..anthropic::Config::at(connection) };
+            let config = anthropic::AnthropicConfig { version, ..anthropic::AnthropicConfig::at(connection) };
             let provider = Anthropic::new(config)?;
             let notices = provider.notices().to_vec();
             Opened { provider: Arc::new(provider), notices }
@@ -149,9 +149,9 @@ impl ProviderKind {
     /// A decoder for a reply that stands alone.
     pub(crate) fn decoder(self) -> Box<dyn Decode> {
         match self {
-            Self::Anthropic => Box::new(anthropic::Decoder::new()),
+            Self::Anthropic => Box::new(anthropic::AnthropicDecoder::new()),
             Self::OpenAi => Box::new(chat::Decoder::new()),
-            Self::Responses => Box::new(responses::Decoder::new()),
+            Self::Responses => Box::new(responses::ResponsesDecoder::new()),
         }
     }
 }

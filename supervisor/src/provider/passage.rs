@@ -6,10 +6,10 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, StatusCode, Url};
 
 use super::connection::{self, ConfigError, Connection};
-use super::deadlines::{Body, Deadlines};
+use super::deadlines::{Deadlines, TimedBody};
 use super::endpoint::bearer;
 use super::http::{self, Http, Timeouts};
-use super::key::ApiKey;
+use super::key::ProviderApiKey;
 use super::{Credential, ProviderError, ProviderKind, anthropic, chat};
 
 /// The way to one API.
@@ -18,7 +18,7 @@ pub(crate) struct Passage {
     client: Client,
     url: Url,
     headers: HeaderMap,
-    key: ApiKey,
+    key: ProviderApiKey,
     timeouts: Timeouts,
     notices: Vec<String>,
     form: chat::Form,
@@ -36,14 +36,14 @@ pub(crate) struct Unanswered {
 pub(crate) struct Passed {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
-    pub(crate) body: Body,
+    pub(crate) body: TimedBody,
 }
 
 impl Passage {
     /// A way; nothing is sent yet.
     pub(crate) fn new(kind: ProviderKind, connection: Connection) -> Result<Self, ConfigError> {
         let base = connection::base_url(&connection.base_url)?;
-        let key = ApiKey::new(connection.api_key, connection.key_origin)?;
+        let key = ProviderApiKey::new(connection.api_key, connection.key_origin)?;
         let Http { client, notices } = Http::new(&base, connection.timeouts, key.is_set())?;
         let form = chat::form(&base);
         let path = match kind {

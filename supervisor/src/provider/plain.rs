@@ -7,7 +7,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 /// The members of a block that have a meaning for any model.
 #[derive(Deserialize)]
-struct Members<'a> {
+struct PlainMembers<'a> {
     #[serde(borrow)]
     r#type: Cow<'a, str>,
     #[serde(borrow)]
@@ -30,7 +30,7 @@ enum Plain<'a> {
 
 /// A block without what its own model alone can read; nothing for thinking, a provider's own tools, and empty text.
 pub fn plain_block(block: &RawValue) -> Option<Box<RawValue>> {
-    let Members { r#type, text, id, name, input } = serde_json::from_str(block.get()).ok()?;
+    let PlainMembers { r#type, text, id, name, input } = serde_json::from_str(block.get()).ok()?;
     let plain = match r#type.as_ref() {
         "text" => {
             let text = text?;

@@ -13,7 +13,7 @@ const PATH: &str = "/v1/models";
 
 /// What came back.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Answer {
+pub(crate) struct ProbeAnswer {
     /// The host that was asked.
     pub(crate) host: String,
     /// The status: any says that there is a way.
@@ -41,7 +41,7 @@ pub(crate) enum ProbeError {
 }
 
 /// Asks the server at this address.
-pub(crate) async fn ask(base_url: &str, within: Duration) -> Result<Answer, ProbeError> {
+pub(crate) async fn ask(base_url: &str, within: Duration) -> Result<ProbeAnswer, ProbeError> {
     let base = connection::base_url(base_url)?;
     let timeouts = Timeouts::default();
     let Http { client, .. } = Http::new(&base, timeouts, false).map_err(ConfigError::from)?;
@@ -52,7 +52,7 @@ pub(crate) async fn ask(base_url: &str, within: Duration) -> Result<Answer, Prob
         sent.map_err(|error| ProbeError::Provider(http::connection_error(&error, &base, timeouts)))?;
     let date =
         response.headers().get(DATE).and_then(|date| httpdate::parse_http_date(date.to_str().ok()?).ok());
-    Ok(Answer { host, status: response.status().as_u16(), date })
+    Ok(ProbeAnswer { host, status: response.status().as_u16(), date })
 }
 
 /// Whether the system has certificate authorities, so that those which come with this program are not needed.

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use futures_util::stream;
 
-use super::reply::{Context, Reply};
+use super::reply::{Context, HttpReply};
 use super::{EventStream, ModelProvider, ModelRequest, ProviderError, ProviderKind};
 
 /// Answers each request with the next recording.
@@ -16,11 +16,11 @@ pub struct ReplayProvider {
     /// How many bytes come at a time, where not all do.
     chunk: Option<NonZeroUsize>,
     kind: ProviderKind,
-    state: Mutex<State>,
+    state: Mutex<ReplayedState>,
 }
 
 #[derive(Default)]
-struct State {
+struct ReplayedState {
     replies: VecDeque<Result<Bytes, ProviderError>>,
     requests: Vec<ModelRequest>,
 }
@@ -33,7 +33,7 @@ impl ReplayProvider {
 
     /// The same, where some requests fail.
     pub fn with_errors(replies: impl IntoIterator<Item = Result<Bytes, ProviderError>>) -> Self {
-        let state = State { replies: replies.into_iter().collect(), requests: Vec::new() };
+        let state = ReplayedState { replies: replies.into_iter().collect(), requests: Vec::new() };
         Self { chunk: None, kind: ProviderKind::default(), state: Mutex::new(state) }
     }
 
@@ -54,7 +54,7 @@ impl ReplayProvider {
         self.state().requests.clone()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ReplayedState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -78,7 +78,7 @@ impl ModelProvider for ReplayProvider {
         // Unlike an iterator's, this stream's end may be seen but once, as that of a connection.
         let pieces = split(reply, self.chunk);
         let bytes = stream::unfold(pieces, async |mut pieces| Some((pieces.next()?, pieces)));
-        let reply = Reply::new(bytes, decoder, Context::of(self.kind));
+        let reply = HttpReply::new(bytes, decoder, Context::of(self.kind));
         Box::pin(stream::unfold(reply, async |mut reply| Some((reply.next().await?, reply))))
     }
 }

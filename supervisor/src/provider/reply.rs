@@ -9,9 +9,9 @@ use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::deadlines::Progress;
+use super::deadlines::ReplyProgress;
 use super::decode::{Decode, Envelope, truncated, violation};
-use super::key::ApiKey;
+use super::key::ProviderApiKey;
 use super::opening::{BodyKind, MAX_BLANKS, Opening};
 use super::peer::Peer;
 use super::sse::{self, MAX_EVENT, SseError};
@@ -26,7 +26,7 @@ type BoxStream<T> = Pin<Box<dyn Stream<Item = Result<T, ProviderError>> + Send>>
 type Data = Pin<Box<dyn Stream<Item = Result<String, SseError<ProviderError>>> + Send>>;
 
 /// The body of a reply while it comes in.
-pub(crate) struct Reply {
+pub(crate) struct HttpReply {
     body: Body,
     decoder: Box<dyn Decode>,
     ready: VecDeque<StreamEvent>,
@@ -44,9 +44,9 @@ pub(crate) struct Context {
     /// The provider's id of the request.
     pub(crate) request_id: Option<String>,
     /// The key that was sent.
-    pub(crate) key: Arc<ApiKey>,
+    pub(crate) key: Arc<ProviderApiKey>,
     /// The longest that it may go on without a part of it, where there is a limit.
-    pub(crate) progress: Option<Progress>,
+    pub(crate) progress: Option<ReplyProgress>,
     /// The server that sends it.
     pub(crate) peer: Arc<Peer>,
 }
@@ -67,7 +67,7 @@ enum Body {
     Ended,
 }
 
-impl Reply {
+impl HttpReply {
     /// A reply whose body is `bytes`.
     pub(crate) fn new(
         bytes: impl Stream<Item = Result<Bytes, ProviderError>> + Send + 'static,

@@ -53,14 +53,14 @@ where
 /// Turns chunks of bytes into lines, as the module says.
 struct LineGuard<S> {
     bytes: S,
-    lines: Lines,
+    lines: SseLines,
     /// Whether `bytes` is at its end.
     ended: bool,
 }
 
 impl<S> LineGuard<S> {
     fn new(bytes: S, limit: usize) -> Self {
-        Self { bytes, lines: Lines::new(limit), ended: false }
+        Self { bytes, lines: SseLines::new(limit), ended: false }
     }
 }
 
@@ -96,22 +96,22 @@ where
 }
 
 impl<S> LineGuard<S> {
-    fn fail<E>(&mut self, fault: Fault) -> SseError<E> {
+    fn fail<E>(&mut self, fault: SseFault) -> SseError<E> {
         let limit = self.lines.limit;
         let cut = self.ended;
         self.ended = true;
-        self.lines = Lines::new(limit);
+        self.lines = SseLines::new(limit);
         match fault {
-            Fault::TooLarge(what) => SseError::TooLarge { what, limit },
-            Fault::IncompleteUtf8 if cut => SseError::CutShort,
-            Fault::IncompleteUtf8 | Fault::InvalidUtf8 => SseError::InvalidUtf8,
+            SseFault::TooLarge(what) => SseError::TooLarge { what, limit },
+            SseFault::IncompleteUtf8 if cut => SseError::CutShort,
+            SseFault::IncompleteUtf8 | SseFault::InvalidUtf8 => SseError::InvalidUtf8,
         }
     }
 }
 
 /// What is wrong with a line.
 #[derive(Debug, PartialEq, Eq)]
-enum Fault {
+enum SseFault {
     /// An event or a comment.
     TooLarge(&'static str),
     InvalidUtf8,
@@ -119,7 +119,7 @@ enum Fault {
 }
 
 /// The pure part: bytes in, lines out. Each byte is looked at once.
-struct Lines {
+struct SseLines {
     /// What is not yet looked at.
     chunk: Bytes,
     /// The line that has no end yet.
@@ -133,7 +133,7 @@ struct Lines {
     limit: usize,
 }
 
-impl Lines {
+impl SseLines {
     fn new(limit: usize) -> Self {
         Self { chunk: Bytes::new(), partial: BytesMut::new(), after_cr: false, first: true, event: 0, limit }
     }
@@ -148,7 +148,7 @@ impl Lines {
     }
 
     /// The next line that means something, complete and with an LF at its end, or nothing if more bytes are needed.
-    fn next_line(&mut self) -> Result<Option<Bytes>, Fault> {
+    fn next_line(&mut self) -> Result<Option<Bytes>, SseFault> {
         // Comments, and blank lines that end nothing, mean nothing: the parser is spared them.
         loop {
             let before = self.event;
@@ -162,7 +162,7 @@ impl Lines {
         }
     }
 
-    fn any_line(&mut self) -> Result<Option<Bytes>, Fault> {
+    fn any_line(&mut self) -> Result<Option<Bytes>, SseFault> {
         if self.after_cr && !self.chunk.is_empty() {
             self.after_cr = false;
             if self.chunk[0] == b'\n' {
@@ -184,7 +184,7 @@ impl Lines {
         self.check(line).map(Some)
     }
 
-    fn check(&mut self, mut line: Bytes) -> Result<Bytes, Fault> {
+    fn check(&mut self, mut line: Bytes) -> Result<Bytes, SseFault> {
         // All of them: eventsource-stream takes a second one for the mark again, and panics.
         while self.first && line.starts_with(BOM) {
             line.advance(BOM.len());
@@ -192,7 +192,7 @@ impl Lines {
         if let Err(error) = std::str::from_utf8(&line) {
             // The line's end is part of the check, so a cut character shows as one that is followed by LF.
             let cut = error.valid_up_to() + error.error_len().unwrap_or(0) + 1 >= line.len();
-            return Err(if cut { Fault::IncompleteUtf8 } else { Fault::InvalidUtf8 });
+            return Err(if cut { SseFault::IncompleteUtf8 } else { SseFault::InvalidUtf8 });
         }
         if line.len() == 1 {
             self.event = 0;
@@ -203,9 +203,9 @@ impl Lines {
         Ok(line)
     }
 
-    fn bounded(&self, line: &[u8]) -> Result<(), Fault> {
+    fn bounded(&self, line: &[u8]) -> Result<(), SseFault> {
         let (what, before) = if line.starts_with(b":") { ("a comment", 0) } else { ("an event", self.event) };
-        if before + line.len() > self.limit { Err(Fault::TooLarge(what)) } else { Ok(()) }
+        if before + line.len() > self.limit { Err(SseFault::TooLarge(what)) } else { Ok(()) }
     }
 }
 

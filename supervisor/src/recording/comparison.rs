@@ -11,7 +11,7 @@ use super::{Places, Recorded, RecordedRequest};
 
 /// What the requests of a run are compared by.
 #[derive(Clone, Debug)]
-pub struct Comparison {
+pub struct RecordingComparison {
     /// What was there when the recording was made.
     pub recorded: Places,
     /// What is there now.
@@ -22,11 +22,11 @@ pub struct Comparison {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
     number: usize,
-    fault: Fault,
+    fault: RecordingFault,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Fault {
+enum RecordingFault {
     /// More requests came than there are.
     Extra { recorded: usize },
     /// The run ended before.
@@ -42,39 +42,39 @@ enum Fault {
 impl Mismatch {
     /// The n-th request came, and only so many are recorded.
     pub const fn extra(number: usize, recorded: usize) -> Self {
-        Self { number, fault: Fault::Extra { recorded } }
+        Self { number, fault: RecordingFault::Extra { recorded } }
     }
 
     /// The run ended, and the n-th request never came.
     pub const fn missing(number: usize, recorded: usize) -> Self {
-        Self { number, fault: Fault::Missing { recorded } }
+        Self { number, fault: RecordingFault::Missing { recorded } }
     }
 }
 
-impl Comparison {
+impl RecordingComparison {
     /// Compares a request with a recorded one; none, where they ask the same.
     pub fn check(&self, recorded: &Recorded, now: &RecordedRequest) -> Option<Mismatch> {
         let fault = head(recorded, now).or_else(|| self.body(&recorded.request, &now.body))?;
         Some(Mismatch { number: recorded.number, fault })
     }
 
-    fn body(&self, recorded: &[u8], now: &[u8]) -> Option<Fault> {
+    fn body(&self, recorded: &[u8], now: &[u8]) -> Option<RecordingFault> {
         let read = |body: &[u8], places: &Places, whose: &str| {
             let mut value: Value = serde_json::from_slice(body)
-                .map_err(|error| Fault::Unreadable(format!("{whose} is no JSON: {error}")))?;
+                .map_err(|error| RecordingFault::Unreadable(format!("{whose} is no JSON: {error}")))?;
             places.normalise(&mut value);
             Ok(value)
         };
         let both = read(recorded, &self.recorded, "the recorded body")
             .and_then(|recorded| Ok((recorded, read(now, &self.now, "the body")?)));
         match both {
-            Ok((recorded, now)) => Difference::first(&recorded, &now).map(Fault::Body),
+            Ok((recorded, now)) => Difference::first(&recorded, &now).map(RecordingFault::Body),
             Err(fault) => Some(fault),
         }
     }
 }
 
-fn head(recorded: &Recorded, now: &RecordedRequest) -> Option<Fault> {
+fn head(recorded: &Recorded, now: &RecordedRequest) -> Option<RecordingFault> {
     let meta = &recorded.meta.request;
     let ours = |name: &str| meta.headers.iter().find(|(header, _)| header == name).map(|(_, value)| &**value);
     let header = |name: &&str| (format!("the header {name}"), ours(name), now.header(name));
@@ -82,7 +82,7 @@ fn head(recorded: &Recorded, now: &RecordedRequest) -> Option<Fault> {
     let all = std::iter::once(path).chain(COMPARED.iter().map(header));
     let word = |word: Option<&str>| word.unwrap_or("(none)").to_owned();
     all.filter(|(_, recorded, now)| recorded != now)
-        .map(|(what, recorded, now)| Fault::Head { what, recorded: word(recorded), now: word(now) })
+        .map(|(what, recorded, now)| RecordingFault::Head { what, recorded: word(recorded), now: word(now) })
         .next()
 }
 
@@ -91,21 +91,23 @@ impl fmt::Display for Mismatch {
         let number = self.number;
         let file = request_name(number);
         match &self.fault {
-            Fault::Extra { recorded } => {
+            RecordingFault::Extra { recorded } => {
                 write!(f, "the run asked the model {number} times, and the recording has {recorded} requests")
             }
-            Fault::Missing { recorded } => {
+            RecordingFault::Missing { recorded } => {
                 let made = number - 1;
                 write!(f, "the run ended after {made} of {recorded} recorded requests: {file} never came")
             }
-            Fault::Head { what, recorded, now } => {
+            RecordingFault::Head { what, recorded, now } => {
                 write!(
                     f,
                     "request {number} is not the recorded one ({file})\n  {what}: recorded {recorded}, now {now}"
                 )
             }
-            Fault::Unreadable(why) => write!(f, "request {number} cannot be compared ({file}): {why}"),
-            Fault::Body(difference) => {
+            RecordingFault::Unreadable(why) => {
+                write!(f, "request {number} cannot be compared ({file}): {why}")
+            }
+            RecordingFault::Body(difference) => {
                 write!(f, "request {number} is not the recorded one ({file})\n{difference}")
             }
         }

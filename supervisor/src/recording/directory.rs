@@ -12,7 +12,7 @@ use nix::unistd::geteuid;
 
 /// A directory that a recording is written into.
 #[derive(Debug)]
-pub(super) struct Directory {
+pub(super) struct RecordingDirectory {
     descriptor: OwnedFd,
     path: PathBuf,
 }
@@ -36,7 +36,7 @@ pub enum DirectoryError {
     },
 }
 
-impl Directory {
+impl RecordingDirectory {
     /// Makes the directory, with mode 0700, or takes an empty one of ours.
     pub(super) fn create(path: &Path) -> Result<Self, DirectoryError> {
         let unusable =
@@ -82,16 +82,16 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let place = temp.path().join("run");
         let mode = |path: &Path| path.metadata().unwrap().mode() & 0o777;
-        let directory = Directory::create(&place).unwrap();
+        let directory = RecordingDirectory::create(&place).unwrap();
         assert_eq!(mode(&place), 0o700);
         // Ours and empty: taken, and closed to others.
         std::fs::set_permissions(&place, std::fs::Permissions::from_mode(0o755)).unwrap();
-        Directory::create(&place).unwrap();
+        RecordingDirectory::create(&place).unwrap();
         assert_eq!(mode(&place), 0o700);
         directory.file("a").unwrap();
         assert_eq!(mode(&place.join("a")), 0o600);
         assert!(directory.file("a").is_err(), "nothing is written twice");
-        let error = Directory::create(&place).unwrap_err().to_string();
+        let error = RecordingDirectory::create(&place).unwrap_err().to_string();
         assert!(error.contains("is not empty") && error.contains("hint:"), "{error}");
     }
 
@@ -104,7 +104,7 @@ mod tests {
         std::fs::write(place("file"), "").unwrap();
         for name in ["link", "file", "missing/run"] {
             assert!(
-                matches!(Directory::create(&place(name)), Err(DirectoryError::Unusable { .. })),
+                matches!(RecordingDirectory::create(&place(name)), Err(DirectoryError::Unusable { .. })),
                 "{name}"
             );
         }

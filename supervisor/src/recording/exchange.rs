@@ -9,12 +9,12 @@ use futures_util::{Stream, StreamExt, stream};
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use secrecy::SecretString;
 
-use super::format::{Chunk, Ending, Meta, RequestMeta, ResponseMeta, meta_name, name};
+use super::format::{Ending, Meta, RecordedChunk, RequestMeta, ResponseMeta, meta_name, name};
 use super::{Recorder, headers};
 use crate::secrets::Redactor;
 
 /// What a request has besides its body.
-pub(crate) struct Head<'a> {
+pub(crate) struct ExchangeHead<'a> {
     /// The path of the URL.
     pub(crate) path: &'a str,
     /// Its end that is the API's own.
@@ -38,7 +38,7 @@ impl Exchange {
     pub(super) fn new(
         recorder: Recorder,
         number: usize,
-        head: &Head<'_>,
+        head: &ExchangeHead<'_>,
         secret: Option<SecretString>,
     ) -> Self {
         let request = RequestMeta {
@@ -70,7 +70,7 @@ impl Exchange {
     pub(crate) fn chunk(&mut self, piece: &[u8]) {
         let at = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         if let Some(response) = &mut self.meta.response {
-            response.chunks.push(Chunk(at, piece.len()));
+            response.chunks.push(RecordedChunk(at, piece.len()));
         }
         if let Some((file, redactor)) = &mut self.body {
             self.recorder.attempt(|| file.write_all(&redactor.push(piece)));

@@ -113,12 +113,12 @@ pub(super) struct ResponseMeta {
     /// The name of the file with the body.
     pub(super) body: String,
     /// When each piece came, and how long it was.
-    pub(super) chunks: Vec<Chunk>,
+    pub(super) chunks: Vec<RecordedChunk>,
 }
 
 /// A piece of a body: milliseconds since the request was sent, and bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Chunk(pub(super) u64, pub(super) usize);
+pub(super) struct RecordedChunk(pub(super) u64, pub(super) usize);
 
 /// How an exchange ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -15,13 +15,13 @@ mod recorder;
 mod reply;
 mod request;
 
-pub use comparison::{Comparison, Mismatch};
+pub use comparison::{Mismatch, RecordingComparison};
 pub use directory::DirectoryError;
-pub(crate) use exchange::{Exchange, Head};
+pub(crate) use exchange::{Exchange, ExchangeHead};
 pub use format::{Ending, FORMAT, FrontEnd, Run, Task};
 pub use places::Places;
 pub use reading::{Recorded, Recording, RecordingError};
 pub use recorder::Recorder;
-pub(crate) use reply::End;
 pub use reply::Reply;
+pub(crate) use reply::ReplyEnd;
 pub use request::RecordedRequest;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 
-use super::format::{Chunk, FORMAT, Meta, ResponseMeta, Run, meta_name, request_name};
+use super::format::{FORMAT, Meta, RecordedChunk, ResponseMeta, Run, meta_name, request_name};
 use super::{Ending, Reply};
 
 /// A recording, whole.
@@ -134,9 +134,9 @@ impl Recorded {
     }
 
     /// The pieces of the body, each with the wait before it.
-    fn pieces(&self, chunks: &[Chunk], timing: bool) -> Vec<(Duration, Bytes)> {
+    fn pieces(&self, chunks: &[RecordedChunk], timing: bool) -> Vec<(Duration, Bytes)> {
         let (mut rest, mut last) = (self.body.clone(), 0);
-        let piece = |Chunk(at, size): &Chunk| {
+        let piece = |RecordedChunk(at, size): &RecordedChunk| {
             let wait = if timing { at.saturating_sub(last) } else { 0 };
             last = *at;
             (Duration::from_millis(wait), rest.split_to((*size).min(rest.len())))
@@ -153,7 +153,8 @@ fn body(directory: &Path, meta: &Path, response: &ResponseMeta) -> Result<Bytes,
     }
     let path = directory.join(&response.body);
     let bytes = read(&path)?;
-    let expected: usize = response.chunks.iter().fold(0, |sum, Chunk(_, size)| sum.saturating_add(*size));
+    let expected: usize =
+        response.chunks.iter().fold(0, |sum, RecordedChunk(_, size)| sum.saturating_add(*size));
     if bytes.len() != expected {
         let fault = format!("{} bytes, and its pieces have {expected}: torn or edited", bytes.len());
         return Err(content(&path, fault));

@@ -12,8 +12,8 @@ use secrecy::SecretString;
 use serde::Serialize;
 
 use super::Exchange;
-use super::directory::{Directory, DirectoryError};
-use super::exchange::Head;
+use super::directory::{DirectoryError, RecordingDirectory};
+use super::exchange::ExchangeHead;
 use super::format::{Run, request_name};
 use crate::secrets::Redactor;
 
@@ -21,10 +21,10 @@ use crate::secrets::Redactor;
 ///
 /// A recording is a copy: that it cannot be written ends no run. It ends itself then, and says so once.
 #[derive(Clone)]
-pub struct Recorder(Arc<Inner>);
+pub struct Recorder(Arc<RecorderInner>);
 
-struct Inner {
-    directory: Directory,
+struct RecorderInner {
+    directory: RecordingDirectory,
     count: AtomicUsize,
     is_over: AtomicBool,
     complain: Box<dyn Fn(&str) + Send + Sync>,
@@ -36,8 +36,8 @@ impl Recorder {
         path: &Path,
         complain: impl Fn(&str) + Send + Sync + 'static,
     ) -> Result<Self, DirectoryError> {
-        Ok(Self(Arc::new(Inner {
-            directory: Directory::create(path)?,
+        Ok(Self(Arc::new(RecorderInner {
+            directory: RecordingDirectory::create(path)?,
             count: AtomicUsize::new(0),
             is_over: AtomicBool::new(false),
             complain: Box::new(complain),
@@ -57,7 +57,7 @@ impl Recorder {
     /// Begins the next exchange by writing its request down.
     pub(crate) fn exchange(
         &self,
-        head: Head<'_>,
+        head: ExchangeHead<'_>,
         body: &Bytes,
         secret: Option<SecretString>,
     ) -> Option<Exchange> {

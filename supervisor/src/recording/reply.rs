@@ -16,12 +16,12 @@ pub struct Reply {
     pub(crate) pace: Duration,
     /// The waits before the first chunks, where they differ.
     pub(crate) waits: VecDeque<Duration>,
-    pub(crate) end: End,
+    pub(crate) end: ReplyEnd,
 }
 
 /// How the body of a reply ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum ReplyEnd {
     /// As it should.
     Whole,
     /// The connection breaks off.
@@ -48,12 +48,12 @@ impl Reply {
     pub fn new(status: u16, body: impl Into<Bytes>) -> Self {
         let chunks = VecDeque::from([body.into()]);
         let (headers, waits) = (Vec::new(), VecDeque::new());
-        Self { status, headers, chunks, pace: Duration::ZERO, waits, end: End::Whole }
+        Self { status, headers, chunks, pace: Duration::ZERO, waits, end: ReplyEnd::Whole }
     }
 
     /// None: the connection breaks off.
     pub fn hang_up() -> Self {
-        Self { end: End::HungUp, ..Self::new(200, Bytes::new()) }
+        Self { end: ReplyEnd::HungUp, ..Self::new(200, Bytes::new()) }
     }
 
     /// With a header.
@@ -93,21 +93,21 @@ impl Reply {
     pub fn cut_after(mut self, bytes: usize) -> Self {
         let whole: Bytes = self.chunks.iter().flatten().copied().collect();
         self.chunks = VecDeque::from([whole.slice(..bytes.min(whole.len()))]);
-        self.end = End::Cut;
+        self.end = ReplyEnd::Cut;
         self
     }
 
     /// Breaking off at the end of the body.
     #[must_use]
     pub const fn then_cut(mut self) -> Self {
-        self.end = End::Cut;
+        self.end = ReplyEnd::Cut;
         self
     }
 
     /// Falling silent at the end instead of ending.
     #[must_use]
     pub const fn then_silence(mut self) -> Self {
-        self.end = End::Silence;
+        self.end = ReplyEnd::Silence;
         self
     }
 }

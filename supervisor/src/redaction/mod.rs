@@ -10,14 +10,14 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 pub(crate) use self::rule::NotRules;
-use self::rule::{Rule, rules};
+use self::rule::{RedactionRule, rules};
 
 /// The version of the rules: the day of their last change.
 pub(crate) const RULES_OF: &str = "2026-11-25";
 
 /// Takes secrets out of text, and counts them by rule.
 pub(crate) struct Redaction {
-    rules: Vec<Rule>,
+    rules: Vec<RedactionRule>,
     found: BTreeMap<&'static str, u64>,
 }
 

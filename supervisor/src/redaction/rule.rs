@@ -30,7 +30,7 @@ pub(crate) enum NotRules {
 }
 
 /// A rule.
-pub(super) struct Rule {
+pub(super) struct RedactionRule {
     name: &'static str,
     /// One of these stands in each such secret, in whatever case.
     words: Vec<String>,
@@ -38,11 +38,11 @@ pub(super) struct Rule {
 }
 
 /// The rules of the list, in its order.
-pub(super) fn rules() -> Result<Vec<Rule>, NotRules> {
-    LIST.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).map(Rule::new).collect()
+pub(super) fn rules() -> Result<Vec<RedactionRule>, NotRules> {
+    LIST.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).map(RedactionRule::new).collect()
 }
 
-impl Rule {
+impl RedactionRule {
     fn new(line: &'static str) -> Result<Self, NotRules> {
         let mut parts = line.splitn(3, "  ").map(str::trim);
         let (Some(name), Some(words), Some(expression)) = (parts.next(), parts.next(), parts.next()) else {

@@ -10,14 +10,14 @@ use serde_json::json;
 use crate::provider::ProviderKind;
 
 /// A body that goes to a client.
-pub(super) type ReplyBody = UnsyncBoxBody<Bytes, std::io::Error>;
+pub(super) type AnswerBody = UnsyncBoxBody<Bytes, std::io::Error>;
 
 /// Says whether trying again makes sense (WIRE E2).
 pub(super) const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
 /// An error of the relay.
 #[derive(Clone, Debug)]
-pub(super) struct Answer {
+pub(super) struct RelayAnswer {
     pub(super) status: StatusCode,
     /// The kind, in the Messages API's words.
     pub(super) kind: &'static str,
@@ -26,7 +26,7 @@ pub(super) struct Answer {
     pub(super) is_for_later: bool,
 }
 
-impl Answer {
+impl RelayAnswer {
     /// An error that does not go away by itself.
     pub(super) fn new(status: StatusCode, kind: &'static str, message: impl Into<String>) -> Self {
         Self { status, kind, message: message.into(), is_for_later: false }
@@ -38,7 +38,7 @@ impl Answer {
     }
 
     /// The response.
-    pub(super) fn response(&self, kind: Option<ProviderKind>) -> Response<ReplyBody> {
+    pub(super) fn response(&self, kind: Option<ProviderKind>) -> Response<AnswerBody> {
         let message = format!("relay: {}", self.message);
         let error = match kind {
             Some(ProviderKind::OpenAi | ProviderKind::Responses) => {
@@ -62,6 +62,6 @@ impl Answer {
 }
 
 /// A body that is there already.
-pub(super) fn whole(text: impl Into<Bytes>) -> ReplyBody {
+pub(super) fn whole(text: impl Into<Bytes>) -> AnswerBody {
     Full::new(text.into()).map_err(|never| match never {}).boxed_unsync()
 }

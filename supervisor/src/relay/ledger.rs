@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ipc::cost::{Prices, Usd};
 use ipc::event::TokenUsage;
 
-use super::request::Estimate;
+use super::request::RelayEstimate;
 
 /// The bounds of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,7 +50,7 @@ struct Books {
 
 /// The books of a client.
 #[derive(Clone, Debug)]
-pub(super) struct Ledger {
+pub(super) struct RelayLedger {
     limits: Limits,
     books: Arc<Mutex<Books>>,
 }
@@ -58,12 +58,12 @@ pub(super) struct Ledger {
 /// Money that is kept for a request. Whoever drops it pays the estimate: a client that hangs up, a reply that breaks off.
 #[derive(Debug)]
 pub(super) struct Reservation {
-    ledger: Ledger,
-    estimate: Estimate,
+    ledger: RelayLedger,
+    estimate: RelayEstimate,
     is_open: bool,
 }
 
-impl Ledger {
+impl RelayLedger {
     pub(super) fn new(limits: Limits) -> Self {
         Self { limits, books: Arc::default() }
     }
@@ -80,7 +80,7 @@ impl Ledger {
     }
 
     /// Keeps what a request may come to.
-    pub(super) fn reserve(&self, estimate: Estimate) -> Result<Reservation, NoBudget> {
+    pub(super) fn reserve(&self, estimate: RelayEstimate) -> Result<Reservation, NoBudget> {
         let mut books = self.books();
         let Account { tokens, cost, .. } = books.account;
         let alone = self.over(tokens.saturating_add(estimate.tokens()), (cost + estimate.cost).picos());
@@ -152,7 +152,7 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        let Estimate { cost, .. } = self.estimate;
+        let RelayEstimate { cost, .. } = self.estimate;
         self.close(self.estimate.tokens(), cost, cost);
     }
 }
@@ -165,12 +165,12 @@ mod tests {
         text.parse().expect("an amount")
     }
 
-    fn estimate(cost: &str) -> Estimate {
-        Estimate { prompt: 100, output: 100, cost: usd(cost) }
+    fn estimate(cost: &str) -> RelayEstimate {
+        RelayEstimate { prompt: 100, output: 100, cost: usd(cost) }
     }
 
-    fn ledger(max: &str) -> Ledger {
-        Ledger::new(Limits { max_usd: Some(usd(max)), max_tokens: None })
+    fn ledger(max: &str) -> RelayLedger {
+        RelayLedger::new(Limits { max_usd: Some(usd(max)), max_tokens: None })
     }
 
     #[test]
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn tokens_are_a_limit_of_their_own() {
-        let ledger = Ledger::new(Limits { max_usd: None, max_tokens: Some(300) });
+        let ledger = RelayLedger::new(Limits { max_usd: None, max_tokens: Some(300) });
         let open = ledger.reserve(estimate("5")).expect("room");
         assert_eq!(ledger.reserve(estimate("5")).expect_err("none now"), NoBudget::Now);
         drop(open);

@@ -21,7 +21,7 @@ const SHOWN: usize = 300;
 
 /// A line.
 #[derive(Clone, Debug, Default, Serialize)]
-pub(super) struct Entry {
+pub(super) struct RelayLogEntry {
     /// When the request came.
     pub(super) time: String,
     pub(super) client: String,
@@ -55,26 +55,26 @@ pub(super) struct Entry {
 }
 
 /// The log of a relay.
-pub(super) struct Log {
+pub(super) struct RelayLog {
     path: PathBuf,
-    inner: Mutex<Inner>,
+    inner: Mutex<RelayLogInner>,
 }
 
-struct Inner {
+struct RelayLogInner {
     file: File,
     redaction: Redaction,
     written: u64,
     failed: bool,
 }
 
-impl Log {
+impl RelayLog {
     /// A new log in a directory, which is made.
     pub(super) fn create(directory: &Path) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         let path = directory.join(format!("{}.jsonl", uuid::Uuid::now_v7()));
         let file = File::options().append(true).create_new(true).mode(0o600).open(&path)?;
         let redaction = Redaction::new().map_err(|error| io::Error::other(error.to_string()))?;
-        Ok(Self { path, inner: Mutex::new(Inner { file, redaction, written: 0, failed: false }) })
+        Ok(Self { path, inner: Mutex::new(RelayLogInner { file, redaction, written: 0, failed: false }) })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -82,8 +82,8 @@ impl Log {
     }
 
     /// Writes a line. What cannot be written is said once; nobody is served less for it.
-    pub(super) fn write(&self, entry: &Entry) {
-        let entry = Entry {
+    pub(super) fn write(&self, entry: &RelayLogEntry) {
+        let entry = RelayLogEntry {
             model: entry.model.as_deref().map(bounded),
             why: entry.why.as_deref().map(bounded),
             request_id: entry.request_id.as_deref().map(bounded),
@@ -118,10 +118,10 @@ mod tests {
     #[test]
     fn a_line_holds_no_secret_and_no_command_for_a_terminal() {
         let place = tempfile::tempdir().expect("a place");
-        let log = Log::create(place.path()).expect("a log");
+        let log = RelayLog::create(place.path()).expect("a log");
         let key = format!("sk-ant-api03-{}", "A".repeat(93));
         let why = Some(format!("{key} \u{1b}]0;x\u{7} {}", "y".repeat(1000)));
-        log.write(&Entry { client: "a".to_owned(), end: "refused", why, ..Entry::default() });
+        log.write(&RelayLogEntry { client: "a".to_owned(), end: "refused", why, ..RelayLogEntry::default() });
         let text = std::fs::read_to_string(log.path()).expect("the log");
         assert!(!text.contains("AAAAAAAA") && !text.contains('\u{1b}') && text.len() < 900, "{text}");
         let line: serde_json::Value = serde_json::from_str(text.trim_end()).expect("JSON");

@@ -16,8 +16,8 @@ use ipc::cost::{Prices, Usd};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::ledger::Reservation;
-use super::log::{Entry, Log};
-use super::request::{Counted, Trail};
+use super::log::{RelayLog, RelayLogEntry};
+use super::request::{CountedPrompts, Trail};
 use crate::provider::ProviderError;
 use crate::provider::meter::Meter;
 
@@ -25,22 +25,22 @@ use crate::provider::meter::Meter;
 pub(super) type Upstream = Pin<Box<dyn Stream<Item = Result<Bytes, ProviderError>> + Send>>;
 
 /// A request from its reservation to the end of its reply.
-pub(super) struct Passing {
+pub(super) struct RelayPassing {
     pub(super) meter: Meter,
     pub(super) prices: Prices,
     /// Learns how long the prompt was.
-    pub(super) counted: Arc<Counted>,
+    pub(super) counted: Arc<CountedPrompts>,
     pub(super) trail: Trail,
     /// Taken when it is settled.
     pub(super) reservation: Option<Reservation>,
-    pub(super) entry: Entry,
+    pub(super) entry: RelayLogEntry,
     pub(super) began: Instant,
-    pub(super) log: Arc<Log>,
+    pub(super) log: Arc<RelayLog>,
     /// The memory of the request, until it is sent.
     pub(super) room: Option<OwnedSemaphorePermit>,
 }
 
-impl Passing {
+impl RelayPassing {
     /// Takes a piece of the reply down.
     fn note(&mut self, piece: &[u8]) {
         if self.entry.first_byte_ms.is_none() {
@@ -99,7 +99,7 @@ impl Passing {
     }
 }
 
-impl Drop for Passing {
+impl Drop for RelayPassing {
     fn drop(&mut self) {
         self.end("hung_up");
     }
@@ -113,7 +113,7 @@ pub(super) fn millis(began: Instant) -> u64 {
 /// The body of a reply.
 pub(super) struct PassingBody {
     pub(super) bytes: Upstream,
-    pub(super) passing: Passing,
+    pub(super) passing: RelayPassing,
     /// Held as long as the reply is under way.
     pub(super) _permit: OwnedSemaphorePermit,
 }

@@ -10,10 +10,10 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::client::{ClientName, ClientSettings, Listen};
-use super::ledger::{Account, Ledger};
-use super::log::Log;
+use super::ledger::{Account, RelayLedger};
+use super::log::RelayLog;
 use super::serve::{self, Client};
-use super::socket::{self, Opened, PlaceError, SocketName};
+use super::socket::{self, OpenedSocket, PlaceError, SocketName};
 use crate::provider::catalogue::Facts;
 use crate::provider::passage::Passage;
 use crate::provider::{ConfigError, Connection, ProviderKind, socket_of};
@@ -66,31 +66,31 @@ pub enum RelayError {
 }
 
 /// The parts that all clients share.
-pub(super) struct Shared {
+pub(super) struct RelayShared {
     pub(super) passages: Vec<Arc<Passage>>,
     pub(super) facts: FactsOf,
     pub(super) models: Vec<String>,
     pub(super) max_reply: u64,
-    pub(super) log: Arc<Log>,
+    pub(super) log: Arc<RelayLog>,
 }
 
 /// A relay. It serves its clients as long as it lives, on the runtime in which they were added.
 pub struct Relay {
-    shared: Arc<Shared>,
-    clients: BTreeMap<ClientName, Served>,
+    shared: Arc<RelayShared>,
+    clients: BTreeMap<ClientName, ServedRequest>,
 }
 
 /// A client that is served; dropped, it is not, and its connections are closed.
-struct Served {
+struct ServedRequest {
     base_url: String,
-    ledger: Ledger,
+    ledger: RelayLedger,
     serving: JoinHandle<()>,
     /// Dropped to end it.
     stop: Option<oneshot::Sender<Infallible>>,
     _name: Option<SocketName>,
 }
 
-impl Drop for Served {
+impl Drop for ServedRequest {
     fn drop(&mut self) {
         self.serving.abort();
     }
@@ -107,8 +107,9 @@ impl Relay {
             }
             passages.push(Arc::new(Passage::new(kind, connection)?));
         }
-        let log = Log::create(&directory).map_err(|source| RelayError::Log { path: directory, source })?;
-        let shared = Shared { passages, facts, models, max_reply, log: Arc::new(log) };
+        let log =
+            RelayLog::create(&directory).map_err(|source| RelayError::Log { path: directory, source })?;
+        let shared = RelayShared { passages, facts, models, max_reply, log: Arc::new(log) };
         Ok(Self { shared: Arc::new(shared), clients: BTreeMap::new() })
     }
 
@@ -118,17 +119,17 @@ impl Relay {
         if self.clients.contains_key(&name) {
             return Err(RelayError::Known(name));
         }
-        let Opened { listener, base_url, name: socket } = socket::open(&listen)?;
+        let OpenedSocket { listener, base_url, name: socket } = socket::open(&listen)?;
         let token = match listen {
             Listen::Socket(_) => None,
             Listen::Loopback { token, .. } => Some(token),
         };
-        let ledger = Ledger::new(limits);
+        let ledger = RelayLedger::new(limits);
         let client = Client::new(name.to_string(), token, ledger.clone(), Arc::clone(&self.shared));
         let (stop, stopped) = oneshot::channel();
         let serving = tokio::spawn(serve::serve(Arc::new(client), listener, stopped));
         let (stop, base) = (Some(stop), base_url.clone());
-        self.clients.insert(name, Served { base_url: base, ledger, serving, stop, _name: socket });
+        self.clients.insert(name, ServedRequest { base_url: base, ledger, serving, stop, _name: socket });
         Ok(base_url)
     }
 

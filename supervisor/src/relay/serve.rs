@@ -18,13 +18,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::answer::{Answer, ReplyBody};
-use super::ledger::{Ledger, NoBudget};
-use super::log::Entry;
-use super::passing::{Passing, millis};
+use super::answer::{AnswerBody, RelayAnswer};
+use super::ledger::{NoBudget, RelayLedger};
+use super::log::RelayLogEntry;
+use super::passing::{RelayPassing, millis};
 use super::patient::Patient;
-use super::relay::Shared;
-use super::request::{Bounds, Counted, Request as Understood, understand};
+use super::relay::RelayShared;
+use super::request::{CountedPrompts, RelayRequest as Understood, RequestBounds, understand};
 use super::socket::{Listener, Stream};
 use super::upstream;
 use crate::provider::ProviderKind;
@@ -68,9 +68,9 @@ const KEY: HeaderName = HeaderName::from_static("x-api-key");
 pub(super) struct Client {
     pub(super) name: String,
     pub(super) token: Option<SecretString>,
-    pub(super) ledger: Ledger,
-    pub(super) shared: Arc<Shared>,
-    counted: Arc<Counted>,
+    pub(super) ledger: RelayLedger,
+    pub(super) shared: Arc<RelayShared>,
+    counted: Arc<CountedPrompts>,
     reading: Semaphore,
     room: Arc<Semaphore>,
     under_way: Arc<Semaphore>,
@@ -80,8 +80,8 @@ impl Client {
     pub(super) fn new(
         name: String,
         token: Option<SecretString>,
-        ledger: Ledger,
-        shared: Arc<Shared>,
+        ledger: RelayLedger,
+        shared: Arc<RelayShared>,
     ) -> Self {
         let under_way = Arc::new(Semaphore::new(UNDER_WAY));
         let (counted, reading) = (Arc::default(), Semaphore::new(READING));
@@ -140,13 +140,13 @@ async fn attend<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
 
 /// A request that is refused: the answer, and the reason for the log.
 pub(super) struct Rejected {
-    pub(super) answer: Answer,
+    pub(super) answer: RelayAnswer,
     pub(super) end: &'static str,
 }
 
 impl Rejected {
     fn refused(status: StatusCode, kind: &'static str, message: impl Into<String>) -> Self {
-        Self { answer: Answer::new(status, kind, message), end: "refused" }
+        Self { answer: RelayAnswer::new(status, kind, message), end: "refused" }
     }
 }
 
@@ -154,14 +154,17 @@ impl Rejected {
 struct Accepted {
     understood: Understood,
     headers: HeaderMap,
-    passing: Passing,
+    passing: RelayPassing,
     permit: OwnedSemaphorePermit,
 }
 
-async fn answer(client: Arc<Client>, request: Request<Incoming>) -> Response<ReplyBody> {
+async fn answer(client: Arc<Client>, request: Request<Incoming>) -> Response<AnswerBody> {
     let began = Instant::now();
-    let mut entry =
-        Entry { time: jiff::Timestamp::now().to_string(), client: client.name.clone(), ..Entry::default() };
+    let mut entry = RelayLogEntry {
+        time: jiff::Timestamp::now().to_string(),
+        client: client.name.clone(),
+        ..RelayLogEntry::default()
+    };
     let passage = match admit(&client, request.method(), request.uri(), request.headers()) {
         Ok(passage) => passage,
         Err(rejected) => return reject(&client, rejected, entry, began, None),
@@ -180,15 +183,15 @@ async fn answer(client: Arc<Client>, request: Request<Incoming>) -> Response<Rep
 fn reject(
     client: &Client,
     Rejected { answer, end }: Rejected,
-    entry: Entry,
+    entry: RelayLogEntry,
     began: Instant,
     kind: Option<ProviderKind>,
-) -> Response<ReplyBody> {
+) -> Response<AnswerBody> {
     let count = client.ledger.refused();
     if count <= ALL_REFUSED || count.is_power_of_two() {
         let status = answer.status.as_u16();
         let why = Some(answer.message.clone());
-        client.shared.log.write(&Entry { status, end, why, ms: millis(began), ..entry });
+        client.shared.log.write(&RelayLogEntry { status, end, why, ms: millis(began), ..entry });
     }
     answer.response(kind)
 }
@@ -245,7 +248,7 @@ async fn accept(
     client: &Arc<Client>,
     passage: &Passage,
     request: Request<Incoming>,
-    entry: &mut Entry,
+    entry: &mut RelayLogEntry,
     began: Instant,
 ) -> Result<Accepted, Rejected> {
     let headers = upstream::headers(passage.kind(), request.headers())
@@ -253,7 +256,7 @@ async fn accept(
     is_plain_json(request.headers())?;
     let Ok(permit) = Arc::clone(&client.under_way).try_acquire_owned() else {
         let message = format!("{UNDER_WAY} requests of this client are under way");
-        let answer = Answer::new(StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", message);
+        let answer = RelayAnswer::new(StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", message);
         return Err(Rejected { answer: answer.for_later(), end: "refused" });
     };
     // As long as it is read and understood, so that a flood of bodies keeps few threads busy.
@@ -268,7 +271,7 @@ async fn accept(
     entry.model = Some(understood.model.clone());
     entry.reserved_usd = Some(understood.estimate.cost);
     let reservation = client.ledger.reserve(understood.estimate).map_err(no_budget)?;
-    let passing = Passing {
+    let passing = RelayPassing {
         meter: Meter::new(passage.kind()),
         prices: understood.prices,
         counted: Arc::clone(&client.counted),
@@ -300,9 +303,9 @@ fn no_budget(why: NoBudget) -> Rejected {
     let answer = match why {
         NoBudget::Now => {
             let message = "the budget of this client has no room as long as its other requests are open";
-            Answer::new(StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", message).for_later()
+            RelayAnswer::new(StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", message).for_later()
         }
-        NoBudget::Spent(message) => Answer::new(StatusCode::PAYMENT_REQUIRED, "billing_error", message),
+        NoBudget::Spent(message) => RelayAnswer::new(StatusCode::PAYMENT_REQUIRED, "billing_error", message),
     };
     Rejected { answer, end: "no_budget" }
 }
@@ -335,8 +338,8 @@ async fn checked(client: &Client, passage: &Passage, body: Bytes) -> Result<Unde
     let (shared, counted) = (Arc::clone(&client.shared), Arc::clone(&client.counted));
     let is_long = body.len() > LONG_BODY;
     let work = move || {
-        let Shared { facts, models, max_reply, .. } = &*shared;
-        let bounds = Bounds { facts: &**facts, models, max_reply: *max_reply, chat };
+        let RelayShared { facts, models, max_reply, .. } = &*shared;
+        let bounds = RequestBounds { facts: &**facts, models, max_reply: *max_reply, chat };
         understand(kind, &body, &bounds, &counted)
     };
     let understood = if is_long {

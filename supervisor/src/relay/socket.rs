@@ -66,7 +66,7 @@ pub(super) enum Listener {
 
 /// A place that is open.
 #[derive(Debug)]
-pub(super) struct Opened {
+pub(super) struct OpenedSocket {
     pub(super) listener: Listener,
     /// The address, as `--base-url` takes it.
     pub(super) base_url: String,
@@ -90,7 +90,7 @@ pub(super) struct SocketName {
 }
 
 /// Listens from now on. Must be called within the runtime.
-pub(super) fn open(place: &Listen) -> Result<Opened, PlaceError> {
+pub(super) fn open(place: &Listen) -> Result<OpenedSocket, PlaceError> {
     match place {
         Listen::Socket(settings) => of_socket(settings),
         Listen::Loopback { address, .. } if !address.ip().is_loopback() => {
@@ -102,7 +102,7 @@ pub(super) fn open(place: &Listen) -> Result<Opened, PlaceError> {
             listener.set_nonblocking(true).map_err(failed)?;
             let base_url = format!("http://{}", listener.local_addr().map_err(failed)?);
             let listener = Listener::Loopback(TcpListener::from_std(listener).map_err(failed)?);
-            Ok(Opened { listener, base_url, name: None })
+            Ok(OpenedSocket { listener, base_url, name: None })
         }
     }
 }
@@ -121,7 +121,7 @@ impl Listener {
     }
 }
 
-fn of_socket(settings: &SocketSettings) -> Result<Opened, PlaceError> {
+fn of_socket(settings: &SocketSettings) -> Result<OpenedSocket, PlaceError> {
     let SocketSettings { path, mode, owner } = settings;
     let failed = |source| PlaceError::Listen { path: path.display().to_string(), source };
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -147,7 +147,7 @@ fn of_socket(settings: &SocketSettings) -> Result<Opened, PlaceError> {
     }
     listener.set_nonblocking(true).map_err(failed)?;
     let listener = Listener::Socket(UnixListener::from_std(listener).map_err(failed)?);
-    Ok(Opened { listener, base_url: format!("unix:{}", path.display()), name: Some(name) })
+    Ok(OpenedSocket { listener, base_url: format!("unix:{}", path.display()), name: Some(name) })
 }
 
 /// The socket's directory, open; true if it was made.

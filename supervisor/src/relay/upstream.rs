@@ -10,8 +10,8 @@ use hyper::{Response, StatusCode};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout_at};
 
-use super::answer::{Answer, ReplyBody, SHOULD_RETRY, whole};
-use super::passing::{Passing, PassingBody};
+use super::answer::{AnswerBody, RelayAnswer, SHOULD_RETRY, whole};
+use super::passing::{PassingBody, RelayPassing};
 use crate::provider::ProviderKind;
 use crate::provider::passage::{Passage, Passed, Unanswered};
 
@@ -64,9 +64,9 @@ pub(super) async fn pass(
     passage: &Passage,
     body: Bytes,
     headers: HeaderMap,
-    mut passing: Passing,
+    mut passing: RelayPassing,
     permit: OwnedSemaphorePermit,
-) -> Response<ReplyBody> {
+) -> Response<AnswerBody> {
     let kind = Some(passage.kind());
     let passed = match passage.send(body, headers).await {
         Ok(passed) => passed,
@@ -77,7 +77,7 @@ pub(super) async fn pass(
             } else {
                 "the provider cannot be reached"
             };
-            let answer = Answer::new(StatusCode::BAD_GATEWAY, "api_error", message);
+            let answer = RelayAnswer::new(StatusCode::BAD_GATEWAY, "api_error", message);
             let answer = if error.retryable { answer.for_later() } else { answer };
             let why = passage.hide(&error.message);
             if may_have_arrived {
@@ -123,7 +123,7 @@ fn copy(passage: &Passage, from: &HeaderMap, to: &mut HeaderMap) {
 
 /// An error of the provider, in its own words where those are JSON: they may name what helps. A page of something in between
 /// does not go on, nor what is said of the key.
-async fn failed(passage: &Passage, passed: Passed, passing: Passing) -> Response<ReplyBody> {
+async fn failed(passage: &Passage, passed: Passed, passing: RelayPassing) -> Response<AnswerBody> {
     let Passed { status, headers, mut body } = passed;
     let (mut bytes, deadline) = (Vec::new(), Instant::now() + ERROR_BODY);
     while bytes.len() < MOST_ERROR
@@ -139,7 +139,7 @@ async fn failed(passage: &Passage, passed: Passed, passing: Passing) -> Response
     match status.as_u16() {
         401 | 403 => {
             let message = "the provider did not accept the relay's key; its log says more";
-            Answer::new(StatusCode::FORBIDDEN, "permission_error", message).response(kind)
+            RelayAnswer::new(StatusCode::FORBIDDEN, "permission_error", message).response(kind)
         }
         400.. if is_object => {
             let mut response = Response::new(whole(said));
@@ -150,7 +150,7 @@ async fn failed(passage: &Passage, passed: Passed, passing: Passing) -> Response
         }
         code => {
             let status = if code < 400 { StatusCode::BAD_GATEWAY } else { status };
-            let answer = Answer::new(status, "api_error", format!("the provider answered {code}"));
+            let answer = RelayAnswer::new(status, "api_error", format!("the provider answered {code}"));
             let mut response = if code >= 500 { answer.for_later() } else { answer }.response(kind);
             copy(passage, &headers, response.headers_mut());
             response

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame};
 use tokio::time::{Sleep, sleep};
 
-use crate::recording::{End, Reply};
+use crate::recording::{Reply, ReplyEnd};
 
 /// Sends what a [`Reply`] says, when it says it.
 pub(super) struct ReplyBody {
@@ -18,7 +18,7 @@ pub(super) struct ReplyBody {
     pace: Duration,
     waits: VecDeque<Duration>,
     wait: Option<Pin<Box<Sleep>>>,
-    end: End,
+    end: ReplyEnd,
     /// What was sent before a cut had its chance to leave.
     flushed: bool,
 }
@@ -40,16 +40,18 @@ impl Body for ReplyBody {
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         if self.chunks.is_empty() {
             return match self.end {
-                End::Whole => Poll::Ready(None),
-                End::Cut if !self.flushed => {
+                ReplyEnd::Whole => Poll::Ready(None),
+                ReplyEnd::Cut if !self.flushed => {
                     // hyper flushes when the body has nothing for it at the moment.
                     self.flushed = true;
                     cx.waker().wake_by_ref();
                     Poll::Pending
                 }
-                End::Cut | End::HungUp => Poll::Ready(Some(Err(io::ErrorKind::ConnectionReset.into()))),
+                ReplyEnd::Cut | ReplyEnd::HungUp => {
+                    Poll::Ready(Some(Err(io::ErrorKind::ConnectionReset.into())))
+                }
                 // The connection's own task wakes when the client leaves.
-                End::Silence => Poll::Pending,
+                ReplyEnd::Silence => Poll::Pending,
             };
         }
         if self.wait.is_none() {

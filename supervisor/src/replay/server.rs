@@ -18,12 +18,12 @@ use tokio::sync::oneshot;
 
 use super::body::ReplyBody;
 use super::script::Script;
-use crate::recording::{End, RecordedRequest, Reply};
+use crate::recording::{RecordedRequest, Reply, ReplyEnd};
 
 /// A server on loopback that answers each request with the next reply of a script. It ends when it is dropped.
 pub struct ReplayServer {
     address: SocketAddr,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ServerState>>,
     /// Dropped to end the thread.
     stop: Option<oneshot::Sender<Infallible>>,
     thread: Option<JoinHandle<()>>,
@@ -32,7 +32,7 @@ pub struct ReplayServer {
 /// Looks at the n-th request, from 1: a reply of its own takes the place of the script's.
 pub type Check = Box<dyn FnMut(usize, &RecordedRequest) -> Option<Reply> + Send>;
 
-struct State {
+struct ServerState {
     check: Check,
     replies: VecDeque<Reply>,
     requests: Vec<RecordedRequest>,
@@ -51,7 +51,8 @@ impl ReplayServer {
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let replies = script.replies;
-        let state = Arc::new(Mutex::new(State { check, replies, requests: Vec::new(), connections: 0 }));
+        let state =
+            Arc::new(Mutex::new(ServerState { check, replies, requests: Vec::new(), connections: 0 }));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (stop, stopped) = oneshot::channel();
         let shared = Arc::clone(&state);
@@ -103,11 +104,11 @@ impl Drop for ReplayServer {
     }
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock(state: &Mutex<ServerState>) -> MutexGuard<'_, ServerState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn serve(listener: TcpListener, state: Arc<Mutex<State>>) -> io::Result<()> {
+async fn serve(listener: TcpListener, state: Arc<Mutex<ServerState>>) -> io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
     loop {
         let (stream, _) = listener.accept().await?;
@@ -128,7 +129,7 @@ async fn serve(listener: TcpListener, state: Arc<Mutex<State>>) -> io::Result<()
 
 async fn answer(
     request: Request<Incoming>,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ServerState>>,
 ) -> Result<Response<ReplyBody>, Box<dyn Error + Send + Sync>> {
     let (head, body) = request.into_parts();
     let request = RecordedRequest {
@@ -146,7 +147,7 @@ async fn answer(
         let scripted = state.replies.pop_front();
         checked.or(scripted).unwrap_or_else(|| exhausted(count))
     };
-    if reply.end == End::HungUp {
+    if reply.end == ReplyEnd::HungUp {
         return Err(Box::new(io::Error::from(io::ErrorKind::ConnectionReset)));
     }
     Ok(response(reply))

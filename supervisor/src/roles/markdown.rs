@@ -9,7 +9,7 @@
 //! You review …
 //! ```
 
-use super::{Draft, Field, Role};
+use super::{Role, RoleDraft, RoleField};
 
 /// The line before and after the fields.
 const FENCE: &str = "---";
@@ -20,12 +20,14 @@ pub(crate) fn parse_markdown(name: &str, text: &str) -> Result<Role, String> {
     if lines.next().is_none_or(|(_, first)| first.trim_end() != FENCE) {
         return Err(format!("line 1: expected {FENCE}, then fields as `description: …`, then {FENCE}"));
     }
-    let mut draft = Draft::default();
+    let mut draft = RoleDraft::default();
     for (at, line) in lines.by_ref() {
         match line.trim() {
             FENCE => {
                 let prompt = lines.map(|(_, line)| line).collect::<Vec<_>>().join("\n");
-                draft.set("prompt", Field::Text(prompt)).map_err(|why| format!("the instructions: {why}"))?;
+                draft
+                    .set("prompt", RoleField::Text(prompt))
+                    .map_err(|why| format!("the instructions: {why}"))?;
                 return draft.finish(name);
             }
             "" => {}
@@ -36,13 +38,13 @@ pub(crate) fn parse_markdown(name: &str, text: &str) -> Result<Role, String> {
     Err(format!("the fields have no end: expected a line {FENCE}"))
 }
 
-fn set(draft: &mut Draft, line: &str) -> Result<(), String> {
+fn set(draft: &mut RoleDraft, line: &str) -> Result<(), String> {
     let (field, value) = line.split_once(':').ok_or_else(|| "expected `field: value`".to_owned())?;
     if field == "prompt" {
         return Err(format!("`prompt`: the instructions stand below the second {FENCE}"));
     }
     draft
-        .set(field, Field::Text(unquoted(value.trim()).to_owned()))
+        .set(field, RoleField::Text(unquoted(value.trim()).to_owned()))
         .map_err(|why| format!("`{field}`: {why}"))
 }
 

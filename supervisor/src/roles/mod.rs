@@ -51,7 +51,7 @@ pub struct Roles(Arc<[Role]>);
 
 /// A field of a role, as it stands in a file.
 #[derive(Clone, Debug)]
-pub(crate) enum Field {
+pub(crate) enum RoleField {
     /// A text, or a number as it was written. Of the tools it is their names with commas between.
     Text(String),
     /// A list of names.
@@ -60,7 +60,7 @@ pub(crate) enum Field {
 
 /// A role, field by field.
 #[derive(Debug, Default)]
-pub(crate) struct Draft {
+pub(crate) struct RoleDraft {
     description: Option<String>,
     prompt: Option<String>,
     writes: bool,
@@ -93,19 +93,23 @@ impl FromIterator<Role> for Roles {
     }
 }
 
-impl Draft {
+impl RoleDraft {
     /// Takes a field in; the error says what was expected.
-    pub(crate) fn set(&mut self, field: &str, value: Field) -> Result<(), String> {
+    pub(crate) fn set(&mut self, field: &str, value: RoleField) -> Result<(), String> {
         match (field, value) {
-            ("description", Field::Text(text)) => self.description = Some(line(text, LONGEST_DESCRIPTION)?),
-            ("prompt", Field::Text(text)) => self.prompt = Some(bounded(text, LONGEST_PROMPT)?),
-            ("access", Field::Text(text)) => self.writes = writes(text.trim())?,
-            ("model", Field::Text(text)) => self.model = Some(line(text, LONGEST_DESCRIPTION)?),
-            ("tools", Field::Text(text)) => self.tools = Some(tools(text.split(','))?),
-            ("max_steps", Field::Text(text)) => self.max_steps = Some(steps(text.trim())?),
-            ("max_usd", Field::Text(text)) => self.max_usd = Some(amount(text.trim())?),
-            ("tools", Field::List(names)) => self.tools = Some(tools(names.iter().map(String::as_str))?),
-            (known, Field::List(_)) if FIELDS.contains(&known) => return Err("expected a text".to_owned()),
+            ("description", RoleField::Text(text)) => {
+                self.description = Some(line(text, LONGEST_DESCRIPTION)?)
+            }
+            ("prompt", RoleField::Text(text)) => self.prompt = Some(bounded(text, LONGEST_PROMPT)?),
+            ("access", RoleField::Text(text)) => self.writes = writes(text.trim())?,
+            ("model", RoleField::Text(text)) => self.model = Some(line(text, LONGEST_DESCRIPTION)?),
+            ("tools", RoleField::Text(text)) => self.tools = Some(tools(text.split(','))?),
+            ("max_steps", RoleField::Text(text)) => self.max_steps = Some(steps(text.trim())?),
+            ("max_usd", RoleField::Text(text)) => self.max_usd = Some(amount(text.trim())?),
+            ("tools", RoleField::List(names)) => self.tools = Some(tools(names.iter().map(String::as_str))?),
+            (known, RoleField::List(_)) if FIELDS.contains(&known) => {
+                return Err("expected a text".to_owned());
+            }
             _ => return Err(format!("no field of a role: expected one of {}", FIELDS.join(", "))),
         }
         Ok(())

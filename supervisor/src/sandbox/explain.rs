@@ -10,8 +10,8 @@ use ipc::refusal::Refusal;
 use ipc::rights::Rights;
 use ipc::tool::{Access, CommandExit, CommandResult, ShellExec};
 
-use crate::gate::{ApprovalMode, Standing};
-use crate::messages::Plain;
+use crate::gate::{ApprovalMode, StandingRights};
+use crate::messages::PlainDenial;
 use crate::messages::say;
 use crate::place::{Setup, User};
 
@@ -30,7 +30,7 @@ pub(super) struct Finished<'a> {
 /// without the others.
 pub(super) fn explain(setup: &Setup, rights: Rights, tier: Tier, finished: Finished<'_>) {
     let Finished { command, status, errors, refused } = finished;
-    let standing = Standing { rights, ..setup.standing() }.seen_in(tier);
+    let standing = StandingRights { rights, ..setup.standing() }.seen_in(tier);
     let call = ShellExec { command, access: Access::Standing, network: None, cwd: None, timeout_ms: None };
     let head = String::from_utf8_lossy(errors).into_owned();
     let result = CommandResult {
@@ -51,7 +51,7 @@ pub(super) fn explain(setup: &Setup, rights: Rights, tier: Tier, finished: Finis
     denials.retain(|denial| status != 0 || denial.operation == Operation::Write);
     for mut denial in denials.iter().cloned() {
         denial.grant = grant(&denial, &standing);
-        say(&Plain(&denial).to_string());
+        say(&PlainDenial(&denial).to_string());
     }
     if !denials.is_empty() {
         say(&format!("access: {}", standing.line()));
@@ -73,14 +73,14 @@ pub(super) fn text_of(command: &[OsString]) -> String {
 }
 
 /// The places that the command's words name. It is the user's own, and so is the look at them.
-fn places(setup: &Setup, standing: &Standing, errors: &str) -> Vec<NamedPlace> {
+fn places(setup: &Setup, standing: &StandingRights, errors: &str) -> Vec<NamedPlace> {
     let user = User::of(setup.identity);
     let looked = |named| complaint::find(named, standing.project.as_path(), |path| user.permits(path));
     named_in([errors, ""]).into_iter().map(looked).collect()
 }
 
 /// What would allow it, in the words of this command.
-fn grant(denial: &Denial, standing: &Standing) -> Option<String> {
+fn grant(denial: &Denial, standing: &StandingRights) -> Option<String> {
     let in_project = matches!(&denial.object, Object::Path(path) if path.is_within(&standing.project));
     let by_mode = in_project && standing.mode == ApprovalMode::Deny && denial.operation == Operation::Write;
     denial.grant.clone().map(|grant| if by_mode { "--access write".to_owned() } else { grant })

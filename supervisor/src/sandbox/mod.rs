@@ -16,11 +16,11 @@ use tokio::time::timeout;
 
 use self::explain::{Finished, explain};
 use self::restored::restored;
-use self::stopped::{Asked, Stopped};
-use self::streams::{AllPassed, Passage, Streams, Tail};
-use self::terminal::Relay;
+use self::stopped::{StopAsked, Stopped};
+use self::streams::{AllPassed, CommandStreams, SandboxPassage, Tail};
+use self::terminal::TerminalRelay;
 use crate::args::{AccessArg, SandboxArgs, of_confinement};
-use crate::config::ConfigError;
+use crate::config::SettingsError;
 use crate::config::Sources;
 use crate::directories::Directories;
 use crate::exit::Exit;
@@ -29,7 +29,7 @@ use crate::modes::ApprovalMode;
 use crate::monitor::{
     BrokerProcess, Ended, Launch, Launched, SpawnError, StatusPipe, Stdio, end_orphans, inherit_orphans,
 };
-use crate::place::{Caches, Mode, Setup, SetupError, Wanted};
+use crate::place::{Caches, ConfinementOptions, Mode, Setup, SetupError};
 use crate::signals::{Endings, end_with};
 use crate::tripwire::Tripwire;
 
@@ -39,11 +39,13 @@ const LEAVING: Duration = Duration::from_secs(2);
 /// Runs the command; gives its status.
 pub(crate) async fn run(args: SandboxArgs) -> Exit {
     let command = explain::text_of(&args.command);
-    let asked =
-        Asked { program: args.command.first().cloned().unwrap_or_default(), project: args.directory.clone() };
+    let asked = StopAsked {
+        program: args.command.first().cloned().unwrap_or_default(),
+        project: args.directory.clone(),
+    };
     let (setup, running) = match start(args).await {
         Ok(started) => started,
-        Err(StartError::Signal(signal)) => return Exit::Status(by_signal(signal)),
+        Err(SandboxStartError::Signal(signal)) => return Exit::Status(by_signal(signal)),
         Err(error) => {
             complain(&error);
             return Exit::NoSandbox;
@@ -51,13 +53,15 @@ pub(crate) async fn run(args: SandboxArgs) -> Exit {
     };
     let rights = running.rights.clone();
     match attend(running).await {
-        Ok(Report { status, errors, held: Ok(tier), refused }) => {
+        Ok(SandboxReport { status, errors, held: Ok(tier), refused }) => {
             explain(&setup, rights, tier, Finished { command, status, errors: &errors, refused });
             Exit::Status(status)
         }
-        Ok(Report { held: Err(Stopped { signal: Some(signal), .. }), .. }) => Exit::Status(by_signal(signal)),
+        Ok(SandboxReport { held: Err(Stopped { signal: Some(signal), .. }), .. }) => {
+            Exit::Status(by_signal(signal))
+        }
         // sandbox-exec has said on standard error at which stage it stopped.
-        Ok(Report { held: Err(stopped), .. }) => {
+        Ok(SandboxReport { held: Err(stopped), .. }) => {
             say(&format!("the command was not started\n  hint: {}", stopped.hint(&asked)));
             Exit::NoSandbox
         }
@@ -70,9 +74,9 @@ pub(crate) async fn run(args: SandboxArgs) -> Exit {
 
 /// Why the command was not started.
 #[derive(Debug, thiserror::Error)]
-enum StartError {
+enum SandboxStartError {
     #[error(transparent)]
-    Settings(#[from] ConfigError),
+    Settings(#[from] SettingsError),
     #[error(transparent)]
     Setup(#[from] SetupError),
     #[error("cannot protect files that programs outside run later: {0}")]
@@ -88,16 +92,16 @@ enum StartError {
 }
 
 /// A command that runs, and what is to be done when it does no longer.
-struct Running {
+struct RunningCommand {
     rights: Rights,
     launched: Launched,
-    relay: Option<Relay>,
-    passage: Passage,
+    relay: Option<TerminalRelay>,
+    passage: SandboxPassage,
     endings: Endings,
     tripwire: Option<Tripwire>,
 }
 
-async fn start(args: SandboxArgs) -> Result<(Setup, Running), StartError> {
+async fn start(args: SandboxArgs) -> Result<(Setup, RunningCommand), SandboxStartError> {
     // Before there is anything that a signal could leave behind.
     let mut endings = Endings::new()?;
     args.batch.map_or(Ok(()), end_with)?;
@@ -108,31 +112,32 @@ async fn start(args: SandboxArgs) -> Result<(Setup, Running), StartError> {
     let directories = Directories::of_process().map_err(SetupError::from)?;
     let wanted = wanted(&directories, &args)?;
     let setup = Setup::new(directories, &args.directory, Mode::fixed(mode), &wanted)?;
-    let tripwire = setup.watch.as_ref().map(Tripwire::set).transpose().map_err(StartError::Tripwire)?;
+    let tripwire =
+        setup.watch.as_ref().map(Tripwire::set).transpose().map_err(SandboxStartError::Tripwire)?;
     inherit_orphans().map_err(io::Error::from)?;
     let rights = rights(&setup, args.access);
     let confinement =
         Confinement { read_only: args.access == AccessArg::Read, ..setup.confinement(rights.clone()) };
-    let (on_terminal, relay) = Relay::prepare(confinement.identity)?;
+    let (on_terminal, relay) = TerminalRelay::prepare(confinement.identity)?;
     let (streams, passage) =
-        Passage::prepare(on_terminal, confinement.identity).map_err(StartError::Streams)?;
+        SandboxPassage::prepare(on_terminal, confinement.identity).map_err(SandboxStartError::Streams)?;
     let confinement = Confinement { terminal: relay.is_some(), ..confinement };
     let launch = Launch { confinement, command: args.command, arguments: vec![], stdio: given(streams) };
     if let Some(signal) = endings.so_far().await {
-        return Err(StartError::Signal(signal));
+        return Err(SandboxStartError::Signal(signal));
     }
     let launched = setup.spawner.spawn(launch).await?;
-    Ok((setup, Running { rights, launched, relay, passage, endings, tripwire }))
+    Ok((setup, RunningCommand { rights, launched, relay, passage, endings, tripwire }))
 }
 
 /// What flags and settings add up to; nobody is asked here.
-fn wanted(directories: &Directories, args: &SandboxArgs) -> Result<Wanted, ConfigError> {
+fn wanted(directories: &Directories, args: &SandboxArgs) -> Result<ConfinementOptions, SettingsError> {
     let sources = Sources::read(directories, &args.directory)?;
     let flags = of_confinement(&args.confinement);
     let effective = sources.effective(&flags);
     tell(&sources.notices(&effective, &flags));
     let caches = if args.batch.is_some() { Caches::EndWithIt } else { Caches::OutliveIt };
-    Ok(Wanted { caches, ..Wanted::new(&effective, &args.confinement) })
+    Ok(ConfinementOptions { caches, ..ConfinementOptions::new(&effective, &args.confinement) })
 }
 
 fn rights(setup: &Setup, access: AccessArg) -> Rights {
@@ -143,11 +148,11 @@ fn rights(setup: &Setup, access: AccessArg) -> Rights {
     }
 }
 
-fn given(Streams { stdin, stdout, stderr }: Streams) -> Stdio {
+fn given(CommandStreams { stdin, stdout, stderr }: CommandStreams) -> Stdio {
     Stdio::Given { stdin, stdout, stderr }
 }
 
-struct Report {
+struct SandboxReport {
     /// What holds the command, if it ever started.
     held: Result<Tier, Stopped>,
     /// The command's status.
@@ -159,17 +164,17 @@ struct Report {
 }
 
 /// Relays keys and signals until the command is gone, and puts back what the host would run later.
-async fn attend(running: Running) -> io::Result<Report> {
-    let Running { launched, mut relay, passage, mut endings, tripwire, .. } = running;
+async fn attend(running: RunningCommand) -> io::Result<SandboxReport> {
+    let RunningCommand { launched, mut relay, passage, mut endings, tripwire, .. } = running;
     let followed = follow(launched, relay.as_mut(), &mut endings).await;
-    if !matches!(followed, Ok(Followed { ended: Ended::Exited(_), .. })) {
+    if !matches!(followed, Ok(FollowedCommand { ended: Ended::Exited(_), .. })) {
         // Broker or supervisor failed: what cleared its own death signal is ours now. The broker ends everything itself
         // otherwise.
         end_orphans();
     }
     // Nothing lives that could change it again. It waits for nobody's terminal, and the runtime has nothing better to do.
     let found = tripwire.map(|mut tripwire| tripwire.check_everything()).unwrap_or_default();
-    let interrupted = matches!(followed, Ok(Followed { ended: Ended::Signalled(_), .. }));
+    let interrupted = matches!(followed, Ok(FollowedCommand { ended: Ended::Signalled(_), .. }));
     let left = rest(relay, passage, &mut endings, interrupted).await;
     for line in restored(&found) {
         say(&line);
@@ -178,15 +183,15 @@ async fn attend(running: Running) -> io::Result<Report> {
 }
 
 /// A command's end.
-struct Followed {
+struct FollowedCommand {
     /// The tier that the command was started in.
     started: Result<Tier, Stopped>,
     ended: Ended,
     refused: Vec<Refusal>,
 }
 
-impl Followed {
-    fn report(self, Left { said, failure }: Left) -> Report {
+impl FollowedCommand {
+    fn report(self, Left { said, failure }: Left) -> SandboxReport {
         let status = match self.ended {
             Ended::Exited(code) => u8::try_from(code).unwrap_or(1),
             Ended::Signalled(signal) => by_signal(signal),
@@ -196,22 +201,22 @@ impl Followed {
         }
         // The command may not have learnt of it.
         let status = if failure.is_some() && status == 0 { Exit::Internal.code() } else { status };
-        Report { held: self.started, status, errors: said.into_bytes(), refused: self.refused }
+        SandboxReport { held: self.started, status, errors: said.into_bytes(), refused: self.refused }
     }
 }
 
 async fn follow(
     launched: Launched,
-    mut relay: Option<&mut Relay>,
+    mut relay: Option<&mut TerminalRelay>,
     endings: &mut Endings,
-) -> io::Result<Followed> {
+) -> io::Result<FollowedCommand> {
     let broker = BrokerProcess::new(launched.pidfd)?;
     let mut reports = StatusPipe::new(launched.status)?;
     if let Some(relay) = &mut relay {
         relay.engage()?;
     }
     let (started, ended) = wait(&broker, &mut reports, endings, relay).await?;
-    Ok(Followed { started, ended, refused: reports.take() })
+    Ok(FollowedCommand { started, ended, refused: reports.take() })
 }
 
 /// What a command left.
@@ -224,7 +229,12 @@ struct Left {
 }
 
 /// Shows and passes on what is left, and gives the user's terminal back. After a signal, for a while only.
-async fn rest(relay: Option<Relay>, passage: Passage, endings: &mut Endings, interrupted: bool) -> Left {
+async fn rest(
+    relay: Option<TerminalRelay>,
+    passage: SandboxPassage,
+    endings: &mut Endings,
+    interrupted: bool,
+) -> Left {
     let everything = async {
         let shown = match relay {
             Some(relay) => relay.finish().await,
@@ -250,14 +260,14 @@ async fn wait(
     broker: &BrokerProcess,
     reports: &mut StatusPipe,
     endings: &mut Endings,
-    mut relay: Option<&mut Relay>,
+    mut relay: Option<&mut TerminalRelay>,
 ) -> io::Result<(Result<Tier, Stopped>, Ended)> {
     let mut report = None;
     let ended = loop {
         tokio::select! {
             ended = broker.wait() => break ended?,
             signal = endings.next() => {
-                let is_the_commands = report.is_some() && relay.as_deref().is_some_and(Relay::leaves_interrupts);
+                let is_the_commands = report.is_some() && relay.as_deref().is_some_and(TerminalRelay::leaves_interrupts);
                 if signal == libc::SIGINT && is_the_commands {
                     continue;
                 }
@@ -279,7 +289,7 @@ async fn wait(
 }
 
 /// The tier of the command, if the broker's first report says that it runs.
-fn note_start(report: Option<BrokerReport>, relay: Option<&mut Relay>) -> Result<Tier, Stopped> {
+fn note_start(report: Option<BrokerReport>, relay: Option<&mut TerminalRelay>) -> Result<Tier, Stopped> {
     let (pid, ruleset) = match report {
         Some(BrokerReport::Started { pid, ruleset }) => (pid, ruleset),
         Some(BrokerReport::Failed { stage, .. }) => return Err(Stopped::at(stage)),
@@ -296,7 +306,7 @@ fn by_signal(signal: i32) -> u8 {
     u8::try_from(128 + signal).unwrap_or(1)
 }
 
-async fn attend_terminal(relay: Option<&mut Relay>) {
+async fn attend_terminal(relay: Option<&mut TerminalRelay>) {
     match relay {
         Some(relay) => relay.attend().await,
         None => std::future::pending().await,

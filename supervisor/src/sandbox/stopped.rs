@@ -16,7 +16,7 @@ pub(super) struct Stopped {
 }
 
 /// The program and the project of the command line.
-pub(super) struct Asked {
+pub(super) struct StopAsked {
     pub(super) program: OsString,
     pub(super) project: PathBuf,
 }
@@ -33,7 +33,7 @@ impl Stopped {
     }
 
     /// A remedy. Most stages need something of the machine; some need something of the one who gave the command.
-    pub(super) fn hint(&self, Asked { program, project }: &Asked) -> String {
+    pub(super) fn hint(&self, StopAsked { program, project }: &StopAsked) -> String {
         match self.stage.as_str() {
             "execute" => executable(program, project),
             "directory" => "choose a project with -C that you can enter".to_owned(),

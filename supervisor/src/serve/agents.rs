@@ -11,12 +11,12 @@ use ipc::rpc::{AgentInfo, AgentState, OpenCall};
 /// The agents that a conversation has had.
 #[derive(Debug, Default)]
 pub(super) struct Agents {
-    known: BTreeMap<AgentId, Known>,
+    known: BTreeMap<AgentId, KnownAgent>,
 }
 
 /// One of them.
 #[derive(Debug, Default)]
-struct Known {
+struct KnownAgent {
     parent: Option<AgentId>,
     task: Option<String>,
     model: String,
@@ -42,7 +42,7 @@ impl Agents {
 
     /// The state of an agent; none of one that was never heard of.
     pub(super) fn state(&self, agent: &AgentId) -> Option<AgentState> {
-        self.known.get(agent).map(Known::state)
+        self.known.get(agent).map(KnownAgent::state)
     }
 
     /// Takes in an event that the front end is told.
@@ -66,7 +66,7 @@ impl Agents {
         }
     }
 
-    fn of(&mut self, agent: &AgentId) -> &mut Known {
+    fn of(&mut self, agent: &AgentId) -> &mut KnownAgent {
         self.known.entry(agent.clone()).or_default()
     }
 
@@ -92,7 +92,7 @@ impl Agents {
     }
 }
 
-impl Known {
+impl KnownAgent {
     fn on(&mut self, time_ms: u64, kind: &EventKind) {
         match kind {
             EventKind::SessionStarted(started) => self.model.clone_from(&started.model),

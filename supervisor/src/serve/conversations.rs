@@ -15,20 +15,20 @@ use tokio::task::JoinSet;
 use super::agents::Agents;
 use crate::driver::Models;
 use crate::messages::say;
-use crate::opening::{Events, Handle, NotTaken, unheard};
+use crate::opening::{Handle, NotTaken, SessionEvents, unheard};
 
 /// Opens conversations.
-pub(super) trait Open: Send + Sync + 'static {
+pub(super) trait OpenConversation: Send + Sync + 'static {
     /// Opens one, or says why not. May block.
-    fn open(&self, params: NewConversationParams) -> Result<Opened, ErrorObject>;
+    fn open(&self, params: NewConversationParams) -> Result<OpenedConversation, ErrorObject>;
 }
 
 /// A conversation that is open, and does nothing until its run is polled.
-pub(super) struct Opened {
+pub(super) struct OpenedConversation {
     /// For what the user does.
     pub(super) handle: Handle,
     /// For what there is to show.
-    pub(super) events: Events,
+    pub(super) events: SessionEvents,
     /// Where it is logged.
     pub(super) log: PathBuf,
     /// The models that it may change to, if it may.
@@ -38,24 +38,24 @@ pub(super) struct Opened {
 }
 
 /// A conversation that is over: what was still to be shown, and what it ended by without a result.
-pub(super) struct Ended {
+pub(super) struct ConversationEnded {
     pub(super) conversation: ConversationId,
     pub(super) events: Vec<UiEvent>,
     pub(super) error: Option<String>,
 }
 
 /// What happens in conversations.
-pub(super) enum Next {
+pub(super) enum NextEvent {
     /// There is something to show, or to ask.
     Event(UiEvent),
     /// One is over.
-    Ended(Ended),
+    Ended(ConversationEnded),
 }
 
 /// One that is open.
 struct Conversation {
     handle: Handle,
-    events: Events,
+    events: SessionEvents,
     log: PathBuf,
     models: Option<Arc<dyn Models>>,
     agents: Agents,
@@ -74,8 +74,8 @@ pub(super) struct Conversations {
 
 impl Conversations {
     /// Starts a conversation.
-    pub(super) fn start(&mut self, opened: Opened) -> ConversationId {
-        let Opened { handle, events, log, models, run } = opened;
+    pub(super) fn start(&mut self, opened: OpenedConversation) -> ConversationId {
+        let OpenedConversation { handle, events, log, models, run } = opened;
         let conversation = handle.conversation.clone();
         let named = conversation.clone();
         self.runs.spawn(async move { (named, run.await) });
@@ -142,15 +142,15 @@ impl Conversations {
     }
 
     /// Waits for what happens next in any of them, each in turn. Cancel safe.
-    pub(super) async fn next(&mut self) -> Next {
+    pub(super) async fn next(&mut self) -> NextEvent {
         while self.late.try_join_next().is_some() {}
         std::future::poll_fn(|context| {
             if let Poll::Ready(event) = self.poll_event(context) {
-                return Poll::Ready(Next::Event(event));
+                return Poll::Ready(NextEvent::Event(event));
             }
             match self.runs.poll_join_next(context) {
                 Poll::Ready(Some(Ok((conversation, result)))) => {
-                    Poll::Ready(Next::Ended(self.ended(conversation, result.err())))
+                    Poll::Ready(NextEvent::Ended(self.ended(conversation, result.err())))
                 }
                 // A panic of ours: whose run it was, the closed channel says.
                 Poll::Ready(Some(Err(error))) => {
@@ -158,7 +158,7 @@ impl Conversations {
                     match closed.map(|(conversation, _)| conversation.clone()) {
                         Some(conversation) => {
                             let why = format!("it broke off: {error}");
-                            Poll::Ready(Next::Ended(self.ended(conversation, Some(why))))
+                            Poll::Ready(NextEvent::Ended(self.ended(conversation, Some(why))))
                         }
                         None => Poll::Pending,
                     }
@@ -185,13 +185,13 @@ impl Conversations {
         Poll::Pending
     }
 
-    fn ended(&mut self, conversation: ConversationId, error: Option<String>) -> Ended {
+    fn ended(&mut self, conversation: ConversationId, error: Option<String>) -> ConversationEnded {
         let mut events = Vec::new();
         if let Some(mut rest) = self.open.remove(&conversation) {
             while let Ok(event) = rest.events.try_recv() {
                 events.push(event);
             }
         }
-        Ended { conversation, events, error }
+        ConversationEnded { conversation, events, error }
     }
 }

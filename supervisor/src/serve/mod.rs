@@ -22,11 +22,11 @@ use std::io::Write;
 
 use crate::exit::Exit;
 use crate::messages::complain;
-use crate::opening::Place;
+use crate::opening::SessionDirs;
 use sessions::Sessions;
 
 /// Serves whoever is at the other end of standard input and output, until it is told to end or nobody is there.
-pub(crate) async fn run(place: Place) -> Exit {
+pub(crate) async fn run(place: SessionDirs) -> Exit {
     let (lines, writer) = match (input::start(), output::start()) {
         (Ok(lines), Ok(writer)) => (lines, writer),
         (Err(error), _) | (_, Err(error)) => {
@@ -34,7 +34,7 @@ pub(crate) async fn run(place: Place) -> Exit {
             return Exit::Internal;
         }
     };
-    Box::pin(server::Server::new(Sessions::new(place)).run(lines, writer)).await
+    Box::pin(server::ServeServer::new(Sessions::new(place)).run(lines, writer)).await
 }
 
 /// Prints the schema of the protocol.

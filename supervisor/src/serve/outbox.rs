@@ -22,19 +22,19 @@ pub(super) struct Overflow;
 /// Lines that wait to be written.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
-    queue: VecDeque<Item>,
+    queue: VecDeque<OutboxItem>,
     bytes: usize,
 }
 
 #[derive(Debug)]
-enum Item {
+enum OutboxItem {
     /// A line as it will be written.
     Line(String),
     /// A piece of text, which may still grow.
     Piece(ConversationId, Passing),
 }
 
-impl Item {
+impl OutboxItem {
     /// Its cost; that of a piece but for its text is small, and not counted twice.
     fn bytes(&self) -> usize {
         match self {
@@ -60,23 +60,23 @@ impl Outbox {
         if self.bytes >= MOST {
             return Err(Overflow);
         }
-        self.add(Item::Line(line));
+        self.add(OutboxItem::Line(line));
         Ok(())
     }
 
     /// Adds a piece of text: to the one before, if it goes on with it.
     pub(super) fn push_piece(&mut self, conversation: ConversationId, piece: Passing) {
         let piece = if self.bytes >= PIECES { skipped(piece) } else { piece };
-        if let Some(Item::Piece(last, before)) = self.queue.back_mut()
+        if let Some(OutboxItem::Piece(last, before)) = self.queue.back_mut()
             && *last == conversation
         {
             let added = text(&piece).len();
             match joined(before, piece) {
                 None => self.bytes += added,
-                Some(piece) => self.add(Item::Piece(conversation, piece)),
+                Some(piece) => self.add(OutboxItem::Piece(conversation, piece)),
             }
         } else {
-            self.add(Item::Piece(conversation, piece));
+            self.add(OutboxItem::Piece(conversation, piece));
         }
     }
 
@@ -85,14 +85,14 @@ impl Outbox {
         let item = self.queue.pop_front()?;
         self.bytes -= item.bytes();
         Some(match item {
-            Item::Line(line) => Ok(line),
-            Item::Piece(conversation_id, kind) => {
+            OutboxItem::Line(line) => Ok(line),
+            OutboxItem::Piece(conversation_id, kind) => {
                 rpc::notification(&Notification::Passing { conversation_id, kind }, form)
             }
         })
     }
 
-    fn add(&mut self, item: Item) {
+    fn add(&mut self, item: OutboxItem) {
         self.bytes += item.bytes();
         self.queue.push_back(item);
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ipc::approval::{ApprovalAnswer, ServerRequest};
 use ipc::frontend::{UserAction, UserActionKind};
 use ipc::id::{AgentId, ApprovalId, ConversationId};
-use ipc::rpc::{self, Outcome, RequestId};
+use ipc::rpc::{self, RequestId, ResponseOutcome};
 
 /// Requests that wait for their response.
 #[derive(Debug, Default)]
@@ -70,7 +70,7 @@ impl Pending {
     }
 
     /// What a response means, once; a response to nothing that waits means nothing.
-    pub(crate) fn answer(&mut self, id: &RequestId, outcome: &Outcome) -> Option<UserAction> {
+    pub(crate) fn answer(&mut self, id: &RequestId, outcome: &ResponseOutcome) -> Option<UserAction> {
         let Waiting { asked, request } = self.0.remove(id)?;
         Some(asked.answered(rpc::answer(&request, outcome)))
     }
@@ -117,9 +117,9 @@ mod tests {
         }))
     }
 
-    fn approval() -> Outcome {
+    fn approval() -> ResponseOutcome {
         let result = r#"{"decision":"approved"}"#.to_owned();
-        Outcome::Result(serde_json::value::RawValue::from_string(result).unwrap())
+        ResponseOutcome::Result(serde_json::value::RawValue::from_string(result).unwrap())
     }
 
     fn approved() -> ApprovalAnswer {

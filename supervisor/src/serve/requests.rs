@@ -16,16 +16,16 @@ use ipc::rpc::{
 };
 use serde_json::value::RawValue;
 
-use super::conversations::Open;
+use super::conversations::OpenConversation;
 use super::history;
-use super::server::{Ending, Server};
+use super::server::{ServeEnding, ServeServer};
 use crate::opening::NotTaken;
 use crate::pictures;
 
 /// The most pages of logs that are read at once.
 const READERS: usize = 4;
 
-impl<O: Open> Server<O> {
+impl<O: OpenConversation> ServeServer<O> {
     /// Reads a request and does it, or says why not.
     pub(super) fn request(&mut self, id: RequestId, method: &str, params: Option<&RawValue>) {
         let request = match ClientRequest::read(method, params) {
@@ -40,7 +40,7 @@ impl<O: Open> Server<O> {
             ClientRequest::NewConversation(params) => self.open(id, params),
             ClientRequest::Shutdown(_) => {
                 self.farewells.push(id);
-                self.end(Ending::Shutdown);
+                self.end(ServeEnding::Shutdown);
             }
             ClientRequest::SendUserMessage(params) => match attached(params.images) {
                 Ok(images) => {

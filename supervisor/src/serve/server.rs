@@ -14,7 +14,9 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::timeout;
 
-use super::conversations::{Conversations, Ended, Next, Open, Opened};
+use super::conversations::{
+    ConversationEnded, Conversations, NextEvent, OpenConversation, OpenedConversation,
+};
 use super::outbox::{Outbox, Overflow};
 use super::output::Writer;
 use super::pending::{Asked, Pending};
@@ -26,18 +28,18 @@ use crate::signals::Endings;
 const PARTING: Duration = Duration::from_secs(5);
 
 /// A server and its one front end.
-pub(super) struct Server<O> {
+pub(super) struct ServeServer<O> {
     pub(super) opener: Arc<O>,
     pub(super) conversations: Conversations,
     /// Conversations that are being opened, by the requests for them.
-    pub(super) opening: JoinSet<(RequestId, Result<Opened, ErrorObject>)>,
+    pub(super) opening: JoinSet<(RequestId, Result<OpenedConversation, ErrorObject>)>,
     /// Pages of logs that are being read, by the requests for them.
     pub(super) reading: JoinSet<(RequestId, Result<HistoryResponse, ErrorObject>)>,
     pub(super) pending: Pending,
     outbox: Outbox,
     /// What the front end chose when it said hello.
     pub(super) form: Option<NotificationForm>,
-    pub(super) ending: Option<Ending>,
+    pub(super) ending: Option<ServeEnding>,
     input_over: bool,
     output_gone: bool,
     /// The requests that want the end itself for their answer.
@@ -46,7 +48,7 @@ pub(super) struct Server<O> {
 
 /// Why a server ends; a later reason counts more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Ending {
+pub(super) enum ServeEnding {
     /// It was told to.
     Shutdown,
     /// Its input is over.
@@ -59,7 +61,7 @@ pub(super) enum Ending {
     HungUp,
 }
 
-impl Ending {
+impl ServeEnding {
     const fn exit(self) -> Exit {
         match self {
             Self::Shutdown | Self::InputOver => Exit::Done,
@@ -100,19 +102,19 @@ impl Ending {
 }
 
 /// What happened.
-enum Happening {
+enum ServerInput {
     Line(Option<Line>),
-    Opened(RequestId, Result<Opened, ErrorObject>),
+    Opened(RequestId, Result<OpenedConversation, ErrorObject>),
     NotOpened(JoinError),
     Read(RequestId, Result<HistoryResponse, ErrorObject>),
     NotRead(JoinError),
-    Next(Next),
+    Next(NextEvent),
     Writable,
     OutputGone,
     Signal(i32),
 }
 
-impl<O: Open> Server<O> {
+impl<O: OpenConversation> ServeServer<O> {
     pub(super) fn new(opener: O) -> Self {
         Self {
             opener: Arc::new(opener),
@@ -143,21 +145,21 @@ impl<O: Open> Server<O> {
                 break ending.exit();
             }
             match self.next(&mut lines, &writer.lines, &mut signals).await {
-                Happening::Line(Some(line)) => self.line(line),
-                Happening::Line(None) => {
+                ServerInput::Line(Some(line)) => self.line(line),
+                ServerInput::Line(None) => {
                     self.input_over = true;
-                    self.end(Ending::InputOver);
+                    self.end(ServeEnding::InputOver);
                 }
-                Happening::Opened(id, opened) => self.opened(&id, opened),
-                Happening::NotOpened(error) => say(&format!("a conversation was not opened: {error}")),
-                Happening::Read(id, Ok(page)) => self.grant(&id, &page),
-                Happening::Read(id, Err(error)) => self.refuse(Some(&id), &error),
-                Happening::NotRead(error) => say(&format!("a log was not read: {error}")),
-                Happening::Next(Next::Event(event)) => self.tell(event),
-                Happening::Next(Next::Ended(ended)) => self.over(ended),
-                Happening::Writable => self.write(&writer.lines),
-                Happening::OutputGone => self.lose(),
-                Happening::Signal(signal) => self.end(Ending::by(signal)),
+                ServerInput::Opened(id, opened) => self.opened(&id, opened),
+                ServerInput::NotOpened(error) => say(&format!("a conversation was not opened: {error}")),
+                ServerInput::Read(id, Ok(page)) => self.grant(&id, &page),
+                ServerInput::Read(id, Err(error)) => self.refuse(Some(&id), &error),
+                ServerInput::NotRead(error) => say(&format!("a log was not read: {error}")),
+                ServerInput::Next(NextEvent::Event(event)) => self.tell(event),
+                ServerInput::Next(NextEvent::Ended(ended)) => self.over(ended),
+                ServerInput::Writable => self.write(&writer.lines),
+                ServerInput::OutputGone => self.lose(),
+                ServerInput::Signal(signal) => self.end(ServeEnding::by(signal)),
             }
         };
         self.part(writer).await;
@@ -169,25 +171,25 @@ impl<O: Open> Server<O> {
         lines: &mut mpsc::Receiver<Line>,
         writer: &mpsc::Sender<String>,
         signals: &mut Endings,
-    ) -> Happening {
+    ) -> ServerInput {
         let gone = self.output_gone;
         let listening = !self.input_over && !self.outbox.is_crowded();
         tokio::select! {
             biased;
-            signal = signals.next() => Happening::Signal(signal),
-            () = writer.closed(), if !gone => Happening::OutputGone,
+            signal = signals.next() => ServerInput::Signal(signal),
+            () = writer.closed(), if !gone => ServerInput::OutputGone,
             // Given back at once: this task is the only one that takes it.
-            Ok(_) = writer.reserve(), if !gone && !self.outbox.is_empty() => Happening::Writable,
-            line = lines.recv(), if listening => Happening::Line(line),
+            Ok(_) = writer.reserve(), if !gone && !self.outbox.is_empty() => ServerInput::Writable,
+            line = lines.recv(), if listening => ServerInput::Line(line),
             Some(opened) = self.opening.join_next() => match opened {
-                Ok((id, opened)) => Happening::Opened(id, opened),
-                Err(error) => Happening::NotOpened(error),
+                Ok((id, opened)) => ServerInput::Opened(id, opened),
+                Err(error) => ServerInput::NotOpened(error),
             },
             Some(read) = self.reading.join_next() => match read {
-                Ok((id, page)) => Happening::Read(id, page),
-                Err(error) => Happening::NotRead(error),
+                Ok((id, page)) => ServerInput::Read(id, page),
+                Err(error) => ServerInput::NotRead(error),
             },
-            next = self.conversations.next() => Happening::Next(next),
+            next = self.conversations.next() => ServerInput::Next(next),
         }
     }
 
@@ -225,7 +227,7 @@ impl<O: Open> Server<O> {
         self.conversations.act_surely(answer);
     }
 
-    fn opened(&mut self, id: &RequestId, opened: Result<Opened, ErrorObject>) {
+    fn opened(&mut self, id: &RequestId, opened: Result<OpenedConversation, ErrorObject>) {
         match opened {
             Ok(opened) => {
                 let conversation_id = self.conversations.start(opened);
@@ -265,8 +267,8 @@ impl<O: Open> Server<O> {
         }
     }
 
-    fn over(&mut self, ended: Ended) {
-        let Ended { conversation, events, error } = ended;
+    fn over(&mut self, ended: ConversationEnded) {
+        let ConversationEnded { conversation, events, error } = ended;
         for event in events {
             self.tell(event);
         }
@@ -279,7 +281,7 @@ impl<O: Open> Server<O> {
     }
 
     /// Ends everything.
-    pub(super) fn end(&mut self, ending: Ending) {
+    pub(super) fn end(&mut self, ending: ServeEnding) {
         self.ending = self.ending.max(Some(ending));
         self.deny_all(ending.cause());
         self.conversations.act_in_all(&ending.last_action());
@@ -289,7 +291,7 @@ impl<O: Open> Server<O> {
     fn lose(&mut self) {
         self.output_gone = true;
         self.outbox = Outbox::default();
-        self.end(Ending::OutputGone);
+        self.end(ServeEnding::OutputGone);
     }
 
     fn deny_all(&mut self, cause: &str) {
@@ -334,7 +336,7 @@ impl<O: Open> Server<O> {
 
     fn send(&mut self, line: String) {
         if !self.output_gone && self.outbox.push(line) == Err(Overflow) {
-            say(Ending::OutputGone.cause());
+            say(ServeEnding::OutputGone.cause());
             self.lose();
         }
     }

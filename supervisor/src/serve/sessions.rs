@@ -6,37 +6,37 @@ use std::time::{Duration, Instant};
 
 use ipc::rpc::{ErrorObject, ErrorWord, NewConversationParams};
 
-use super::conversations::{Open, Opened};
+use super::conversations::{OpenConversation, OpenedConversation};
 use super::settings;
 use crate::activity::Activity;
 use crate::config::Sources;
 use crate::directories::Directories;
 use crate::driver::{Models, Turns};
-use crate::opening::{self, OpenError, Place, Resume, SessionOptions, find_log, for_activity};
-use crate::place::{SetupError, Wanted};
+use crate::opening::{self, OpenError, Resume, SessionDirs, SessionOptions, find_log, for_activity};
+use crate::place::{ConfinementOptions, SetupError};
 use crate::provider::ProviderKind;
 use crate::session::LogError;
 
 /// Opens sessions, all with our own key and directories.
 pub(super) struct Sessions {
-    place: Place,
+    place: SessionDirs,
 }
 
 impl Sessions {
-    pub(super) const fn new(place: Place) -> Self {
+    pub(super) const fn new(place: SessionDirs) -> Self {
         Self { place }
     }
 }
 
-impl Open for Sessions {
-    fn open(&self, params: NewConversationParams) -> Result<Opened, ErrorObject> {
+impl OpenConversation for Sessions {
+    fn open(&self, params: NewConversationParams) -> Result<OpenedConversation, ErrorObject> {
         let options = options(&self.place.directories, &params)?;
         let models = options.models.clone().map(|models| models as Arc<dyn Models>);
         let (session, handle, events) =
             opening::open(options, self.place.clone(), Instant::now()).map_err(|error| refusal(&error))?;
         let log = session.log_path().to_owned();
         let run = async move { session.run().await.map(drop).map_err(|error| error.to_string()) };
-        Ok(Opened { handle, events, log, models, run: Box::pin(run) })
+        Ok(OpenedConversation { handle, events, log, models, run: Box::pin(run) })
     }
 }
 
@@ -59,7 +59,7 @@ fn options(directories: &Directories, params: &NewConversationParams) -> Result<
     let asked = for_activity(settings::of_request(params), &sources, activity);
     let effective = sources.effective(&asked);
     let (tier, degraded) = (params.tier.unwrap_or_default(), params.allow_degraded.unwrap_or_default());
-    let wanted = Wanted::of(&effective, tier, degraded);
+    let wanted = ConfinementOptions::of(&effective, tier, degraded);
     let mut options = SessionOptions::new(&effective, directory, wanted, Turns::Many);
     if let Some(seconds) = params.approval_timeout_s {
         options.approvals.timeout = Duration::from_secs(seconds);

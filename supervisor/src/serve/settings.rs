@@ -6,12 +6,12 @@ use ipc::path::WirePath;
 use ipc::rights::{Network, Reach};
 use ipc::rpc::{NEW_CONVERSATION_METHOD, NewConversationParams};
 
-use crate::config::{Layer, Origin, Value};
+use crate::config::{ConfigOrigin, Layer, Value};
 
 /// What a front end says of a new conversation.
 pub(super) fn of_request(params: &NewConversationParams) -> Layer {
     let word = |word: &str| Some(Value::Text(word.to_owned()));
-    let origin = Origin::Flag(NEW_CONVERSATION_METHOD);
+    let origin = ConfigOrigin::Flag(NEW_CONVERSATION_METHOD);
     let net = params.net.and_then(|net| word(if net == Network::On { "on" } else { "off" }));
     let Reach { host, lan, link_local, metadata } = params.reach.unwrap_or_default();
     let reach = [(host, "host"), (lan, "lan"), (link_local, "link-local"), (metadata, "metadata")];

@@ -9,7 +9,7 @@ use ipc::id::ConversationId;
 
 use super::chain::{GENESIS, Link, rechained};
 use super::log::SessionLog;
-use super::parts::{LONGEST_LINE, Part, Parts};
+use super::parts::{LONGEST_LINE, LogPart, Parts};
 use super::scan::{Scanned, scan};
 use super::{Fault, LogError};
 
@@ -44,7 +44,7 @@ pub(crate) fn each_line<E: From<io::Error>>(
 ) -> Result<(), E> {
     let mut parts = Parts::new(from);
     while let Some(part) = parts.next()? {
-        let Part::Lines(lines) = part else { continue };
+        let LogPart::Lines(lines) = part else { continue };
         lines.split_inclusive(|byte| *byte == b'\n').try_for_each(|line| {
             let line = line.strip_suffix(b"\n").unwrap_or(line);
             if line.len() > LONGEST_LINE { Ok(()) } else { each(line) }

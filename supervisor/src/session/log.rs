@@ -32,7 +32,7 @@ pub struct SessionLog {
     prev: Link,
     line: Vec<u8>,
     redactor: Redactor,
-    held: Held,
+    held: HeldLock,
 }
 
 /// A log that goes on.
@@ -48,7 +48,7 @@ pub struct Reopened {
 
 /// Lines that wait for space on the disk.
 #[derive(Debug, Default)]
-struct Held {
+struct HeldLock {
     /// True if there may be some: a full disk is no error of an append then.
     wanted: bool,
     lines: VecDeque<(EventId, Vec<u8>)>,
@@ -59,7 +59,7 @@ struct Held {
     pretended: BTreeMap<EventId, u32>,
 }
 
-impl Held {
+impl HeldLock {
     /// Keeps a line that was written until it is on the disk, if it is not too much.
     fn written(&mut self, begins: u64, (id, line): (EventId, &[u8]), synced: u64) {
         while self.unsynced.front().is_some_and(|(begins, ..)| *begins < synced) {
@@ -86,7 +86,7 @@ impl SessionLog {
             prev: GENESIS,
             line: Vec::with_capacity(4096),
             redactor: Redactor::default(),
-            held: Held::default(),
+            held: HeldLock::default(),
         })
     }
 
@@ -128,7 +128,7 @@ impl SessionLog {
             prev,
             line: Vec::with_capacity(4096),
             redactor: Redactor::default(),
-            held: Held::default(),
+            held: HeldLock::default(),
         };
         Ok(Reopened { log, needed, torn })
     }

@@ -16,7 +16,7 @@ use ipc::event::{EventKind, RewindTarget, SessionEvent};
 use ipc::id::{AgentId, CallId, EventId, Generation};
 
 use super::chain::Link;
-use super::scan::{At, Scan, Scanned, scan};
+use super::scan::{LinePlace, Scan, Scanned, scan};
 use super::sieve::{Sieve, thin};
 use super::{Fault, LogError, Tree};
 use crate::core::{Counted, standing};
@@ -143,7 +143,7 @@ fn read_part(
     watch: &mut dyn FnMut(u64),
 ) -> io::Result<Read> {
     let mut sieve = Sieve::default();
-    let (mut lines, mut faults) = (Lines::default(), Vec::new());
+    let (mut lines, mut faults) = (NeededLines::default(), Vec::new());
     let scan = scan(log, watch, &mut |at, scanned| {
         if let Scanned::Event(event) = scanned
             && faults.is_empty()
@@ -158,7 +158,7 @@ fn read_part(
         return Ok(Read::of(scan, Needed::default(), faults, None, Vec::new()));
     }
     let last = lines.list.last().map(|line| line.id);
-    lines.list.extend(ahead.map(Line::ahead));
+    lines.list.extend(ahead.map(NeededLine::ahead));
     let (heads, mut kept) = sieve.finish();
     let mut whole = BTreeSet::new();
     for line in lines.window(sizes.shown) {
@@ -197,9 +197,9 @@ impl Read {
 }
 
 /// A line, as far as it matters which of them count.
-struct Line {
+struct NeededLine {
     id: EventId,
-    at: At,
+    at: LinePlace,
     rewind: Option<RewindTarget>,
     is_about_the_model: bool,
     /// True of the first agent's.
@@ -208,10 +208,10 @@ struct Line {
     begins: bool,
 }
 
-impl Line {
+impl NeededLine {
     /// The rewind that is about to be carried out.
     const fn ahead(target: RewindTarget) -> Self {
-        let at = At { offset: 0, length: 0 };
+        let at = LinePlace { offset: 0, length: 0 };
         Self {
             id: EventId(u64::MAX),
             at,
@@ -230,7 +230,7 @@ impl Line {
     }
 }
 
-impl Counted for Line {
+impl Counted for NeededLine {
     fn id(&self) -> EventId {
         self.id
     }
@@ -246,9 +246,9 @@ impl Counted for Line {
 
 /// The lines of a log.
 #[derive(Default)]
-struct Lines {
+struct NeededLines {
     session: Option<String>,
-    list: Vec<Line>,
+    list: Vec<NeededLine>,
     /// The places in the list of the ends of what the first agent began.
     ends: HashMap<Begun, usize>,
 }
@@ -285,9 +285,9 @@ impl Begun {
     }
 }
 
-impl Lines {
+impl NeededLines {
     /// Adds an event, whose parent has to be there already.
-    fn add(&mut self, event: &SessionEvent, at: At) -> Result<(), Fault> {
+    fn add(&mut self, event: &SessionEvent, at: LinePlace) -> Result<(), Fault> {
         let session = self.session.get_or_insert_with(|| event.session.to_string());
         if *session != event.session.as_str() {
             return Err(Fault::Session { id: event.id, session: event.session.to_string() });
@@ -304,7 +304,7 @@ impl Lines {
         if let Some(begun) = Begun::ended_by(event) {
             self.ends.insert(begun, self.list.len());
         }
-        self.list.push(Line {
+        self.list.push(NeededLine {
             id: event.id,
             at,
             rewind: event.rewind(),
@@ -316,18 +316,18 @@ impl Lines {
     }
 
     /// The end of what began with this event.
-    fn end(&self, event: &SessionEvent) -> Option<&Line> {
+    fn end(&self, event: &SessionEvent) -> Option<&NeededLine> {
         let end = self.list.get(*self.ends.get(&Begun::by(event)?)?)?;
         // Numbers of workers begin anew with each run.
         (end.id > event.id).then_some(end)
     }
 
     /// The conversation from its last summary on, and before that as much as is shown.
-    fn window(&self, shown: u64) -> Vec<&Line> {
+    fn window(&self, shown: u64) -> Vec<&NeededLine> {
         let standing = standing(&self.list);
         let begins = standing.iter().rposition(|line| line.begins).unwrap_or(0);
         let mut bytes = 0;
-        let is_shown = |line: &&&Line| {
+        let is_shown = |line: &&&NeededLine| {
             bytes += if line.is_said { line.at.length as u64 } else { 0 };
             bytes <= shown
         };
@@ -337,7 +337,7 @@ impl Lines {
     }
 
     /// The lines that a rewind names.
-    fn targets(&self) -> impl Iterator<Item = &Line> {
+    fn targets(&self) -> impl Iterator<Item = &NeededLine> {
         let targets = self.list.iter().filter_map(|line| line.rewind?.to);
         let place = |id: EventId| self.list.binary_search_by_key(&id, |line| line.id).ok();
         targets.filter_map(move |id| self.list.get(place(id)?))

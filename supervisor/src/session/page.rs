@@ -8,7 +8,7 @@ use ipc::id::EventId;
 use serde::Deserialize;
 
 use super::LogError;
-use super::parts::{LONGEST_LINE, Part, Parts};
+use super::parts::{LONGEST_LINE, LogPart, Parts};
 use super::scan::checked;
 
 /// Events in a row.
@@ -34,7 +34,7 @@ pub fn read_page(path: &Path, after: EventId, (most, bytes): (usize, usize)) -> 
     let (mut page, mut read) = (LogPage { events: Vec::new(), next: None }, 0);
     // What has no end is not written yet.
     while let Some(part) = parts.next().map_err(failed)? {
-        let Part::Lines(lines) = part else { continue };
+        let LogPart::Lines(lines) = part else { continue };
         for line in lines.split_inclusive(|byte| *byte == b'\n').filter(|line| line.len() <= LONGEST_LINE) {
             let unreadable = |error| failed(std::io::Error::other(error));
             if serde_json::from_slice::<Numbered>(line).map_err(unreadable)?.id <= after {

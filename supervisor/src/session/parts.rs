@@ -14,7 +14,7 @@ const PART: usize = 8 << 20;
 
 /// The next part of a log.
 #[derive(Debug)]
-pub(super) enum Part<'a> {
+pub(super) enum LogPart<'a> {
     /// Whole lines, each with its end.
     Lines(&'a [u8]),
     /// A line that is too long, with its length and its digest. It was not kept.
@@ -37,7 +37,7 @@ impl<R: Read> Parts<R> {
     }
 
     /// The next part, none at the end.
-    pub(super) fn next(&mut self) -> io::Result<Option<Part<'_>>> {
+    pub(super) fn next(&mut self) -> io::Result<Option<LogPart<'_>>> {
         self.held.drain(..self.given);
         self.given = 0;
         self.held.shrink_to(2 * PART);
@@ -47,11 +47,11 @@ impl<R: Read> Parts<R> {
             if !self.read()? {
                 let is_torn = !self.held.is_empty();
                 self.held.clear();
-                return Ok(is_torn.then_some(Part::Torn));
+                return Ok(is_torn.then_some(LogPart::Torn));
             }
             if let Some(end) = memchr::memrchr(b'\n', self.held.get(looked..).unwrap_or_default()) {
                 self.given = looked + end + 1;
-                return Ok(self.held.get(..self.given).map(Part::Lines));
+                return Ok(self.held.get(..self.given).map(LogPart::Lines));
             }
             looked = self.held.len();
             if looked > LONGEST_LINE {
@@ -67,7 +67,7 @@ impl<R: Read> Parts<R> {
     }
 
     /// Passes over a line.
-    fn long(&mut self) -> io::Result<Part<'_>> {
+    fn long(&mut self) -> io::Result<LogPart<'_>> {
         let (mut hash, mut bytes) = (Sha256::new(), 0);
         loop {
             let end = memchr::memchr(b'\n', &self.held);
@@ -76,11 +76,11 @@ impl<R: Read> Parts<R> {
             bytes += piece.len() as u64;
             if let Some(end) = end {
                 self.given = end + 1;
-                return Ok(Part::Long { bytes, link: Link::hashed(hash) });
+                return Ok(LogPart::Long { bytes, link: Link::hashed(hash) });
             }
             self.held.clear();
             if !self.read()? {
-                return Ok(Part::Torn);
+                return Ok(LogPart::Torn);
             }
         }
     }

@@ -9,7 +9,7 @@ use ipc::event::{EventKind, SessionEvent, UnknownEvent};
 
 use super::Fault;
 use super::chain::{Carried, GENESIS, Link, digests};
-use super::parts::{LONGEST_LINE, Part, Parts};
+use super::parts::{LONGEST_LINE, LogPart, Parts};
 
 /// How many bytes are not worth a thread.
 const FEW: usize = 256 << 10;
@@ -22,7 +22,7 @@ const MOST_FAULTS: usize = 10_000;
 
 /// The place of a line in its file.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct At {
+pub(super) struct LinePlace {
     /// Its first byte.
     pub offset: u64,
     /// Its length without its end.
@@ -57,7 +57,7 @@ pub(super) struct Scan {
 pub(super) fn scan(
     from: impl Read,
     read: &mut dyn FnMut(u64),
-    each: &mut dyn FnMut(At, Scanned),
+    each: &mut dyn FnMut(LinePlace, Scanned),
 ) -> io::Result<Scan> {
     let mut parts = Parts::new(from);
     let mut scan = Scan {
@@ -71,9 +71,9 @@ pub(super) fn scan(
     };
     while let Some(part) = parts.next()? {
         match part {
-            Part::Lines(part) => in_parallel(part).for_each(|line| scan.take(line, each)),
-            Part::Long { bytes, link } => scan.pass_over(bytes, link),
-            Part::Torn => scan.torn = true,
+            LogPart::Lines(part) => in_parallel(part).for_each(|line| scan.take(line, each)),
+            LogPart::Long { bytes, link } => scan.pass_over(bytes, link),
+            LogPart::Torn => scan.torn = true,
         }
         read(scan.whole);
     }
@@ -88,10 +88,10 @@ pub(super) fn scan(
 }
 
 impl Scan {
-    fn take(&mut self, line: Line<'_>, each: &mut dyn FnMut(At, Scanned)) {
+    fn take(&mut self, line: Line<'_>, each: &mut dyn FnMut(LinePlace, Scanned)) {
         self.lines += 1;
         let number = self.lines;
-        let at = At { offset: self.whole, length: line.length };
+        let at = LinePlace { offset: self.whole, length: line.length };
         self.whole += line.length as u64 + 1;
         if line.length > LONGEST_LINE {
             self.fault(Fault::Long { line: number, bytes: line.length as u64 });

@@ -22,7 +22,7 @@ pub(super) struct Sieve {
     /// One-shots that have no end yet.
     one_shots: BTreeMap<(AgentId, Generation), EventId>,
     /// Sub-agents that have no end yet.
-    agents: BTreeMap<AgentId, Open>,
+    agents: BTreeMap<AgentId, OpenSubAgent>,
     /// Agents that execute a plan.
     executors: BTreeSet<AgentId>,
     /// The events with the highest numbers of the first agent.
@@ -35,7 +35,7 @@ pub(super) struct Sieve {
 }
 
 /// A sub-agent without an end.
-struct Open {
+struct OpenSubAgent {
     spawned: EventId,
     /// Its events that an account is made of.
     own: Vec<EventId>,
@@ -84,7 +84,7 @@ impl Sieve {
                 self.pass(event);
             }
             EventKind::SubAgentSpawned(spawned) => {
-                let open = Open { spawned: event.id, own: Vec::new(), last: None };
+                let open = OpenSubAgent { spawned: event.id, own: Vec::new(), last: None };
                 if spawned.plan.is_some() {
                     self.executors.insert(spawned.agent.clone());
                 }

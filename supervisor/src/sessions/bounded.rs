@@ -13,12 +13,12 @@ use crate::session::LONGEST_LINE;
 const TYPE: &[u8] = b"\"type\":\"";
 
 /// The whole lines of a log.
-pub(super) struct Lines {
+pub(super) struct BoundedLines {
     log: BufReader<File>,
     line: Vec<u8>,
 }
 
-impl Lines {
+impl BoundedLines {
     /// Opens a log, and follows no link to it. A pipe of that name is not waited for.
     pub(super) fn open(log: &Path) -> io::Result<Self> {
         let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
@@ -86,7 +86,7 @@ mod tests {
         let log = place.path().join("a.jsonl");
         let endless = "x".repeat(LONGEST_LINE + 1);
         fs::write(&log, format!("one\n{endless}\ntwo\nthree")).unwrap();
-        let mut lines = Lines::open(&log).unwrap();
+        let mut lines = BoundedLines::open(&log).unwrap();
         let mut read = Vec::new();
         while let Some(line) = lines.next().unwrap() {
             read.push(String::from_utf8(line.to_vec()).unwrap());
@@ -101,7 +101,7 @@ mod tests {
         fs::write(&log, "one\n").unwrap();
         symlink(&log, &link).unwrap();
         nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
-        assert!(Lines::open(&log).is_ok());
-        assert!(Lines::open(&link).is_err() && Lines::open(&pipe).is_err());
+        assert!(BoundedLines::open(&log).is_ok());
+        assert!(BoundedLines::open(&link).is_err() && BoundedLines::open(&pipe).is_err());
     }
 }

@@ -26,12 +26,12 @@ const LARGEST: u64 = 256 << 20;
 #[derive(Debug)]
 pub(crate) struct Index {
     state: PathBuf,
-    records: HashMap<String, Record>,
+    records: HashMap<String, IndexRecord>,
 }
 
 /// A log, listed.
 #[derive(Debug)]
-pub(crate) struct Listed {
+pub(crate) struct ListedSession {
     /// The log.
     pub log: PathBuf,
     /// Its last change.
@@ -45,7 +45,7 @@ pub(crate) struct Listed {
 /// The record of a log.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Record {
+struct IndexRecord {
     /// The name of its file.
     name: String,
     stamp: Stamp,
@@ -83,7 +83,7 @@ impl Index {
     }
 
     /// Every session, the one that was written to last at the end. Only logs that changed since the last time are read.
-    pub(crate) fn sessions(&mut self) -> io::Result<Vec<Listed>> {
+    pub(crate) fn sessions(&mut self) -> io::Result<Vec<ListedSession>> {
         let directory = self.state.join("sessions");
         let (mut listed, mut records, mut is_new) = (Vec::new(), HashMap::new(), false);
         for (name, file) in logs(&directory)? {
@@ -95,9 +95,9 @@ impl Index {
             let Some(summary) = known else { continue };
             if let Some(summary) = summary.clone() {
                 let changed = file.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-                listed.push(Listed { log, changed, bytes: file.len(), summary });
+                listed.push(ListedSession { log, changed, bytes: file.len(), summary });
             }
-            records.insert(name.clone(), Record { name, stamp, summary });
+            records.insert(name.clone(), IndexRecord { name, stamp, summary });
         }
         is_new |= !self.records.is_empty();
         self.records = records;
@@ -146,7 +146,7 @@ fn is_log(name: &str) -> bool {
 }
 
 /// The records of an index; none where a line of it is not as we write it.
-fn read(path: &Path) -> Option<HashMap<String, Record>> {
+fn read(path: &Path) -> Option<HashMap<String, IndexRecord>> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let file = File::options().read(true).custom_flags(flags).open(path).ok()?;
     let metadata = file.metadata().ok()?;
@@ -159,7 +159,7 @@ fn read(path: &Path) -> Option<HashMap<String, Record>> {
         return None;
     }
     let record = |line: io::Result<String>| {
-        let record: Record = serde_json::from_str(&line.ok()?).ok()?;
+        let record: IndexRecord = serde_json::from_str(&line.ok()?).ok()?;
         Some((record.name.clone(), record))
     };
     lines.map(record).collect()
@@ -209,7 +209,7 @@ mod tests {
         );
     }
 
-    fn listed(state: &TempDir) -> Vec<Listed> {
+    fn listed(state: &TempDir) -> Vec<ListedSession> {
         Index::open(state.path()).sessions().unwrap()
     }
 

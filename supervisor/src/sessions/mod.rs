@@ -14,6 +14,6 @@ mod search;
 mod summary;
 
 pub(crate) use self::archive::{Archived, Head, LARGEST, export};
-pub(crate) use self::index::{Index, Listed};
+pub(crate) use self::index::{Index, ListedSession};
 pub(crate) use self::prune::{Keep, Pruned, prune};
 pub(crate) use self::search::Needle;

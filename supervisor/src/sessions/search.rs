@@ -5,7 +5,7 @@ use std::path::Path;
 use ipc::event::EventKind;
 use serde_json::Value;
 
-use super::bounded::{Lines, event};
+use super::bounded::{BoundedLines, event};
 
 /// The types of the events that are searched.
 const TYPES: &[&str] = &["user_message", "assistant_message", "tool_call_started", "sub_agent_spawned"];
@@ -27,7 +27,7 @@ impl Needle {
 
     /// The first line of a log that has the text.
     pub(crate) fn line_in(&self, log: &Path) -> Option<String> {
-        let mut lines = Lines::open(log).ok()?;
+        let mut lines = BoundedLines::open(log).ok()?;
         while let Some(line) = lines.next().ok()? {
             let found = event(line, TYPES).and_then(|event| self.line_of(&event.kind));
             if found.is_some() {

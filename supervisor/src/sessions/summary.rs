@@ -8,7 +8,7 @@ use ipc::event::{Account, Activity, EventKind, NoticeCode, SessionEvent, TokenUs
 use ipc::path::WirePath;
 use serde::{Deserialize, Serialize};
 
-use super::bounded::{Lines, event};
+use super::bounded::{BoundedLines, event};
 
 /// The most characters of a first message that are kept.
 const LONGEST_MESSAGE: usize = 300;
@@ -43,7 +43,7 @@ pub(crate) struct Summary {
 impl Summary {
     /// Reads a log; none where it is no session's.
     pub(super) fn of(log: &Path) -> io::Result<Option<Self>> {
-        let mut lines = Lines::open(log)?;
+        let mut lines = BoundedLines::open(log)?;
         let mut summary = None;
         while let Some(line) = lines.next()? {
             let Some(event) = event(line, TYPES) else { continue };

@@ -3,63 +3,66 @@
 use ipc::approval::{FileChange, FileChanges, ServerRequest};
 use ipc::rights::{Grant, Rights};
 
-use super::entry::Part;
+use super::entry::ShownPart;
 
 /// The parts of a request: what was asked, the access beyond the standing rights, and the agent's reason.
-pub(super) fn asked(request: &ServerRequest, full: bool) -> Vec<Part> {
+pub(super) fn asked(request: &ServerRequest, full: bool) -> Vec<ShownPart> {
     let mut parts = subject(request, full);
     if let Some(grant) = grant(request).filter(|grant| !grant.is_empty()) {
-        parts.push(Part::whole(grant.to_string()).named("access beyond the standing rights"));
+        parts.push(ShownPart::whole(grant.to_string()).named("access beyond the standing rights"));
     }
     if let Some(reason) = request.reason() {
-        parts.push(Part::cut(reason, full).named("reason, in the agent's words"));
+        parts.push(ShownPart::cut(reason, full).named("reason, in the agent's words"));
     }
     parts
 }
 
-fn subject(request: &ServerRequest, full: bool) -> Vec<Part> {
+fn subject(request: &ServerRequest, full: bool) -> Vec<ShownPart> {
     match request {
         ServerRequest::ApplyPatchApproval(params) => changes(&params.file_changes, full),
         ServerRequest::ExecCommandApproval(params) => vec![command(&params.command, full)],
         ServerRequest::NetworkApproval(params) => vec![command(&params.command, full)],
         ServerRequest::DeniedCommandApproval(params) => {
-            vec![command(&params.command, full), Part::cut(&params.denial.to_string(), full).named("denial")]
+            vec![
+                command(&params.command, full),
+                ShownPart::cut(&params.denial.to_string(), full).named("denial"),
+            ]
         }
         ServerRequest::ExternalToolApproval(params) => {
-            vec![Part::cut(&params.json, full).named(format!("{} of {}", params.tool, params.server))]
+            vec![ShownPart::cut(&params.json, full).named(format!("{} of {}", params.tool, params.server))]
         }
         ServerRequest::AgentRightsApproval(params) => {
             vec![
-                Part::cut(&params.task, full).named("task"),
-                Part::whole(all(&params.rights)).named("access of the sub-agent"),
+                ShownPart::cut(&params.task, full).named("task"),
+                ShownPart::whole(all(&params.rights)).named("access of the sub-agent"),
             ]
         }
         ServerRequest::PlanApproval(params) => {
             vec![
-                Part::cut(&params.markdown, full).named(params.path.to_string()),
-                Part::whole(all(&params.rights)).named("access of its execution"),
+                ShownPart::cut(&params.markdown, full).named(params.path.to_string()),
+                ShownPart::whole(all(&params.rights)).named("access of its execution"),
             ]
         }
     }
 }
 
 /// The words of an argument vector; those with other characters than a shell leaves alone are quoted.
-fn command(words: &[String], full: bool) -> Part {
+fn command(words: &[String], full: bool) -> ShownPart {
     let is_plain = |word: &str| {
         !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c))
     };
     let word = |word: &String| if is_plain(word) { word.clone() } else { format!("'{word}'") };
-    Part::cut(&words.iter().map(word).collect::<Vec<_>>().join(" "), full)
+    ShownPart::cut(&words.iter().map(word).collect::<Vec<_>>().join(" "), full)
 }
 
-fn changes(changes: &FileChanges, full: bool) -> Vec<Part> {
+fn changes(changes: &FileChanges, full: bool) -> Vec<ShownPart> {
     let part = |(path, change): (_, &FileChange)| {
         let (what, text) = match change {
             FileChange::Add { content } => ("new", content),
             FileChange::Delete { content } => ("removed", content),
             FileChange::Update { unified_diff, .. } => ("changed", unified_diff),
         };
-        Part::cut(text, full).named(format!("{what}: {path}"))
+        ShownPart::cut(text, full).named(format!("{what}: {path}"))
     };
     changes.0.iter().map(part).collect()
 }

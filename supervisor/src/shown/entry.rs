@@ -16,7 +16,7 @@ const DEEPEST: usize = 9;
 
 /// A session, as it is shown.
 #[derive(Debug)]
-pub(crate) struct Shown {
+pub(crate) struct ShownText {
     /// The session's id.
     pub(super) session: String,
     /// Facts about it, each with its name.
@@ -24,21 +24,21 @@ pub(crate) struct Shown {
     /// The faults of its log, as sentences. They come first.
     pub(super) warnings: Vec<String>,
     /// The events, in order.
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<ShownEntry>,
     /// Its account, a line for each part.
     pub(super) totals: Vec<String>,
 }
 
 /// One thing that happened. Its texts are those of models, files and commands: each form makes them harmless.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct ShownEntry {
     /// The level of its agent, by which it stands further right.
     pub level: usize,
     pub kind: EntryKind,
     pub time_ms: u64,
     /// One line that says what it is. Each form makes it harmless, and one line.
     pub title: String,
-    pub parts: Vec<Part>,
+    pub parts: Vec<ShownPart>,
 }
 
 /// The kind of an entry, by which it is marked and coloured.
@@ -68,7 +68,7 @@ pub(super) enum EntryKind {
 
 /// A text of an entry.
 #[derive(Debug)]
-pub(super) struct Part {
+pub(super) struct ShownPart {
     pub text: String,
     /// A name for it, where the entry's title does not say what it is.
     pub label: Option<String>,
@@ -111,7 +111,7 @@ impl EntryKind {
     }
 }
 
-impl Entry {
+impl ShownEntry {
     pub(super) fn new(kind: EntryKind, level: usize, time_ms: u64, title: impl Into<String>) -> Self {
         let title: String = title.into();
         let mut chars = title.char_indices();
@@ -123,12 +123,12 @@ impl Entry {
     }
 
     /// The same with a text, which is left out where it is empty.
-    pub(super) fn with(mut self, part: Part) -> Self {
+    pub(super) fn with(mut self, part: ShownPart) -> Self {
         self.add(part);
         self
     }
 
-    pub(super) fn add(&mut self, part: Part) {
+    pub(super) fn add(&mut self, part: ShownPart) {
         if !part.text.trim().is_empty() {
             self.parts.push(part);
         }
@@ -140,7 +140,7 @@ impl Entry {
     }
 }
 
-impl Part {
+impl ShownPart {
     /// A text that shows as a whole.
     pub(super) fn whole(text: impl Into<String>) -> Self {
         Self { text: text.into(), label: None, folded: false, left_out: None }
@@ -204,13 +204,13 @@ mod tests {
     fn a_cut_text_says_how_much_is_missing_and_a_full_one_is_whole() {
         let lines: Vec<_> = (0..100).map(|line| format!("line {line}")).collect();
         let text = lines.join("\n");
-        let cut = Part::cut(&text, false);
+        let cut = ShownPart::cut(&text, false);
         assert_eq!((cut.text.lines().count(), cut.left_out.as_deref()), (MOST_LINES, Some("76 more lines")));
-        let cut = Part::cut(&"ü".repeat(MOST_CHARS + 3), false);
+        let cut = ShownPart::cut(&"ü".repeat(MOST_CHARS + 3), false);
         assert_eq!(cut.left_out.as_deref(), Some("3 more characters"));
-        assert_eq!(Part::cut("a\nb\n", false).left_out, None);
-        assert_eq!(Part::cut(&text, true).left_out, None);
-        assert_eq!(Part::cut(&text, true).text, text.trim_end());
+        assert_eq!(ShownPart::cut("a\nb\n", false).left_out, None);
+        assert_eq!(ShownPart::cut(&text, true).left_out, None);
+        assert_eq!(ShownPart::cut(&text, true).text, text.trim_end());
     }
 
     #[test]

@@ -7,12 +7,12 @@ use super::text::entry_text;
 
 /// Reads events one by one.
 #[derive(Debug)]
-pub(crate) struct Live {
+pub(crate) struct ShownLive {
     cut: Reading<'static>,
     whole: Reading<'static>,
 }
 
-impl Live {
+impl ShownLive {
     pub(crate) fn new() -> Self {
         Self { cut: Reading::new(None, false), whole: Reading::new(None, true) }
     }

@@ -7,10 +7,10 @@ use std::fmt::Write;
 
 use tui::text::SafeText;
 
-use super::entry::{Entry, Part, Shown};
+use super::entry::{ShownEntry, ShownPart, ShownText};
 
 /// A session as Markdown.
-pub(crate) fn markdown(shown: &Shown) -> String {
+pub(crate) fn markdown(shown: &ShownText) -> String {
     let mut out = format!("# Session {}\n\n", escaped(&shown.session));
     for warning in &shown.warnings {
         add(&mut out, "", &format!("**{}**\n", escaped(warning)));
@@ -29,7 +29,7 @@ pub(crate) fn markdown(shown: &Shown) -> String {
     out
 }
 
-fn write(out: &mut String, entry: &Entry) {
+fn write(out: &mut String, entry: &ShownEntry) {
     // A sub-agent's entries are quoted, once for each level: a fence inside a quotation ends with it at the latest.
     let quote = "> ".repeat(entry.level);
     add(out, &quote, &format!("### {} {} {}", entry.kind.mark(), entry.time(), escaped(&entry.title)));
@@ -38,7 +38,7 @@ fn write(out: &mut String, entry: &Entry) {
     }
 }
 
-fn write_part(out: &mut String, quote: &str, part: &Part) {
+fn write_part(out: &mut String, quote: &str, part: &ShownPart) {
     add(out, quote, "");
     let label = part.label.as_deref().map(escaped);
     if part.folded {

@@ -25,7 +25,7 @@ pub(crate) use self::html::Html;
 #[cfg(test)]
 pub(crate) use self::html::LOADS;
 pub(crate) use self::lines::is_event;
-pub(crate) use self::live::Live;
+pub(crate) use self::live::ShownLive;
 pub(crate) use self::markdown::markdown;
 pub(crate) use self::page::page;
 pub(crate) use self::reading::{Reading, agents, without_texts};

@@ -1,13 +1,13 @@
 //! The form for a browser: one page that runs nothing and loads nothing.
 
-use super::entry::{Entry, Part, Shown};
+use super::entry::{ShownEntry, ShownPart, ShownText};
 use super::html::Html;
 
 /// The style sheet, which a page holds.
 const STYLE: &str = include_str!("style.css");
 
 /// A session as one page of HTML.
-pub(crate) fn page(shown: &Shown) -> String {
+pub(crate) fn page(shown: &ShownText) -> String {
     let mut html = Html::default();
     html.raw("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>\n");
     html.raw("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\"/>\n");
@@ -33,7 +33,7 @@ pub(crate) fn page(shown: &Shown) -> String {
     html.into_string()
 }
 
-fn write(html: &mut Html, entry: &Entry) {
+fn write(html: &mut Html, entry: &ShownEntry) {
     html.raw("<section class=\"").raw(entry.kind.class()).raw(" level-").number(entry.level);
     html.raw("\"><h2><small>").raw(entry.kind.mark()).raw(" ").text(&entry.time()).raw("</small> ");
     html.text(&entry.title).raw("</h2>\n");
@@ -41,7 +41,7 @@ fn write(html: &mut Html, entry: &Entry) {
     html.raw("</section>\n");
 }
 
-fn write_part(html: &mut Html, part: &Part) {
+fn write_part(html: &mut Html, part: &ShownPart) {
     let label = part.label.as_deref();
     if part.folded {
         html.raw("<details><summary>").text(label.unwrap_or_default()).raw(": ").text(&part.size());

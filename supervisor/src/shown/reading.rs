@@ -16,9 +16,9 @@ use tui::ToolSummary;
 
 use super::arguments::arguments;
 use super::asked::asked;
-use super::entry::{Entry, EntryKind, Part, Shown, moment};
+use super::entry::{EntryKind, ShownEntry, ShownPart, ShownText, moment};
 use super::words::{about, decided_by, decision};
-use crate::messages::Plain;
+use crate::messages::PlainDenial;
 use crate::session::{Fault, Loaded, LogError, Tree, each_event};
 
 /// A moment, for a person.
@@ -47,13 +47,13 @@ impl<'a> Reading<'a> {
 
     /// Reads a log.
     #[cfg(test)]
-    pub(crate) fn read(mut self, loaded: &Loaded) -> Shown {
+    pub(crate) fn read(mut self, loaded: &Loaded) -> ShownText {
         let entries = loaded.tree.events().filter_map(|event| self.entry(event)).collect();
         self.shown(loaded, entries)
     }
 
     /// Reads a log whose events are read again, one after another: `loaded` has them [`without_texts`].
-    pub(crate) fn read_again(mut self, log: &Path, loaded: &Loaded) -> Result<Shown, LogError> {
+    pub(crate) fn read_again(mut self, log: &Path, loaded: &Loaded) -> Result<ShownText, LogError> {
         let mut entries = BTreeMap::new();
         each_event(log, &mut |event| {
             // Of two with one number the first counts.
@@ -66,10 +66,10 @@ impl<'a> Reading<'a> {
         Ok(self.shown(loaded, entries.into_values().collect()))
     }
 
-    fn shown(&self, loaded: &Loaded, entries: Vec<Entry>) -> Shown {
+    fn shown(&self, loaded: &Loaded, entries: Vec<ShownEntry>) -> ShownText {
         let tree = &loaded.tree;
         let first = tree.events().next();
-        Shown {
+        ShownText {
             session: first.map(|event| event.session.to_string()).unwrap_or_default(),
             facts: facts(tree),
             warnings: warnings(loaded),
@@ -79,14 +79,14 @@ impl<'a> Reading<'a> {
     }
 
     /// An entry of an event, if it has one.
-    pub(super) fn entry(&mut self, event: &SessionEvent) -> Option<Entry> {
+    pub(super) fn entry(&mut self, event: &SessionEvent) -> Option<ShownEntry> {
         if self.agent.is_some_and(|agent| !is_about(event, agent)) {
             return None;
         }
         let titled = |kind, title: String| {
             let level = event.agent.level().saturating_sub(self.base);
             let by = if event.agent.is_top_level() { String::new() } else { format!("{}: ", event.agent) };
-            Entry::new(kind, level, event.time_ms, format!("{by}{title}"))
+            ShownEntry::new(kind, level, event.time_ms, format!("{by}{title}"))
         };
         let entry = self.conversation(event, &titled);
         let entry = entry.or_else(|| self.acts(event, &titled)).or_else(|| self.decisions(event, &titled));
@@ -98,7 +98,7 @@ impl<'a> Reading<'a> {
         entry
     }
 
-    fn conversation(&self, event: &SessionEvent, titled: &Titled<'_>) -> Option<Entry> {
+    fn conversation(&self, event: &SessionEvent, titled: &Titled<'_>) -> Option<ShownEntry> {
         Some(match &event.kind {
             EventKind::UserMessage { text, images } => {
                 let pictures = match images.len() {
@@ -106,10 +106,10 @@ impl<'a> Reading<'a> {
                     1 => " · 1 picture".to_owned(),
                     several => format!(" · {several} pictures"),
                 };
-                titled(EntryKind::Message, format!("user{pictures}")).with(Part::whole(text.trim_end()))
+                titled(EntryKind::Message, format!("user{pictures}")).with(ShownPart::whole(text.trim_end()))
             }
             EventKind::ContextAdded { source, text } => {
-                let part = Part::cut(text, self.full).named("told to the model");
+                let part = ShownPart::cut(text, self.full).named("told to the model");
                 titled(EntryKind::Notice, format!("context from {source}")).with(self.folding(part))
             }
             EventKind::PromptFixed(prompt) if self.full => fixed(prompt, titled),
@@ -119,22 +119,22 @@ impl<'a> Reading<'a> {
                 titled(EntryKind::Failure, format!("the model failed: {message}{cut}"))
             }
             EventKind::ContextCompacted(compacted) => {
-                let summary = Part::cut(&compacted.first_message.join("\n\n"), self.full);
+                let summary = ShownPart::cut(&compacted.first_message.join("\n\n"), self.full);
                 titled(EntryKind::Notice, compacted.to_string()).with(self.folding(summary.named("summary")))
             }
             _ => return None,
         })
     }
 
-    fn reply(&self, message: &AssistantMessage, titled: &Titled<'_>) -> Entry {
+    fn reply(&self, message: &AssistantMessage, titled: &Titled<'_>) -> ShownEntry {
         let spent = Account { usage: message.usage, cost: message.cost_usd };
         let estimated = if message.estimated { " (estimated)" } else { "" };
         let mut entry = titled(EntryKind::Reply, format!("model {} · {spent}{estimated}", message.model));
         for block in &message.content {
-            match Block::of(block.get()) {
-                Some(Block::Text { text }) => entry.add(Part::whole(text.trim_end())),
-                Some(Block::Thinking { thinking }) => {
-                    entry.add(self.folding(Part::cut(&thinking, self.full).named("thinking")));
+            match ShownBlock::of(block.get()) {
+                Some(ShownBlock::Text { text }) => entry.add(ShownPart::whole(text.trim_end())),
+                Some(ShownBlock::Thinking { thinking }) => {
+                    entry.add(self.folding(ShownPart::cut(&thinking, self.full).named("thinking")));
                 }
                 _ => {}
             }
@@ -142,15 +142,15 @@ impl<'a> Reading<'a> {
         entry
     }
 
-    fn folding(&self, part: Part) -> Part {
+    fn folding(&self, part: ShownPart) -> ShownPart {
         if self.full { part } else { part.folded() }
     }
 
-    fn acts(&self, event: &SessionEvent, titled: &Titled<'_>) -> Option<Entry> {
+    fn acts(&self, event: &SessionEvent, titled: &Titled<'_>) -> Option<ShownEntry> {
         Some(match &event.kind {
             EventKind::ToolCallStarted { name, input, .. } => {
                 let entry = titled(EntryKind::Call, ToolSummary::new(name, input.get()).one_line());
-                let arguments = Part::cut(&arguments(&entry.title, input), self.full);
+                let arguments = ShownPart::cut(&arguments(&entry.title, input), self.full);
                 entry.with(arguments)
             }
             EventKind::ToolCallFinished {
@@ -170,19 +170,19 @@ impl<'a> Reading<'a> {
                     _ => EntryKind::Failure,
                 };
                 let title = format!("{status} after {}: {name}{pictures}", took(*duration_ms));
-                titled(kind, title).with(Part::cut(without(content, *explanation_bytes), self.full))
+                titled(kind, title).with(ShownPart::cut(without(content, *explanation_bytes), self.full))
             }
             EventKind::Denied { call, denial, .. } => {
                 let beside = if call.is_none() { "outside of tool calls: " } else { "" };
-                let text = Plain(denial).to_string();
+                let text = PlainDenial(denial).to_string();
                 let (title, hints) = text.split_once('\n').unwrap_or((&text, ""));
-                titled(EntryKind::Denial, format!("{beside}{title}")).with(Part::whole(hints.trim()))
+                titled(EntryKind::Denial, format!("{beside}{title}")).with(ShownPart::whole(hints.trim()))
             }
             EventKind::Restored { places, .. } => {
                 let lines: Vec<_> =
                     places.iter().map(|place| format!("{} ({})", place.path, place.phrase())).collect();
                 titled(EntryKind::Denial, "changed, and restored".to_owned())
-                    .with(Part::cut(&lines.join("\n"), self.full))
+                    .with(ShownPart::cut(&lines.join("\n"), self.full))
             }
             EventKind::ProtocolViolation { violation, .. } => {
                 titled(EntryKind::Denial, format!("the worker broke the protocol: {violation}"))
@@ -192,17 +192,19 @@ impl<'a> Reading<'a> {
                 let lines: Vec<_> = files.iter().map(|file| file.path.to_string()).collect();
                 let patch = patch.as_ref().map(|patch| format!(" · patch: {patch}")).unwrap_or_default();
                 titled(EntryKind::Notice, format!("changed files: {}{patch}", files.len()))
-                    .with(Part::cut(&lines.join("\n"), self.full))
+                    .with(ShownPart::cut(&lines.join("\n"), self.full))
             }
             _ => return None,
         })
     }
 
-    fn decisions(&self, event: &SessionEvent, titled: &Titled<'_>) -> Option<Entry> {
+    fn decisions(&self, event: &SessionEvent, titled: &Titled<'_>) -> Option<ShownEntry> {
         Some(match &event.kind {
             EventKind::ApprovalRequested { id, request } => {
                 let title = format!("approval {id} requested of {}", about(request.kind()));
-                asked(request, self.full).into_iter().fold(titled(EntryKind::Approval, title), Entry::with)
+                asked(request, self.full)
+                    .into_iter()
+                    .fold(titled(EntryKind::Approval, title), ShownEntry::with)
             }
             EventKind::ApprovalAnswered(answered) => answer(answered, titled),
             EventKind::GrantAdded(grant) => {
@@ -215,12 +217,12 @@ impl<'a> Reading<'a> {
         })
     }
 
-    fn agents(&self, event: &SessionEvent, titled: &Titled<'_>) -> Option<Entry> {
+    fn agents(&self, event: &SessionEvent, titled: &Titled<'_>) -> Option<ShownEntry> {
         Some(match &event.kind {
             EventKind::SubAgentSpawned(spawned) => started(spawned, titled, self.full),
             EventKind::SubAgentResult(result) => ended(result, titled, self.full),
             EventKind::PlanCreated(plan) => {
-                titled(EntryKind::Plan, plan.to_string()).with(Part::cut(&plan.markdown, self.full))
+                titled(EntryKind::Plan, plan.to_string()).with(ShownPart::cut(&plan.markdown, self.full))
             }
             EventKind::PlanApproved(plan) => {
                 titled(EntryKind::Plan, format!("{plan} by {}", decided_by(plan.by)))
@@ -228,7 +230,7 @@ impl<'a> Reading<'a> {
             EventKind::PlanStepStatus(step) => {
                 let text = step.to_string();
                 let (title, rest) = text.split_once('\n').unwrap_or((&text, ""));
-                titled(EntryKind::Plan, title.to_owned()).with(Part::cut(rest, self.full))
+                titled(EntryKind::Plan, title.to_owned()).with(ShownPart::cut(rest, self.full))
             }
             _ => return None,
         })
@@ -247,7 +249,7 @@ impl<'a> Reading<'a> {
 }
 
 /// Makes an entry of an event: a kind and a title.
-type Titled<'a> = dyn Fn(EntryKind, String) -> Entry + 'a;
+type Titled<'a> = dyn Fn(EntryKind, String) -> ShownEntry + 'a;
 
 /// An event with no more than the account of a session is made of.
 pub(crate) fn without_texts(mut event: SessionEvent) -> SessionEvent {
@@ -278,61 +280,61 @@ fn is_about(event: &SessionEvent, agent: &AgentId) -> bool {
 }
 
 /// The prompt and the tools, as the model reads them.
-fn fixed(prompt: &PromptFixed, titled: &Titled<'_>) -> Entry {
+fn fixed(prompt: &PromptFixed, titled: &Titled<'_>) -> ShownEntry {
     let title = match prompt.same_as {
         Some(id) => format!("the system prompt and the tools of event {id}"),
         None => format!("system prompt and {} tools", prompt.tools.len()),
     };
     let mut entry = titled(EntryKind::Notice, title);
     if let Some(system) = &prompt.system {
-        entry.add(Part::whole(system.trim_end()).named("system prompt"));
+        entry.add(ShownPart::whole(system.trim_end()).named("system prompt"));
     }
     for tool in &prompt.tools {
         let text = format!("{}\n{}", tool.description, tool.input_schema.get());
-        entry.add(Part::whole(&text).named(format!("tool {}", tool.name)));
+        entry.add(ShownPart::whole(&text).named(format!("tool {}", tool.name)));
     }
     entry
 }
 
-fn answer(answered: &ApprovalAnswered, titled: &Titled<'_>) -> Entry {
+fn answer(answered: &ApprovalAnswered, titled: &Titled<'_>) -> ShownEntry {
     let number = answered.id.map(|id| format!(" {id}")).unwrap_or_default();
     let cause = answered.cause.as_ref().map(|cause| format!(" ({cause})")).unwrap_or_default();
     let (decision, by) = (decision(&answered.decision), decided_by(answered.by));
     let entry = titled(EntryKind::Approval, format!("approval{number}: {decision} by {by}{cause}"));
     match &answered.decision {
         ReviewDecision::Denied { message: Some(message) } => {
-            entry.with(Part::whole(message.trim_end()).named("a word to the model"))
+            entry.with(ShownPart::whole(message.trim_end()).named("a word to the model"))
         }
         _ => entry,
     }
 }
 
-fn started(spawned: &SubAgentSpawned, titled: &Titled<'_>, full: bool) -> Entry {
+fn started(spawned: &SubAgentSpawned, titled: &Titled<'_>, full: bool) -> ShownEntry {
     let first = spawned.task.lines().next().unwrap_or_default();
     let entry = titled(EntryKind::Agent, format!("{spawned} · {}", spawned.model));
     // The line has it already.
     if first == spawned.task.trim_end() {
         entry
     } else {
-        entry.with(Part::cut(&spawned.task, full).named("task"))
+        entry.with(ShownPart::cut(&spawned.task, full).named("task"))
     }
 }
 
-fn ended(result: &SubAgentResult, titled: &Titled<'_>, full: bool) -> Entry {
+fn ended(result: &SubAgentResult, titled: &Titled<'_>, full: bool) -> ShownEntry {
     let text = result.to_string();
     let (title, rest) = text.split_once('\n').unwrap_or((&text, ""));
     let files: Vec<_> = result.files.iter().map(ToString::to_string).collect();
     let unseen = result.unseen.as_ref().map(|why| format!("not known: {why}")).unwrap_or_default();
-    let denied: Vec<_> = result.denied.iter().map(|denial| Plain(denial).to_string()).collect();
+    let denied: Vec<_> = result.denied.iter().map(|denial| PlainDenial(denial).to_string()).collect();
     titled(EntryKind::Agent, title.to_owned())
-        .with(Part::cut(rest, full))
-        .with(Part::cut(&files.join("\n"), full).named("files that it changed"))
-        .with(Part::cut(&unseen, full).named("files that its commands may have changed besides"))
-        .with(Part::cut(&denied.join("\n"), full).named("denials"))
-        .with(Part::cut(&result.text, full).named("its last message, a claim"))
+        .with(ShownPart::cut(rest, full))
+        .with(ShownPart::cut(&files.join("\n"), full).named("files that it changed"))
+        .with(ShownPart::cut(&unseen, full).named("files that its commands may have changed besides"))
+        .with(ShownPart::cut(&denied.join("\n"), full).named("denials"))
+        .with(ShownPart::cut(&result.text, full).named("its last message, a claim"))
 }
 
-fn taken_back(rewound: &Rewound, titled: &Titled<'_>, full: bool) -> Entry {
+fn taken_back(rewound: &Rewound, titled: &Titled<'_>, full: bool) -> ShownEntry {
     let what = match rewound.target.scope {
         RewindScope::Both => "the files and the conversation",
         RewindScope::Files => "the files",
@@ -346,11 +348,11 @@ fn taken_back(rewound: &Rewound, titled: &Titled<'_>, full: bool) -> Entry {
     let files: Vec<_> = rewound.files.iter().map(|file| file.path.to_string()).collect();
     let left: Vec<_> = rewound.left.iter().map(|left| format!("{} ({})", left.path, left.reason)).collect();
     titled(EntryKind::Notice, format!("{title}{error}"))
-        .with(Part::cut(&files.join("\n"), full).named("files"))
-        .with(Part::cut(&left.join("\n"), full).named("left as they are"))
+        .with(ShownPart::cut(&files.join("\n"), full).named("files"))
+        .with(ShownPart::cut(&left.join("\n"), full).named("left as they are"))
 }
 
-fn course(event: &SessionEvent, titled: &Titled<'_>) -> Option<Entry> {
+fn course(event: &SessionEvent, titled: &Titled<'_>) -> Option<ShownEntry> {
     let title = match &event.kind {
         EventKind::SessionStarted(SessionStarted {
             version, mode, model, provider, rights, resumed, ..
@@ -444,7 +446,7 @@ fn warnings(loaded: &Loaded) -> Vec<String> {
 /// A block of a reply that is shown. Calls have events of their own.
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Block {
+enum ShownBlock {
     Text {
         #[serde(default)]
         text: String,
@@ -457,7 +459,7 @@ enum Block {
     Other,
 }
 
-impl Block {
+impl ShownBlock {
     fn of(json: &str) -> Option<Self> {
         serde_json::from_str(json).ok()
     }

@@ -2,7 +2,7 @@
 
 use tui::text::{Columns, SafeText, Wrap, wrap};
 
-use super::entry::{Entry, Part, Shown};
+use super::entry::{ShownEntry, ShownPart, ShownText};
 
 /// The rule before each line of a text: no text of others stands where a title of ours stands.
 const RULE: &str = "│ ";
@@ -12,7 +12,7 @@ const NARROWEST: usize = 20;
 
 /// A session as text. Everything that commands a terminal, or does not show, stands as an escape. For a terminal lines are broken at its
 /// width, so that the rest of a long one has its rule too.
-pub(crate) fn text(shown: &Shown, columns: Option<usize>) -> String {
+pub(crate) fn text(shown: &ShownText, columns: Option<usize>) -> String {
     let mut sheet = Sheet { text: String::new(), columns, is_live: false };
     sheet.line("", &format!("session {}", line(&shown.session)));
     for (name, value) in &shown.facts {
@@ -33,7 +33,7 @@ pub(crate) fn text(shown: &Shown, columns: Option<usize>) -> String {
 }
 
 /// One entry as text, while the session goes on: what is folded is left out.
-pub(super) fn entry_text(entry: &Entry, columns: Option<usize>) -> String {
+pub(super) fn entry_text(entry: &ShownEntry, columns: Option<usize>) -> String {
     let mut sheet = Sheet { text: String::new(), columns, is_live: true };
     sheet.entry(entry);
     sheet.text
@@ -47,7 +47,7 @@ struct Sheet {
 }
 
 impl Sheet {
-    fn entry(&mut self, entry: &Entry) {
+    fn entry(&mut self, entry: &ShownEntry) {
         let indent = "  ".repeat(entry.level);
         let before = format!("{indent}{} ", entry.kind.mark());
         self.line(&before, &format!("{} {}", entry.time(), line(&entry.title)));
@@ -56,7 +56,7 @@ impl Sheet {
         }
     }
 
-    fn part(&mut self, indent: &str, part: &Part) {
+    fn part(&mut self, indent: &str, part: &ShownPart) {
         let label = part.label.as_deref().map(line);
         let beside = format!("{indent}  ");
         if part.folded && self.is_live {

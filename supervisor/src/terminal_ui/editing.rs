@@ -9,7 +9,7 @@ use tui::Msg;
 
 use super::ui::Ui;
 use crate::editor::{Edits, edit};
-use crate::signals::Change;
+use crate::signals::SignalChange;
 use crate::tty::stop_job;
 
 /// The outcome of an editor: another text, none if the text is as it was, or the reason why there is no text.
@@ -55,7 +55,7 @@ impl Ui {
                     libc::SIGHUP => self.act(UserActionKind::HangUp).await,
                     _ => self.act(UserActionKind::Terminate).await,
                 },
-                change = self.changes.next() => if change == Change::Suspended {
+                change = self.changes.next() => if change == SignalChange::Suspended {
                     // Where nobody could continue us we are not stopped, and go on at once.
                     let _ = stop_job();
                 },

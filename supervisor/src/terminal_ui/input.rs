@@ -10,7 +10,7 @@ use nix::unistd::read;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use super::keys::{Keys, Typed};
+use super::keys::{Keys, TypedKey};
 use crate::system::register;
 
 /// How long an escape byte may be the beginning of a longer sequence: the rest of one comes with it, but over slow lines.
@@ -24,10 +24,10 @@ const LAST_ANSWER: Duration = Duration::from_millis(50);
 
 /// What the user types.
 #[derive(Debug)]
-pub(super) struct Input {
+pub(super) struct TerminalInput {
     terminal: AsyncFd<OwnedFd>,
     keys: Keys,
-    typed: VecDeque<Typed>,
+    typed: VecDeque<TypedKey>,
     /// Whether what was read last was more than one key.
     burst: bool,
     /// When what is cut is taken for whole.
@@ -36,7 +36,7 @@ pub(super) struct Input {
     asked: Option<Instant>,
 }
 
-impl Input {
+impl TerminalInput {
     /// For a duplicate of the descriptor of a terminal whose reads do not wait ([`Tty::engage`](super::tty::Tty::engage)). Must
     /// be called within the runtime.
     pub(super) fn new(terminal: BorrowedFd<'_>) -> io::Result<Self> {
@@ -67,7 +67,7 @@ impl Input {
     }
 
     /// What was typed by now, without waiting.
-    pub(super) fn waiting(&mut self) -> Vec<Typed> {
+    pub(super) fn waiting(&mut self) -> Vec<TypedKey> {
         let mut buffer = [0; 4 << 10];
         while let Ok(length @ 1..) = read(self.terminal.get_ref().as_fd(), &mut buffer) {
             self.accept(&buffer[..length]);
@@ -76,7 +76,7 @@ impl Input {
     }
 
     /// The next key or paste. Cancel safe. An error means that the terminal is gone.
-    pub(super) async fn next(&mut self) -> io::Result<Typed> {
+    pub(super) async fn next(&mut self) -> io::Result<TypedKey> {
         loop {
             if let Some(typed) = self.typed.pop_front() {
                 return Ok(typed);
@@ -96,7 +96,7 @@ impl Input {
 
     fn accept(&mut self, bytes: &[u8]) {
         for typed in self.keys.take(bytes) {
-            if typed == Typed::Attributes {
+            if typed == TypedKey::Attributes {
                 self.asked = None;
             } else {
                 self.typed.push_back(typed);

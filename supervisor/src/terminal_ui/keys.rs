@@ -26,7 +26,7 @@ const PASTE_ENDS: &[u8] = b"\x1b[201~";
 
 /// What the user did.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Typed {
+pub(super) enum TypedKey {
     /// A key.
     Key(KeyEvent),
     /// A bracketed paste.
@@ -52,14 +52,14 @@ pub(super) struct Keys {
 /// What a piece of input begins with.
 enum Parsed {
     /// This many bytes, which may mean nothing.
-    Whole(usize, Option<Typed>),
+    Whole(usize, Option<TypedKey>),
     /// More has to come.
     Cut,
 }
 
 impl Keys {
     /// Takes what was read.
-    pub(super) fn take(&mut self, bytes: &[u8]) -> Vec<Typed> {
+    pub(super) fn take(&mut self, bytes: &[u8]) -> Vec<TypedKey> {
         self.pending.extend_from_slice(bytes);
         self.parse(false)
     }
@@ -70,11 +70,11 @@ impl Keys {
     }
 
     /// Nothing follows.
-    pub(super) fn give_up_waiting(&mut self) -> Vec<Typed> {
+    pub(super) fn give_up_waiting(&mut self) -> Vec<TypedKey> {
         self.parse(true)
     }
 
-    fn parse(&mut self, nothing_follows: bool) -> Vec<Typed> {
+    fn parse(&mut self, nothing_follows: bool) -> Vec<TypedKey> {
         let (pending, mut typed, mut at) = (std::mem::take(&mut self.pending), Vec::new(), 0);
         while at < pending.len() {
             let rest = &pending[at..];
@@ -85,7 +85,7 @@ impl Keys {
             let Parsed::Whole(length, what) = parsed else { break };
             if self.paste.is_none() && rest.starts_with(PASTE_BEGINS) {
                 self.paste = Some(Vec::new());
-            } else if matches!(what, Some(Typed::Paste(_))) {
+            } else if matches!(what, Some(TypedKey::Paste(_))) {
                 self.paste = None;
             }
             typed.extend(what);
@@ -105,7 +105,7 @@ fn paste_goes_on(paste: &mut Vec<u8>, bytes: &[u8]) -> Parsed {
     match (ends, length) {
         (Some(_), _) => {
             let text = String::from_utf8_lossy(paste).into_owned();
-            Parsed::Whole(length + PASTE_ENDS.len(), Some(Typed::Paste(text)))
+            Parsed::Whole(length + PASTE_ENDS.len(), Some(TypedKey::Paste(text)))
         }
         (None, 0) => Parsed::Cut,
         (None, _) => Parsed::Whole(length, None),
@@ -136,7 +136,7 @@ fn key(bytes: &[u8], nothing_follows: bool) -> Parsed {
 /// ESC before a key: the same with Alt.
 fn with_alt(bytes: &[u8], nothing_follows: bool) -> Parsed {
     match character(bytes, nothing_follows) {
-        Parsed::Whole(length, Some(Typed::Key(key))) => {
+        Parsed::Whole(length, Some(TypedKey::Key(key))) => {
             Parsed::Whole(length + 1, Some(typed(key.code, key.modifiers | KeyModifiers::ALT)))
         }
         Parsed::Whole(length, other) => Parsed::Whole(length + 1, other),
@@ -200,9 +200,9 @@ fn control_string(bytes: &[u8], nothing_follows: bool) -> Parsed {
     let end = body.iter().position(|byte| [BEL, CAN, SUB, ESC].contains(byte));
     let answer = end.filter(|_| bytes[1] == b']').and_then(|end| background::answer(&body[..end]));
     match (end, end.map(|end| &body[end..])) {
-        (Some(end), Some([ESC, b'\\', ..])) => Parsed::Whole(2 + end + 2, answer.map(Typed::Theme)),
+        (Some(end), Some([ESC, b'\\', ..])) => Parsed::Whole(2 + end + 2, answer.map(TypedKey::Theme)),
         (Some(end), Some([ESC, _, ..])) => Parsed::Whole(2 + end, None),
-        (Some(end), Some([BEL, ..])) => Parsed::Whole(2 + end + 1, answer.map(Typed::Theme)),
+        (Some(end), Some([BEL, ..])) => Parsed::Whole(2 + end + 1, answer.map(TypedKey::Theme)),
         (Some(end), Some([CAN | SUB, ..])) => Parsed::Whole(2 + end + 1, None),
         // The rest of an answer, however late it comes, is no text either.
         _ if bytes[1] == b']' && background::is_beginning(body) => Parsed::Cut,
@@ -211,9 +211,9 @@ fn control_string(bytes: &[u8], nothing_follows: bool) -> Parsed {
     }
 }
 
-fn function_key(parameters: &str, end: u8) -> Option<Typed> {
+fn function_key(parameters: &str, end: u8) -> Option<TypedKey> {
     if parameters.starts_with('?') && end == b'c' {
-        return Some(Typed::Attributes);
+        return Some(TypedKey::Attributes);
     }
     if let Some(button) = parameters.strip_prefix('<').filter(|_| end == b'M') {
         return wheel(button);
@@ -229,7 +229,7 @@ fn function_key(parameters: &str, end: u8) -> Option<Typed> {
     let (first, second, third) =
         (numbers.next().flatten(), numbers.next().flatten(), numbers.next().flatten());
     match (end, first) {
-        (b'I' | b'O', None) => Some(Typed::Focus(end == b'I')),
+        (b'I' | b'O', None) => Some(TypedKey::Focus(end == b'I')),
         // modifyOtherKeys, as xterm's `formatOtherKeys: 0` has it.
         (b'~', Some(27)) => Some(typed(code_point(third?)?, modifiers(second))),
         (b'~', Some(number)) => Some(typed(numbered(number)?, modifiers(second))),
@@ -240,10 +240,10 @@ fn function_key(parameters: &str, end: u8) -> Option<Typed> {
 }
 
 /// The mouse as xterm reports it (SGR, 1006): of the buttons, the wheel alone means something.
-fn wheel(report: &str) -> Option<Typed> {
+fn wheel(report: &str) -> Option<TypedKey> {
     match report.split(';').next()?.parse() {
-        Ok(64u8) => Some(Typed::Wheel(-1)),
-        Ok(65) => Some(Typed::Wheel(1)),
+        Ok(64u8) => Some(TypedKey::Wheel(-1)),
+        Ok(65) => Some(TypedKey::Wheel(1)),
         _ => None,
     }
 }
@@ -300,11 +300,11 @@ fn plain(length: usize, code: KeyCode) -> Parsed {
     Parsed::Whole(length, Some(typed(code, KeyModifiers::NONE)))
 }
 
-fn typed(code: KeyCode, mut modifiers: KeyModifiers) -> Typed {
+fn typed(code: KeyCode, mut modifiers: KeyModifiers) -> TypedKey {
     if matches!(code, KeyCode::Char(c) if c.is_uppercase()) {
         modifiers |= KeyModifiers::SHIFT;
     }
-    Typed::Key(KeyEvent::new(code, modifiers))
+    TypedKey::Key(KeyEvent::new(code, modifiers))
 }
 
 #[cfg(test)]
@@ -313,7 +313,7 @@ mod tests {
 
     use super::*;
 
-    fn all(bytes: &[u8]) -> Vec<Typed> {
+    fn all(bytes: &[u8]) -> Vec<TypedKey> {
         let mut keys = Keys::default();
         let mut typed = keys.take(bytes);
         typed.extend(keys.give_up_waiting());
@@ -321,13 +321,13 @@ mod tests {
     }
 
     fn names(bytes: &[u8]) -> String {
-        let name = |typed: Typed| match typed {
-            Typed::Paste(text) => format!("paste {text:?}"),
-            Typed::Focus(focused) => format!("focus {focused}"),
-            Typed::Wheel(notches) => format!("wheel {notches}"),
-            Typed::Theme(theme) => format!("{theme:?}"),
-            Typed::Attributes => "attributes".to_owned(),
-            Typed::Key(key) => {
+        let name = |typed: TypedKey| match typed {
+            TypedKey::Paste(text) => format!("paste {text:?}"),
+            TypedKey::Focus(focused) => format!("focus {focused}"),
+            TypedKey::Wheel(notches) => format!("wheel {notches}"),
+            TypedKey::Theme(theme) => format!("{theme:?}"),
+            TypedKey::Attributes => "attributes".to_owned(),
+            TypedKey::Key(key) => {
                 let held = |modifier, name| if key.modifiers.contains(modifier) { name } else { "" };
                 let control = held(KeyModifiers::CONTROL, "C-");
                 let alt = held(KeyModifiers::ALT, "A-");
@@ -381,7 +381,7 @@ mod tests {
         let mut typed = keys.take(&answer[..9]);
         typed.extend(keys.give_up_waiting());
         typed.extend(keys.take(&answer[9..]));
-        assert_eq!(typed, [Typed::Theme(ThemeName::Light), Typed::Attributes]);
+        assert_eq!(typed, [TypedKey::Theme(ThemeName::Light), TypedKey::Attributes]);
     }
 
     #[test]
@@ -411,7 +411,7 @@ mod tests {
         let half = keys.take(&[PASTE_BEGINS, &vec![b'x'; 1 << 20]].concat());
         assert!(half.is_empty() && !keys.is_cut());
         let whole = keys.take(b"\x1b[201~");
-        assert!(matches!(&whole[..], [Typed::Paste(text)] if text.len() == 1 << 20));
+        assert!(matches!(&whole[..], [TypedKey::Paste(text)] if text.len() == 1 << 20));
     }
 
     #[test]

@@ -22,7 +22,7 @@ const MOST_OF_EVENT: u64 = 1 << 20;
 
 /// A line as far as a row has it.
 #[derive(Deserialize)]
-struct Line<'a> {
+struct LogLine<'a> {
     #[serde(borrow)]
     r#type: Cow<'a, str>,
     #[serde(borrow)]
@@ -62,7 +62,7 @@ fn read(log: &Path) -> io::Result<LogRows> {
 }
 
 fn row(line: &[u8], at: u64, began: &mut Option<u64>) -> LogRow {
-    let Ok(Line { r#type, agent, time_ms, data }) = serde_json::from_slice(line) else {
+    let Ok(LogLine { r#type, agent, time_ms, data }) = serde_json::from_slice(line) else {
         return LogRow { at, kind: "(not read)".to_owned(), ..LogRow::default() };
     };
     let began = *began.get_or_insert(time_ms);

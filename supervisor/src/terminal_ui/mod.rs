@@ -27,10 +27,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use self::pick::{Choice, choose};
-use self::remembered::Remembered;
+use self::pick::{UiChoice, choose};
+use self::remembered::UiMemory;
 use self::tty::{Engaged, Tty};
-use self::ui::{Ended, Places, Then, Ui};
+use self::ui::{AfterUi, Ui, UiEnded, UiPlaces};
 use crate::activity::Activity;
 use crate::args::{ActivityArg, ResumeArgs, TuiArgs, of_tui};
 use crate::config::{Effective, Sources, ask_for_trust};
@@ -39,9 +39,10 @@ use crate::driver::Turns;
 use crate::exit::Exit;
 use crate::messages::{complain, harmless, notes, say, tell};
 use crate::opening::{
-    self, Events, Handle, Place, Record, Refusal, Resume, Session, SessionOptions, find_log, for_activity,
+    self, Handle, OpenedSession, Record, Refusal, Resume, SessionDirs, SessionEvents, SessionOptions,
+    find_log, for_activity,
 };
-use crate::place::Wanted;
+use crate::place::ConfinementOptions;
 use crate::recording::FrontEnd;
 use crate::session::begun;
 use crate::signals::{Changes, Endings};
@@ -55,7 +56,7 @@ const A_DAY: Duration = Duration::from_hours(24);
 const LONGEST_ANSWER: usize = 4000;
 
 /// Runs the UI to its end; nothing is left behind on the terminal but where the log is.
-pub(crate) async fn run(args: TuiArgs, place: Place) -> Exit {
+pub(crate) async fn run(args: TuiArgs, place: SessionDirs) -> Exit {
     // Another session has the flags of this one; that of a name may be another project's.
     let (mode, confinement, model) = (args.mode, args.confinement.clone(), args.model.clone());
     let here = args.directory.clone();
@@ -67,12 +68,12 @@ pub(crate) async fn run(args: TuiArgs, place: Place) -> Exit {
         say(&format!("bailiwick resume {name} goes on with it"));
     }
     match finished.then {
-        Then::Session(session) => {
+        AfterUi::Session(session) => {
             let directory = session.is_none().then_some(here);
             let another = ResumeArgs { session, fork: false, directory, mode, confinement, model };
             Box::pin(resumed(another, place)).await
         }
-        Then::Nothing => finished.exit,
+        AfterUi::Nothing => finished.exit,
     }
 }
 
@@ -87,18 +88,18 @@ fn show_last(answer: &str) {
 }
 
 /// The same for a session whose log goes with it.
-pub(crate) async fn play(args: TuiArgs, place: Place) -> Exit {
+pub(crate) async fn play(args: TuiArgs, place: SessionDirs) -> Exit {
     on_the_terminal(args, place).await.exit
 }
 
 /// Has the terminal for a while; what was to be said meanwhile is said after it.
-async fn on_the_terminal(args: TuiArgs, place: Place) -> Finished {
+async fn on_the_terminal(args: TuiArgs, place: SessionDirs) -> UiFinished {
     let began = Instant::now();
     notes::begin_to_hold();
     let finished = match prepare(&args, place, began) {
         Ok(prepared) if args.plain => Box::pin(plain::serve(prepared, args.prompt)).await,
         Ok(prepared) => Box::pin(prepared.run(args.prompt)).await,
-        Err(refusal) => Finished::from(refusal),
+        Err(refusal) => UiFinished::from(refusal),
     };
     for note in notes::end_to_hold() {
         say(&note);
@@ -110,25 +111,25 @@ async fn on_the_terminal(args: TuiArgs, place: Place) -> Finished {
 }
 
 /// How it ended, for when the terminal is the user's again.
-struct Finished {
+struct UiFinished {
     exit: Exit,
     message: Option<String>,
     log: Option<PathBuf>,
     /// The last answer, if it is not on the terminal any more.
     answer: String,
-    then: Then,
+    then: AfterUi,
 }
 
-impl From<Refusal> for Finished {
+impl From<Refusal> for UiFinished {
     fn from(Refusal(exit, message): Refusal) -> Self {
-        Self { exit, message: Some(message), log: None, answer: String::new(), then: Then::Nothing }
+        Self { exit, message: Some(message), log: None, answer: String::new(), then: AfterUi::Nothing }
     }
 }
 
-struct Prepared {
-    session: Session,
+struct PreparedUi {
+    session: OpenedSession,
     handle: Handle,
-    events: Events,
+    events: SessionEvents,
     effective: Effective,
     window: Window,
     began: Instant,
@@ -138,7 +139,7 @@ struct Prepared {
 }
 
 /// Everything that can be refused, while there is a terminal to say so.
-fn prepare(args: &TuiArgs, place: Place, began: Instant) -> Result<Prepared, Refusal> {
+fn prepare(args: &TuiArgs, place: SessionDirs, began: Instant) -> Result<PreparedUi, Refusal> {
     if args.plain {
         some_terminal()?;
     } else {
@@ -162,11 +163,11 @@ fn prepare(args: &TuiArgs, place: Place, began: Instant) -> Result<Prepared, Ref
     let window = options.model.choice(options.window).window;
     let state = place.directories.state.clone();
     let (session, handle, events) = opening::open(options, place, began)?;
-    Ok(Prepared { session, handle, events, effective, window, began, endings, state })
+    Ok(PreparedUi { session, handle, events, effective, window, began, endings, state })
 }
 
 /// The log of the session that goes on, if one does.
-fn resume(args: &TuiArgs, place: &Place) -> Result<Option<PathBuf>, String> {
+fn resume(args: &TuiArgs, place: &SessionDirs) -> Result<Option<PathBuf>, String> {
     if args.session.is_none() && !args.goes_on {
         return Ok(None);
     }
@@ -175,7 +176,7 @@ fn resume(args: &TuiArgs, place: &Place) -> Result<Option<PathBuf>, String> {
 }
 
 /// Goes on with a session: in its own project, where no other is named.
-pub(crate) async fn resumed(args: ResumeArgs, place: Place) -> Exit {
+pub(crate) async fn resumed(args: ResumeArgs, place: SessionDirs) -> Exit {
     let ResumeArgs { session, directory, mode, confinement, model, fork: forks } = args;
     let here = directory.clone().unwrap_or_else(|| PathBuf::from("."));
     let here = here.canonicalize().unwrap_or(here);
@@ -207,13 +208,13 @@ pub(crate) async fn resumed(args: ResumeArgs, place: Place) -> Exit {
 }
 
 /// The log of the session by its name. Without one a person chooses at a terminal; elsewhere it is the last one. None if the person left.
-async fn log_of(name: Option<&str>, place: &Place, project: &Path) -> Result<Option<PathBuf>, String> {
+async fn log_of(name: Option<&str>, place: &SessionDirs, project: &Path) -> Result<Option<PathBuf>, String> {
     if name.is_none() && usable_terminal().is_ok() {
         let chosen = choose(&place.directories.state, project).await;
         match chosen.map_err(|error| format!("cannot show the sessions: {error}"))? {
-            Choice::Log(log) => return Ok(Some(log)),
-            Choice::Nothing => return Ok(None),
-            Choice::NoSession => {}
+            UiChoice::Log(log) => return Ok(Some(log)),
+            UiChoice::Nothing => return Ok(None),
+            UiChoice::NoSession => {}
         }
     }
     find_log(&place.directories.sessions(), name, project).map(Some)
@@ -246,7 +247,7 @@ fn usable_terminal() -> Result<(), Refusal> {
 }
 
 fn options(args: &TuiArgs, effective: &Effective) -> SessionOptions {
-    let wanted = Wanted::new(effective, &args.confinement);
+    let wanted = ConfinementOptions::new(effective, &args.confinement);
     let record = |directory| Record { directory, front_end: FrontEnd::Tui, task: None };
     let mut options = SessionOptions {
         record: args.record.clone().map(record),
@@ -259,27 +260,33 @@ fn options(args: &TuiArgs, effective: &Effective) -> SessionOptions {
     options
 }
 
-impl Prepared {
-    async fn run(self, prompt: Option<String>) -> Finished {
+impl PreparedUi {
+    async fn run(self, prompt: Option<String>) -> UiFinished {
         let log = Some(self.session.log_path().to_owned());
         match Box::pin(self.serve(prompt)).await {
-            Ok((ended, then, answer)) => Finished { log, answer, then, ..of_session(ended) },
+            Ok((ended, then, answer)) => UiFinished { log, answer, then, ..of_session(ended) },
             Err(error) => {
                 let message = Some(format!("the terminal cannot be used: {error}"));
-                Finished { exit: Exit::Internal, message, log, answer: String::new(), then: Then::Nothing }
+                UiFinished {
+                    exit: Exit::Internal,
+                    message,
+                    log,
+                    answer: String::new(),
+                    then: AfterUi::Nothing,
+                }
             }
         }
     }
 
-    async fn serve(self, prompt: Option<String>) -> io::Result<(Ended, Then, String)> {
+    async fn serve(self, prompt: Option<String>) -> io::Result<(UiEnded, AfterUi, String)> {
         let Self { session, handle, events, effective, window, began, endings, state } = self;
         // From here on no signal has its default effect: none leaves the terminal as it is.
         let signals = (endings, Changes::new()?);
         let tty = Arc::new(Tty::new(stdout().as_fd(), effective.has_wheel())?);
         let project = session.standing().project.as_path().to_owned();
-        let remembered = Remembered::new(&state, &project);
+        let remembered = UiMemory::new(&state, &project);
         let history = remembered.messages();
-        let places = Places { project, copied: copy::file(&state), log: session.log_path().to_owned() };
+        let places = UiPlaces { project, copied: copy::file(&state), log: session.log_path().to_owned() };
         let start =
             start::of((&session, window), &effective, tty.size(), history).map_err(io::Error::other)?;
         tty.release_on_panic();
@@ -297,34 +304,34 @@ impl Prepared {
     }
 }
 
-fn of_session(ended: Ended) -> Finished {
+fn of_session(ended: UiEnded) -> UiFinished {
     match ended {
         Ok(Ok(end)) => {
             let expected =
                 matches!(end.reason, EndReason::Closed | EndReason::Terminated | EndReason::HungUp);
             let message = end.message.filter(|_| !expected);
-            Finished {
+            UiFinished {
                 exit: end.reason.into(),
                 message,
                 log: None,
                 answer: String::new(),
-                then: Then::Nothing,
+                then: AfterUi::Nothing,
             }
         }
-        Ok(Err(error)) => Finished {
+        Ok(Err(error)) => UiFinished {
             exit: Exit::Internal,
             message: Some(error.to_string()),
             log: None,
             answer: String::new(),
-            then: Then::Nothing,
+            then: AfterUi::Nothing,
         },
         // It was reported when it happened.
-        Err(_) => Finished {
+        Err(_) => UiFinished {
             exit: Exit::Internal,
             message: None,
             log: None,
             answer: String::new(),
-            then: Then::Nothing,
+            then: AfterUi::Nothing,
         },
     }
 }

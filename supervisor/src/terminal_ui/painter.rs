@@ -18,15 +18,15 @@ pub(crate) const END: &[u8] = b"\x1b[?2026l";
 
 /// Draws into memory. It asks the terminal nothing.
 pub(crate) struct Painter {
-    terminal: Terminal<CrosstermBackend<Page>>,
-    page: Page,
+    terminal: Terminal<CrosstermBackend<PaintedPage>>,
+    page: PaintedPage,
     disputed: Disputed,
 }
 
 impl Painter {
     /// For a window of this size on which nothing stands.
     pub(crate) fn new(size: Size) -> io::Result<Self> {
-        let page = Page::default();
+        let page = PaintedPage::default();
         let options = TerminalOptions { viewport: Viewport::Fixed(whole(size)) };
         Ok(Self {
             terminal: Terminal::with_options(CrosstermBackend::new(page.clone()), options)?,
@@ -61,9 +61,9 @@ fn whole(size: Size) -> Rect {
 
 /// What is drawn and not taken yet.
 #[derive(Clone, Default)]
-struct Page(Rc<RefCell<Vec<u8>>>);
+struct PaintedPage(Rc<RefCell<Vec<u8>>>);
 
-impl Write for Page {
+impl Write for PaintedPage {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.borrow_mut().extend_from_slice(bytes);
         Ok(bytes.len())

@@ -10,15 +10,15 @@ use tokio::signal::unix::{SignalKind, signal};
 use tui::{Capabilities, Picked, Picker, PickerRow, pick};
 
 use super::background;
-use super::input::Input;
-use super::keys::Typed;
+use super::input::TerminalInput;
+use super::keys::TypedKey;
 use super::painter::Painter;
 use super::start::colour;
 use super::tty::{Engaged, Tty};
-use crate::sessions::{Index, Listed};
+use crate::sessions::{Index, ListedSession};
 
 /// The choice of a person.
-pub(super) enum Choice {
+pub(super) enum UiChoice {
     /// The log of a session.
     Log(PathBuf),
     /// None: the person left.
@@ -28,10 +28,10 @@ pub(super) enum Choice {
 }
 
 /// Lets a person choose a session, the last one first: of this project, or of all.
-pub(super) async fn choose(state: &Path, project: &Path) -> io::Result<Choice> {
+pub(super) async fn choose(state: &Path, project: &Path) -> io::Result<UiChoice> {
     let mut sessions = Index::open(state).sessions()?;
     if sessions.is_empty() {
-        return Ok(Choice::NoSession);
+        return Ok(UiChoice::NoSession);
     }
     sessions.reverse();
     let rows = sessions.iter().map(|session| row(session, project)).collect();
@@ -45,12 +45,12 @@ pub(super) async fn choose(state: &Path, project: &Path) -> io::Result<Choice> {
         Picked::Row(at) => sessions.into_iter().nth(at).map(|session| session.log),
         Picked::Nothing => None,
     };
-    Ok(log.map_or(Choice::Nothing, Choice::Log))
+    Ok(log.map_or(UiChoice::Nothing, UiChoice::Log))
 }
 
 /// A session as a row: the first message, then its facts, by which it is found as well.
-fn row(session: &Listed, project: &Path) -> PickerRow {
-    let Listed { log, changed, summary, .. } = session;
+fn row(session: &ListedSession, project: &Path) -> PickerRow {
+    let ListedSession { log, changed, summary, .. } = session;
     let changed = Timestamp::try_from(*changed).map(|time| time.strftime("%Y-%m-%d %H:%M UTC").to_string());
     let first = summary.message.lines().next().filter(|message| !message.is_empty());
     let is_near = summary.project.as_path() == project;
@@ -74,7 +74,7 @@ async fn show(tty: &Arc<Tty>, mut picker: Picker) -> io::Result<Picked> {
     tty.release_on_panic();
     let _engaged = Engaged(Arc::clone(tty));
     tty.engage()?;
-    let mut input = Input::new(tty.descriptor())?;
+    let mut input = TerminalInput::new(tty.descriptor())?;
     let mut painter = Painter::new(tty.size())?;
     loop {
         tty.write_frame(&painter.draw(|frame| pick(&picker, frame))?)?;
@@ -84,11 +84,11 @@ async fn show(tty: &Arc<Tty>, mut picker: Picker) -> io::Result<Picked> {
             _ = hangup.recv() => return Ok(Picked::Nothing),
             _ = interrupt.recv() => return Ok(Picked::Nothing),
             typed = input.next() => match typed? {
-                Typed::Key(key) => if let Some(picked) = picker.key(key) {
+                TypedKey::Key(key) => if let Some(picked) = picker.key(key) {
                     return Ok(picked);
                 },
-                Typed::Paste(text) => picker.write(&text),
-                Typed::Focus(_) | Typed::Wheel(_) | Typed::Theme(_) | Typed::Attributes => {}
+                TypedKey::Paste(text) => picker.write(&text),
+                TypedKey::Focus(_) | TypedKey::Wheel(_) | TypedKey::Theme(_) | TypedKey::Attributes => {}
             },
             _ = sizes.recv() => {
                 let size = tty.size();

@@ -20,7 +20,7 @@ const MOST_MESSAGES: usize = 500;
 
 /// The file of the history.
 #[derive(Debug)]
-pub(super) struct Remembered {
+pub(super) struct UiMemory {
     file: PathBuf,
     project: String,
 }
@@ -32,7 +32,7 @@ struct Sent {
     text: String,
 }
 
-impl Remembered {
+impl UiMemory {
     /// In a state directory that exists.
     pub(super) fn new(state: &Path, project: &Path) -> Self {
         Self { file: state.join("history.jsonl"), project: project.to_string_lossy().into_owned() }
@@ -101,8 +101,8 @@ mod tests {
     fn messages_come_back_in_their_project_alone() {
         let state = tempfile::tempdir().unwrap();
         let (one, other) = (
-            Remembered::new(state.path(), Path::new("/one")),
-            Remembered::new(state.path(), Path::new("/other")),
+            UiMemory::new(state.path(), Path::new("/one")),
+            UiMemory::new(state.path(), Path::new("/other")),
         );
         assert!(one.messages().is_empty());
         one.add("first\nof two lines").unwrap();
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn the_file_has_a_bound_and_the_newest_messages_stay() {
         let state = tempfile::tempdir().unwrap();
-        let remembered = Remembered::new(state.path(), Path::new("/one"));
+        let remembered = UiMemory::new(state.path(), Path::new("/one"));
         for n in 0..200 {
             remembered.add(&format!("{n} {}", "x".repeat(LONGEST - 10))).unwrap();
         }
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn a_link_in_its_place_is_not_followed() {
         let state = tempfile::tempdir().unwrap();
-        let remembered = Remembered::new(state.path(), Path::new("/one"));
+        let remembered = UiMemory::new(state.path(), Path::new("/one"));
         let target = state.path().join("target");
         symlink(&target, &remembered.file).unwrap();
         assert!(remembered.add("text").is_err() && !target.exists());

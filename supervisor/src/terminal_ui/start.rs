@@ -9,11 +9,11 @@ use crate::config::Effective;
 use crate::core::Window;
 use crate::gate::command_line;
 use crate::gate::path_pattern::PathPattern;
-use crate::opening::Session;
+use crate::opening::OpenedSession;
 
 /// For a session that is about to begin, whose model has this window, on a terminal of this size.
 pub(super) fn of(
-    (session, window): (&Session, Window),
+    (session, window): (&OpenedSession, Window),
     effective: &Effective,
     size: Size,
     history: Vec<String>,

@@ -18,18 +18,18 @@ use super::background;
 use super::calls;
 use super::copy;
 use super::frames::Frames;
-use super::input::Input;
-use super::keys::Typed;
+use super::input::TerminalInput;
+use super::keys::TypedKey;
 use super::log_view;
-use super::remembered::Remembered;
+use super::remembered::UiMemory;
 use super::tty::Tty;
 use crate::config::at_home;
 use crate::core::RunEnd;
 use crate::driver::SessionError;
 use crate::messages::notes;
-use crate::opening::{Events, Handle, find_log};
+use crate::opening::{Handle, SessionEvents, find_log};
 use crate::pictures;
-use crate::signals::{Change, Changes, Endings};
+use crate::signals::{Changes, Endings, SignalChange};
 use crate::system::give_back_heap;
 use crate::tty::stop_job;
 
@@ -37,10 +37,10 @@ use crate::tty::stop_job;
 const TOGETHER: usize = 256;
 
 /// How the session ended, if it did not panic.
-pub(super) type Ended = Result<Result<RunEnd, SessionError>, JoinError>;
+pub(super) type UiEnded = Result<Result<RunEnd, SessionError>, JoinError>;
 
 /// The places that the user's commands are about.
-pub(super) struct Places {
+pub(super) struct UiPlaces {
     /// The directory in which relative paths begin that the user names.
     pub(super) project: PathBuf,
     /// The file of what was copied last.
@@ -52,16 +52,16 @@ pub(super) struct Places {
 /// The UI on a terminal that is engaged.
 pub(super) struct Ui {
     pub(super) tty: Arc<Tty>,
-    input: Input,
+    input: TerminalInput,
     frames: Frames,
     pub(super) endings: Endings,
     pub(super) changes: Changes,
     model: Model,
     handle: Handle,
-    events: Events,
-    places: Places,
+    events: SessionEvents,
+    places: UiPlaces,
     /// The history of the prompt, over sessions; absent once the file could not be written.
-    remembered: Option<Remembered>,
+    remembered: Option<UiMemory>,
     clock: Instant,
     /// Whether what is on the screen is not what is.
     stale: bool,
@@ -76,12 +76,12 @@ pub(super) struct Ui {
     /// The log, or an event of it, while it is read.
     reading_log: Option<oneshot::Receiver<Msg>>,
     /// The session that comes after this one, if one does.
-    then: Then,
+    then: AfterUi,
 }
 
 /// The end of the program, or another session.
 #[derive(Debug, Default)]
-pub(super) enum Then {
+pub(super) enum AfterUi {
     #[default]
     Nothing,
     /// Another session: that of this name, or one that the person chooses.
@@ -89,11 +89,11 @@ pub(super) enum Then {
 }
 
 /// The next thing that happens.
-enum Happening {
+enum UiInput {
     Signal(i32),
-    Typed(Typed),
-    Changed(Change),
-    Ended(Box<Ended>),
+    Typed(TypedKey),
+    Changed(SignalChange),
+    Ended(Box<UiEnded>),
     Written,
     Due,
     Core(Option<UiEvent>),
@@ -108,10 +108,10 @@ impl Ui {
         tty: Arc<Tty>,
         signals: (Endings, Changes),
         model: Model,
-        (handle, events): (Handle, Events),
-        (places, clock, remembered): (Places, Instant, Remembered),
+        (handle, events): (Handle, SessionEvents),
+        (places, clock, remembered): (UiPlaces, Instant, UiMemory),
     ) -> io::Result<Self> {
-        let input = Input::new(tty.descriptor())?;
+        let input = TerminalInput::new(tty.descriptor())?;
         let frames = Frames::new(Arc::clone(&tty))?;
         let (endings, changes) = signals;
         let (stale, shown, has_shown, turn_ended) = (true, None, false, false);
@@ -133,7 +133,7 @@ impl Ui {
             turn_ended,
             reading: None,
             reading_log: None,
-            then: Then::default(),
+            then: AfterUi::default(),
         })
     }
 
@@ -158,7 +158,7 @@ impl Ui {
     pub(super) async fn run(
         mut self,
         mut session: JoinHandle<Result<RunEnd, SessionError>>,
-    ) -> (Ended, Then, String) {
+    ) -> (UiEnded, AfterUi, String) {
         match self.serve(&mut session).await {
             Ok(ended) => {
                 self.input.take_last_answer().await;
@@ -167,37 +167,37 @@ impl Ui {
             Err(error) => {
                 notes::hold(&format!("the terminal cannot be used any more: {error}"));
                 self.act(UserActionKind::HangUp).await;
-                (session.await, Then::Nothing, String::new())
+                (session.await, AfterUi::Nothing, String::new())
             }
         }
     }
 
-    async fn serve(&mut self, session: &mut JoinHandle<Result<RunEnd, SessionError>>) -> io::Result<Ended> {
+    async fn serve(&mut self, session: &mut JoinHandle<Result<RunEnd, SessionError>>) -> io::Result<UiEnded> {
         loop {
             match self.next(session).await? {
-                Happening::Ended(ended) => return Ok(*ended),
-                Happening::Signal(libc::SIGINT) => self.act(UserActionKind::Interrupt).await,
-                Happening::Signal(libc::SIGHUP) => self.act(UserActionKind::HangUp).await,
-                Happening::Signal(_) => self.act(UserActionKind::Terminate).await,
-                Happening::Typed(typed) => self.typed(typed).await?,
-                Happening::Changed(change) => self.changed(change)?,
-                Happening::Written => self.written().await?,
-                Happening::Due => {
+                UiInput::Ended(ended) => return Ok(*ended),
+                UiInput::Signal(libc::SIGINT) => self.act(UserActionKind::Interrupt).await,
+                UiInput::Signal(libc::SIGHUP) => self.act(UserActionKind::HangUp).await,
+                UiInput::Signal(_) => self.act(UserActionKind::Terminate).await,
+                UiInput::Typed(typed) => self.typed(typed).await?,
+                UiInput::Changed(change) => self.changed(change)?,
+                UiInput::Written => self.written().await?,
+                UiInput::Due => {
                     self.read_what_waits().await?;
                     self.draw()?;
                     if std::mem::take(&mut self.turn_ended) {
                         give_back_heap();
                     }
                 }
-                Happening::Core(Some(event)) => self.core(event).await?,
-                Happening::CodeRead(Some(read)) => self.tell(Msg::CodeRead(read)).await?,
-                Happening::LogRead(read) => match read {
+                UiInput::Core(Some(event)) => self.core(event).await?,
+                UiInput::CodeRead(Some(read)) => self.tell(Msg::CodeRead(read)).await?,
+                UiInput::LogRead(read) => match read {
                     Some(read) => self.tell(read).await?,
                     None => self.tell(Msg::LogRead(Err("the log could not be read".to_owned()))).await?,
                 },
                 // The session is about to end, and its result comes next; or code could not be read, and stays plain.
-                Happening::Core(None) | Happening::CodeRead(None) => {}
-                Happening::Tick => self.tell(Msg::Tick).await?,
+                UiInput::Core(None) | UiInput::CodeRead(None) => {}
+                UiInput::Tick => self.tell(Msg::Tick).await?,
             }
             for note in notes::take() {
                 self.tell(Msg::Note(note)).await?;
@@ -205,26 +205,23 @@ impl Ui {
         }
     }
 
-    async fn next(
-        &mut self,
-        session: &mut JoinHandle<Result<RunEnd, SessionError>>,
-    ) -> io::Result<Happening> {
+    async fn next(&mut self, session: &mut JoinHandle<Result<RunEnd, SessionError>>) -> io::Result<UiInput> {
         let tick = tui::next_tick(&self.model, self.now()).map(|wait| Instant::now() + wait);
         let due = self.frames.due().filter(|_| self.stale && self.tty.is_engaged());
         tokio::select! {
             // Keys before the frame that they cannot have been meant for, and a frame before more to show: a flood of text
             // starves nobody.
             biased;
-            signal = self.endings.next() => Ok(Happening::Signal(signal)),
-            typed = self.input.next() => typed.map(Happening::Typed),
-            change = self.changes.next() => Ok(Happening::Changed(change)),
-            ended = session => Ok(Happening::Ended(Box::new(ended))),
-            written = self.frames.written() => written.map(|()| Happening::Written),
-            () = until(due) => Ok(Happening::Due),
-            event = self.events.recv(), if !self.events.is_closed() || !self.events.is_empty() => Ok(Happening::Core(event)),
-            read = finished(&mut self.reading) => Ok(Happening::CodeRead(read)),
-            read = finished(&mut self.reading_log) => Ok(Happening::LogRead(read)),
-            () = until(tick) => Ok(Happening::Tick),
+            signal = self.endings.next() => Ok(UiInput::Signal(signal)),
+            typed = self.input.next() => typed.map(UiInput::Typed),
+            change = self.changes.next() => Ok(UiInput::Changed(change)),
+            ended = session => Ok(UiInput::Ended(Box::new(ended))),
+            written = self.frames.written() => written.map(|()| UiInput::Written),
+            () = until(due) => Ok(UiInput::Due),
+            event = self.events.recv(), if !self.events.is_closed() || !self.events.is_empty() => Ok(UiInput::Core(event)),
+            read = finished(&mut self.reading) => Ok(UiInput::CodeRead(read)),
+            read = finished(&mut self.reading_log) => Ok(UiInput::LogRead(read)),
+            () = until(tick) => Ok(UiInput::Tick),
         }
     }
 
@@ -236,17 +233,17 @@ impl Ui {
         Ok(())
     }
 
-    async fn typed(&mut self, typed: Typed) -> io::Result<()> {
+    async fn typed(&mut self, typed: TypedKey) -> io::Result<()> {
         let message = match typed {
-            Typed::Paste(text) => Msg::Paste(text),
-            Typed::Focus(focused) => Msg::Focus(focused),
-            Typed::Wheel(notches) => Msg::Wheel(notches),
-            Typed::Theme(theme) => Msg::Theme(theme),
+            TypedKey::Paste(text) => Msg::Paste(text),
+            TypedKey::Focus(focused) => Msg::Focus(focused),
+            TypedKey::Wheel(notches) => Msg::Wheel(notches),
+            TypedKey::Theme(theme) => Msg::Theme(theme),
             // It says that nothing more is to come.
-            Typed::Attributes => return Ok(()),
-            Typed::Key(key) if !self.has_shown => Msg::Key(typed_ahead(key)),
-            Typed::Key(key) if self.input.is_burst() => Msg::KeyOfMany(key),
-            Typed::Key(key) => Msg::Key(key),
+            TypedKey::Attributes => return Ok(()),
+            TypedKey::Key(key) if !self.has_shown => Msg::Key(typed_ahead(key)),
+            TypedKey::Key(key) if self.input.is_burst() => Msg::KeyOfMany(key),
+            TypedKey::Key(key) => Msg::Key(key),
         };
         self.tell(message).await
     }
@@ -275,11 +272,11 @@ impl Ui {
         self.tell(Msg::Core(event)).await
     }
 
-    fn changed(&mut self, change: Change) -> io::Result<()> {
+    fn changed(&mut self, change: SignalChange) -> io::Result<()> {
         match change {
-            Change::Size => self.resize()?,
-            Change::Suspended => self.suspend()?,
-            Change::Continued => self.resume()?,
+            SignalChange::Size => self.resize()?,
+            SignalChange::Suspended => self.suspend()?,
+            SignalChange::Continued => self.resume()?,
         }
         Ok(())
     }
@@ -378,7 +375,7 @@ impl Ui {
             Some(Err(why)) => why,
             Some(Ok(log)) if log == self.places.log => "that is this session".to_owned(),
             Some(Ok(_)) | None => {
-                self.then = Then::Session(name);
+                self.then = AfterUi::Session(name);
                 return self.act(UserActionKind::Quit).await;
             }
         };

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::typed::Arguments;
 
 /// The field that makes no sense, and what was expected of it.
-pub(super) type Misfit = (&'static str, String);
+pub(super) type BadArgument = (&'static str, String);
 
 /// The name of the tool that runs a command.
 pub const SHELL_EXEC: &str = ShellExec::NAME;
@@ -35,7 +35,7 @@ impl Arguments for ReadFile {
     const DESCRIPTION: &'static str = "Reads a text file and returns its lines, numbered. Without offset and limit \
         it returns the first 2000 lines. Read a file before you edit it.";
 
-    fn into_call(self) -> Result<ToolCall, Misfit> {
+    fn into_call(self) -> Result<ToolCall, BadArgument> {
         Ok(ToolCall::ReadFile(tool::ReadFile {
             path: path("path", &self.path)?,
             offset: positive("offset", self.offset)?,
@@ -60,7 +60,7 @@ impl Arguments for ListDirectory {
     const NAME: &'static str = "list_directory";
     const DESCRIPTION: &'static str = "Lists a directory. What the ignore files exclude is left out.";
 
-    fn into_call(self) -> Result<ToolCall, Misfit> {
+    fn into_call(self) -> Result<ToolCall, BadArgument> {
         Ok(ToolCall::ListDirectory(tool::ListDirectory {
             path: path("path", &self.path)?,
             depth: positive("depth", self.depth)?,
@@ -86,7 +86,7 @@ impl Arguments for SearchFiles {
     const DESCRIPTION: &'static str = "Searches file contents by regular expression and returns path:line:text. \
         Fast on whole trees; respects ignore files. Prefer it to grep in shell_exec.";
 
-    fn into_call(self) -> Result<ToolCall, Misfit> {
+    fn into_call(self) -> Result<ToolCall, BadArgument> {
         Ok(ToolCall::SearchFiles(tool::SearchFiles {
             pattern: filled("pattern", self.pattern)?,
             path: self.path.map(|text| path("path", &text)).transpose()?,
@@ -111,7 +111,7 @@ impl Arguments for WriteFile {
     const DESCRIPTION: &'static str =
         "Writes a whole file, new or replaced. To change a part of a file, use edit_file.";
 
-    fn into_call(self) -> Result<ToolCall, Misfit> {
+    fn into_call(self) -> Result<ToolCall, BadArgument> {
         let path = path("path", &self.path)?;
         Ok(ToolCall::WriteFile(tool::WriteFile { path, content: self.content }))
     }
@@ -147,7 +147,7 @@ impl Arguments for EditFile {
     const DESCRIPTION: &'static str = "Replaces exact text in a file. old_string must match the file exactly, \
         indentation included, and occur once unless replace_all is true: include enough lines around it.";
 
-    fn into_call(self) -> Result<ToolCall, Misfit> {
+    fn into_call(self) -> Result<ToolCall, BadArgument> {
         let path = path("path", &self.path)?;
         let edits = edits(self.old_string, self.new_string, self.replace_all, self.edits)?;
         let edits = edits.into_iter().map(Edit::into_wire).collect::<Result<_, _>>()?;
@@ -156,7 +156,7 @@ impl Arguments for EditFile {
 }
 
 impl Edit {
-    fn into_wire(self) -> Result<tool::Edit, Misfit> {
+    fn into_wire(self) -> Result<tool::Edit, BadArgument> {
         let Self { old_string, new_string, replace_all } = self;
         let old_string = filled("old_string", old_string)?;
         if old_string == new_string {
@@ -172,7 +172,7 @@ fn edits(
     new: Option<String>,
     replace_all: Option<bool>,
     list: Option<Vec<Edit>>,
-) -> Result<Vec<Edit>, Misfit> {
+) -> Result<Vec<Edit>, BadArgument> {
     match (old, new, replace_all, list) {
         (Some(old_string), Some(new_string), replace_all, None) => {
             Ok(vec![Edit { old_string, new_string, replace_all }])
@@ -199,7 +199,7 @@ pub(super) struct ShellExec {
     command: String,
     /// "read" for a command that only reads: it may write nothing but its own TMPDIR and has no network. "write" for
     /// one that has to change files. Absent means what the rights allow.
-    access: Option<Access>,
+    access: Option<DeclaredAccess>,
     /// Whether it needs the network.
     network: Option<bool>,
     /// Working directory; the project if absent.
@@ -211,7 +211,7 @@ pub(super) struct ShellExec {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Access {
+enum DeclaredAccess {
     Standing,
     Read,
     Write,
@@ -225,11 +225,11 @@ impl Arguments for ShellExec {
         output and exit code. No terminal, no input. When it returns, all its processes are ended: start a server and \
         its client in one command.";
 
-    fn into_call(self) -> Result<ToolCall, Misfit> {
+    fn into_call(self) -> Result<ToolCall, BadArgument> {
         let access = match self.access {
-            None | Some(Access::Standing) => tool::Access::Standing,
-            Some(Access::Read) => tool::Access::Read,
-            Some(Access::Write) => tool::Access::Write,
+            None | Some(DeclaredAccess::Standing) => tool::Access::Standing,
+            Some(DeclaredAccess::Read) => tool::Access::Read,
+            Some(DeclaredAccess::Write) => tool::Access::Write,
         };
         Ok(ToolCall::ShellExec(tool::ShellExec {
             command: without_nul("command", filled("command", self.command)?)?,
@@ -241,12 +241,12 @@ impl Arguments for ShellExec {
     }
 }
 
-pub(super) fn path(field: &'static str, text: &str) -> Result<WirePath, Misfit> {
+pub(super) fn path(field: &'static str, text: &str) -> Result<WirePath, BadArgument> {
     let text = without_nul(field, filled(field, text.to_owned())?)?;
     Ok(WirePath::from(&text))
 }
 
-pub(super) fn filled(field: &'static str, text: String) -> Result<String, Misfit> {
+pub(super) fn filled(field: &'static str, text: String) -> Result<String, BadArgument> {
     if text.is_empty() {
         Err((field, "got an empty text, expected at least one character".to_owned()))
     } else {
@@ -254,7 +254,7 @@ pub(super) fn filled(field: &'static str, text: String) -> Result<String, Misfit
     }
 }
 
-fn without_nul(field: &'static str, text: String) -> Result<String, Misfit> {
+fn without_nul(field: &'static str, text: String) -> Result<String, BadArgument> {
     if text.contains('\0') {
         Err((field, "got a NUL character, expected text without".to_owned()))
     } else {
@@ -265,7 +265,7 @@ fn without_nul(field: &'static str, text: String) -> Result<String, Misfit> {
 pub(super) fn positive<N: PartialEq + Default>(
     field: &'static str,
     number: Option<N>,
-) -> Result<Option<N>, Misfit> {
+) -> Result<Option<N>, BadArgument> {
     match number {
         Some(zero) if zero == N::default() => Err((field, "got 0, expected 1 or more".to_owned())),
         other => Ok(other),

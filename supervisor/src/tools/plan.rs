@@ -6,7 +6,7 @@ use ipc::plan::StepStatus;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::arguments::{Misfit, filled, positive};
+use super::arguments::{BadArgument, filled, positive};
 use super::typed::{Arguments, Typed};
 use super::{Invocation, Tool};
 
@@ -64,7 +64,7 @@ impl Arguments for WritePlan {
         decided: with comments, after which you revise the plan and call this again; or with the account of its execution, \
         which another agent carries out.";
 
-    fn into_call(self) -> Result<PlanCall, Misfit> {
+    fn into_call(self) -> Result<PlanCall, BadArgument> {
         Ok(PlanCall::Write { markdown: filled("markdown", self.markdown)? })
     }
 }
@@ -88,7 +88,7 @@ impl Arguments for UpdateStep {
     const DESCRIPTION: &'static str = "Reports on a step of the plan. With status completed the step's acceptance commands \
         are run, and the result says what came of them: a step whose command fails is not completed.";
 
-    fn into_call(self) -> Result<PlanCall, Misfit> {
+    fn into_call(self) -> Result<PlanCall, BadArgument> {
         let Self { step, status, note } = self;
         let step = positive("step", Some(step))?.unwrap_or_default();
         let note = note.filter(|note| !note.trim().is_empty());

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::arguments::{Misfit, filled, path, positive};
+use super::arguments::{BadArgument, filled, path, positive};
 use super::typed::{Arguments, Typed};
 use super::{Invocation, Tool, ToolDefinition, ToolUseError};
 use crate::roles::{Role, Roles};
@@ -50,7 +50,7 @@ struct Spawning {
 }
 
 /// A call as the model wrote it, before its role has a say.
-struct Asked {
+struct AskedRights {
     spawn: SpawnAgent,
     /// False if it says nothing of access.
     says_access: bool,
@@ -70,7 +70,10 @@ impl Tool for Spawning {
 
 impl Spawning {
     /// A role narrows: one that reads has no sub-agent that writes.
-    fn in_role(&self, Asked { mut spawn, says_access }: Asked) -> Result<SpawnAgent, Misfit> {
+    fn in_role(
+        &self,
+        AskedRights { mut spawn, says_access }: AskedRights,
+    ) -> Result<SpawnAgent, BadArgument> {
         let Some(name) = &spawn.role else { return Ok(spawn) };
         let known = || self.roles.iter().map(|role| role.name.as_str()).collect::<Vec<_>>().join(", ");
         let role = self.roles.get(name);
@@ -148,14 +151,14 @@ enum Access {
 }
 
 impl Arguments for Spawn {
-    type Call = Asked;
+    type Call = AskedRights;
 
     const NAME: &'static str = "spawn_agent";
     const DESCRIPTION: &'static str = "Starts a sub-agent: another agent with an empty conversation and a sandbox of its \
         own, which carries out one task and reports back. Several in one reply run at the same time. Returns what the \
         supervisor saw of it (status, files, cost), then its last message.";
 
-    fn into_call(self) -> Result<Asked, Misfit> {
+    fn into_call(self) -> Result<AskedRights, BadArgument> {
         let Self { task, access, write, network, role, model, max_steps } = self;
         let task = filled("task", task)?;
         if task.len() > LONGEST_TASK {
@@ -176,12 +179,12 @@ impl Arguments for Spawn {
             model: model.map(|name| filled("model", name)).transpose()?,
             max_steps: positive("max_steps", max_steps)?,
         };
-        Ok(Asked { spawn, says_access })
+        Ok(AskedRights { spawn, says_access })
     }
 }
 
-impl From<Asked> for Invocation {
-    fn from(asked: Asked) -> Self {
+impl From<AskedRights> for Invocation {
+    fn from(asked: AskedRights) -> Self {
         asked.spawn.into()
     }
 }

@@ -93,13 +93,13 @@ fn plain(reason: &str) -> String {
 /// `{path, offset?, limit?}`: what the tool takes, read from its schema.
 pub(super) fn signature(schema: &RawValue) -> String {
     #[derive(serde::Deserialize)]
-    struct Object {
+    struct TypedObject {
         #[serde(default)]
         properties: serde_json::Map<String, serde_json::Value>,
         #[serde(default)]
         required: Vec<String>,
     }
-    let Ok(Object { properties, required }) = serde_json::from_str(schema.get()) else {
+    let Ok(TypedObject { properties, required }) = serde_json::from_str(schema.get()) else {
         return "an object".to_owned();
     };
     let fields = properties.keys().map(|name| {

@@ -19,7 +19,7 @@ pub(super) struct Anchor(Option<OwnedFd>);
 
 /// What became of `.git`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum FoundAnchor {
     /// It is where it was, or is gone for good: what stands there is judged by what is in it.
     InPlace,
     /// It was elsewhere, and is back.
@@ -36,32 +36,32 @@ impl Anchor {
     }
 
     /// Puts it back where it was moved.
-    pub(super) fn hold(&mut self, root: &OwnedFd) -> Found {
-        let found = self.0.as_ref().map_or(Found::InPlace, |held| put_back(root, held));
+    pub(super) fn hold(&mut self, root: &OwnedFd) -> FoundAnchor {
+        let found = self.0.as_ref().map_or(FoundAnchor::InPlace, |held| put_back(root, held));
         // What was deleted is let go of: the next one counts from now.
-        if found == Found::InPlace {
+        if found == FoundAnchor::InPlace {
             *self = Self::new(root);
         }
         found
     }
 }
 
-fn put_back(root: &OwnedFd, held: &OwnedFd) -> Found {
+fn put_back(root: &OwnedFd, held: &OwnedFd) -> FoundAnchor {
     let mut failure = Errno::EBUSY;
     for attempt in 0..TRIES {
-        let Ok(own) = fstat(held) else { return Found::InPlace };
+        let Ok(own) = fstat(held) else { return FoundAnchor::InPlace };
         let there = beneath::stat(root, OsStr::new(GIT));
         if there.as_ref().is_ok_and(|there| is_same(there, &own)) {
-            return if attempt == 0 { Found::InPlace } else { Found::PutBack };
+            return if attempt == 0 { FoundAnchor::InPlace } else { FoundAnchor::PutBack };
         }
-        let Some((parent, name)) = whereabouts(held, &own) else { return Found::InPlace };
+        let Some((parent, name)) = whereabouts(held, &own) else { return FoundAnchor::InPlace };
         // What stands in its place goes where it was.
         let flags = if there.is_ok() { RenameFlags::RENAME_EXCHANGE } else { RenameFlags::RENAME_NOREPLACE };
         if let Err(error) = renameat2(&parent, name.as_os_str(), root, GIT, flags) {
             failure = error;
         }
     }
-    Found::Lost(failure)
+    FoundAnchor::Lost(failure)
 }
 
 /// The directory that holds it now, and its name there; absent when it was deleted.

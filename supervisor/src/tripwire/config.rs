@@ -6,7 +6,7 @@ use std::ops::Range;
 
 /// One `key = value` of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct GitConfigEntry {
     /// The section, in lower case.
     pub(super) section: Vec<u8>,
     /// The subsection, as it stands.
@@ -19,7 +19,7 @@ pub(super) struct Entry {
     pub(super) span: Range<usize>,
 }
 
-impl Entry {
+impl GitConfigEntry {
     /// Its name as git prints it, for people.
     pub(super) fn name(&self) -> String {
         let mut name = self.section.clone();
@@ -45,7 +45,7 @@ pub(super) type Meaning<'a> = (&'a [u8], Option<&'a [u8]>, &'a [u8], Option<&'a 
 pub(super) struct SyntaxError(pub(super) usize);
 
 /// All entries of a file, in order.
-pub(super) fn parse(text: &[u8]) -> Result<Vec<Entry>, SyntaxError> {
+pub(super) fn parse(text: &[u8]) -> Result<Vec<GitConfigEntry>, SyntaxError> {
     // A NUL ends the string for some of git's readers and not for others.
     if let Some(at) = text.iter().position(|byte| *byte == 0) {
         return Err(SyntaxError(at));
@@ -63,7 +63,7 @@ struct Parser<'a> {
 type Header = (Vec<u8>, Option<Vec<u8>>);
 
 impl Parser<'_> {
-    fn file(mut self) -> Result<Vec<Entry>, SyntaxError> {
+    fn file(mut self) -> Result<Vec<GitConfigEntry>, SyntaxError> {
         let mut entries = Vec::new();
         let mut header: Option<Header> = None;
         loop {
@@ -76,7 +76,7 @@ impl Parser<'_> {
                 Some(byte) if byte.is_ascii_alphabetic() => {
                     let (section, subsection) = header.clone().ok_or(SyntaxError(start))?;
                     let (key, value) = self.entry(byte)?;
-                    entries.push(Entry { section, subsection, key, value, span: start..self.at });
+                    entries.push(GitConfigEntry { section, subsection, key, value, span: start..self.at });
                 }
                 Some(_) => return Err(SyntaxError(start)),
             }

@@ -7,14 +7,14 @@ use std::path::{Component, Path, PathBuf};
 use ipc::event::PlaceChange;
 
 use super::addresses::Ground;
-use super::config::{Entry, parse};
-use super::keys::{Places, is_harmless};
+use super::config::{GitConfigEntry, parse};
+use super::keys::{KeyPlaces, is_harmless};
 use super::paused;
-use super::state::{Body, Kind, Listing, Place, Rule};
+use super::state::{FileBody, FileKind, TripwireListing, TripwireRule, WatchedPlace};
 
 /// What becomes of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum TripwireVerdict {
     /// It may stay.
     Pass,
     /// The place becomes again what it was.
@@ -24,12 +24,12 @@ pub(super) enum Verdict {
     /// It is moved aside, where nothing acts on it, and the place becomes again what it was.
     MoveAside(PlaceChange),
     /// What came into a directory since goes, without a look at each.
-    Thin(Listing),
+    Thin(TripwireListing),
 }
 
 /// What is around a place, for what can point elsewhere.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Surroundings<'a> {
+pub(super) struct JudgedSurroundings<'a> {
     /// The root's canonical path.
     pub(super) root: &'a Path,
     /// The git directories beneath it that are looked at.
@@ -42,11 +42,16 @@ pub(super) struct Surroundings<'a> {
 
 /// The entries that a person's configurations had at the start and that no agent may set, by the path of the file; absent for a file
 /// that git does not accept.
-pub(super) type Own = BTreeMap<PathBuf, Option<Vec<Entry>>>;
+pub(super) type Own = BTreeMap<PathBuf, Option<Vec<GitConfigEntry>>>;
 
-impl Surroundings<'_> {
+impl JudgedSurroundings<'_> {
     /// Judges one place.
-    pub(super) fn judge(self, path: &Path, before: Option<&Place>, now: Option<&Place>) -> Verdict {
+    pub(super) fn judge(
+        self,
+        path: &Path,
+        before: Option<&WatchedPlace>,
+        now: Option<&WatchedPlace>,
+    ) -> TripwireVerdict {
         let alike = match (before, now) {
             (None, None) => true,
             (Some(before), Some(now)) => before.is_like(now),
@@ -54,49 +59,55 @@ impl Surroundings<'_> {
         };
         let kinds = [before, now].map(|place| place.map(|place| place.kind));
         let kind = match kinds {
-            [Some(one), Some(other)] if one != other => Kind::Whole,
-            [one, other] => other.or(one).unwrap_or(Kind::Whole),
+            [Some(one), Some(other)] if one != other => FileKind::Whole,
+            [one, other] => other.or(one).unwrap_or(FileKind::Whole),
         };
         // What they lead to can change while they stay.
-        let leads_on = matches!(kind, Kind::Config | Kind::State(Rule::ConflictedPaths));
+        let leads_on = matches!(kind, FileKind::Config | FileKind::State(TripwireRule::ConflictedPaths));
         if alike && !leads_on {
-            return Verdict::Pass;
+            return TripwireVerdict::Pass;
         }
-        let harmless = |test: &dyn Fn(&Place) -> bool| before.is_none_or(test) && now.is_none_or(test);
+        let harmless = |test: &dyn Fn(&WatchedPlace) -> bool| before.is_none_or(test) && now.is_none_or(test);
         let passes = match kind {
-            Kind::Config => return self.config(path, before, now),
-            Kind::State(rule) => return self.state(path, rule, before, now),
-            Kind::Unknown if now.is_some() => {
-                return Verdict::MoveAside(PlaceChange::NoPartOfGit);
+            FileKind::Config => return self.config(path, before, now),
+            FileKind::State(rule) => return self.state(path, rule, before, now),
+            FileKind::Unknown if now.is_some() => {
+                return TripwireVerdict::MoveAside(PlaceChange::NoPartOfGit);
             }
-            Kind::Unknown | Kind::Whole | Kind::Hook => false,
-            Kind::CommonDirectory => harmless(&|place| is_common_of_worktree(path, place)),
+            FileKind::Unknown | FileKind::Whole | FileKind::Hook => false,
+            FileKind::CommonDirectory => harmless(&|place| is_common_of_worktree(path, place)),
             // Where there is none any more, git finds what lies above, or nothing.
-            Kind::GitFile => now.is_none_or(|place| {
+            FileKind::GitFile => now.is_none_or(|place| {
                 before.is_none_or(|before| self.leads_to_own_repository(path, before))
                     && self.leads_to_own_repository(path, place)
             }),
         };
-        if passes { Verdict::Pass } else { Verdict::Restore(what_happened(before, now)) }
+        if passes { TripwireVerdict::Pass } else { TripwireVerdict::Restore(what_happened(before, now)) }
     }
 
     /// An operation may go on, end, or begin; it may not come to execute something or to lead elsewhere.
-    fn state(self, path: &Path, rule: Rule, before: Option<&Place>, now: Option<&Place>) -> Verdict {
-        let Some(now) = now else { return Verdict::Pass };
+    fn state(
+        self,
+        path: &Path,
+        rule: TripwireRule,
+        before: Option<&WatchedPlace>,
+        now: Option<&WatchedPlace>,
+    ) -> TripwireVerdict {
+        let Some(now) = now else { return TripwireVerdict::Pass };
         let before = before.and_then(content);
-        let Some(text) = content(now) else { return Verdict::MoveAside(PlaceChange::NotAFile) };
+        let Some(text) = content(now) else { return TripwireVerdict::MoveAside(PlaceChange::NotAFile) };
         let is_harmless = match rule {
-            Rule::ConflictedPaths => self.are_files_of_the_work_tree(path, text),
-            Rule::Alternates => self.are_open_stores(path, text),
+            TripwireRule::ConflictedPaths => self.are_files_of_the_work_tree(path, text),
+            TripwireRule::Alternates => self.are_open_stores(path, text),
             _ => paused::is_harmless(rule, text, before),
         };
         if is_harmless {
-            return Verdict::Pass;
+            return TripwireVerdict::Pass;
         }
-        let without = if rule == Rule::Todo { paused::without_commands(text, before) } else { None };
+        let without = if rule == TripwireRule::Todo { paused::without_commands(text, before) } else { None };
         match without {
-            Some((kept, commands)) => Verdict::Keep(kept, PlaceChange::Commands(commands)),
-            None => Verdict::MoveAside(PlaceChange::LeadsElsewhere),
+            Some((kept, commands)) => TripwireVerdict::Keep(kept, PlaceChange::Commands(commands)),
+            None => TripwireVerdict::MoveAside(PlaceChange::LeadsElsewhere),
         }
     }
 
@@ -129,34 +140,56 @@ impl Surroundings<'_> {
     }
 
     /// What an agent may not change has to be the same, in the same order.
-    fn config(self, path: &Path, before: Option<&Place>, now: Option<&Place>) -> Verdict {
+    fn config(
+        self,
+        path: &Path,
+        before: Option<&WatchedPlace>,
+        now: Option<&WatchedPlace>,
+    ) -> TripwireVerdict {
         let alike = before.zip(now).is_some_and(|(before, now)| before.is_like(now));
         let kept = match self.own.get(path) {
             Some(own) => own.clone(),
             None => Some(Vec::new()),
         };
         let (Some(kept), Some(found)) = (kept, self.guarded(path, now)) else {
-            return if alike { Verdict::Pass } else { Verdict::Restore(PlaceChange::BadConfiguration) };
+            return if alike {
+                TripwireVerdict::Pass
+            } else {
+                TripwireVerdict::Restore(PlaceChange::BadConfiguration)
+            };
         };
         if is_same(&kept, &found) {
-            return Verdict::Pass;
+            return TripwireVerdict::Pass;
         }
-        let is_in =
-            |entry: &Entry, others: &[Entry]| others.iter().any(|other| other.meaning() == entry.meaning());
+        let is_in = |entry: &GitConfigEntry, others: &[GitConfigEntry]| {
+            others.iter().any(|other| other.meaning() == entry.meaning())
+        };
         let added: Vec<_> = found.iter().filter(|entry| !is_in(entry, &kept)).cloned().collect();
-        let mut names: Vec<_> =
-            kept.iter().filter(|entry| !is_in(entry, &found)).chain(&added).map(Entry::name).collect();
+        let mut names: Vec<_> = kept
+            .iter()
+            .filter(|entry| !is_in(entry, &found))
+            .chain(&added)
+            .map(GitConfigEntry::name)
+            .collect();
         names.dedup();
         let why = PlaceChange::Keys(names);
         match now.and_then(content).map(|text| without(text, &added)) {
-            Some(text) if self.is_worth_keeping(path, &text, before, &kept) => Verdict::Keep(text, why),
-            _ => Verdict::Restore(why),
+            Some(text) if self.is_worth_keeping(path, &text, before, &kept) => {
+                TripwireVerdict::Keep(text, why)
+            }
+            _ => TripwireVerdict::Restore(why),
         }
     }
 
     /// What is left is read again: it has to have the person's own entries and no other guarded ones, and to say something else than
     /// there was.
-    fn is_worth_keeping(self, path: &Path, text: &[u8], before: Option<&Place>, kept: &[Entry]) -> bool {
+    fn is_worth_keeping(
+        self,
+        path: &Path,
+        text: &[u8],
+        before: Option<&WatchedPlace>,
+        kept: &[GitConfigEntry],
+    ) -> bool {
         let Ok(left) = parse(text) else { return false };
         let known = before.and_then(content).and_then(|text| parse(text).ok()).unwrap_or_default();
         let guarded: Vec<_> = left.iter().filter(|entry| !self.is_harmless(path, entry)).cloned().collect();
@@ -164,13 +197,13 @@ impl Surroundings<'_> {
     }
 
     /// The entries of a configuration that an agent may not change; a missing one has none, a strange one is none.
-    pub(super) fn guarded(self, path: &Path, place: Option<&Place>) -> Option<Vec<Entry>> {
+    pub(super) fn guarded(self, path: &Path, place: Option<&WatchedPlace>) -> Option<Vec<GitConfigEntry>> {
         let Some(place) = place else { return Some(Vec::new()) };
         let entries = parse(content(place)?).ok()?;
         Some(entries.into_iter().filter(|entry| !self.is_harmless(path, entry)).collect())
     }
 
-    fn is_harmless(self, path: &Path, entry: &Entry) -> bool {
+    fn is_harmless(self, path: &Path, entry: &GitConfigEntry) -> bool {
         is_harmless(entry, &OfConfiguration { around: self, path })
     }
 
@@ -186,7 +219,7 @@ impl Surroundings<'_> {
 
     /// Whether a `.git` file names a directory of the project that is looked at itself: one that is known, or one that
     /// the walk finds, which enters everything but git directories.
-    fn leads_to_own_repository(self, path: &Path, place: &Place) -> bool {
+    fn leads_to_own_repository(self, path: &Path, place: &WatchedPlace) -> bool {
         let Some(target) = content(place).and_then(git_file_target) else { return false };
         let (base, target) = match target.strip_prefix(self.root) {
             Ok(inside) => (Path::new(""), inside),
@@ -218,23 +251,23 @@ pub(crate) fn git_file_target(text: &[u8]) -> Option<PathBuf> {
 }
 
 /// `git worktree add` writes `../..`.
-fn is_common_of_worktree(path: &Path, place: &Place) -> bool {
+fn is_common_of_worktree(path: &Path, place: &WatchedPlace) -> bool {
     let holder = path.ancestors().nth(2).and_then(Path::file_name);
     holder.is_some_and(|name| name == "worktrees")
         && content(place).is_some_and(|text| text.strip_suffix(b"\n").unwrap_or(text) == b"../..")
 }
 
-fn is_same(one: &[Entry], other: &[Entry]) -> bool {
-    one.iter().map(Entry::meaning).eq(other.iter().map(Entry::meaning))
+fn is_same(one: &[GitConfigEntry], other: &[GitConfigEntry]) -> bool {
+    one.iter().map(GitConfigEntry::meaning).eq(other.iter().map(GitConfigEntry::meaning))
 }
 
 /// A configuration, and what its values can lead to.
 struct OfConfiguration<'a> {
-    around: Surroundings<'a>,
+    around: JudgedSurroundings<'a>,
     path: &'a Path,
 }
 
-impl Places for OfConfiguration<'_> {
+impl KeyPlaces for OfConfiguration<'_> {
     fn worktree_leads_back(&self, value: &[u8]) -> bool {
         self.around.is_worktree_of_module(self.path, value)
     }
@@ -245,9 +278,9 @@ impl Places for OfConfiguration<'_> {
     }
 }
 
-pub(super) fn content(place: &Place) -> Option<&[u8]> {
+pub(super) fn content(place: &WatchedPlace) -> Option<&[u8]> {
     match &place.body {
-        Body::File(content) => Some(content),
+        FileBody::File(content) => Some(content),
         _ => None,
     }
 }
@@ -280,7 +313,7 @@ fn has_links(root: &Path, path: &Path) -> bool {
 }
 
 /// A text without these entries.
-fn without(text: &[u8], entries: &[Entry]) -> Vec<u8> {
+fn without(text: &[u8], entries: &[GitConfigEntry]) -> Vec<u8> {
     let mut kept = Vec::with_capacity(text.len());
     let mut at = 0;
     for entry in entries {
@@ -296,7 +329,7 @@ fn without(text: &[u8], entries: &[Entry]) -> Vec<u8> {
     kept
 }
 
-const fn what_happened(before: Option<&Place>, now: Option<&Place>) -> PlaceChange {
+const fn what_happened(before: Option<&WatchedPlace>, now: Option<&WatchedPlace>) -> PlaceChange {
     match (before, now) {
         (None, _) => PlaceChange::Created,
         (_, None) => PlaceChange::Removed,

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use super::addresses::Address;
-use super::config::Entry;
+use super::config::GitConfigEntry;
 
 /// `section.key` without a subsection, whatever the value.
 const PLAIN: &[(&str, &[&str])] = &[
@@ -107,7 +107,7 @@ const BY_SUBSECTION: &[(&str, &str, Test)] = &[
 ];
 
 /// The places that a value may lead to.
-pub(super) trait Places {
+pub(super) trait KeyPlaces {
     /// True if `core.worktree` of this file may say so.
     fn worktree_leads_back(&self, value: &[u8]) -> bool;
 
@@ -116,7 +116,7 @@ pub(super) trait Places {
 }
 
 /// True if an agent may set, change or remove this entry.
-pub(super) fn is_harmless(entry: &Entry, places: &impl Places) -> bool {
+pub(super) fn is_harmless(entry: &GitConfigEntry, places: &impl KeyPlaces) -> bool {
     let (section, subsection, key, value) = entry.meaning();
     let value = value.unwrap_or(b"true");
     if subsection.is_some() {
@@ -135,7 +135,7 @@ fn decided(
     table: &[(&str, &str, Test)],
     (section, key): (&[u8], &[u8]),
     value: &[u8],
-    places: &impl Places,
+    places: &impl KeyPlaces,
 ) -> bool {
     let found = table.iter().find(|(a, b, _)| (a.as_bytes(), b.as_bytes()) == (section, key));
     found.is_some_and(|(_, _, test)| match test {
@@ -172,7 +172,7 @@ mod tests {
 
     struct Project;
 
-    impl Places for Project {
+    impl KeyPlaces for Project {
         fn worktree_leads_back(&self, value: &[u8]) -> bool {
             value == b"../../../sub"
         }

@@ -6,11 +6,11 @@
 use std::ffi::OsStr;
 use std::fs::FileType;
 
-use super::state::{Kind, Rule};
+use super::state::{FileKind, TripwireRule};
 
 /// The role of an entry at the top of a git directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum LayoutPart {
     /// A regular file that git only reads data from.
     Data,
     /// A directory of such files, as deep as it is.
@@ -18,7 +18,7 @@ pub(super) enum Part {
     /// The object store: only its top and its lists of packs are looked at, since git never writes an object through a link.
     Objects,
     /// A file whose content decides.
-    Judged(Kind),
+    Judged(FileKind),
     /// The state of a paused operation.
     Paused(Operation),
     /// Configuration, hooks, and directories of repositories, which are looked at by themselves.
@@ -78,12 +78,12 @@ const TREES: &[&str] = &[
     "subtree-cache",
 ];
 
-const JUDGED: &[(&str, Rule)] = &[
-    ("BISECT_NAMES", Rule::QuotedWords),
-    ("BISECT_START", Rule::Revision),
-    ("BISECT_TERMS", Rule::Revision),
-    ("MERGE_AUTOSTASH", Rule::Revision),
-    ("MERGE_RR", Rule::ConflictedPaths),
+const JUDGED: &[(&str, TripwireRule)] = &[
+    ("BISECT_NAMES", TripwireRule::QuotedWords),
+    ("BISECT_START", TripwireRule::Revision),
+    ("BISECT_TERMS", TripwireRule::Revision),
+    ("MERGE_AUTOSTASH", TripwireRule::Revision),
+    ("MERGE_RR", TripwireRule::ConflictedPaths),
 ];
 
 const WATCHED: &[&str] =
@@ -165,55 +165,56 @@ const PAUSED_DATA: &[(Operation, &[&str])] = &[
     (Operation::Sequencer, &["abort-safety", "head"]),
 ];
 
-const PAUSED_JUDGED: &[(Operation, &[(&str, Rule)])] = &[
+const PAUSED_JUDGED: &[(Operation, &[(&str, TripwireRule)])] = &[
     (
         Operation::RebaseMerge,
         &[
-            ("author-script", Rule::Author),
-            ("autostash", Rule::Revision),
-            ("done", Rule::Todo),
-            ("git-rebase-todo", Rule::Todo),
-            ("git-rebase-todo.backup", Rule::Todo),
-            ("gpg_sign_opt", Rule::Sign),
-            ("strategy", Rule::Strategy),
-            ("strategy_opts", Rule::StrategyOptions),
+            ("author-script", TripwireRule::Author),
+            ("autostash", TripwireRule::Revision),
+            ("done", TripwireRule::Todo),
+            ("git-rebase-todo", TripwireRule::Todo),
+            ("git-rebase-todo.backup", TripwireRule::Todo),
+            ("gpg_sign_opt", TripwireRule::Sign),
+            ("strategy", TripwireRule::Strategy),
+            ("strategy_opts", TripwireRule::StrategyOptions),
         ],
     ),
     (
         Operation::RebaseApply,
         &[
-            ("apply-opt", Rule::ApplyOptions),
-            ("author-script", Rule::Author),
-            ("autostash", Rule::Revision),
-            ("gpg_sign_opt", Rule::Sign),
-            ("strategy", Rule::Strategy),
-            ("strategy_opts", Rule::StrategyOptions),
+            ("apply-opt", TripwireRule::ApplyOptions),
+            ("author-script", TripwireRule::Author),
+            ("autostash", TripwireRule::Revision),
+            ("gpg_sign_opt", TripwireRule::Sign),
+            ("strategy", TripwireRule::Strategy),
+            ("strategy_opts", TripwireRule::StrategyOptions),
         ],
     ),
-    (Operation::Sequencer, &[("opts", Rule::SequencerOptions), ("todo", Rule::Todo)]),
+    (Operation::Sequencer, &[("opts", TripwireRule::SequencerOptions), ("todo", TripwireRule::Todo)]),
 ];
 
 /// The role of an entry at the top of a git directory, by its name.
-pub(super) fn part(name: &OsStr) -> Part {
-    let Some(name) = name.to_str() else { return Part::Unknown };
+pub(super) fn part(name: &OsStr) -> LayoutPart {
+    let Some(name) = name.to_str() else { return LayoutPart::Unknown };
     match name {
-        "objects" => return Part::Objects,
-        "rebase-merge" => return Part::Paused(Operation::RebaseMerge),
-        "rebase-apply" => return Part::Paused(Operation::RebaseApply),
-        "sequencer" => return Part::Paused(Operation::Sequencer),
+        "objects" => return LayoutPart::Objects,
+        "rebase-merge" => return LayoutPart::Paused(Operation::RebaseMerge),
+        "rebase-apply" => return LayoutPart::Paused(Operation::RebaseApply),
+        "sequencer" => return LayoutPart::Paused(Operation::Sequencer),
         _ => {}
     }
     if let Some((_, rule)) = JUDGED.iter().find(|(judged, _)| *judged == name) {
-        return Part::Judged(Kind::State(*rule));
+        return LayoutPart::Judged(FileKind::State(*rule));
     }
     if WATCHED.contains(&name) {
-        return Part::Watched;
+        return LayoutPart::Watched;
     }
     if TREES.contains(&name) {
-        return Part::Tree;
+        return LayoutPart::Tree;
     }
-    let is_lock = name.strip_suffix(".lock").is_some_and(|name| part(OsStr::new(name)) != Part::Unknown);
-    if is_lock || is_data(name) { Part::Data } else { Part::Unknown }
+    let is_lock =
+        name.strip_suffix(".lock").is_some_and(|name| part(OsStr::new(name)) != LayoutPart::Unknown);
+    if is_lock || is_data(name) { LayoutPart::Data } else { LayoutPart::Unknown }
 }
 
 fn is_data(name: &str) -> bool {
@@ -235,11 +236,11 @@ fn is_message(name: &str) -> bool {
 }
 
 /// How an entry of a paused operation is judged; absent where it is data.
-pub(super) fn kind_in(operation: Operation, name: &OsStr) -> Option<Kind> {
-    let Some(name) = name.to_str() else { return Some(Kind::Unknown) };
+pub(super) fn kind_in(operation: Operation, name: &OsStr) -> Option<FileKind> {
+    let Some(name) = name.to_str() else { return Some(FileKind::Unknown) };
     let judged = PAUSED_JUDGED.iter().filter(|(one, _)| *one == operation).flat_map(|(_, files)| *files);
     if let Some((_, rule)) = judged.clone().find(|(file, _)| *file == name) {
-        return Some(Kind::State(*rule));
+        return Some(FileKind::State(*rule));
     }
     let base = name.strip_suffix(".lock").unwrap_or(name);
     let mut data = PAUSED_DATA.iter().filter(|(one, _)| *one == operation).flat_map(|(_, files)| *files);
@@ -247,12 +248,12 @@ pub(super) fn kind_in(operation: Operation, name: &OsStr) -> Option<Kind> {
     // The patches that are still to be applied are numbered.
     let is_patch = operation == Operation::RebaseApply && name.bytes().all(|byte| byte.is_ascii_digit());
     let is_lock = base != name && judged.clone().any(|(file, _)| *file == base);
-    (!is_patch && !is_lock && !is_known).then_some(Kind::Unknown)
+    (!is_patch && !is_lock && !is_known).then_some(FileKind::Unknown)
 }
 
 /// True if an entry needs no look: a file of data that is a regular file.
 pub(super) fn is_plain_data(name: &OsStr, file_type: Option<FileType>) -> bool {
-    part(name) == Part::Data && file_type.is_some_and(|kind| kind.is_file())
+    part(name) == LayoutPart::Data && file_type.is_some_and(|kind| kind.is_file())
 }
 
 #[cfg(test)]
@@ -271,7 +272,7 @@ mod tests {
             "MERGE_MSG",
             "config.lock",
         ] {
-            assert_eq!(part(OsStr::new(name)), Part::Data, "{name}");
+            assert_eq!(part(OsStr::new(name)), LayoutPart::Data, "{name}");
         }
         for name in [
             "annex",
@@ -284,10 +285,10 @@ mod tests {
             "X_HEAD.bak",
             "x.lock",
         ] {
-            assert_eq!(part(OsStr::new(name)), Part::Unknown, "{name}");
+            assert_eq!(part(OsStr::new(name)), LayoutPart::Unknown, "{name}");
         }
-        assert_eq!(part(OsStr::new("refs")), Part::Tree);
-        assert_eq!(part(OsStr::new("hooks")), Part::Watched);
+        assert_eq!(part(OsStr::new("refs")), LayoutPart::Tree);
+        assert_eq!(part(OsStr::new("hooks")), LayoutPart::Watched);
     }
 
     #[test]
@@ -295,10 +296,13 @@ mod tests {
         let kind = |operation, name: &str| kind_in(operation, OsStr::new(name));
         assert_eq!(kind(Operation::RebaseMerge, "onto"), None);
         assert_eq!(kind(Operation::RebaseMerge, "git-rebase-todo.lock"), None);
-        assert_eq!(kind(Operation::RebaseMerge, "git-rebase-todo"), Some(Kind::State(Rule::Todo)));
-        assert_eq!(kind(Operation::RebaseMerge, "git-merge-x"), Some(Kind::Unknown));
+        assert_eq!(
+            kind(Operation::RebaseMerge, "git-rebase-todo"),
+            Some(FileKind::State(TripwireRule::Todo))
+        );
+        assert_eq!(kind(Operation::RebaseMerge, "git-merge-x"), Some(FileKind::Unknown));
         assert_eq!(kind(Operation::RebaseApply, "0001"), None);
-        assert_eq!(kind(Operation::Sequencer, "0001"), Some(Kind::Unknown));
-        assert_eq!(kind(Operation::Sequencer, "opts"), Some(Kind::State(Rule::SequencerOptions)));
+        assert_eq!(kind(Operation::Sequencer, "0001"), Some(FileKind::Unknown));
+        assert_eq!(kind(Operation::Sequencer, "opts"), Some(FileKind::State(TripwireRule::SequencerOptions)));
     }
 }

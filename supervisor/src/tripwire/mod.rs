@@ -35,13 +35,13 @@ use ipc::event::{PlaceChange, RestoredPlace};
 use nix::errno::Errno;
 use sha2::{Digest as _, Sha256};
 
-use anchor::{Anchor, Found};
+use anchor::{Anchor, FoundAnchor};
 use judge::{Own, content};
 pub(crate) use judge::{git_file_target, worktree_in};
 use references::References;
 use root::{GIT, Root};
-use settle::{Around, View, settle};
-use state::{Kind, State};
+use settle::{Around, ConfigView, settle};
+use state::{FileKind, WatchState};
 use watch::Given;
 
 use crate::shell_word::shell_word;
@@ -49,7 +49,7 @@ pub use watch::Watch;
 /// Keeps what the host runs later.
 #[derive(Debug)]
 pub struct Tripwire {
-    roots: Vec<Watched>,
+    roots: Vec<WatchedRoots>,
     around: Around,
     notes: BTreeSet<String>,
 }
@@ -81,15 +81,15 @@ pub struct Report {
 }
 
 #[derive(Debug)]
-struct Watched {
+struct WatchedRoots {
     root: Root,
     path: PathBuf,
     held: OwnedFd,
     /// What something watched leads to.
     references: References,
-    state: State,
+    state: WatchState,
     /// Repositories elsewhere in a project.
-    nested: State,
+    nested: WatchState,
     /// The entries of configurations that are the person's own.
     own: Own,
     anchor: Anchor,
@@ -128,9 +128,9 @@ impl Tripwire {
             let full = (index > 0).then(|| watched.path.clone());
             let first = report.changes.len();
             watched.anchored(&mut report);
-            let Watched { held, root, references, state, nested, own, path, .. } = watched;
-            let view = View { path, known: &nested.repositories, own, around: &self.around };
-            let look = |before: &State| root.look(held, references, Some(before));
+            let WatchedRoots { held, root, references, state, nested, own, path, .. } = watched;
+            let view = ConfigView { path, known: &nested.repositories, own, around: &self.around };
+            let look = |before: &WatchState| root.look(held, references, Some(before));
             settle(held, state, view, look, &mut report.changes);
             report.notes.extend(state.notes.iter().cloned());
             named(&mut report.changes[first..], full.as_deref());
@@ -147,10 +147,10 @@ impl Tripwire {
             }
             let full = (index > 0).then(|| watched.path.clone());
             let first = report.changes.len();
-            let Watched { held, state, nested, own, path, .. } = watched;
+            let WatchedRoots { held, state, nested, own, path, .. } = watched;
             let known = &state.repositories;
-            let view = View { path, known, own, around: &self.around };
-            let look = |before: &State| walk::nested(held, known, Some(before));
+            let view = ConfigView { path, known, own, around: &self.around };
+            let look = |before: &WatchState| walk::nested(held, known, Some(before));
             settle(held, nested, view, look, &mut report.changes);
             report.notes.extend(nested.notes.iter().cloned());
             named(&mut report.changes[first..], full.as_deref());
@@ -190,17 +190,17 @@ fn named(changes: &mut [RestoredPlace], root: Option<&Path>) {
     }
 }
 
-impl Watched {
+impl WatchedRoots {
     fn new(root: Root, path: &Path, kept: &[PathBuf]) -> io::Result<Self> {
         let held = beneath::open_root(path)?;
-        let references = kept.iter().map(|path| (path.clone(), Kind::Whole)).collect();
+        let references = kept.iter().map(|path| (path.clone(), FileKind::Whole)).collect();
         let state = root.look(&held, &references, None);
         let anchor = Anchor::new(&held);
-        let (nested, own) = (State::default(), Own::new());
+        let (nested, own) = (WatchState::default(), Own::new());
         Ok(Self { root, path: path.to_owned(), held, references, state, nested, own, anchor })
     }
 
-    fn look(&self) -> State {
+    fn look(&self) -> WatchState {
         self.root.look(&self.held, &self.references, None)
     }
 
@@ -222,10 +222,11 @@ impl Watched {
         let places: Vec<_> = [&self.state, &self.nested]
             .into_iter()
             .flat_map(|state| &state.places)
-            .filter(|(_, place)| place.kind == Kind::Config)
+            .filter(|(_, place)| place.kind == FileKind::Config)
             .map(|(path, place)| (path.clone(), place.clone()))
             .collect();
-        let view = View { path: &self.path, known: &self.nested.repositories, own: &Own::new(), around };
+        let view =
+            ConfigView { path: &self.path, known: &self.nested.repositories, own: &Own::new(), around };
         let own = places.into_iter().map(|(path, place)| {
             let guarded = view.surroundings(&self.state).guarded(&path, Some(&place));
             (path, guarded)
@@ -233,7 +234,7 @@ impl Watched {
         self.own = own.collect();
     }
 
-    fn accept(&mut self, path: &Path, approved: &Approved, now: &State, around: &Around) {
+    fn accept(&mut self, path: &Path, approved: &Approved, now: &WatchState, around: &Around) {
         let found = now.places.get(path);
         if found.and_then(content).map(digest) != approved.digest {
             return;
@@ -243,8 +244,9 @@ impl Watched {
             return;
         };
         self.state.places.insert(path.to_owned(), place.clone());
-        if place.kind == Kind::Config {
-            let view = View { path: &self.path, known: &self.nested.repositories, own: &Own::new(), around };
+        if place.kind == FileKind::Config {
+            let view =
+                ConfigView { path: &self.path, known: &self.nested.repositories, own: &Own::new(), around };
             let guarded = view.surroundings(&self.state).guarded(path, Some(place));
             self.own.insert(path.to_owned(), guarded);
         }
@@ -255,9 +257,9 @@ impl Watched {
             return;
         }
         let error = match self.anchor.hold(&self.held) {
-            Found::InPlace => return,
-            Found::PutBack => None,
-            Found::Lost(error) => Some(error.to_string()),
+            FoundAnchor::InPlace => return,
+            FoundAnchor::PutBack => None,
+            FoundAnchor::Lost(error) => Some(error.to_string()),
         };
         let (what, restored) = (PlaceChange::MovedAway, error.is_none());
         report.changes.push(RestoredPlace { path: GIT.into(), what, moved_to: None, error, restored });

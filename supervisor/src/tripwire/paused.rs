@@ -5,8 +5,8 @@
 
 use std::path::Path;
 
-use super::config::{self, Entry};
-use super::state::Rule;
+use super::config::{self, GitConfigEntry};
+use super::state::TripwireRule;
 
 /// The strategies that git runs by itself, without looking for `git-merge-NAME`.
 const STRATEGIES: &[&str] = &["ort", "recursive", "resolve", "octopus", "ours", "subtree"];
@@ -88,23 +88,23 @@ const SEQUENCER_KEYS: &[&str] = &[
 
 /// True if git runs nothing and writes nowhere else because of this content. `before` is the content at the last look, whose own
 /// commands may stay.
-pub(super) fn is_harmless(rule: Rule, text: &[u8], before: Option<&[u8]>) -> bool {
+pub(super) fn is_harmless(rule: TripwireRule, text: &[u8], before: Option<&[u8]>) -> bool {
     let Ok(text) = std::str::from_utf8(text) else {
         // Names of authors and paths may be in any encoding; what is executed may not.
-        return matches!(rule, Rule::Author | Rule::QuotedWords) && words(text).is_some();
+        return matches!(rule, TripwireRule::Author | TripwireRule::QuotedWords) && words(text).is_some();
     };
     match rule {
-        Rule::Todo => commands_added(text, before).is_empty(),
-        Rule::Strategy => STRATEGIES.contains(&text.trim_end_matches('\n')),
-        Rule::StrategyOptions => text.split_ascii_whitespace().all(is_strategy_option),
-        Rule::ApplyOptions => are_apply_options(text),
-        Rule::Sign => text.trim_end_matches('\n') == "-S",
-        Rule::Revision => text.lines().all(is_revision),
-        Rule::Author => is_author(text),
-        Rule::QuotedWords => words(text.as_bytes()).is_some(),
-        Rule::SequencerOptions => is_sequencer_options(text.as_bytes()),
+        TripwireRule::Todo => commands_added(text, before).is_empty(),
+        TripwireRule::Strategy => STRATEGIES.contains(&text.trim_end_matches('\n')),
+        TripwireRule::StrategyOptions => text.split_ascii_whitespace().all(is_strategy_option),
+        TripwireRule::ApplyOptions => are_apply_options(text),
+        TripwireRule::Sign => text.trim_end_matches('\n') == "-S",
+        TripwireRule::Revision => text.lines().all(is_revision),
+        TripwireRule::Author => is_author(text),
+        TripwireRule::QuotedWords => words(text.as_bytes()).is_some(),
+        TripwireRule::SequencerOptions => is_sequencer_options(text.as_bytes()),
         // These depend on what is around them: the judge has their rules.
-        Rule::ConflictedPaths | Rule::Alternates => false,
+        TripwireRule::ConflictedPaths | TripwireRule::Alternates => false,
     }
 }
 
@@ -125,7 +125,7 @@ pub(super) fn without_commands(text: &[u8], before: Option<&[u8]>) -> Option<(Ve
         .filter(|line| !added.contains(&line.trim_end_matches(['\n', '\r'])))
         .collect();
     let commands = added.iter().map(|&line| line.to_owned()).collect();
-    is_harmless(Rule::Todo, kept.as_bytes(), before).then(|| (kept.into_bytes(), commands))
+    is_harmless(TripwireRule::Todo, kept.as_bytes(), before).then(|| (kept.into_bytes(), commands))
 }
 
 /// The comment character is a setting, so that a comment is only what begins with the default one.
@@ -211,7 +211,7 @@ fn is_sequencer_options(text: &[u8]) -> bool {
     config::parse(text).is_ok_and(|entries| entries.iter().all(is_sequencer_option))
 }
 
-fn is_sequencer_option(entry: &Entry) -> bool {
+fn is_sequencer_option(entry: &GitConfigEntry) -> bool {
     let value = entry.value.as_deref().and_then(|value| std::str::from_utf8(value).ok()).unwrap_or_default();
     let Ok(key) = std::str::from_utf8(&entry.key) else { return false };
     let is_known = match key {
@@ -243,7 +243,7 @@ pub(super) fn conflicted_paths(text: &[u8]) -> Option<Vec<&Path>> {
 mod tests {
     use super::*;
 
-    fn harmless(rule: Rule, text: &str) -> bool {
+    fn harmless(rule: TripwireRule, text: &str) -> bool {
         is_harmless(rule, text.as_bytes(), None)
     }
 
@@ -251,23 +251,26 @@ mod tests {
     fn state_that_git_writes_is_harmless() {
         for (rule, text) in [
             (
-                Rule::Todo,
+                TripwireRule::Todo,
                 "pick 1234 # one\nfixup -C 5 two\n\n# Rebase\nbreak\nmerge -C a b # c\nupdate-ref refs/heads/x\n",
             ),
-            (Rule::Strategy, "ort\n"),
-            (Rule::StrategyOptions, " '--ours' '--diff-algorithm=patience'\n"),
-            (Rule::StrategyOptions, "\"theirs\" \"subtree=sub/dir\" \"rename-threshold=50%\"\n"),
-            (Rule::ApplyOptions, " '-p1' '--whitespace=fix' '--directory=sub/dir'"),
-            (Rule::ApplyOptions, ""),
-            (Rule::Sign, "-S\n"),
-            (Rule::Revision, "refs/heads/main\n"),
-            (Rule::Revision, "bad\ngood\n"),
+            (TripwireRule::Strategy, "ort\n"),
+            (TripwireRule::StrategyOptions, " '--ours' '--diff-algorithm=patience'\n"),
+            (TripwireRule::StrategyOptions, "\"theirs\" \"subtree=sub/dir\" \"rename-threshold=50%\"\n"),
+            (TripwireRule::ApplyOptions, " '-p1' '--whitespace=fix' '--directory=sub/dir'"),
+            (TripwireRule::ApplyOptions, ""),
+            (TripwireRule::Sign, "-S\n"),
+            (TripwireRule::Revision, "refs/heads/main\n"),
+            (TripwireRule::Revision, "bad\ngood\n"),
             (
-                Rule::Author,
+                TripwireRule::Author,
                 "GIT_AUTHOR_NAME='O'\\''Neil'\nGIT_AUTHOR_EMAIL='a@b'\nGIT_AUTHOR_DATE='@1 +0000'\n",
             ),
-            (Rule::QuotedWords, " 'a b' 'c'\\''d'\n"),
-            (Rule::SequencerOptions, "[options]\n\tallow-ff = true\n\tstrategy = ort\n\tmainline = 1\n"),
+            (TripwireRule::QuotedWords, " 'a b' 'c'\\''d'\n"),
+            (
+                TripwireRule::SequencerOptions,
+                "[options]\n\tallow-ff = true\n\tstrategy = ort\n\tmainline = 1\n",
+            ),
         ] {
             assert!(harmless(rule, text), "{rule:?}: {text}");
         }
@@ -276,30 +279,30 @@ mod tests {
     #[test]
     fn state_that_runs_or_leads_elsewhere_is_not() {
         for (rule, text) in [
-            (Rule::Todo, "pick 1\nexec ./evil\n"),
-            (Rule::Todo, "x ./evil"),
-            (Rule::Todo, "\t exec\tevil"),
-            (Rule::Todo, ";x evil"),
-            (Rule::Strategy, "x/../.git/x"),
-            (Rule::Strategy, "ort\nevil"),
-            (Rule::StrategyOptions, "'--ours'x"),
-            (Rule::StrategyOptions, "'--evil'"),
-            (Rule::StrategyOptions, "\"ours;evil\""),
-            (Rule::StrategyOptions, "ours $(evil)"),
-            (Rule::ApplyOptions, "'--build-fake-ancestor=/home/me/.bashrc'"),
-            (Rule::ApplyOptions, "'--directory=../..'"),
-            (Rule::ApplyOptions, "'--unsafe-paths'"),
-            (Rule::Sign, "-Skey"),
-            (Rule::Revision, "--orphan=x"),
-            (Rule::Revision, "a b"),
-            (Rule::Author, "GIT_AUTHOR_NAME='x'; evil\n"),
-            (Rule::Author, "PATH='x'\n"),
-            (Rule::Author, "GIT_AUTHOR_NAME=$(evil)\n"),
-            (Rule::QuotedWords, "'a' $(evil)"),
-            (Rule::QuotedWords, "'a'$(evil)"),
-            (Rule::SequencerOptions, "[options]\n\tstrategy = x/../.git/x\n"),
-            (Rule::SequencerOptions, "[include]\n\tpath = x\n"),
-            (Rule::SequencerOptions, "[options]\n\tgpg-sign = key\n"),
+            (TripwireRule::Todo, "pick 1\nexec ./evil\n"),
+            (TripwireRule::Todo, "x ./evil"),
+            (TripwireRule::Todo, "\t exec\tevil"),
+            (TripwireRule::Todo, ";x evil"),
+            (TripwireRule::Strategy, "x/../.git/x"),
+            (TripwireRule::Strategy, "ort\nevil"),
+            (TripwireRule::StrategyOptions, "'--ours'x"),
+            (TripwireRule::StrategyOptions, "'--evil'"),
+            (TripwireRule::StrategyOptions, "\"ours;evil\""),
+            (TripwireRule::StrategyOptions, "ours $(evil)"),
+            (TripwireRule::ApplyOptions, "'--build-fake-ancestor=/home/me/.bashrc'"),
+            (TripwireRule::ApplyOptions, "'--directory=../..'"),
+            (TripwireRule::ApplyOptions, "'--unsafe-paths'"),
+            (TripwireRule::Sign, "-Skey"),
+            (TripwireRule::Revision, "--orphan=x"),
+            (TripwireRule::Revision, "a b"),
+            (TripwireRule::Author, "GIT_AUTHOR_NAME='x'; evil\n"),
+            (TripwireRule::Author, "PATH='x'\n"),
+            (TripwireRule::Author, "GIT_AUTHOR_NAME=$(evil)\n"),
+            (TripwireRule::QuotedWords, "'a' $(evil)"),
+            (TripwireRule::QuotedWords, "'a'$(evil)"),
+            (TripwireRule::SequencerOptions, "[options]\n\tstrategy = x/../.git/x\n"),
+            (TripwireRule::SequencerOptions, "[include]\n\tpath = x\n"),
+            (TripwireRule::SequencerOptions, "[options]\n\tgpg-sign = key\n"),
         ] {
             assert!(!harmless(rule, text), "{rule:?}: {text}");
         }
@@ -308,7 +311,7 @@ mod tests {
     #[test]
     fn commands_of_the_person_stay_and_added_ones_are_cut_out() {
         let before = b"exec make test\npick 1\nexec make test\n";
-        assert!(is_harmless(Rule::Todo, b"pick 1\nexec make test\n", Some(before)));
+        assert!(is_harmless(TripwireRule::Todo, b"pick 1\nexec make test\n", Some(before)));
         let now = b"pick 1\nexec make test\nexec evil\n";
         let (kept, said) = without_commands(now, Some(before)).unwrap();
         assert_eq!(kept, b"pick 1\nexec make test\n");

@@ -9,10 +9,10 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::Watched;
-use super::config::{Entry, parse};
+use super::WatchedRoots;
+use super::config::{GitConfigEntry, parse};
 use super::root::{GIT, Root};
-use super::state::{Body, Kind, Place, State};
+use super::state::{FileBody, FileKind, WatchState, WatchedPlace};
 use crate::protected;
 
 /// How often what was found may lead on; git follows ten includes (`MAX_INCLUDE_DEPTH`).
@@ -55,10 +55,10 @@ const HOOKS: &[&str] = &[
 ];
 
 /// Places that are watched because something leads there, and how they are judged.
-pub(super) type References = BTreeMap<PathBuf, Kind>;
+pub(super) type References = BTreeMap<PathBuf, FileKind>;
 
 /// Lets each root watch what any of them leads to.
-pub(super) fn follow(roots: &mut [Watched]) {
+pub(super) fn follow(roots: &mut [WatchedRoots]) {
     for _ in 0..DEEPEST {
         let found = Search::new(roots).everything();
         let mut has_grown = false;
@@ -82,12 +82,12 @@ pub(super) fn follow(roots: &mut [Watched]) {
 }
 
 /// Whether a git directory lies there: agents work in it, and it is watched for itself.
-fn holds_git(state: &State, place: &Path) -> bool {
+fn holds_git(state: &WatchState, place: &Path) -> bool {
     state.repositories.iter().any(|repository| repository != Path::new("") && repository.starts_with(place))
 }
 
 struct Search<'a> {
-    sources: Vec<(&'a Path, &'a State)>,
+    sources: Vec<(&'a Path, &'a WatchState)>,
     /// The directories that hooks are run in, which a relative hooks path counts from.
     tops: Vec<PathBuf>,
     found: References,
@@ -96,9 +96,9 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn new(roots: &'a [Watched]) -> Self {
+    fn new(roots: &'a [WatchedRoots]) -> Self {
         let states =
-            |root: &'a Watched| [&root.state, &root.nested].map(|state| (root.path.as_path(), state));
+            |root: &'a WatchedRoots| [&root.state, &root.nested].map(|state| (root.path.as_path(), state));
         let sources: Vec<_> = roots.iter().flat_map(states).collect();
         let projects = roots.iter().filter(|root| root.root == Root::Project);
         let tops = projects.flat_map(|root| tops(&root.path, &root.nested)).collect();
@@ -123,16 +123,16 @@ impl<'a> Search<'a> {
         self.found
     }
 
-    fn place(&mut self, root: &Path, path: &Path, place: &Place) {
+    fn place(&mut self, root: &Path, path: &Path, place: &WatchedPlace) {
         let Some(parent) = path.parent().map(|parent| root.join(parent)) else { return };
         match &place.body {
-            Body::Link(target) => {
-                let kind = if place.kind == Kind::Config { Kind::Config } else { Kind::Whole };
+            FileBody::Link(target) => {
+                let kind = if place.kind == FileKind::Config { FileKind::Config } else { FileKind::Whole };
                 for inside in protected::led_to(path) {
                     self.leads_to(&parent, &Path::new(target).join(inside), kind);
                 }
             }
-            Body::File(text) if place.kind == Kind::Config => self.configuration(&parent, text),
+            FileBody::File(text) if place.kind == FileKind::Config => self.configuration(&parent, text),
             _ => {}
         }
     }
@@ -142,7 +142,7 @@ impl<'a> Search<'a> {
         for entry in parse(text).unwrap_or_default() {
             let Some(path) = entry.value.as_deref().and_then(expanded) else { continue };
             if is_include(&entry) {
-                let end = self.leads_to(directory, &path, Kind::Config);
+                let end = self.leads_to(directory, &path, FileKind::Config);
                 self.outside.extend(end.filter(|end| !self.is_watched(end)));
             } else if (&*entry.section, &*entry.key) == (b"core", b"hookspath") {
                 for top in self.tops.clone() {
@@ -156,21 +156,21 @@ impl<'a> Search<'a> {
     fn hooks(&mut self, top: &Path, path: &Path) {
         let places = steps(top, path);
         let Some(directory) = places.last().cloned() else { return };
-        let holds = |(root, state): &(&Path, &State)| {
+        let holds = |(root, state): &(&Path, &WatchState)| {
             directory
                 .strip_prefix(root)
                 .is_ok_and(|inside| inside == Path::new("") || holds_git(state, inside))
         };
         if self.sources.iter().any(holds) {
             for name in HOOKS {
-                self.leads_to(&directory, Path::new(name), Kind::Whole);
+                self.leads_to(&directory, Path::new(name), FileKind::Whole);
             }
         }
-        self.leads_to(top, path, Kind::Whole);
+        self.leads_to(top, path, FileKind::Whole);
     }
 
     /// Notes what a path leads to, and the links on the way; the place at its end.
-    fn leads_to(&mut self, from: &Path, path: &Path, kind: Kind) -> Option<PathBuf> {
+    fn leads_to(&mut self, from: &Path, path: &Path, kind: FileKind) -> Option<PathBuf> {
         let places = steps(from, path);
         let end = places.last().cloned();
         for place in places {
@@ -186,14 +186,15 @@ impl<'a> Search<'a> {
     }
 }
 
-fn is_include(entry: &Entry) -> bool {
+fn is_include(entry: &GitConfigEntry) -> bool {
     let section = (entry.section.as_slice(), entry.subsection.is_some());
     entry.key == b"path" && [(&b"include"[..], false), (b"includeif", true)].contains(&section)
 }
 
 /// Where a person runs git: in the project, and in each repository and worktree beneath it.
-fn tops(project: &Path, nested: &State) -> Vec<PathBuf> {
-    let files = nested.places.iter().filter(|(_, place)| place.kind == Kind::GitFile).map(|(path, _)| path);
+fn tops(project: &Path, nested: &WatchState) -> Vec<PathBuf> {
+    let files =
+        nested.places.iter().filter(|(_, place)| place.kind == FileKind::GitFile).map(|(path, _)| path);
     let nested = nested.repositories.iter().chain(files).map(|path| {
         let top = if path.ends_with(GIT) { path.parent() } else { None };
         project.join(top.unwrap_or(path))

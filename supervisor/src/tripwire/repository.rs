@@ -8,8 +8,8 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use super::beneath;
-use super::layout::{self, Operation, Part};
-use super::state::{Kind, Listing, Look, Rule};
+use super::layout::{self, LayoutPart, Operation};
+use super::state::{FileKind, TripwireListing, TripwireLook, TripwireRule};
 
 /// Where a git directory has remotes outside of its configuration, gitrepository-layout(5).
 pub(super) const REMOTES: &[&str] = &["remotes", "branches"];
@@ -44,13 +44,13 @@ impl Depth {
     }
 }
 
-impl Look<'_> {
+impl TripwireLook<'_> {
     /// Looks at everything in a git directory that git may act on.
     pub(super) fn git_directory(&mut self, git: &OwnedFd, path: &Path, depth: Depth) {
         self.state.repositories.insert(path.to_owned());
-        self.place(git, path.join("config"), Kind::Config);
-        self.place(git, path.join("config.worktree"), Kind::Config);
-        self.place(git, path.join("commondir"), Kind::CommonDirectory);
+        self.place(git, path.join("config"), FileKind::Config);
+        self.place(git, path.join("config.worktree"), FileKind::Config);
+        self.place(git, path.join("commondir"), FileKind::CommonDirectory);
         for name in REMOTES {
             self.each(git, path.join(name));
         }
@@ -63,21 +63,21 @@ impl Look<'_> {
     /// Any change of what is in it counts; `git init` makes the directory itself.
     fn each(&mut self, git: &OwnedFd, path: PathBuf) {
         let Some(directory) = self.enter(git, &path) else { return };
-        for (name, _) in self.entries(&directory, &path, Listing::Whole) {
-            self.place(&directory, path.join(name), Kind::Whole);
+        for (name, _) in self.entries(&directory, &path, TripwireListing::Whole) {
+            self.place(&directory, path.join(name), FileKind::Whole);
         }
     }
 
     fn hooks(&mut self, git: &OwnedFd, path: PathBuf) {
         let Some(hooks) = self.enter(git, &path) else { return };
-        for (name, _) in self.entries(&hooks, &path, Listing::Hooks) {
-            self.place(&hooks, path.join(name), Kind::Hook);
+        for (name, _) in self.entries(&hooks, &path, TripwireListing::Hooks) {
+            self.place(&hooks, path.join(name), FileKind::Hook);
         }
     }
 
     fn worktrees(&mut self, git: &OwnedFd, path: PathBuf, depth: Depth) {
         let Some(worktrees) = self.enter(git, &path) else { return };
-        for (name, _) in self.entries(&worktrees, &path, Listing::Repositories) {
+        for (name, _) in self.entries(&worktrees, &path, TripwireListing::Repositories) {
             let path = path.join(name);
             // All of it: without its `commondir` it is a git directory like any other.
             if let Some(worktree) = self.enter(&worktrees, &path)
@@ -94,7 +94,7 @@ impl Look<'_> {
             return self.note(&path, "it is too deep");
         };
         let Some(modules) = self.enter(at, &path) else { return };
-        for (name, _) in self.entries(&modules, &path, Listing::Repositories) {
+        for (name, _) in self.entries(&modules, &path, TripwireListing::Repositories) {
             let path = path.join(name);
             let Some(module) = self.enter(&modules, &path) else { continue };
             let is_repository = beneath::stat(&module, OsStr::new("HEAD")).is_ok();
@@ -109,18 +109,18 @@ impl Look<'_> {
 
     /// Everything else at the top of a git directory, what has no part in it last.
     fn layout(&mut self, git: &OwnedFd, path: &Path, depth: Depth) {
-        let entries = self.entries(git, path, Listing::GitDirectory);
+        let entries = self.entries(git, path, TripwireListing::GitDirectory);
         let mut unknown = Vec::new();
         for (name, _) in entries {
             let place = path.join(&name);
             match layout::part(&name) {
-                Part::Watched => {}
-                Part::Data => self.place(git, place, Kind::Whole),
-                Part::Judged(kind) => self.place(git, place, kind),
-                Part::Tree => self.data(git, place, DEEPEST_TREE),
-                Part::Objects => self.objects(git, place),
-                Part::Paused(operation) => self.paused(git, place, operation),
-                Part::Unknown => unknown.push((name, place)),
+                LayoutPart::Watched => {}
+                LayoutPart::Data => self.place(git, place, FileKind::Whole),
+                LayoutPart::Judged(kind) => self.place(git, place, kind),
+                LayoutPart::Tree => self.data(git, place, DEEPEST_TREE),
+                LayoutPart::Objects => self.objects(git, place),
+                LayoutPart::Paused(operation) => self.paused(git, place, operation),
+                LayoutPart::Unknown => unknown.push((name, place)),
             }
         }
         for (name, place) in unknown {
@@ -134,7 +134,7 @@ impl Look<'_> {
             beneath::open_directory(git, name).and_then(|found| beneath::stat(&found, OsStr::new("HEAD")));
         let is_module = place.components().any(|step| step.as_os_str() == "modules") && head.is_ok();
         if depth.is_strict && !is_module {
-            self.place(git, place, Kind::Unknown);
+            self.place(git, place, FileKind::Unknown);
         }
     }
 
@@ -156,8 +156,8 @@ impl Look<'_> {
 
     /// Takes what is neither file nor directory as places; the directories.
     fn special_and_directories(&mut self, directory: &OwnedFd, path: &Path) -> Vec<OsString> {
-        for (name, _) in self.entries(directory, path, Listing::Special) {
-            self.place(directory, path.join(name), Kind::Whole);
+        for (name, _) in self.entries(directory, path, TripwireListing::Special) {
+            self.place(directory, path.join(name), FileKind::Whole);
         }
         let mut directories = Vec::new();
         // What cannot be listed was noted just now.
@@ -176,7 +176,7 @@ impl Look<'_> {
                 let path = path.join(name);
                 if let Some(info) = self.enter(&objects, &path) {
                     for name in ["alternates", "http-alternates"] {
-                        self.place(&info, path.join(name), Kind::State(Rule::Alternates));
+                        self.place(&info, path.join(name), FileKind::State(TripwireRule::Alternates));
                     }
                 }
                 self.data(&objects, path, DEEPEST_TREE);
@@ -188,11 +188,11 @@ impl Look<'_> {
 
     fn paused(&mut self, git: &OwnedFd, path: PathBuf, operation: Operation) {
         let Some(directory) = self.enter(git, &path) else { return };
-        for (name, file_type) in self.entries(&directory, &path, Listing::Whole) {
+        for (name, file_type) in self.entries(&directory, &path, TripwireListing::Whole) {
             match layout::kind_in(operation, &name) {
                 Some(kind) => self.place(&directory, path.join(name), kind),
                 None if file_type.is_some_and(|kind| kind.is_file()) => {}
-                None => self.place(&directory, path.join(name), Kind::Whole),
+                None => self.place(&directory, path.join(name), FileKind::Whole),
             }
         }
     }

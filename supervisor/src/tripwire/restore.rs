@@ -13,26 +13,31 @@ use nix::sys::stat::{Mode, SFlag, mkdirat};
 use nix::unistd::{UnlinkatFlags, symlinkat, unlinkat};
 
 use super::beneath;
-use super::state::{Body, Listing, Place, State};
+use super::state::{FileBody, TripwireListing, WatchState, WatchedPlace};
 
 /// Makes a place what it was; `before` knows which directories were there.
-pub(super) fn restore(root: &OwnedFd, path: &Path, before: &State) -> nix::Result<()> {
+pub(super) fn restore(root: &OwnedFd, path: &Path, before: &WatchState) -> nix::Result<()> {
     let Some(place) = before.places.get(path) else { return withdraw(root, path, before) };
     let (parent, name) = beneath::open_parent(root, path, true)?;
     match &place.body {
-        Body::File(content) => write(&parent, name, content, place.mode),
-        Body::Link(target) => {
+        FileBody::File(content) => write(&parent, name, content, place.mode),
+        FileBody::Link(target) => {
             beneath::remove(&parent, name)?;
             symlinkat(target.as_os_str(), &parent, name)
         }
-        Body::Directory => directory(&parent, name, place),
+        FileBody::Directory => directory(&parent, name, place),
         // Its content was never taken.
-        Body::Closed(_) => Err(Errno::EFBIG),
+        FileBody::Closed(_) => Err(Errno::EFBIG),
     }
 }
 
 /// Removes from a directory what is watched there and was not there before, however much it is.
-pub(super) fn thin(root: &OwnedFd, path: &Path, listing: Listing, before: &State) -> nix::Result<()> {
+pub(super) fn thin(
+    root: &OwnedFd,
+    path: &Path,
+    listing: TripwireListing,
+    before: &WatchState,
+) -> nix::Result<()> {
     let directory = if path == Path::new("") {
         root.try_clone().map_err(|error| beneath::errno(&error))?
     } else {
@@ -56,7 +61,7 @@ pub(super) fn keep(root: &OwnedFd, path: &Path, content: &[u8]) -> nix::Result<(
 }
 
 /// Removes what was not there, and the directories that were made for it.
-fn withdraw(root: &OwnedFd, path: &Path, before: &State) -> nix::Result<()> {
+fn withdraw(root: &OwnedFd, path: &Path, before: &WatchState) -> nix::Result<()> {
     match beneath::open_parent(root, path, false) {
         Ok((parent, name)) => beneath::remove(&parent, name)?,
         // Nothing leads there any more.
@@ -75,7 +80,7 @@ fn withdraw(root: &OwnedFd, path: &Path, before: &State) -> nix::Result<()> {
     Ok(())
 }
 
-fn directory(parent: &OwnedFd, name: &OsStr, place: &Place) -> nix::Result<()> {
+fn directory(parent: &OwnedFd, name: &OsStr, place: &WatchedPlace) -> nix::Result<()> {
     let is_there = beneath::stat(parent, name).is_ok_and(|stat| beneath::kind(&stat) == SFlag::S_IFDIR);
     if !is_there {
         beneath::remove(parent, name)?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::references::References;
 use super::repository::{Depth, REMOTES};
-use super::state::{Kind, Look, State};
+use super::state::{FileKind, TripwireLook, WatchState};
 pub(super) use crate::protected::GIT;
 
 /// What a root is.
@@ -19,8 +19,13 @@ pub(super) enum Root {
 
 impl Root {
     /// Looks at everything that is watched beneath it.
-    pub(super) fn look(self, root: &OwnedFd, references: &References, before: Option<&State>) -> State {
-        let mut look = Look::new(before);
+    pub(super) fn look(
+        self,
+        root: &OwnedFd,
+        references: &References,
+        before: Option<&WatchState>,
+    ) -> WatchState {
+        let mut look = TripwireLook::new(before);
         match self {
             Self::Project => look.project(root),
             Self::GitDirectory => look.git_directory(root, Path::new(""), Depth::OWN),
@@ -35,8 +40,8 @@ impl Root {
     }
 }
 
-impl Look<'_> {
-    pub(super) fn watched(&mut self, root: &OwnedFd, path: &Path, kind: Kind) {
+impl TripwireLook<'_> {
+    pub(super) fn watched(&mut self, root: &OwnedFd, path: &Path, kind: FileKind) {
         let above = path.parent().unwrap_or(Path::new(""));
         self.within(root, above, |look, held| look.place(held, path.to_owned(), kind));
     }
@@ -63,14 +68,14 @@ impl Look<'_> {
 
 /// What of the watched places is there and can be protected by the kernel: relative to the root, and nothing that a
 /// link leads to.
-pub(super) fn to_protect(state: &State) -> Vec<PathBuf> {
+pub(super) fn to_protect(state: &WatchState) -> Vec<PathBuf> {
     let is_whole = |path: &PathBuf| {
         let of_repository = path.parent().is_some_and(|git| state.repositories.contains(git));
         of_repository
             && path.file_name().is_some_and(|name| name == "hooks" || REMOTES.iter().any(|own| name == *own))
     };
     let directories = state.directories.iter().filter(|path| is_whole(path)).cloned();
-    let is_judged_whole = |kind| matches!(kind, Kind::Whole | Kind::Config);
+    let is_judged_whole = |kind| matches!(kind, FileKind::Whole | FileKind::Config);
     let solid = state.places.iter().filter(|(_, place)| is_judged_whole(place.kind) && place.is_solid());
     directories.chain(solid.map(|(path, _)| path.clone())).collect()
 }

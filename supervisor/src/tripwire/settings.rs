@@ -4,14 +4,14 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use super::repository::Depth;
-use super::state::{Kind, Listing, Look};
+use super::state::{FileKind, TripwireListing, TripwireLook};
 use crate::protected::{self, GIT};
 
-impl Look<'_> {
+impl TripwireLook<'_> {
     /// Looks at the settings in a project, and at its git directory.
     pub(super) fn project(&mut self, root: &OwnedFd) {
         for path in protected::plain() {
-            self.watched(root, path, Kind::Whole);
+            self.watched(root, path, FileKind::Whole);
         }
         for directory in protected::listed() {
             self.patterns(root, directory);
@@ -23,8 +23,8 @@ impl Look<'_> {
 
     fn patterns(&mut self, root: &OwnedFd, directory: &'static Path) {
         self.within(root, directory, |look, held| {
-            for (name, _) in look.entries(held, directory, Listing::Settings(directory)) {
-                look.place(held, directory.join(name), Kind::Whole);
+            for (name, _) in look.entries(held, directory, TripwireListing::Settings(directory)) {
+                look.place(held, directory.join(name), FileKind::Whole);
             }
         });
     }

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use ipc::event::{PlaceChange, RestoredPlace};
 
 use super::addresses::Ground;
-use super::judge::{Own, Surroundings, Verdict};
-use super::state::State;
+use super::judge::{JudgedSurroundings, Own, TripwireVerdict};
+use super::state::WatchState;
 use super::watch::Given;
 use super::{aside, restore};
 
@@ -26,20 +26,25 @@ pub(super) struct Around {
 
 /// One root, and what its places are judged by.
 #[derive(Clone, Copy)]
-pub(super) struct View<'a> {
+pub(super) struct ConfigView<'a> {
     pub(super) path: &'a Path,
     pub(super) known: &'a BTreeSet<PathBuf>,
     pub(super) own: &'a Own,
     pub(super) around: &'a Around,
 }
 
-impl<'a> View<'a> {
-    pub(super) fn surroundings(self, now: &'a State) -> Surroundings<'a> {
+impl<'a> ConfigView<'a> {
+    pub(super) fn surroundings(self, now: &'a WatchState) -> JudgedSurroundings<'a> {
         let ground = Ground { searched: &self.around.searched, writable: &self.around.writable };
-        Surroundings { root: self.path, repositories: [self.known, &now.repositories], own: self.own, ground }
+        JudgedSurroundings {
+            root: self.path,
+            repositories: [self.known, &now.repositories],
+            own: self.own,
+            ground,
+        }
     }
 
-    fn verdicts(self, before: &State, now: &'a State) -> BTreeMap<PathBuf, Verdict> {
+    fn verdicts(self, before: &WatchState, now: &'a WatchState) -> BTreeMap<PathBuf, TripwireVerdict> {
         let around = self.surroundings(now);
         let is_given = |path: &Path| self.around.given.has(&self.path.join(path));
         let paths: BTreeSet<&PathBuf> = before.places.keys().chain(now.places.keys()).collect();
@@ -47,10 +52,11 @@ impl<'a> View<'a> {
             .into_iter()
             .filter(|path| !is_given(path))
             .map(|path| (path.clone(), around.judge(path, before.places.get(path), now.places.get(path))));
-        let mut verdicts: BTreeMap<_, _> = judged.filter(|(_, verdict)| *verdict != Verdict::Pass).collect();
+        let mut verdicts: BTreeMap<_, _> =
+            judged.filter(|(_, verdict)| *verdict != TripwireVerdict::Pass).collect();
         for (path, listing) in now.crowded.iter().filter(|(path, _)| !before.crowded.contains_key(*path)) {
             if !is_given(path) {
-                verdicts.entry(path.clone()).or_insert(Verdict::Thin(*listing));
+                verdicts.entry(path.clone()).or_insert(TripwireVerdict::Thin(*listing));
             }
         }
         verdicts
@@ -60,9 +66,9 @@ impl<'a> View<'a> {
 /// Looks, puts back, and looks again until nothing is left to be put back; what passes is what the next look starts from.
 pub(super) fn settle(
     held: &OwnedFd,
-    state: &mut State,
-    view: View<'_>,
-    look: impl Fn(&State) -> State,
+    state: &mut WatchState,
+    view: ConfigView<'_>,
+    look: impl Fn(&WatchState) -> WatchState,
     report: &mut Vec<RestoredPlace>,
 ) {
     let mut changes: BTreeMap<PathBuf, RestoredPlace> = BTreeMap::new();
@@ -92,18 +98,18 @@ pub(super) fn settle(
 /// Restores one place, and describes its change for the report. Failures show in the next look.
 fn put_back(
     held: &OwnedFd,
-    before: &State,
+    before: &WatchState,
     path: &Path,
-    verdict: Verdict,
+    verdict: TripwireVerdict,
     aside: Option<&Path>,
 ) -> RestoredPlace {
     let (mut moved_to, mut failure) = (None, None);
     let (done, what) = match verdict {
-        Verdict::Pass => (Ok(()), PlaceChange::Changed),
-        Verdict::Restore(what) => (restore::restore(held, path, before), what),
-        Verdict::Keep(content, what) => (restore::keep(held, path, &content), what),
-        Verdict::Thin(listing) => (restore::thin(held, path, listing, before), PlaceChange::Crowded),
-        Verdict::MoveAside(what) => {
+        TripwireVerdict::Pass => (Ok(()), PlaceChange::Changed),
+        TripwireVerdict::Restore(what) => (restore::restore(held, path, before), what),
+        TripwireVerdict::Keep(content, what) => (restore::keep(held, path, &content), what),
+        TripwireVerdict::Thin(listing) => (restore::thin(held, path, listing, before), PlaceChange::Crowded),
+        TripwireVerdict::MoveAside(what) => {
             match aside.map(|aside| aside::move_aside(held, path, aside)) {
                 Some(Ok(to)) => moved_to = Some(to.into()),
                 // It does not stay because it is too large, or the other disk full.

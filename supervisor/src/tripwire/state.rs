@@ -12,7 +12,7 @@ use nix::errno::Errno;
 use nix::sys::stat::{FileStat, SFlag};
 
 use super::beneath;
-use super::layout::{self, Part, part};
+use super::layout::{self, LayoutPart, part};
 use super::root::GIT;
 use crate::protected;
 
@@ -33,7 +33,7 @@ const DEEPEST: usize = 24;
 
 /// How a place is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FileKind {
     /// Any change counts.
     Whole,
     /// A git configuration, by key.
@@ -43,7 +43,7 @@ pub(super) enum Kind {
     /// Where a git directory says that its configuration and hooks are.
     CommonDirectory,
     /// A file in a git directory that git acts on later, by its content.
-    State(Rule),
+    State(TripwireRule),
     /// A `.git` that is a file, and says where the git directory is.
     GitFile,
     /// An entry of a git directory that is no part of its layout.
@@ -52,7 +52,7 @@ pub(super) enum Kind {
 
 /// The content that a file of git's own state may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rule {
+pub(super) enum TripwireRule {
     /// Commands of a rebase, none of them one to execute.
     Todo,
     /// A strategy that git has built in.
@@ -79,7 +79,7 @@ pub(super) enum Rule {
 
 /// What stands there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Body {
+pub(super) enum FileBody {
     /// A regular file with this content.
     File(Arc<[u8]>),
     /// A link to this target.
@@ -87,12 +87,12 @@ pub(super) enum Body {
     /// A directory; its entries are places of their own.
     Directory,
     /// A fifo, a socket or a device, a file that is too large to be kept, or one that cannot be read.
-    Closed(Stamp),
+    Closed(FileStamp),
 }
 
 /// A directory of which entries are watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Listing {
+pub(super) enum TripwireListing {
     /// All but repositories, which are watched for themselves.
     Whole,
     /// Hooks: what git takes for an example is none.
@@ -107,7 +107,7 @@ pub(super) enum Listing {
     Special,
 }
 
-impl Listing {
+impl TripwireListing {
     /// Whether an entry is watched.
     pub(super) fn has(self, name: &OsStr, file_type: Option<FileType>) -> bool {
         match self {
@@ -115,7 +115,9 @@ impl Listing {
             Self::Hooks => !name.as_bytes().ends_with(b".sample"),
             Self::Repositories => beneath::leads_on(file_type),
             Self::Settings(directory) => protected::is_listed(directory, name),
-            Self::GitDirectory => !layout::is_plain_data(name, file_type) && part(name) != Part::Watched,
+            Self::GitDirectory => {
+                !layout::is_plain_data(name, file_type) && part(name) != LayoutPart::Watched
+            }
             Self::Special => !file_type.is_some_and(|kind| kind.is_file() || kind.is_dir()),
         }
     }
@@ -125,7 +127,7 @@ impl Listing {
 /// mapping that was read before leaves times and size as they were on a tmpfs (`shmem_fault` maps the page writable, so that
 /// no `file_update_time` follows).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stamp {
+pub(super) struct FileStamp {
     kind: u32,
     device: u64,
     inode: u64,
@@ -136,30 +138,30 @@ pub(super) struct Stamp {
 
 /// One place.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
-    pub(super) kind: Kind,
-    pub(super) body: Body,
+pub(super) struct WatchedPlace {
+    pub(super) kind: FileKind,
+    pub(super) body: FileBody,
     pub(super) mode: u32,
 }
 
-impl Place {
+impl WatchedPlace {
     /// Whether the two are the same to whoever reads or executes them.
     pub(super) fn is_like(&self, other: &Self) -> bool {
-        let modes = self.mode == other.mode || matches!(self.body, Body::Link(_));
+        let modes = self.mode == other.mode || matches!(self.body, FileBody::Link(_));
         self.body == other.body && modes
     }
 }
 
 /// All watched places of one root, relative to it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct State {
-    pub(super) places: BTreeMap<PathBuf, Place>,
+pub(super) struct WatchState {
+    pub(super) places: BTreeMap<PathBuf, WatchedPlace>,
     /// The directories on the way that are there.
     pub(super) directories: BTreeSet<PathBuf>,
     /// The git directories among them.
     pub(super) repositories: BTreeSet<PathBuf>,
     /// The directories with more entries than are looked at.
-    pub(super) crowded: BTreeMap<PathBuf, Listing>,
+    pub(super) crowded: BTreeMap<PathBuf, TripwireListing>,
     /// What could not be looked at, one sentence each.
     pub(super) notes: Vec<String>,
     /// What is there and cannot be read, with the reason; a file that is only too large is not among them.
@@ -167,27 +169,27 @@ pub(super) struct State {
 }
 
 /// Looks; every content is read anew.
-pub(super) struct Look<'a> {
-    before: Option<&'a State>,
+pub(super) struct TripwireLook<'a> {
+    before: Option<&'a WatchState>,
     bytes: usize,
     entries: usize,
     /// The directories of data that were entered.
     pub(super) trees: usize,
-    pub(super) state: State,
+    pub(super) state: WatchState,
 }
 
-impl<'a> Look<'a> {
+impl<'a> TripwireLook<'a> {
     /// What was there `before` is looked at whatever else there is now: a crowd hides nothing.
-    pub(super) fn new(before: Option<&'a State>) -> Self {
-        Self { before, bytes: 0, entries: 0, trees: 0, state: State::default() }
+    pub(super) fn new(before: Option<&'a WatchState>) -> Self {
+        Self { before, bytes: 0, entries: 0, trees: 0, state: WatchState::default() }
     }
 
     /// Looks at one name; of a directory at everything in it.
-    pub(super) fn place(&mut self, at: &OwnedFd, path: PathBuf, kind: Kind) {
+    pub(super) fn place(&mut self, at: &OwnedFd, path: PathBuf, kind: FileKind) {
         self.place_within(at, path, kind, DEEPEST);
     }
 
-    fn place_within(&mut self, at: &OwnedFd, path: PathBuf, kind: Kind, depth: usize) {
+    fn place_within(&mut self, at: &OwnedFd, path: PathBuf, kind: FileKind, depth: usize) {
         let Some(name) = path.file_name().map(OsStr::to_owned) else { return };
         let stat = match beneath::stat(at, &name) {
             Ok(stat) => stat,
@@ -198,21 +200,21 @@ impl<'a> Look<'a> {
         let place = self.look(at, &path, &name, kind, &stat);
         self.state.places.insert(path.clone(), place);
         // What has no part in a git directory is moved aside as a whole.
-        let is_moved = kind == Kind::Unknown && self.before.is_some_and(|before| !before.knows(&path));
-        if is_directory && kind != Kind::Config && !is_moved {
+        let is_moved = kind == FileKind::Unknown && self.before.is_some_and(|before| !before.knows(&path));
+        if is_directory && kind != FileKind::Config && !is_moved {
             self.tree(at, &path, kind, depth);
         }
     }
 
     /// Everything in a directory of which any change counts.
-    fn tree(&mut self, at: &OwnedFd, path: &Path, kind: Kind, depth: usize) {
+    fn tree(&mut self, at: &OwnedFd, path: &Path, kind: FileKind, depth: usize) {
         let Some(depth) = depth.checked_sub(1) else {
             return self.note(path, "it is too deep to be watched");
         };
-        let kind = if kind == Kind::Unknown { kind } else { Kind::Whole };
+        let kind = if kind == FileKind::Unknown { kind } else { FileKind::Whole };
         match beneath::open_own_directory(at, path.file_name().unwrap_or_default()) {
             Ok(directory) => {
-                for (entry, _) in self.entries(&directory, path, Listing::Whole) {
+                for (entry, _) in self.entries(&directory, path, TripwireListing::Whole) {
                     self.place_within(&directory, path.join(entry), kind, depth);
                 }
             }
@@ -225,7 +227,7 @@ impl<'a> Look<'a> {
         let name = path.file_name()?;
         let stat = beneath::stat(at, name).ok()?;
         if beneath::kind(&stat) != SFlag::S_IFDIR {
-            self.place(at, path.to_owned(), Kind::Whole);
+            self.place(at, path.to_owned(), FileKind::Whole);
             return None;
         }
         self.state.directories.insert(path.to_owned());
@@ -243,7 +245,7 @@ impl<'a> Look<'a> {
         &mut self,
         directory: &OwnedFd,
         path: &Path,
-        listing: Listing,
+        listing: TripwireListing,
     ) -> Vec<(OsString, Option<FileType>)> {
         let mut kept = Vec::new();
         let seen = beneath::each(directory, |name, file_type| {
@@ -271,26 +273,39 @@ impl<'a> Look<'a> {
         kept
     }
 
-    fn look(&mut self, at: &OwnedFd, path: &Path, name: &OsStr, kind: Kind, stat: &FileStat) -> Place {
+    fn look(
+        &mut self,
+        at: &OwnedFd,
+        path: &Path,
+        name: &OsStr,
+        kind: FileKind,
+        stat: &FileStat,
+    ) -> WatchedPlace {
         let body = self.body(at, name, kind, stat).unwrap_or_else(|error| {
             self.cannot_read(path, error);
             None
         });
-        let body = body.unwrap_or_else(|| Body::Closed(Stamp::of(stat)));
-        Place { kind, body, mode: stat.st_mode & 0o7777 }
+        let body = body.unwrap_or_else(|| FileBody::Closed(FileStamp::of(stat)));
+        WatchedPlace { kind, body, mode: stat.st_mode & 0o7777 }
     }
 
     /// Absent for what cannot be kept.
-    fn body(&mut self, at: &OwnedFd, name: &OsStr, kind: Kind, stat: &FileStat) -> nix::Result<Option<Body>> {
+    fn body(
+        &mut self,
+        at: &OwnedFd,
+        name: &OsStr,
+        kind: FileKind,
+        stat: &FileStat,
+    ) -> nix::Result<Option<FileBody>> {
         match beneath::kind(stat) {
-            SFlag::S_IFDIR => Ok(Some(Body::Directory)),
-            SFlag::S_IFLNK => beneath::target(at, name).map(|target| Some(Body::Link(target))),
+            SFlag::S_IFDIR => Ok(Some(FileBody::Directory)),
+            SFlag::S_IFLNK => beneath::target(at, name).map(|target| Some(FileBody::Link(target))),
             SFlag::S_IFREG => {
-                let most = if kind == Kind::Unknown { MOST_BYTES_UNKNOWN } else { MOST_BYTES };
+                let most = if kind == FileKind::Unknown { MOST_BYTES_UNKNOWN } else { MOST_BYTES };
                 let left = LARGEST.min(most.saturating_sub(self.bytes));
                 let content = beneath::read_own(at, name, left)?;
                 self.bytes += content.as_ref().map_or(0, Vec::len);
-                Ok(content.map(|content| Body::File(content.into())))
+                Ok(content.map(|content| FileBody::File(content.into())))
             }
             _ => Ok(None),
         }
@@ -311,21 +326,21 @@ impl<'a> Look<'a> {
     }
 }
 
-impl State {
+impl WatchState {
     /// Whether something stood there.
     pub(super) fn knows(&self, path: &Path) -> bool {
         self.places.contains_key(path) || self.directories.contains(path)
     }
 }
 
-impl Place {
+impl WatchedPlace {
     /// True if a mount can hold it, which needs no content: anything but a link.
     pub(super) const fn is_solid(&self) -> bool {
-        !matches!(self.body, Body::Link(_))
+        !matches!(self.body, FileBody::Link(_))
     }
 }
 
-impl Stamp {
+impl FileStamp {
     fn of(stat: &FileStat) -> Self {
         Self {
             kind: beneath::kind(stat).bits(),

@@ -11,7 +11,7 @@ use nix::sys::stat::SFlag;
 use super::beneath::{self, Entries};
 use super::repository::Depth;
 use super::root::GIT;
-use super::state::{Kind, Look, State};
+use super::state::{FileKind, TripwireLook, WatchState};
 
 /// The most entries that a walk sees.
 const MOST_ENTRIES: usize = 500_000;
@@ -26,8 +26,8 @@ const DEEPEST: usize = 100;
 const LONGEST: Duration = Duration::from_secs(5);
 
 /// Looks at every repository beneath a project but those that are `known`: its own, and its modules and worktrees.
-pub(super) fn nested(root: &OwnedFd, known: &BTreeSet<PathBuf>, before: Option<&State>) -> State {
-    let look = Look::new(before);
+pub(super) fn nested(root: &OwnedFd, known: &BTreeSet<PathBuf>, before: Option<&WatchState>) -> WatchState {
+    let look = TripwireLook::new(before);
     let mut walk = Walk { look, known, entries: 0, until: Instant::now() + LONGEST, bounded: None };
     match beneath::list(root, walk.most()) {
         Ok(entries) => walk.directory(root, entries, Path::new(""), DEEPEST),
@@ -41,7 +41,7 @@ pub(super) fn nested(root: &OwnedFd, known: &BTreeSet<PathBuf>, before: Option<&
 }
 
 struct Walk<'a> {
-    look: Look<'a>,
+    look: TripwireLook<'a>,
     known: &'a BTreeSet<PathBuf>,
     entries: usize,
     until: Instant,
@@ -94,7 +94,7 @@ impl Walk<'_> {
     fn git(&mut self, held: &OwnedFd, path: PathBuf) {
         let stat = beneath::stat(held, std::ffi::OsStr::new(GIT));
         if stat.is_ok_and(|stat| beneath::kind(&stat) == SFlag::S_IFREG) {
-            self.look.place(held, path, Kind::GitFile);
+            self.look.place(held, path, FileKind::GitFile);
         } else if let Some(git) = self.look.enter(held, &path) {
             self.look.git_directory(&git, &path, Depth::NESTED);
         }

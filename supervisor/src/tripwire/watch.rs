@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::root::{self, GIT, Root};
-use super::{Around, Watched, references};
+use super::{Around, WatchedRoots, references};
 
 /// The directories to watch, and what in them may change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl Watch {
         let mut roots = self.roots()?;
         references::follow(&mut roots);
         let mut existing = Vec::new();
-        for Watched { path, state, .. } in &roots {
+        for WatchedRoots { path, state, .. } in &roots {
             existing.extend(root::to_protect(state).into_iter().map(|inside| path.join(inside)));
         }
         let given = self.given();
@@ -99,10 +99,11 @@ impl Watch {
     }
 
     /// The project first.
-    pub(super) fn roots(&self) -> io::Result<Vec<Watched>> {
-        let project = Watched::new(Root::Project, &self.project, &self.kept);
-        let elsewhere = self.git_directories.iter().map(|path| Watched::new(Root::GitDirectory, path, &[]));
-        let others = self.repositories.iter().map(|path| Watched::new(Root::Project, path, &[]));
+    pub(super) fn roots(&self) -> io::Result<Vec<WatchedRoots>> {
+        let project = WatchedRoots::new(Root::Project, &self.project, &self.kept);
+        let elsewhere =
+            self.git_directories.iter().map(|path| WatchedRoots::new(Root::GitDirectory, path, &[]));
+        let others = self.repositories.iter().map(|path| WatchedRoots::new(Root::Project, path, &[]));
         [project].into_iter().chain(elsewhere).chain(others).collect()
     }
 }

@@ -1,8 +1,8 @@
 //! Which paths are fetched, and what is a change.
 
-use ipc::event::FileChange;
+use ipc::event::ChangedHow;
 use ipc::message::{Chunk, SnapshotEntry, SnapshotKind, Stamp};
-use supervisor::changes::{Base, ChangeSet, Comparison, Limits, Snapshot, patch};
+use supervisor::changes::{Base, ChangeSet, Comparison, Snapshot, SnapshotLimits, patch};
 
 use crate::tree::{
     Node, Tree, asked, change_set, file, manifest, program, project_path, stamp, take, with_contents,
@@ -26,17 +26,17 @@ fn fetched_paths(comparison: &Comparison<'_>) -> Vec<String> {
 }
 
 fn resolve(comparison: Comparison<'_>, fetched: &[(&str, &str, Stamp)]) -> ChangeSet {
-    let intake = comparison.intake(tempfile::tempfile().unwrap(), Limits::default());
+    let intake = comparison.intake(tempfile::tempfile().unwrap(), SnapshotLimits::default());
     let fetched = take(intake, chunks(fetched, true));
     comparison.resolve(&fetched).unwrap()
 }
 
 fn summary(set: &ChangeSet) -> Vec<String> {
-    let word = |change: FileChange| match change {
-        FileChange::Added => "added".to_owned(),
-        FileChange::Deleted => "deleted".to_owned(),
-        FileChange::Modified => "modified".to_owned(),
-        FileChange::RenamedFrom(from) => format!("from {from}"),
+    let word = |change: ChangedHow| match change {
+        ChangedHow::Added => "added".to_owned(),
+        ChangedHow::Deleted => "deleted".to_owned(),
+        ChangedHow::Modified => "modified".to_owned(),
+        ChangedHow::RenamedFrom(from) => format!("from {from}"),
     };
     set.files().into_iter().map(|file| format!("{} {}", file.path, word(file.change))).collect()
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use ipc::message::{Chunk, SnapshotEntry, SnapshotKind, Stamp};
 use ipc::path::WirePath;
-use supervisor::changes::{Base, ChangeSet, Intake, Limits, ProjectPath, Snapshot};
+use supervisor::changes::{Base, ChangeSet, Intake, ProjectPath, Snapshot, SnapshotLimits};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Node {
@@ -134,11 +134,11 @@ pub(crate) fn take(mut intake: Intake, chunks: impl IntoIterator<Item = Chunk>) 
 }
 
 pub(crate) fn with_contents(chunks: Vec<Chunk>) -> Snapshot {
-    take(Intake::of_contents(tempfile::tempfile().unwrap(), Limits::default()), chunks)
+    take(Intake::of_contents(tempfile::tempfile().unwrap(), SnapshotLimits::default()), chunks)
 }
 
 pub(crate) fn manifest(chunks: Vec<Chunk>) -> Snapshot {
-    take(Intake::of_manifest(Limits::default()), chunks)
+    take(Intake::of_manifest(SnapshotLimits::default()), chunks)
 }
 
 pub(crate) fn project_path(path: &str) -> ProjectPath {
@@ -152,7 +152,7 @@ pub(crate) fn change_set(old: &Tree, new: &Tree, excluded: &[ProjectPath]) -> Ch
     let asked_for: Vec<_> = comparison.fetches().into_iter().flatten().collect();
     let mut wanted = new.clone();
     wanted.0.retain(|path, _| asked_for.iter().any(|asked| asked.as_bytes() == path));
-    let intake = comparison.intake(tempfile::tempfile().unwrap(), Limits::default());
+    let intake = comparison.intake(tempfile::tempfile().unwrap(), SnapshotLimits::default());
     let fetched = take(intake, wanted.chunks(true, stamp(1, 0)));
     comparison.resolve(&fetched).unwrap()
 }

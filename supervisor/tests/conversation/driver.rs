@@ -8,7 +8,7 @@ use futures_util::StreamExt;
 use ipc::frontend::Op;
 use ipc::id::AgentId;
 use ipc::image::Image;
-use ipc::message::Outcome;
+use ipc::message::CallOutcome;
 use ipc::rights::Rights;
 use ipc::tool::{CommandExit, CommandResult, FileText, ToolCall, ToolError, ToolErrorKind, ToolOutput};
 use supervisor::activity::Activity;
@@ -16,8 +16,8 @@ use supervisor::approval::ApprovalSettings;
 use supervisor::core::{
     Agent, AgentConfig, Backoff, ContextItem, Effect, EndReason, Input, RunLimits, Window,
 };
-use supervisor::gate::{ApprovalMode, Standing};
-use supervisor::prompt::{self, Surroundings};
+use supervisor::gate::{ApprovalMode, StandingRights};
+use supervisor::prompt::{self, PromptEnvironment};
 use supervisor::provider::anthropic::ApiVersion;
 use supervisor::provider::{GiveUp, ModelProvider, ProviderError, ReplayProvider, RequestOptions, Tried};
 use supervisor::tools::Registry;
@@ -169,7 +169,7 @@ pub(crate) fn config(options: RequestOptions) -> AgentConfig {
         fails_when_denied: true,
         limits: RunLimits::default(),
         backoff: Box::new(AtOnce),
-        standing: Standing::new(rights, "/p".into(), None, ApprovalMode::Auto),
+        standing: StandingRights::new(rights, "/p".into(), None, ApprovalMode::Auto),
         conversation: "s".into(),
         approvals: ApprovalSettings::default(),
         id: AgentId::root(),
@@ -179,20 +179,20 @@ pub(crate) fn config(options: RequestOptions) -> AgentConfig {
     }
 }
 
-fn surroundings() -> Surroundings {
+fn surroundings() -> PromptEnvironment {
     let (platform, date) = ("Linux".to_owned(), "2026-11-22".to_owned());
-    Surroundings { platform, date, activity: Activity::Execute, instructions: None }
+    PromptEnvironment { platform, date, activity: Activity::Execute, instructions: None }
 }
 
 /// What a tool brings. Files that are called `missing…` do not exist; a command prints what it is.
-fn outcome(tool: &ToolCall) -> Outcome {
+fn outcome(tool: &ToolCall) -> CallOutcome {
     match tool {
         ToolCall::ReadFile(read) if read.path.to_string().contains("missing") => {
             let message = format!("{} does not exist; list_directory shows what does", read.path);
-            Outcome::Failed(ToolError { kind: ToolErrorKind::NotFound, message, access: None })
+            CallOutcome::Failed(ToolError { kind: ToolErrorKind::NotFound, message, access: None })
         }
-        ToolCall::ReadFile(read) => Outcome::Done(ToolOutput::File(file(&read.path.to_string()))),
-        ToolCall::ShellExec(command) => Outcome::Done(ToolOutput::Command(output(
+        ToolCall::ReadFile(read) => CallOutcome::Done(ToolOutput::File(file(&read.path.to_string()))),
+        ToolCall::ShellExec(command) => CallOutcome::Done(ToolOutput::Command(output(
             i32::from(command.command.contains("fail")),
             &command.command,
         ))),

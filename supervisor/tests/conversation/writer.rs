@@ -1,7 +1,7 @@
 //! The bodies of requests in each dialect, without a server.
 
 use bytes::Bytes;
-use supervisor::provider::anthropic::{Anthropic, ApiVersion, Config};
+use supervisor::provider::anthropic::{Anthropic, AnthropicConfig, ApiVersion};
 use supervisor::provider::chat::{self, OpenAiChat};
 use supervisor::provider::responses::Responses;
 use supervisor::provider::{ModelRequest, ProviderKind};
@@ -17,14 +17,18 @@ impl Writer {
     pub(crate) fn new(kind: ProviderKind) -> Self {
         let connection = kind.connection(None, None, String::new());
         match kind {
-            ProviderKind::Anthropic => Self::Messages(Anthropic::new(Config::at(connection)).expect("it")),
+            ProviderKind::Anthropic => {
+                Self::Messages(Anthropic::new(AnthropicConfig::at(connection)).expect("it"))
+            }
             ProviderKind::OpenAi => Self::Chat(OpenAiChat::new(chat::Config::at(connection)).expect("it")),
             ProviderKind::Responses => Self::Responses(Responses::new(connection).expect("it")),
         }
     }
 
     pub(crate) fn of_version(version: ApiVersion) -> Self {
-        Self::Messages(Anthropic::new(Config { version, ..Config::new(None) }).expect("a provider"))
+        Self::Messages(
+            Anthropic::new(AnthropicConfig { version, ..AnthropicConfig::new(None) }).expect("a provider"),
+        )
     }
 
     pub(crate) const fn kind(&self) -> ProviderKind {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use secrecy::SecretString;
-use supervisor::provider::anthropic::{Anthropic, Config};
+use supervisor::provider::anthropic::{Anthropic, AnthropicConfig};
 use supervisor::provider::{Message, ModelProvider, ModelRequest, ProviderError};
 use supervisor::replay::{Block, ReplayServer, Reply, Script, Usage, sse};
 
@@ -27,8 +27,8 @@ pub(crate) fn request(messages: &[Arc<Message>]) -> ModelRequest {
     request_of("claude-opus-5-5", messages)
 }
 
-pub(crate) fn config(base_url: &str) -> Config {
-    let mut config = Config::new(Some(SecretString::from(KEY)));
+pub(crate) fn config(base_url: &str) -> AnthropicConfig {
+    let mut config = AnthropicConfig::new(Some(SecretString::from(KEY)));
     base_url.clone_into(&mut config.connection.base_url);
     config
 }

@@ -1,7 +1,7 @@
 //! What a request asks for besides a reply (WIRE 0.1, 0.4).
 
 use futures_util::StreamExt;
-use supervisor::provider::anthropic::{Anthropic, ApiVersion, Config};
+use supervisor::provider::anthropic::{Anthropic, AnthropicConfig, ApiVersion};
 use supervisor::provider::{
     Effort, ModelProvider, ModelRequest, RequestOptions, Temperature, Thinking, ThinkingDisplay,
 };
@@ -15,7 +15,7 @@ fn head(options: RequestOptions, version: ApiVersion) -> String {
 }
 
 fn head_of(request: &ModelRequest, version: ApiVersion) -> String {
-    let config = Config { version, ..config("http://127.0.0.1:1") };
+    let config = AnthropicConfig { version, ..config("http://127.0.0.1:1") };
     let body = Anthropic::new(config).expect("a provider").body(request).expect("a body");
     let text = String::from_utf8(body.to_vec()).expect("UTF-8");
     text.split_once(r#","tools":"#).expect("tools").0.to_owned()

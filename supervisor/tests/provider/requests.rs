@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use ipc::event::TokenUsage;
 use serde_json::json;
-use supervisor::provider::anthropic::{Anthropic, ApiVersion, Config};
+use supervisor::provider::anthropic::{Anthropic, AnthropicConfig, ApiVersion};
 use supervisor::provider::{
     ContentBlock, Credential, Message, ModelProvider, ProviderKind, StopReason, StreamEvent, UserBlock, debug,
 };
@@ -59,7 +59,7 @@ async fn a_reply_comes_as_typed_events_and_the_request_as_the_api_wants_it() {
 #[tokio::test]
 async fn r1_another_api_version_and_no_key_can_be_chosen() {
     let server = serve(Script::new().reply(hello()));
-    let mut config = Config { version: ApiVersion::V2023_06_01, ..Config::new(None) };
+    let mut config = AnthropicConfig { version: ApiVersion::V2023_06_01, ..AnthropicConfig::new(None) };
     config.connection.base_url = server.base_url();
     ask(&Anthropic::new(config).expect("a provider")).await;
     let request = &server.requests()[0];

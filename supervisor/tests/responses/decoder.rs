@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use supervisor::provider::responses::Decoder;
+use supervisor::provider::responses::ResponsesDecoder;
 use supervisor::provider::{ContentBlock, Decode, ProviderError, StopReason, StreamEvent};
 
 /// JSON of any shape, for members that should have another one.
@@ -117,7 +117,7 @@ fn reply() -> impl Strategy<Value = Vec<String>> {
 }
 
 fn decode(data: &[String]) -> (Vec<StreamEvent>, Result<(), ProviderError>) {
-    let mut decoder = Decoder::new();
+    let mut decoder = ResponsesDecoder::new();
     let mut events = VecDeque::new();
     let pushed = data.iter().try_for_each(|data| decoder.push(data, &mut events));
     let result = pushed.and_then(|()| decoder.finish(&mut events));
@@ -173,7 +173,7 @@ proptest! {
     #[test]
     fn a_whole_reply_of_any_shape_is_a_reply_or_an_error(reply in any_json(), item in item(), status in word(&["completed", "queued", "failed"])) {
         for json in [reply.to_string(), json!({"status": status, "output": [item], "error": reply}).to_string()] {
-            let mut decoder = Decoder::new();
+            let mut decoder = ResponsesDecoder::new();
             let mut events = VecDeque::new();
             let result = decoder.push_whole(&json, &mut events);
             prop_assert_eq!(result.is_ok(), decoder.is_complete());

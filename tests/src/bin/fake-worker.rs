@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use ipc::frame;
 use ipc::id::{CallId, Generation};
 use ipc::image::{Image, MediaType};
-use ipc::message::{Chunk, Outcome, Ready, SnapshotEntry, SnapshotKind, Stamp, ToSupervisor, ToWorker};
-use ipc::pipe::{Incoming, Outgoing};
+use ipc::message::{CallOutcome, Chunk, Ready, SnapshotEntry, SnapshotKind, Stamp, ToSupervisor, ToWorker};
+use ipc::pipe::{FrameReader, Outgoing};
 use ipc::tool::{CommandExit, CommandResult, SnapshotSummary, ToolError, ToolErrorKind, ToolOutput};
 
 type Said<T> = Result<T, Box<dyn std::error::Error>>;
@@ -30,7 +30,7 @@ fn live() -> Said<()> {
     let generation: u32 = std::env::args().nth(2).unwrap_or_default().parse()?;
     let mut fake = Fake { generation: Generation(generation), call: CallId(0) };
     let behaviour = std::env::var("FAKE")?;
-    let mut incoming = Incoming::<_, ToWorker>::new(io::stdin(), fake.generation);
+    let mut incoming = FrameReader::<_, ToWorker>::new(io::stdin(), fake.generation);
     if !behaviour.starts_with("call-") && !behaviour.starts_with("commit-") {
         fake.misbehave(&behaviour)?;
         return wait();
@@ -41,7 +41,7 @@ fn live() -> Said<()> {
             ToWorker::Call { call, .. } if call.0 & OWN != 0 && behaviour != "call-silence-at-once" => {
                 let kind = ToolErrorKind::NotFound;
                 let error = ToolError { kind, message: "there is none".to_owned(), access: None };
-                fake.say(&ToSupervisor::Outcome { call, outcome: Outcome::Failed(error) })?;
+                fake.say(&ToSupervisor::Outcome { call, outcome: CallOutcome::Failed(error) })?;
             }
             ToWorker::Call { call, .. } => {
                 fake.call = call;
@@ -77,7 +77,7 @@ impl Fake {
             "entry" => self.say(&output(call, entry)),
             "outcome" | "outcome-unopened" => self.say(&done(unopened)),
             "outcome-twice" => self.say(&done(call)).and_then(|()| self.say(&done(call))),
-            "prepared" => self.say(&ToSupervisor::Outcome { call, outcome: Outcome::Prepared }),
+            "prepared" => self.say(&ToSupervisor::Outcome { call, outcome: CallOutcome::Prepared }),
             "other-output" => self.say(&snapshot(call)),
             "cut-picture" => self.say(&picture(call, MediaType::Png, (48, 32), &PNG[..PNG.len() - 1])?),
             "other-picture" => self.say(&picture(call, MediaType::Gif, (48, 32), PNG)?),
@@ -163,25 +163,25 @@ fn command(head: String) -> ToolOutput {
 }
 
 fn done(call: CallId) -> ToSupervisor {
-    ToSupervisor::Outcome { call, outcome: Outcome::Done(command(String::new())) }
+    ToSupervisor::Outcome { call, outcome: CallOutcome::Done(command(String::new())) }
 }
 
 /// An answer to another question.
 fn snapshot(call: CallId) -> ToSupervisor {
     let summary = SnapshotSummary { entries: 0, notes: vec![] };
-    ToSupervisor::Outcome { call, outcome: Outcome::Done(ToolOutput::Snapshot(summary)) }
+    ToSupervisor::Outcome { call, outcome: CallOutcome::Done(ToolOutput::Snapshot(summary)) }
 }
 
 /// A picture of this kind and size, by its own word.
 fn picture(call: CallId, kind: MediaType, size: (u32, u32), bytes: &[u8]) -> Said<ToSupervisor> {
     let output = ToolOutput::Image(Image::new(kind, size, bytes)?);
-    Ok(ToSupervisor::Outcome { call, outcome: Outcome::Done(output) })
+    Ok(ToSupervisor::Outcome { call, outcome: CallOutcome::Done(output) })
 }
 
 /// As much as a frame holds.
 fn huge(call: CallId) -> ToSupervisor {
     let output = command("\u{1b}[31m\u{7}".repeat(frame::MAX_FRAME / 13));
-    ToSupervisor::Outcome { call, outcome: Outcome::Done(output) }
+    ToSupervisor::Outcome { call, outcome: CallOutcome::Done(output) }
 }
 
 fn entry() -> SnapshotEntry {

@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use ipc::approval::{ApprovalMode, ReviewDecision, ServerRequest};
 use ipc::frontend::UserActionKind;
 use ipc::id::AgentId;
-use ipc::rpc::{self, Outcome, RequestId};
+use ipc::rpc::{self, RequestId, ResponseOutcome};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use supervisor::driver::{ToolServer, Turns};
@@ -95,7 +95,7 @@ async fn an_approved_call_of_an_external_tool_is_served_to_its_end() {
     assert_eq!(sent["method"], "externalToolApproval");
     assert_eq!(sent["params"]["json"], r#"{"q":"x"}"#);
     let response = json!({ "decision": "approved", "digest": sent["params"]["digest"] });
-    let outcome = Outcome::Result(serde_json::value::to_raw_value(&response).unwrap());
+    let outcome = ResponseOutcome::Result(serde_json::value::to_raw_value(&response).unwrap());
     answer(&front, id, rpc::answer(&request, &outcome)).await;
     front.until("result").await;
     assert_eq!(server.served.lock().unwrap().len(), 1);
@@ -137,7 +137,7 @@ async fn an_answer_that_is_bound_to_other_bytes_serves_nothing() {
     front.prompt("go").await;
     let (id, request) = front.asked().await;
     let response = json!({ "decision": "approved", "digest": "00" });
-    let outcome = Outcome::Result(serde_json::value::to_raw_value(&response).unwrap());
+    let outcome = ResponseOutcome::Result(serde_json::value::to_raw_value(&response).unwrap());
     answer(&front, id, rpc::answer(&request, &outcome)).await;
     front.until("its digest differs").await;
     front.until("result 4 denied").await;

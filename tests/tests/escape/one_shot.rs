@@ -6,14 +6,14 @@ use std::os::unix::fs::chown;
 use ipc::confinement::{Confinement, Identity};
 use ipc::event::EventKind;
 use ipc::id::{AgentId, CallId, Generation};
-use ipc::message::Outcome;
+use ipc::message::CallOutcome;
 use ipc::path::WirePath;
 use ipc::rights::{Grant, Network, Reach};
 use ipc::tool::{Access, ShellExec, ToolCall};
 use supervisor::driver::{Journal, OneShot, Processes, Unlogged, prepare};
 use supervisor::gate::ApprovalMode;
 use supervisor::monitor::{PrivateTemp, Programs, Spawner, Temps, Worker, WorkerSpec};
-use supervisor::policy::{Followed, Policy};
+use supervisor::policy::{HiddenInodes, Policy};
 use tests::standing::policy;
 use tests::{User, World, tier};
 use tokio::sync::oneshot;
@@ -35,7 +35,7 @@ async fn carry_out(place: &Place<'_>, command: &str) {
     let ours = tests::Programs::get();
     let programs =
         Programs { sandbox_exec: ours.path("sandbox-exec"), worker: ours.path("bailiwick-worker") };
-    let spawner = Spawner::start(programs.sandbox_exec.clone(), Followed::default()).unwrap();
+    let spawner = Spawner::start(programs.sandbox_exec.clone(), HiddenInodes::default()).unwrap();
     let standing = standing(place, &temp);
     let spec = WorkerSpec {
         agent: AgentId::root(),
@@ -54,7 +54,7 @@ async fn carry_out(place: &Place<'_>, command: &str) {
     let (_never, cancelled) = oneshot::channel();
     let outcome =
         shot.carry_out(&Processes { spawner, programs, leftovers: None }, &mut Unwritten, cancelled).await;
-    assert!(matches!(outcome, Ok(Outcome::Done(_))), "{place}: {outcome:?}");
+    assert!(matches!(outcome, Ok(CallOutcome::Done(_))), "{place}: {outcome:?}");
 }
 
 fn private_temp(world: &World) -> PrivateTemp {

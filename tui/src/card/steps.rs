@@ -5,7 +5,7 @@ use ipc::plan::{Acceptance, PlanStep};
 
 use super::sheet::Sheet;
 use crate::model::{Block, Editor, Look, Part};
-use crate::plan::{Draft, Field, Place};
+use crate::plan::{Draft, DraftPlace, Field};
 use crate::text::SafeText;
 
 /// The steps of a plan, and the field that is being written.
@@ -91,17 +91,17 @@ impl Steps {
     /// The words before what is being written.
     pub(crate) fn mark(&self) -> &'static str {
         match self.draft.at() {
-            Place { step: 0, .. } => "plan › ",
-            Place { field: Field::Title, .. } => "title › ",
-            Place { field: Field::Description, .. } => "text › ",
-            Place { field: Field::Files, .. } => "files › ",
-            Place { field: Field::Condition(_), .. } if self.is_command() => "run › ",
-            Place { field: Field::Condition(_), .. } => "check › ",
+            DraftPlace { step: 0, .. } => "plan › ",
+            DraftPlace { field: Field::Title, .. } => "title › ",
+            DraftPlace { field: Field::Description, .. } => "text › ",
+            DraftPlace { field: Field::Files, .. } => "files › ",
+            DraftPlace { field: Field::Condition(_), .. } if self.is_command() => "run › ",
+            DraftPlace { field: Field::Condition(_), .. } => "check › ",
         }
     }
 
     fn is_command(&self) -> bool {
-        let Place { step, field: Field::Condition(at) } = self.draft.at() else { return false };
+        let DraftPlace { step, field: Field::Condition(at) } = self.draft.at() else { return false };
         let step = step.checked_sub(1).and_then(|step| self.draft.plan().steps.get(step));
         matches!(step.and_then(|step| step.acceptance.get(at)), Some(Acceptance::Command(_)))
     }
@@ -115,7 +115,7 @@ impl Steps {
         let mut at = 0;
         for number in 0..=self.draft.plan().steps.len() {
             for field in self.draft.fields(number) {
-                let is_chosen = chosen == Place { step: number, field };
+                let is_chosen = chosen == DraftPlace { step: number, field };
                 let part = self.part(number, field, is_chosen, chosen.step == number);
                 if is_chosen {
                     at = parts.len();

@@ -207,7 +207,7 @@ pub enum Command {
 
 /// One command: its name, how it is typed, its keys, and what it does.
 #[derive(Clone, Copy, Debug)]
-pub struct Row {
+pub struct CommandRow {
     /// The command.
     pub command: Command,
     /// Its name in the configuration.
@@ -221,11 +221,11 @@ pub struct Row {
 }
 
 /// The row of a command.
-pub fn row(command: Command) -> Option<&'static Row> {
+pub fn row(command: Command) -> Option<&'static CommandRow> {
     TABLE.iter().find(|row| row.command == command)
 }
 
 /// The command of a name.
-pub fn named(name: &str) -> Option<&'static Row> {
+pub fn named(name: &str) -> Option<&'static CommandRow> {
     TABLE.iter().find(|row| row.name == name)
 }

@@ -4,10 +4,10 @@ use super::KeyMode::{
     Agents, Approval, Command as Line, Comments, Denied, Insert, Log, Normal, Plan, Rewind, Scope, Steps,
     Versions,
 };
-use super::{Command, KeyMode, Row};
+use super::{Command, CommandRow, KeyMode};
 
-const fn typed(command: Command, name: &'static str, typed: &'static str, about: &'static str) -> Row {
-    Row { command, name, typed: Some(typed), keys: &[], about }
+const fn typed(command: Command, name: &'static str, typed: &'static str, about: &'static str) -> CommandRow {
+    CommandRow { command, name, typed: Some(typed), keys: &[], about }
 }
 
 const fn keyed(
@@ -15,12 +15,12 @@ const fn keyed(
     name: &'static str,
     keys: &'static [(KeyMode, &'static [&'static str])],
     about: &'static str,
-) -> Row {
-    Row { command, name, typed: None, keys, about }
+) -> CommandRow {
+    CommandRow { command, name, typed: None, keys, about }
 }
 
 /// Every command.
-pub const TABLE: &[Row] = &[
+pub const TABLE: &[CommandRow] = &[
     typed(Command::Net, "net", "net on|off", "allow or block network access"),
     typed(Command::Mode, "mode", "mode ask|auto|deny", "ask first, allow changes in the project, or deny"),
     typed(Command::Allow, "allow", "allow write PATH|net", "allow this in the session; alone: list it"),
@@ -33,14 +33,14 @@ pub const TABLE: &[Row] = &[
     typed(Command::Clear, "clear", "clear", "begin an empty conversation in this session"),
     typed(Command::Model, "model", "model NAME", "another model answers; without NAME: show it"),
     typed(Command::Cost, "cost", "cost", "show tokens and money, by agent"),
-    Row {
+    CommandRow {
         command: Command::Copy,
         name: "copy",
         typed: Some("copy"),
         keys: &[(Normal, &["y"])],
         about: "copy the line that was found, or the last answer",
     },
-    Row {
+    CommandRow {
         command: Command::CopyCode,
         name: "copy_code",
         typed: Some("copy-code"),
@@ -51,7 +51,7 @@ pub const TABLE: &[Row] = &[
     typed(Command::Resume, "resume", "resume SESSION", "go on with another session; alone: choose"),
     typed(Command::Log, "log", "log", "show the events of the session's log"),
     typed(Command::Plan, "plan", "plan TEXT", "make a plan; without TEXT: show the plan"),
-    Row {
+    CommandRow {
         command: Command::EditPlan,
         name: "edit_plan",
         typed: Some("edit-plan"),
@@ -60,7 +60,7 @@ pub const TABLE: &[Row] = &[
     },
     typed(Command::Revert, "revert", "revert PATH", "take one file back to where the session began"),
     typed(Command::Rewind, "rewind", "rewind", "take files and conversation back to a message"),
-    Row {
+    CommandRow {
         command: Command::Agents,
         name: "agents",
         typed: Some("agents"),
@@ -79,14 +79,14 @@ pub const TABLE: &[Row] = &[
     keyed(Command::MessageAgent, "message_agent", &[(Agents, &["m", "i"])], "write a message to it"),
     keyed(Command::StopAgent, "stop_agent", &[(Agents, &["x"])], "stop it, with everything below it"),
     keyed(Command::CloseAgents, "close_agents", &[(Agents, &["esc", "q", "h", "left"])], "close the list"),
-    Row {
+    CommandRow {
         command: Command::Help,
         name: "help",
         typed: Some("help"),
         keys: &[(Normal, &["?", "f1"]), (Insert, &["f1"])],
         about: "show this table",
     },
-    Row {
+    CommandRow {
         command: Command::Quit,
         name: "quit",
         typed: Some("q"),

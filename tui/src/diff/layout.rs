@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Diff, Kind, Line};
+use super::{Diff, DiffLine, Kind};
 use crate::model::Lines;
 use crate::text::{Clusters, Columns, Ground, Ink, Row, Tone, Wrap, wrap};
 
@@ -30,7 +30,7 @@ impl Diff {
             self.side_by_side(columns, digits, &mut lines);
         } else {
             for line in &self.lines {
-                let laid = Laid::new(line, AFTER, columns, digits);
+                let laid = LaidDiff::new(line, AFTER, columns, digits);
                 for n in 0..laid.rows.len() {
                     laid.put(n, &mut lines);
                     lines.end_row(n == 0);
@@ -44,14 +44,15 @@ impl Diff {
         let half = columns.saturating_sub(BETWEEN.chars().count()) / 2;
         for (left, right) in self.pairs() {
             if let Some(line) = left.filter(|line| matches!(line.kind, Kind::Gap | Kind::Note)) {
-                let laid = Laid::new(line, AFTER, columns, digits);
+                let laid = LaidDiff::new(line, AFTER, columns, digits);
                 for n in 0..laid.rows.len() {
                     laid.put(n, lines);
                     lines.end_row(n == 0);
                 }
                 continue;
             }
-            let laid = |line: Option<&'a Line>, side| line.map(|line| Laid::new(line, side, half, digits));
+            let laid =
+                |line: Option<&'a DiffLine>, side| line.map(|line| LaidDiff::new(line, side, half, digits));
             let sides = [laid(left, BEFORE), laid(right, AFTER)];
             let height = sides.iter().flatten().map(|laid| laid.rows.len()).max().unwrap_or(0);
             for n in 0..height {
@@ -70,7 +71,7 @@ impl Diff {
     }
 
     /// Lines that stand side by side.
-    fn pairs(&self) -> Vec<(Option<&Line>, Option<&Line>)> {
+    fn pairs(&self) -> Vec<(Option<&DiffLine>, Option<&DiffLine>)> {
         let mut pairs = Vec::new();
         let mut rest = self.lines.as_slice();
         while let [first, after @ ..] = rest {
@@ -79,7 +80,7 @@ impl Diff {
                 rest = after;
                 continue;
             }
-            let run = |lines: &[Line], kind| lines.iter().take_while(|line| line.kind == kind).count();
+            let run = |lines: &[DiffLine], kind| lines.iter().take_while(|line| line.kind == kind).count();
             let removed = run(rest, Kind::Removed);
             let (left, others) = rest.split_at(removed);
             let (right, others) = others.split_at(run(others, Kind::Added));
@@ -91,16 +92,16 @@ impl Diff {
 }
 
 /// A line in rows of one width.
-struct Laid<'a> {
-    line: &'a Line,
+struct LaidDiff<'a> {
+    line: &'a DiffLine,
     rows: Vec<Row>,
     number: Option<u64>,
     columns: usize,
     digits: usize,
 }
 
-impl<'a> Laid<'a> {
-    fn new(line: &'a Line, side: usize, columns: usize, digits: usize) -> Self {
+impl<'a> LaidDiff<'a> {
+    fn new(line: &'a DiffLine, side: usize, columns: usize, digits: usize) -> Self {
         let mut rows = Vec::new();
         let left = columns.saturating_sub(before(digits)).max(1);
         wrap(line.text.as_str(), 0, Columns::all(left), Wrap::Anywhere, &mut rows);
@@ -137,7 +138,7 @@ impl<'a> Laid<'a> {
     }
 }
 
-impl Line {
+impl DiffLine {
     /// The pieces of a row: each of one kind, and whether its words differ.
     fn pieces(&self, row: Range<usize>) -> Vec<(Range<usize>, Ink, bool)> {
         let ends = |range: &Range<usize>| [range.start, range.end];

@@ -14,13 +14,13 @@ use code::Code;
 /// The change of one file.
 #[derive(Debug, Default)]
 pub(crate) struct Diff {
-    lines: Vec<Line>,
+    lines: Vec<DiffLine>,
     code: Code,
 }
 
 /// A line of a change.
 #[derive(Debug)]
-struct Line {
+struct DiffLine {
     kind: Kind,
     /// Its numbers before and after the change; absent where it is not there, or its place is not known.
     numbers: [Option<u64>; 2],
@@ -114,7 +114,7 @@ impl Diff {
             Kind::Gap | Kind::Note => [None, None],
         };
         let text = SafeText::exact(line.strip_suffix('\n').unwrap_or(line));
-        self.lines.push(Line { kind, numbers, text, words: Vec::new(), kinds: Vec::new() });
+        self.lines.push(DiffLine { kind, numbers, text, words: Vec::new(), kinds: Vec::new() });
     }
 
     fn note(&mut self, words: &str) {

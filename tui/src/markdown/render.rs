@@ -86,7 +86,7 @@ struct Render {
     /// The quotes and items around the text, from the outside.
     around: Vec<Around>,
     inline: Option<Inline>,
-    code: Option<Code>,
+    code: Option<RenderedCode>,
     table: Option<Table>,
     /// True if the text is that of a cell.
     is_cell: bool,
@@ -98,7 +98,7 @@ struct Render {
 }
 
 /// Code, with the word for its language.
-struct Code {
+struct RenderedCode {
     language: String,
     text: String,
 }
@@ -289,7 +289,7 @@ impl Render {
             self.text(&format!("╭ {words}"), Tone::of(Ink::Mark));
         }
         let language = words.split([' ', ',', '{']).next().unwrap_or_default().to_owned();
-        self.code = Some(Code { language, text: String::new() });
+        self.code = Some(RenderedCode { language, text: String::new() });
     }
 
     fn end_code(&mut self) {

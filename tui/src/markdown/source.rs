@@ -48,7 +48,7 @@ pub(crate) struct Piece {
 }
 
 /// The start of a block, or of an item of a list.
-struct Start {
+struct BlockStart {
     at: usize,
     /// The first number of its list, and its place in the list.
     item: Option<(Option<u64>, u64)>,
@@ -152,7 +152,7 @@ impl Source {
     }
 
     /// The starts of the blocks in a text, as places in the rest.
-    fn starts(&self, text: &str) -> Vec<Start> {
+    fn starts(&self, text: &str) -> Vec<BlockStart> {
         let mut starts = Vec::new();
         let (mut depth, mut list, mut read, mut first_at) = (0_usize, None, 0, 0);
         for (event, range) in Parser::new_ext(text, OPTIONS).into_offset_iter() {
@@ -174,19 +174,19 @@ impl Source {
                     depth += 1;
                 }
                 Event::Start(Tag::Item) if depth == 1 => {
-                    starts.push(Start { at, item: list });
+                    starts.push(BlockStart { at, item: list });
                     list = list.map(|(first, place)| (first, place + 1));
                     depth += 1;
                 }
                 Event::Start(_) => {
                     if depth == 0 {
-                        starts.push(Start { at, item: None });
+                        starts.push(BlockStart { at, item: None });
                         list = None;
                     }
                     depth += 1;
                 }
                 Event::End(_) => depth = depth.saturating_sub(1),
-                _ if depth == 0 => starts.push(Start { at, item: None }),
+                _ if depth == 0 => starts.push(BlockStart { at, item: None }),
                 _ => {}
             }
         }

@@ -23,7 +23,7 @@ pub(crate) enum BlockRow {
 
 /// A place in a block that stays the same when its rows are laid anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum BlockPlace {
     Gap,
     Text { part: usize, byte: usize },
     Folded { part: usize },
@@ -80,20 +80,20 @@ impl Block {
     }
 
     /// The place of its n-th row.
-    pub(crate) fn place(&self, n: usize, width: u16, unfolded: Unfolded) -> Place {
+    pub(crate) fn place(&self, n: usize, width: u16, unfolded: Unfolded) -> BlockPlace {
         match self.row(n, width, unfolded) {
-            Some(BlockRow::Text { part, row }) => Place::Text { part, byte: row.start },
-            Some(BlockRow::Folded { part, .. }) => Place::Folded { part },
-            Some(BlockRow::Gap) | None => Place::Gap,
+            Some(BlockRow::Text { part, row }) => BlockPlace::Text { part, byte: row.start },
+            Some(BlockRow::Folded { part, .. }) => BlockPlace::Folded { part },
+            Some(BlockRow::Gap) | None => BlockPlace::Gap,
         }
     }
 
     /// The row of a place, or the one nearest to it.
-    pub(crate) fn row_of(&self, place: Place, width: u16, unfolded: Unfolded) -> usize {
+    pub(crate) fn row_of(&self, place: BlockPlace, width: u16, unfolded: Unfolded) -> usize {
         let (part, byte) = match place {
-            Place::Gap => return 0,
-            Place::Text { part, byte } => (part, Some(byte)),
-            Place::Folded { part } => (part, None),
+            BlockPlace::Gap => return 0,
+            BlockPlace::Text { part, byte } => (part, Some(byte)),
+            BlockPlace::Folded { part } => (part, None),
         };
         let above = self.parts.iter().take(part).map(|part| part.showing(width, unfolded).height());
         let above = usize::from(self.gap) + above.sum::<usize>();

@@ -17,7 +17,7 @@ const KEPT: usize = 16 << 20;
 /// The changes, in their order.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
-    steps: Vec<Step>,
+    steps: Vec<ChangeStep>,
     bytes: usize,
     /// The calls whose changes are not kept.
     left_out: usize,
@@ -27,7 +27,7 @@ pub(crate) struct Changes {
 
 /// The change of one file by one call.
 #[derive(Debug)]
-struct Step {
+struct ChangeStep {
     /// The call, as its agent and its number.
     call: String,
     file: FileDiff,
@@ -41,7 +41,7 @@ impl Changes {
         if self.bytes > KEPT {
             return self.left_out();
         }
-        let step = |file| Step { call: call.to_owned(), file };
+        let step = |file| ChangeStep { call: call.to_owned(), file };
         let paths: BTreeSet<_> = files.iter().map(|file| file.path.clone()).collect();
         self.steps.extend(files.into_iter().map(step));
         for path in paths {
@@ -78,7 +78,7 @@ impl Changes {
         if by_step {
             blocks.extend(self.steps.iter().map(|step| titled(&[step], project, Some(&step.call))));
         } else {
-            let mut files: BTreeMap<&WirePath, Vec<&Step>> = BTreeMap::new();
+            let mut files: BTreeMap<&WirePath, Vec<&ChangeStep>> = BTreeMap::new();
             for step in &self.steps {
                 files.entry(&step.file.path).or_default().push(step);
             }
@@ -100,7 +100,7 @@ impl Changes {
 }
 
 /// The changes of one file, below its name.
-fn titled(steps: &[&Step], project: &WirePath, call: Option<&str>) -> Block {
+fn titled(steps: &[&ChangeStep], project: &WirePath, call: Option<&str>) -> Block {
     let diff = composed(steps);
     let path = steps.first().map(|step| in_project(&step.file.path, project)).unwrap_or_default();
     let call = call.map(|call| format!("call {call}: ")).unwrap_or_default();
@@ -110,8 +110,8 @@ fn titled(steps: &[&Step], project: &WirePath, call: Option<&str>) -> Block {
 }
 
 /// Several changes as one, where each begins with what the one before it left; else one after the other.
-fn composed(steps: &[&Step]) -> Diff {
-    let follow = |pair: &[&Step]| match pair {
+fn composed(steps: &[&ChangeStep]) -> Diff {
+    let follow = |pair: &[&ChangeStep]| match pair {
         [one, next] => {
             next.file.first_line == one.file.first_line
                 && next.file.old_text.as_deref() == Some(&one.file.new_text)

@@ -8,7 +8,7 @@ const MOST: usize = 64 << 10;
 
 /// Code in a language.
 #[derive(Debug)]
-pub(crate) struct Code {
+pub(crate) struct CodeBlock {
     text: Styled,
     language: String,
     /// The bytes that have been read.
@@ -20,7 +20,7 @@ pub(crate) struct Code {
     is_over: bool,
 }
 
-impl Code {
+impl CodeBlock {
     pub(crate) fn new(untrusted: &str, language: &str) -> Self {
         Self {
             text: SafeText::prose(untrusted).into(),

@@ -1,7 +1,7 @@
 //! The list of commands above the prompt while one is typed.
 
 use super::{Editor, LineFor, Mode, Model};
-use crate::commands::{Command, Row, TABLE};
+use crate::commands::{Command, CommandRow, TABLE};
 
 /// The person's place in the list.
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ impl Palette {
 
 impl Model {
     /// The commands that begin with the typed word, then those that contain it; of a command with an argument its own row.
-    pub(crate) fn palette_rows(&self) -> Vec<&'static Row> {
+    pub(crate) fn palette_rows(&self) -> Vec<&'static CommandRow> {
         let Some(typed) = self.typed_command() else { return Vec::new() };
         let names = TABLE.iter().filter_map(|row| Some((name(row)?, row)));
         let mut found: Vec<_> = match typed.split_once(' ') {
@@ -97,7 +97,7 @@ impl Model {
     }
 }
 
-fn name(row: &Row) -> Option<&'static str> {
+fn name(row: &CommandRow) -> Option<&'static str> {
     row.typed?.split(' ').next()
 }
 

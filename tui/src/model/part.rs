@@ -2,7 +2,7 @@
 
 use std::cell::{Ref, RefCell};
 
-use super::code::Code;
+use super::code::CodeBlock;
 use super::lines::Lines;
 use super::look::Look;
 use crate::diff::Diff;
@@ -41,14 +41,14 @@ pub(crate) struct Part {
     fold: Fold,
     /// The marks before its first row and before the others, where they are not those of its look.
     marks: Option<Box<[SafeText; 2]>>,
-    laid: RefCell<Laid>,
+    laid: RefCell<LaidPart>,
 }
 
 /// The text, or what it is made from for each width.
 #[derive(Debug)]
 enum Body {
     Text(Styled),
-    Code(Code),
+    Code(CodeBlock),
     Output(Output),
     Diff(Box<Diff>),
     Table(Box<Table>),
@@ -56,7 +56,7 @@ enum Body {
 
 /// The rows for one width.
 #[derive(Debug, Default)]
-struct Laid {
+struct LaidPart {
     width: u16,
     /// How much of the text they hold; nothing is laid where there is none.
     len: Option<usize>,
@@ -99,7 +99,7 @@ impl Part {
     }
 
     pub(crate) fn code(untrusted: &str, language: &str) -> Self {
-        Self::of(Body::Code(Code::new(untrusted, language)), Look::Code)
+        Self::of(Body::Code(CodeBlock::new(untrusted, language)), Look::Code)
     }
 
     pub(crate) fn diff(diff: Diff) -> Self {
@@ -204,7 +204,7 @@ impl Part {
             Body::Diff(diff) => {
                 let changes = diff.has_read(read);
                 if changes {
-                    *self.laid.get_mut() = Laid::default();
+                    *self.laid.get_mut() = LaidPart::default();
                 }
                 changes
             }
@@ -218,7 +218,7 @@ impl Part {
             && output.styled().text().len() > most
         {
             output.keep_last(most / 2);
-            *self.laid.get_mut() = Laid::default();
+            *self.laid.get_mut() = LaidPart::default();
         }
     }
 
@@ -230,7 +230,7 @@ impl Part {
 
     pub(crate) fn set_look(&mut self, look: Look) {
         self.look = look;
-        *self.laid.get_mut() = Laid::default();
+        *self.laid.get_mut() = LaidPart::default();
     }
 
     /// Looks at the text of which [`rows`](Self::rows) are parts.
@@ -281,13 +281,13 @@ impl Part {
             Body::Table(_) | Body::Diff(_) => None,
         };
         let len = text.map_or(0, |text| text.text().len());
-        let is_laid = |laid: &Laid| laid.width == width && laid.len == Some(len);
+        let is_laid = |laid: &LaidPart| laid.width == width && laid.len == Some(len);
         if is_laid(&self.laid.borrow()) {
             return;
         }
         let laid = &mut *self.laid.borrow_mut();
         if laid.width != width || laid.len.is_none() {
-            *laid = Laid { width, ..Laid::default() };
+            *laid = LaidPart { width, ..LaidPart::default() };
         }
         laid.len = Some(len);
         match (&self.body, text) {

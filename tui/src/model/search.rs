@@ -1,7 +1,7 @@
 //! A text looked up in a transcript, in the rows as they stand on the screen.
 
 use super::block::BlockRow;
-use super::transcript::{Line, Transcript};
+use super::transcript::{Transcript, TranscriptLine};
 use crate::text::Styled;
 
 /// The row that was found: its number among those with the text, from one on, and how many there are.
@@ -41,7 +41,7 @@ impl Transcript {
         block.parts.get(part)?.with_text(width, text)
     }
 
-    fn rows_with(&self, wanted: &str, width: u16) -> Vec<Line> {
+    fn rows_with(&self, wanted: &str, width: u16) -> Vec<TranscriptLine> {
         let exact = wanted.chars().any(char::is_uppercase);
         let contains = |text: &str| {
             if exact { text.contains(wanted) } else { text.to_lowercase().contains(wanted) }
@@ -58,7 +58,7 @@ impl Transcript {
                     })
                 });
                 if has_it {
-                    rows.push(Line { block, row });
+                    rows.push(TranscriptLine { block, row });
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::block::{Block, BlockRow, Place};
+use super::block::{Block, BlockPlace, BlockRow};
 use super::part::Unfolded;
 
 /// Every block, and where the reader is.
@@ -11,7 +11,7 @@ pub(crate) struct Transcript {
     blocks: Vec<Block>,
     position: Position,
     /// The block and the place in it of the row that was found last.
-    found: Option<(usize, Place)>,
+    found: Option<(usize, BlockPlace)>,
     pub unfolded: Unfolded,
 }
 
@@ -22,7 +22,7 @@ enum Position {
     #[default]
     Following,
     /// With this at the top.
-    At { block: usize, place: Place },
+    At { block: usize, place: BlockPlace },
 }
 
 /// A row of the transcript.
@@ -36,7 +36,7 @@ pub(crate) struct Visible<'a> {
 
 /// The n-th row of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Line {
+pub(super) struct TranscriptLine {
     pub(super) block: usize,
     pub(super) row: usize,
 }
@@ -87,7 +87,7 @@ impl Transcript {
                     rows.push(Visible { block, row, is_found: found == Some(line) });
                     line.row += 1;
                 }
-                None => line = Line { block: line.block + 1, row: 0 },
+                None => line = TranscriptLine { block: line.block + 1, row: 0 },
             }
         }
         rows
@@ -113,12 +113,12 @@ impl Transcript {
 
     /// To the beginning.
     pub(crate) fn go_to_top(&mut self, (width, height): (u16, u16)) {
-        self.stand_at(Line { block: 0, row: 0 }, width, usize::from(height));
+        self.stand_at(TranscriptLine { block: 0, row: 0 }, width, usize::from(height));
     }
 
     /// Shows a block from its beginning; where all of what follows is in sight, the end is followed.
     pub(crate) fn show_from(&mut self, block: usize, (width, height): (u16, u16)) {
-        self.stand_at(Line { block, row: 0 }, width, usize::from(height));
+        self.stand_at(TranscriptLine { block, row: 0 }, width, usize::from(height));
     }
 
     /// The rows below what shows, counted no further than `most`.
@@ -145,14 +145,14 @@ impl Transcript {
     }
 
     /// The row that was found last, at this width.
-    pub(super) fn found_line(&self, width: u16) -> Option<Line> {
+    pub(super) fn found_line(&self, width: u16) -> Option<TranscriptLine> {
         let (block, place) = self.found?;
         let row = self.blocks.get(block)?.row_of(place, width, self.unfolded);
-        Some(Line { block, row })
+        Some(TranscriptLine { block, row })
     }
 
     /// Marks a row as found, and shows it with some of those before it.
-    pub(super) fn found_at(&mut self, line: Line, (width, height): (u16, u16)) {
+    pub(super) fn found_at(&mut self, line: TranscriptLine, (width, height): (u16, u16)) {
         let block = self.blocks.get(line.block);
         self.found = block.map(|block| (line.block, block.place(line.row, width, self.unfolded)));
         let top = self.up(line, usize::from(height / 3), width);
@@ -164,7 +164,7 @@ impl Transcript {
         self.found = None;
     }
 
-    fn stand_at(&mut self, line: Line, width: u16, height: usize) {
+    fn stand_at(&mut self, line: TranscriptLine, width: u16, height: usize) {
         let Some(block) = self.blocks.get(line.block).filter(|_| line < self.end(width, height)) else {
             self.position = Position::Following;
             return;
@@ -173,44 +173,44 @@ impl Transcript {
         self.position = Position::At { block: line.block, place };
     }
 
-    pub(super) fn top(&self, width: u16, height: usize) -> Line {
+    pub(super) fn top(&self, width: u16, height: usize) -> TranscriptLine {
         let end = self.end(width, height);
         match self.position {
             Position::Following => end,
             Position::At { block, place } => {
                 let row = self.blocks.get(block).map_or(0, |at| at.row_of(place, width, self.unfolded));
                 // What is wider now may have become so short that the end is in sight.
-                Line { block, row }.min(end)
+                TranscriptLine { block, row }.min(end)
             }
         }
     }
 
     /// The top line when the end is followed.
-    fn end(&self, width: u16, height: usize) -> Line {
-        self.up(Line { block: self.blocks.len(), row: 0 }, height, width)
+    fn end(&self, width: u16, height: usize) -> TranscriptLine {
+        self.up(TranscriptLine { block: self.blocks.len(), row: 0 }, height, width)
     }
 
-    fn up(&self, from: Line, mut rows: usize, width: u16) -> Line {
+    fn up(&self, from: TranscriptLine, mut rows: usize, width: u16) -> TranscriptLine {
         let mut line = from;
         loop {
             if rows <= line.row {
-                return Line { row: line.row - rows, ..line };
+                return TranscriptLine { row: line.row - rows, ..line };
             }
             rows -= line.row;
-            let Some(block) = line.block.checked_sub(1) else { return Line { block: 0, row: 0 } };
+            let Some(block) = line.block.checked_sub(1) else { return TranscriptLine { block: 0, row: 0 } };
             let height = self.blocks.get(block).map_or(0, |block| block.height(width, self.unfolded));
-            line = Line { block, row: height };
+            line = TranscriptLine { block, row: height };
         }
     }
 
-    fn down(&self, from: Line, rows: usize, width: u16) -> Line {
-        let mut line = Line { row: from.row + rows, ..from };
+    fn down(&self, from: TranscriptLine, rows: usize, width: u16) -> TranscriptLine {
+        let mut line = TranscriptLine { row: from.row + rows, ..from };
         while let Some(block) = self.blocks.get(line.block) {
             let height = block.height(width, self.unfolded);
             if line.row < height {
                 break;
             }
-            line = Line { block: line.block + 1, row: line.row - height };
+            line = TranscriptLine { block: line.block + 1, row: line.row - height };
         }
         line
     }

@@ -9,9 +9,9 @@ const MOST: usize = 100;
 #[derive(Debug)]
 pub(crate) struct Draft {
     plan: Plan,
-    at: Place,
+    at: DraftPlace,
     /// The plans before each change, the last one last.
-    before: Vec<(Plan, Place)>,
+    before: Vec<(Plan, DraftPlace)>,
     /// The number of changes that are not saved.
     changes: usize,
     /// The number of a step, as far as it was typed.
@@ -20,7 +20,7 @@ pub(crate) struct Draft {
 
 /// A field of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct DraftPlace {
     /// The number of the step; 0 is the plan, which has a title alone.
     pub step: usize,
     pub field: Field,
@@ -40,7 +40,7 @@ pub(crate) enum Field {
 impl Draft {
     /// The plan as it is, with the first step chosen.
     pub(crate) const fn new(plan: Plan) -> Self {
-        let at = Place { step: 1, field: Field::Title };
+        let at = DraftPlace { step: 1, field: Field::Title };
         Self { plan, at, before: Vec::new(), changes: 0, typed: 0 }
     }
 
@@ -48,7 +48,7 @@ impl Draft {
         &self.plan
     }
 
-    pub(crate) const fn at(&self) -> Place {
+    pub(crate) const fn at(&self) -> DraftPlace {
         self.at
     }
 
@@ -96,13 +96,13 @@ impl Draft {
     }
 
     fn go_to(&mut self, step: usize) {
-        self.at = Place { step, field: Field::Title };
+        self.at = DraftPlace { step, field: Field::Title };
         self.typed = 0;
     }
 
     /// Moves what is chosen, a condition within its step and else the step, one place down or up.
     pub(crate) fn shift(&mut self, down: bool) {
-        let Place { step, field } = self.at;
+        let DraftPlace { step, field } = self.at;
         let Some(at) = step.checked_sub(1) else { return };
         let conditions = self.step(step).map_or(0, |step| step.acceptance.len());
         let (from, len) = match field {
@@ -170,7 +170,7 @@ impl Draft {
 
     /// Makes a criterion of the command that is chosen, and the other way round.
     pub(crate) fn change_kind(&mut self) {
-        let Place { step, field: Field::Condition(at) } = self.at else { return };
+        let DraftPlace { step, field: Field::Condition(at) } = self.at else { return };
         self.keep();
         let condition = &mut self.plan.steps[step - 1].acceptance[at];
         *condition = match std::mem::replace(condition, Acceptance::Criterion(String::new())) {

@@ -6,7 +6,7 @@ mod source;
 mod steps;
 mod versions;
 
-pub(crate) use draft::{Draft, Field, Place};
+pub(crate) use draft::{Draft, DraftPlace, Field};
 pub(crate) use progress::{Plans, Progress};
 pub(crate) use source::styled;
 pub(crate) use steps::{Step, StepLine};

@@ -35,13 +35,13 @@ pub(crate) struct Progress {
     /// The texts that its agent and the person gave it, and those of the plans before it that the agent revised.
     versions: Vec<Rc<Version>>,
     steps: BTreeMap<u32, Step>,
-    state: State,
+    state: StepState,
     /// True once the agent that the person talks to has begun another turn after its end.
     past: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
+enum StepState {
     #[default]
     Proposed,
     Approved,
@@ -95,14 +95,14 @@ impl Plans {
     pub(crate) fn approved(&mut self, approved: &PlanApproved) {
         let digest = &approved.digest;
         if let Some(plan) = self.known.iter_mut().rfind(|plan| plan.digest == *digest) {
-            plan.state = State::Approved;
+            plan.state = StepState::Approved;
             return;
         }
         self.add(Progress {
             digest: digest.clone(),
             markdown: approved.markdown.clone().unwrap_or_default(),
             path: approved.path.to_string(),
-            state: State::Approved,
+            state: StepState::Approved,
             ..Progress::default()
         });
     }
@@ -112,7 +112,7 @@ impl Plans {
         let Some(digest) = &spawned.plan else { return };
         if let Some(plan) = self.known.iter_mut().rfind(|plan| plan.digest == *digest) {
             plan.executor = Some(spawned.agent.clone());
-            plan.state = State::Executing;
+            plan.state = StepState::Executing;
         }
     }
 
@@ -126,7 +126,7 @@ impl Plans {
     /// The agent that executes a plan is over.
     pub(crate) fn ended(&mut self, now: Moment, result: &SubAgentResult) {
         let Some(plan) = self.of(&result.agent) else { return };
-        plan.state = State::Over;
+        plan.state = StepState::Over;
         for account in &result.plan {
             plan.steps.entry(account.step).or_default().accounted(now, account);
         }
@@ -134,14 +134,14 @@ impl Plans {
 
     /// Another turn begins: a plan whose execution is over is no longer beside the transcript.
     pub(crate) fn forget_ended(&mut self) {
-        for plan in self.known.iter_mut().filter(|plan| plan.state != State::Executing) {
+        for plan in self.known.iter_mut().filter(|plan| plan.state != StepState::Executing) {
             plan.past = true;
         }
     }
 
     /// The plan that is executed, else the one that was written last.
     pub(crate) fn current(&self) -> Option<&Progress> {
-        let executing = self.known.iter().rfind(|plan| plan.state == State::Executing);
+        let executing = self.known.iter().rfind(|plan| plan.state == StepState::Executing);
         executing.or_else(|| self.known.last())
     }
 
@@ -169,7 +169,7 @@ impl Progress {
     }
 
     fn is_proposed_by(&self, planner: &AgentId) -> bool {
-        self.state == State::Proposed && self.planner.as_ref() == Some(planner)
+        self.state == StepState::Proposed && self.planner.as_ref() == Some(planner)
     }
 
     /// True while a step runs: its time goes on.
@@ -182,10 +182,10 @@ impl Progress {
         let done = self.steps.values().filter(|step| step.status == StepStatus::Completed).count();
         let count = format!("{done} of {} done", self.steps.len());
         match self.state {
-            State::Proposed => "not approved".to_owned(),
-            State::Approved => "approved".to_owned(),
-            State::Executing => count,
-            State::Over => format!("over, {count}"),
+            StepState::Proposed => "not approved".to_owned(),
+            StepState::Approved => "approved".to_owned(),
+            StepState::Executing => count,
+            StepState::Over => format!("over, {count}"),
         }
     }
 

@@ -1,6 +1,6 @@
 //! `:help`: the one table, with the keys that are in force.
 
-use crate::commands::{KeyMode, Row, TABLE};
+use crate::commands::{CommandRow, KeyMode, TABLE};
 use crate::keymap::Keymap;
 use crate::model::{Areas, Block, Look, Model, Part};
 use crate::text::SafeText;
@@ -45,7 +45,7 @@ fn at_the_prompt() -> String {
     lines.iter().map(|(typed, about)| told(typed, about)).collect()
 }
 
-fn line(typed: &str, row: &Row) -> String {
+fn line(typed: &str, row: &CommandRow) -> String {
     told(typed, row.about)
 }
 

@@ -9,7 +9,7 @@ use ipc::image::Image;
 use ipc::rights::{NamedRoot, Network, RightsChange};
 
 use super::{copy, cost, help, keys, log, plan, rewind, tell, tree};
-use crate::commands::{Command, Row, TABLE};
+use crate::commands::{Command, CommandRow, TABLE};
 use crate::message::Action;
 use crate::model::{Areas, Block, Look, Model, Part, Pending, Session, access};
 use crate::text::SafeText;
@@ -35,7 +35,7 @@ pub(super) fn run(model: &mut Model, sign: char, line: &str, actions: &mut Vec<A
     model.say(Look::Error, &mistake);
 }
 
-fn wrong_argument(row: &Row, argument: Option<&str>) -> String {
+fn wrong_argument(row: &CommandRow, argument: Option<&str>) -> String {
     let usage = row.typed.unwrap_or(row.name);
     let choices = usage.split_once(' ').map(|(_, choices)| choices.split('|').collect::<Vec<_>>());
     match (argument, choices.as_deref()) {

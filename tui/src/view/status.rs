@@ -47,10 +47,10 @@ pub(super) fn status(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
 }
 
 /// Mode, activity, approval mode, network, tokens of the turn, tokens of the session.
-type Row = [String; 6];
+type StatusRow = [String; 6];
 
 /// The row in the longest form that fits; true if that is the short one.
-fn row(model: &Model, asked: bool, room: usize) -> (Row, bool) {
+fn row(model: &Model, asked: bool, room: usize) -> (StatusRow, bool) {
     let (turn, all) = accounts(model);
     let forms: [fn(&Account) -> String; 3] = [brief, tokens, sum];
     let [brief, tokens, sum] = forms.map(|form| (form(&turn), form(&all)));
@@ -68,7 +68,7 @@ fn row(model: &Model, asked: bool, room: usize) -> (Row, bool) {
     let close = |text: &str| text.replace(' ', "");
     let counts = [(&tokens.0, &tokens.1), (&sum.0, &tokens.1), (&sum.0, &sum.1)];
     let [first, second, last] = counts.map(|(turn, all)| short(model, asked, [close(turn), close(all)]));
-    let fits = |row: &Row| columns(row, 1) <= room;
+    let fits = |row: &StatusRow| columns(row, 1) <= room;
     (
         if fits(&first) {
             first
@@ -81,7 +81,7 @@ fn row(model: &Model, asked: bool, room: usize) -> (Row, bool) {
     )
 }
 
-fn long(model: &Model, asked: bool, [turn, all]: [&String; 2]) -> Row {
+fn long(model: &Model, asked: bool, [turn, all]: [&String; 2]) -> StatusRow {
     let session = &model.agents.shown().session;
     let mode = match session.pending {
         Some(Pending::Mode(mode)) => format!("{} → {mode} …", session.mode),
@@ -97,7 +97,7 @@ fn long(model: &Model, asked: bool, [turn, all]: [&String; 2]) -> Row {
 }
 
 /// ` INS EXE·ask·off·↑1.2k↓300·↑40.1k↓2.2k`
-fn short(model: &Model, asked: bool, [turn, all]: [String; 2]) -> Row {
+fn short(model: &Model, asked: bool, [turn, all]: [String; 2]) -> StatusRow {
     let session = &model.agents.shown().session;
     let mode = match session.pending {
         Some(Pending::Mode(mode)) => format!("{}→{mode}", session.mode),
@@ -134,7 +134,7 @@ const fn word(net: Network) -> &'static str {
 }
 
 /// One column behind the mode, and so many between the others; all texts are of narrow characters.
-fn columns(row: &Row, between: usize) -> usize {
+fn columns(row: &StatusRow, between: usize) -> usize {
     let texts: usize = row.iter().map(|text| text.chars().count()).sum();
     texts + 1 + between * (row.len() - 2)
 }

@@ -1,7 +1,7 @@
 //! Going back to a message: the list, the consequences, and what the screen shows afterwards.
 
 use ipc::event::{
-    ChangedFile, EventKind, FileChange, LeftFile, NoticeCode, RewindPreview, RewindScope, RewindTarget,
+    ChangedFile, ChangedHow, EventKind, LeftFile, NoticeCode, RewindPreview, RewindScope, RewindTarget,
     Rewound, TokenUsage, TurnFinished,
 };
 use ipc::frontend::{UiEventKind, UserActionKind};
@@ -35,9 +35,9 @@ fn preview(target: RewindTarget) -> RewindPreview {
         target,
         only: vec![],
         files: vec![
-            file("a\u{1b}[2Jb", FileChange::Added),
-            file("new", FileChange::Deleted),
-            file("src/main.rs", FileChange::Modified),
+            file("a\u{1b}[2Jb", ChangedHow::Added),
+            file("new", ChangedHow::Deleted),
+            file("src/main.rs", ChangedHow::Modified),
         ],
         left: vec![LeftFile {
             path: "mine".into(),

@@ -38,14 +38,14 @@ pub enum End {
 
 /// What is kept of a command's output.
 #[derive(Debug)]
-pub struct Kept {
+pub struct KeptOutput {
     /// Its beginning and its end.
     pub ends: HeadTail,
     /// All of it, where it is to be written down.
     pub saving: Option<Saving>,
 }
 
-impl Kept {
+impl KeptOutput {
     fn push(&mut self, bytes: &[u8]) {
         self.ends.push(bytes);
         if let Some(saving) = &mut self.saving {
@@ -59,7 +59,7 @@ impl Kept {
 pub async fn follow(
     running: Running,
     deadline: Instant,
-    kept: &mut Kept,
+    kept: &mut KeptOutput,
     stream: bool,
     open: &mut OpenCall,
 ) -> io::Result<End> {
@@ -117,7 +117,7 @@ async fn pump(
 
 /// What a command printed and is not sent yet, and what of it is kept.
 struct Output<'a> {
-    kept: &'a mut Kept,
+    kept: &'a mut KeptOutput,
     pending: Vec<u8>,
     block: Vec<u8>,
     /// How many bytes may still be streamed.
@@ -129,7 +129,7 @@ struct Output<'a> {
 }
 
 impl<'a> Output<'a> {
-    fn new(kept: &'a mut Kept, stream: bool) -> Self {
+    fn new(kept: &'a mut KeptOutput, stream: bool) -> Self {
         let room = if stream { STREAMED } else { 0 };
         Self {
             kept,

@@ -11,7 +11,7 @@ pub const TEXT_BYTES: usize = 256 << 10;
 
 /// Collects the lines of a range while all of the text goes by.
 #[derive(Debug)]
-pub struct Lines {
+pub struct FileLines {
     first: u64,
     last: u64,
     text: String,
@@ -28,7 +28,7 @@ pub struct Lines {
     full: bool,
 }
 
-impl Lines {
+impl FileLines {
     /// Collects `limit` lines from `first` on (from 1).
     pub fn new(first: u64, limit: u64) -> Self {
         let last = first.saturating_add(limit).saturating_sub(1);
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     fn lines(text: &str, first: u64, limit: u64) -> FileText {
-        let mut lines = Lines::new(first, limit);
+        let mut lines = FileLines::new(first, limit);
         lines.push(text);
         lines.finish(true, "UTF-8")
     }
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn pieces_make_the_same_lines_as_the_whole() {
         let text = "äb\ncde\n\nlast";
-        let mut collected = Lines::new(1, 9);
+        let mut collected = FileLines::new(1, 9);
         for char in text.chars() {
             collected.push(char.encode_utf8(&mut [0; 4]));
         }
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn it_is_done_when_the_last_line_has_ended() {
-        let mut lines = Lines::new(2, 1);
+        let mut lines = FileLines::new(2, 1);
         lines.push("a\nb");
         assert!(!lines.is_done());
         lines.push("\n");

@@ -25,7 +25,7 @@ pub mod text;
 use std::sync::Arc;
 
 use ipc::effect::{Effect, EffectError, Exec, Patch};
-use ipc::message::{Outcome, Work};
+use ipc::message::{CallOutcome, Work};
 use ipc::rights::Execution;
 use ipc::tool::{ToolCall, ToolErrorKind, ToolOutput};
 use sandbox_exec::command::deny_execution;
@@ -72,7 +72,7 @@ impl Tools {
     }
 
     /// Serves a call that is quicker than a thread: a read of a small file.
-    pub fn at_once(&self, job: &Job) -> Option<Outcome> {
+    pub fn at_once(&self, job: &Job) -> Option<CallOutcome> {
         let Job::Work(Work::Run(ToolCall::ReadFile(call))) = job else {
             return None;
         };
@@ -85,7 +85,7 @@ impl Tools {
     }
 
     /// Serves any call.
-    pub async fn perform(self: Arc<Self>, job: Job, open: OpenCall) -> Outcome {
+    pub async fn perform(self: Arc<Self>, job: Job, open: OpenCall) -> CallOutcome {
         let done = match job {
             Job::Work(Work::Run(call)) => self.run(call, open).await,
             Job::Work(Work::Prepare(call)) => return self.prepare(call, open).await,
@@ -138,9 +138,9 @@ impl Tools {
         self.commands.run(&self.assignment, exec, open).await.map(ToolOutput::Command)
     }
 
-    async fn prepare(self: Arc<Self>, call: ToolCall, open: OpenCall) -> Outcome {
+    async fn prepare(self: Arc<Self>, call: ToolCall, open: OpenCall) -> CallOutcome {
         match blocking(move || self.send_effect(&call, &open)).await {
-            Ok(()) => Outcome::Prepared,
+            Ok(()) => CallOutcome::Prepared,
             Err(stop) => stopped(stop),
         }
     }
@@ -163,18 +163,18 @@ impl Tools {
 }
 
 /// The outcome of a call whose task ended without one.
-pub fn broken() -> Outcome {
+pub fn broken() -> CallOutcome {
     stopped(failed(ToolErrorKind::System, "The tool failed inside; try it another way."))
 }
 
-fn outcome(done: Result<ToolOutput>) -> Outcome {
-    done.map_or_else(stopped, Outcome::Done)
+fn outcome(done: Result<ToolOutput>) -> CallOutcome {
+    done.map_or_else(stopped, CallOutcome::Done)
 }
 
-fn stopped(stop: Stop) -> Outcome {
+fn stopped(stop: Stop) -> CallOutcome {
     match stop {
-        Stop::Failed(error) => Outcome::Failed(error),
-        Stop::Cancelled => Outcome::Cancelled,
+        Stop::Failed(error) => CallOutcome::Failed(error),
+        Stop::Cancelled => CallOutcome::Cancelled,
     }
 }
 

@@ -12,7 +12,7 @@ use ipc::tool::{FileText, ReadFile, ToolErrorKind, ToolOutput};
 use nix::libc;
 use picture::ImageError;
 
-use super::lines::{DEFAULT_LINES, Lines};
+use super::lines::{DEFAULT_LINES, FileLines};
 use super::text::{Form, is_binary};
 use crate::assignment::Assignment;
 use crate::fault::{Result, failed, refused_io};
@@ -77,7 +77,7 @@ impl Opened {
         check: impl Fn() -> Result<()>,
     ) -> Result<FileText> {
         let form = Form::of(&block, ended);
-        let mut text = Text { lines: Lines::new(first, limit), decoder: form.decoder(), broken: false };
+        let mut text = Text { lines: FileLines::new(first, limit), decoder: form.decoder(), broken: false };
         text.push(&block[form.mark.min(block.len())..], ended);
         while !(ended || text.lines.is_done() && self.size > COUNTED) {
             check()?;
@@ -158,7 +158,7 @@ impl Opened {
 
 /// Text that is decoded as it comes.
 struct Text {
-    lines: Lines,
+    lines: FileLines,
     decoder: Decoder,
     broken: bool,
 }

@@ -20,7 +20,7 @@ use sandbox_exec::command::{
 use sandbox_exec::stage::Stage;
 use tokio::time::Instant;
 
-use super::command::{End, Kept, follow};
+use super::command::{End, KeptOutput, follow};
 use super::commit::random;
 use super::head_tail::HeadTail;
 use super::save::Saving;
@@ -109,11 +109,11 @@ impl Commands {
         let deadline = started + Duration::from_millis(exec.timeout_ms.min(limits.timeout_ms));
         let most = usize::try_from(limits.output_bytes.min(MAX_OUTPUT)).unwrap_or(0);
         let saving = assignment.temp.as_deref().map(|temp| Saving::new(temp, open.id(), most));
-        let mut kept = Kept { ends: HeadTail::new(most), saving };
+        let mut kept = KeptOutput { ends: HeadTail::new(most), saving };
         let run = Run { assignment, exec, deadline, stream: true };
         let end = self.follow(&run, &mut kept, &mut open).await;
         let end = end.and_then(|(end, reaper)| Ok((exit(exec, end)?, reaper)));
-        let Kept { ends, saving } = kept;
+        let KeptOutput { ends, saving } = kept;
         let (exit, reaper, ends) = match end {
             Ok((exit, reaper)) => (exit, reaper, ends.finish()),
             Err(stop) => {
@@ -151,7 +151,7 @@ impl Commands {
             network: None,
             timeout_ms: 0,
         };
-        let mut kept = Kept { ends: HeadTail::new(2 * MAX_INDEX), saving: None };
+        let mut kept = KeptOutput { ends: HeadTail::new(2 * MAX_INDEX), saving: None };
         let run = Run { assignment, exec: &exec, deadline: Instant::now() + INDEX_TIME, stream: false };
         let unknown = |reason: String| Ok(Tracked::Unknown(reason));
         match self.follow(&run, &mut kept, &mut open).await.map(|(end, _)| end) {
@@ -167,7 +167,7 @@ impl Commands {
     }
 
     /// Starts a command and follows it until nothing of it is alive; also the number of its reaper.
-    async fn follow(&self, run: &Run<'_>, kept: &mut Kept, open: &mut OpenCall) -> Result<(End, u32)> {
+    async fn follow(&self, run: &Run<'_>, kept: &mut KeptOutput, open: &mut OpenCall) -> Result<(End, u32)> {
         let temp = match run.exec.access {
             Access::Read => Some(FreshTemp::new(run.assignment)?),
             Access::Standing | Access::Write => None,

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use ipc::effect::{Assembler, Effect};
 use ipc::id::{AgentId, CallId, Generation};
-use ipc::message::{Chunk, Hello, Outcome, SnapshotEntry, ToSupervisor, ToWorker, Work};
-use ipc::pipe::{Incoming, Outgoing};
+use ipc::message::{CallOutcome, Chunk, Hello, SnapshotEntry, ToSupervisor, ToWorker, Work};
+use ipc::pipe::{FrameReader, Outgoing};
 use ipc::rights::Rights;
 use ipc::tool::{Edit, EditFile, ReadFile, ToolCall, ToolError, ToolOutput, WriteFile};
 use tempfile::TempDir;
@@ -67,7 +67,7 @@ impl Worker {
         let project = hello.project.as_path().to_owned();
         let mut child = command.spawn().unwrap();
         let mut outgoing = Outgoing::new(child.stdin.take().unwrap(), Generation(1));
-        let mut reader = Incoming::new(child.stdout.take().unwrap(), Generation(1));
+        let mut reader = FrameReader::new(child.stdout.take().unwrap(), Generation(1));
         let (sender, incoming) = channel();
         thread::spawn(move || {
             while let Ok(Some(message)) = reader.receive() {
@@ -130,7 +130,7 @@ impl Worker {
     }
 
     /// Everything that a call brings.
-    pub fn all_of(&mut self, call: CallId) -> (Vec<Chunk>, Option<Effect>, Outcome) {
+    pub fn all_of(&mut self, call: CallId) -> (Vec<Chunk>, Option<Effect>, CallOutcome) {
         let (mut chunks, mut assembler, mut effect) = (Vec::new(), Assembler::default(), None);
         loop {
             match self.next_of(call) {
@@ -142,7 +142,7 @@ impl Worker {
         }
     }
 
-    pub fn outcome(&mut self, work: Work) -> Outcome {
+    pub fn outcome(&mut self, work: Work) -> CallOutcome {
         let call = self.call(work);
         self.all_of(call).2
     }
@@ -161,8 +161,8 @@ impl Worker {
     pub fn prepare(&mut self, call: ToolCall) -> Result<Effect, ToolError> {
         let call = self.call(Work::Prepare(call));
         match self.all_of(call) {
-            (_, Some(effect), Outcome::Prepared) => Ok(effect),
-            (_, None, Outcome::Failed(error)) => Err(error),
+            (_, Some(effect), CallOutcome::Prepared) => Ok(effect),
+            (_, None, CallOutcome::Failed(error)) => Err(error),
             other => panic!("{other:?}"),
         }
     }
@@ -236,10 +236,10 @@ impl Drop for Worker {
     }
 }
 
-pub fn done(outcome: Outcome) -> Result<ToolOutput, ToolError> {
+pub fn done(outcome: CallOutcome) -> Result<ToolOutput, ToolError> {
     match outcome {
-        Outcome::Done(output) => Ok(output),
-        Outcome::Failed(error) => Err(error),
+        CallOutcome::Done(output) => Ok(output),
+        CallOutcome::Failed(error) => Err(error),
         other => panic!("{other:?}"),
     }
 }

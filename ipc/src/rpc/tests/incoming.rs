@@ -19,14 +19,14 @@ fn each_kind_of_message_is_told_apart() {
     assert!(
         matches!(read(r#"{"jsonrpc":"2.0","method":"m"}"#), Incoming::Notification { method } if method == "m")
     );
-    let Incoming::Response { id, outcome: Outcome::Result(result) } =
+    let Incoming::Response { id, outcome: ResponseOutcome::Result(result) } =
         read(r#"{"jsonrpc":"2.0","id":"a\u0062","result":null}"#)
     else {
         unreachable!()
     };
     assert_eq!((id.as_json(), id.text().as_deref(), result.get()), (r#""a\u0062""#, Some("ab"), "null"));
     let error = read(r#"{"jsonrpc":"2.0","id":"a","error":{"code":1,"message":"no"}}"#);
-    assert!(matches!(error, Incoming::Response { outcome: Outcome::Error(_), .. }));
+    assert!(matches!(error, Incoming::Response { outcome: ResponseOutcome::Error(_), .. }));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 use serde_json::value::RawValue;
 
-use super::super::{Outcome, answer};
+use super::super::{ResponseOutcome, answer};
 use crate::approval::{
     ApprovalAnswer, ExecCommandApprovalParams, ExecCommandApprovalResponse, ReviewDecision, ServerRequest,
 };
@@ -35,7 +35,7 @@ fn raw(json: &str) -> Box<RawValue> {
 
 #[test]
 fn a_response_becomes_the_answer_of_its_request() {
-    let outcome = Outcome::Result(raw(r#"{"decision":"denied","message":"no"}"#));
+    let outcome = ResponseOutcome::Result(raw(r#"{"decision":"denied","message":"no"}"#));
     let decision = ReviewDecision::Denied { message: Some("no".to_owned()) };
     let expected = ApprovalAnswer::Exec(ExecCommandApprovalResponse { decision, digest: None });
     assert_eq!(answer(&request(), &outcome), expected);
@@ -54,13 +54,13 @@ fn whatever_else_came_is_no_answer() {
         r#"{"decision":"approved","extra":1}"#,
         r#"{"decision":"approved","decision":"denied"}"#,
     ] {
-        let got = answer(&request(), &Outcome::Result(raw(json)));
+        let got = answer(&request(), &ResponseOutcome::Result(raw(json)));
         assert!(
             matches!(&got, ApprovalAnswer::Failed { cause } if cause.contains("execCommandApproval")),
             "{got:?}"
         );
     }
-    let got = answer(&request(), &Outcome::Error(raw(r#"{"code":1,"message":"no"}"#)));
+    let got = answer(&request(), &ResponseOutcome::Error(raw(r#"{"code":1,"message":"no"}"#)));
     let ApprovalAnswer::Failed { cause } = got else { panic!("{got:?}") };
     assert_eq!(cause, r#"the front end answered with an error: {"code":1,"message":"no"}"#);
 }

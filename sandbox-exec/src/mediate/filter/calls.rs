@@ -56,11 +56,11 @@ pub(in super::super) const SIOCSPGRP: u32 = 0x8902;
 
 /// The calls, and what is done with each. An answer ends that; where its instructions run out, the call is allowed.
 #[derive(Clone, Debug)]
-pub(in super::super) struct Calls {
+pub(in super::super) struct FilteredCalls {
     by_number: BTreeMap<u32, Vec<sock_filter>>,
 }
 
-impl Calls {
+impl FilteredCalls {
     /// Those of programs that share the host's network namespace, or not.
     pub(in super::super) fn new(host_network: bool) -> Self {
         let calls = Self { by_number: BTreeMap::new() };

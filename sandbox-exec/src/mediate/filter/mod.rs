@@ -46,7 +46,7 @@ use self::tree::{answer, jump};
 use crate::seccomp::Program;
 use crate::system;
 
-pub(super) use self::calls::{Calls, F_SETOWN, F_SETOWN_EX, FIOSETOWN, SIOCSPGRP};
+pub(super) use self::calls::{F_SETOWN, F_SETOWN_EX, FIOSETOWN, FilteredCalls, SIOCSPGRP};
 
 /// The mediation program, ready to be attached.
 #[derive(Clone, Debug)]

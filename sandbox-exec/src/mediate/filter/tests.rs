@@ -51,7 +51,7 @@ fn answered(filter: &Filter, arguments: [u64; 6], wanted: u32) -> Vec<c_long> {
 }
 
 fn notified(host_network: bool, arguments: [u64; 6]) -> Vec<c_long> {
-    answered(&Calls::new(host_network).filter(), arguments, NOTIFY)
+    answered(&FilteredCalls::new(host_network).filter(), arguments, NOTIFY)
 }
 
 fn sorted(calls: &[&[c_long]]) -> Vec<c_long> {
@@ -78,7 +78,7 @@ fn any_bit_of_an_address_counts() {
 
 #[test]
 fn signals_are_notified_where_they_are_mediated() {
-    let filter = Calls::new(false).with_signals().filter();
+    let filter = FilteredCalls::new(false).with_signals().filter();
     let notified = |arguments| answered(&filter, arguments, NOTIFY);
     assert_eq!(notified([0; 6]), sorted(&[ALWAYS, SIGNALS]));
     assert_eq!(notified([0, 0, 0, 0, 1, 0]), sorted(&[ALWAYS, SIGNALS, &[libc::SYS_sendto]]));
@@ -92,7 +92,7 @@ fn signals_are_notified_where_they_are_mediated() {
 
 #[test]
 fn changes_of_metadata_are_notified_beside_the_others_and_ioctl_by_its_request() {
-    for calls in [Calls::new(true), Calls::new(true).with_signals()] {
+    for calls in [FilteredCalls::new(true), FilteredCalls::new(true).with_signals()] {
         let (plain, filter) = (calls.filter(), calls.with_metadata().filter());
         let more: Vec<u32> = metadata::numbers().collect();
         for call in 0..600 {
@@ -115,7 +115,7 @@ fn changes_of_metadata_are_notified_beside_the_others_and_ioctl_by_its_request()
 #[test]
 fn what_makes_sockets_is_notified_where_the_mediator_makes_them() {
     for (host_network, more) in [(false, &[][..]), (true, HOST_NAMES)] {
-        let calls = Calls::new(host_network).with_made_sockets();
+        let calls = FilteredCalls::new(host_network).with_made_sockets();
         assert_eq!(answered(&calls.filter(), [0; 6], NOTIFY), sorted(&[ALWAYS, MADE, more]));
         let filter = calls.with_signals().filter();
         assert_eq!(answered(&filter, [0; 6], NOTIFY), sorted(&[ALWAYS, MADE, more, SIGNALS]));
@@ -133,8 +133,8 @@ fn pairs_of_datagram_sockets_are_denied_where_the_mediator_makes_sockets() {
     ] {
         let arguments = [1, 0xffff_ffff_0000_0000 | u64::from(style.cast_unsigned()), 0, 0, 0, 0];
         let errno = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
-        assert!(answered(&Calls::new(true).filter(), arguments, errno).is_empty());
-        let made = answered(&Calls::new(true).with_made_sockets().filter(), arguments, errno);
+        assert!(answered(&FilteredCalls::new(true).filter(), arguments, errno).is_empty());
+        let made = answered(&FilteredCalls::new(true).with_made_sockets().filter(), arguments, errno);
         assert_eq!(made, if denied { vec![libc::SYS_socketpair] } else { vec![] }, "{style:#x}");
     }
 }
@@ -154,27 +154,30 @@ fn sockets_of_the_internet_are_notified_where_strangers_are_kept_from_them() {
         let wide = |value: c_int| 0xffff_ffff_0000_0000 | u64::from(value.cast_unsigned());
         let arguments = [wide(family), wide(style), 0, 0, 0, 0];
         let socket = |filter: &Filter| run(filter, NATIVE, number(libc::SYS_socket), arguments);
-        assert_eq!(socket(&Calls::new(true).filter()), ALLOW);
+        assert_eq!(socket(&FilteredCalls::new(true).filter()), ALLOW);
         assert_eq!(
-            socket(&Calls::new(true).with_guarded_sockets().filter()),
+            socket(&FilteredCalls::new(true).with_guarded_sockets().filter()),
             expected,
             "{family} {style:#x}"
         );
-        assert_eq!(socket(&Calls::new(true).with_guarded_sockets().with_made_sockets().filter()), NOTIFY);
+        assert_eq!(
+            socket(&FilteredCalls::new(true).with_guarded_sockets().with_made_sockets().filter()),
+            NOTIFY
+        );
     }
 }
 
 #[test]
 fn socket_filters_are_denied_where_it_is_said_whom_sockets_hear() {
     let errno = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
-    let guarded = Calls::new(true).with_guarded_sockets().filter();
+    let guarded = FilteredCalls::new(true).with_guarded_sockets().filter();
     for (level, name) in (0..100).flat_map(|name| [(libc::SOL_SOCKET, name), (libc::IPPROTO_IP, name)]) {
         let wide = |value: c_int| 0xffff_ffff_0000_0000 | u64::from(value.cast_unsigned());
         let arguments = [3, wide(level), wide(name), 0, 0, 0];
         let set = |filter: &Filter| run(filter, NATIVE, number(libc::SYS_setsockopt), arguments);
         let denied = level == libc::SOL_SOCKET && [26, 27, 44, 50].contains(&name);
         assert_eq!(set(&guarded), if denied { errno } else { ALLOW }, "{level} {name}");
-        assert_eq!(set(&Calls::new(true).filter()), ALLOW);
+        assert_eq!(set(&FilteredCalls::new(true).filter()), ALLOW);
     }
     assert!(answered(&guarded, [1; 6], errno).is_empty());
 }
@@ -182,8 +185,8 @@ fn socket_filters_are_denied_where_it_is_said_whom_sockets_hear() {
 #[test]
 fn what_shares_a_port_is_notified_and_other_options_are_judged_as_before() {
     let errno = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
-    let shared = Calls::new(true).with_shared_ports().filter();
-    let both = Calls::new(true).with_guarded_sockets().with_shared_ports().filter();
+    let shared = FilteredCalls::new(true).with_shared_ports().filter();
+    let both = FilteredCalls::new(true).with_guarded_sockets().with_shared_ports().filter();
     for (level, name) in (0..100).flat_map(|name| [(libc::SOL_SOCKET, name), (libc::IPPROTO_IP, name)]) {
         let wide = |value: c_int| 0xffff_ffff_0000_0000 | u64::from(value.cast_unsigned());
         let arguments = [3, wide(level), wide(name), 0, 0, 0];
@@ -194,7 +197,10 @@ fn what_shares_a_port_is_notified_and_other_options_are_judged_as_before() {
         let denied = socket && [26, 27, 44, 50].contains(&name);
         assert_eq!(set(&both), if denied { errno } else { expected }, "{level} {name}");
     }
-    assert_eq!(answered(&shared, [1; 6], NOTIFY), answered(&Calls::new(true).filter(), [1; 6], NOTIFY));
+    assert_eq!(
+        answered(&shared, [1; 6], NOTIFY),
+        answered(&FilteredCalls::new(true).filter(), [1; 6], NOTIFY)
+    );
 }
 
 #[test]
@@ -204,14 +210,14 @@ fn a_process_that_shares_its_descriptors_is_notified_and_a_thread_is_not() {
         let flags = flags | libc::CLONE_VM | libc::SIGCHLD;
         let arguments = [u64::from(flags.cast_unsigned()), 0, 0, 0, 0, 0];
         let clone = |filter: &Filter| run(filter, NATIVE, number(libc::SYS_clone), arguments);
-        assert_eq!(clone(&Calls::new(true).filter()), ALLOW);
-        assert_eq!(clone(&Calls::new(true).with_made_sockets().filter()), expected, "{flags:#x}");
+        assert_eq!(clone(&FilteredCalls::new(true).filter()), ALLOW);
+        assert_eq!(clone(&FilteredCalls::new(true).with_made_sockets().filter()), expected, "{flags:#x}");
     }
 }
 
 #[test]
 fn foreign_architectures_are_killed_and_x32_is_left_to_the_denying_program() {
-    let filter = Calls::new(true).filter();
+    let filter = FilteredCalls::new(true).filter();
     assert_eq!(run(&filter, 0x4000_0003, 102, [0; 6]), libc::SECCOMP_RET_KILL_PROCESS);
     assert_eq!(run(&filter, NATIVE, 0x4000_0000 + number(libc::SYS_connect), [1; 6]), ALLOW);
 }
@@ -219,7 +225,7 @@ fn foreign_architectures_are_killed_and_x32_is_left_to_the_denying_program() {
 /// When it is attached, the kernel walks the program once for every number.
 #[test]
 fn no_call_passes_all_the_others() {
-    let all = Calls::new(true).with_guarded_sockets().with_shared_ports().with_objects();
+    let all = FilteredCalls::new(true).with_guarded_sockets().with_shared_ports().with_objects();
     let all = all.with_signals().with_metadata();
     let filter = all.filter();
     let steps = |call| {
@@ -240,8 +246,11 @@ fn behind_a_denying_program_nothing_is_allowed_that_it_denies_and_nothing_else_c
     for policy in policies() {
         let denying = Program::standing(policy);
         let alone = nothing().behind(denying);
-        let calls =
-            Calls::new(true).with_guarded_sockets().with_shared_ports().with_objects().with_metadata();
+        let calls = FilteredCalls::new(true)
+            .with_guarded_sockets()
+            .with_shared_ports()
+            .with_objects()
+            .with_metadata();
         let filter = calls.filter();
         let both = filter.clone().behind(denying);
         for call in (0..480).chain([600, 0x4000_0000, 0x4000_0000 + number(libc::SYS_connect), u32::MAX]) {

@@ -26,11 +26,12 @@ pub(super) const NATIVE: u32 = if cfg!(target_arch = "x86_64") { 0xC000_003E } e
 const LEAF: usize = 8;
 
 /// A call's number, and what is done with it.
-type Call<'a> = (u32, &'a [sock_filter]);
+type FilteredCall<'a> = (u32, &'a [sock_filter]);
 
 /// The whole program.
 pub(super) fn program(by_number: &BTreeMap<u32, Vec<sock_filter>>) -> Vec<sock_filter> {
-    let calls: Vec<Call<'_>> = by_number.iter().map(|(number, body)| (*number, body.as_slice())).collect();
+    let calls: Vec<FilteredCall<'_>> =
+        by_number.iter().map(|(number, body)| (*number, body.as_slice())).collect();
     let mut program =
         vec![load(ARCHITECTURE), equal(NATIVE, 1, 0), answer(libc::SECCOMP_RET_KILL_PROCESS), load(NUMBER)];
     add_tree(&mut program, &calls);
@@ -38,7 +39,7 @@ pub(super) fn program(by_number: &BTreeMap<u32, Vec<sock_filter>>) -> Vec<sock_f
 }
 
 /// Halves by number down to the leaves. A conditional jump reaches only 255, hence the second one.
-fn add_tree(program: &mut Vec<sock_filter>, calls: &[Call<'_>]) {
+fn add_tree(program: &mut Vec<sock_filter>, calls: &[FilteredCall<'_>]) {
     if calls.len() <= LEAF {
         return add_leaf(program, calls);
     }
@@ -53,7 +54,7 @@ fn add_tree(program: &mut Vec<sock_filter>, calls: &[Call<'_>]) {
 }
 
 /// Calls by arguments first; then those that are always notified.
-fn add_leaf(program: &mut Vec<sock_filter>, calls: &[Call<'_>]) {
+fn add_leaf(program: &mut Vec<sock_filter>, calls: &[FilteredCall<'_>]) {
     let is_always = |body: &[sock_filter]| body.first() == Some(&answer(libc::SECCOMP_RET_USER_NOTIF));
     let (always, by_arguments): (Vec<_>, Vec<_>) =
         calls.iter().copied().partition(|(_, body)| is_always(body));

@@ -25,10 +25,10 @@ use nix::libc::pid_t;
 use super::listener::{Listener, Notification};
 use super::memory::Memory;
 use super::refusals::Hindrance;
-use super::tree::Tree;
+use super::tree::ProcessTree;
 use object::Kinds;
-use request::{Arguments, Request};
 pub(super) use request::{IOCTLS, numbers};
+use request::{MetadataArguments, MetadataRequest};
 
 /// Performs them.
 #[derive(Debug)]
@@ -53,14 +53,14 @@ impl Metadata {
     /// Performs a call.
     pub(super) fn act(
         &self,
-        tree: &Tree,
+        tree: &ProcessTree,
         listener: &Listener,
         notification: &Notification,
     ) -> Result<(), Hindrance> {
         let reading = request::reading(notification).ok_or(Errno::ENOSYS)?;
         let memory = Memory(notification.thread);
-        let arguments = Arguments { memory, values: notification.arguments };
-        let Request::Change(place, change) = reading(&arguments)? else {
+        let arguments = MetadataArguments { memory, values: notification.arguments };
+        let MetadataRequest::Change(place, change) = reading(&arguments)? else {
             return Ok(());
         };
         let found = resolve::open(Thread(notification.thread), &place)?;

@@ -21,9 +21,9 @@ use nix::sys::statvfs::{FsFlags, fstatvfs};
 use nix::unistd::{getegid, geteuid, getgroups};
 
 use super::super::refusals::Hindrance;
-use super::super::tree::{self, Tree};
+use super::super::tree::{self, ProcessTree};
 use super::change::Change;
-use super::resolve::Found;
+use super::resolve::FoundFile;
 
 /// `PIPEFS_MAGIC` and `SOCKFS_MAGIC` (linux/magic.h).
 const PIPES: FsType = FsType(0x5049_5045);
@@ -46,7 +46,12 @@ impl Kinds {
     }
 
     /// Fails with `EACCES` unless what was found may be changed so.
-    pub(super) fn admit(&self, tree: &Tree, found: &Found, change: &Change) -> Result<(), Hindrance> {
+    pub(super) fn admit(
+        &self,
+        tree: &ProcessTree,
+        found: &FoundFile,
+        change: &Change,
+    ) -> Result<(), Hindrance> {
         let Err(denied) = tree.contains(&found.file) else {
             return Ok(());
         };

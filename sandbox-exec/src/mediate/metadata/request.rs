@@ -9,7 +9,7 @@ use super::super::address::integer;
 use super::super::listener::Notification;
 use super::super::memory::Memory;
 use super::change::Change;
-use super::resolve::Place;
+use super::resolve::ResolvedPlace;
 use crate::seccomp::rules::Arch;
 use crate::seccomp::rules::calls::{self, Call};
 use crate::seccomp::rules::constants::{
@@ -44,21 +44,21 @@ pub(in super::super) const IOCTLS: [(c_uint, usize); 5] = [
 
 /// What a call asks for.
 #[derive(Debug)]
-pub(super) enum Request {
+pub(super) enum MetadataRequest {
     /// Nothing at all.
     Nothing,
     /// A change, and of what.
-    Change(Place, Change),
+    Change(ResolvedPlace, Change),
 }
 
 /// A call's arguments.
-pub(super) struct Arguments {
+pub(super) struct MetadataArguments {
     pub(super) memory: Memory,
     pub(super) values: [u64; 6],
 }
 
 /// Reads what a call asks for.
-pub(super) type Reading = fn(&Arguments) -> Asked;
+pub(super) type Reading = fn(&MetadataArguments) -> Asked;
 
 /// Every call, but for `ioctl`; first those that programs make most.
 const CALLS: [(Call, Reading); 21] = [
@@ -101,14 +101,14 @@ pub(super) fn reading(notification: &Notification) -> Option<Reading> {
     CALLS.iter().find(|(named, _)| is(named)).map(|(_, reading)| *reading)
 }
 
-impl Arguments {
+impl MetadataArguments {
     fn number(&self, index: usize) -> c_int {
         integer(self.values[index])
     }
 
     /// On an open file, which is the first argument.
-    fn open(&self, change: Change) -> Request {
-        Request::Change(Place::Open(self.number(0)), change)
+    fn open(&self, change: Change) -> MetadataRequest {
+        MetadataRequest::Change(ResolvedPlace::Open(self.number(0)), change)
     }
 
     /// On what a path leads to, which is the first argument.
@@ -129,7 +129,7 @@ impl Arguments {
     /// The same; no path is an empty one, where such a one may be.
     fn path_or_null_at(&self, flags: c_int, change: Change) -> Asked {
         if self.values[1] == 0 && flags & EMPTY != 0 {
-            return Ok(Request::Change(Place::Directory(self.number(0)), change));
+            return Ok(MetadataRequest::Change(ResolvedPlace::Directory(self.number(0)), change));
         }
         self.path_at(flags, change)
     }
@@ -140,11 +140,11 @@ impl Arguments {
         }
         let path = self.memory.read_string(self.values[path], PATH, Errno::ENAMETOOLONG)?;
         let place = match (path.is_empty(), flags & EMPTY != 0) {
-            (true, true) => Place::Directory(directory),
+            (true, true) => ResolvedPlace::Directory(directory),
             (true, false) => return Err(Errno::ENOENT),
-            (false, _) => Place::Path { directory, path, follow: flags & NO_FOLLOW == 0 },
+            (false, _) => ResolvedPlace::Path { directory, path, follow: flags & NO_FOLLOW == 0 },
         };
-        Ok(Request::Change(place, change))
+        Ok(MetadataRequest::Change(place, change))
     }
 
     #[expect(clippy::cast_sign_loss, reason = "the kernel takes these bits of it")]
@@ -218,14 +218,14 @@ impl Arguments {
     }
 }
 
-type Asked = Result<Request, Errno>;
+type Asked = Result<MetadataRequest, Errno>;
 type Converted = Result<timespec, Errno>;
 
 /// `utimensat(2)`: without a path on the descriptor itself. Where both times are left as they are nothing is looked at.
-fn utimensat(a: &Arguments) -> Asked {
+fn utimensat(a: &MetadataArguments) -> Asked {
     let times = a.times(2, |seconds, rest| Ok(nanoseconds(seconds, rest)))?;
     if times.is_some_and(|times| times.iter().all(|time| time.tv_nsec == libc::UTIME_OMIT)) {
-        return Ok(Request::Nothing);
+        return Ok(MetadataRequest::Nothing);
     }
     match (a.values[1], a.number(0), a.number(3)) {
         (0, libc::AT_FDCWD, _) => Err(Errno::EFAULT),
@@ -235,7 +235,7 @@ fn utimensat(a: &Arguments) -> Asked {
     }
 }
 
-fn futimesat(a: &Arguments) -> Asked {
+fn futimesat(a: &MetadataArguments) -> Asked {
     let change = Change::Times(a.times(2, microseconds)?);
     match (a.values[1], a.number(0)) {
         (0, libc::AT_FDCWD) => Err(Errno::EFAULT),
@@ -245,7 +245,7 @@ fn futimesat(a: &Arguments) -> Asked {
 }
 
 /// `utime(2)`: two times in seconds.
-fn utime(a: &Arguments) -> Asked {
+fn utime(a: &MetadataArguments) -> Asked {
     if a.values[1] == 0 {
         return a.path(Change::Times(None));
     }
@@ -254,7 +254,7 @@ fn utime(a: &Arguments) -> Asked {
     a.path(Change::Times(Some([access, modification])))
 }
 
-fn ioctl(a: &Arguments) -> Asked {
+fn ioctl(a: &MetadataArguments) -> Asked {
     let request = a.number(1).cast_unsigned();
     let (_, size) = IOCTLS.into_iter().find(|(named, _)| *named == request).ok_or(Errno::ENOTTY)?;
     Ok(a.open(Change::Flags(request, a.bytes(a.values[2], size)?)))

@@ -18,7 +18,7 @@ use super::walk;
 
 /// Where a change is to be made.
 #[derive(Debug)]
-pub(super) enum Place {
+pub(super) enum ResolvedPlace {
     /// On an open file, which must be open for more than its path.
     Open(c_int),
     /// On what a descriptor of a directory is for, or of anything else, or on the working directory.
@@ -29,20 +29,20 @@ pub(super) enum Place {
 
 /// What was found.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct FoundFile {
     pub(super) file: OwnedFd,
     /// Whether a descriptor of the caller's was named: then it may be what has no name.
     pub(super) held: bool,
 }
 
 /// Opens what a caller means.
-pub(super) fn open(thread: Thread, place: &Place) -> Result<Found, Errno> {
+pub(super) fn open(thread: Thread, place: &ResolvedPlace) -> Result<FoundFile, Errno> {
     match place {
-        Place::Open(number) => Ok(Found { file: thread.file(*number)?, held: true }),
-        Place::Directory(number) => {
-            Ok(Found { file: thread.directory(*number)?, held: *number != libc::AT_FDCWD })
+        ResolvedPlace::Open(number) => Ok(FoundFile { file: thread.file(*number)?, held: true }),
+        ResolvedPlace::Directory(number) => {
+            Ok(FoundFile { file: thread.directory(*number)?, held: *number != libc::AT_FDCWD })
         }
-        Place::Path { directory, path, follow } => {
+        ResolvedPlace::Path { directory, path, follow } => {
             let absolute = path.to_bytes().starts_with(b"/");
             let directory = if absolute { None } else { Some(thread.directory(*directory)?) };
             look_up(directory.as_ref(), path, *follow)
@@ -54,10 +54,10 @@ pub(super) fn open(thread: Thread, place: &Place) -> Result<Found, Errno> {
 /// Has the kernel resolve a path, if it has no link in `/proc` that stands for an open file: that could be one of this process's.
 /// Such a path can fail in any way here, and is then walked. A path that only passes by `/proc/self` either ends in `/proc`,
 /// where nothing can be changed, or leads to the same for everybody.
-fn look_up(directory: Option<&OwnedFd>, path: &CStr, follow: bool) -> Result<Found, Errno> {
+fn look_up(directory: Option<&OwnedFd>, path: &CStr, follow: bool) -> Result<FoundFile, Errno> {
     let directory = directory.map_or(AT_FDCWD, OwnedFd::as_fd);
     let how = OpenHow::new().flags(by_path_alone(follow)).resolve(ResolveFlag::RESOLVE_NO_MAGICLINKS);
-    openat2(directory, path, how).map(|file| Found { file, held: false })
+    openat2(directory, path, how).map(|file| FoundFile { file, held: false })
 }
 
 /// How a file is opened that nothing is to happen to.

@@ -19,7 +19,7 @@ use nix::sys::statfs::{PROC_SUPER_MAGIC, fstatfs};
 use super::super::status::Status;
 use super::super::tree;
 use super::Thread;
-use super::resolve::{Found, by_path_alone};
+use super::resolve::{FoundFile, by_path_alone};
 
 /// The most links on the way (`MAXSYMLINKS`, linux/namei.h).
 const MOST_LINKS: usize = 40;
@@ -32,7 +32,7 @@ pub(super) fn follow(
     from: Option<OwnedFd>,
     path: &CStr,
     to_the_end: bool,
-) -> Result<Found, Errno> {
+) -> Result<FoundFile, Errno> {
     let own = [Status::of(thread.0)?.process, thread.0];
     let here = from.map_or_else(root, Ok)?;
     let mut walk = Walk { own, here, held: false, left: VecDeque::new(), links: 0 };
@@ -43,7 +43,7 @@ pub(super) fn follow(
         walk.step(&name, follows)?;
         walk.refuse_others()?;
     }
-    Ok(Found { file: walk.here, held: walk.held })
+    Ok(FoundFile { file: walk.here, held: walk.held })
 }
 
 /// A path that is being walked.

@@ -65,11 +65,11 @@ struct Telling {
     tries: Arc<AtomicBool>,
     /// The unix sockets of the host.
     listeners: Listeners,
-    state: Mutex<State>,
+    state: Mutex<RefusalState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct RefusalState {
     pipe: File,
     origins: Origins,
 }
@@ -87,7 +87,7 @@ impl Refusals {
         tries: Arc<AtomicBool>,
         telling: Option<(OwnedFd, Listeners)>,
     ) -> Self {
-        let state = |pipe| Mutex::new(State { pipe: File::from(pipe), origins: Origins::default() });
+        let state = |pipe| Mutex::new(RefusalState { pipe: File::from(pipe), origins: Origins::default() });
         Self(telling.map(|(pipe, listeners)| Telling { program, tries, listeners, state: state(pipe) }))
     }
 
@@ -124,7 +124,7 @@ impl Telling {
             untold: 0,
         };
         let mut state = self.lock();
-        let State { pipe, origins } = &mut *state;
+        let RefusalState { pipe, origins } = &mut *state;
         origins.of(process, began).count(refusal, |refusal| report::write(pipe, refusal));
     }
 
@@ -148,7 +148,7 @@ impl Telling {
         None
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, RefusalState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -112,7 +112,7 @@ struct Conditional {
 
 /// What is stacked on what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum RuleKind {
     /// What every worker and every confined program is denied.
     Standing,
     /// What a command that only reads is denied beyond that.
@@ -143,7 +143,7 @@ pub struct Case {
     pub neighbours: bool,
 }
 
-impl Kind {
+impl RuleKind {
     /// All of them, in the order of their programs.
     pub const ALL: [Self; 5] =
         [Self::Standing, Self::ReadOnly, Self::Offline, Self::NoExecution, Self::ReadOnlyOnline];
@@ -187,14 +187,14 @@ impl Case {
 }
 
 /// Everything that a program of this kind denies, whatever the architecture.
-pub fn denials(kind: Kind, case: Case) -> Vec<Denial> {
+pub fn denials(kind: RuleKind, case: Case) -> Vec<Denial> {
     match kind {
-        Kind::Standing => standing(case),
-        Kind::ReadOnly => read_only(case),
-        Kind::ReadOnlyOnline => read_only_online(case),
-        Kind::Offline if case.has_mediator() => by_arguments(sockets::OFFLINE).collect(),
-        Kind::Offline => standing(Case { network: false, ..case }),
-        Kind::NoExecution => always(always::NO_EXECUTION).collect(),
+        RuleKind::Standing => standing(case),
+        RuleKind::ReadOnly => read_only(case),
+        RuleKind::ReadOnlyOnline => read_only_online(case),
+        RuleKind::Offline if case.has_mediator() => by_arguments(sockets::OFFLINE).collect(),
+        RuleKind::Offline => standing(Case { network: false, ..case }),
+        RuleKind::NoExecution => always(always::NO_EXECUTION).collect(),
     }
 }
 

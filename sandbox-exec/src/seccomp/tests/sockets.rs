@@ -17,15 +17,15 @@ fn sockets_by_family() {
     let inet = [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
     let all = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
     for arch in Arch::ALL {
-        let standing = |case| built(Kind::Standing, case, arch);
+        let standing = |case| built(RuleKind::Standing, case, arch);
         assert_eq!(families(&[standing(PLAIN)]), [libc::AF_NETLINK]);
         assert_eq!(families(&[standing(Case { network: true, ..PLAIN })]), inet);
         let unix = vec![libc::AF_UNIX, libc::AF_NETLINK];
         for (case, offline) in [(PLAIN, vec![libc::AF_NETLINK]), (MEDIATED, unix.clone()), (FULL, unix)] {
             let on = Case { network: true, ..case };
-            assert_eq!(families(&[standing(on), built(Kind::Offline, on, arch)]), offline);
-            assert_eq!(families(&[standing(on), built(Kind::ReadOnly, on, arch)]), [libc::AF_NETLINK]);
-            assert_eq!(families(&[standing(on), built(Kind::ReadOnlyOnline, on, arch)]), inet);
+            assert_eq!(families(&[standing(on), built(RuleKind::Offline, on, arch)]), offline);
+            assert_eq!(families(&[standing(on), built(RuleKind::ReadOnly, on, arch)]), [libc::AF_NETLINK]);
+            assert_eq!(families(&[standing(on), built(RuleKind::ReadOnlyOnline, on, arch)]), inet);
         }
         for network in [false, true] {
             assert_eq!(families(&[standing(Case { network, ..FULL })]), all);

@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 
 use crate::args::ConfigArgs;
 use crate::config::{
-    Binding, Effective, Element, Ignored, KEYS, Key, Kind, Layer, Origin, Preset, RoleEntry, Settled,
+    Binding, ConfigOrigin, Effective, Element, Ignored, KEYS, Key, Kind, Layer, Preset, RoleEntry, Settled,
     Sources, Value,
 };
 use crate::exit::Exit;
@@ -18,12 +18,12 @@ use crate::roles::Role;
 use crate::shell_word::shell_word;
 
 /// One line: a value, or one element of a list.
-struct Row {
+struct SettingRow {
     name: String,
     /// The value, for a person.
     shown: String,
     json: Json,
-    origin: Origin,
+    origin: ConfigOrigin,
     /// Whether the value does not hold as long as the project is not trusted.
     ignored: bool,
 }
@@ -35,7 +35,7 @@ pub(super) fn run(sources: &Sources, args: &ConfigArgs) -> Exit {
     let ignored = effective
         .ignored
         .iter()
-        .map(|Ignored { key, value, origin }| Row { ignored: true, ..row(key, Some(value), origin) });
+        .map(|Ignored { key, value, origin }| SettingRow { ignored: true, ..row(key, Some(value), origin) });
     let mut rows: Vec<_> = effective.settled.iter().flat_map(of_key).chain(ignored).collect();
     rows.sort_by_key(|row| KEYS.iter().position(|key| key.name == row.name));
     rows.extend(effective.bindings.iter().map(of_binding));
@@ -51,7 +51,7 @@ pub(super) fn run(sources: &Sources, args: &ConfigArgs) -> Exit {
 }
 
 /// A list has a row for each element, since each has an origin of its own.
-fn of_key(settled: &Settled) -> Vec<Row> {
+fn of_key(settled: &Settled) -> Vec<SettingRow> {
     let Settled { key, value, origin } = settled;
     match value.as_ref().map(Value::elements) {
         None | Some([]) => vec![row(key, value.as_ref(), origin)],
@@ -63,19 +63,19 @@ fn of_key(settled: &Settled) -> Vec<Row> {
     }
 }
 
-fn row(key: &Key, value: Option<&Value>, origin: &Origin) -> Row {
+fn row(key: &Key, value: Option<&Value>, origin: &ConfigOrigin) -> SettingRow {
     let shown = match (value, key.preset) {
         (Some(value), _) => value.to_string(),
         (None, Preset::Unset(meaning)) => meaning.to_owned(),
         (None, _) => String::new(),
     };
     let json = value.map_or(Json::Null, |value| json_value(value, key.kind));
-    Row { name: key.name.to_owned(), shown, json, origin: origin.clone(), ignored: false }
+    SettingRow { name: key.name.to_owned(), shown, json, origin: origin.clone(), ignored: false }
 }
 
-fn of_binding(binding: &Binding) -> Row {
+fn of_binding(binding: &Binding) -> SettingRow {
     let rebinding = &binding.rebinding;
-    Row {
+    SettingRow {
         name: format!("keys.{}.{}", rebinding.mode.as_str(), rebinding.command),
         shown: format!("{:?}", rebinding.keys),
         json: json!(rebinding.keys),
@@ -84,7 +84,7 @@ fn of_binding(binding: &Binding) -> Row {
     }
 }
 
-fn of_role(entry: &RoleEntry) -> Row {
+fn of_role(entry: &RoleEntry) -> SettingRow {
     let RoleEntry { role, origin } = entry;
     let Role { name, description, prompt, writes, model, tools, max_steps, max_usd } = role;
     let access = if *writes { "write" } else { "read" };
@@ -92,7 +92,7 @@ fn of_role(entry: &RoleEntry) -> Row {
         "description": description, "prompt": prompt, "access": access, "model": model, "tools": tools,
         "max_steps": max_steps, "max_usd": max_usd,
     });
-    Row {
+    SettingRow {
         name: format!("agents.{name}"),
         shown: format!("{description:?} (access {access})"),
         json: fields,
@@ -102,28 +102,29 @@ fn of_role(entry: &RoleEntry) -> Row {
 }
 
 /// What holds of the model, fact by fact: the user's word, the catalogue's, or the default.
-fn of_model(effective: &Effective) -> Vec<Row> {
+fn of_model(effective: &Effective) -> Vec<SettingRow> {
     let said = effective.of_model();
     let of_user = said.iter().map(|model| (&model.entry, model.origin.clone()));
-    let built_in = catalogue::built_in(effective.model()).into_iter().map(|entry| (entry, Origin::Catalogue));
+    let built_in =
+        catalogue::built_in(effective.model()).into_iter().map(|entry| (entry, ConfigOrigin::Catalogue));
     let preset = Entry::from(Facts::default());
-    let sources: Vec<_> = of_user.chain(built_in).chain([(&preset, Origin::Default)]).collect();
+    let sources: Vec<_> = of_user.chain(built_in).chain([(&preset, ConfigOrigin::Default)]).collect();
     let fact = |field: &Field| {
         let said = sources.iter().find_map(|(entry, origin)| Some(((field.shown)(entry)?, origin.clone())));
         let (json, (shown, origin)) = match said {
             Some((shown, origin)) => (json!(shown), (shown, origin)),
-            None => (Json::Null, ("unknown".to_owned(), Origin::Default)),
+            None => (Json::Null, ("unknown".to_owned(), ConfigOrigin::Default)),
         };
         let name = format!("models.{:?}.{}", effective.model(), field.name);
-        Row { name, shown, json, origin, ignored: false }
+        SettingRow { name, shown, json, origin, ignored: false }
     };
     catalogue::FIELDS.iter().map(fact).collect()
 }
 
 /// The settings that somebody has set, and the way to the others.
-fn print_different(mut rows: Vec<Row>, project: &Path) -> io::Result<()> {
+fn print_different(mut rows: Vec<SettingRow>, project: &Path) -> io::Result<()> {
     let count = rows.len();
-    rows.retain(|row| !matches!(row.origin, Origin::Default | Origin::Catalogue));
+    rows.retain(|row| !matches!(row.origin, ConfigOrigin::Default | ConfigOrigin::Catalogue));
     print(&rows)?;
     let project =
         if project == Path::new(".") { String::new() } else { format!(" -C {}", shell_word(project)) };
@@ -134,14 +135,14 @@ fn print_different(mut rows: Vec<Row>, project: &Path) -> io::Result<()> {
     )
 }
 
-fn print(rows: &[Row]) -> io::Result<()> {
+fn print(rows: &[SettingRow]) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    let widest = |text: fn(&Row) -> &str, most: usize| {
+    let widest = |text: fn(&SettingRow) -> &str, most: usize| {
         let widths = rows.iter().map(|row| text(row).chars().count());
         widths.max().unwrap_or_default().min(most)
     };
     let (names, values) = (widest(|row| &row.name, 32), widest(|row| &row.shown, 40));
-    for Row { name, shown, origin, ignored, .. } in rows {
+    for SettingRow { name, shown, origin, ignored, .. } in rows {
         let note = if *ignored { "  not trusted: does not hold" } else { "" };
         writeln!(out, "{name:<names$}  {shown:<values$}  {origin}{note}")?;
     }
@@ -162,18 +163,18 @@ struct JsonRow<'a> {
     ignored: bool,
 }
 
-fn print_json(rows: &[Row]) -> io::Result<()> {
+fn print_json(rows: &[SettingRow]) -> io::Result<()> {
     let rows: Vec<_> = rows.iter().map(json_row).collect();
     let mut out = io::stdout().lock();
     serde_json::to_writer_pretty(&mut out, &json!({ "settings": rows }))?;
     writeln!(out)
 }
 
-fn json_row(row: &Row) -> JsonRow<'_> {
+fn json_row(row: &SettingRow) -> JsonRow<'_> {
     let from = match &row.origin {
-        Origin::Default | Origin::Catalogue => None,
-        Origin::User(place) | Origin::Project(place) => Some(place.file.display().to_string()),
-        Origin::Flag(name) | Origin::Environment(name) => Some((*name).to_owned()),
+        ConfigOrigin::Default | ConfigOrigin::Catalogue => None,
+        ConfigOrigin::User(place) | ConfigOrigin::Project(place) => Some(place.file.display().to_string()),
+        ConfigOrigin::Flag(name) | ConfigOrigin::Environment(name) => Some((*name).to_owned()),
     };
     JsonRow {
         key: &row.name,

@@ -6,10 +6,10 @@ use std::path::Path;
 use ipc::plan::{OnFailure, Plan};
 
 use crate::directories::Directories;
-use crate::plans::Kept;
+use crate::plans::KeptPlan;
 
 /// The account: places with absolute paths, the network, and every acceptance command in full.
-pub(super) fn access(kept: &Kept, plan: &Plan, directories: &Directories) -> String {
+pub(super) fn access(kept: &KeptPlan, plan: &Plan, directories: &Directories) -> String {
     let mut text = String::from("access of its execution:\n");
     let project = kept.project().unwrap_or(Path::new("the project"));
     let caches = directories.cache.join("projects");

@@ -12,7 +12,7 @@ use crate::directories::Directories;
 use crate::exit::Exit;
 use crate::messages::{harmless, say};
 use crate::opening::Refusal;
-use crate::plans::{Fate, Store};
+use crate::plans::{PlanFate, Store};
 
 pub(super) fn approve(store: &Store, directories: &Directories, args: &ApproveArgs) -> Result<Exit, Refusal> {
     let kept = find(store, &args.plan)?;
@@ -38,14 +38,14 @@ pub(super) fn approve(store: &Store, directories: &Directories, args: &ApproveAr
         say("not approved");
         return Ok(Exit::Denied);
     }
-    becomes(store, &kept, Fate::Approved)?;
+    becomes(store, &kept, PlanFate::Approved)?;
     say(&format!("{} is approved as it stands; bailiwick plan execute {} executes it", kept.id, kept.id));
     Ok(Exit::Done)
 }
 
 pub(super) fn reject(store: &Store, args: &OnePlan) -> Result<Exit, Refusal> {
     let kept = find(store, args)?;
-    becomes(store, &kept, Fate::Rejected)?;
+    becomes(store, &kept, PlanFate::Rejected)?;
     say(&format!("{} is rejected; bailiwick plan approve {} takes that back", kept.id, kept.id));
     Ok(Exit::Done)
 }

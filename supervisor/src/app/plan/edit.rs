@@ -10,7 +10,7 @@ use crate::exit::Exit;
 use crate::messages::{complain, say};
 use crate::opening::Refusal;
 use crate::plan::Document;
-use crate::plans::{Fate, Kept, Store};
+use crate::plans::{KeptPlan, PlanFate, Store};
 
 pub(super) fn run(store: &Store, args: &OnePlan) -> Result<Exit, Refusal> {
     let kept = find(store, args)?;
@@ -23,13 +23,13 @@ pub(super) fn run(store: &Store, args: &OnePlan) -> Result<Exit, Refusal> {
         return Err(lost(&text, "the plan was changed while it was edited, and stays as it is now"));
     }
     store.replace(&kept.path, &text)?;
-    let fate = if kept.fate() == Fate::Approved { "; its approval is over" } else { "" };
+    let fate = if kept.fate() == PlanFate::Approved { "; its approval is over" } else { "" };
     say(&format!("{} is written{fate}", kept.id));
     Ok(Exit::Done)
 }
 
 /// The text that the person made of it; none if they left it as it was.
-fn edited(kept: &Kept) -> Result<Option<String>, Refusal> {
+fn edited(kept: &KeptPlan) -> Result<Option<String>, Refusal> {
     let mut text = kept.text.clone();
     loop {
         let Some(new) = editor::edit(editor::Edits::Plan, &text).map_err(Refusal::usage)? else {

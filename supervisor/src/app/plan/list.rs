@@ -9,7 +9,7 @@ use crate::args::ListArgs;
 use crate::exit::Exit;
 use crate::messages::harmless;
 use crate::opening::Refusal;
-use crate::plans::{Kept, Store};
+use crate::plans::{KeptPlan, Store};
 
 pub(super) fn run(store: &Store, args: &ListArgs) -> Result<Exit, Refusal> {
     let project = project(&args.directory)?;
@@ -21,7 +21,7 @@ pub(super) fn run(store: &Store, args: &ListArgs) -> Result<Exit, Refusal> {
     Ok(Exit::Done)
 }
 
-fn print(plans: &[Kept], args: &ListArgs) -> io::Result<()> {
+fn print(plans: &[KeptPlan], args: &ListArgs) -> io::Result<()> {
     let mut out = io::stdout().lock();
     for kept in plans {
         if args.json {
@@ -37,7 +37,7 @@ fn print(plans: &[Kept], args: &ListArgs) -> io::Result<()> {
     out.flush()
 }
 
-fn line(kept: &Kept, with_project: bool) -> String {
+fn line(kept: &KeptPlan, with_project: bool) -> String {
     let title = match kept.read() {
         Ok(document) => {
             let plan = document.plan();
@@ -54,7 +54,7 @@ fn line(kept: &Kept, with_project: bool) -> String {
 }
 
 /// A plan without its text.
-fn of(kept: &Kept) -> serde_json::Value {
+fn of(kept: &KeptPlan) -> serde_json::Value {
     let plan = kept.read();
     json!({
         "id": kept.id,

@@ -17,8 +17,8 @@ use crate::directories::Directories;
 use crate::exec::{self, ApprovedPlan};
 use crate::exit::Exit;
 use crate::messages::complain;
-use crate::opening::{EarlierPlan, Place, Refusal};
-use crate::plans::{Fate, FindError, Kept, Record, Store, StoreError};
+use crate::opening::{EarlierPlan, Refusal, SessionDirs};
+use crate::plans::{FindError, KeptPlan, PlanFate, PlanRecord, Store, StoreError};
 use crate::secrets::TakenKeys;
 use crate::shell_word::shell_word;
 
@@ -33,7 +33,7 @@ pub(super) fn run(command: PlanCommand, keys: TakenKeys, runtime: &Runtime) -> E
             PlanCommand::Approve(args) => decide::approve(&store, &directories, &args),
             PlanCommand::Reject(args) => decide::reject(&store, &args),
             PlanCommand::Export(args) => export::run(&store, &args),
-            PlanCommand::Execute(args) => execute(*args, &store, Place { directories, keys }, runtime),
+            PlanCommand::Execute(args) => execute(*args, &store, SessionDirs { directories, keys }, runtime),
         }
     });
     done.unwrap_or_else(|Refusal(exit, message)| {
@@ -64,25 +64,25 @@ fn project(directory: &Path) -> Result<PathBuf, Refusal> {
     directory.canonicalize().map_err(failed)
 }
 
-fn find(store: &Store, args: &OnePlan) -> Result<Kept, Refusal> {
+fn find(store: &Store, args: &OnePlan) -> Result<KeptPlan, Refusal> {
     Ok(store.find(args.plan.as_deref(), &project(&args.directory)?)?)
 }
 
 /// The plan's record with this fate of its present bytes.
-fn becomes(store: &Store, kept: &Kept, fate: Fate) -> Result<(), Refusal> {
+fn becomes(store: &Store, kept: &KeptPlan, fate: PlanFate) -> Result<(), Refusal> {
     let record = kept.record.clone().ok_or_else(|| no_record(kept))?;
     Ok(store.write_record(&kept.path, &record.now(fate, kept.digest.clone()))?)
 }
 
 /// Nothing says for which project a plan without a record was made.
-fn no_record(kept: &Kept) -> Refusal {
+fn no_record(kept: &KeptPlan) -> Refusal {
     let path = kept.path.with_extension("json");
     Refusal::usage(format!("{} has no record of its project: {} cannot be read", kept.id, path.display()))
 }
 
 /// The fate of a plan in words: `approved 2026-11-25 10:11`.
-fn told(kept: &Kept) -> String {
-    let Some(Record { fate, since, done, .. }) = &kept.record else {
+fn told(kept: &KeptPlan) -> String {
+    let Some(PlanRecord { fate, since, done, .. }) = &kept.record else {
         return "without a record".to_owned();
     };
     let since = minute(*since);
@@ -104,7 +104,12 @@ fn minute(time: Timestamp) -> String {
 }
 
 /// Executes a plan that is approved as it stands.
-fn execute(args: PlanExecuteArgs, store: &Store, place: Place, runtime: &Runtime) -> Result<Exit, Refusal> {
+fn execute(
+    args: PlanExecuteArgs,
+    store: &Store,
+    place: SessionDirs,
+    runtime: &Runtime,
+) -> Result<Exit, Refusal> {
     let project = project(&args.directory)?;
     let kept = store.find(args.plan.as_deref(), &project)?;
     let steps = kept.read().map_err(Refusal::usage)?.plan().steps.clone();
@@ -118,14 +123,14 @@ fn execute(args: PlanExecuteArgs, store: &Store, place: Place, runtime: &Runtime
         )));
     }
     match kept.fate() {
-        Fate::Approved | Fate::Unfinished => {}
-        Fate::Executed => {
+        PlanFate::Approved | PlanFate::Unfinished => {}
+        PlanFate::Executed => {
             return Err(Refusal::usage(format!(
                 "{} is executed already\n  hint: bailiwick plan approve {} has it executed once more",
                 kept.id, kept.id
             )));
         }
-        Fate::Proposed | Fate::Rejected => {
+        PlanFate::Proposed | PlanFate::Rejected => {
             return Err(Refusal(
                 Exit::Denied,
                 format!(

@@ -11,7 +11,7 @@ use crate::directories::Directories;
 use crate::exit::Exit;
 use crate::messages::harmless;
 use crate::opening::Refusal;
-use crate::plans::{Kept, Store};
+use crate::plans::{KeptPlan, Store};
 
 pub(super) fn run(store: &Store, directories: &Directories, args: &ShowArgs) -> Result<Exit, Refusal> {
     let kept = find(store, &args.plan)?;
@@ -27,7 +27,7 @@ fn print(text: &str) -> io::Result<()> {
 }
 
 /// The text, then the account of the supervisor, which no text of a plan can come behind.
-pub(super) fn whole(kept: &Kept, directories: &Directories) -> String {
+pub(super) fn whole(kept: &KeptPlan, directories: &Directories) -> String {
     let newline = if kept.text.ends_with('\n') { "" } else { "\n" };
     let account = match kept.read() {
         Ok(document) => access(kept, document.plan(), directories),
@@ -46,7 +46,7 @@ pub(super) fn whole(kept: &Kept, directories: &Directories) -> String {
 /// The end of the plan's text: nothing behind it is a part of the plan.
 const RULE: &str = "──────── the plan ends here; what follows says Bailiwick ────────";
 
-fn print_json(kept: &Kept) -> io::Result<()> {
+fn print_json(kept: &KeptPlan) -> io::Result<()> {
     let plan = kept.read();
     let value = json!({
         "id": kept.id,

@@ -17,7 +17,7 @@ use crate::session::Tree;
 const SHORT: usize = 12;
 
 pub(super) fn findings(tree: &Tree) -> Vec<Finding> {
-    let mut known = Known::default();
+    let mut known = KnownRights::default();
     let mut found = Vec::new();
     for event in tree.events() {
         found.extend(known.take(event));
@@ -32,7 +32,7 @@ pub(super) fn findings(tree: &Tree) -> Vec<Finding> {
 
 /// The facts that later events have to agree with, by agent.
 #[derive(Default)]
-struct Known<'a> {
+struct KnownRights<'a> {
     spawned: BTreeMap<&'a AgentId, &'a SubAgentSpawned>,
     /// The rights of its last standing worker, by digest.
     digest: BTreeMap<&'a AgentId, &'a str>,
@@ -52,7 +52,7 @@ struct OtherRights<'a> {
     finding: Finding,
 }
 
-impl<'a> Known<'a> {
+impl<'a> KnownRights<'a> {
     fn take(&mut self, event: &'a SessionEvent) -> Vec<Finding> {
         let agent = &event.agent;
         match &event.kind {

@@ -14,12 +14,12 @@ use crate::session::Tree;
 const CACHES: &str = "caches";
 
 pub(super) fn findings(tree: &Tree) -> Vec<Finding> {
-    let mut known = Known::default();
+    let mut known = KnownWorker::default();
     tree.events().filter_map(|event| known.take(event)).collect()
 }
 
 #[derive(Default)]
-struct Known<'a> {
+struct KnownWorker<'a> {
     project: Option<&'a WirePath>,
     /// The rights of each agent's worker just now.
     now: BTreeMap<&'a AgentId, Rights>,
@@ -29,7 +29,7 @@ struct Known<'a> {
     most: BTreeMap<&'a AgentId, (Rule, Rights)>,
 }
 
-impl<'a> Known<'a> {
+impl<'a> KnownWorker<'a> {
     fn take(&mut self, event: &'a SessionEvent) -> Option<Finding> {
         match &event.kind {
             EventKind::SessionStarted(started) => self.project = Some(&started.project),
@@ -70,7 +70,7 @@ impl<'a> Known<'a> {
     }
 }
 
-impl Known<'_> {
+impl KnownWorker<'_> {
     /// The caches, where an approved plan gave them: a grant has their path, and a worker's rights their name. The one declared root
     /// that the worker's rights do not name is theirs, if it lies within the bounds.
     fn granted_caches(&self, agent: &AgentId, rights: &Rights) -> Option<WirePath> {

@@ -8,8 +8,8 @@ mod section;
 
 use ipc::event::SessionEvent;
 
-use self::section::Section;
-use super::account::Account;
+use self::section::AgentSection;
+use super::account::AuditAccount;
 use super::text::{spent, title};
 use super::timeline::Moment;
 use crate::session::Tree;
@@ -30,7 +30,7 @@ const MOST_MOMENTS: usize = 20_000;
 const MOST_MOMENTS_OF_AGENT: usize = 1000;
 
 /// The page of an account.
-pub(super) fn page(account: &Account, tree: &Tree) -> String {
+pub(super) fn page(account: &AuditAccount, tree: &Tree) -> String {
     let mut html = Html::default();
     html.raw("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>\n");
     html.raw("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\"/>\n");
@@ -53,7 +53,7 @@ fn hides(html: &mut Html, index: usize) {
     html.raw(" { display: none }\n");
 }
 
-fn verdict(html: &mut Html, account: &Account) {
+fn verdict(html: &mut Html, account: &AuditAccount) {
     let is_sound = account.intact && account.findings.is_empty();
     html.raw("<header><h1>Audit</h1>\n");
     html.raw(if is_sound { "<p class=\"sound\">" } else { "<p class=\"unsound\">" });
@@ -66,7 +66,7 @@ fn verdict(html: &mut Html, account: &Account) {
 }
 
 /// The tree of agents, with a link and a box for each.
-fn outline(html: &mut Html, account: &Account) {
+fn outline(html: &mut Html, account: &AuditAccount) {
     html.raw("<nav><h2>Agents</h2>\n<p>A ticked agent is shown below. Tick two to compare them side by side.</p>\n<ul>\n");
     for (index, agent) in account.agents.iter().take(MOST_AGENTS).enumerate() {
         html.raw("<li class=\"level-")
@@ -83,7 +83,7 @@ fn outline(html: &mut Html, account: &Account) {
     html.raw("</nav>\n");
 }
 
-fn sections(html: &mut Html, account: &Account, tree: &Tree) {
+fn sections(html: &mut Html, account: &AuditAccount, tree: &Tree) {
     let began_ms = tree.events().next().map_or(0, |event| event.time_ms);
     let mut room = MOST_MOMENTS;
     html.raw("<main>\n");
@@ -94,7 +94,7 @@ fn sections(html: &mut Html, account: &Account, tree: &Tree) {
         let left_out = moments.len().saturating_sub(room.min(MOST_MOMENTS_OF_AGENT));
         moments.truncate(room.min(MOST_MOMENTS_OF_AGENT));
         room = room.saturating_sub(moments.len());
-        Section { index, agent, moments: &moments, left_out }.write(html);
+        AgentSection { index, agent, moments: &moments, left_out }.write(html);
     }
     html.raw("</main>\n");
 }

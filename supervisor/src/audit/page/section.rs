@@ -6,7 +6,7 @@ use crate::audit::timeline::{Moment, MomentKind};
 use crate::shown::Html;
 
 /// The section of one agent.
-pub(super) struct Section<'a> {
+pub(super) struct AgentSection<'a> {
     /// The place of the agent in the page.
     pub(super) index: usize,
     pub(super) agent: &'a AgentAccount,
@@ -15,7 +15,7 @@ pub(super) struct Section<'a> {
     pub(super) left_out: usize,
 }
 
-impl Section<'_> {
+impl AgentSection<'_> {
     pub(super) fn write(&self, html: &mut Html) {
         let Self { index, agent, .. } = self;
         html.raw("<section id=\"agent-").number(*index).raw("\">\n<h2>agent ");

@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::super::account::Account;
+use super::super::account::AuditAccount;
 use super::{Log, usage};
 
 fn reply(log: Log, agent: &str, cost: &str) -> Log {
@@ -44,7 +44,7 @@ fn log() -> Log {
 }
 
 /// The account without the time of the top-level agent, which is the clock's.
-fn account() -> Account {
+fn account() -> AuditAccount {
     let mut account = log().account();
     account.agents[0].duration_ms = 4000;
     account

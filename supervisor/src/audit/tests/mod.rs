@@ -6,7 +6,7 @@ mod page;
 
 use serde_json::{Value, json};
 
-use super::account::Account;
+use super::account::AuditAccount;
 use crate::session::made::Log;
 
 impl Log {
@@ -47,8 +47,8 @@ impl Log {
         self.with("1", "result", data)
     }
 
-    fn account(&self) -> Account {
-        Account::of("/state/s-1.jsonl".as_ref(), &self.loaded())
+    fn account(&self) -> AuditAccount {
+        AuditAccount::of("/state/s-1.jsonl".as_ref(), &self.loaded())
     }
 }
 

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::super::choice::Choice;
+use super::super::choice::BatchChoice;
 use super::super::swe_bench;
-use super::super::task::{Source, Task, Tasks, read};
+use super::super::task::{BatchTask, TaskSource, Tasks, read};
 
 struct Files(tempfile::TempDir);
 
@@ -45,9 +45,9 @@ fn tasks_come_from_directories_and_from_commits_beside_their_file() {
     });
     let tasks = files.tasks(&format!("{}\n\n{commit}\n", line("a"))).unwrap().list;
     let near = files.0.path().canonicalize().unwrap();
-    assert_eq!(tasks[0].source, Source::Copy { directory: near.join("here") });
+    assert_eq!(tasks[0].source, TaskSource::Copy { directory: near.join("here") });
     let repository = PathBuf::from("/srv/x");
-    assert_eq!(tasks[1].source, Source::Commit { repository, commit: "0123abc".to_owned() });
+    assert_eq!(tasks[1].source, TaskSource::Commit { repository, commit: "0123abc".to_owned() });
     assert_eq!((tasks[1].limits.max_usd, tasks[1].limits.timeout_s), ("0.5".parse().ok(), Some(9.0)));
 }
 
@@ -147,8 +147,10 @@ fn instances_have_images_of_their_data_sets() {
         let tasks = swe_bench::read(&files.file(row.to_string()), None, None);
         tasks.map(|tasks| tasks.list[0].source.clone()).map_err(|error| error.to_string())
     };
-    let named =
-        |image: &str, project: &str| Source::Image { image: image.to_owned(), project: project.to_owned() };
+    let named = |image: &str, project: &str| TaskSource::Image {
+        image: image.to_owned(),
+        project: project.to_owned(),
+    };
     let verified = image(instance("astropy__astropy-12907")).unwrap();
     let name = "docker.io/swebench/sweb.eval.x86_64.astropy_1776_astropy-12907:latest";
     assert_eq!(verified, named(name, "/testbed"));
@@ -197,19 +199,19 @@ fn instances_without_a_clone_or_with_a_hostile_repo_are_refused() {
     assert!(swe_bench(&files, "[] x", None).is_err());
 }
 
-fn numbered(count: usize) -> Vec<Task> {
-    let source = Source::Copy { directory: PathBuf::from("/x") };
-    let task = |index| Task {
+fn numbered(count: usize) -> Vec<BatchTask> {
+    let source = TaskSource::Copy { directory: PathBuf::from("/x") };
+    let task = |index| BatchTask {
         id: format!("t{index}"),
         prompt: "p".to_owned(),
         source: source.clone(),
-        limits: super::super::task::Limits::default(),
+        limits: super::super::task::TaskLimits::default(),
     };
     (0..count).map(task).collect()
 }
 
 fn chosen(count: usize, filter: Option<&str>, slice: Option<&str>, shard: Option<&str>) -> Vec<String> {
-    let choice = Choice::new(filter, slice, shard).unwrap();
+    let choice = BatchChoice::new(filter, slice, shard).unwrap();
     choice.of(numbered(count)).into_iter().map(|task| task.id).collect()
 }
 
@@ -220,12 +222,12 @@ fn a_filter_comes_before_a_slice_and_a_slice_before_a_shard() {
     assert_eq!(chosen(3, None, Some("2:"), None), ["t2"]);
     assert!(chosen(3, None, Some("2:2"), None).is_empty());
     for slice in ["3:2", "x", "1", "-1:2", "1:2:3"] {
-        assert!(Choice::new(None, Some(slice), None).is_err(), "{slice}");
+        assert!(BatchChoice::new(None, Some(slice), None).is_err(), "{slice}");
     }
     for shard in ["0/2", "3/2", "1/0", "1", "a/b"] {
-        assert!(Choice::new(None, None, Some(shard)).is_err(), "{shard}");
+        assert!(BatchChoice::new(None, None, Some(shard)).is_err(), "{shard}");
     }
-    assert!(Choice::new(Some("("), None, None).is_err());
+    assert!(BatchChoice::new(Some("("), None, None).is_err());
 }
 
 proptest! {

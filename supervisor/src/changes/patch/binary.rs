@@ -23,7 +23,7 @@ pub(super) fn write(old: Option<&Blob>, new: Option<&Blob>, out: &mut dyn Write)
 
 fn literal(blob: Option<&Blob>, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "literal {}", blob.map_or(0, Blob::len))?;
-    let mut deflate = ZlibEncoder::new(Lines::new(out), Compression::default());
+    let mut deflate = ZlibEncoder::new(PatchLines::new(out), Compression::default());
     if let Some(blob) = blob {
         io::copy(&mut blob.reader().take(blob.len()), &mut deflate)?;
     }
@@ -31,12 +31,12 @@ fn literal(blob: Option<&Blob>, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Cuts what is written into lines of base 85.
-struct Lines<'a> {
+struct PatchLines<'a> {
     out: &'a mut dyn Write,
     line: Vec<u8>,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> PatchLines<'a> {
     fn new(out: &'a mut dyn Write) -> Self {
         Self { out, line: Vec::with_capacity(LINE) }
     }
@@ -63,7 +63,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-impl Write for Lines<'_> {
+impl Write for PatchLines<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let count = bytes.len().min(LINE - self.line.len());
         self.line.extend_from_slice(&bytes[..count]);
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn lines_are_full_but_the_last() {
         let mut out = Vec::new();
-        let mut lines = Lines::new(&mut out);
+        let mut lines = PatchLines::new(&mut out);
         lines.write_all(&[0xff; LINE + 1]).unwrap();
         lines.finish().unwrap();
         let text = String::from_utf8(out).unwrap();

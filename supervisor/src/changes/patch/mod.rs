@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use super::blob::{Blob, BlobId};
 use super::path::ProjectPath;
-use super::set::{Change, ChangeSet, Content, Delta, State};
-use quote::Name;
+use super::set::{ChangeSet, Content, Delta, FileDifference, State};
+use quote::QuotedName;
 
 /// Files beyond this size are compared as a whole: 64 MiB. Git's own limit (`core.bigFileThreshold`) is 512 MiB.
 const MAX_TEXT: u64 = 64 << 20;
@@ -58,7 +58,7 @@ struct Side<'a> {
 }
 
 impl Patch<'_> {
-    fn change(&mut self, change: &Change) -> io::Result<()> {
+    fn change(&mut self, change: &FileDifference) -> io::Result<()> {
         let path = &change.path;
         match &change.delta {
             Delta::Added(new) => self.pair(path, None, Some(new)),
@@ -76,8 +76,8 @@ impl Patch<'_> {
         self.header(from, to)?;
         self.modes(Some(old), Some(new))?;
         self.out.write_all(b"similarity index 100%\n")?;
-        self.line(&[b"rename from ", &Name::plain(from).text()])?;
-        self.line(&[b"rename to ", &Name::plain(to).text()])
+        self.line(&[b"rename from ", &QuotedName::plain(from).text()])?;
+        self.line(&[b"rename to ", &QuotedName::plain(to).text()])
     }
 
     fn pair(&mut self, path: &ProjectPath, old: Option<&State>, new: Option<&State>) -> io::Result<()> {
@@ -117,7 +117,7 @@ impl Patch<'_> {
             return Ok(());
         }
         let name = |prefix, exists| {
-            if exists { Name::after(prefix, path).end() } else { b"/dev/null".to_vec() }
+            if exists { QuotedName::after(prefix, path).end() } else { b"/dev/null".to_vec() }
         };
         self.line(&[b"--- ", &name("a/", old.0)])?;
         self.line(&[b"+++ ", &name("b/", new.0)])?;
@@ -126,7 +126,12 @@ impl Patch<'_> {
     }
 
     fn header(&mut self, old: &ProjectPath, new: &ProjectPath) -> io::Result<()> {
-        self.line(&[b"diff --git ", &Name::after("a/", old).text(), b" ", &Name::after("b/", new).text()])
+        self.line(&[
+            b"diff --git ",
+            &QuotedName::after("a/", old).text(),
+            b" ",
+            &QuotedName::after("b/", new).text(),
+        ])
     }
 
     fn modes(&mut self, old: Option<&State>, new: Option<&State>) -> io::Result<()> {

@@ -3,9 +3,9 @@
 use super::super::path::ProjectPath;
 
 /// A file's name in a patch.
-pub(super) struct Name(Vec<u8>);
+pub(super) struct QuotedName(Vec<u8>);
 
-impl Name {
+impl QuotedName {
     /// The name alone, as renames write it.
     pub(super) fn plain(path: &ProjectPath) -> Self {
         Self::after("", path)
@@ -81,7 +81,7 @@ mod tests {
             ),
         ] {
             let path = ProjectPath::try_from(WirePath::from(path.to_vec())).unwrap();
-            let name = Name::after("a/", &path);
+            let name = QuotedName::after("a/", &path);
             assert_eq!(String::from_utf8(name.text()).unwrap(), text);
             assert_eq!(String::from_utf8(name.end()).unwrap(), end);
         }

@@ -6,7 +6,7 @@ use ipc::cost::Usd;
 use toml_edit::{Item, Value as Toml};
 
 use crate::config::keys::{Key, Kind};
-use crate::config::origin::Origin;
+use crate::config::origin::ConfigOrigin;
 use crate::config::value::{Element, Value, time_of};
 use crate::gate::command_line::parse_prefix;
 use crate::policy::split_variable;
@@ -19,7 +19,7 @@ const MOST: usize = 500;
 
 /// A value that is not what was expected.
 #[derive(Debug)]
-pub(super) struct Misfit {
+pub(super) struct BadValue {
     /// Where it stands.
     pub(super) at: usize,
     /// What was expected.
@@ -31,11 +31,11 @@ pub(super) fn value(
     key: &Key,
     item: &Item,
     at: usize,
-    origin: &dyn Fn(usize) -> Origin,
-) -> Result<Value, Misfit> {
+    origin: &dyn Fn(usize) -> ConfigOrigin,
+) -> Result<Value, BadValue> {
     let at = item.span().map_or(at, |span| span.start);
     let read = if is_list(key.kind) { list(key.kind, item, at, origin)? } else { single(key.kind, item) };
-    read.ok_or_else(|| Misfit { at, expected: expected(key.kind) })
+    read.ok_or_else(|| BadValue { at, expected: expected(key.kind) })
 }
 
 const fn is_list(kind: Kind) -> bool {
@@ -66,14 +66,14 @@ fn list(
     kind: Kind,
     item: &Item,
     at: usize,
-    origin: &dyn Fn(usize) -> Origin,
-) -> Result<Option<Value>, Misfit> {
+    origin: &dyn Fn(usize) -> ConfigOrigin,
+) -> Result<Option<Value>, BadValue> {
     let Some(array) = item.as_array().filter(|array| array.len() <= MOST) else { return Ok(None) };
     let element = |value: &Toml| {
         let at = value.span().map_or(at, |span| span.start);
         match words(kind, value) {
             Some(words) => Ok(Element { words, origin: origin(at) }),
-            None => Err(Misfit { at, expected: expected(kind) }),
+            None => Err(BadValue { at, expected: expected(kind) }),
         }
     };
     let elements: Result<Vec<_>, _> = array.iter().map(element).collect();

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use toml_edit::{Document, Item, TableLike};
 
-use super::error::{ConfigError, Problem};
+use super::error::{Problem, SettingsError};
 use super::keys::{KEYS, Key, ProjectMay};
 use super::layer::{Layer, Void};
-use super::origin::{Origin, Place};
+use super::origin::{ConfigOrigin, SettingPlace};
 use suggest::nearest;
 
 /// The most problems of one file that are told.
@@ -28,17 +28,17 @@ pub enum Whose {
 }
 
 /// Reads the text of a file, which is called `file`.
-pub fn parse(text: &str, file: &Path, whose: Whose) -> Result<Layer, ConfigError> {
+pub fn parse(text: &str, file: &Path, whose: Whose) -> Result<Layer, SettingsError> {
     let file: Arc<Path> = Arc::from(file);
-    let mut reader = Reader { text, file, whose, layer: Layer::default(), problems: Vec::new() };
+    let mut reader = SettingsReader { text, file, whose, layer: Layer::default(), problems: Vec::new() };
     match Document::parse(text) {
         Ok(document) => reader.table(document.as_table(), ""),
         Err(error) => reader.wrong(error.span().map(|span| span.start), error.message().to_owned()),
     }
-    if reader.problems.is_empty() { Ok(reader.layer) } else { Err(ConfigError::Wrong(reader.problems)) }
+    if reader.problems.is_empty() { Ok(reader.layer) } else { Err(SettingsError::Wrong(reader.problems)) }
 }
 
-struct Reader<'a> {
+struct SettingsReader<'a> {
     text: &'a str,
     file: Arc<Path>,
     whose: Whose,
@@ -46,7 +46,7 @@ struct Reader<'a> {
     problems: Vec<Problem>,
 }
 
-impl Reader<'_> {
+impl SettingsReader<'_> {
     /// Everything in the table whose keys begin with `prefix`.
     fn table(&mut self, table: &dyn TableLike, prefix: &str) {
         for (name, item) in table.iter() {
@@ -84,7 +84,7 @@ impl Reader<'_> {
                 let origin = self.origin(at);
                 self.layer.set(key, value, origin);
             }
-            Err(kinds::Misfit { at, expected }) => {
+            Err(kinds::BadValue { at, expected }) => {
                 let text = format!("`{}`: expected {expected}", key.name);
                 // Without a value that could narrow nothing is lost.
                 if self.whose == Whose::Projects && key.project == ProjectMay::IfTrusted {
@@ -96,11 +96,11 @@ impl Reader<'_> {
         }
     }
 
-    fn origin(&self, at: usize) -> Origin {
-        let place = Place::of(&self.file, self.text, at);
+    fn origin(&self, at: usize) -> ConfigOrigin {
+        let place = SettingPlace::of(&self.file, self.text, at);
         match self.whose {
-            Whose::Users => Origin::User(place),
-            Whose::Projects => Origin::Project(place),
+            Whose::Users => ConfigOrigin::User(place),
+            Whose::Projects => ConfigOrigin::Project(place),
         }
     }
 
@@ -114,7 +114,7 @@ impl Reader<'_> {
 
     fn wrong(&mut self, at: Option<usize>, what: String) {
         if self.problems.len() < MOST_PROBLEMS {
-            let place = Place::of(&self.file, self.text, at.unwrap_or_default());
+            let place = SettingPlace::of(&self.file, self.text, at.unwrap_or_default());
             self.problems.push(Problem { place, what });
         }
     }
@@ -146,14 +146,14 @@ fn unknown(prefix: &str, name: &str) -> String {
 }
 
 /// The bytes of a file as text, if they are no more than `most`.
-pub(super) fn text(bytes: Vec<u8>, file: &Path, most: usize) -> Result<String, ConfigError> {
+pub(super) fn text(bytes: Vec<u8>, file: &Path, most: usize) -> Result<String, SettingsError> {
     if bytes.len() > most {
-        return Err(ConfigError::TooLarge { file: file.to_owned(), most });
+        return Err(SettingsError::TooLarge { file: file.to_owned(), most });
     }
     String::from_utf8(bytes).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();
         let before = String::from_utf8_lossy(error.as_bytes().get(..valid).unwrap_or_default()).into_owned();
-        let place = Place::of(&Arc::from(file), &before, valid);
-        ConfigError::Wrong(vec![Problem { place, what: "not UTF-8".to_owned() }])
+        let place = SettingPlace::of(&Arc::from(file), &before, valid);
+        SettingsError::Wrong(vec![Problem { place, what: "not UTF-8".to_owned() }])
     })
 }

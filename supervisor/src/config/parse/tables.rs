@@ -4,16 +4,16 @@ use toml_edit::{Item, TableLike, Value as Toml};
 use tui::commands::KeyMode;
 use tui::keymap::{Keymap, KeymapError, Rebinding};
 
-use super::{Reader, Whose, only_the_users};
+use super::{SettingsReader, Whose, only_the_users};
 use crate::config::layer::{Binding, ModelEntry, RoleEntry};
 use crate::config::project_roles::unknown_tool;
 use crate::provider::catalogue::{Entry, Pattern};
-use crate::roles::{Draft, Field, MOST_ROLES};
+use crate::roles::{MOST_ROLES, RoleDraft, RoleField};
 
 /// Their names.
 pub(super) const NAMES: [&str; 2] = ["keys", "models"];
 
-impl Reader<'_> {
+impl SettingsReader<'_> {
     /// Reads one of the two.
     pub(super) fn own_table(&mut self, name: &str, at: Option<usize>, item: &Item) {
         if self.whose == Whose::Projects {
@@ -58,7 +58,7 @@ impl Reader<'_> {
         if self.whose == Whose::Projects {
             return self.void(at, only_the_users(&shown(&full)));
         }
-        let mut draft = Draft::default();
+        let mut draft = RoleDraft::default();
         let mut fits = true;
         for (field, at, item) in self.entries(&full, at, item) {
             let value = field_of(&item).ok_or_else(|| "expected a text, or a list of texts".to_owned());
@@ -139,14 +139,14 @@ fn is_to_blame(binding: &Binding, error: &KeymapError) -> bool {
 }
 
 /// A text, a number, or a list of texts.
-fn field_of(item: &Item) -> Option<Field> {
+fn field_of(item: &Item) -> Option<RoleField> {
     match item.as_value()? {
-        Toml::String(text) => Some(Field::Text(text.value().clone())),
-        Toml::Integer(number) => Some(Field::Text(number.value().to_string())),
-        Toml::Float(number) => Some(Field::Text(number.value().to_string())),
+        Toml::String(text) => Some(RoleField::Text(text.value().clone())),
+        Toml::Integer(number) => Some(RoleField::Text(number.value().to_string())),
+        Toml::Float(number) => Some(RoleField::Text(number.value().to_string())),
         Toml::Array(list) => {
             let names = list.iter().map(|name| name.as_str().map(str::to_owned));
-            names.collect::<Option<_>>().map(Field::List)
+            names.collect::<Option<_>>().map(RoleField::List)
         }
         _ => None,
     }

@@ -2,7 +2,7 @@ use ipc::approval::ApprovalMode;
 use ipc::rights::Network;
 
 use super::*;
-use crate::config::{Origin, Value};
+use crate::config::{ConfigOrigin, Value};
 
 const STEPS: &str = "limits.max_steps";
 const SECONDS: &str = "limits.command_timeout_s";
@@ -15,7 +15,7 @@ fn shown(effective: &Effective, name: &str) -> String {
 }
 
 fn flag(name: &str, value: Value) -> Layer {
-    Layer::default().with(name, Some(value), Origin::Flag("--flag"))
+    Layer::default().with(name, Some(value), ConfigOrigin::Flag("--flag"))
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn a_project_narrows_net_and_mode_whoever_said_otherwise() {
 
 #[test]
 fn lists_add_up_and_each_element_keeps_its_origin() {
-    let flags = Layer::default().with_list("rights.write", ["/f"], &Origin::Flag("--write"));
+    let flags = Layer::default().with_list("rights.write", ["/f"], &ConfigOrigin::Flag("--write"));
     let of_user = user("rights.write = [\"/u\"]\nrights.hide = [\"a\"]");
     let of_project =
         project("rights.write = [\"/u\", \"/p\"]\nrights.hide = [\"b\"]\nrights.protect = [\"c\"]");
@@ -87,7 +87,7 @@ fn lists_add_up_and_each_element_keeps_its_origin() {
 
 #[test]
 fn of_a_variable_the_most_binding_setting_holds() {
-    let flags = Layer::default().with_list("rights.env", ["A=1", "A=2"], &Origin::Flag("--env"));
+    let flags = Layer::default().with_list("rights.env", ["A=1", "A=2"], &ConfigOrigin::Flag("--env"));
     let of_user = user("rights.env = [\"A=3\", \"B\", \"C\"]");
     let of_project = project("rights.env = [\"B=x\", \"D\"]");
     let names = |trusted| {
@@ -102,8 +102,10 @@ fn of_a_variable_the_most_binding_setting_holds() {
 fn the_environment_stands_between_flags_and_the_users_file() {
     let of_user = user("base_url = \"https://u.example\"");
     let said = |value: &str| Some(Value::Text(value.to_owned()));
-    let environment = Layer::default().with("base_url", said("https://e.example"), Origin::Environment("X"));
-    let flags = Layer::default().with("base_url", said("https://f.example"), Origin::Flag("--base-url"));
+    let environment =
+        Layer::default().with("base_url", said("https://e.example"), ConfigOrigin::Environment("X"));
+    let flags =
+        Layer::default().with("base_url", said("https://f.example"), ConfigOrigin::Flag("--base-url"));
     let none = Layer::default();
     let found = |flags: &Layer, environment: &Layer| {
         let layers = Layers { flags, environment, user: &of_user, project: &none, trusted: false };

@@ -4,7 +4,7 @@
 use ipc::event::{EventKind, Observer, SessionEvent, TokenUsage};
 use ipc::frontend::Op;
 use ipc::id::{CallId, EventId};
-use ipc::message::Outcome;
+use ipc::message::CallOutcome;
 use ipc::rights::Network;
 use proptest::prelude::*;
 
@@ -178,7 +178,7 @@ impl Play {
     }
 }
 
-fn outcome(call: CallId, lines: usize) -> Outcome {
+fn outcome(call: CallId, lines: usize) -> CallOutcome {
     match lines {
         0 => not_found(),
         lines if call.0.is_multiple_of(2) => command(1, &"an error\n".repeat(lines)),

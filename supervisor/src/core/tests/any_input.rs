@@ -8,7 +8,7 @@ use ipc::effect::{Effect as Exact, FileEffect, FileState, Patch};
 use ipc::event::{DecidedBy, TokenUsage};
 use ipc::frontend::Op;
 use ipc::id::{ApprovalId, CallId, GrantId};
-use ipc::message::Outcome;
+use ipc::message::CallOutcome;
 use ipc::path::WirePath;
 use ipc::rights::{Network, RightsChange};
 use ipc::tool::{ToolCall, WriteFile};
@@ -208,7 +208,7 @@ fn approval(script: &Script, age: u64) -> ApprovalId {
     ApprovalId(script.agent.last_approval.0.saturating_sub(age))
 }
 
-fn outcome(kind: usize) -> Outcome {
+fn outcome(kind: usize) -> CallOutcome {
     let refusal = command(1, "touch: cannot touch '/etc/x': Permission denied");
     let proved = proved_command(1, "touch: cannot touch '/etc/x': Permission denied");
     let in_project = command(1, "touch: cannot touch '/p/x': Permission denied");
@@ -220,7 +220,7 @@ fn outcome(kind: usize) -> Outcome {
         command(1, &long),
         refusal,
         not_found(),
-        Outcome::Cancelled,
+        CallOutcome::Cancelled,
         proved,
         in_project,
     ][kind]

@@ -6,7 +6,7 @@ use ipc::effect::{Effect as Exact, FileEffect, FileState, Patch};
 use ipc::event::DecidedBy;
 use ipc::frontend::Op;
 use ipc::id::{ApprovalId, CallId};
-use ipc::message::Outcome;
+use ipc::message::CallOutcome;
 use ipc::path::WirePath;
 use ipc::rights::Network;
 use ipc::tool::{ToolCall, ToolOutput, Written};
@@ -14,14 +14,14 @@ use ipc::tool::{ToolCall, ToolOutput, Written};
 use super::script::{Script, call, command, config, file, read, standing, text};
 use crate::approval::{ApprovalSettings, Proposal};
 use crate::core::{AgentConfig, Effect, Input};
-use crate::gate::{Modes, Standing};
+use crate::gate::{Modes, StandingRights};
 use crate::provider::StopReason;
 
 pub(super) fn ask_config() -> AgentConfig {
     let mut standing = standing();
     standing.rights.write = vec!["/tmp/bw-1".into()];
     let modes = Some(Modes { auto: vec!["/p".into()], always: vec![] });
-    AgentConfig { standing: Standing { mode: ApprovalMode::Ask, modes, ..standing }, ..config() }
+    AgentConfig { standing: StandingRights { mode: ApprovalMode::Ask, modes, ..standing }, ..config() }
 }
 
 /// An agent in mode `ask` that has made these calls.
@@ -81,13 +81,13 @@ impl Script {
         self.input(Input::Prepared { call: CallId(call), proposal })
     }
 
-    pub(super) fn carried_out(&mut self, call: u64, outcome: Outcome) -> &mut Self {
+    pub(super) fn carried_out(&mut self, call: u64, outcome: CallOutcome) -> &mut Self {
         self.input(Input::OneShotFinished { call: CallId(call), outcome: Ok(outcome), duration_ms: 9 })
     }
 }
 
-pub(super) fn written() -> Outcome {
-    Outcome::Done(ToolOutput::Written(Written { files: vec![] }))
+pub(super) fn written() -> CallOutcome {
+    CallOutcome::Done(ToolOutput::Written(Written { files: vec![] }))
 }
 
 pub(super) fn session(scope: SessionScope) -> ReviewDecision {
@@ -268,7 +268,7 @@ fn a_change_of_rights_takes_the_question_back() {
     log finished 1 a Interrupted "interrupted: policy changed; the call was ended with everything that it had started; it was approved, and may have been carried out in part: look before you repeat it" by Supervisor
     replace the worker
     "#);
-    script.carried_out(1, Outcome::Cancelled);
+    script.carried_out(1, CallOutcome::Cancelled);
     assert_snapshot!(script.lines(), @r"");
 }
 

@@ -2,7 +2,7 @@ use insta::assert_snapshot;
 use ipc::confinement::Tier;
 use ipc::denial::Operation;
 use ipc::id::CallId;
-use ipc::message::Outcome;
+use ipc::message::CallOutcome;
 use ipc::place::Place;
 use ipc::refusal::{Act, Refusal, Target};
 use ipc::tool::{FailedAccess, ToolError, ToolErrorKind};
@@ -12,7 +12,7 @@ use super::script::{
     text,
 };
 use crate::core::{AgentConfig, Effect, Input};
-use crate::gate::{ApprovalMode, Standing};
+use crate::gate::{ApprovalMode, StandingRights};
 use crate::provider::StopReason;
 
 const EACCES: i32 = 13;
@@ -98,7 +98,7 @@ fn lost_worker_gives_a_clear_error_and_the_run_goes_on() {
     "#);
 }
 
-fn refused(path: &str) -> Outcome {
+fn refused(path: &str) -> CallOutcome {
     let access = FailedAccess {
         operation: Operation::Write,
         path: path.into(),
@@ -107,7 +107,7 @@ fn refused(path: &str) -> Outcome {
         nearest: None,
     };
     let message = format!("cannot write {path}: Permission denied");
-    Outcome::Failed(ToolError { kind: ToolErrorKind::Refused, message, access: Some(access) })
+    CallOutcome::Failed(ToolError { kind: ToolErrorKind::Refused, message, access: Some(access) })
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn denial_of_a_command_is_likely() {
 fn policy_denies_before_anything_is_sent() {
     let mut read_only = standing();
     read_only.rights.write = vec!["/tmp/bw-1".into()];
-    let standing = Standing { mode: ApprovalMode::Deny, ..read_only };
+    let standing = StandingRights { mode: ApprovalMode::Deny, ..read_only };
     let mut script = Script::with(AgentConfig { standing, ..config() });
     let calls = [
         call("a", "shell_exec", r#"{"command":"make","access":"write"}"#),
@@ -242,7 +242,7 @@ fn command_that_declared_to_read_is_told_so() {
 fn worker_that_answers_out_of_turn_is_not_believed() {
     let mut script = Script::new();
     script.user("go").reply(1, &[read("a", "a")], StopReason::ToolUse).lines();
-    script.outcome(7, file("x")).outcome(1, Outcome::Prepared).outcome(1, file("late"));
+    script.outcome(7, file("x")).outcome(1, CallOutcome::Prepared).outcome(1, file("late"));
     assert_snapshot!(script.lines(), @r#"
     log finished 1 a Failed "the worker gave an answer that does not fit the call" by Worker
     log requested 2.1 by Supervisor

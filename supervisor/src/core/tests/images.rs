@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use ipc::frontend::Op;
 use ipc::image::Image;
-use ipc::message::Outcome;
+use ipc::message::CallOutcome;
 use ipc::tool::ToolOutput;
 
 use super::script::{Script, read, text};
@@ -30,7 +30,7 @@ fn r10_pictures_of_the_user_and_of_results_are_in_the_conversation_and_in_the_lo
     script.reply(1, &[read("a", "x.png")], StopReason::ToolUse);
     script.input(Input::CallFinished {
         call: ipc::id::CallId(1),
-        outcome: Outcome::Done(ToolOutput::Image(image(0))),
+        outcome: CallOutcome::Done(ToolOutput::Image(image(0))),
         duration_ms: 7,
     });
     script.reply(2, &[text("a circle")], StopReason::EndTurn);
@@ -59,7 +59,7 @@ fn a_picture_that_there_is_no_room_for_is_left_out_and_everybody_is_told() {
     script.reply(1, &[read("a", "x.png")], StopReason::ToolUse);
     script.input(Input::CallFinished {
         call: ipc::id::CallId(1),
-        outcome: Outcome::Done(ToolOutput::Image(image(0))),
+        outcome: CallOutcome::Done(ToolOutput::Image(image(0))),
         duration_ms: 7,
     });
     assert_snapshot!(script.last_messages(), @r#"

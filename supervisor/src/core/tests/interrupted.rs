@@ -4,7 +4,7 @@ use insta::assert_snapshot;
 use ipc::approval::ReviewDecision;
 use ipc::frontend::Op;
 use ipc::id::CallId;
-use ipc::message::Outcome;
+use ipc::message::CallOutcome;
 use ipc::rights::{Network, RightsChange};
 
 use super::approvals::{asking, make};
@@ -43,7 +43,7 @@ fn a_command_keeps_its_output_whatever_ends_it() {
         Input::Broken { reason: EndReason::Internal, message: "no base".to_owned() },
         Input::FrontEndGone,
         Input::CallLost { call: CallId(1), reason: "the worker died".to_owned() },
-        Input::CallFinished { call: CallId(1), outcome: Outcome::Cancelled, duration_ms: 1500 },
+        Input::CallFinished { call: CallId(1), outcome: CallOutcome::Cancelled, duration_ms: 1500 },
         Input::Op(Op::Shutdown),
         Input::Op(Op::SetRights { change }),
     ] {

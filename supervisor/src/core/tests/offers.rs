@@ -197,7 +197,7 @@ fn nothing_is_offered_that_nothing_can_allow() {
         call("a", "shell_exec", &serde_json::json!({ "command": line, "network": false }).to_string())
     };
     let cannot = |path: &str| format!("touch: cannot touch '{path}': Permission denied");
-    let cases: Vec<(AssistantBlock, ipc::message::Outcome)> = vec![
+    let cases: Vec<(AssistantBlock, ipc::message::CallOutcome)> = vec![
         // Hidden, protected, acted on by programs outside, the kernel's own, and what a link or `..` leads to.
         (run("a", "x"), proved_command(1, &cannot("/home/me/.ssh/authorized_keys"))),
         (run("a", "x"), proved_command(1, &cannot("/p/.git/hooks/pre-commit"))),

@@ -9,7 +9,7 @@ use ipc::rights::Execution;
 use super::approvals::ask_config;
 use super::script::{Script, command, messages, read, text};
 use crate::core::{Agent, AgentConfig, Effect, Input};
-use crate::gate::Standing;
+use crate::gate::StandingRights;
 use crate::provider::StopReason;
 
 fn own(script: &mut Script, command: &str) {
@@ -82,7 +82,8 @@ fn a_session_without_commands_has_none_of_the_users_either() {
     let standing = ask_config().standing;
     let mut rights = standing.rights.clone();
     rights.exec = Execution::Denied;
-    let mut script = Script::with(AgentConfig { standing: Standing { rights, ..standing }, ..ask_config() });
+    let mut script =
+        Script::with(AgentConfig { standing: StandingRights { rights, ..standing }, ..ask_config() });
     script.ready(1);
     own(&mut script, "make");
     let lines = script.lines();

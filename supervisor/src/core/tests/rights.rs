@@ -7,7 +7,7 @@ use ipc::rights::{Network, Reach, RightsChange};
 use super::script::{Script, config, file, read, run, standing, text};
 use crate::activity::Activity;
 use crate::core::{AgentConfig, Effect};
-use crate::gate::Standing;
+use crate::gate::StandingRights;
 use crate::provider::StopReason;
 
 /// An agent that waits for two calls.
@@ -68,7 +68,7 @@ fn an_agent_at_rest_is_told_with_the_next_words_of_the_user() {
 
 #[test]
 fn the_network_comes_back_with_the_reach_of_the_start() {
-    let standing = Standing { reach: Reach { host: true, ..Reach::default() }, ..standing() };
+    let standing = StandingRights { reach: Reach { host: true, ..Reach::default() }, ..standing() };
     let mut script = Script::with(AgentConfig { standing, ..config() });
     for generation in [2, 4] {
         script.net(Network::On).ready(generation);

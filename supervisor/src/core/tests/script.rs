@@ -9,7 +9,7 @@ use ipc::confinement::Tier;
 use ipc::event::{ApprovalAnswered, EventKind, ModelChanged, TokenUsage};
 use ipc::frontend::{Op, UiEventKind};
 use ipc::id::{AgentId, CallId, Generation};
-use ipc::message::Outcome;
+use ipc::message::CallOutcome;
 use ipc::named::{Asked, NamedPlace, Permits};
 use ipc::refusal::Refusal;
 use ipc::rights::{Network, Rights, RightsChange};
@@ -25,8 +25,8 @@ use crate::core::{
     Agent, AgentConfig, Backoff, ContextItem, Effect, Input, ReadyWorker, RequestId, RunLimits, STEP_CHANGES,
     ServedOutcome, TimerId, Window,
 };
-use crate::gate::{ApprovalMode, Standing};
-use crate::prompt::Surroundings;
+use crate::gate::{ApprovalMode, StandingRights};
+use crate::prompt::PromptEnvironment;
 use crate::provider::{
     AssistantBlock, ContentBlock, GiveUp, Message, ModelRequest, ProviderError, RequestOptions, StopReason,
     StreamEvent, Tried, UserBlock,
@@ -46,8 +46,8 @@ impl Backoff for Twice {
     }
 }
 
-pub(super) fn standing() -> Standing {
-    Standing::new(
+pub(super) fn standing() -> StandingRights {
+    StandingRights::new(
         Rights {
             read: vec!["/".into()],
             hidden: vec!["/home/me/.ssh".into()],
@@ -61,8 +61,8 @@ pub(super) fn standing() -> Standing {
     )
 }
 
-fn surroundings() -> Surroundings {
-    Surroundings {
+fn surroundings() -> PromptEnvironment {
+    PromptEnvironment {
         platform: "Linux".to_owned(),
         date: "2026-11-22".to_owned(),
         activity: Activity::Execute,
@@ -176,7 +176,7 @@ impl Script {
         self.input(Input::StreamFailed { request: RequestId(request), error })
     }
 
-    pub(super) fn outcome(&mut self, call: u64, outcome: Outcome) -> &mut Self {
+    pub(super) fn outcome(&mut self, call: u64, outcome: CallOutcome) -> &mut Self {
         self.input(Input::CallFinished { call: CallId(call), outcome, duration_ms: 7 })
     }
 
@@ -290,9 +290,9 @@ pub(super) fn run(id: &str, command: &str) -> AssistantBlock {
     call(id, "shell_exec", &format!(r#"{{"command":"{command}"}}"#))
 }
 
-pub(in crate::core) fn file(text: &str) -> Outcome {
+pub(in crate::core) fn file(text: &str) -> CallOutcome {
     let lines = text.lines().count() as u64;
-    Outcome::Done(ToolOutput::File(FileText {
+    CallOutcome::Done(ToolOutput::File(FileText {
         text: text.to_owned(),
         first_line: 1,
         lines,
@@ -302,8 +302,8 @@ pub(in crate::core) fn file(text: &str) -> Outcome {
     }))
 }
 
-pub(in crate::core) fn command(code: i32, output: &str) -> Outcome {
-    Outcome::Done(ToolOutput::Command(CommandResult {
+pub(in crate::core) fn command(code: i32, output: &str) -> CallOutcome {
+    CallOutcome::Done(ToolOutput::Command(CommandResult {
         exit: CommandExit::Code(code),
         head: output.to_owned(),
         omitted_bytes: 0,
@@ -317,17 +317,17 @@ pub(in crate::core) fn command(code: i32, output: &str) -> Outcome {
 }
 
 /// A command whose worker met the same error when it tried what the output complains of.
-pub(in crate::core) fn proved_command(code: i32, output: &str) -> Outcome {
-    let Outcome::Done(ToolOutput::Command(mut result)) = command(code, output) else { unreachable!() };
+pub(in crate::core) fn proved_command(code: i32, output: &str) -> CallOutcome {
+    let CallOutcome::Done(ToolOutput::Command(mut result)) = command(code, output) else { unreachable!() };
     let refused = Some(libc::EACCES);
     result.named.iter_mut().for_each(|place| place.asked = Asked { write: refused, ..Asked::default() });
-    Outcome::Done(ToolOutput::Command(result))
+    CallOutcome::Done(ToolOutput::Command(result))
 }
 
 /// A command that the broker refused something.
-pub(in crate::core) fn refused_command(code: i32, output: &str, refused: Vec<Refusal>) -> Outcome {
-    let Outcome::Done(ToolOutput::Command(result)) = command(code, output) else { unreachable!() };
-    Outcome::Done(ToolOutput::Command(CommandResult { refused, ..result }))
+pub(in crate::core) fn refused_command(code: i32, output: &str, refused: Vec<Refusal>) -> CallOutcome {
+    let CallOutcome::Done(ToolOutput::Command(result)) = command(code, output) else { unreachable!() };
+    CallOutcome::Done(ToolOutput::Command(CommandResult { refused, ..result }))
 }
 
 /// A place that plain permissions open.
@@ -337,21 +337,21 @@ fn open_place(named: &str) -> NamedPlace {
 }
 
 /// A command whose output lies in a file.
-pub(super) fn saved_command(output: &str) -> Outcome {
+pub(super) fn saved_command(output: &str) -> CallOutcome {
     let saved = SavedOutput { path: "/tmp/bw-1/out.log".into(), bytes: output.len() as u64, cut: None };
-    let Outcome::Done(ToolOutput::Command(result)) = command(0, output) else { unreachable!() };
-    Outcome::Done(ToolOutput::Command(CommandResult { saved: Some(saved), ..result }))
+    let CallOutcome::Done(ToolOutput::Command(result)) = command(0, output) else { unreachable!() };
+    CallOutcome::Done(ToolOutput::Command(CommandResult { saved: Some(saved), ..result }))
 }
 
 /// A file that was made.
-pub(super) fn written(path: &str, bytes: u64) -> Outcome {
+pub(super) fn written(path: &str, bytes: u64) -> CallOutcome {
     let file = WrittenFile { path: path.into(), created: true, bytes, replacements: 0, change: None };
-    Outcome::Done(ToolOutput::Written(Written { files: vec![file] }))
+    CallOutcome::Done(ToolOutput::Written(Written { files: vec![file] }))
 }
 
-pub(super) fn not_found() -> Outcome {
+pub(super) fn not_found() -> CallOutcome {
     let message = "a.rs does not exist; list_directory shows what does".to_owned();
-    Outcome::Failed(ToolError { kind: ToolErrorKind::NotFound, message, access: None })
+    CallOutcome::Failed(ToolError { kind: ToolErrorKind::NotFound, message, access: None })
 }
 
 pub(super) fn error(kind: &str, retryable: bool) -> ProviderError {

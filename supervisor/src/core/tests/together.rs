@@ -5,7 +5,7 @@ use ipc::approval::{ApprovalMode, ReviewDecision, SessionScope};
 use ipc::event::DecidedBy;
 use ipc::frontend::Op;
 use ipc::id::{ApprovalId, CallId};
-use ipc::message::Outcome;
+use ipc::message::CallOutcome;
 
 use super::approvals::{asking, make, session, write, written};
 use super::script::{Script, read};
@@ -62,7 +62,7 @@ fn all_changes_are_shown_and_one_answer_carries_them_out_one_after_the_other() {
     carry out 2: write /p/b.txt
     "#);
     script.carried_out(2, written());
-    script.carried_out(3, Outcome::Cancelled);
+    script.carried_out(3, CallOutcome::Cancelled);
     assert_snapshot!(script.lines(), @r#"
     log finished 2 b Completed "nothing had to be written" by Worker
     carry out 3: write /p/c.txt

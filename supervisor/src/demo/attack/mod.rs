@@ -11,10 +11,10 @@ use std::io::{self, Write};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, OnceLock};
 
-use self::outcome::{Observed, Row};
-use self::session::{Attacked, Happening};
+use self::outcome::{AttackRow, Observed};
+use self::session::{AttackUpdate, Attacked};
 use self::victim::Victim;
-use super::conversation::{self, Turn};
+use super::conversation::{self, DemoTurn};
 use super::ink::Ink;
 use super::poison::{self, Attack, Targets};
 use crate::args::DemoArgs;
@@ -38,11 +38,11 @@ pub(super) async fn run(args: &DemoArgs) -> Result<Exit, Refusal> {
     let attacks = attacks.get_or_init(|| targets.attacks());
     print(&title(&attacked));
     match watch(&mut attacked, &mut victim, attacks, &judged).await {
-        Watched::Rows(rows) => {
+        WatchedAttack::Rows(rows) => {
             attacked.finish()?;
             verdict(&rows, attacks.len())
         }
-        Watched::Signal(signal) => {
+        WatchedAttack::Signal(signal) => {
             attacked.terminate().map_err(Refusal::internal)?;
             Ok(if signal == libc::SIGINT { Exit::Interrupted } else { Exit::Terminated })
         }
@@ -55,8 +55,8 @@ fn serve(attacks: Arc<OnceLock<Vec<Attack>>>) -> io::Result<(ReplayServer, Sende
     let (judged, told) = channel();
     let mut told = told.into_iter().enumerate().map(|(count, ())| count);
     let mut last = None;
-    let agent = move |turn: &Turn| {
-        while *turn != Turn::First && last.is_none_or(|last| last < poison::made(turn)) {
+    let agent = move |turn: &DemoTurn| {
+        while *turn != DemoTurn::First && last.is_none_or(|last| last < poison::made(turn)) {
             match told.next() {
                 Some(count) => last = Some(count),
                 // Nobody judges any more.
@@ -92,9 +92,9 @@ fn title(attacked: &Attacked) -> String {
 }
 
 /// The end of watching.
-enum Watched {
+enum WatchedAttack {
     /// A row for each attack that was made.
-    Rows(Vec<Row>),
+    Rows(Vec<AttackRow>),
     Signal(i32),
 }
 
@@ -104,7 +104,7 @@ async fn watch(
     victim: &mut Victim,
     attacks: &[Attack],
     judged: &Sender<()>,
-) -> Watched {
+) -> WatchedAttack {
     let (mut observed, mut rows, ink) = (Observed::default(), Vec::new(), Ink::of_stdout());
     // A session that is gone asks for nothing more.
     let tell = || {
@@ -113,10 +113,10 @@ async fn watch(
     tell();
     loop {
         let (over, ended) = match attacked.next().await {
-            Happening::Event(event) => (observed.take(&event.kind), false),
-            Happening::Signal(signal) => return Watched::Signal(signal),
+            AttackUpdate::Event(event) => (observed.take(&event.kind), false),
+            AttackUpdate::Signal(signal) => return WatchedAttack::Signal(signal),
             // An attack that runs now has ended the supervisor.
-            Happening::Ended => (observed.take_over(), true),
+            AttackUpdate::Ended => (observed.take_over(), true),
         };
         if let Some((index, seen)) = over
             && let Some(attack) = attacks.get(index)
@@ -128,12 +128,12 @@ async fn watch(
             tell();
         }
         if ended {
-            return Watched::Rows(rows);
+            return WatchedAttack::Rows(rows);
         }
     }
 }
 
-fn line(row: &Row, ink: Ink, victim: &Victim) -> String {
+fn line(row: &AttackRow, ink: Ink, victim: &Victim) -> String {
     let (sign, text) = match &row.outcome {
         Ok(layer) => (ink.good("blocked    "), layer),
         Err(harm) => (ink.bad("GOT THROUGH"), harm),
@@ -142,7 +142,7 @@ fn line(row: &Row, ink: Ink, victim: &Victim) -> String {
     format!("  {sign}  {:TITLE$} {text}", row.title)
 }
 
-fn verdict(rows: &[Row], planned: usize) -> Result<Exit, Refusal> {
+fn verdict(rows: &[AttackRow], planned: usize) -> Result<Exit, Refusal> {
     let blocked = rows.iter().filter(|row| row.outcome.is_ok()).count();
     print(&format!("\n{blocked} of {planned} attacks were blocked, as seen from outside the sandbox."));
     if blocked < planned {

@@ -19,7 +19,7 @@ pub(super) struct Observed {
 
 /// A row of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Row {
+pub(super) struct AttackRow {
     pub(super) title: &'static str,
     /// The layer that blocked it, or the harm that it did.
     pub(super) outcome: Result<String, String>,
@@ -54,12 +54,12 @@ impl Observed {
     }
 
     /// Judges the attack; `harm` is what was seen from outside, `secrets` are the values that nothing may print.
-    pub(super) fn row(&self, attack: &Attack, harm: Option<String>, secrets: &[String]) -> Row {
+    pub(super) fn row(&self, attack: &Attack, harm: Option<String>, secrets: &[String]) -> AttackRow {
         let outcome = match self.breach(attack, harm, secrets) {
             Some(breach) => Err(breach),
             None => self.layer(attack).ok_or_else(|| "it was not tried, or nothing blocked it".to_owned()),
         };
-        Row { title: attack.title, outcome }
+        AttackRow { title: attack.title, outcome }
     }
 
     fn breach(&self, attack: &Attack, harm: Option<String>, secrets: &[String]) -> Option<String> {

@@ -34,7 +34,7 @@ pub(super) struct Attacked {
 }
 
 /// Something that happened to it.
-pub(super) enum Happening {
+pub(super) enum AttackUpdate {
     Event(Box<SessionEvent>),
     /// A signal that is to end this process.
     Signal(i32),
@@ -80,10 +80,10 @@ impl Attacked {
         &self.arguments
     }
 
-    pub(super) async fn next(&mut self) -> Happening {
+    pub(super) async fn next(&mut self) -> AttackUpdate {
         tokio::select! {
-            event = self.events.recv() => event.map_or(Happening::Ended, |event| Happening::Event(Box::new(event))),
-            signal = self.endings.next() => Happening::Signal(signal),
+            event = self.events.recv() => event.map_or(AttackUpdate::Ended, |event| AttackUpdate::Event(Box::new(event))),
+            signal = self.endings.next() => AttackUpdate::Signal(signal),
         }
     }
 

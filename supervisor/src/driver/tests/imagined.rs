@@ -11,7 +11,7 @@ use ipc::confinement::{Bounds, RulesetReport, Tier};
 use ipc::effect::{Effect, EffectError};
 use ipc::event::WorkerEnd;
 use ipc::id::{AgentId, CallId};
-use ipc::message::{Outcome, Work};
+use ipc::message::{CallOutcome, Work};
 use ipc::rights::Rights;
 use ipc::tool::{CommandExit, CommandResult, FileText, Matches, ReadFile, ToolCall, ToolOutput};
 use tokio::sync::{mpsc, oneshot};
@@ -192,7 +192,7 @@ async fn live(
                 None | Some(Order::Kill) => break WorkerEnd::Signalled { signal: libc::SIGTERM },
                 Some(Order::Cancel(call)) => {
                     // An answer that is on its way may be faster than the cancelling.
-                    answers.push(after(dice.moment(), call, Some(Outcome::Cancelled)));
+                    answers.push(after(dice.moment(), call, Some(CallOutcome::Cancelled)));
                 }
                 Some(Order::Commit(call)) => {
                     drop(tell.send(WorkerEvent::Outcome { call, outcome: executed() }).await);
@@ -222,18 +222,18 @@ async fn live(
     drop(tell.send(WorkerEvent::Ended { reason, violation: None, open }).await);
 }
 
-async fn after(time: Duration, call: CallId, outcome: Option<Outcome>) -> (CallId, Option<Outcome>) {
+async fn after(time: Duration, call: CallId, outcome: Option<CallOutcome>) -> (CallId, Option<CallOutcome>) {
     sleep(time).await;
     (call, outcome)
 }
 
-fn nothing_found() -> Outcome {
+fn nothing_found() -> CallOutcome {
     let (text, matches, files, searched, truncated) = (String::new(), 0, 0, 0, None);
-    Outcome::Done(ToolOutput::Matches(Matches { text, matches, files, searched, truncated }))
+    CallOutcome::Done(ToolOutput::Matches(Matches { text, matches, files, searched, truncated }))
 }
 
 /// What a call is answered; nothing where the worker dies of it.
-fn answer(work: &Work, first: bool) -> Option<Outcome> {
+fn answer(work: &Work, first: bool) -> Option<CallOutcome> {
     let path = match work {
         Work::Run(ToolCall::ReadFile(ReadFile { path, .. })) => path.to_string(),
         Work::Run(ToolCall::ShellExec(_)) => return Some(executed()),
@@ -243,7 +243,7 @@ fn answer(work: &Work, first: bool) -> Option<Outcome> {
     if path.ends_with(POISON) && first {
         return None;
     }
-    Some(Outcome::Done(ToolOutput::File(FileText {
+    Some(CallOutcome::Done(ToolOutput::File(FileText {
         text: format!("what stands in {path}\n"),
         first_line: 1,
         lines: 1,
@@ -253,8 +253,8 @@ fn answer(work: &Work, first: bool) -> Option<Outcome> {
     })))
 }
 
-fn executed() -> Outcome {
-    Outcome::Done(ToolOutput::Command(CommandResult {
+fn executed() -> CallOutcome {
+    CallOutcome::Done(ToolOutput::Command(CommandResult {
         exit: CommandExit::Code(0),
         head: String::new(),
         omitted_bytes: 0,

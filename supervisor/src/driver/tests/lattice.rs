@@ -8,7 +8,7 @@ use ipc::rights::{Grant, Network, Reach, Rights, RightsChange};
 
 use super::stage::Dice;
 use crate::activity::Activity;
-use crate::gate::{ApprovalMode, Modes, SpawnVerdict, Standing, at_start, narrowed, narrowed_grant};
+use crate::gate::{ApprovalMode, Modes, SpawnVerdict, StandingRights, at_start, narrowed, narrowed_grant};
 use crate::policy::Environments;
 use crate::tools::SpawnAgent;
 
@@ -32,7 +32,7 @@ const PLACES: [&str; 12] = [
 ];
 
 struct Member {
-    standing: Standing,
+    standing: StandingRights,
     /// The parent's place in the tree.
     parent: Option<usize>,
     level: usize,
@@ -77,9 +77,9 @@ impl Tree {
             reach: any_reach(&mut dice),
             ..Rights::default()
         };
-        let standing = Standing::new(rights.normalised(), "/p".into(), Some("/t/0".into()), mode);
+        let standing = StandingRights::new(rights.normalised(), "/p".into(), Some("/t/0".into()), mode);
         let (caches, reach, modes) = (Some("/c".into()), any_reach(&mut dice), Some(Modes { auto, always }));
-        let standing = Standing { caches, reach, modes, ..standing };
+        let standing = StandingRights { caches, reach, modes, ..standing };
         let first = Member { standing, parent: None, level: 0, grant: Grant::default(), lives: true };
         let environments = Environments {
             caches: Some("/c".into()),
@@ -144,8 +144,8 @@ impl Tree {
         let temp = WirePath::from(format!("/t/{}", self.members.len()).as_str());
         let mut rights = at_start(&rights, above, &grant);
         rights.write.push(temp.clone());
-        let standing = Standing::new(rights.normalised(), "/p".into(), Some(temp), ApprovalMode::Deny);
-        let standing = Standing { caches: above.caches.clone(), of_sub_agent: true, ..standing };
+        let standing = StandingRights::new(rights.normalised(), "/p".into(), Some(temp), ApprovalMode::Deny);
+        let standing = StandingRights { caches: above.caches.clone(), of_sub_agent: true, ..standing };
         self.members.push(Member { standing, parent: Some(parent), level: level + 1, grant, lives: true });
     }
 
@@ -238,7 +238,7 @@ impl Tree {
     /// The lasting caches are for one whose parent has them, and that has no network that its parent has not.
     fn check_caches(&self, seed: u64, member: &Member, parent: &Member) {
         let of = |member: &Member| {
-            let Standing { rights, temp, .. } = &member.standing;
+            let StandingRights { rights, temp, .. } = &member.standing;
             self.environments.under(rights, temp.as_ref().unwrap()).caches
         };
         if of(member).is_none() {

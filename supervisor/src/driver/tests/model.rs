@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::stage::Dice;
-use crate::provider::anthropic::{Anthropic, Config};
+use crate::provider::anthropic::{Anthropic, AnthropicConfig};
 use crate::provider::{
     AssistantBlock, ContentBlock, EventStream, ModelProvider, ModelRequest, ProviderError, StopReason,
     StreamEvent,
 };
 
 /// Writes requests as they would be sent; sends none.
-static CLIENT: LazyLock<Anthropic> = LazyLock::new(|| Anthropic::new(Config::new(None)).unwrap());
+static CLIENT: LazyLock<Anthropic> = LazyLock::new(|| Anthropic::new(AnthropicConfig::new(None)).unwrap());
 
 /// One reply: a text, the files that it wants to read, the commands that it wants to execute, and the sub-agents that it wants.
 #[derive(Clone, Debug, Default)]

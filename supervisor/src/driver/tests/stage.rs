@@ -21,9 +21,9 @@ use crate::core::{Agent, AgentConfig, Backoff, RunEnd, RunLimits, TreeLimits, Wi
 use crate::driver::{
     AgentParts, AgentRun, Lives, ModePlaces, OpensAgents, Session, SessionError, SessionWorker, Shared, Turns,
 };
-use crate::gate::{ApprovalMode, Standing};
+use crate::gate::{ApprovalMode, StandingRights};
 use crate::policy::Environments;
-use crate::prompt::Surroundings;
+use crate::prompt::PromptEnvironment;
 use crate::provider::{GiveUp, ProviderError, RequestOptions, Tried};
 use crate::session::{Loaded, SessionLog, load};
 use crate::tools::{Kit, Registry};
@@ -68,8 +68,8 @@ impl Backoff for Never {
     }
 }
 
-fn surroundings() -> Surroundings {
-    Surroundings {
+fn surroundings() -> PromptEnvironment {
+    PromptEnvironment {
         platform: "Linux".to_owned(),
         date: "2026-11-24".to_owned(),
         activity: Activity::Execute,
@@ -77,12 +77,12 @@ fn surroundings() -> Surroundings {
     }
 }
 
-fn standing() -> Standing {
+fn standing() -> StandingRights {
     let rights = Rights { read: vec!["/".into()], write: vec!["/p".into()], ..Rights::default() };
-    Standing::new(rights.normalised(), "/p".into(), None, ApprovalMode::Auto)
+    StandingRights::new(rights.normalised(), "/p".into(), None, ApprovalMode::Auto)
 }
 
-fn agent(id: &AgentId, standing: Standing) -> Agent {
+fn agent(id: &AgentId, standing: StandingRights) -> Agent {
     let kit = Kit { writes: true, delegates: true, plan: None };
     Agent::new(AgentConfig {
         model: "m".to_owned(),
@@ -120,7 +120,13 @@ pub(super) fn run_under(
     turns: Turns,
     rights: Rights,
 ) -> AgentRun {
-    run_with(boundary, id, model, turns, Standing { rights, of_sub_agent: !id.is_top_level(), ..standing() })
+    run_with(
+        boundary,
+        id,
+        model,
+        turns,
+        StandingRights { rights, of_sub_agent: !id.is_top_level(), ..standing() },
+    )
 }
 
 /// The same in a project that is there.
@@ -132,7 +138,7 @@ pub(super) fn run_in(
 ) -> AgentRun {
     let project = ipc::path::WirePath::from(project);
     let rights = Rights { read: vec!["/".into()], write: vec![project.clone()], ..Rights::default() };
-    let standing = Standing::new(rights.normalised(), project, None, ApprovalMode::Auto);
+    let standing = StandingRights::new(rights.normalised(), project, None, ApprovalMode::Auto);
     run_with(boundary, &AgentId::root(), model, turns, standing)
 }
 
@@ -141,7 +147,7 @@ fn run_with(
     id: &AgentId,
     model: &Arc<Scripted>,
     turns: Turns,
-    standing: Standing,
+    standing: StandingRights,
 ) -> AgentRun {
     let confinement = Confinement::new(standing.rights.clone(), standing.project.clone());
     let environments = Environments::new(confinement.environment.clone(), standing.project.clone());

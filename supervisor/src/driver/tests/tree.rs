@@ -16,7 +16,7 @@ use super::model::{Reply, Scripted};
 use super::stage::{Dice, Ended, Stage, run_under};
 use crate::core::{EndReason, NewAgent, Planning, TreeLimits};
 use crate::driver::{OpenedAgent, OpensAgents, Turns};
-use crate::gate::Standing;
+use crate::gate::StandingRights;
 
 /// How many orders of things are tried with eight agents.
 const INTERLEAVINGS: u64 = 200;
@@ -34,7 +34,7 @@ struct Opener {
 }
 
 impl OpensAgents for Opener {
-    fn planning(&self, _: Standing) -> Option<Planning> {
+    fn planning(&self, _: StandingRights) -> Option<Planning> {
         None
     }
 

@@ -18,13 +18,13 @@ const WAITING: usize = 64;
 const PIECE: usize = 16 << 10;
 
 /// A front end that is connected; with this value its connection goes.
-pub(super) struct Peer {
+pub(super) struct SocketPeer {
     lines: mpsc::Receiver<Line>,
     sender: mpsc::Sender<String>,
     _tasks: JoinSet<()>,
 }
 
-impl Peer {
+impl SocketPeer {
     /// Takes a connection on.
     pub(super) fn new(stream: UnixStream) -> Self {
         let (read, write) = stream.into_split();

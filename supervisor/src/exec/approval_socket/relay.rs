@@ -11,10 +11,10 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::peer::{Peer, is_ours, turn_away};
+use super::peer::{SocketPeer, is_ours, turn_away};
 use super::place::ApprovalSocket;
 use crate::messages::say;
-use crate::opening::{Events, Handle};
+use crate::opening::{Handle, SessionEvents};
 use crate::serve::pending::{Asked, Pending};
 
 /// What is denied, and why, when nobody is there any more.
@@ -25,11 +25,11 @@ const GONE: &str = "the front end disconnected";
 pub(in crate::exec) fn relay(
     socket: ApprovalSocket,
     handle: Handle,
-    mut events: Events,
-) -> io::Result<(Events, JoinSet<()>)> {
+    mut events: SessionEvents,
+) -> io::Result<(SessionEvents, JoinSet<()>)> {
     let listener = UnixListener::from_std(socket.listener.try_clone()?)?;
     let (sender, shown) = mpsc::unbounded_channel();
-    let mut relay = Relay {
+    let mut relay = SocketRelay {
         handle,
         peer: None,
         pending: Pending::default(),
@@ -56,16 +56,16 @@ pub(in crate::exec) fn relay(
     Ok((shown, tasks))
 }
 
-async fn next_line(peer: &mut Option<Peer>) -> Option<Line> {
+async fn next_line(peer: &mut Option<SocketPeer>) -> Option<Line> {
     match peer {
         Some(peer) => peer.line().await,
         None => std::future::pending().await,
     }
 }
 
-struct Relay {
+struct SocketRelay {
     handle: Handle,
-    peer: Option<Peer>,
+    peer: Option<SocketPeer>,
     pending: Pending,
     /// What nobody was there to be asked.
     unasked: Vec<(Asked, Box<ServerRequest>)>,
@@ -73,7 +73,7 @@ struct Relay {
     acting: JoinSet<()>,
 }
 
-impl Relay {
+impl SocketRelay {
     fn look_at(&mut self, event: &UiEvent) {
         let asked =
             |id| Asked { conversation: event.conversation_id.clone(), agent: event.agent.clone(), id };
@@ -123,7 +123,7 @@ impl Relay {
         } else if self.peer.is_some() {
             turn_away(&stream);
         } else {
-            self.peer = Some(Peer::new(stream));
+            self.peer = Some(SocketPeer::new(stream));
             self.ask();
         }
     }

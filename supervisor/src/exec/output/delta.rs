@@ -5,22 +5,22 @@ use ipc::id::{AgentId, ConversationId};
 use serde::Serialize;
 
 #[derive(Debug, Serialize)]
-pub(super) struct Delta<'a> {
+pub(super) struct OutputDelta<'a> {
     v: u32,
     session: &'a ConversationId,
     agent: &'a AgentId,
     r#type: &'static str,
-    data: Piece<'a>,
+    data: DeltaPiece<'a>,
 }
 
 #[derive(Debug, Serialize)]
-struct Piece<'a> {
+struct DeltaPiece<'a> {
     text: &'a str,
 }
 
-impl<'a> Delta<'a> {
+impl<'a> OutputDelta<'a> {
     /// A piece of the answer.
     pub(super) const fn text(session: &'a ConversationId, agent: &'a AgentId, text: &'a str) -> Self {
-        Self { v: SCHEMA, session, agent, r#type: "text_delta", data: Piece { text } }
+        Self { v: SCHEMA, session, agent, r#type: "text_delta", data: DeltaPiece { text } }
     }
 }

@@ -20,21 +20,21 @@ use tokio::sync::{mpsc, oneshot};
 use tui::ToolSummary;
 
 use self::call::{beginning, columns, ending};
-use self::delta::Delta;
-use self::summary::Tally;
+use self::delta::OutputDelta;
+use self::summary::OutputTally;
 
 use crate::activity::Activity;
-use crate::args::Output;
-use crate::messages::{Plain, harmless};
+use crate::args::OutputFormat;
+use crate::messages::{PlainDenial, harmless};
 use crate::modes::ApprovalMode;
-use crate::passing::Lines;
+use crate::passing::PassedLines;
 use crate::signals::UserSignals;
 
 /// The form of the output.
 #[derive(Debug)]
 pub(super) struct Format {
     /// The flag.
-    pub output: Output,
+    pub output: OutputFormat,
     /// True if the pieces of replies are lines of a stream.
     pub deltas: bool,
     /// True if the run begins with the execution of a plan.
@@ -46,11 +46,11 @@ pub(super) struct Format {
 /// Prints a session's events until there are no more, on a thread of its own: a reader that stops reading must not stop
 /// the run's time-out, nor its signals.
 #[derive(Debug)]
-pub(super) struct Printer {
+pub(super) struct OutputPrinter {
     finished: oneshot::Receiver<()>,
 }
 
-impl Printer {
+impl OutputPrinter {
     /// Starts printing.
     pub(super) fn start(format: Format, mut events: mpsc::UnboundedReceiver<UiEvent>) -> io::Result<Self> {
         let mut page = Page {
@@ -58,8 +58,8 @@ impl Printer {
             within_text: false,
             has_begun: false,
             open: BTreeMap::new(),
-            tally: Tally::default(),
-            lines: Lines::of_process(),
+            tally: OutputTally::default(),
+            lines: PassedLines::of_process(),
         };
         let (done, finished) = oneshot::channel();
         thread::Builder::new().name("print".to_owned()).spawn(move || {
@@ -101,8 +101,8 @@ struct Page {
     has_begun: bool,
     /// The calls that have not ended: calls of one turn end in any order.
     open: BTreeMap<AgentCall, String>,
-    lines: Lines<io::Stderr>,
-    tally: Tally,
+    lines: PassedLines<io::Stderr>,
+    tally: OutputTally,
 }
 
 impl Page {
@@ -111,26 +111,28 @@ impl Page {
             self.tally.add(event);
         }
         match (self.format.output, kind) {
-            (Output::StreamJson, UiEventKind::Logged(event)) => {
+            (OutputFormat::StreamJson, UiEventKind::Logged(event)) => {
                 line(event)?;
                 self.cause(event)
             }
-            (Output::StreamJson, UiEventKind::TextDelta { text }) if self.format.deltas => {
-                line(&Delta::text(conversation_id, agent, text))
+            (OutputFormat::StreamJson, UiEventKind::TextDelta { text }) if self.format.deltas => {
+                line(&OutputDelta::text(conversation_id, agent, text))
             }
-            (Output::Json, UiEventKind::Logged(event)) => match self.tally.summary(event, &self.format.log) {
-                Some(summary) => {
-                    line(&summary)?;
-                    self.cause(event)
+            (OutputFormat::Json, UiEventKind::Logged(event)) => {
+                match self.tally.summary(event, &self.format.log) {
+                    Some(summary) => {
+                        line(&summary)?;
+                        self.cause(event)
+                    }
+                    None => self.remark(event),
                 }
-                None => self.remark(event),
-            },
+            }
             // What a sub-agent says is said to its parent.
-            (Output::Text, UiEventKind::TextDelta { text }) if agent.is_top_level() => {
+            (OutputFormat::Text, UiEventKind::TextDelta { text }) if agent.is_top_level() => {
                 self.has_begun = true;
                 self.text(text)
             }
-            (Output::Text, UiEventKind::Logged(event)) => self.event(event),
+            (OutputFormat::Text, UiEventKind::Logged(event)) => self.event(event),
             _ => Ok(()),
         }
     }
@@ -175,7 +177,7 @@ impl Page {
             }
             EventKind::Denied { call, denial, .. } => {
                 let beside = if call.is_none() { "outside of tool calls: " } else { "" };
-                format!("✗ {beside}{}", Plain(denial))
+                format!("✗ {beside}{}", PlainDenial(denial))
             }
             EventKind::ModelRequested { .. } => {
                 self.has_begun = false;
@@ -230,8 +232,10 @@ impl Page {
         let denial = (*reason == EndReason::DeniedAtEnd).then(|| self.tally.last_denial(&event.agent));
         match denial.flatten() {
             Some(denial) => {
-                let text =
-                    format!("bailiwick: the agent ended its turn after a denied call: {}", Plain(denial));
+                let text = format!(
+                    "bailiwick: the agent ended its turn after a denied call: {}",
+                    PlainDenial(denial)
+                );
                 self.note(&text)?;
             }
             None => self.note(&format!("bailiwick: {message}"))?,
@@ -249,7 +253,7 @@ impl Page {
             std::time::Duration::from_millis(result.duration_ms).as_secs_f64(),
         ))?;
         // A script reads it there.
-        let is_wanted = matches!(self.format.output, Output::Text) && !self.format.executes_plan;
+        let is_wanted = matches!(self.format.output, OutputFormat::Text) && !self.format.executes_plan;
         let path = self.tally.plan().filter(|_| is_wanted);
         let path = path.map(|path| format!("{path}\n"));
         let Some(path) = path else { return Ok(()) };

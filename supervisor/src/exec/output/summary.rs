@@ -9,7 +9,7 @@ use serde::Serialize;
 
 /// Denials and changes of a run, collected while it goes on.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct OutputTally {
     denials: Vec<OneDenial>,
     files: Option<Vec<ChangedFile>>,
     plan: Option<LastPlan>,
@@ -37,7 +37,7 @@ struct OneDenial {
 
 /// The object. Its shape stands in docs/headless.md.
 #[derive(Debug, Serialize)]
-pub(super) struct Summary<'a> {
+pub(super) struct ExecSummary<'a> {
     #[serde(flatten)]
     event: &'a SessionEvent,
     answer: &'a str,
@@ -52,7 +52,7 @@ pub(super) struct Summary<'a> {
     plan: Option<&'a LastPlan>,
 }
 
-impl Tally {
+impl OutputTally {
     /// Takes what an event adds.
     pub(super) fn add(&mut self, event: &SessionEvent) {
         match &event.kind {
@@ -92,9 +92,13 @@ impl Tally {
     }
 
     /// The object of a result; none of another event.
-    pub(super) fn summary<'a>(&'a self, event: &'a SessionEvent, log: &'a WirePath) -> Option<Summary<'a>> {
+    pub(super) fn summary<'a>(
+        &'a self,
+        event: &'a SessionEvent,
+        log: &'a WirePath,
+    ) -> Option<ExecSummary<'a>> {
         let EventKind::Result(result) = &event.kind else { return None };
-        Some(Summary {
+        Some(ExecSummary {
             event,
             answer: &result.text,
             files_changed: self.files.as_deref(),

@@ -36,7 +36,7 @@ pub(super) fn simple_commands(text: &str) -> Option<Vec<SimpleCommand>> {
     if text.len() > MAX_LENGTH {
         return None;
     }
-    let mut reader = Reader { rest: text };
+    let mut reader = WordReader { rest: text };
     reader.skip(is_space);
     let (mut commands, mut may_end) = (Vec::new(), true);
     while !reader.rest.is_empty() {
@@ -50,11 +50,11 @@ pub(super) fn simple_commands(text: &str) -> Option<Vec<SimpleCommand>> {
 }
 
 /// The text that is still to be read.
-struct Reader<'a> {
+struct WordReader<'a> {
     rest: &'a str,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> WordReader<'a> {
     fn command(&mut self) -> Option<SimpleCommand> {
         let mut words = vec![self.program()?.to_owned()];
         // Words and redirections stand apart by blanks.

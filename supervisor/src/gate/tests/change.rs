@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::{auto, deny};
 use crate::activity::Activity;
-use crate::gate::Standing;
+use crate::gate::StandingRights;
 
 fn net(net: Network) -> RightsChange {
     RightsChange::Network { net, reach: None }
@@ -19,9 +19,9 @@ fn remove(path: &str) -> RightsChange {
 }
 
 /// The rights after a change, in one line, or why they stay.
-fn after(standing: &Standing, change: &RightsChange, activity: Activity) -> String {
+fn after(standing: &StandingRights, change: &RightsChange, activity: Activity) -> String {
     match standing.change(change, activity) {
-        Ok(rights) => Standing { rights, ..standing.clone() }.line(),
+        Ok(rights) => StandingRights { rights, ..standing.clone() }.line(),
         Err(unchanged) => unchanged.to_string(),
     }
 }
@@ -74,7 +74,8 @@ fn a_plan_is_made_without_network_and_without_writing() {
 
 #[test]
 fn the_network_leads_as_far_as_the_start_allowed_each_time_it_is_turned_on() {
-    let mut standing = Standing { reach: Reach { host: true, lan: true, ..Reach::default() }, ..auto() };
+    let mut standing =
+        StandingRights { reach: Reach { host: true, lan: true, ..Reach::default() }, ..auto() };
     for _ in 0..2 {
         standing.rights = standing.change(&net(Network::On), Activity::Execute).unwrap();
         assert_eq!(standing.line(), "rw . $TMPDIR · ro / minus hidden · net on +host +lan");

@@ -4,14 +4,14 @@ use ipc::tool::{FailedAccess, ToolError, ToolErrorKind};
 use libc::{EACCES, ENOENT, ENOSPC, EPERM, EROFS, EXDEV};
 
 use super::{auto, deny, online};
-use crate::gate::Standing;
+use crate::gate::StandingRights;
 
-fn explain(standing: &Standing, operation: Operation, path: &str, errno: i32) -> Option<Denial> {
+fn explain(standing: &StandingRights, operation: Operation, path: &str, errno: i32) -> Option<Denial> {
     let access = FailedAccess { operation, path: path.into(), errno, permitted_by_mode: true, nearest: None };
     explain_access(standing, access)
 }
 
-fn explain_access(standing: &Standing, access: FailedAccess) -> Option<Denial> {
+fn explain_access(standing: &StandingRights, access: FailedAccess) -> Option<Denial> {
     let message = "refused".to_owned();
     standing.explain(&ToolError { kind: ToolErrorKind::Refused, message, access: Some(access) })
 }
@@ -28,7 +28,7 @@ fn write_outside_is_proved_and_names_its_grant() {
 
 #[test]
 fn grants_by_place() {
-    let grant = |standing: &Standing, path: &str| {
+    let grant = |standing: &StandingRights, path: &str| {
         explain(standing, Operation::Write, path, EACCES).map(|denial| denial.grant)
     };
     let said = |text: &str| Some(Some(text.to_owned()));

@@ -5,10 +5,10 @@ use ipc::rights::Execution;
 
 use super::{auto, deny, online};
 use crate::activity::Activity;
-use crate::gate::{ApprovalMode, Ask, Standing, Verdict};
+use crate::gate::{ApprovalMode, Ask, StandingRights, Verdict};
 use crate::tools::{ExternalCall, Invocation, Registry, SupervisorCall};
 
-fn verdict(standing: &Standing, name: &str, input: &str) -> String {
+fn verdict(standing: &StandingRights, name: &str, input: &str) -> String {
     let invocation = Registry::for_activity(Activity::Execute).parse(name, input).unwrap();
     match standing.judge(&invocation, standing.mode == ApprovalMode::Ask) {
         Verdict::Run => "run".to_owned(),
@@ -105,15 +105,15 @@ fn commands_by_what_they_declare() {
     "#);
 }
 
-fn ask() -> Standing {
-    Standing { mode: ApprovalMode::Ask, ..deny() }
+fn ask() -> StandingRights {
+    StandingRights { mode: ApprovalMode::Ask, ..deny() }
 }
 
 #[test]
 fn a_call_of_an_external_tool_is_asked_for_or_denied() {
     let call = ExternalCall { server: "docs".to_owned(), tool: "search".to_owned(), json: "{}".to_owned() };
     let call = Invocation::External(call);
-    let said = |standing: &Standing, asks| match standing.judge(&call, asks) {
+    let said = |standing: &StandingRights, asks| match standing.judge(&call, asks) {
         Verdict::Ask(ask) => format!("asked as {:?}, for {:?}", ask.kind, ask.grant.is_empty()),
         Verdict::Deny(denial) => denial.to_string(),
         other => format!("{other:?}"),
@@ -136,7 +136,7 @@ fn what_the_supervisor_serves_itself_runs() {
 #[test]
 fn a_refused_git_configuration_is_told_with_its_right() {
     use ipc::tool::{CommandExit, CommandResult};
-    let said = |standing: &Standing, head: &str| {
+    let said = |standing: &StandingRights, head: &str| {
         let (tail, omitted_bytes) = (String::new(), 0);
         let exit = CommandExit::Code(0);
         let result = CommandResult {

@@ -7,7 +7,7 @@ use ipc::tool::{Access, CommandExit, CommandResult, ShellExec};
 use libc::{EACCES, EROFS};
 
 use super::{auto, deny, online, open_places};
-use crate::gate::{Machine, Standing, declared_too_little};
+use crate::gate::{Machine, StandingRights, declared_too_little};
 
 pub(super) fn shell(command: &str) -> ShellExec {
     ShellExec {
@@ -35,22 +35,27 @@ pub(super) fn ended(exit: CommandExit, output: &str) -> CommandResult {
 }
 
 /// What is told of an output when the command had ended, and nothing but the rights closes what it names.
-pub(super) fn all(standing: &Standing, call: &ShellExec, exit: CommandExit, output: &str) -> Vec<Denial> {
+pub(super) fn all(
+    standing: &StandingRights,
+    call: &ShellExec,
+    exit: CommandExit,
+    output: &str,
+) -> Vec<Denial> {
     let named = open_places(standing, call, output);
     let denials = standing.likely(call, &CommandResult { named, ..ended(exit, output) });
     assert!(denials.iter().all(|denial| denial.grade == Grade::Likely));
     denials
 }
 
-pub(super) fn first(standing: &Standing, call: &ShellExec, output: &str) -> Option<Denial> {
+pub(super) fn first(standing: &StandingRights, call: &ShellExec, output: &str) -> Option<Denial> {
     all(standing, call, CommandExit::Code(1), output).into_iter().next()
 }
 
-pub(super) fn missing(standing: &Standing, command: &str, output: &str) -> Option<String> {
+pub(super) fn missing(standing: &StandingRights, command: &str, output: &str) -> Option<String> {
     first(standing, &shell(command), output).map(|denial| denial.missing_right.to_string())
 }
 
-pub(super) fn full() -> Standing {
+pub(super) fn full() -> StandingRights {
     auto().seen_in(Tier::Full)
 }
 
@@ -288,7 +293,7 @@ fn what_the_machine_mounts_read_only_is_no_denial() {
     let mounts = b"1 0 8:1 / / rw - ext4 a rw\n2 1 8:2 / /mnt/cd ro - iso9660 b ro\n";
     let on = |tier, output: &str| {
         let machine = Machine::new(mounts, Vec::new(), false);
-        first(&Standing { machine: machine.into(), ..auto() }.seen_in(tier), &shell("x"), output)
+        first(&StandingRights { machine: machine.into(), ..auto() }.seen_in(tier), &shell("x"), output)
     };
     let said = |path: &str| format!("touch: cannot touch '{path}': Read-only file system");
     assert_eq!(on(Tier::Full, &said("/mnt/cd/x")), None);
@@ -302,7 +307,7 @@ fn what_the_machine_mounts_read_only_is_no_denial() {
 fn what_is_closed_to_the_user_anyway_is_no_denial() {
     let output = "cat: /etc/shadow: Permission denied";
     let machine = Machine::new(b"", vec!["/etc/shadow".into()], false);
-    assert_eq!(first(&Standing { machine: machine.into(), ..full() }, &shell("x"), output), None);
+    assert_eq!(first(&StandingRights { machine: machine.into(), ..full() }, &shell("x"), output), None);
     assert_eq!(first(&full(), &shell("x"), output).map(|denial| denial.layer), Some(Layer::Mask));
 }
 
@@ -332,7 +337,7 @@ fn set_id_bits_are_refused_by_the_filter_alone() {
 fn a_file_that_was_to_be_another_users_is_a_denial_for_root_alone() {
     let output = "chown: changing ownership of '/srv/x': Permission denied";
     assert_eq!(first(&auto(), &shell("x"), output), None);
-    let root = Standing { machine: Machine::new(b"", Vec::new(), true).into(), ..auto() };
+    let root = StandingRights { machine: Machine::new(b"", Vec::new(), true).into(), ..auto() };
     assert_eq!(first(&root, &shell("x"), output).unwrap().missing_right.to_string(), "write /srv/x");
 }
 

@@ -19,11 +19,11 @@ use ipc::path::WirePath;
 use ipc::rights::{Network, Rights};
 use ipc::tool::ShellExec;
 
-use super::{ApprovalMode, Standing};
+use super::{ApprovalMode, StandingRights};
 
 /// Rights as a run in `auto` mode has them.
-fn auto() -> Standing {
-    Standing::new(
+fn auto() -> StandingRights {
+    StandingRights::new(
         Rights {
             read: vec!["/".into()],
             hidden: vec!["/home/me/.ssh".into(), "/etc/shadow".into()],
@@ -38,20 +38,20 @@ fn auto() -> Standing {
 }
 
 /// Rights as a run in `deny` mode has them.
-fn deny() -> Standing {
+fn deny() -> StandingRights {
     let mut standing = auto();
     standing.rights.write = vec!["/tmp/bw-1".into()];
     standing.mode = ApprovalMode::Deny;
     standing
 }
 
-fn online(mut standing: Standing) -> Standing {
+fn online(mut standing: StandingRights) -> StandingRights {
     standing.rights.net = Network::On;
     standing
 }
 
 /// The places that an output names, none of which is a link, each of which exists on one device and is open to its user.
-fn open_places(standing: &Standing, call: &ShellExec, output: &str) -> Vec<NamedPlace> {
+fn open_places(standing: &StandingRights, call: &ShellExec, output: &str) -> Vec<NamedPlace> {
     let cwd = call.cwd.as_ref().map_or_else(|| Path::new("").to_owned(), |cwd| cwd.as_path().to_owned());
     let directory = standing.project.as_path().join(cwd);
     let place = |named: &str| NamedPlace {

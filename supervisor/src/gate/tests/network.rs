@@ -5,7 +5,7 @@ use ipc::tool::CommandExit;
 
 use super::likely::{ended, first, shell};
 use super::{auto, online};
-use crate::gate::Standing;
+use crate::gate::StandingRights;
 
 #[test]
 fn refused_network() {
@@ -37,13 +37,13 @@ fn refused_network() {
 
 #[test]
 fn a_socket_that_may_not_be_made_is_a_matter_of_the_network_only_without_a_broker() {
-    let unmediated = Standing { tier: Tier::FloorUnmediated, ..auto() };
+    let unmediated = StandingRights { tier: Tier::FloorUnmediated, ..auto() };
     for output in [
         "ping: socket: Operation not permitted",
         "  File \"socket.py\", line 9\nPermissionError: [Errno 1] Operation not permitted",
     ] {
         let result = ended(CommandExit::Code(1), output);
-        let granted = |standing: &Standing| {
+        let granted = |standing: &StandingRights| {
             let denials = standing.likely(&shell("x"), &result);
             denials.into_iter().find_map(|denial| denial.grant)
         };
@@ -76,7 +76,8 @@ fn a_message_that_could_not_be_sent_is_no_matter_of_the_network() {
 
 #[test]
 fn a_refused_connection_says_whose_loopback_it_was() {
-    let said = |standing: &Standing, exit, output: &str| standing.refused_connection(&ended(exit, output));
+    let said =
+        |standing: &StandingRights, exit, output: &str| standing.refused_connection(&ended(exit, output));
     let (full, floor) = (auto().seen_in(Tier::Full), auto().seen_in(Tier::FloorUnmediated));
     let refused = "curl: (7) Failed to connect to localhost port 5432: Connection refused";
     assert!(

@@ -4,7 +4,7 @@ use ipc::plan::PlanRights;
 use ipc::rights::{Network, Rights};
 
 use super::{auto, deny, online};
-use crate::gate::Standing;
+use crate::gate::StandingRights;
 
 fn asked(write: &[&str], network: bool) -> PlanRights {
     PlanRights { write: write.iter().map(|path| (*path).to_owned()).collect(), network }
@@ -16,7 +16,7 @@ fn planner() -> Rights {
 
 /// The write roots, the network and whether it was refused; or why there are no rights.
 fn judged(
-    standing: &Standing,
+    standing: &StandingRights,
     asked: impl Into<Option<PlanRights>>,
 ) -> Result<(Vec<String>, Network, bool), String> {
     let (child, refused) = standing.judge_plan(asked.into().as_ref(), &planner()).map_err(|error| error.0)?;
@@ -39,8 +39,9 @@ fn a_plan_that_says_nothing_may_write_the_project_and_reach_nothing() {
 
 #[test]
 fn the_caches_go_only_to_an_execution_that_writes_the_project_with_the_sessions_network() {
-    let caches = |standing: Standing| Standing { caches: Some("/c".into()), ..standing };
-    let has = |standing: &Standing, rights| judged(standing, rights).unwrap().0.contains(&"/c".to_owned());
+    let caches = |standing: StandingRights| StandingRights { caches: Some("/c".into()), ..standing };
+    let has =
+        |standing: &StandingRights, rights| judged(standing, rights).unwrap().0.contains(&"/c".to_owned());
     assert!(has(&caches(auto()), None));
     assert!(!has(&caches(auto()), Some(asked(&["src"], false))));
     assert!(!has(&caches(online(auto())), None));
@@ -49,7 +50,7 @@ fn the_caches_go_only_to_an_execution_that_writes_the_project_with_the_sessions_
 
 #[test]
 fn the_caches_are_never_given_by_name() {
-    let mut standing = Standing { caches: Some("/c".into()), ..online(auto()) };
+    let mut standing = StandingRights { caches: Some("/c".into()), ..online(auto()) };
     standing.rights.write.push("/c".into());
     for path in ["/c", "/c/pip"] {
         assert!(judged(&standing, asked(&[path], false)).is_err(), "{path}");
@@ -96,7 +97,7 @@ fn a_plan_gets_places_of_the_project_and_of_the_flags_and_no_others() {
 
 #[test]
 fn the_flags_of_a_run_approve_no_more_than_they_allow() {
-    let beyond = |standing: &Standing, rights| {
+    let beyond = |standing: &StandingRights, rights| {
         let (child, _) = standing.judge_plan(rights, &planner()).unwrap();
         standing.beyond_flags(&child.rights)
     };

@@ -8,7 +8,7 @@ use ipc::tool::{Access, CommandExit, CommandResult, ShellExec};
 
 use super::likely::{ended, shell};
 use super::{auto, online, open_places};
-use crate::gate::Standing;
+use crate::gate::StandingRights;
 
 fn refusal(act: Act, object: Target) -> Refusal {
     Refusal { process: 7, program: "curl".to_owned(), act, object, errno: 101, count: 1, untold: 0 }
@@ -18,13 +18,13 @@ fn to(address: &str, place: Place) -> Refusal {
     refusal(Act::Connect, Target::Internet(address.parse().unwrap(), place))
 }
 
-fn proved(standing: &Standing, refusal: Refusal) -> Option<Denial> {
+fn proved(standing: &StandingRights, refusal: Refusal) -> Option<Denial> {
     let denials = standing.proved(&shell("x"), &[refusal]);
     assert!(denials.len() <= 1 && denials.iter().all(|denial| denial.grade == Grade::Proved));
     denials.into_iter().next()
 }
 
-fn said(standing: &Standing, refusal: Refusal) -> String {
+fn said(standing: &StandingRights, refusal: Refusal) -> String {
     proved(standing, refusal).unwrap().to_string()
 }
 
@@ -71,7 +71,7 @@ fn names_that_programs_choose_stay_in_their_place() {
     assert_snapshot!(said, @r"denied by the sandbox (mediation): use the abstract socket @n\n\u{1b} (tried by a\u{1b}[2J\nx); the missing right is: use what the sandbox did not start or make; nothing can allow it here");
 }
 
-fn all(standing: &Standing, output: &str, refused: Vec<Refusal>) -> Vec<Denial> {
+fn all(standing: &StandingRights, output: &str, refused: Vec<Refusal>) -> Vec<Denial> {
     let call = shell("x");
     let named = open_places(standing, &call, output);
     standing.denials(&call, &CommandResult { named, refused, ..ended(CommandExit::Code(1), output) })

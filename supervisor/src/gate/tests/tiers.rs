@@ -7,15 +7,15 @@ use ipc::tool::{Access, CommandExit, CommandResult, FailedAccess, ShellExec, Too
 use libc::{EACCES, EBUSY, EPERM, EROFS, EXDEV};
 
 use super::{auto, deny, open_places};
-use crate::gate::Standing;
+use crate::gate::StandingRights;
 
-fn explain(standing: &Standing, operation: Operation, path: &str, errno: i32) -> Option<Denial> {
+fn explain(standing: &StandingRights, operation: Operation, path: &str, errno: i32) -> Option<Denial> {
     let access = FailedAccess { operation, path: path.into(), errno, permitted_by_mode: true, nearest: None };
     let message = "refused".to_owned();
     standing.explain(&ToolError { kind: ToolErrorKind::Refused, message, access: Some(access) })
 }
 
-fn likely(standing: &Standing, output: &str) -> Option<Denial> {
+fn likely(standing: &StandingRights, output: &str) -> Option<Denial> {
     let call = ShellExec {
         command: "x".to_owned(),
         access: Access::Standing,
@@ -73,7 +73,7 @@ fn what_programs_say_in_the_full_tier() {
 }
 
 /// A repository's configuration and hooks, as the full tier holds them.
-fn with_git() -> Standing {
+fn with_git() -> StandingRights {
     let mut standing = auto();
     standing.rights.protected.push("/home/me/p/.git/config".into());
     standing.seen_in(Tier::Full)

@@ -7,10 +7,16 @@ use libc::{EACCES, EPERM, EROFS};
 
 use super::likely::{ended, full, shell};
 use super::{auto, open_places};
-use crate::gate::Standing;
+use crate::gate::StandingRights;
 
 /// What is told where the worker tried again and the kernel gave these answers.
-fn tried(standing: &Standing, command: &str, output: &str, asked: Asked, permits: Permits) -> Vec<Denial> {
+fn tried(
+    standing: &StandingRights,
+    command: &str,
+    output: &str,
+    asked: Asked,
+    permits: Permits,
+) -> Vec<Denial> {
     let call = shell(command);
     let mut named = open_places(standing, &call, output);
     for place in &mut named {
@@ -25,7 +31,7 @@ fn what_the_kernel_refuses_again_is_proved() {
     let file = Permits { execute: false, ..Permits::ALL };
     let denied = "touch: cannot touch '/etc/x': Permission denied";
     let read_only = "touch: cannot touch '/etc/x': Read-only file system";
-    let grade = |standing: &Standing, output: &str, asked: Asked| {
+    let grade = |standing: &StandingRights, output: &str, asked: Asked| {
         let found = tried(standing, "x", output, asked, file);
         found.first().map(|denial| (denial.grade, denial.errno))
     };

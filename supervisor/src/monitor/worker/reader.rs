@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ipc::event::WorkerEnd;
 use ipc::frame::FrameError;
 use ipc::id::CallId;
-use ipc::message::{Outcome, ToSupervisor};
+use ipc::message::{CallOutcome, ToSupervisor};
 use ipc::phase::{Phase, Violation};
 use ipc::refusal::Refusal;
 use ipc::tool::ToolOutput;
@@ -26,7 +26,7 @@ const DIAGNOSTIC_LINE: u64 = 4 << 10;
 const ENDED_BY_US: Ended = Ended::Exited(128 + libc::SIGTERM);
 
 /// Reads a worker's messages, admits them, and sees the worker to its end.
-pub(super) struct Reader {
+pub(super) struct WorkerReader {
     pub(super) incoming: Incoming,
     pub(super) refusals: Refusals,
     pub(super) open: Arc<Mutex<Register>>,
@@ -47,7 +47,7 @@ enum Stop {
     Killed,
 }
 
-impl Reader {
+impl WorkerReader {
     pub(super) async fn run(mut self) {
         let killed = Arc::clone(&self.killed);
         let stop = tokio::select! {
@@ -123,8 +123,8 @@ impl Reader {
 
     /// What was refused goes with the command that it was refused: each has a process of its own, from which all its others
     /// descend.
-    fn with_refusals(&mut self, mut outcome: Outcome) -> Outcome {
-        if let Outcome::Done(ToolOutput::Command(result)) = &mut outcome {
+    fn with_refusals(&mut self, mut outcome: CallOutcome) -> CallOutcome {
+        if let CallOutcome::Done(ToolOutput::Command(result)) = &mut outcome {
             result.refused = self.refusals.take_of(result.process);
             tracing::debug!(refused = ?result.refused, "refused");
         }
@@ -152,7 +152,7 @@ impl Reader {
 /// Checks a picture before anything else sees it: the model's provider would refuse the whole conversation for a false one.
 fn check_picture(message: &ToSupervisor) -> Result<(), ImageError> {
     match message {
-        ToSupervisor::Outcome { outcome: Outcome::Done(ToolOutput::Image(image)), .. } => {
+        ToSupervisor::Outcome { outcome: CallOutcome::Done(ToolOutput::Image(image)), .. } => {
             picture::check(image)
         }
         _ => Ok(()),

@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use tracing::{Instrument, info_span};
 
 use super::calls::{CallSender, Register, write};
-use super::reader::{Reader, relay_diagnostics};
+use super::reader::{WorkerReader, relay_diagnostics};
 use super::{Incoming, Outgoing, Started, Worker, WorkerSpec};
 use crate::monitor::process::BrokerProcess;
 use crate::monitor::refusals::Refusals;
@@ -204,7 +204,7 @@ impl<'a> Starting<'a> {
         let Self { incoming, status, .. } = self;
         let refusals = Refusals::new(status, pid);
         let reader =
-            Reader { incoming, refusals, open, events, broker: broker.clone(), killed: killed.clone() };
+            WorkerReader { incoming, refusals, open, events, broker: broker.clone(), killed: killed.clone() };
         tokio::spawn(reader.run().instrument(span));
         (Worker { generation, pid, ruleset, startup, calls, broker, killed }, inbox)
     }

@@ -16,9 +16,9 @@ const MOST: usize = 256;
 
 /// What lies in a directory. Nothing is known where it is not worth a list, cannot be listed, or holds too much.
 #[derive(Debug)]
-pub(super) struct Listing(OnceCell<Option<Vec<OsString>>>);
+pub(super) struct LinkListing(OnceCell<Option<Vec<OsString>>>);
 
-impl Listing {
+impl LinkListing {
     /// Of a directory in which so many names will be asked for.
     pub(super) fn expecting(names: u32) -> Self {
         Self(if names < WORTH_IT { OnceCell::from(None) } else { OnceCell::new() })
@@ -44,8 +44,8 @@ mod tests {
 
     /// What a directory is said to lack of these, where more is asked for.
     fn lacking<'a>(directory: &Path, names: &[&'a str]) -> Vec<&'a str> {
-        assert!(!Listing::expecting(WORTH_IT - 1).lacks(directory, OsStr::new("none")));
-        let listing = Listing::expecting(WORTH_IT);
+        assert!(!LinkListing::expecting(WORTH_IT - 1).lacks(directory, OsStr::new("none")));
+        let listing = LinkListing::expecting(WORTH_IT);
         names.iter().copied().filter(|name| listing.lacks(directory, OsStr::new(name))).collect()
     }
 

@@ -12,7 +12,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::wire;
 use crate::provider::arguments::{self, one_line};
-use crate::provider::members::Members;
+use crate::provider::members::ReplyMembers;
 use crate::provider::text::{Joined, Piece, without_lone_halves};
 use crate::provider::{AssistantBlock, ContentBlock, StreamEvent, tool_name};
 
@@ -47,7 +47,7 @@ enum View {
 
 /// How a block came to its end.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum BlockEnd {
     /// It was closed.
     Closed,
     /// The reply ended first.
@@ -58,7 +58,7 @@ impl OpenBlock {
     /// Reads the object of `content_block_start`.
     pub(super) fn start(raw: &RawValue) -> Result<Self, serde_json::Error> {
         use serde::de::Error;
-        let block: wire::Block<'_> = serde_json::from_str(raw.get())?;
+        let block: wire::AnthropicReplyBlock<'_> = serde_json::from_str(raw.get())?;
         let mut set = Vec::new();
         let view = match block.kind.as_str() {
             "text" => View::Text,
@@ -118,7 +118,7 @@ impl OpenBlock {
     pub(super) fn push(
         &mut self,
         index: usize,
-        delta: &wire::Delta<'_>,
+        delta: &wire::AnthropicDelta<'_>,
         events: &mut VecDeque<StreamEvent>,
     ) -> bool {
         match delta.kind.as_ref() {
@@ -175,8 +175,8 @@ impl OpenBlock {
     }
 
     /// Ends the block. A thinking block that was cut off before its signature is nothing: the API would not take it back.
-    pub(super) fn close(mut self, end: End) -> Result<Option<AssistantBlock>, serde_json::Error> {
-        if end == End::CutOff && matches!(self.view, View::Thinking) && self.signature.is_none() {
+    pub(super) fn close(mut self, end: BlockEnd) -> Result<Option<AssistantBlock>, serde_json::Error> {
+        if end == BlockEnd::CutOff && matches!(self.view, View::Thinking) && self.signature.is_none() {
             return Ok(None);
         }
         let input = self.close_input(end)?;
@@ -192,13 +192,13 @@ impl OpenBlock {
     }
 
     /// What the tool input is; also puts into the block what is echoed of it.
-    fn close_input(&mut self, end: End) -> Result<Result<String, String>, serde_json::Error> {
+    fn close_input(&mut self, end: BlockEnd) -> Result<Result<String, String>, serde_json::Error> {
         let text = self.input.as_str();
         let is_blank = text.trim().is_empty();
         if is_blank && !matches!(self.view, View::ToolUse { .. }) {
             return Ok(Ok(String::new()));
         }
-        let block: wire::Block<'_> = serde_json::from_str(self.start.get())?;
+        let block: wire::AnthropicReplyBlock<'_> = serde_json::from_str(self.start.get())?;
         let initial = block.input.map(RawValue::get);
         let input = arguments::object(if is_blank { initial.unwrap_or("{}") } else { text });
         let echoed = match &input {
@@ -209,8 +209,8 @@ impl OpenBlock {
             self.set("input", RawValue::from_string(echoed)?);
         }
         Ok(match end {
-            End::Closed => input,
-            End::CutOff => Err("the reply ended before the arguments were complete".to_owned()),
+            BlockEnd::Closed => input,
+            BlockEnd::CutOff => Err("the reply ended before the arguments were complete".to_owned()),
         })
     }
 
@@ -219,7 +219,7 @@ impl OpenBlock {
         if !changed && self.set.is_empty() {
             return echo(self.start.get());
         }
-        let mut members: Members = serde_json::from_str(self.start.get())?;
+        let mut members: ReplyMembers = serde_json::from_str(self.start.get())?;
         if self.text_changed {
             members.set("text", to_raw_value(self.text.as_str())?);
         }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
-use super::config::Config;
+use super::config::AnthropicConfig;
 use super::message::{self, Messages};
-use super::{ApiVersion, Decoder, request};
+use super::{AnthropicDecoder, ApiVersion, request};
 use crate::provider::connection::ConfigError;
-use crate::provider::endpoint::{Dialect, Endpoint, Outgoing, bearer};
-use crate::provider::key::ApiKey;
-use crate::provider::reply::Reply;
+use crate::provider::endpoint::{Dialect, Endpoint, OutgoingRequest, bearer};
+use crate::provider::key::ProviderApiKey;
+use crate::provider::reply::HttpReply;
 use crate::provider::{
     Credential, EventStream, ModelProvider, ModelRequest, ProviderError, ProviderKind, RequestOptions,
     Thinking,
@@ -33,7 +33,7 @@ pub struct Anthropic {
 
 impl Anthropic {
     /// A client for the address and with the key of `config`. Nothing is sent yet.
-    pub fn new(config: Config) -> Result<Self, ConfigError> {
+    pub fn new(config: AnthropicConfig) -> Result<Self, ConfigError> {
         let version = HeaderValue::from_static(config.version.as_str());
         let dialect = Dialect {
             kind: ProviderKind::Anthropic,
@@ -43,7 +43,7 @@ impl Anthropic {
                 Credential::ApiKey => api_key,
                 Credential::Bearer => bearer,
             },
-            decoder: || Box::new(Decoder::new()),
+            decoder: || Box::new(AnthropicDecoder::new()),
         };
         let endpoint = Arc::new(Endpoint::new(config.connection, dialect)?);
         Ok(Self { endpoint, version: config.version, messages: Messages::new(message::serialise) })
@@ -65,7 +65,7 @@ impl Anthropic {
     }
 
     /// Sends a body as it is.
-    pub(crate) async fn send(&self, body: Bytes) -> Result<Reply, ProviderError> {
+    pub(crate) async fn send(&self, body: Bytes) -> Result<HttpReply, ProviderError> {
         self.endpoint.attempt(Ok(body)).await
     }
 }
@@ -77,7 +77,8 @@ impl ModelProvider for Anthropic {
 
     fn stream(&self, request: ModelRequest) -> EventStream {
         let headers = betas(&request.options).map(|betas| (BETA, betas)).into_iter().collect();
-        Arc::clone(&self.endpoint).stream(self.body(&request).map(|body| Outgoing { headers, ..body.into() }))
+        Arc::clone(&self.endpoint)
+            .stream(self.body(&request).map(|body| OutgoingRequest { headers, ..body.into() }))
     }
 }
 
@@ -91,6 +92,6 @@ const fn betas(options: &RequestOptions) -> Option<HeaderValue> {
 }
 
 /// The key as `x-api-key`, where there is one.
-pub(in crate::provider) fn api_key(key: &ApiKey) -> HeaderMap {
+pub(in crate::provider) fn api_key(key: &ProviderApiKey) -> HeaderMap {
     key.header().map(|value| (KEY, value)).into_iter().collect()
 }

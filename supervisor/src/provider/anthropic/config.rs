@@ -29,14 +29,14 @@ impl ApiVersion {
 
 /// How the API is reached and spoken.
 #[derive(Debug)]
-pub struct Config {
+pub struct AnthropicConfig {
     /// How it is reached.
     pub connection: Connection,
     /// The version of the API.
     pub version: ApiVersion,
 }
 
-impl Config {
+impl AnthropicConfig {
     /// The vendor's API with a key from the environment.
     pub fn new(api_key: Option<SecretString>) -> Self {
         Self::at(Connection {

@@ -34,7 +34,7 @@ pub(super) fn serialise(message: &Message) -> Result<Option<Vec<u8>>, serde_json
             let (results, others): (Vec<_>, Vec<_>) = blocks
                 .iter()
                 .filter_map(user_block)
-                .partition(|block| matches!(block, Block::ToolResult { .. }));
+                .partition(|block| matches!(block, AnthropicBlock::ToolResult { .. }));
             let content: Vec<_> = results.into_iter().chain(others).collect();
             non_empty(content.is_empty(), &Wire { role: "user", content })
         }
@@ -51,7 +51,7 @@ fn non_empty(is_empty: bool, message: &impl Serialize) -> Result<Option<Vec<u8>>
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Block<'a> {
+enum AnthropicBlock<'a> {
     Text {
         text: &'a str,
     },
@@ -60,7 +60,7 @@ enum Block<'a> {
     },
     ToolResult {
         tool_use_id: &'a str,
-        content: Content<'a>,
+        content: AnthropicContent<'a>,
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
     },
@@ -69,9 +69,9 @@ enum Block<'a> {
 /// R5: text alone as text; with pictures, blocks.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Content<'a> {
+enum AnthropicContent<'a> {
     Text(&'a str),
-    Blocks(Vec<Block<'a>>),
+    Blocks(Vec<AnthropicBlock<'a>>),
 }
 
 /// R10: the bytes are what the media type says, or there would be no [`Image`].
@@ -81,26 +81,28 @@ enum Source {
     Base64 { media_type: MediaType, data: String },
 }
 
-fn picture(image: &Image) -> Block<'_> {
+fn picture(image: &Image) -> AnthropicBlock<'_> {
     let source = Source::Base64 { media_type: image.media_type(), data: image.base64().to_string() };
-    Block::Image { source }
+    AnthropicBlock::Image { source }
 }
 
 /// A block as the API takes it; R5: no empty text, and no empty result of a failed call.
-fn user_block(block: &UserBlock) -> Option<Block<'_>> {
+fn user_block(block: &UserBlock) -> Option<AnthropicBlock<'_>> {
     match block {
         UserBlock::Text(text) if text.is_empty() => None,
-        UserBlock::Text(text) => Some(Block::Text { text }),
+        UserBlock::Text(text) => Some(AnthropicBlock::Text { text }),
         UserBlock::Image(image) => Some(picture(image)),
         UserBlock::ToolResult { tool_use, content, is_error, images } => {
             let text = if content.is_empty() { "(no output)" } else { content };
             let content = match &images[..] {
-                [] => Content::Text(text),
-                images => Content::Blocks(
-                    std::iter::once(Block::Text { text }).chain(images.iter().map(picture)).collect(),
+                [] => AnthropicContent::Text(text),
+                images => AnthropicContent::Blocks(
+                    std::iter::once(AnthropicBlock::Text { text })
+                        .chain(images.iter().map(picture))
+                        .collect(),
                 ),
             };
-            Some(Block::ToolResult { tool_use_id: tool_use.as_str(), content, is_error: *is_error })
+            Some(AnthropicBlock::ToolResult { tool_use_id: tool_use.as_str(), content, is_error: *is_error })
         }
     }
 }
@@ -108,13 +110,13 @@ fn user_block(block: &UserBlock) -> Option<Block<'_>> {
 /// R5: a model may answer with an empty text block, and the API refuses to take it back.
 fn is_empty_text(block: &RawValue) -> bool {
     #[derive(serde::Deserialize)]
-    struct View {
+    struct MessageView {
         r#type: String,
         text: Option<String>,
     }
     // Only a short block can be one; a long one is not parsed again.
     block.get().len() < 256
-        && serde_json::from_str::<View>(block.get())
+        && serde_json::from_str::<MessageView>(block.get())
             .is_ok_and(|view| view.r#type == "text" && view.text.is_none_or(|text| text.is_empty()))
 }
 

@@ -14,8 +14,8 @@ mod stream;
 mod wire;
 
 pub use client::Anthropic;
-pub use config::{ApiVersion, BASE_URL, Config};
-pub use stream::Decoder;
+pub use config::{AnthropicConfig, ApiVersion, BASE_URL};
+pub use stream::AnthropicDecoder;
 
 pub(super) use client::api_key as key_header;
 

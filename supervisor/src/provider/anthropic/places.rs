@@ -21,9 +21,9 @@ const LOOK_BACK: usize = 20;
 
 /// The messages of a request that are marked at their end, by their index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Places([Option<usize>; 3]);
+pub(super) struct CachePlaces([Option<usize>; 3]);
 
-impl Places {
+impl CachePlaces {
     /// The places in a request with these messages, which were written as `texts`.
     pub(super) fn of(messages: &[Arc<Message>], texts: &[MessageText]) -> Self {
         let mut of_user = (0..texts.len()).rev().filter(|index| texts[*index].of_user);
@@ -67,10 +67,10 @@ impl Message {
 
 fn takes_marker(block: &RawValue) -> bool {
     #[derive(serde::Deserialize)]
-    struct Kind {
+    struct CachePlaceKind {
         r#type: String,
     }
-    serde_json::from_str::<Kind>(block.get()).is_ok_and(|block| {
+    serde_json::from_str::<CachePlaceKind>(block.get()).is_ok_and(|block| {
         matches!(block.r#type.as_str(), "tool_use" | "server_tool_use")
             || block.r#type.ends_with("_tool_result")
     })

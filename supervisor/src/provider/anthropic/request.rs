@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use super::ApiVersion;
 use super::message::{self, Messages};
-use super::places::Places;
+use super::places::CachePlaces;
 use crate::provider::messages::MessageText;
 use crate::provider::{
     CacheLifetime, ModelRequest, ProviderError, RequestOptions, Temperature, Thinking, ThinkingDisplay,
@@ -31,7 +31,7 @@ pub(super) fn body(
 ) -> Result<Bytes, ProviderError> {
     let prefix = prefix(request, version).map_err(|error| unserialisable(&error))?;
     let texts = messages.texts(&request.messages).map_err(|error| unserialisable(&error))?;
-    let places = Places::of(&request.messages, &texts);
+    let places = CachePlaces::of(&request.messages, &texts);
     let length = prefix.len() + texts.iter().map(|text| text.json.len() + 64).sum::<usize>();
     let mut body = Vec::with_capacity(length + 16);
     // The prefix is an object without `messages`: they take the place of its closing brace.
@@ -49,7 +49,7 @@ pub(super) fn body(
     Ok(body.into())
 }
 
-fn write_messages(texts: &[MessageText], places: Places, body: &mut Vec<u8>) {
+fn write_messages(texts: &[MessageText], places: CachePlaces, body: &mut Vec<u8>) {
     for (index, text) in texts.iter().enumerate() {
         if index > 0 {
             body.push(b',');
@@ -64,15 +64,16 @@ fn prefix(request: &ModelRequest, version: ApiVersion) -> Result<Vec<u8>, serde_
     let last = request.tools.len().saturating_sub(1);
     // R8: those that are kept longer come first, and nothing comes before tools and system prompt.
     let cache_control = CacheControl::of(request.options.cache);
-    let tools = request.tools.iter().enumerate().map(|(index, tool)| Tool {
+    let tools = request.tools.iter().enumerate().map(|(index, tool)| AnthropicTool {
         name: &tool.name,
         description: &tool.description,
         input_schema: &tool.input_schema,
         // Only where no system prompt follows the tools: its marker covers them.
         cache_control: (!has_system && index == last).then_some(cache_control),
     });
-    let system = has_system.then(|| [System { r#type: "text", text: &request.system, cache_control }]);
-    serde_json::to_vec(&Prefix {
+    let system =
+        has_system.then(|| [AnthropicSystem { r#type: "text", text: &request.system, cache_control }]);
+    serde_json::to_vec(&AnthropicPrefix {
         model: &request.model,
         max_tokens: request.max_tokens,
         stream: true,
@@ -112,7 +113,7 @@ fn unserialisable(error: &serde_json::Error) -> ProviderError {
 }
 
 #[derive(Serialize)]
-struct Prefix<'a> {
+struct AnthropicPrefix<'a> {
     model: &'a str,
     max_tokens: u32,
     stream: bool,
@@ -123,9 +124,9 @@ struct Prefix<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     output_config: Option<OutputConfig>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Tool<'a>>,
+    tools: Vec<AnthropicTool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    system: Option<[System<'a>; 1]>,
+    system: Option<[AnthropicSystem<'a>; 1]>,
 }
 
 #[derive(Serialize)]
@@ -147,7 +148,7 @@ struct OutputConfig {
 }
 
 #[derive(Serialize)]
-struct Tool<'a> {
+struct AnthropicTool<'a> {
     name: &'a str,
     description: &'a str,
     input_schema: &'a RawValue,
@@ -156,7 +157,7 @@ struct Tool<'a> {
 }
 
 #[derive(Serialize)]
-struct System<'a> {
+struct AnthropicSystem<'a> {
     r#type: &'static str,
     text: &'a str,
     cache_control: CacheControl,

@@ -7,7 +7,7 @@ use ipc::event::TokenUsage;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::block::{End, OpenBlock};
+use super::block::{BlockEnd, OpenBlock};
 use super::error;
 use super::wire;
 use crate::provider::decode::{Decode, Envelope, Events, invalid, truncated, violation};
@@ -16,8 +16,8 @@ use crate::provider::{ProviderError, StopReason, StreamEvent};
 
 /// Decodes one reply. A clone goes on from the same place.
 #[derive(Clone, Default)]
-pub struct Decoder {
-    phase: Phase,
+pub struct AnthropicDecoder {
+    phase: AnthropicPhase,
     open: BTreeMap<usize, OpenBlock>,
     /// Blocks that are closed: their index cannot come again.
     closed: BTreeSet<usize>,
@@ -28,7 +28,7 @@ pub struct Decoder {
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Phase {
+enum AnthropicPhase {
     /// Nothing but pings came.
     #[default]
     Waiting,
@@ -36,16 +36,16 @@ enum Phase {
     Complete,
 }
 
-impl Decoder {
+impl AnthropicDecoder {
     /// A decoder for one reply.
     pub fn new() -> Self {
         Self::default()
     }
 }
 
-impl Decode for Decoder {
+impl Decode for AnthropicDecoder {
     fn is_complete(&self) -> bool {
-        self.phase == Phase::Complete
+        self.phase == AnthropicPhase::Complete
     }
 
     fn progress(&self) -> u64 {
@@ -61,7 +61,7 @@ impl Decode for Decoder {
         if self.is_complete() || is_done_marker {
             return Ok(());
         }
-        match serde_json::from_str::<wire::Event<'_>>(data) {
+        match serde_json::from_str::<wire::AnthropicEvent<'_>>(data) {
             Ok(event) => self.event(&event, events),
             // S7: nothing is missed after the stop reason.
             Err(error) if error.is_eof() && self.envelope.stop_reason.is_some() => Ok(()),
@@ -71,15 +71,16 @@ impl Decode for Decoder {
 
     fn finish(&mut self, events: &mut Events) -> Result<(), ProviderError> {
         match (self.phase, &self.envelope.stop_reason) {
-            (Phase::Complete, _) => Ok(()),
-            (Phase::Started, Some(_)) => self.complete(events),
-            (Phase::Started, None) => Err(truncated("the reply ended before the model was done")),
-            (Phase::Waiting, _) => Err(truncated("the reply ended before it began")),
+            (AnthropicPhase::Complete, _) => Ok(()),
+            (AnthropicPhase::Started, Some(_)) => self.complete(events),
+            (AnthropicPhase::Started, None) => Err(truncated("the reply ended before the model was done")),
+            (AnthropicPhase::Waiting, _) => Err(truncated("the reply ended before it began")),
         }
     }
 
     fn push_whole(&mut self, json: &str, events: &mut Events) -> Result<(), ProviderError> {
-        let kind = serde_json::from_str::<wire::Kind<'_>>(json).map_err(|error| invalid(&error))?.kind;
+        let kind =
+            serde_json::from_str::<wire::AnthropicErrorKind<'_>>(json).map_err(|error| invalid(&error))?.kind;
         match kind.as_ref() {
             "message" => {
                 let raw: &RawValue = serde_json::from_str(json).map_err(|error| invalid(&error))?;
@@ -92,12 +93,12 @@ impl Decode for Decoder {
     }
 }
 
-impl Decoder {
-    fn event(&mut self, event: &wire::Event<'_>, events: &mut Events) -> Result<(), ProviderError> {
+impl AnthropicDecoder {
+    fn event(&mut self, event: &wire::AnthropicEvent<'_>, events: &mut Events) -> Result<(), ProviderError> {
         match event.kind.as_ref() {
             "content_block_delta" => self.delta(event, events),
             "content_block_start" => self.start_block(index(event)?, event.content_block, events),
-            "content_block_stop" => self.close_block(index(event)?, End::Closed, events),
+            "content_block_stop" => self.close_block(index(event)?, BlockEnd::Closed, events),
             "message_start" => match event.message {
                 Some(message) => self.start_message(message, events),
                 None => Err(violation("a message_start without message")),
@@ -115,11 +116,12 @@ impl Decoder {
     }
 
     fn start_message(&mut self, raw: &RawValue, events: &mut Events) -> Result<(), ProviderError> {
-        if self.phase != Phase::Waiting {
+        if self.phase != AnthropicPhase::Waiting {
             return Err(violation("two replies in one stream"));
         }
-        let message: wire::Message<'_> = serde_json::from_str(raw.get()).map_err(|error| invalid(&error))?;
-        self.phase = Phase::Started;
+        let message: wire::AnthropicMessage<'_> =
+            serde_json::from_str(raw.get()).map_err(|error| invalid(&error))?;
+        self.phase = AnthropicPhase::Started;
         events.push_back(StreamEvent::MessageStarted {
             message_id: message.id.clone(),
             model: message.model.clone(),
@@ -136,7 +138,7 @@ impl Decoder {
         self.add_usage(message.usage);
         for (index, block) in message.content.into_iter().enumerate() {
             self.start_block(index, Some(block), events)?;
-            self.close_block(index, End::Closed, events)?;
+            self.close_block(index, BlockEnd::Closed, events)?;
         }
         Ok(())
     }
@@ -144,8 +146,8 @@ impl Decoder {
     /// llama.cpp's server leaves `message_start` out when the first token of a reply is not a whole character. What such a
     /// reply begins with is its first block, or its end; whatever else comes first says that something was lost.
     fn start_unannounced(&mut self, is_beginning: bool, events: &mut Events) {
-        if self.phase == Phase::Waiting && is_beginning {
-            self.phase = Phase::Started;
+        if self.phase == AnthropicPhase::Waiting && is_beginning {
+            self.phase = AnthropicPhase::Started;
             "assistant".clone_into(&mut self.envelope.role);
             events.push_back(StreamEvent::MessageStarted { message_id: String::new(), model: String::new() });
         }
@@ -159,7 +161,7 @@ impl Decoder {
     ) -> Result<(), ProviderError> {
         self.progress += 1;
         self.start_unannounced(index == 0, events);
-        if self.phase != Phase::Started {
+        if self.phase != AnthropicPhase::Started {
             return Err(violation("a content block before the message began"));
         }
         if self.open.contains_key(&index) || self.closed.contains(&index) {
@@ -175,7 +177,7 @@ impl Decoder {
         Ok(())
     }
 
-    fn delta(&mut self, event: &wire::Event<'_>, events: &mut Events) -> Result<(), ProviderError> {
+    fn delta(&mut self, event: &wire::AnthropicEvent<'_>, events: &mut Events) -> Result<(), ProviderError> {
         self.progress += 1;
         let index = index(event)?;
         let (Some(delta), Some(block)) = (&event.delta, self.open.get_mut(&index)) else {
@@ -187,7 +189,7 @@ impl Decoder {
         Ok(())
     }
 
-    fn close_block(&mut self, index: usize, end: End, events: &mut Events) -> Result<(), ProviderError> {
+    fn close_block(&mut self, index: usize, end: BlockEnd, events: &mut Events) -> Result<(), ProviderError> {
         let Some(mut block) = self.open.remove(&index) else {
             return Err(violation(&format!("the end of content block {index}, which is not open")));
         };
@@ -201,7 +203,7 @@ impl Decoder {
 
     /// An event that is not as this version knows it: an error, unless its kind is unknown too (S3).
     fn misfit(&mut self, data: &str, error: &serde_json::Error) -> Result<(), ProviderError> {
-        let Ok(event) = serde_json::from_str::<wire::Kind<'_>>(data) else {
+        let Ok(event) = serde_json::from_str::<wire::AnthropicErrorKind<'_>>(data) else {
             return Err(invalid(error));
         };
         let delta = event.delta.and_then(|raw| serde_json::from_str::<wire::DeltaKind<'_>>(raw.get()).ok());
@@ -217,9 +219,13 @@ impl Decoder {
         Ok(())
     }
 
-    fn message_delta(&mut self, event: &wire::Event<'_>, events: &mut Events) -> Result<(), ProviderError> {
+    fn message_delta(
+        &mut self,
+        event: &wire::AnthropicEvent<'_>,
+        events: &mut Events,
+    ) -> Result<(), ProviderError> {
         self.start_unannounced(event.delta.as_ref().is_some_and(|delta| delta.stop_reason.is_some()), events);
-        if self.phase != Phase::Started {
+        if self.phase != AnthropicPhase::Started {
             return Err(violation("a message_delta before the message began"));
         }
         if let Some(delta) = &event.delta {
@@ -247,9 +253,9 @@ impl Decoder {
 
     fn complete(&mut self, events: &mut Events) -> Result<(), ProviderError> {
         while let Some((&index, _)) = self.open.first_key_value() {
-            self.close_block(index, End::CutOff, events)?;
+            self.close_block(index, BlockEnd::CutOff, events)?;
         }
-        self.phase = Phase::Complete;
+        self.phase = AnthropicPhase::Complete;
         let stop_reason = self.stop_reason();
         events.push_back(StreamEvent::MessageCompleted { stop_reason, usage: self.usage() });
         Ok(())
@@ -293,7 +299,7 @@ pub(super) fn usage(members: &Map<String, Value>) -> TokenUsage {
     }
 }
 
-fn index(event: &wire::Event<'_>) -> Result<usize, ProviderError> {
+fn index(event: &wire::AnthropicEvent<'_>) -> Result<usize, ProviderError> {
     event.index.ok_or_else(|| violation(&format!("a {} without index", event.kind)))
 }
 

@@ -34,12 +34,12 @@ pub(super) const DELTAS: [&str; 7] = [
 
 /// Any event.
 #[derive(Deserialize)]
-pub(super) struct Event<'a> {
+pub(super) struct AnthropicEvent<'a> {
     #[serde(borrow, rename = "type")]
     pub(super) kind: Cow<'a, str>,
     pub(super) index: Option<usize>,
     #[serde(borrow)]
-    pub(super) delta: Option<Delta<'a>>,
+    pub(super) delta: Option<AnthropicDelta<'a>>,
     #[serde(borrow)]
     pub(super) content_block: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -53,7 +53,7 @@ pub(super) struct Event<'a> {
 
 /// The delta of a block, or of the message.
 #[derive(Deserialize)]
-pub(super) struct Delta<'a> {
+pub(super) struct AnthropicDelta<'a> {
     /// Absent in the delta of the message.
     #[serde(borrow, rename = "type", default)]
     pub(super) kind: Cow<'a, str>,
@@ -78,7 +78,7 @@ pub(super) struct Delta<'a> {
 
 /// The kind of an event, whatever else it holds.
 #[derive(Deserialize)]
-pub(super) struct Kind<'a> {
+pub(super) struct AnthropicErrorKind<'a> {
     #[serde(borrow, rename = "type")]
     pub(super) kind: Cow<'a, str>,
     #[serde(borrow)]
@@ -94,7 +94,7 @@ pub(super) struct DeltaKind<'a> {
 
 /// The head of `message_start`, or a whole message (S10).
 #[derive(Deserialize)]
-pub(super) struct Message<'a> {
+pub(super) struct AnthropicMessage<'a> {
     #[serde(default)]
     pub(super) id: String,
     #[serde(default)]
@@ -113,7 +113,7 @@ pub(super) struct Message<'a> {
 
 /// What is read of a block when it starts.
 #[derive(Deserialize)]
-pub(super) struct Block<'a> {
+pub(super) struct AnthropicReplyBlock<'a> {
     #[serde(rename = "type")]
     pub(super) kind: String,
     pub(super) id: Option<String>,

@@ -3,7 +3,7 @@
 use ipc::cost::Prices;
 use toml_edit::Item;
 
-use super::field::{FIELDS, Misfit};
+use super::field::{BadFact, FIELDS};
 use super::{Api, Facts, ThinkingKind};
 use crate::provider::Effort;
 use crate::provider::anthropic::ApiVersion;
@@ -31,9 +31,9 @@ pub struct Entry {
 
 impl Entry {
     /// Says one thing, from a file.
-    pub fn set(&mut self, name: &str, item: &Item) -> Result<(), Misfit> {
-        let field = FIELDS.iter().find(|field| field.name == name).ok_or(Misfit::Unknown)?;
-        (field.read)(self, item).ok_or(Misfit::Expected(field.expected))
+    pub fn set(&mut self, name: &str, item: &Item) -> Result<(), BadFact> {
+        let field = FIELDS.iter().find(|field| field.name == name).ok_or(BadFact::Unknown)?;
+        (field.read)(self, item).ok_or(BadFact::Expected(field.expected))
     }
 }
 

@@ -25,14 +25,14 @@ pub struct Field {
 
 /// What is wrong with something that a file says of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Misfit {
+pub enum BadFact {
     /// There is no such field.
     Unknown,
     /// It is not what is expected.
     Expected(&'static str),
 }
 
-impl fmt::Display for Misfit {
+impl fmt::Display for BadFact {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown => {

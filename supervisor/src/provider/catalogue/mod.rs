@@ -15,7 +15,7 @@ use toml_edit::Document;
 
 pub use entry::Entry;
 pub use facts::{Api, Facts, ThinkingKind};
-pub use field::{FIELDS, Field, Misfit};
+pub use field::{BadFact, FIELDS, Field};
 pub use name::{Pattern, matching};
 
 /// The facts that come with the program.

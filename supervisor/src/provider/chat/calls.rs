@@ -29,7 +29,7 @@ pub(super) enum End {
 const MAX_CALLS: usize = 1024;
 
 /// The calls of a reply, in the order in which they began.
-pub(super) struct Calls {
+pub(super) struct ChatCalls {
     calls: Vec<Call>,
     /// The number of the first call that has no id of the server's.
     first: usize,
@@ -45,7 +45,7 @@ struct Call {
     extra_content: Option<Box<RawValue>>,
 }
 
-impl Calls {
+impl ChatCalls {
     /// No calls yet, in a conversation that has had `earlier` ones.
     pub(super) const fn after(earlier: usize) -> Self {
         Self { calls: Vec::new(), first: earlier }
@@ -157,7 +157,7 @@ fn raw_block(
     extra_content: Option<&RawValue>,
 ) -> Result<Box<RawValue>, serde_json::Error> {
     #[derive(Serialize)]
-    struct Block<'a> {
+    struct ChatCallBlock<'a> {
         r#type: &'static str,
         id: &'a str,
         name: &'a str,
@@ -174,7 +174,7 @@ fn raw_block(
     let is_exact = input.is_err() || text.trim().is_empty() || *text == kept;
     let extra_content =
         extra_content.map(|extra| RawValue::from_string(one_line(extra.get()))).transpose()?;
-    to_raw_value(&Block {
+    to_raw_value(&ChatCallBlock {
         r#type: "tool_use",
         id,
         name,

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use reqwest::header::HeaderMap;
 
-use super::config::{Config, Server};
+use super::config::{ChatServer, Config};
 use super::{Decoder, message, request};
 use crate::provider::connection::{self, ConfigError};
-use crate::provider::endpoint::{Dialect, Endpoint, Outgoing, bearer};
+use crate::provider::endpoint::{Dialect, Endpoint, OutgoingRequest, bearer};
 use crate::provider::messages::Messages;
-use crate::provider::reply::Reply;
+use crate::provider::reply::HttpReply;
 use crate::provider::{
     EventStream, Message, ModelProvider, ModelRequest, ProviderError, ProviderKind, UserBlock,
 };
@@ -19,15 +19,15 @@ use crate::provider::{
 pub struct OpenAiChat {
     endpoint: Arc<Endpoint>,
     messages: Messages,
-    server: Server,
+    server: ChatServer,
 }
 
 impl OpenAiChat {
     /// A client for the address and with the key of `config`, if it has one. Nothing is sent yet.
     pub fn new(config: Config) -> Result<Self, ConfigError> {
-        let known = Server::at(&connection::base_url(&config.connection.base_url)?);
+        let known = ChatServer::at(&connection::base_url(&config.connection.base_url)?);
         let reply_limit = config.reply_limit.unwrap_or(known.reply_limit);
-        let server = Server { reply_limit, ..known };
+        let server = ChatServer { reply_limit, ..known };
         let dialect = Dialect {
             kind: ProviderKind::OpenAi,
             path: server.path,
@@ -50,7 +50,7 @@ impl OpenAiChat {
     }
 
     /// Sends a body as it is.
-    pub(crate) async fn send(&self, body: Bytes) -> Result<Reply, ProviderError> {
+    pub(crate) async fn send(&self, body: Bytes) -> Result<HttpReply, ProviderError> {
         self.endpoint.attempt(Ok(body)).await
     }
 }
@@ -62,7 +62,7 @@ impl ModelProvider for OpenAiChat {
 
     fn stream(&self, request: ModelRequest) -> EventStream {
         let decoder = Decoder::after(answered_calls(&request.messages));
-        let outgoing = |body: Bytes| Outgoing { decoder: Some(Box::new(decoder)), ..body.into() };
+        let outgoing = |body: Bytes| OutgoingRequest { decoder: Some(Box::new(decoder)), ..body.into() };
         Arc::clone(&self.endpoint).stream(self.body(&request).map(outgoing))
     }
 }

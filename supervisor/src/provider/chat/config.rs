@@ -50,7 +50,7 @@ impl Config {
 
 /// What is known of a server by its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Server {
+pub(super) struct ChatServer {
     /// The endpoint below its base URL.
     pub(super) path: &'static str,
     /// How the reply is bounded.
@@ -59,7 +59,7 @@ pub(super) struct Server {
     pub(super) takes_stream_options: bool,
 }
 
-impl Server {
+impl ChatServer {
     pub(super) fn at(base: &Url) -> Self {
         let host = base.host_str().unwrap_or_default();
         let within = |domain: &str| host == domain || host.ends_with(&format!(".{domain}"));
@@ -105,13 +105,13 @@ mod tests {
             ("https://host/vienna", "https://host/vienna/v1/chat/completions"),
         ] {
             let base = base_url(base).expect(base);
-            assert_eq!(endpoint(&base, Server::at(&base).path).as_str(), expected);
+            assert_eq!(endpoint(&base, ChatServer::at(&base).path).as_str(), expected);
         }
     }
 
     #[test]
     fn a_host_is_known_by_its_name_and_not_by_what_it_looks_like() {
-        let server = |base: &str| Server::at(&base_url(base).expect(base));
+        let server = |base: &str| ChatServer::at(&base_url(base).expect(base));
         assert_eq!(server(BASE_URL).reply_limit, ReplyLimit::MaxCompletionTokens);
         assert_eq!(server("https://x.openai.azure.com/v1").reply_limit, ReplyLimit::MaxCompletionTokens);
         assert_eq!(server("https://notopenai.com").reply_limit, ReplyLimit::MaxTokens);

@@ -2,11 +2,11 @@
 
 use crate::provider::ProviderError;
 use crate::provider::failure::one_line;
-use crate::provider::fault::Fault;
+use crate::provider::fault::ReplyFault;
 
 /// The error of a chunk after a status of 200 (S8): worth another attempt, unless it says that the request is at fault.
 pub(super) fn from_chunk(data: &str) -> ProviderError {
-    let fault = Fault::parse(data.as_bytes());
+    let fault = ReplyFault::parse(data.as_bytes());
     let kind = one_line(&fault.kind().unwrap_or_else(|| "api_error".to_owned()));
     let said = fault.message.as_deref().map_or_else(|| "no message".to_owned(), one_line);
     let is_ours = matches!(

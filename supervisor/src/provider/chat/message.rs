@@ -30,21 +30,21 @@ fn of_user(blocks: &[UserBlock]) -> Result<Option<Vec<u8>>, serde_json::Error> {
             }
             UserBlock::Image(image) => said.push(picture(image)),
             UserBlock::Text(text) if text.is_empty() => {}
-            UserBlock::Text(text) => said.push(Part::Text { text }),
+            UserBlock::Text(text) => said.push(ChatPart::Text { text }),
         }
     }
     seen.append(&mut said);
     match &seen[..] {
         [] => {}
         // The plain form: some servers know no other.
-        [Part::Text { text }] => push(&mut json, &UserMessage { role: "user", content: text })?,
+        [ChatPart::Text { text }] => push(&mut json, &UserMessage { role: "user", content: text })?,
         parts => push(&mut json, &UserMessage { role: "user", content: parts })?,
     }
     Ok((!json.is_empty()).then_some(json))
 }
 
-fn picture(image: &Image) -> Part<'_> {
-    Part::ImageUrl { image_url: Url { url: messages::data_url(image) } }
+fn picture(image: &Image) -> ChatPart<'_> {
+    ChatPart::ImageUrl { image_url: Url { url: messages::data_url(image) } }
 }
 
 /// The blocks of a reply as the one message that they came in. A message without text and calls is none.
@@ -53,7 +53,7 @@ fn of_assistant(blocks: &[Box<RawValue>]) -> Result<Option<Vec<u8>>, serde_json:
     let mut reasoning = Reasoning::default();
     for block in blocks {
         // Another API's blocks may have members of the same name and another shape.
-        let Ok(block) = serde_json::from_str::<Block<'_>>(block.get()) else { continue };
+        let Ok(block) = serde_json::from_str::<ChatBlock<'_>>(block.get()) else { continue };
         match block.kind.as_ref() {
             "text" => message.content.get_or_insert_default().push_str(&block.text),
             "thinking" => reasoning.add(&block),
@@ -75,15 +75,15 @@ fn of_assistant(blocks: &[Box<RawValue>]) -> Result<Option<Vec<u8>>, serde_json:
     serde_json::to_vec(&message).map(Some)
 }
 
-fn call<'a>(block: &Block<'a>) -> Result<Call<'a>, serde_json::Error> {
+fn call<'a>(block: &ChatBlock<'a>) -> Result<ChatCall<'a>, serde_json::Error> {
     let arguments = match (block.arguments, block.input) {
         (Some(exact), _) => exact.to_owned(),
         (None, input) => serde_json::value::to_raw_value(input.map_or("{}", RawValue::get))?,
     };
-    Ok(Call {
+    Ok(ChatCall {
         id: block.id.clone(),
         r#type: "function",
-        function: Function { name: block.name.clone(), arguments },
+        function: CalledFunction { name: block.name.clone(), arguments },
         extra_content: block.extra_content,
     })
 }
@@ -97,7 +97,7 @@ fn push(json: &mut Vec<u8>, message: &impl Serialize) -> Result<(), serde_json::
 
 /// What a block may hold; see the module's documentation.
 #[derive(Deserialize)]
-struct Block<'a> {
+struct ChatBlock<'a> {
     #[serde(borrow, rename = "type")]
     kind: Cow<'a, str>,
     #[serde(borrow, default)]
@@ -128,7 +128,7 @@ struct Reasoning {
 }
 
 impl Reasoning {
-    fn add(&mut self, block: &Block<'_>) {
+    fn add(&mut self, block: &ChatBlock<'_>) {
         let field = match block.field.as_ref() {
             "reasoning_content" => &mut self.reasoning_content,
             "reasoning" => &mut self.reasoning,
@@ -154,7 +154,7 @@ struct UserMessage<T> {
 /// A part of what the user says.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Part<'a> {
+enum ChatPart<'a> {
     Text { text: &'a str },
     ImageUrl { image_url: Url },
 }
@@ -178,20 +178,20 @@ struct AssistantMessage<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_details: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tool_calls: Vec<Call<'a>>,
+    tool_calls: Vec<ChatCall<'a>>,
 }
 
 #[derive(Serialize)]
-struct Call<'a> {
+struct ChatCall<'a> {
     id: Cow<'a, str>,
     r#type: &'static str,
-    function: Function<'a>,
+    function: CalledFunction<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     extra_content: Option<&'a RawValue>,
 }
 
 #[derive(Serialize)]
-struct Function<'a> {
+struct CalledFunction<'a> {
     name: Cow<'a, str>,
     arguments: Box<RawValue>,
 }

@@ -40,9 +40,11 @@ impl OpenText {
         events.extend(delta(self.index, self.kind, added));
         let (index, text) = (self.index, self.text.into_string());
         let (raw, content) = match self.kind {
-            TextKind::Said => (to_raw_value(&Block::Text { text: &text })?, ContentBlock::Text { text }),
+            TextKind::Said => {
+                (to_raw_value(&OpenTextBlock::Text { text: &text })?, ContentBlock::Text { text })
+            }
             TextKind::Reasoning(field) => {
-                let raw = to_raw_value(&Block::Thinking { thinking: &text, field })?;
+                let raw = to_raw_value(&OpenTextBlock::Thinking { thinking: &text, field })?;
                 (raw, ContentBlock::Thinking { thinking: text })
             }
         };
@@ -62,7 +64,7 @@ fn delta(index: usize, kind: TextKind, added: &str) -> Option<StreamEvent> {
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Block<'a> {
+enum OpenTextBlock<'a> {
     Text {
         text: &'a str,
     },

@@ -4,7 +4,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::wire::string;
 use crate::provider::arguments::one_line;
-use crate::provider::members::Members;
+use crate::provider::members::ReplyMembers;
 use crate::provider::{AssistantBlock, ContentBlock};
 
 /// The members that come in pieces.
@@ -26,7 +26,7 @@ pub(super) struct Details {
 struct Item {
     /// As it came, as long as nothing was added.
     raw: Option<Box<RawValue>>,
-    members: Members,
+    members: ReplyMembers,
     /// What is joined: putting it into the members with each piece would be quadratic.
     texts: [String; 2],
 }
@@ -40,7 +40,7 @@ impl Details {
     pub(super) fn push(&mut self, items: &[&RawValue]) -> Result<Vec<String>, serde_json::Error> {
         let mut shown = Vec::new();
         for raw in items {
-            let piece: Members = serde_json::from_str(raw.get())?;
+            let piece: ReplyMembers = serde_json::from_str(raw.get())?;
             shown.extend(PIECES.iter().find_map(|name| string(piece.get(name))));
             match self.items.last_mut() {
                 Some(last) if last.goes_on_with(&piece) => last.add(&piece),
@@ -60,13 +60,13 @@ impl Details {
 }
 
 impl Item {
-    fn new(raw: &RawValue, members: Members) -> Self {
+    fn new(raw: &RawValue, members: ReplyMembers) -> Self {
         let texts = PIECES.map(|name| string(members.get(name)).unwrap_or_default());
         Self { raw: Some(raw.to_owned()), members, texts }
     }
 
     /// Whether a piece continues this item: readable reasoning of the same type, place and id.
-    fn goes_on_with(&self, piece: &Members) -> bool {
+    fn goes_on_with(&self, piece: &ReplyMembers) -> bool {
         let kind = string(piece.get("type")).unwrap_or_default();
         let is_readable = matches!(kind.as_str(), "reasoning.text" | "reasoning.summary");
         let same = |name: &str| match (known(&self.members, name), known(piece, name)) {
@@ -82,7 +82,7 @@ impl Item {
     }
 
     /// Joins what comes in pieces; of the other members what is said last holds.
-    fn add(&mut self, piece: &Members) {
+    fn add(&mut self, piece: &ReplyMembers) {
         self.raw = None;
         for (name, text) in PIECES.iter().zip(&mut self.texts) {
             text.push_str(&string(piece.get(name)).unwrap_or_default());
@@ -106,7 +106,7 @@ impl Item {
 }
 
 /// The value of a member, unless it is null.
-fn known<'a>(members: &'a Members, name: &str) -> Option<&'a str> {
+fn known<'a>(members: &'a ReplyMembers, name: &str) -> Option<&'a str> {
     members.get(name).map(RawValue::get).filter(|value| *value != "null")
 }
 

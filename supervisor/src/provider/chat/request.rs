@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::config::{ReplyLimit, Server};
+use super::config::{ChatServer, ReplyLimit};
 use crate::provider::messages::Messages;
 use crate::provider::{Effort, ModelRequest, ProviderError, Temperature};
 
@@ -13,7 +13,7 @@ use crate::provider::{Effort, ModelRequest, ProviderError, Temperature};
 pub(super) fn body(
     request: &ModelRequest,
     messages: &Messages,
-    server: Server,
+    server: ChatServer,
 ) -> Result<Bytes, ProviderError> {
     let prefix = prefix(request, server).map_err(|error| unserialisable(&error))?;
     let texts = messages.texts(&request.messages).map_err(|error| unserialisable(&error))?;
@@ -32,11 +32,11 @@ pub(super) fn body(
 }
 
 /// All but the conversation.
-fn prefix(request: &ModelRequest, server: Server) -> Result<Vec<u8>, serde_json::Error> {
+fn prefix(request: &ModelRequest, server: ChatServer) -> Result<Vec<u8>, serde_json::Error> {
     let limit = |wanted: ReplyLimit| (server.reply_limit == wanted).then_some(request.max_tokens);
-    let tools = request.tools.iter().map(|tool| Tool {
+    let tools = request.tools.iter().map(|tool| ChatTool {
         r#type: "function",
-        function: Function {
+        function: DeclaredFunction {
             name: &tool.name,
             description: &tool.description,
             parameters: &tool.input_schema,
@@ -83,7 +83,7 @@ struct Prefix<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<Temperature>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Tool<'a>>,
+    tools: Vec<ChatTool<'a>>,
     /// Last: the conversation follows.
     messages: Vec<System<'a>>,
 }
@@ -94,13 +94,13 @@ struct StreamOptions {
 }
 
 #[derive(Serialize)]
-struct Tool<'a> {
+struct ChatTool<'a> {
     r#type: &'static str,
-    function: Function<'a>,
+    function: DeclaredFunction<'a>,
 }
 
 #[derive(Serialize)]
-struct Function<'a> {
+struct DeclaredFunction<'a> {
     name: &'a str,
     description: &'a str,
     parameters: &'a RawValue,

@@ -4,10 +4,10 @@ use ipc::event::TokenUsage;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::calls::{Calls, End};
+use super::calls::{ChatCalls, End};
 use super::open_text::{OpenText, TextKind};
 use super::reasoning::Details;
-use super::wire::{CallDelta, Choice, Chunk, Delta, Part, string};
+use super::wire::{CallDelta, ChatDelta, ChatDeltaPart, Choice, Chunk, string};
 use super::{error, usage};
 use crate::provider::decode::{Decode, Envelope, Events, in_messages_words, invalid, truncated, violation};
 use crate::provider::text::{Joined, Piece};
@@ -23,7 +23,7 @@ const DEEPEST_PART: usize = 2;
 pub struct Decoder {
     phase: Phase,
     open: Option<OpenText>,
-    calls: Calls,
+    calls: ChatCalls,
     details: Option<Details>,
     refusal: Joined,
     finish_reason: Option<String>,
@@ -62,7 +62,7 @@ impl Decoder {
         Self {
             phase: Phase::Waiting,
             open: None,
-            calls: Calls::after(earlier_calls),
+            calls: ChatCalls::after(earlier_calls),
             details: None,
             refusal: Joined::default(),
             finish_reason: None,
@@ -177,7 +177,7 @@ impl Decoder {
         Ok(())
     }
 
-    fn delta(&mut self, delta: &Delta<'_>, events: &mut Events) -> Result<(), ProviderError> {
+    fn delta(&mut self, delta: &ChatDelta<'_>, events: &mut Events) -> Result<(), ProviderError> {
         self.reasoning(delta, events)?;
         if let Some(content) = delta.content {
             self.content(content, DEEPEST_PART, TextKind::Said, events)?;
@@ -198,7 +198,7 @@ impl Decoder {
     }
 
     /// The same reasoning may come in two members, and as details: what the user reads comes from the first that has it.
-    fn reasoning(&mut self, delta: &Delta<'_>, events: &mut Events) -> Result<(), ProviderError> {
+    fn reasoning(&mut self, delta: &ChatDelta<'_>, events: &mut Events) -> Result<(), ProviderError> {
         let members = [("reasoning_content", delta.reasoning_content), ("reasoning", delta.reasoning)];
         let plain = members
             .into_iter()
@@ -244,7 +244,8 @@ impl Decoder {
             };
         }
         let parts: Vec<&RawValue> = serde_json::from_str(raw.get()).map_err(|error| invalid(&error))?;
-        let parts = parts.into_iter().filter_map(|part| serde_json::from_str::<Part<'_>>(part.get()).ok());
+        let parts =
+            parts.into_iter().filter_map(|part| serde_json::from_str::<ChatDeltaPart<'_>>(part.get()).ok());
         for part in parts {
             if let Some(text) = part.text {
                 self.content(text, 0, kind, events)?;

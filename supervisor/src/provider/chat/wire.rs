@@ -51,17 +51,17 @@ pub(super) struct Choice<'a> {
     #[serde(default)]
     pub(super) index: Option<u64>,
     #[serde(borrow)]
-    pub(super) delta: Option<Delta<'a>>,
+    pub(super) delta: Option<ChatDelta<'a>>,
     /// What a whole reply has instead; some send both, and then the message holds what came already.
     #[serde(borrow)]
-    pub(super) message: Option<Delta<'a>>,
+    pub(super) message: Option<ChatDelta<'a>>,
     #[serde(borrow)]
     pub(super) finish_reason: Option<&'a RawValue>,
 }
 
 /// What is new, or a whole message.
 #[derive(Deserialize)]
-pub(super) struct Delta<'a> {
+pub(super) struct ChatDelta<'a> {
     /// A string, null, or a list of parts.
     #[serde(borrow)]
     pub(super) content: Option<&'a RawValue>,
@@ -105,7 +105,7 @@ pub(super) struct Function<'a> {
 
 /// A part of a content that is a list.
 #[derive(Deserialize)]
-pub(super) struct Part<'a> {
+pub(super) struct ChatDeltaPart<'a> {
     #[serde(borrow)]
     pub(super) text: Option<&'a RawValue>,
     /// The reasoning of Mistral's models: a string, or a list of parts again.

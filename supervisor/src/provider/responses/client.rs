@@ -5,11 +5,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use reqwest::header::HeaderMap;
 
-use super::{Decoder, message, request};
+use super::{ResponsesDecoder, message, request};
 use crate::provider::connection::{ConfigError, Connection};
 use crate::provider::endpoint::{Dialect, Endpoint, bearer};
 use crate::provider::messages::Messages;
-use crate::provider::reply::Reply;
+use crate::provider::reply::HttpReply;
 use crate::provider::{EventStream, ModelProvider, ModelRequest, ProviderError, ProviderKind};
 
 /// The Responses API at its vendor's, or at any server that speaks it.
@@ -26,7 +26,7 @@ impl Responses {
             path: "/v1/responses",
             headers: HeaderMap::new(),
             key_header: bearer,
-            decoder: || Box::new(Decoder::new()),
+            decoder: || Box::new(ResponsesDecoder::new()),
         };
         let endpoint = Arc::new(Endpoint::new(connection, dialect)?);
         Ok(Self { endpoint, messages: Messages::new(message::serialise) })
@@ -48,7 +48,7 @@ impl Responses {
     }
 
     /// Sends a body as it is.
-    pub(crate) async fn send(&self, body: Bytes) -> Result<Reply, ProviderError> {
+    pub(crate) async fn send(&self, body: Bytes) -> Result<HttpReply, ProviderError> {
         self.endpoint.attempt(Ok(body)).await
     }
 }

@@ -4,7 +4,7 @@ use reqwest::StatusCode;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::wire::ApiError;
+use super::wire::ResponsesApiError;
 use crate::provider::ProviderError;
 use crate::provider::failure::{kind_of, one_line};
 
@@ -24,19 +24,19 @@ const PASSING: [&str; 8] = [
 pub(super) fn from_event(data: &str) -> ProviderError {
     #[derive(Deserialize)]
     struct Nested {
-        error: ApiError,
+        error: ResponsesApiError,
     }
     let nested = serde_json::from_str::<Nested>(data).map(|nested| nested.error);
     let error = nested.or_else(|_| {
-        let flat = serde_json::from_str::<ApiError>(data)?;
+        let flat = serde_json::from_str::<ResponsesApiError>(data)?;
         // Its type says that it is an error, and no more.
-        Ok::<_, serde_json::Error>(ApiError { kind: None, ..flat })
+        Ok::<_, serde_json::Error>(ResponsesApiError { kind: None, ..flat })
     });
     describe(error.unwrap_or_default())
 }
 
 /// The error of a response that failed.
-pub(super) fn describe(error: ApiError) -> ProviderError {
+pub(super) fn describe(error: ResponsesApiError) -> ProviderError {
     let status = error.code.as_ref().and_then(status);
     let kind = match (error.code, status) {
         (_, Some(status)) => kind_of(status).to_owned(),

@@ -11,7 +11,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::wire;
 use crate::provider::arguments::{self, one_line};
 use crate::provider::decode::Events;
-use crate::provider::members::Members;
+use crate::provider::members::ReplyMembers;
 use crate::provider::text::{Joined, Piece};
 use crate::provider::{AssistantBlock, ContentBlock, StreamEvent, tool_name};
 
@@ -22,11 +22,11 @@ pub(super) struct OpenItem {
     thinking: Joined,
     arguments: Joined,
     /// The call, once it was announced.
-    call: Option<Call>,
+    call: Option<ResponsesCall>,
 }
 
 /// An item that is done.
-pub(super) struct Closed {
+pub(super) struct ClosedItem {
     /// What stands in the history; nothing for an item that the API would not take back.
     pub(super) block: Option<AssistantBlock>,
     /// The words in which the model refused, if it did.
@@ -34,7 +34,7 @@ pub(super) struct Closed {
 }
 
 #[derive(Clone, PartialEq, Eq)]
-struct Call {
+struct ResponsesCall {
     id: ToolUseId,
     name: String,
 }
@@ -83,7 +83,7 @@ impl OpenItem {
         raw: &RawValue,
         index: usize,
         events: &mut Events,
-    ) -> Result<Closed, serde_json::Error> {
+    ) -> Result<ClosedItem, serde_json::Error> {
         self.finish(index, events);
         let item = sendable(raw)?;
         match kind(raw)?.as_str() {
@@ -94,7 +94,7 @@ impl OpenItem {
                 let content = ContentBlock::Other { kind: other.to_owned() };
                 let echo =
                     item.as_deref().map(|item| to_raw_value(&Echo::OutputItem { item })).transpose()?;
-                Ok(Closed { block: echo.map(|raw| AssistantBlock { content, raw }), refusal: None })
+                Ok(ClosedItem { block: echo.map(|raw| AssistantBlock { content, raw }), refusal: None })
             }
         }
     }
@@ -106,7 +106,7 @@ impl OpenItem {
         events: &mut Events,
     ) -> Result<Option<AssistantBlock>, serde_json::Error> {
         self.finish(index, events);
-        if let Some(Call { id, name }) = self.call {
+        if let Some(ResponsesCall { id, name }) = self.call {
             let shown = RawValue::from_string(arguments::invalid(self.arguments.as_str())?)?;
             let raw = to_raw_value(&Echo::ToolUse { id: &id, name: &name, input: &shown, item: None })?;
             return Ok(Some(AssistantBlock {
@@ -128,8 +128,8 @@ impl OpenItem {
         item: Option<&RawValue>,
         index: usize,
         events: &mut Events,
-    ) -> Result<Closed, serde_json::Error> {
-        let message: wire::Message<'_> = serde_json::from_str(raw.get())?;
+    ) -> Result<ClosedItem, serde_json::Error> {
+        let message: wire::ResponsesMessage<'_> = serde_json::from_str(raw.get())?;
         let (mut text, mut refusal) = (Joined::default(), Joined::default());
         for part in message.content.iter().flatten() {
             for (piece, refused) in [(&part.text, false), (&part.refusal, true)] {
@@ -144,7 +144,7 @@ impl OpenItem {
         show_text(index, rest(self.text.as_str(), &text), events);
         let raw = to_raw_value(&Echo::Text { text: &text, item })?;
         let block = AssistantBlock { content: ContentBlock::Text { text }, raw };
-        Ok(Closed { block: Some(block), refusal: (!refusal.is_empty()).then_some(refusal) })
+        Ok(ClosedItem { block: Some(block), refusal: (!refusal.is_empty()).then_some(refusal) })
     }
 
     fn close_reasoning(
@@ -153,15 +153,15 @@ impl OpenItem {
         item: Option<&RawValue>,
         index: usize,
         events: &mut Events,
-    ) -> Result<Closed, serde_json::Error> {
-        let reasoning: wire::Reasoning<'_> = serde_json::from_str(raw.get())?;
+    ) -> Result<ClosedItem, serde_json::Error> {
+        let reasoning: wire::ResponsesReasoning<'_> = serde_json::from_str(raw.get())?;
         let summary = paragraphs(reasoning.summary.iter().flatten());
         let thinking =
             if summary.is_empty() { paragraphs(reasoning.content.iter().flatten()) } else { summary };
         show_thinking(index, rest(self.thinking.as_str(), &thinking), events);
         let echo = item.map(|item| to_raw_value(&Echo::Reasoning { item })).transpose()?;
         let content = ContentBlock::Thinking { thinking };
-        Ok(Closed { block: echo.map(|raw| AssistantBlock { content, raw }), refusal: None })
+        Ok(ClosedItem { block: echo.map(|raw| AssistantBlock { content, raw }), refusal: None })
     }
 
     fn close_call(
@@ -170,7 +170,7 @@ impl OpenItem {
         item: Option<&RawValue>,
         index: usize,
         events: &mut Events,
-    ) -> Result<Closed, serde_json::Error> {
+    ) -> Result<ClosedItem, serde_json::Error> {
         use serde::de::Error;
         let done: wire::FunctionCall<'_> = serde_json::from_str(raw.get())?;
         let call = identify(done.call_id, done.name.clone())
@@ -192,7 +192,7 @@ impl OpenItem {
             Err(_) => arguments::invalid(&text)?,
         };
         let input = if done.status.as_deref() == Some("incomplete") { cut_off() } else { input };
-        let Call { id, name } = call;
+        let ResponsesCall { id, name } = call;
         let renamed = match item {
             Some(item) if done.name.as_ref() != Some(&name) => Some(with_name(item, &name)?),
             _ => None,
@@ -201,11 +201,11 @@ impl OpenItem {
         let echoed = RawValue::from_string(echoed)?;
         let raw = to_raw_value(&Echo::ToolUse { id: &id, name: &name, input: &echoed, item })?;
         let block = AssistantBlock { content: ContentBlock::ToolUse { id, name, input }, raw };
-        Ok(Closed { block: Some(block), refusal: None })
+        Ok(ClosedItem { block: Some(block), refusal: None })
     }
 
-    fn announce(&mut self, call: Call, index: usize, events: &mut Events) {
-        let Call { id, name } = call.clone();
+    fn announce(&mut self, call: ResponsesCall, index: usize, events: &mut Events) {
+        let ResponsesCall { id, name } = call.clone();
         self.call = Some(call);
         events.push_back(StreamEvent::ToolUseStarted { index, id, name });
     }
@@ -247,18 +247,18 @@ enum Echo<'a> {
 }
 
 fn kind(raw: &RawValue) -> Result<String, serde_json::Error> {
-    serde_json::from_str::<wire::Item<'_>>(raw.get()).map(|item| item.kind.into_owned())
+    serde_json::from_str::<wire::ResponsesItem<'_>>(raw.get()).map(|item| item.kind.into_owned())
 }
 
 /// The call, if it can be answered.
-fn identify(id: Option<String>, name: Option<String>) -> Option<Call> {
+fn identify(id: Option<String>, name: Option<String>) -> Option<ResponsesCall> {
     let id = id.filter(|id| !id.is_empty())?;
-    Some(Call { id: ToolUseId(id), name: tool_name::harmless(&name?)?.into_owned() })
+    Some(ResponsesCall { id: ToolUseId(id), name: tool_name::harmless(&name?)?.into_owned() })
 }
 
 /// An item that goes back with another name.
 fn with_name(item: &RawValue, name: &str) -> Result<Box<RawValue>, serde_json::Error> {
-    let mut members: Members = serde_json::from_str(item.get())?;
+    let mut members: ReplyMembers = serde_json::from_str(item.get())?;
     members.set("name", to_raw_value(name)?);
     RawValue::from_string(members.to_json()?)
 }
@@ -281,7 +281,7 @@ fn rest<'a>(shown: &str, whole: &'a str) -> &'a str {
     whole.strip_prefix(shown).unwrap_or_default()
 }
 
-fn paragraphs<'a>(parts: impl Iterator<Item = &'a wire::Part<'a>>) -> String {
+fn paragraphs<'a>(parts: impl Iterator<Item = &'a wire::ResponsesPart<'a>>) -> String {
     let mut text = Joined::default();
     for piece in parts.filter_map(|part| part.text.as_ref()) {
         if !text.as_str().is_empty() {

@@ -21,16 +21,16 @@ pub(super) fn serialise(message: &Message) -> Result<Option<Vec<u8>>, serde_json
 /// An item that this API takes.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Item<'a> {
-    Message { role: &'static str, content: Content<'a> },
+enum ResponsesInputItem<'a> {
+    Message { role: &'static str, content: ResponsesContent<'a> },
     FunctionCall { call_id: &'a str, name: &'a str, arguments: &'a str },
-    FunctionCallOutput { call_id: &'a str, output: Content<'a> },
+    FunctionCallOutput { call_id: &'a str, output: ResponsesContent<'a> },
 }
 
 /// A part of a message.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Part<'a> {
+enum ResponsesInputPart<'a> {
     InputText {
         text: &'a str,
     },
@@ -45,9 +45,9 @@ enum Part<'a> {
 /// status that only this API's own replies have.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Content<'a> {
+enum ResponsesContent<'a> {
     Text(&'a str),
-    Parts(Vec<Part<'a>>),
+    Parts(Vec<ResponsesInputPart<'a>>),
 }
 
 /// R4: results stand before text.
@@ -57,35 +57,41 @@ fn user_items(blocks: &[UserBlock]) -> Result<Vec<String>, serde_json::Error> {
     for block in blocks {
         match block {
             UserBlock::Text(text) if text.is_empty() => {}
-            UserBlock::Text(text) => parts.push(Part::InputText { text }),
+            UserBlock::Text(text) => parts.push(ResponsesInputPart::InputText { text }),
             UserBlock::Image(image) => parts.push(picture(image)),
             UserBlock::ToolResult { tool_use, content, is_error, images } => {
                 let text = messages::told(content, *is_error);
                 let output = match &images[..] {
-                    [] => Content::Text(&text),
+                    [] => ResponsesContent::Text(&text),
                     images => {
-                        let text = std::iter::once(Part::InputText { text: &text });
-                        Content::Parts(text.chain(images.iter().map(picture)).collect())
+                        let text = std::iter::once(ResponsesInputPart::InputText { text: &text });
+                        ResponsesContent::Parts(text.chain(images.iter().map(picture)).collect())
                     }
                 };
                 let call_id = tool_use.as_str();
-                items.push(serde_json::to_string(&Item::FunctionCallOutput { call_id, output })?);
+                items.push(serde_json::to_string(&ResponsesInputItem::FunctionCallOutput {
+                    call_id,
+                    output,
+                })?);
             }
         }
     }
     if !parts.is_empty() {
-        items.push(serde_json::to_string(&Item::Message { role: "user", content: Content::Parts(parts) })?);
+        items.push(serde_json::to_string(&ResponsesInputItem::Message {
+            role: "user",
+            content: ResponsesContent::Parts(parts),
+        })?);
     }
     Ok(items)
 }
 
-fn picture<'a>(image: &Image) -> Part<'a> {
-    Part::InputImage { detail: "auto", image_url: messages::data_url(image) }
+fn picture<'a>(image: &Image) -> ResponsesInputPart<'a> {
+    ResponsesInputPart::InputImage { detail: "auto", image_url: messages::data_url(image) }
 }
 
 /// A block of the history, as far as it matters here.
 #[derive(Deserialize)]
-struct Block<'a> {
+struct ResponsesBlock<'a> {
     r#type: String,
     /// What this API sent.
     #[serde(borrow)]
@@ -100,29 +106,29 @@ struct Block<'a> {
 fn assistant_items(blocks: &[Box<RawValue>]) -> Result<Vec<String>, serde_json::Error> {
     let mut items = Vec::new();
     for raw in blocks {
-        let block: Block<'_> = serde_json::from_str(raw.get())?;
+        let block: ResponsesBlock<'_> = serde_json::from_str(raw.get())?;
         let item = match block.item {
             Some(item) => Some(item.get().to_owned()),
             None => translated(&block)?,
         };
         items.extend(item.map(|item| (item, reasoning(&block))));
     }
-    items.retain(|(_, reasoning)| reasoning.as_ref().is_none_or(Reasoning::says_something));
+    items.retain(|(_, reasoning)| reasoning.as_ref().is_none_or(ReasoningItem::says_something));
     // "… was provided without its required following item": reasoning counts only before what it led to.
-    while items.last().is_some_and(|(_, reasoning)| reasoning.as_ref().is_some_and(Reasoning::leads_on)) {
+    while items.last().is_some_and(|(_, reasoning)| reasoning.as_ref().is_some_and(ReasoningItem::leads_on)) {
         items.pop();
     }
     Ok(items.into_iter().map(|(item, _)| item).collect())
 }
 
 /// A block of another API as an item of this one.
-fn translated(block: &Block<'_>) -> Result<Option<String>, serde_json::Error> {
+fn translated(block: &ResponsesBlock<'_>) -> Result<Option<String>, serde_json::Error> {
     let item = match (block.r#type.as_str(), &block.text, &block.id, &block.name, block.input) {
         ("text", Some(text), ..) if !text.is_empty() => {
-            Item::Message { role: "assistant", content: Content::Text(text) }
+            ResponsesInputItem::Message { role: "assistant", content: ResponsesContent::Text(text) }
         }
         ("tool_use", _, Some(call_id), Some(name), Some(input)) => {
-            Item::FunctionCall { call_id, name, arguments: input.get() }
+            ResponsesInputItem::FunctionCall { call_id, name, arguments: input.get() }
         }
         _ => return Ok(None),
     };
@@ -131,7 +137,7 @@ fn translated(block: &Block<'_>) -> Result<Option<String>, serde_json::Error> {
 
 /// What decides whether a reasoning item can be sent.
 #[derive(Deserialize)]
-struct Reasoning {
+struct ReasoningItem {
     encrypted_content: Option<String>,
     #[serde(default)]
     content: Option<Vec<serde::de::IgnoredAny>>,
@@ -139,7 +145,7 @@ struct Reasoning {
     format: Option<String>,
 }
 
-impl Reasoning {
+impl ReasoningItem {
     /// Without its content it is no more than a reference to what the server did not keep.
     fn says_something(&self) -> bool {
         let is_encrypted = self.encrypted_content.as_ref().is_some_and(|content| !content.is_empty());
@@ -152,9 +158,9 @@ impl Reasoning {
     }
 }
 
-fn reasoning(block: &Block<'_>) -> Option<Reasoning> {
+fn reasoning(block: &ResponsesBlock<'_>) -> Option<ReasoningItem> {
     let item = block.item.filter(|_| block.r#type == "reasoning")?;
-    let nothing = Reasoning { encrypted_content: None, content: None, format: None };
+    let nothing = ReasoningItem { encrypted_content: None, content: None, format: None };
     Some(serde_json::from_str(item.get()).unwrap_or(nothing))
 }
 

@@ -16,7 +16,7 @@ mod usage;
 mod wire;
 
 pub use client::Responses;
-pub use stream::Decoder;
+pub use stream::ResponsesDecoder;
 
 /// The tokens that a `usage` says.
 pub(super) fn usage_of(usage: &serde_json::Value) -> ipc::event::TokenUsage {

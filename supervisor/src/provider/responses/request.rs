@@ -37,20 +37,20 @@ pub(super) fn body(request: &ModelRequest, messages: &Messages) -> Result<Bytes,
 
 /// All but the input.
 fn prefix(request: &ModelRequest) -> Result<Vec<u8>, serde_json::Error> {
-    let tools = request.tools.iter().map(|tool| Tool {
+    let tools = request.tools.iter().map(|tool| ResponsesTool {
         r#type: "function",
         name: &tool.name,
         description: &tool.description,
         parameters: &tool.input_schema,
         strict: false,
     });
-    serde_json::to_vec(&Prefix {
+    serde_json::to_vec(&ResponsesPrefix {
         model: &request.model,
         instructions: &request.system,
         tools: tools.collect(),
         max_output_tokens: request.max_tokens,
         temperature: request.options.temperature,
-        reasoning: Reasoning::of(&request.options),
+        reasoning: ReasoningOptions::of(&request.options),
         stream: true,
         store: false,
         include: if reasons(&request.model) { &INCLUDE } else { &[] },
@@ -68,17 +68,17 @@ fn unserialisable(error: &serde_json::Error) -> ProviderError {
 }
 
 #[derive(Serialize)]
-struct Prefix<'a> {
+struct ResponsesPrefix<'a> {
     model: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
     instructions: &'a str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Tool<'a>>,
+    tools: Vec<ResponsesTool<'a>>,
     max_output_tokens: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<Temperature>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning: Option<Reasoning>,
+    reasoning: Option<ReasoningOptions>,
     stream: bool,
     /// The server keeps nothing: what it kept would be out of our hands.
     store: bool,
@@ -87,7 +87,7 @@ struct Prefix<'a> {
 }
 
 #[derive(Serialize)]
-struct Tool<'a> {
+struct ResponsesTool<'a> {
     r#type: &'static str,
     name: &'a str,
     description: &'a str,
@@ -97,14 +97,14 @@ struct Tool<'a> {
 
 /// What is said of reasoning, if anything is. This API knows no budgets.
 #[derive(Debug, Serialize, PartialEq, Eq)]
-struct Reasoning {
+struct ReasoningOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
     effort: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     summary: Option<&'static str>,
 }
 
-impl Reasoning {
+impl ReasoningOptions {
     fn of(options: &RequestOptions) -> Option<Self> {
         let effort = match (options.thinking, options.effort) {
             (Thinking::Off, _) => Some("none"),
@@ -127,7 +127,8 @@ mod tests {
     #[test]
     fn only_what_was_asked_for_is_said_of_reasoning() {
         let of = |thinking, effort| {
-            let said = Reasoning::of(&RequestOptions { effort, thinking, ..RequestOptions::default() });
+            let said =
+                ReasoningOptions::of(&RequestOptions { effort, thinking, ..RequestOptions::default() });
             said.map(|said| serde_json::to_string(&said).expect("JSON"))
         };
         let summarized = Thinking::Adaptive { display: Some(ThinkingDisplay::Summarized) };

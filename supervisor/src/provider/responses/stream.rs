@@ -15,8 +15,8 @@ use crate::provider::{AssistantBlock, ContentBlock, ProviderError, StopReason, S
 
 /// Decodes one reply.
 #[derive(Default)]
-pub struct Decoder {
-    phase: Phase,
+pub struct ResponsesDecoder {
+    phase: ResponsesPhase,
     open: BTreeMap<usize, OpenItem>,
     /// Items that are done: their index cannot come again.
     closed: BTreeSet<usize>,
@@ -33,7 +33,7 @@ pub struct Decoder {
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Phase {
+enum ResponsesPhase {
     /// Nothing of the response came.
     #[default]
     Waiting,
@@ -41,16 +41,16 @@ enum Phase {
     Complete,
 }
 
-impl Decoder {
+impl ResponsesDecoder {
     /// A decoder for one reply.
     pub fn new() -> Self {
         Self::default()
     }
 }
 
-impl Decode for Decoder {
+impl Decode for ResponsesDecoder {
     fn is_complete(&self) -> bool {
-        self.phase == Phase::Complete
+        self.phase == ResponsesPhase::Complete
     }
 
     fn progress(&self) -> u64 {
@@ -66,7 +66,7 @@ impl Decode for Decoder {
         if self.is_complete() || is_done_marker {
             return Ok(());
         }
-        match serde_json::from_str::<wire::Event<'_>>(data) {
+        match serde_json::from_str::<wire::ResponsesEvent<'_>>(data) {
             Ok(event) if event.kind == "error" => Err(error::from_event(data)),
             Ok(event) => self.event(&event, events),
             Err(error) => self.misfit(data, &error),
@@ -75,9 +75,9 @@ impl Decode for Decoder {
 
     fn finish(&mut self, _: &mut Events) -> Result<(), ProviderError> {
         match self.phase {
-            Phase::Complete => Ok(()),
-            Phase::Started => Err(truncated("the reply ended before the model was done")),
-            Phase::Waiting => Err(truncated("the reply ended before it began")),
+            ResponsesPhase::Complete => Ok(()),
+            ResponsesPhase::Started => Err(truncated("the reply ended before the model was done")),
+            ResponsesPhase::Waiting => Err(truncated("the reply ended before it began")),
         }
     }
 
@@ -91,8 +91,8 @@ impl Decode for Decoder {
     }
 }
 
-impl Decoder {
-    fn event(&mut self, event: &wire::Event<'_>, events: &mut Events) -> Result<(), ProviderError> {
+impl ResponsesDecoder {
+    fn event(&mut self, event: &wire::ResponsesEvent<'_>, events: &mut Events) -> Result<(), ProviderError> {
         match event.kind.as_ref() {
             wire::TEXT_DELTA
             | wire::REFUSAL_DELTA
@@ -124,15 +124,15 @@ impl Decoder {
 
     /// Whether an event tells of another response than the one at hand (S9). llama.cpp's server begins the same one again
     /// before every delta if the first token is not a whole character.
-    fn is_another(&self, event: &wire::Event<'_>) -> bool {
+    fn is_another(&self, event: &wire::ResponsesEvent<'_>) -> bool {
         let is_same = response(event)
             .is_ok_and(|again| again.id.as_ref().is_some_and(|id| !id.is_empty() && *id == self.envelope.id));
-        self.phase != Phase::Waiting && !is_same
+        self.phase != ResponsesPhase::Waiting && !is_same
     }
 
     /// The response exists; it may wait in a queue first.
-    fn begin(&mut self, event: &wire::Event<'_>, events: &mut Events) -> Result<(), ProviderError> {
-        if self.phase == Phase::Waiting {
+    fn begin(&mut self, event: &wire::ResponsesEvent<'_>, events: &mut Events) -> Result<(), ProviderError> {
+        if self.phase == ResponsesPhase::Waiting {
             let response = response(event)?;
             self.start(&response, events);
         }
@@ -140,7 +140,7 @@ impl Decoder {
     }
 
     fn start(&mut self, response: &wire::Response<'_>, events: &mut Events) {
-        self.phase = Phase::Started;
+        self.phase = ResponsesPhase::Started;
         self.name(response);
         "assistant".clone_into(&mut self.envelope.role);
         events.push_back(StreamEvent::MessageStarted {
@@ -159,7 +159,7 @@ impl Decoder {
         }
     }
 
-    fn add(&mut self, event: &wire::Event<'_>, events: &mut Events) -> Result<(), ProviderError> {
+    fn add(&mut self, event: &wire::ResponsesEvent<'_>, events: &mut Events) -> Result<(), ProviderError> {
         self.progress += 1;
         let raw = self.item(event)?;
         let index = event.output_index.unwrap_or_else(|| self.next_index());
@@ -174,7 +174,7 @@ impl Decoder {
         Ok(())
     }
 
-    fn delta(&mut self, event: &wire::Event<'_>, events: &mut Events) -> Result<(), ProviderError> {
+    fn delta(&mut self, event: &wire::ResponsesEvent<'_>, events: &mut Events) -> Result<(), ProviderError> {
         self.progress += 1;
         let (index, item) = self.opened(event)?;
         if let Some(piece) = &event.delta {
@@ -183,7 +183,7 @@ impl Decoder {
         Ok(())
     }
 
-    fn done(&mut self, event: &wire::Event<'_>, events: &mut Events) -> Result<(), ProviderError> {
+    fn done(&mut self, event: &wire::ResponsesEvent<'_>, events: &mut Events) -> Result<(), ProviderError> {
         let raw = self.item(event)?;
         let known = id(raw)?.and_then(|id| self.indices.get(&id).copied());
         let index = event.output_index.or(known).unwrap_or_else(|| self.next_index());
@@ -210,7 +210,7 @@ impl Decoder {
 
     fn end_with(
         &mut self,
-        event: &wire::Event<'_>,
+        event: &wire::ResponsesEvent<'_>,
         status: &str,
         events: &mut Events,
     ) -> Result<(), ProviderError> {
@@ -234,7 +234,7 @@ impl Decoder {
             }
             status => return Err(violation(&format!("a response that ended with status {status:?}"))),
         }
-        if self.phase == Phase::Waiting {
+        if self.phase == ResponsesPhase::Waiting {
             self.start(&response, events);
         }
         self.name(&response);
@@ -300,7 +300,7 @@ impl Decoder {
     }
 
     fn complete(&mut self, stop_reason: StopReason, usage: TokenUsage, events: &mut Events) {
-        self.phase = Phase::Complete;
+        self.phase = ResponsesPhase::Complete;
         self.envelope.usage = in_messages_words(usage);
         self.envelope.stop_reason = Some(stop_reason.as_str().to_owned());
         if let StopReason::Refusal(Some(words)) = &stop_reason {
@@ -310,15 +310,15 @@ impl Decoder {
     }
 
     /// The item of an event that has one.
-    fn item<'a>(&self, event: &wire::Event<'a>) -> Result<&'a RawValue, ProviderError> {
-        if self.phase != Phase::Started {
+    fn item<'a>(&self, event: &wire::ResponsesEvent<'a>) -> Result<&'a RawValue, ProviderError> {
+        if self.phase != ResponsesPhase::Started {
             return Err(violation("an output item before the response began"));
         }
         event.item.ok_or_else(|| violation(&format!("a {} without item", event.kind)))
     }
 
     /// The open item that an event is about.
-    fn opened(&mut self, event: &wire::Event<'_>) -> Result<(usize, &mut OpenItem), ProviderError> {
+    fn opened(&mut self, event: &wire::ResponsesEvent<'_>) -> Result<(usize, &mut OpenItem), ProviderError> {
         let index = match (event.output_index, event.item_id) {
             (Some(index), _) => Some(index),
             (None, Some(id)) => text(id).and_then(|id| self.indices.get(&id).copied()),
@@ -335,7 +335,7 @@ impl Decoder {
 
     /// An event that is not as this version knows it: an error, unless its kind is unknown too (S3).
     fn misfit(&mut self, data: &str, error: &serde_json::Error) -> Result<(), ProviderError> {
-        match serde_json::from_str::<wire::Kind<'_>>(data) {
+        match serde_json::from_str::<wire::ResponsesEventKind<'_>>(data) {
             Ok(event) if event.kind == "error" => Err(error::from_event(data)),
             Ok(event) if !wire::EVENTS.contains(&event.kind.as_ref()) => {
                 self.unknown.note(&event.kind);
@@ -346,14 +346,14 @@ impl Decoder {
     }
 }
 
-fn response<'a>(event: &wire::Event<'a>) -> Result<wire::Response<'a>, ProviderError> {
+fn response<'a>(event: &wire::ResponsesEvent<'a>) -> Result<wire::Response<'a>, ProviderError> {
     let raw = event.response.ok_or_else(|| violation(&format!("a {} without response", event.kind)))?;
     serde_json::from_str(raw.get()).map_err(|error| invalid(&error))
 }
 
 /// The id of an item, if it has one.
 fn id(raw: &RawValue) -> Result<Option<String>, ProviderError> {
-    let item: wire::Item<'_> = serde_json::from_str(raw.get()).map_err(|error| invalid(&error))?;
+    let item: wire::ResponsesItem<'_> = serde_json::from_str(raw.get()).map_err(|error| invalid(&error))?;
     Ok(item.id.and_then(text))
 }
 

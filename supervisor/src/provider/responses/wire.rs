@@ -59,7 +59,7 @@ pub(super) const ARGUMENTS_DELTA: &str = "response.function_call_arguments.delta
 
 /// Any event.
 #[derive(Deserialize)]
-pub(super) struct Event<'a> {
+pub(super) struct ResponsesEvent<'a> {
     #[serde(borrow, rename = "type")]
     pub(super) kind: Cow<'a, str>,
     /// Which item it is about; some servers name the item by its id alone.
@@ -76,7 +76,7 @@ pub(super) struct Event<'a> {
 
 /// The kind of an event, whatever else it holds.
 #[derive(Deserialize)]
-pub(super) struct Kind<'a> {
+pub(super) struct ResponsesEventKind<'a> {
     #[serde(borrow, rename = "type")]
     pub(super) kind: Cow<'a, str>,
 }
@@ -91,7 +91,7 @@ pub(super) struct Response<'a> {
     #[serde(borrow)]
     pub(super) output: Option<Vec<&'a RawValue>>,
     pub(super) incomplete_details: Option<IncompleteDetails>,
-    pub(super) error: Option<ApiError>,
+    pub(super) error: Option<ResponsesApiError>,
     /// Of any shape: numbers that are none count as nothing.
     pub(super) usage: Option<Value>,
 }
@@ -104,7 +104,7 @@ pub(super) struct IncompleteDetails {
 
 /// The error of an `error` event or of a response that failed.
 #[derive(Default, Deserialize)]
-pub(super) struct ApiError {
+pub(super) struct ResponsesApiError {
     #[serde(rename = "type")]
     pub(super) kind: Option<String>,
     /// A word; gateways send the status here.
@@ -114,7 +114,7 @@ pub(super) struct ApiError {
 
 /// What every item has.
 #[derive(Deserialize)]
-pub(super) struct Item<'a> {
+pub(super) struct ResponsesItem<'a> {
     #[serde(borrow, rename = "type")]
     pub(super) kind: Cow<'a, str>,
     #[serde(borrow)]
@@ -123,18 +123,18 @@ pub(super) struct Item<'a> {
 
 /// An item of the kind `message`.
 #[derive(Deserialize)]
-pub(super) struct Message<'a> {
+pub(super) struct ResponsesMessage<'a> {
     #[serde(borrow)]
-    pub(super) content: Option<Vec<Part<'a>>>,
+    pub(super) content: Option<Vec<ResponsesPart<'a>>>,
 }
 
 /// An item of the kind `reasoning`.
 #[derive(Deserialize)]
-pub(super) struct Reasoning<'a> {
+pub(super) struct ResponsesReasoning<'a> {
     #[serde(borrow)]
-    pub(super) summary: Option<Vec<Part<'a>>>,
+    pub(super) summary: Option<Vec<ResponsesPart<'a>>>,
     #[serde(borrow)]
-    pub(super) content: Option<Vec<Part<'a>>>,
+    pub(super) content: Option<Vec<ResponsesPart<'a>>>,
 }
 
 /// An item of the kind `function_call`.
@@ -150,7 +150,7 @@ pub(super) struct FunctionCall<'a> {
 
 /// A part of a message, of reasoning or of its summary.
 #[derive(Deserialize)]
-pub(super) struct Part<'a> {
+pub(super) struct ResponsesPart<'a> {
     #[serde(borrow)]
     pub(super) text: Option<Piece<'a>>,
     #[serde(borrow)]

@@ -1,11 +1,11 @@
 //! Chat completions: what their requests may say.
 
 use super::free::Free;
-use super::rule::Rule::{
+use super::rule::RelayRule::{
     Between, Bool, ByKind, Count, Exactly, Free as FreeJson, Is, Kept, List, Null, Object, PictureUrl,
     Tagged, Text, Word,
 };
-use super::rule::{Member, Rule, may, must};
+use super::rule::{Member, RelayRule, may, must};
 
 /// The most messages and parts of a request.
 const MANY: usize = 100_000;
@@ -48,7 +48,7 @@ const USER: &[Member] = &[
 ];
 
 /// Reasoning in the form in which a gateway sent it.
-const DETAIL: Rule = Tagged(
+const DETAIL: RelayRule = Tagged(
     "type",
     &[
         (
@@ -85,7 +85,7 @@ const DETAIL: Rule = Tagged(
     ],
 );
 
-const CALL: Rule = Object(&[
+const CALL: RelayRule = Object(&[
     must("id", Text),
     must("type", Word(&["function"])),
     must("function", Object(&[must("name", Text), must("arguments", Text)])),

@@ -24,12 +24,13 @@ pub(super) fn check(json: &str, free: Free) -> Result<(), String> {
     if !json.starts_with('{') {
         return Err("must be an object".to_owned());
     }
-    let of_object = |json| serde_json::from_str::<Kind<'_>>(json).is_ok_and(|kind| kind.r#type == "object");
+    let of_object =
+        |json| serde_json::from_str::<FreeKind<'_>>(json).is_ok_and(|kind| kind.r#type == "object");
     if free == Free::Schema && !of_object(json) {
         return Err("must be a schema of the type object".to_owned());
     }
     let mut deserializer = serde_json::Deserializer::from_str(json);
-    let walk = Walk { free, depth: 0, is_reference: false };
+    let walk = FreeWalk { free, depth: 0, is_reference: false };
     walk.deserialize(&mut deserializer).map_err(|error| {
         let text = error.to_string();
         // The position is within the value, and says nothing in the request.
@@ -39,20 +40,20 @@ pub(super) fn check(json: &str, free: Free) -> Result<(), String> {
 
 /// The type of a schema.
 #[derive(Deserialize)]
-struct Kind<'a> {
+struct FreeKind<'a> {
     #[serde(borrow)]
     r#type: Cow<'a, str>,
 }
 
 #[derive(Clone, Copy)]
-struct Walk {
+struct FreeWalk {
     free: Free,
     depth: usize,
     /// True for the value of a reference in a schema.
     is_reference: bool,
 }
 
-impl Walk {
+impl FreeWalk {
     fn deeper<E: Error>(self) -> Result<Self, E> {
         let depth = self.depth + 1;
         if depth > DEEPEST {
@@ -62,7 +63,7 @@ impl Walk {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Walk {
+impl<'de> DeserializeSeed<'de> for FreeWalk {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -70,7 +71,7 @@ impl<'de> DeserializeSeed<'de> for Walk {
     }
 }
 
-impl<'de> Visitor<'de> for Walk {
+impl<'de> Visitor<'de> for FreeWalk {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -122,7 +123,7 @@ impl<'de> Visitor<'de> for Walk {
             if !names.insert(name) {
                 return Err(Error::custom("has a member twice"));
             }
-            map.next_value_seed(Walk { is_reference, ..deeper })?;
+            map.next_value_seed(FreeWalk { is_reference, ..deeper })?;
         }
         Ok(())
     }

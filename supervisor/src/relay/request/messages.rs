@@ -1,11 +1,11 @@
 //! The Messages API: what its requests may say.
 
 use super::free::Free;
-use super::rule::Rule::{
+use super::rule::RelayRule::{
     Base64, Between, Bool, ByKind, Count, Empty, Free as FreeJson, Is, Kept, List, Null, Object, Tagged,
     Text, Word,
 };
-use super::rule::{Member, Rule, may, must};
+use super::rule::{Member, RelayRule, may, must};
 
 /// The most messages and blocks of a request.
 const MANY: usize = 100_000;
@@ -13,7 +13,8 @@ const MANY: usize = 100_000;
 /// The most tools.
 const TOOLS: usize = 256;
 
-pub(super) const CACHE: Rule = Object(&[must("type", Word(&["ephemeral"])), may("ttl", Word(&["5m", "1h"]))]);
+pub(super) const CACHE: RelayRule =
+    Object(&[must("type", Word(&["ephemeral"])), may("ttl", Word(&["5m", "1h"]))]);
 
 const TEXT: &[Member] = &[
     must("type", Text),
@@ -68,7 +69,7 @@ const REDACTED_THINKING: &[Member] = &[must("type", Text), must("data", Text)];
 /// The note that another model went on with the reply.
 const FALLBACK: &[Member] = &[must("type", Text), may("from", MODEL), must("to", MODEL)];
 
-const MODEL: Rule = Object(&[must("model", Text)]);
+const MODEL: RelayRule = Object(&[must("model", Text)]);
 
 const USER: &[Member] = &[
     must("role", Text),

@@ -23,8 +23,8 @@ use serde::Deserialize;
 use serde::de::{Error, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use self::rule::{At, Member, known, shown};
-pub(super) use self::trail::{Counted, Trail};
+use self::rule::{Member, MemberPath, known, shown};
+pub(super) use self::trail::{CountedPrompts, Trail};
 use crate::provider::ProviderKind;
 use crate::provider::catalogue::Facts;
 use crate::provider::chat::{Form, ReplyLimit};
@@ -57,7 +57,7 @@ impl fmt::Display for Refused {
 }
 
 /// The bounds of a request besides its form.
-pub(super) struct Bounds<'a> {
+pub(super) struct RequestBounds<'a> {
     /// Gives the facts about a model.
     pub(super) facts: &'a (dyn Fn(&str) -> Facts + Send + Sync),
     /// The models that may be asked; every one with a price where there are none.
@@ -70,19 +70,19 @@ pub(super) struct Bounds<'a> {
 
 /// A request that may go on.
 #[derive(Debug)]
-pub(super) struct Request {
+pub(super) struct RelayRequest {
     pub(super) model: String,
     /// Its body, written anew.
     pub(super) body: Bytes,
     pub(super) prices: Prices,
-    pub(super) estimate: Estimate,
+    pub(super) estimate: RelayEstimate,
     /// The way by which the next request of its conversation is known.
     pub(super) trail: Trail,
 }
 
 /// The most that a request may come to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Estimate {
+pub(super) struct RelayEstimate {
     /// Tokens of the prompt: as the provider counted its beginning, and for the rest one for each byte, of which no
     /// tokenizer makes more.
     pub(super) prompt: u64,
@@ -92,7 +92,7 @@ pub(super) struct Estimate {
     pub(super) cost: Usd,
 }
 
-impl Estimate {
+impl RelayEstimate {
     fn of(prompt: u64, output: u64, prices: &Prices) -> Self {
         let none = TokenUsage { output, ..TokenUsage::default() };
         let cost = [
@@ -115,9 +115,9 @@ impl Estimate {
 
 /// The members of an object, each once.
 #[derive(Debug)]
-pub(super) struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+pub(super) struct RelayMembers<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
-impl<'a> Members<'a> {
+impl<'a> RelayMembers<'a> {
     fn of(json: &'a str) -> Result<Self, String> {
         serde_json::from_str(json).map_err(|error| {
             let text = error.to_string();
@@ -134,7 +134,7 @@ impl<'a> Members<'a> {
     }
 }
 
-impl<'de> Deserialize<'de> for Members<'de> {
+impl<'de> Deserialize<'de> for RelayMembers<'de> {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(MembersVisitor)
     }
@@ -147,13 +147,13 @@ struct MembersVisitor;
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl<'de> Visitor<'de> for MembersVisitor {
-    type Value = Members<'de>;
+    type Value = RelayMembers<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RelayMembers<'de>, A::Error> {
         let mut members: Vec<(Cow<'de, str>, &'de RawValue)> = Vec::new();
         while let Some(Name(name)) = map.next_key()? {
             if members.iter().any(|(known, _)| *known == name) {
@@ -164,14 +164,14 @@ impl<'de> Visitor<'de> for MembersVisitor {
             }
             members.push((name, map.next_value()?));
         }
-        Ok(Members(members))
+        Ok(RelayMembers(members))
     }
 }
 
 /// The body while it is written: members in their order.
-struct Body(Vec<(&'static str, Vec<u8>)>);
+struct RelayBody(Vec<(&'static str, Vec<u8>)>);
 
-impl Body {
+impl RelayBody {
     /// Puts a member in, in place of the one that is there, or before the conversation.
     fn set(&mut self, name: &'static str, json: String) {
         let json = json.into_bytes();
@@ -213,15 +213,15 @@ impl Body {
 pub(super) fn understand(
     kind: ProviderKind,
     body: &[u8],
-    bounds: &Bounds<'_>,
-    counted: &Counted,
-) -> Result<Request, Refused> {
-    let mut at = At::default();
+    bounds: &RequestBounds<'_>,
+    counted: &CountedPrompts,
+) -> Result<RelayRequest, Refused> {
+    let mut at = MemberPath::default();
     let text = std::str::from_utf8(body).map_err(|_| at.refused("is not UTF-8"))?;
-    let found = Members::of(text).map_err(|why| at.refused(format!("is not a JSON object: {why}")))?;
+    let found = RelayMembers::of(text).map_err(|why| at.refused(format!("is not a JSON object: {why}")))?;
     let table = table(kind);
     known(&found, table, &mut at)?;
-    let (mut members, mut pictures) = (Body(Vec::new()), 0);
+    let (mut members, mut pictures) = (RelayBody(Vec::new()), 0);
     for Member { name, rule, is_needed } in table {
         match found.get(name) {
             Some(value) => {
@@ -244,11 +244,11 @@ pub(super) fn understand(
     let body = members.into_json();
     let whole = (body.len() as u64).saturating_add(pictures * OF_PICTURE);
     let prompt = counted.bound(&trail, OF_PICTURE).unwrap_or(whole).min(whole).saturating_add(ADDED);
-    Ok(Request { model, estimate: Estimate::of(prompt, output, &prices), body, prices, trail })
+    Ok(RelayRequest { model, estimate: RelayEstimate::of(prompt, output, &prices), body, prices, trail })
 }
 
 /// The ends of the messages, which are the last member.
-fn trail(members: &Body, pictures: u64, counted: &Counted) -> Trail {
+fn trail(members: &RelayBody, pictures: u64, counted: &CountedPrompts) -> Trail {
     let Some(((_, conversation), others)) = members.0.split_last() else { return Trail::default() };
     let mut before = Vec::new();
     // The length of the reply is no part of the prompt.
@@ -273,7 +273,7 @@ fn field(name: &str, why: impl Into<String>) -> Refused {
 }
 
 /// The price of a model that may be asked, and its longest reply.
-fn known_model(model: &str, bounds: &Bounds<'_>) -> Result<(Prices, u64), Refused> {
+fn known_model(model: &str, bounds: &RequestBounds<'_>) -> Result<(Prices, u64), Refused> {
     let refused = |why: &str| Err(field("model", format!("\"{}\" {why}", shown(model))));
     if model.is_empty() || model.len() > 200 || !model.bytes().all(|byte| byte.is_ascii_graphic()) {
         return refused("is no name of a model");
@@ -293,12 +293,13 @@ fn known_model(model: &str, bounds: &Bounds<'_>) -> Result<(Prices, u64), Refuse
 }
 
 /// Thinking is part of a reply: with one feature of the Messages API its budget could be beyond the reply's bound.
-fn within_reply(found: &Members<'_>, output: u64) -> Result<(), Refused> {
+fn within_reply(found: &RelayMembers<'_>, output: u64) -> Result<(), Refused> {
     #[derive(Deserialize)]
-    struct Thinking {
+    struct ThinkingBounds {
         budget_tokens: Option<u64>,
     }
-    let thinking = found.get("thinking").and_then(|raw| serde_json::from_str::<Thinking>(raw.get()).ok());
+    let thinking =
+        found.get("thinking").and_then(|raw| serde_json::from_str::<ThinkingBounds>(raw.get()).ok());
     match thinking.and_then(|thinking| thinking.budget_tokens) {
         Some(tokens) if tokens >= output => {
             let why = format!("must be less than the longest reply, which is {output}");
@@ -309,7 +310,7 @@ fn within_reply(found: &Members<'_>, output: u64) -> Result<(), Refused> {
 }
 
 /// Bounds the reply in the API's own word; the bound.
-fn bound_reply(kind: ProviderKind, members: &mut Body, most: u64, bounds: &Bounds<'_>) -> u64 {
+fn bound_reply(kind: ProviderKind, members: &mut RelayBody, most: u64, bounds: &RequestBounds<'_>) -> u64 {
     let names: &[&'static str] = match kind {
         ProviderKind::Anthropic => &["max_tokens"],
         ProviderKind::OpenAi => &["max_tokens", "max_completion_tokens"],

@@ -1,11 +1,11 @@
 //! The Responses API: what its requests may say.
 
 use super::free::Free;
-use super::rule::Rule::{
+use super::rule::RelayRule::{
     Between, Bool, ByKind, Count, Empty, Free as FreeJson, Is, Kept, List, Null, Object, PictureUrl, Tagged,
     Text, Word,
 };
-use super::rule::{Member, Rule, may, must};
+use super::rule::{Member, RelayRule, may, must};
 
 /// The most items and parts of a request.
 const MANY: usize = 100_000;
@@ -13,7 +13,7 @@ const MANY: usize = 100_000;
 /// The most tools.
 const TOOLS: usize = 256;
 
-const STATUS: Rule = ByKind(&[Null, Word(&["in_progress", "completed", "incomplete"])]);
+const STATUS: RelayRule = ByKind(&[Null, Word(&["in_progress", "completed", "incomplete"])]);
 
 const INPUT_TEXT: &[Member] = &[must("type", Text), must("text", Text)];
 

@@ -11,14 +11,14 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::free::{self, Free};
-use super::{Members, Refused};
+use super::{Refused, RelayMembers};
 
 /// The most characters of a client's word in an error.
 const SHOWN: usize = 60;
 
 /// The values that may stand in a place.
 #[derive(Debug)]
-pub(super) enum Rule {
+pub(super) enum RelayRule {
     /// Any text.
     Text,
     /// One of these words.
@@ -42,7 +42,7 @@ pub(super) enum Rule {
     /// JSON that nobody but the model and its tools reads.
     Free(Free),
     /// A list of at most this many.
-    List(&'static Rule, usize),
+    List(&'static RelayRule, usize),
     /// A list without anything in it.
     Empty,
     /// An object of these members, and no others.
@@ -50,34 +50,34 @@ pub(super) enum Rule {
     /// An object whose member of this name says which members it has.
     Tagged(&'static str, &'static [(&'static str, &'static [Member])]),
     /// The first of these that fits the kind of the value: text, list, object, null.
-    ByKind(&'static [Rule]),
+    ByKind(&'static [RelayRule]),
     /// Checked, and kept byte for byte.
-    Kept(&'static Rule),
+    Kept(&'static RelayRule),
 }
 
 /// A member of an object.
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) name: &'static str,
-    pub(super) rule: Rule,
+    pub(super) rule: RelayRule,
     pub(super) is_needed: bool,
 }
 
 /// A member that must be there.
-pub(super) const fn must(name: &'static str, rule: Rule) -> Member {
+pub(super) const fn must(name: &'static str, rule: RelayRule) -> Member {
     Member { name, rule, is_needed: true }
 }
 
 /// A member that may be there.
-pub(super) const fn may(name: &'static str, rule: Rule) -> Member {
+pub(super) const fn may(name: &'static str, rule: RelayRule) -> Member {
     Member { name, rule, is_needed: false }
 }
 
 /// A place in a request, for errors.
 #[derive(Debug, Default)]
-pub(super) struct At(String);
+pub(super) struct MemberPath(String);
 
-impl At {
+impl MemberPath {
     /// Does something within a member.
     fn member<T>(&mut self, name: &str, within: impl FnOnce(&mut Self) -> T) -> T {
         let length = self.0.len();
@@ -131,7 +131,7 @@ impl Out {
         }
     }
 
-    fn json(&mut self, value: &impl serde::Serialize, at: &At) -> Result<(), Refused> {
+    fn json(&mut self, value: &impl serde::Serialize, at: &MemberPath) -> Result<(), Refused> {
         if self.keeps {
             return Ok(());
         }
@@ -141,11 +141,11 @@ impl Out {
 
 /// A text, borrowed where it has no escapes.
 #[derive(Deserialize)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+struct TextRule<'a>(#[serde(borrow)] Cow<'a, str>);
 
-impl Rule {
+impl RelayRule {
     /// Reads a value by this rule, and writes it.
-    pub(super) fn write(&self, raw: &RawValue, at: &mut At, out: &mut Out) -> Result<(), Refused> {
+    pub(super) fn write(&self, raw: &RawValue, at: &mut MemberPath, out: &mut Out) -> Result<(), Refused> {
         let json = raw.get();
         match self {
             Self::Text => {
@@ -205,7 +205,7 @@ impl Rule {
             }
             Self::Empty => Err(at.refused("must be empty")),
             Self::Object(members) => {
-                object(&Members::of(json).map_err(|why| at.refused(why))?, members, at, out)
+                object(&RelayMembers::of(json).map_err(|why| at.refused(why))?, members, at, out)
             }
             Self::Tagged(tag, kinds) => tagged(json, tag, kinds, at, out),
             Self::ByKind(rules) => match rules.iter().find(|rule| rule.fits(json)) {
@@ -240,19 +240,19 @@ impl Rule {
     }
 }
 
-fn text<'a>(json: &'a str, at: &At) -> Result<Cow<'a, str>, Refused> {
-    serde_json::from_str::<Text<'a>>(json).map(|text| text.0).map_err(|_| at.refused("must be a text"))
+fn text<'a>(json: &'a str, at: &MemberPath) -> Result<Cow<'a, str>, Refused> {
+    serde_json::from_str::<TextRule<'a>>(json).map(|text| text.0).map_err(|_| at.refused("must be a text"))
 }
 
-fn bool(json: &str, at: &At) -> Result<bool, Refused> {
+fn bool(json: &str, at: &MemberPath) -> Result<bool, Refused> {
     serde_json::from_str(json).map_err(|_| at.refused("must be true or false"))
 }
 
-fn count(json: &str, at: &At) -> Result<u64, Refused> {
+fn count(json: &str, at: &MemberPath) -> Result<u64, Refused> {
     serde_json::from_str(json).map_err(|_| at.refused("must be a whole number"))
 }
 
-fn base64(text: &str, at: &At) -> Result<(), Refused> {
+fn base64(text: &str, at: &MemberPath) -> Result<(), Refused> {
     let is_data = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
     let data = text.trim_end_matches('=');
     if !data.is_empty() && text.len() - data.len() <= 2 && data.bytes().all(is_data) {
@@ -262,11 +262,17 @@ fn base64(text: &str, at: &At) -> Result<(), Refused> {
     }
 }
 
-fn elements<'a>(json: &'a str, at: &At) -> Result<Vec<&'a RawValue>, Refused> {
+fn elements<'a>(json: &'a str, at: &MemberPath) -> Result<Vec<&'a RawValue>, Refused> {
     serde_json::from_str(json).map_err(|_| at.refused("must be a list"))
 }
 
-fn list(json: &str, rule: &Rule, most: usize, at: &mut At, out: &mut Out) -> Result<(), Refused> {
+fn list(
+    json: &str,
+    rule: &RelayRule,
+    most: usize,
+    at: &mut MemberPath,
+    out: &mut Out,
+) -> Result<(), Refused> {
     let elements = elements(json, at)?;
     if elements.len() > most {
         return Err(at.refused(format!("has more than {most} elements")));
@@ -283,7 +289,12 @@ fn list(json: &str, rule: &Rule, most: usize, at: &mut At, out: &mut Out) -> Res
 }
 
 /// Writes the members in the order of the rule.
-fn object(found: &Members<'_>, members: &[Member], at: &mut At, out: &mut Out) -> Result<(), Refused> {
+fn object(
+    found: &RelayMembers<'_>,
+    members: &[Member],
+    at: &mut MemberPath,
+    out: &mut Out,
+) -> Result<(), Refused> {
     known(found, members, at)?;
     out.push("{");
     let mut is_first = true;
@@ -306,7 +317,11 @@ fn object(found: &Members<'_>, members: &[Member], at: &mut At, out: &mut Out) -
 }
 
 /// Every member is one of the rule's.
-pub(super) fn known(found: &Members<'_>, members: &[Member], at: &mut At) -> Result<(), Refused> {
+pub(super) fn known(
+    found: &RelayMembers<'_>,
+    members: &[Member],
+    at: &mut MemberPath,
+) -> Result<(), Refused> {
     match found.names().find(|name| !members.iter().any(|member| member.name == *name)) {
         Some(name) => Err(at.member(name, |at| at.refused("is not relayed"))),
         None => Ok(()),
@@ -314,8 +329,8 @@ pub(super) fn known(found: &Members<'_>, members: &[Member], at: &mut At) -> Res
 }
 
 /// Writes a member of the body by its rule.
-pub(super) fn member(rule: &Rule, name: &str, value: &RawValue) -> Result<Out, Refused> {
-    let (mut at, mut out) = (At::default(), Out::default());
+pub(super) fn member(rule: &RelayRule, name: &str, value: &RawValue) -> Result<Out, Refused> {
+    let (mut at, mut out) = (MemberPath::default(), Out::default());
     at.member(name, |at| rule.write(value, at, &mut out))?;
     Ok(out)
 }
@@ -324,10 +339,10 @@ fn tagged(
     json: &str,
     tag: &str,
     kinds: &[(&str, &'static [Member])],
-    at: &mut At,
+    at: &mut MemberPath,
     out: &mut Out,
 ) -> Result<(), Refused> {
-    let found = Members::of(json).map_err(|why| at.refused(why))?;
+    let found = RelayMembers::of(json).map_err(|why| at.refused(why))?;
     let Some(value) = found.get(tag) else {
         return Err(at.member(tag, |at| at.refused("is missing")));
     };

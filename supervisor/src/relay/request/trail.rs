@@ -34,21 +34,21 @@ pub(in crate::relay) struct Trail {
 
 /// The prompts of a client that were counted.
 #[derive(Debug, Default)]
-pub(in crate::relay) struct Counted {
-    prompts: Mutex<VecDeque<Prompt>>,
+pub(in crate::relay) struct CountedPrompts {
+    prompts: Mutex<VecDeque<PromptTrail>>,
     /// Keyed, so that no client can make two conversations look the same.
     keys: RandomState,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Prompt {
+struct PromptTrail {
     digest: u64,
     bytes: u64,
     pictures: u64,
     tokens: u64,
 }
 
-impl Counted {
+impl CountedPrompts {
     /// The ends of the messages of a conversation behind everything else of its request.
     pub(super) fn trail(&self, before: &[u8], messages: &[&RawValue], pictures: u64) -> Trail {
         let mut hasher = self.keys.build_hasher();
@@ -86,7 +86,7 @@ impl Counted {
         if prompts.len() == REMEMBERED {
             prompts.pop_front();
         }
-        prompts.push_back(Prompt { digest, bytes, pictures: trail.pictures, tokens });
+        prompts.push_back(PromptTrail { digest, bytes, pictures: trail.pictures, tokens });
     }
 }
 
@@ -115,7 +115,7 @@ mod tests {
         texts.iter().map(|text| RawValue::from_string((*text).to_owned()).expect("JSON")).collect()
     }
 
-    fn trail(counted: &Counted, before: &str, messages: &[&str]) -> Trail {
+    fn trail(counted: &CountedPrompts, before: &str, messages: &[&str]) -> Trail {
         let messages = raw(messages);
         let messages: Vec<&RawValue> = messages.iter().map(|message| &**message).collect();
         counted.trail(before.as_bytes(), &messages, 0)
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn what_was_counted_stands_for_its_bytes_and_what_is_new_does_not() {
-        let counted = Counted::default();
+        let counted = CountedPrompts::default();
         let long = format!("{{\"a\":\"{}\"}}", "x".repeat(1000));
         counted.learn(&trail(&counted, "tools", &["{\"u\":1}", &long]), 300);
         let bound = |before: &str, messages: &[&str]| counted.bound(&trail(&counted, before, messages), 9);
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn markers_may_move_and_count_where_they_are_new() {
-        let counted = Counted::default();
+        let counted = CountedPrompts::default();
         let marked = r#"{"t":"a","cache_control":{"type":"ephemeral"}}"#;
         let hour = r#"{"t":"a","cache_control":{"type":"ephemeral","ttl":"1h"}}"#;
         let other = r#"{"t":"a","cache_control":{"type":"ephemeral","ttl":"2h"}}"#;
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn only_so_many_are_remembered() {
-        let counted = Counted::default();
+        let counted = CountedPrompts::default();
         for number in 0..200 {
             counted.learn(&trail(&counted, "", &[&number.to_string()]), 1);
         }

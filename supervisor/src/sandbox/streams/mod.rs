@@ -32,14 +32,14 @@ use nix::sys::stat::fstat;
 
 use self::inlet::Inlet;
 pub(super) use self::outlet::Tail;
-use self::outlet::{Outlet, Passed, Unread};
+use self::outlet::{Outlet, SandboxPassed, UnreadOutput};
 
 /// How much is passed on at once: what a pipe holds (pipe(7)).
 const PIECE: usize = 64 << 10;
 
 /// The standard streams of the command.
 #[derive(Debug)]
-pub(super) struct Streams {
+pub(super) struct CommandStreams {
     pub(super) stdin: OwnedFd,
     pub(super) stdout: OwnedFd,
     pub(super) stderr: OwnedFd,
@@ -55,7 +55,7 @@ pub(super) struct OnTerminal {
 
 /// Passes on what the others carry.
 #[derive(Debug)]
-pub(super) struct Passage {
+pub(super) struct SandboxPassage {
     input: Option<Inlet>,
     output: Option<Outlet>,
     errors: Errors,
@@ -80,9 +80,9 @@ pub(super) struct AllPassed {
     pub(super) failure: Option<io::Error>,
 }
 
-impl Passage {
+impl SandboxPassage {
     /// Makes the streams that are not on a terminal, for `owner` where that is not us.
-    pub(super) fn prepare(own: OnTerminal, owner: Option<Identity>) -> io::Result<(Streams, Self)> {
+    pub(super) fn prepare(own: OnTerminal, owner: Option<Identity>) -> io::Result<(CommandStreams, Self)> {
         let (stdin, input) = match own.stdin {
             Some(own) => (own, None),
             None => Inlet::open(io::stdin().as_fd().try_clone_to_owned()?, owner)?,
@@ -92,18 +92,17 @@ impl Passage {
         let together = own.stdout.is_none() && is_same(&user_output, &user_errors)?;
         let (stdout, output) = match own.stdout {
             Some(own) => (own, None),
-            None => {
-                Outlet::open(user_output, Unread::Ends, owner).map(|(own, outlet)| (own, Some(outlet)))?
-            }
+            None => Outlet::open(user_output, UnreadOutput::Ends, owner)
+                .map(|(own, outlet)| (own, Some(outlet)))?,
         };
         let (stderr, errors) = match own.stderr {
             Some(own) => (own, Errors::Terminal),
             // In the order in which it was written.
             None if together => (stdout.try_clone()?, Errors::Output),
-            None => Outlet::open(user_errors, Unread::IsLost, owner)
+            None => Outlet::open(user_errors, UnreadOutput::IsLost, owner)
                 .map(|(own, outlet)| (own, Errors::Own(outlet)))?,
         };
-        Ok((Streams { stdin, stdout, stderr }, Self { input, output, errors }))
+        Ok((CommandStreams { stdin, stdout, stderr }, Self { input, output, errors }))
     }
 
     /// Waits until all that the command wrote is passed on, and leaves its input to whoever reads it next. To be called when
@@ -112,9 +111,9 @@ impl Passage {
         if let Some(input) = self.input {
             input.finish().await;
         }
-        let Passed { tail, failure } = match self.output {
+        let SandboxPassed { tail, failure } = match self.output {
             Some(output) => output.finish().await,
-            None => Passed::default(),
+            None => SandboxPassed::default(),
         };
         let errors = match self.errors {
             Errors::Terminal => None,

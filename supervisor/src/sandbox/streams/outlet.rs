@@ -19,12 +19,12 @@ const REMEMBERED: usize = 16 << 10;
 /// A pipe that is emptied to where the user wants it.
 #[derive(Debug)]
 pub(super) struct Outlet {
-    passed: oneshot::Receiver<Passed>,
+    passed: oneshot::Receiver<SandboxPassed>,
 }
 
 /// What becomes of a stream that nobody reads any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unread {
+pub(super) enum UnreadOutput {
     /// Who writes to it is told (SIGPIPE).
     Ends,
     /// The command goes on.
@@ -33,7 +33,7 @@ pub(super) enum Unread {
 
 /// What was passed on.
 #[derive(Debug, Default)]
-pub(super) struct Passed {
+pub(super) struct SandboxPassed {
     /// The end of it.
     pub(super) tail: Tail,
     /// Why not everything was, other than that nobody reads it.
@@ -48,7 +48,7 @@ impl Outlet {
     /// What the command writes to in place of a destination, and what empties it.
     pub(super) fn open(
         destination: OwnedFd,
-        unread: Unread,
+        unread: UnreadOutput,
         owner: Option<Identity>,
     ) -> io::Result<(OwnedFd, Self)> {
         let (ours, theirs) = pipe_of(owner)?;
@@ -61,18 +61,18 @@ impl Outlet {
     }
 
     /// Waits until everything is passed on. Everything that could write must be gone, so that the pipe ends.
-    pub(super) async fn finish(self) -> Passed {
+    pub(super) async fn finish(self) -> SandboxPassed {
         self.passed.await.unwrap_or_default()
     }
 }
 
 /// Empties the pipe until nobody has its writing end, and closes it if nobody wants what it holds.
-fn empty(mut pipe: File, mut destination: File, unread: Unread) -> Passed {
-    let mut passed = Passed::default();
+fn empty(mut pipe: File, mut destination: File, unread: UnreadOutput) -> SandboxPassed {
+    let mut passed = SandboxPassed::default();
     let mut buffer = vec![0; PIECE];
     let ended = pump(&mut pipe, &mut destination, &mut buffer, &mut passed.tail);
     passed.failure = ended.err().filter(|error| error.kind() != ErrorKind::BrokenPipe);
-    if unread == Unread::IsLost {
+    if unread == UnreadOutput::IsLost {
         while let Ok(read @ 1..) = pipe.read(&mut buffer) {
             passed.tail.remember(&buffer[..read]);
         }

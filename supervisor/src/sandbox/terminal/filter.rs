@@ -44,19 +44,19 @@ const UNDONE: [u16; 18] =
 /// The filter's place in the stream.
 #[derive(Debug, Default)]
 pub(super) struct Filter {
-    state: State,
+    state: FilterState,
     /// What the sequence holds so far.
     held: Vec<u8>,
     /// The beginning of a character of UTF-8.
     character: Vec<u8>,
     asked: bool,
     modes: BTreeSet<u16>,
-    keys: Keys,
+    keys: FilterKeys,
 }
 
 /// How keys are encoded, where that was changed.
 #[derive(Debug, Default)]
-struct Keys {
+struct FilterKeys {
     /// How often the flags of kitty's keyboard protocol were pushed (`CSI > flags u`), and not popped (`CSI < number u`).
     pushed: u16,
     /// Whether the flags were set in place (`CSI = flags ; mode u`).
@@ -65,7 +65,7 @@ struct Keys {
     resources: BTreeSet<u16>,
 }
 
-impl Keys {
+impl FilterKeys {
     fn remember(&mut self, prefix: u8, numbers: &[u8], end: u8) {
         let number = first(numbers);
         match (prefix, end) {
@@ -91,7 +91,7 @@ impl Keys {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
+enum FilterState {
     #[default]
     Text,
     Escape,
@@ -163,35 +163,37 @@ impl Filter {
         let valid = !bytes.is_empty() && std::str::from_utf8(bytes).is_ok();
         let bytes = if valid { bytes } else { UNREADABLE };
         match self.state {
-            State::Text => out.extend_from_slice(bytes),
-            State::Command if self.held.len() < LONGEST => self.held.extend_from_slice(bytes),
-            State::Command | State::Ignored => {}
+            FilterState::Text => out.extend_from_slice(bytes),
+            FilterState::Command if self.held.len() < LONGEST => self.held.extend_from_slice(bytes),
+            FilterState::Command | FilterState::Ignored => {}
             // Not a byte of a sequence: terminals differ in what they make of it.
-            State::Escape | State::Control | State::StringEscape { .. } => self.enter(State::Text),
+            FilterState::Escape | FilterState::Control | FilterState::StringEscape { .. } => {
+                self.enter(FilterState::Text)
+            }
         }
     }
 
     fn step(&mut self, byte: u8, out: &mut Vec<u8>) {
         if matches!(byte, CAN | SUB) {
-            return self.enter(State::Text);
+            return self.enter(FilterState::Text);
         }
         match self.state {
-            State::Text => self.text(byte, out),
-            State::Escape => self.escape(byte, out),
-            State::Control => self.control(byte, out),
-            State::Command | State::Ignored => self.string(byte, out),
-            State::StringEscape { command } => self.string_escape(command, byte, out),
+            FilterState::Text => self.text(byte, out),
+            FilterState::Escape => self.escape(byte, out),
+            FilterState::Control => self.control(byte, out),
+            FilterState::Command | FilterState::Ignored => self.string(byte, out),
+            FilterState::StringEscape { command } => self.string_escape(command, byte, out),
         }
     }
 
-    fn enter(&mut self, state: State) {
+    fn enter(&mut self, state: FilterState) {
         self.state = state;
         self.held.clear();
     }
 
     fn text(&mut self, byte: u8, out: &mut Vec<u8>) {
         match byte {
-            ESC => self.enter(State::Escape),
+            ESC => self.enter(FilterState::Escape),
             ENQ => {}
             _ => out.push(byte),
         }
@@ -199,12 +201,12 @@ impl Filter {
 
     fn escape(&mut self, byte: u8, out: &mut Vec<u8>) {
         match byte {
-            b'[' => self.enter(State::Control),
-            b']' => self.enter(State::Command),
-            b'P' | b'X' | b'^' | b'_' | b'k' => self.enter(State::Ignored),
+            b'[' => self.enter(FilterState::Control),
+            b']' => self.enter(FilterState::Command),
+            b'P' | b'X' | b'^' | b'_' | b'k' => self.enter(FilterState::Ignored),
             // The end of a string that is none.
-            b'\\' => self.enter(State::Text),
-            ESC => self.enter(State::Escape),
+            b'\\' => self.enter(FilterState::Text),
+            ESC => self.enter(FilterState::Escape),
             // A control within a sequence is carried out, and the sequence goes on.
             0..=0x1f => self.text(byte, out),
             b' '..=b'/' if self.held.len() < 2 => self.held.push(byte),
@@ -214,15 +216,15 @@ impl Filter {
                 out.push(ESC);
                 out.append(&mut self.held);
                 out.push(byte);
-                self.enter(State::Text);
+                self.enter(FilterState::Text);
             }
-            _ => self.enter(State::Text),
+            _ => self.enter(FilterState::Text),
         }
     }
 
     fn control(&mut self, byte: u8, out: &mut Vec<u8>) {
         match byte {
-            ESC => self.enter(State::Escape),
+            ESC => self.enter(FilterState::Escape),
             0..=0x1f => self.text(byte, out),
             b' '..=b'?' => {
                 if self.held.len() < LONGEST {
@@ -236,9 +238,9 @@ impl Filter {
                     out.extend_from_slice(&sequence);
                     out.push(byte);
                 }
-                self.enter(State::Text);
+                self.enter(FilterState::Text);
             }
-            _ => self.enter(State::Text),
+            _ => self.enter(FilterState::Text),
         }
     }
 
@@ -283,9 +285,9 @@ impl Filter {
     }
 
     fn string(&mut self, byte: u8, out: &mut Vec<u8>) {
-        let command = self.state == State::Command;
+        let command = self.state == FilterState::Command;
         match byte {
-            ESC => self.state = State::StringEscape { command },
+            ESC => self.state = FilterState::StringEscape { command },
             BEL if command => self.end_command(out),
             // A control is no part of it.
             0..=0x1f | 0x7f => {}
@@ -299,9 +301,9 @@ impl Filter {
             return self.end_command(out);
         }
         // Anything else ends the string too, unfinished, and is a sequence of its own.
-        self.enter(State::Escape);
+        self.enter(FilterState::Escape);
         if byte == b'\\' {
-            self.enter(State::Text);
+            self.enter(FilterState::Text);
         } else {
             self.escape(byte, out);
         }
@@ -315,7 +317,7 @@ impl Filter {
             out.extend_from_slice(&command);
             out.extend_from_slice(b"\x1b\\");
         }
-        self.enter(State::Text);
+        self.enter(FilterState::Text);
     }
 }
 

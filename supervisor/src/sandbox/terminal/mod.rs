@@ -37,10 +37,10 @@ use tokio::time::{Instant, sleep_until, timeout};
 use self::filter::Filter;
 use self::pty::Pty;
 use self::screen::Screen;
-use self::sharing::{GRACE, Manner, Watch};
+use self::sharing::{GRACE, Manner, SharingWatch};
 use self::user::Keyboard;
 use super::streams::{OnTerminal, Tail};
-use crate::signals::{Change, Changes};
+use crate::signals::{Changes, SignalChange};
 use crate::tty::{size, stop_job};
 
 /// How long the user's terminal may take for its last answer, and for what is left to show.
@@ -51,14 +51,14 @@ const STATUS: (&[u8], &[u8]) = (b"\x1b[5n", b"\x1b[0n");
 
 /// The relay between the user's terminal and the command's.
 #[derive(Debug)]
-pub(super) struct Relay {
+pub(super) struct TerminalRelay {
     pty: Arc<Pty>,
     /// The command's side, open until the command has ended: before that, a command that closes it and opens it again must
     /// not be taken for one that is done with it.
     theirs: OwnedFd,
     keyboard: Option<Keyboard>,
     window: OwnedFd,
-    output: JoinHandle<Shown>,
+    output: JoinHandle<ShownOutput>,
     /// Keys that the command's terminal had no room for.
     typed: Vec<u8>,
     /// The program: leader of the session whose terminal it is.
@@ -67,18 +67,18 @@ pub(super) struct Relay {
     /// The end of the time in which another program may take the keyboard.
     grace: Option<Instant>,
     /// Changes of the manner in which the command uses its terminal, where the user's is shared.
-    manners: Option<mpsc::Receiver<sharing::Change>>,
+    manners: Option<mpsc::Receiver<sharing::TerminalChange>>,
 }
 
 /// What was shown.
 #[derive(Debug)]
-struct Shown {
+struct ShownOutput {
     tail: Tail,
     filter: Filter,
     screen: Screen,
 }
 
-impl Relay {
+impl TerminalRelay {
     /// Makes those of the command's streams that are on a terminal, and a relay if there are any. The terminal is `owner`'s
     /// where that is not us. Must be called within the runtime.
     pub(super) fn prepare(owner: Option<Identity>) -> io::Result<(OnTerminal, Option<Self>)> {
@@ -116,7 +116,7 @@ impl Relay {
             pty.set_modes(&modes)?;
         }
         let is_shared = keyboard.as_ref().is_some_and(Keyboard::is_shared);
-        let (watch, manners) = is_shared.then(|| Watch::new(&pty)).transpose()?.unzip();
+        let (watch, manners) = is_shared.then(|| SharingWatch::new(&pty)).transpose()?.unzip();
         let pty = Arc::new(pty);
         let output = tokio::spawn(show(Arc::clone(&pty), Screen::start(window.try_clone()?)?, watch));
         let (typed, leader, changes) = (Vec::new(), None, None);
@@ -183,14 +183,14 @@ impl Relay {
                 let _ = done.send(());
             }
             keys = next_keys(pty, keyboard.as_ref(), typed) => match keys {
-                Keys::Typed(keys) => self.take(&keys),
-                Keys::Passed(passed) => drop(typed.drain(..passed)),
-                Keys::Gone => self.keyboard = None,
+                TerminalKeys::Typed(keys) => self.take(&keys),
+                TerminalKeys::Passed(passed) => drop(typed.drain(..passed)),
+                TerminalKeys::Gone => self.keyboard = None,
             },
             change = next_change(changes.as_mut()) => match change {
-                Change::Size => self.resize(),
-                Change::Suspended => self.suspend(),
-                Change::Continued => self.take_keyboard(),
+                SignalChange::Size => self.resize(),
+                SignalChange::Suspended => self.suspend(),
+                SignalChange::Continued => self.take_keyboard(),
             },
         }
     }
@@ -258,17 +258,17 @@ impl Relay {
 }
 
 /// Some progress with the keys.
-enum Keys {
+enum TerminalKeys {
     Typed(Vec<u8>),
     Passed(usize),
     /// The user's terminal is.
     Gone,
 }
 
-async fn next_keys(pty: &Pty, keyboard: Option<&Keyboard>, typed: &[u8]) -> Keys {
+async fn next_keys(pty: &Pty, keyboard: Option<&Keyboard>, typed: &[u8]) -> TerminalKeys {
     if !typed.is_empty() {
         // What cannot be passed on is passed.
-        return Keys::Passed(pty.write(typed).await.unwrap_or(typed.len()));
+        return TerminalKeys::Passed(pty.write(typed).await.unwrap_or(typed.len()));
     }
     let mut keys = vec![0; 4 << 10];
     let read = match keyboard.filter(|keyboard| keyboard.is_engaged()) {
@@ -278,9 +278,9 @@ async fn next_keys(pty: &Pty, keyboard: Option<&Keyboard>, typed: &[u8]) -> Keys
     match read {
         Ok(read) => {
             keys.truncate(read);
-            Keys::Typed(keys)
+            TerminalKeys::Typed(keys)
         }
-        Err(_) => Keys::Gone,
+        Err(_) => TerminalKeys::Gone,
     }
 }
 
@@ -291,22 +291,24 @@ async fn end_of(grace: Option<Instant>) {
     }
 }
 
-async fn next_manner(manners: Option<&mut mpsc::Receiver<sharing::Change>>) -> Option<sharing::Change> {
+async fn next_manner(
+    manners: Option<&mut mpsc::Receiver<sharing::TerminalChange>>,
+) -> Option<sharing::TerminalChange> {
     match manners {
         Some(manners) => manners.recv().await,
         None => std::future::pending().await,
     }
 }
 
-async fn next_change(changes: Option<&mut Changes>) -> Change {
+async fn next_change(changes: Option<&mut Changes>) -> SignalChange {
     match changes {
         Some(changes) => changes.next().await,
         None => std::future::pending().await,
     }
 }
 
-async fn show(pty: Arc<Pty>, screen: Screen, mut watch: Option<Watch>) -> Shown {
-    let mut shown = Shown { tail: Tail::default(), filter: Filter::default(), screen };
+async fn show(pty: Arc<Pty>, screen: Screen, mut watch: Option<SharingWatch>) -> ShownOutput {
+    let mut shown = ShownOutput { tail: Tail::default(), filter: Filter::default(), screen };
     let mut buffer = [0; 8 << 10];
     while let Ok(read) = pty.read(&mut buffer).await {
         shown.tail.remember(&buffer[..read]);

@@ -41,17 +41,17 @@ impl Manner {
 }
 
 /// Another manner, and the sender that says when the user's terminal follows it.
-pub(super) type Change = (Manner, oneshot::Sender<()>);
+pub(super) type TerminalChange = (Manner, oneshot::Sender<()>);
 
 /// Watches the command's terminal while its output is shown.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(super) struct SharingWatch {
     last: Manner,
-    changes: mpsc::Sender<Change>,
+    changes: mpsc::Sender<TerminalChange>,
 }
 
-impl Watch {
-    pub(super) fn new(pty: &Pty) -> nix::Result<(Self, mpsc::Receiver<Change>)> {
+impl SharingWatch {
+    pub(super) fn new(pty: &Pty) -> nix::Result<(Self, mpsc::Receiver<TerminalChange>)> {
         let (changes, inbox) = mpsc::channel(1);
         Ok((Self { last: Manner::of(&pty.modes()?), changes }, inbox))
     }

@@ -18,12 +18,12 @@ pub(super) struct Keyboard {
     /// What the modes were; absent while they are as they were.
     saved: Option<Termios>,
     /// Present if other programs use this terminal too.
-    shared: Option<Shared>,
+    shared: Option<SharedTerminal>,
 }
 
 /// The state of a keyboard that another program may take, and of a screen that it writes to.
 #[derive(Debug)]
-struct Shared {
+struct SharedTerminal {
     /// The modes as they were when the keyboard was taken last.
     set: Option<Termios>,
     /// True if the terminal translates line ends, as before.
@@ -35,7 +35,7 @@ impl Keyboard {
     /// called within the runtime.
     pub(super) fn new(terminal: OwnedFd, is_shared: bool) -> io::Result<Self> {
         let terminal = register(terminal, Interest::READABLE)?;
-        let shared = is_shared.then_some(Shared { set: None, translates: true });
+        let shared = is_shared.then_some(SharedTerminal { set: None, translates: true });
         Ok(Self { terminal, saved: None, shared })
     }
 

@@ -25,9 +25,9 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use self::one_model::OneModel;
-use super::conversations::{Open, Opened};
+use super::conversations::{OpenConversation, OpenedConversation};
 use super::output::Writer;
-use super::server::Server;
+use super::server::ServeServer;
 use crate::exit::Exit;
 use crate::opening::Handle;
 
@@ -48,8 +48,8 @@ struct Scripted {
     logs: TempDir,
 }
 
-impl Open for Scripted {
-    fn open(&self, params: NewConversationParams) -> Result<Opened, ErrorObject> {
+impl OpenConversation for Scripted {
+    fn open(&self, params: NewConversationParams) -> Result<OpenedConversation, ErrorObject> {
         if params.cwd.as_path().ends_with("refused") {
             return Err(ErrorWord::ProjectRefused.because("refused"));
         }
@@ -62,7 +62,7 @@ impl Open for Scripted {
         let log = self.logs.path().join(format!("{id}.jsonl"));
         let _ = self.cores.send(Core { id: id.clone(), actions, events, log: log.clone(), over });
         let run = Box::pin(async move { end.await.unwrap_or(Ok(())) });
-        Ok(Opened {
+        Ok(OpenedConversation {
             handle: Handle::new(id, sender),
             events: shown,
             log,
@@ -134,13 +134,13 @@ impl Client {
         Self::start_after(|_| {})
     }
 
-    fn start_after(prepare: impl FnOnce(&mut Server<Scripted>)) -> Self {
+    fn start_after(prepare: impl FnOnce(&mut ServeServer<Scripted>)) -> Self {
         let (input, lines) = mpsc::channel(4);
         let (sender, output) = mpsc::channel(1);
         let (done, finished) = oneshot::channel();
         let (cores, made) = mpsc::unbounded_channel();
         let scripted = Scripted { cores, opened: Mutex::new(0), logs: TempDir::new().unwrap() };
-        let mut server = Server::new(scripted);
+        let mut server = ServeServer::new(scripted);
         prepare(&mut server);
         let server = tokio::spawn(server.run(lines, Writer { lines: sender, finished }));
         Self { input: Some(input), output, finished: Some(done), cores: made, server }

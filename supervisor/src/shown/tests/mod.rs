@@ -6,7 +6,7 @@ mod hostile;
 use serde_json::{Value, json};
 
 use super::Reading;
-use super::entry::Shown;
+use super::entry::ShownText;
 use crate::session::made::Log;
 
 impl Log {
@@ -52,7 +52,7 @@ impl Log {
         std::fs::read(self.log.path()).unwrap()
     }
 
-    fn shown(&self, full: bool) -> Shown {
+    fn shown(&self, full: bool) -> ShownText {
         Reading::new(None, full).read(&self.loaded())
     }
 }

@@ -18,11 +18,11 @@ use nix::sys::termios::{FlushArg, tcflush};
 use nix::unistd::read;
 use tokio::sync::mpsc;
 
-use self::words::{Answer, Command};
-use super::ui::Ended;
-use super::{Finished, Prepared, of_session};
+use self::words::{PlainCommand, TypedAnswer};
+use super::ui::UiEnded;
+use super::{PreparedUi, UiFinished, of_session};
 use crate::messages::{harmless, notes};
-use crate::shown::Live;
+use crate::shown::ShownLive;
 use crate::tty;
 
 mod words;
@@ -35,29 +35,29 @@ const WELCOME: &str =
 const ANSWERS: &str = "Type yes to allow this once, no to deny it, no and a reason to tell the agent why, or stop to end the turn.";
 
 /// A question that waits.
-struct Asked {
+struct OpenQuestion {
     agent: AgentId,
     id: ApprovalId,
     request: Box<ServerRequest>,
 }
 
 /// A line, and when it was read.
-type Line = (Instant, String);
+type TypedLine = (Instant, String);
 
 /// Runs a session to its end.
-pub(super) async fn serve(prepared: Prepared, prompt: Option<String>) -> Finished {
-    let Prepared { session, handle, mut events, mut endings, .. } = prepared;
+pub(super) async fn serve(prepared: PreparedUi, prompt: Option<String>) -> UiFinished {
+    let PreparedUi { session, handle, mut events, mut endings, .. } = prepared;
     let log = Some(session.log_path().to_owned());
     let mut lines = match lines_of_stdin() {
         Ok(lines) => Some(lines),
         Err(error) => {
             let message = Some(format!("cannot read what is typed: {error}"));
-            let (exit, then) = (crate::exit::Exit::Internal, super::Then::Nothing);
-            return Finished { exit, message, log, answer: String::new(), then };
+            let (exit, then) = (crate::exit::Exit::Internal, super::AfterUi::Nothing);
+            return UiFinished { exit, message, log, answer: String::new(), then };
         }
     };
     let mut plain =
-        Plain { live: Live::new(), asked: VecDeque::new(), since: None, runs: false, is_open: false };
+        PlainUi { live: ShownLive::new(), asked: VecDeque::new(), since: None, runs: false, is_open: false };
     print(&format!("{WELCOME}\n"));
     let first = prompt.map(|text| UserActionKind::Prompt { text, images: Vec::new() });
     plain.runs = first.is_some();
@@ -65,7 +65,7 @@ pub(super) async fn serve(prepared: Prepared, prompt: Option<String>) -> Finishe
         handle.act(first).await;
     }
     let mut session = tokio::spawn(session.run());
-    let ended: Ended = loop {
+    let ended: UiEnded = loop {
         let action = tokio::select! {
             biased;
             signal = endings.next() => Some(handle.action(match signal {
@@ -98,13 +98,13 @@ pub(super) async fn serve(prepared: Prepared, prompt: Option<String>) -> Finishe
     while let Ok(event) = events.try_recv() {
         plain.event(event);
     }
-    Finished { log, ..of_session(ended) }
+    UiFinished { log, ..of_session(ended) }
 }
 
-struct Plain {
-    live: Live,
+struct PlainUi {
+    live: ShownLive,
     /// The questions that wait; the first one was printed.
-    asked: VecDeque<Asked>,
+    asked: VecDeque<OpenQuestion>,
     /// When the first one was printed.
     since: Option<Instant>,
     /// True while a turn runs.
@@ -113,7 +113,7 @@ struct Plain {
     is_open: bool,
 }
 
-impl Plain {
+impl PlainUi {
     fn event(&mut self, UiEvent { agent, kind, .. }: UiEvent) {
         match kind {
             UiEventKind::Logged(event) => {
@@ -128,7 +128,7 @@ impl Plain {
                 self.invite();
             }
             UiEventKind::ApprovalRequested { id, request } => {
-                self.asked.push_back(Asked { agent, id, request });
+                self.asked.push_back(OpenQuestion { agent, id, request });
                 if self.asked.len() == 1 {
                     self.ask();
                 }
@@ -185,7 +185,7 @@ impl Plain {
 
     fn line(
         &mut self,
-        (at, text): Line,
+        (at, text): TypedLine,
         action: impl FnOnce(UserActionKind) -> UserAction,
     ) -> Option<UserAction> {
         // Its end was the user's.
@@ -202,17 +202,17 @@ impl Plain {
         text: &str,
         action: impl FnOnce(UserActionKind) -> UserAction,
     ) -> Option<UserAction> {
-        let decision = match Answer::of(text) {
-            Answer::Yes => ReviewDecision::Approved,
-            Answer::No(message) => ReviewDecision::Denied { message },
-            Answer::Stop => ReviewDecision::Abort,
-            Answer::Unclear => {
+        let decision = match TypedAnswer::of(text) {
+            TypedAnswer::Yes => ReviewDecision::Approved,
+            TypedAnswer::No(message) => ReviewDecision::Denied { message },
+            TypedAnswer::Stop => ReviewDecision::Abort,
+            TypedAnswer::Unclear => {
                 self.tell(&format!("That is no answer. {ANSWERS}\n"));
                 self.invite();
                 return None;
             }
         };
-        let Asked { agent, id, request } = self.asked.pop_front()?;
+        let OpenQuestion { agent, id, request } = self.asked.pop_front()?;
         let answer = request.answer(decision);
         let answered = UserAction { agent: Some(agent), ..action(UserActionKind::Answer { id, answer }) };
         self.ask();
@@ -224,11 +224,11 @@ impl Plain {
         text: &str,
         action: impl FnOnce(UserActionKind) -> UserAction,
     ) -> Option<UserAction> {
-        match Command::of(text) {
-            Command::Nothing => {}
-            Command::Help => self.tell(&words::help()),
-            Command::Wrong(why) => self.tell(&format!("{}\n", harmless(&why))),
-            Command::Act(kind) => {
+        match PlainCommand::of(text) {
+            PlainCommand::Nothing => {}
+            PlainCommand::Help => self.tell(&words::help()),
+            PlainCommand::Wrong(why) => self.tell(&format!("{}\n", harmless(&why))),
+            PlainCommand::Act(kind) => {
                 self.runs |= matches!(kind, UserActionKind::Prompt { .. });
                 let quits = kind == UserActionKind::Quit;
                 let action = action(kind);
@@ -253,7 +253,7 @@ fn columns() -> Option<usize> {
     tty::size(stdout().as_fd()).map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
-async fn next(lines: &mut Option<mpsc::Receiver<Line>>) -> Option<Line> {
+async fn next(lines: &mut Option<mpsc::Receiver<TypedLine>>) -> Option<TypedLine> {
     match lines {
         Some(lines) => lines.recv().await,
         None => std::future::pending().await,
@@ -264,7 +264,7 @@ async fn next(lines: &mut Option<mpsc::Receiver<Line>>) -> Option<Line> {
 const LONGEST: usize = 1 << 20;
 
 /// Reads lines on a thread of its own, which ends with the process. A line counts from when it was read: nothing is read ahead of it.
-fn lines_of_stdin() -> io::Result<mpsc::Receiver<Line>> {
+fn lines_of_stdin() -> io::Result<mpsc::Receiver<TypedLine>> {
     let (sender, lines) = mpsc::channel(1);
     thread::Builder::new().name("lines".to_owned()).spawn(move || {
         let (mut text, mut buffer) = (Vec::new(), [0; 4 << 10]);

@@ -9,7 +9,7 @@ use crate::modes::ApprovalMode;
 
 /// An answer to a question.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum TypedAnswer {
     /// This once.
     Yes,
     /// No, perhaps with a word to the model.
@@ -20,7 +20,7 @@ pub(super) enum Answer {
     Unclear,
 }
 
-impl Answer {
+impl TypedAnswer {
     /// Only a whole word counts: a letter is typed by mistake.
     pub(super) fn of(text: &str) -> Self {
         let text = text.trim();
@@ -38,7 +38,7 @@ impl Answer {
 
 /// A line that answers nothing.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Command {
+pub(super) enum PlainCommand {
     /// An empty line.
     Nothing,
     /// The list of commands is wanted.
@@ -73,7 +73,7 @@ pub(super) fn help() -> String {
     })
 }
 
-impl Command {
+impl PlainCommand {
     pub(super) fn of(text: &str) -> Self {
         let text = text.trim();
         if text.is_empty() {
@@ -140,30 +140,36 @@ mod tests {
     #[test]
     fn only_whole_words_answer() {
         for text in ["", " ", "y", "n", "ok", "yes please", "yesterday", "now", "stop it", "yes no"] {
-            assert_eq!(Answer::of(text), Answer::Unclear, "{text:?}");
+            assert_eq!(TypedAnswer::of(text), TypedAnswer::Unclear, "{text:?}");
         }
-        assert_eq!(Answer::of(" YES "), Answer::Yes);
-        assert_eq!(Answer::of("no"), Answer::No(None));
-        assert_eq!(Answer::of("no, use tabs: two"), Answer::No(Some("use tabs: two".to_owned())));
-        assert_eq!(Answer::of("stop"), Answer::Stop);
+        assert_eq!(TypedAnswer::of(" YES "), TypedAnswer::Yes);
+        assert_eq!(TypedAnswer::of("no"), TypedAnswer::No(None));
+        assert_eq!(TypedAnswer::of("no, use tabs: two"), TypedAnswer::No(Some("use tabs: two".to_owned())));
+        assert_eq!(TypedAnswer::of("stop"), TypedAnswer::Stop);
     }
 
     #[test]
     fn lines_are_commands_or_messages() {
-        let prompt =
-            |text: &str| Command::Act(UserActionKind::Prompt { text: text.to_owned(), images: Vec::new() });
-        assert_eq!(Command::of(" fix it "), prompt("fix it"));
-        assert_eq!(Command::of(""), Command::Nothing);
-        assert_eq!(Command::of(":net maybe"), Command::Wrong("the command is :net on|off".to_owned()));
-        assert!(matches!(Command::of(":diff"), Command::Wrong(why) if why.contains("no :diff here")));
+        let prompt = |text: &str| {
+            PlainCommand::Act(UserActionKind::Prompt { text: text.to_owned(), images: Vec::new() })
+        };
+        assert_eq!(PlainCommand::of(" fix it "), prompt("fix it"));
+        assert_eq!(PlainCommand::of(""), PlainCommand::Nothing);
         assert_eq!(
-            Command::of("!make test"),
-            Command::Act(UserActionKind::RunCommand { command: "make test".to_owned() })
+            PlainCommand::of(":net maybe"),
+            PlainCommand::Wrong("the command is :net on|off".to_owned())
+        );
+        assert!(
+            matches!(PlainCommand::of(":diff"), PlainCommand::Wrong(why) if why.contains("no :diff here"))
+        );
+        assert_eq!(
+            PlainCommand::of("!make test"),
+            PlainCommand::Act(UserActionKind::RunCommand { command: "make test".to_owned() })
         );
         for (form, _) in COMMANDS.iter().filter(|(form, _)| form.starts_with(':')) {
             let line = form.replace("on|off", "on").replace("ask|auto|deny", "auto").replace("TEXT", "x");
             let line = line.replace("NAME", "x").replace("PATH", "x");
-            assert!(matches!(Command::of(&line), Command::Act(_)), "{form}");
+            assert!(matches!(PlainCommand::of(&line), PlainCommand::Act(_)), "{form}");
         }
     }
 }

@@ -23,12 +23,12 @@ use crate::approval::ApprovalSettings;
 use crate::core::{
     AgentConfig, Approver, Effect, Execution, Input, PLAN_FILE, Planning, Purpose, ServedOutcome,
 };
-use crate::gate::{ApprovalMode, Change, Standing};
+use crate::gate::{ApprovalMode, Change, StandingRights};
 use crate::plan::Document;
 use crate::provider::{AssistantBlock, StopReason};
 use crate::tools::{Kit, PlanTool, Registry, ServedCall};
 
-fn ran(code: i32) -> ipc::message::Outcome {
+fn ran(code: i32) -> ipc::message::CallOutcome {
     command(code, "")
 }
 
@@ -61,7 +61,7 @@ fn planner_at_rest(planning: Planning, answerer: bool) -> Script {
     let mut standing = standing();
     standing.rights.write = vec!["/tmp/bw-1".into()];
     let mut script = Script::with(AgentConfig {
-        standing: Standing { mode: ApprovalMode::Deny, ..standing },
+        standing: StandingRights { mode: ApprovalMode::Deny, ..standing },
         tools: tools(Activity::Plan, PlanTool::Write),
         approvals: ApprovalSettings { answerer, ..ApprovalSettings::default() },
         activity: Activity::Plan,

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::super::{Counted, understand};
+use super::super::{CountedPrompts, understand};
 use super::{bounds, facts, read, usual};
 use crate::provider::ProviderKind;
 
@@ -124,6 +124,6 @@ proptest! {
 
     #[test]
     fn bytes_of_any_kind_do_no_harm(kind in kinds(), bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        prop_assert!(understand(kind, &bytes, &bounds(&facts), &Counted::default()).is_err());
+        prop_assert!(understand(kind, &bytes, &bounds(&facts), &CountedPrompts::default()).is_err());
     }
 }

@@ -27,13 +27,13 @@ const PRICED: [(ProviderKind, &str); 3] = [
     (ProviderKind::Responses, "gpt-5-mini"),
 ];
 
-fn bounds(facts: &(dyn Fn(&str) -> Facts + Send + Sync)) -> Bounds<'_> {
+fn bounds(facts: &(dyn Fn(&str) -> Facts + Send + Sync)) -> RequestBounds<'_> {
     let chat = Form {
         path: "/v1/chat/completions",
         reply_limit: ReplyLimit::MaxCompletionTokens,
         takes_stream_options: true,
     };
-    Bounds { facts, models: &[], max_reply: 32_000, chat }
+    RequestBounds { facts, models: &[], max_reply: 32_000, chat }
 }
 
 fn facts(model: &str) -> Facts {
@@ -41,7 +41,7 @@ fn facts(model: &str) -> Facts {
 }
 
 fn read(kind: ProviderKind, body: &str) -> Result<Value, String> {
-    let understood = understand(kind, body.as_bytes(), &bounds(&facts), &Counted::default())
+    let understood = understand(kind, body.as_bytes(), &bounds(&facts), &CountedPrompts::default())
         .map_err(|why| why.to_string())?;
     Ok(serde_json::from_slice(&understood.body).expect("our own JSON"))
 }
@@ -113,7 +113,7 @@ fn body_of(kind: ProviderKind, model: &str, options: RequestOptions, messages: V
     let body = match kind {
         ProviderKind::Anthropic => {
             let version = ApiVersion::V2023_06_01;
-            let config = anthropic::Config { version, ..anthropic::Config::at(connection) };
+            let config = anthropic::AnthropicConfig { version, ..anthropic::AnthropicConfig::at(connection) };
             Anthropic::new(config).expect("a client").body(&request)
         }
         ProviderKind::OpenAi => {
@@ -165,7 +165,7 @@ fn whatever_our_own_client_asks_for_goes_on_unchanged() {
         // The conversation goes on byte for byte: a cache is found by its bytes.
         let name = if kind == ProviderKind::Responses { "\"input\":[" } else { "\"messages\":[" };
         let understood =
-            understand(kind, sent.as_bytes(), &bounds(&facts), &Counted::default()).expect("ours");
+            understand(kind, sent.as_bytes(), &bounds(&facts), &CountedPrompts::default()).expect("ours");
         let ours = std::str::from_utf8(&understood.body).expect("UTF-8");
         assert_eq!(ours.split(name).last(), sent.split(name).last());
         assert_eq!(understood.estimate.output, 8_000);
@@ -226,9 +226,9 @@ fn models_are_named_by_people_or_have_a_price_and_never_look_things_up() {
         assert!(found.as_ref().is_none_or(|why| why.contains(expected.unwrap_or_default())), "{found:?}");
     }
     let allowed = ["claude-haiku-5-5".to_owned()];
-    let only = Bounds { models: &allowed, ..bounds(&facts) };
+    let only = RequestBounds { models: &allowed, ..bounds(&facts) };
     let body = usual(ProviderKind::Anthropic).to_string();
-    let error = understand(ProviderKind::Anthropic, body.as_bytes(), &only, &Counted::default())
+    let error = understand(ProviderKind::Anthropic, body.as_bytes(), &only, &CountedPrompts::default())
         .expect_err("another model");
     assert!(error.why.contains("is not one of the models"), "{error}");
 }
@@ -275,9 +275,13 @@ fn what_two_parsers_could_read_in_two_ways_is_refused() {
         let error = read(ProviderKind::Anthropic, &text).expect_err(expected);
         assert!(error.contains(expected), "{expected}: {error}");
     }
-    let error =
-        understand(ProviderKind::Anthropic, b"{\"model\":\"\xff\"}", &bounds(&facts), &Counted::default())
-            .expect_err("no text");
+    let error = understand(
+        ProviderKind::Anthropic,
+        b"{\"model\":\"\xff\"}",
+        &bounds(&facts),
+        &CountedPrompts::default(),
+    )
+    .expect_err("no text");
     assert_eq!(error.to_string(), "the body: is not UTF-8");
     let long = twice("\"model\":", &format!("\"{}\\u001b[31m\":1,\"model\":", "x".repeat(5000)));
     let error = read(ProviderKind::Anthropic, &long).expect_err("an unknown member");
@@ -287,7 +291,7 @@ fn what_two_parsers_could_read_in_two_ways_is_refused() {
 #[test]
 fn a_conversation_that_goes_on_is_bounded_by_what_was_counted_of_it() {
     for kind in ProviderKind::ALL {
-        let counted = Counted::default();
+        let counted = CountedPrompts::default();
         let estimate = |body: &Value| {
             let body = body.to_string();
             understand(kind, body.as_bytes(), &bounds(&facts), &counted).expect("ours")
