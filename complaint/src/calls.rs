@@ -3,7 +3,7 @@
 use libc::{ENOSYS, EPERM};
 
 use self::When::{Always, AsIfAbsent, Sometimes};
-use super::Complaint;
+use super::ErrorLine;
 
 /// A call that confined programs are denied whatever their rights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ pub fn denied_calls() -> impl Iterator<Item = DeniedCall> {
 
 /// The call that a line says was refused: `unshare: unshare failed: …`, `bpf: …`, `perf_event_open(…) returned with 1 (…)`.
 pub fn denied_call(line: &str) -> Option<DeniedCall> {
-    let complaint = Complaint::of(line, &PHRASES)?;
+    let complaint = ErrorLine::of(line, &PHRASES)?;
     let before = complaint.before().trim_end_matches([' ', ':', '(']);
     let said = before.rsplit_once(": ").map_or(before, |(_, said)| said);
     let is_absent = complaint.errno == ENOSYS;

@@ -45,7 +45,7 @@ const OF_MEMORY: [&str; 3] = ["shm_open", "sem_open", "could not open shared mem
 
 /// One line that complains of a path.
 #[derive(Clone, Debug)]
-pub struct Complaint<'a> {
+pub struct ErrorLine<'a> {
     line: &'a str,
     lower: String,
     /// The error number of the refusal.
@@ -56,7 +56,7 @@ pub struct Complaint<'a> {
     in_memory: bool,
 }
 
-impl<'a> Complaint<'a> {
+impl<'a> ErrorLine<'a> {
     /// The line as a complaint, if it is one.
     pub fn new(line: Line<'a>) -> Option<Self> {
         Some(Self { in_memory: line.in_memory, ..Self::of(line.text, &REFUSALS)? })

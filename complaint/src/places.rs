@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 use ipc::named::{Asked, NamedPlace, Permits};
 
-use super::{Complaint, lines};
+use super::{ErrorLine, lines};
 
 /// The most places that are looked at: hostile output has no more.
 const MAX_PLACES: usize = 32;
@@ -45,13 +45,13 @@ pub fn resolved(path: &Path) -> PathBuf {
 /// The names in the lines of an output that complain, each once, in their order.
 pub fn named_in(texts: [&str; 2]) -> Vec<&str> {
     let mut seen = BTreeSet::new();
-    let names = lines(texts).filter_map(Complaint::new).flat_map(|complaint| complaint.paths());
+    let names = lines(texts).filter_map(ErrorLine::new).flat_map(|complaint| complaint.paths());
     names.filter(|name| seen.insert(*name)).take(MAX_PLACES).collect()
 }
 
 /// The processes that the lines of an output say may not be signalled, each once, as their directories in `/proc`.
 pub fn processes_in(texts: [&str; 2]) -> Vec<String> {
-    let numbers = lines(texts).filter_map(|line| Complaint::new(line)?.process());
+    let numbers = lines(texts).filter_map(|line| ErrorLine::new(line)?.process());
     let seen: BTreeSet<_> = numbers.take(MAX_PLACES).collect();
     seen.into_iter().map(|number| format!("/proc/{number}")).collect()
 }

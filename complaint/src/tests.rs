@@ -3,8 +3,8 @@ use ipc::named::process_of;
 use super::*;
 
 /// A line by itself.
-fn complaint(text: &str) -> Option<Complaint<'_>> {
-    Complaint::new(Line { text, in_memory: false })
+fn complaint(text: &str) -> Option<ErrorLine<'_>> {
+    ErrorLine::new(Line { text, in_memory: false })
 }
 
 fn paths(line: &str) -> Vec<&str> {

@@ -15,7 +15,7 @@ use tokio::net::unix::pipe;
 use tokio::time::timeout;
 
 use crate::monitor::{BrokerProcess, Launch, Launched, SpawnError, StatusPipe, Stdio};
-use crate::place::Setup;
+use crate::place::ProjectSandbox;
 
 /// It takes milliseconds; one that hangs is a failure.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -57,7 +57,7 @@ pub(crate) enum InsideError {
 
 /// Runs sandbox-exec with these arguments and this on its standard input.
 pub(crate) async fn run(
-    setup: &Setup,
+    setup: &ProjectSandbox,
     confinement: Confinement,
     arguments: impl IntoIterator<Item = OsString>,
     input: Vec<u8>,
@@ -68,7 +68,7 @@ pub(crate) async fn run(
 
 /// Runs any program.
 pub(crate) async fn run_program(
-    setup: &Setup,
+    setup: &ProjectSandbox,
     confinement: Confinement,
     command: Vec<OsString>,
     input: Vec<u8>,
@@ -79,7 +79,7 @@ pub(crate) async fn run_program(
 
 /// Has a confined process try what no right allows; one object a line.
 pub(crate) async fn self_test(
-    setup: &Setup,
+    setup: &ProjectSandbox,
     confinement: Confinement,
     hidden: Option<&Path>,
 ) -> Result<(RulesetReport, Vec<Attempt>), InsideError> {
@@ -94,7 +94,7 @@ pub(crate) async fn self_test(
 
 /// Tries these acts; what became of each.
 pub(crate) async fn try_all(
-    setup: &Setup,
+    setup: &ProjectSandbox,
     confinement: Confinement,
     probes: &[Probe],
 ) -> Result<(RulesetReport, Vec<Outcome>), InsideError> {
@@ -115,7 +115,11 @@ pub(crate) async fn try_all(
     Ok((ruleset, outcomes))
 }
 
-async fn run_to_its_end(setup: &Setup, launch: Launch, input: Vec<u8>) -> Result<ChildSaid, InsideError> {
+async fn run_to_its_end(
+    setup: &ProjectSandbox,
+    launch: Launch,
+    input: Vec<u8>,
+) -> Result<ChildSaid, InsideError> {
     let Launched { pidfd, stdin, stdout, stderr, status, .. } = setup.spawner.spawn(launch).await?;
     let broker = BrokerProcess::new(pidfd)?;
     let ruleset = match StatusPipe::new(status)?.started().await.map_err(|error| broke_off(&error))? {

@@ -18,8 +18,8 @@ fn accounts(world: &World) -> BTreeMap<String, Vec<String>> {
     let results = world.log().into_iter().filter(|event| event["type"] == "sub_agent_result");
     let account = |event: serde_json::Value| {
         let data = &event["data"];
-        let named = data["files"].as_array().into_iter().flatten().chain(data.get("unseen"));
-        let names = named.map(|name| name.as_str().unwrap().replace(&project, ""));
+        let entries = data["files"].as_array().into_iter().flatten().chain(data.get("unseen"));
+        let names = entries.map(|path| path.as_str().unwrap().replace(&project, ""));
         (data["agent"].as_str().unwrap().to_owned(), names.collect())
     };
     results.map(account).collect()

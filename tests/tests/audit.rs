@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use ipc::confinement::Tier;
-use ipc::event::{EventKind, Observer};
+use ipc::event::{EventKind, ObservedBy};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use serde_json::{Value, json};
@@ -320,7 +320,7 @@ fn a_log_whose_events_do_not_agree_has_an_exit_code_of_its_own() {
     let mut log = SessionLog::create(world.root(), &"made".into()).unwrap();
     let text = "look".to_owned();
     let said = EventKind::UserMessage { text, images: Vec::new() };
-    log.append(&"1.1".into(), Observer::Supervisor, said).unwrap();
+    log.append(&"1.1".into(), ObservedBy::Supervisor, said).unwrap();
     let run = Finished::of(world.bailiwick(["audit"]).arg(log.path())).expect(7);
     let finding = "  finding: agent 1.1 has events before any that says that it was started";
     assert!(run.stdout.lines().any(|line| line == finding), "{}", run.stdout);

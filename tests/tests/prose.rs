@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -94,4 +95,38 @@ fn no_doc_comment_is_a_single_word() {
         }
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// The name of the type that a line defines. Types within functions count; associated types do not.
+fn defined(line: &str) -> Option<&str> {
+    let item = line.trim_start();
+    let item = item.strip_prefix("pub").map_or(item, |rest| {
+        let rest =
+            rest.strip_prefix('(').and_then(|rest| rest.split_once(')')).map_or(rest, |(_, rest)| rest);
+        rest.trim_start()
+    });
+    let (kind, rest) = item.split_once(' ')?;
+    let is_type =
+        matches!(kind, "struct" | "enum" | "trait" | "union") || (kind == "type" && !line.starts_with(' '));
+    let name = rest.split(|character: char| !character.is_alphanumeric()).next()?;
+    (is_type && name.starts_with(char::is_uppercase)).then_some(name)
+}
+
+/// Who looks for a name with grep finds one thing.
+#[test]
+fn no_two_types_of_a_crate_share_a_name() {
+    assert_eq!(defined("    pub(super) struct Held<'a> {"), Some("Held"));
+    assert_eq!(defined("    type Output = u8;"), None);
+    let mut places = BTreeMap::<_, Vec<_>>::new();
+    let sources = sources();
+    for (path, code) in &sources {
+        let name = path.split_once('/').map(|(name, _)| name);
+        for defined in code.lines().filter_map(defined) {
+            places.entry((name, defined)).or_default().push(path.as_str());
+        }
+    }
+    assert!(places.len() > 1000, "{} types", places.len());
+    let shared = places.iter().filter(|(_, paths)| paths.len() > 1);
+    let shared: Vec<_> = shared.map(|((_, name), paths)| format!("{name}: {}", paths.join(", "))).collect();
+    assert!(shared.is_empty(), "{}", shared.join("\n"));
 }

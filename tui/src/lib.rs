@@ -40,7 +40,7 @@ mod view;
 pub use highlight::{CodeRead, CodeToRead};
 pub use message::{Action, Copied, Msg, Reason};
 pub use model::{LogRow, LogRows, Model, is_tiny};
-pub use moment::Moment;
+pub use moment::UiTime;
 pub use picker::{Picked, Picker, PickerRow};
 pub use start::{Capabilities, Colour, Origins, Previews, Start, ThemeName};
 pub use tool_summary::{ToolSummary, cut};

@@ -5,9 +5,9 @@ use std::time::Duration;
 /// A point of a monotonic clock, of which only differences count. Nothing in this crate reads a clock: whoever runs the
 /// terminal says with every message when it came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Moment(Duration);
+pub struct UiTime(Duration);
 
-impl Moment {
+impl UiTime {
     /// The point so long after the clock's beginning.
     pub const fn after(since_beginning: Duration) -> Self {
         Self(since_beginning)

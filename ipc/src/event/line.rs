@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::{Observer, SCHEMA, SessionEvent};
+use super::{ObservedBy, SCHEMA, SessionEvent};
 use crate::id::{AgentId, ConversationId, EventId};
 
 /// What an event's JSON begins with, then the kind's.
@@ -18,7 +18,7 @@ struct EventLine<'a> {
     agent: &'a AgentId,
     #[serde(skip_serializing_if = "Option::is_none")]
     parent_agent: Option<&'a AgentId>,
-    observed_by: Observer,
+    observed_by: ObservedBy,
     r#type: String,
     data: Box<RawValue>,
 }

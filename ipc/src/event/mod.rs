@@ -69,7 +69,7 @@ pub struct SessionEvent {
     /// That agent's parent.
     pub parent_agent: Option<AgentId>,
     /// Who saw it happen.
-    pub observed_by: Observer,
+    pub observed_by: ObservedBy,
     /// What happened.
     pub kind: EventKind,
 }
@@ -78,7 +78,7 @@ pub struct SessionEvent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum Observer {
+pub enum ObservedBy {
     /// The supervisor itself.
     Supervisor,
     /// A remote broker said so.
@@ -103,7 +103,7 @@ mod tests {
             session: "s".into(),
             agent: AgentId::root(),
             parent_agent: None,
-            observed_by: Observer::Supervisor,
+            observed_by: ObservedBy::Supervisor,
             kind,
         }
     }

@@ -9,7 +9,7 @@ use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::{EventKind, OLDEST_SCHEMA, Observer, SCHEMA, SessionEvent};
+use super::{EventKind, OLDEST_SCHEMA, ObservedBy, SCHEMA, SessionEvent};
 use crate::id::{AgentId, ConversationId, EventId};
 
 impl<'de> Deserialize<'de> for SessionEvent {
@@ -45,7 +45,7 @@ struct Read {
     session: Option<ConversationId>,
     agent: Option<AgentId>,
     parent_agent: Option<AgentId>,
-    observed_by: Option<Observer>,
+    observed_by: Option<ObservedBy>,
     r#type: Option<String>,
     kind: Option<EventKind>,
     /// The content, where it came before its type.
@@ -219,7 +219,7 @@ mod tests {
             session: "s".into(),
             agent: "1.2".into(),
             parent_agent: Some(AgentId::root()),
-            observed_by: Observer::Worker,
+            observed_by: ObservedBy::Worker,
             kind: EventKind::ToolCallStarted {
                 call: crate::id::CallId(3),
                 tool_use: "t".into(),

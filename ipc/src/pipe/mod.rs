@@ -1,6 +1,6 @@
 //! Typed pipe ends: the whole boundary in the types of two halves.
 //!
-//! An [`Outgoing`] writes one direction's messages and an [`Incoming`] reads the other's; a process holds one of each, of
+//! An [`Outgoing`] writes one direction's messages and an [`FrameReader`] reads the other's; a process holds one of each, of
 //! opposite directions, so that no end can send what it should receive.
 
 mod blocking;

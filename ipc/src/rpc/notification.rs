@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::RequestId;
 use super::response::decode;
-use crate::event::{EventKind, Observer, RewindPreview, SCHEMA, SessionEvent};
+use crate::event::{EventKind, ObservedBy, RewindPreview, SCHEMA, SessionEvent};
 use crate::frontend::{UiEvent, UiEventKind};
 use crate::id::{AgentId, ApprovalId, CallId, ConversationId, EventId};
 
@@ -195,7 +195,7 @@ pub struct Logged {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_agent: Option<AgentId>,
     /// Who saw it happen.
-    pub observed_by: Observer,
+    pub observed_by: ObservedBy,
 }
 
 /// The parameters of a notification; `type` only in the generic form.

@@ -27,7 +27,7 @@ use crate::cgroup::Cgroup;
 use crate::descendants::Bound;
 use crate::domain::{Domain, Opened, open_path};
 use crate::handover::Handover;
-use crate::mediate::{Filter, Hand, Listeners, Mediation, Mediator, Prepared, Refusals, crew};
+use crate::mediate::{Filter, Listeners, Mediation, Mediator, Prepared, Refusals, WorkerThread, crew};
 use crate::platform::Platform;
 use crate::privilege;
 use crate::stage::{Failure, Stage};
@@ -162,7 +162,7 @@ fn attend(
         };
         // Who waited for it may have failed meanwhile, and ends everything.
         drop(ready.send(outcome));
-        first.into_iter().for_each(Hand::work);
+        first.into_iter().for_each(WorkerThread::work);
     };
     // Threads make no forks, so they begin after the only one.
     crew::thread(life).map_err(at(Stage::Broker))?;
@@ -189,7 +189,10 @@ fn prepare(mediation: Option<Mediation>, refusals: Refusals) -> Result<Option<Pr
     mediation.map(|mediation| Prepared::new(mediation, refusals)).transpose().map_err(at(Stage::Broker))
 }
 
-fn begin(prepared: Option<Prepared>, listener: Option<OwnedFd>) -> Result<Option<(Mediator, Hand)>, Failure> {
+fn begin(
+    prepared: Option<Prepared>,
+    listener: Option<OwnedFd>,
+) -> Result<Option<(Mediator, WorkerThread)>, Failure> {
     let both = prepared.zip(listener);
     both.map(|(prepared, listener)| prepared.begin(listener)).transpose().map_err(at(Stage::Broker))
 }

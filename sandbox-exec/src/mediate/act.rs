@@ -12,7 +12,7 @@ use super::crew::Turn;
 use super::listen::accept_flags;
 use super::listener::{Notification, NotificationAnswer};
 use super::message::{Data, HEADER, HEADER_WITH_LENGTH, Message};
-use super::refusals::Hindrance;
+use super::refusals::Denied;
 use super::rules::Target;
 use super::socket::{self, SocketKind};
 use super::waiting::Stop;
@@ -104,7 +104,7 @@ impl MediatedCall<'_, '_> {
     }
 
     /// Tells of what the rules do not allow; what the caller is told.
-    pub(super) fn refused(&self, act: Act, hindrance: Hindrance) -> Errno {
+    pub(super) fn refused(&self, act: Act, hindrance: Denied) -> Errno {
         self.shared.refusals.tell(self.caller.thread(), act, hindrance)
     }
 

@@ -18,7 +18,7 @@ const STACK: usize = 128 << 10;
 
 /// Who is there.
 #[derive(Debug, Default)]
-pub(super) struct Crew {
+pub(super) struct WorkerPool {
     count: Mutex<Count>,
     next: Condvar,
     gone: Condvar,
@@ -64,7 +64,7 @@ impl Turn<'_> {
     }
 }
 
-impl Crew {
+impl WorkerPool {
     /// Waits until nobody is left.
     pub(super) fn wait(&self) {
         let mut count = self.count();
@@ -126,9 +126,9 @@ pub(super) fn relieve(shared: &Arc<Shared>, lead: Lead) {
 }
 
 /// A thread that was counted, and has to begin.
-pub(crate) struct Hand(Arc<Shared>);
+pub(crate) struct WorkerThread(Arc<Shared>);
 
-impl Hand {
+impl WorkerThread {
     /// Counts the first.
     pub(super) fn first(shared: &Arc<Shared>) -> Self {
         shared.crew.count().joined();

@@ -18,7 +18,7 @@ use super::holders::{self, Holder};
 use super::internet::{named, stays_here};
 use super::listening::{HeldListener, Listening};
 use super::own::{Name, Own};
-use super::refusals::Hindrance;
+use super::refusals::Denied;
 use super::reservations::Reservations;
 use super::socket::{self, SocketKind, port};
 
@@ -77,7 +77,7 @@ impl HostNetwork {
         })
     }
 
-    /// The same, where every socket that shares its port is made known by [`Host::share_port`].
+    /// The same, where every socket that shares its port is made known by [`HostNetwork::share_port`].
     pub(super) fn that_sees_sharing(self) -> Self {
         Self { sees_sharing: true, ..self }
     }
@@ -89,7 +89,7 @@ impl HostNetwork {
         socket: &OwnedFd,
         kind: SocketKind,
         to: SocketAddr,
-    ) -> Result<Option<Inside>, Hindrance> {
+    ) -> Result<Option<Inside>, Denied> {
         let place = Place::of(to);
         let own = if self.outside.as_ref().is_some_and(|outside| outside.has(place, to)) {
             None
@@ -191,7 +191,7 @@ impl HostNetwork {
     /// loopback nobody else is.
     ///
     /// Where nobody answers on this machine, the rules refuse nothing.
-    fn refusal(&self, kind: SocketKind, place: Place, to: SocketAddr) -> Hindrance {
+    fn refusal(&self, kind: SocketKind, place: Place, to: SocketAddr) -> Denied {
         let errno = match (&self.outside, place) {
             (Some(_), _) => Errno::EACCES,
             (None, Place::Host) => Errno::ECONNREFUSED,
@@ -200,7 +200,7 @@ impl HostNetwork {
         if place == Place::Host && !self.is_anothers(kind, named(to)) {
             return errno.into();
         }
-        Hindrance::Rules { target: Target::Internet(to, place), errno }
+        Denied::Rules { target: Target::Internet(to, place), errno }
     }
 
     /// Whether somebody outside answers at an address of this machine.
@@ -210,10 +210,10 @@ impl HostNetwork {
     }
 
     /// Why an address could not be taken: with the network off, loopback is all there is.
-    pub(super) fn hindrance_of_bind(&self, own: SocketAddr, errno: Errno) -> Hindrance {
+    pub(super) fn hindrance_of_bind(&self, own: SocketAddr, errno: Errno) -> Denied {
         let refused = self.outside.is_none() && stays_on_loopback(own.ip()) == Err(errno);
         if refused && is_local(own.ip()) {
-            return Hindrance::Rules { target: Target::Internet(own, Place::Host), errno };
+            return Denied::Rules { target: Target::Internet(own, Place::Host), errno };
         }
         errno.into()
     }
@@ -236,14 +236,14 @@ impl HostNetwork {
     }
 
     /// Whether an abstract name is one from inside.
-    pub(super) fn admit_abstract(&self, name: &[u8]) -> Result<(), Hindrance> {
+    pub(super) fn admit_abstract(&self, name: &[u8]) -> Result<(), Denied> {
         if self.own.has(&Name::Abstract(name.to_vec())) {
             return Ok(());
         }
         // What a process would see if the name were not there.
         let errno = Errno::ECONNREFUSED;
         if has_abstract(name) {
-            return Err(Hindrance::Rules { target: Target::Abstract(name.to_vec()), errno });
+            return Err(Denied::Rules { target: Target::Abstract(name.to_vec()), errno });
         }
         Err(errno.into())
     }

@@ -11,7 +11,7 @@ use nix::libc::{self, c_int};
 use super::act::MediatedCall;
 use super::address::{Address, Meaning, integer};
 use super::listener::NotificationAnswer;
-use super::refusals::Hindrance;
+use super::refusals::Denied;
 use super::socket::{self, SocketKind};
 use super::waiting::Stop;
 
@@ -75,7 +75,7 @@ impl MediatedCall<'_, '_> {
                 // The port is another for each that comes from there.
                 let target = Target::Internet(SocketAddr::new(peer.ip(), 0), Place::of(peer));
                 let errno = Errno::ECONNABORTED;
-                shared.refusals.tell(thread, Act::Accept, Hindrance::Rules { target, errno });
+                shared.refusals.tell(thread, Act::Accept, Denied::Rules { target, errno });
             }
         };
         let unknown = flags & !(libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC);

@@ -97,8 +97,8 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use act::MediatedCall;
 use address::Address;
 use caller::{Caller, Threads};
-pub(crate) use crew::Hand;
-use crew::{Crew, Turn};
+pub(crate) use crew::WorkerThread;
+use crew::{Turn, WorkerPool};
 pub use filter::Filter;
 use filter::FilteredCalls;
 use host::HostNetwork;
@@ -200,7 +200,7 @@ struct Shared {
     waiting: Waiting,
     /// Whether somebody looks after what waits: from the first such call on.
     watched: Mutex<bool>,
-    crew: Crew,
+    crew: WorkerPool,
 }
 
 impl Mediator {
@@ -255,14 +255,14 @@ impl Prepared {
             made,
             waiting: Waiting::default(),
             watched: Mutex::default(),
-            crew: Crew::default(),
+            crew: WorkerPool::default(),
         })))
     }
 
     /// Begins to mediate.
-    pub(crate) fn begin(self, listener: OwnedFd) -> io::Result<(Mediator, Hand)> {
+    pub(crate) fn begin(self, listener: OwnedFd) -> io::Result<(Mediator, WorkerThread)> {
         let shared = Arc::new(self.0(Listener::new(listener)));
-        let first = Hand::first(&shared);
+        let first = WorkerThread::first(&shared);
         if shared.made.is_some() {
             let holding = Arc::clone(&shared);
             thread::Builder::new().name("sockets".into()).spawn(move || holding.watch_sockets())?;

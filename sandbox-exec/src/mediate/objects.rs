@@ -22,7 +22,7 @@ use nix::libc::{self, c_int, c_long, key_t};
 use super::act::MediatedCall;
 use super::address::integer;
 use super::listener::NotificationAnswer;
-use super::refusals::Hindrance;
+use super::refusals::Denied;
 
 /// The most objects of a sandbox: the host's are limited too, for all users together.
 const MOST: usize = 256;
@@ -91,7 +91,7 @@ impl Objects {
         }
     }
 
-    fn obtain(&self, kind: ObjectKind, wanted: Wanted) -> Result<NotificationAnswer, Hindrance> {
+    fn obtain(&self, kind: ObjectKind, wanted: Wanted) -> Result<NotificationAnswer, Denied> {
         let Wanted { key, size, flags } = wanted;
         let mut own = self.own();
         if let Some(id) = named(&own, kind, key) {
@@ -120,7 +120,7 @@ impl Objects {
     }
 
     /// A command; those that list objects take no number of one, but a place in the list of all.
-    fn control(&self, kind: ObjectKind, id: c_int, command: c_int) -> Result<NotificationAnswer, Hindrance> {
+    fn control(&self, kind: ObjectKind, id: c_int, command: c_int) -> Result<NotificationAnswer, Denied> {
         match command & !VERSION {
             libc::IPC_RMID => {
                 let mut own = self.own();
@@ -136,12 +136,12 @@ impl Objects {
             {
                 self.use_own(kind, id)
             }
-            _ => Err(Hindrance::Rules { target: Target::Object(kind.all().into()), errno: Errno::EPERM }),
+            _ => Err(Denied::Rules { target: Target::Object(kind.all().into()), errno: Errno::EPERM }),
         }
     }
 
     /// Lets a call go on if it is about an object of one's own.
-    fn use_own(&self, kind: ObjectKind, id: c_int) -> Result<NotificationAnswer, Hindrance> {
+    fn use_own(&self, kind: ObjectKind, id: c_int) -> Result<NotificationAnswer, Denied> {
         // As the kernel answers where nothing has the number.
         self.own()
             .get(&(kind, id))
@@ -189,14 +189,14 @@ impl ObjectKind {
 
     /// Why an object is not used that is none of the sandbox's: the rules refuse only what is there, and what plain
     /// permissions open.
-    fn anothers(self, id: c_int, errno: Errno) -> Hindrance {
+    fn anothers(self, id: c_int, errno: Errno) -> Denied {
         let name = match self {
             Self::Memory => "shared memory segment",
             Self::Semaphores => "semaphore set",
             Self::Queue => "message queue",
         };
         match self.size(id) {
-            Ok(_) => Hindrance::Rules { target: Target::Object(format!("{name} {id}")), errno },
+            Ok(_) => Denied::Rules { target: Target::Object(format!("{name} {id}")), errno },
             Err(_) => errno.into(),
         }
     }
@@ -280,7 +280,7 @@ mod tests {
 
     const MAKE: c_int = libc::IPC_CREAT | 0o600;
 
-    fn number(answer: Result<NotificationAnswer, Hindrance>) -> Result<c_int, Errno> {
+    fn number(answer: Result<NotificationAnswer, Denied>) -> Result<c_int, Errno> {
         answer.map_err(|hindrance| hindrance.errno()).map(|answer| match answer {
             NotificationAnswer::Value(value) => c_int::try_from(value).unwrap(),
             other => panic!("{other:?}"),
@@ -342,7 +342,7 @@ mod tests {
                 assert!(
                     matches!(
                         objects.control(kind, own, command),
-                        Err(Hindrance::Rules { errno: Errno::EPERM, .. })
+                        Err(Denied::Rules { errno: Errno::EPERM, .. })
                     ),
                     "{kind:?} {command}"
                 );

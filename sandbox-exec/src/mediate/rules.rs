@@ -12,7 +12,7 @@ use super::address::{Address, Meaning};
 use super::caller::Caller;
 use super::host::{HostNetwork, Inside};
 use super::listening::HeldListener;
-use super::refusals::Hindrance;
+use super::refusals::Denied;
 use super::socket::{self, SocketKind};
 use super::tree::{ProcessTree, by_descriptor};
 
@@ -92,7 +92,7 @@ impl MediationRules {
         socket: &OwnedFd,
         kind: SocketKind,
         address: Address,
-    ) -> Result<Target, Hindrance> {
+    ) -> Result<Target, Denied> {
         self.network.contains(socket)?;
         match kind.family {
             libc::AF_UNIX => self.unix(caller, address),
@@ -102,7 +102,7 @@ impl MediationRules {
         }
     }
 
-    fn unix(&self, caller: &Caller<'_>, address: Address) -> Result<Target, Hindrance> {
+    fn unix(&self, caller: &Caller<'_>, address: Address) -> Result<Target, Denied> {
         match (address.meaning(), self.network.host()) {
             (Meaning::Path(path), _) => {
                 let found = self.tree.open(&caller.path(path)?)?;
@@ -122,7 +122,7 @@ impl MediationRules {
         socket: &OwnedFd,
         kind: SocketKind,
         address: Address,
-    ) -> Result<Target, Hindrance> {
+    ) -> Result<Target, Denied> {
         if let (Some(host), Meaning::Internet(to)) = (self.network.host(), address.meaning())
             && let Some(inside) = host.admit(caller, socket, kind, to)?
         {
@@ -197,7 +197,7 @@ impl MediationRules {
     }
 
     /// Why an address could not be taken.
-    pub(super) fn hindrance_of_bind(&self, kind: SocketKind, address: &Address, errno: Errno) -> Hindrance {
+    pub(super) fn hindrance_of_bind(&self, kind: SocketKind, address: &Address, errno: Errno) -> Denied {
         match (self.network.host(), address.meaning()) {
             (Some(host), Meaning::Internet(own)) if kind.is_internet() => host.hindrance_of_bind(own, errno),
             _ => errno.into(),
@@ -205,10 +205,10 @@ impl MediationRules {
     }
 
     /// Why a target was not reached: in a private network there is no way to anywhere else.
-    pub(super) fn hindrance_of_way(&self, target: &Target, errno: Errno) -> Hindrance {
+    pub(super) fn hindrance_of_way(&self, target: &Target, errno: Errno) -> Denied {
         match (&self.network, target.address.meaning()) {
             (Net::Private(_), Meaning::Internet(to)) if errno == Errno::ENETUNREACH => {
-                Hindrance::Rules { target: Refused::Internet(to, Place::of(to)), errno }
+                Denied::Rules { target: Refused::Internet(to, Place::of(to)), errno }
             }
             _ => errno.into(),
         }

@@ -10,7 +10,7 @@ use nix::unistd::geteuid;
 
 use super::aim::{Aim, Info};
 use super::lineage::{Lineage, Scope};
-use super::refusals::Hindrance;
+use super::refusals::Denied;
 use super::status::Status;
 
 /// How often what forks meanwhile is looked for.
@@ -41,7 +41,7 @@ impl Sender<'_> {
         process: pid_t,
         thread: Option<pid_t>,
         confirm: impl Fn() -> Result<(), Errno>,
-    ) -> Result<Option<Aim>, Hindrance> {
+    ) -> Result<Option<Aim>, Denied> {
         let aim = self.aim(process, thread)?;
         confirm()?;
         if process == self.caller.process {
@@ -51,7 +51,7 @@ impl Sender<'_> {
     }
 
     /// Takes hold of a process, or a thread of it, that may be signalled.
-    fn aim(&self, process: pid_t, thread: Option<pid_t>) -> Result<Aim, Hindrance> {
+    fn aim(&self, process: pid_t, thread: Option<pid_t>) -> Result<Aim, Denied> {
         let aim = Aim::take(process, thread)?;
         let target = Status::of(process)?;
         let errno = Errno::EPERM;
@@ -60,14 +60,14 @@ impl Sender<'_> {
             return Err(errno.into());
         }
         if !self.lineage.contains(&self.scope, process)? {
-            return Err(Hindrance::Rules { target: Target::Process(process.cast_unsigned()), errno });
+            return Err(Denied::Rules { target: Target::Process(process.cast_unsigned()), errno });
         }
         if may_signal(self.caller, &target) { Ok(aim) } else { Err(errno.into()) }
     }
 
     /// Signals all of a group, or everybody, in the scope, but the caller's own process: that is left to be signalled, if it is
     /// one of them.
-    pub(super) fn to_group(&self, group: Option<pid_t>) -> Result<Option<Aim>, Hindrance> {
+    pub(super) fn to_group(&self, group: Option<pid_t>) -> Result<Option<Aim>, Denied> {
         let mut reached: HashMap<pid_t, Aim> = HashMap::new();
         let (mut itself, mut denied) = (None, None);
         let forking = matches!(self.sent.number, libc::SIGKILL | libc::SIGSTOP);

@@ -20,7 +20,7 @@ use super::address::integer;
 use super::aim::{Aim, Info, MAX_SIGNAL};
 use super::lineage::Lineage;
 use super::listener::NotificationAnswer;
-use super::refusals::Hindrance;
+use super::refusals::Denied;
 use super::sender::{Sender, Sent};
 use super::status::Status;
 use crate::descendants::FENCE;
@@ -146,7 +146,7 @@ impl MediatedCall<'_, '_> {
         whom: Whom,
         sent: Sent,
         confirm: impl Fn() -> Result<(), Errno>,
-    ) -> Result<Option<Aim>, Hindrance> {
+    ) -> Result<Option<Aim>, Denied> {
         if !(0..=MAX_SIGNAL).contains(&sent.number) {
             return Err(Errno::EINVAL.into());
         }

@@ -20,7 +20,7 @@ use nix::libc;
 use nix::sys::stat::{FileStat, Mode, fstat};
 use nix::unistd::{AccessFlags, access, geteuid};
 
-use super::refusals::Hindrance;
+use super::refusals::Denied;
 use crate::system::file::mount_of;
 
 /// How often a file is looked for that has another name each time.
@@ -63,11 +63,11 @@ impl ProcessTree {
 
     /// Opens the unix socket that a path leads to, if it lies in the tree. Who may not write a socket outside may not be
     /// connected to it either (unix(7)), and what is none takes no connection: there the rules refuse nothing.
-    pub(super) fn open(&self, path: &Path) -> Result<OwnedFd, Hindrance> {
+    pub(super) fn open(&self, path: &Path) -> Result<OwnedFd, Denied> {
         let found = open(path, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?;
         match self.contains(&found) {
             Err(Errno::EACCES) if is_socket(&found)? && (geteuid().is_root() || is_writable(&found)) => {
-                Err(Hindrance::Rules { target: Target::Socket(name(&found)?.into()), errno: Errno::EACCES })
+                Err(Denied::Rules { target: Target::Socket(name(&found)?.into()), errno: Errno::EACCES })
             }
             contained => Ok(contained.map(|()| found)?),
         }
@@ -282,7 +282,7 @@ mod tests {
         create_dir(&root).unwrap();
         File::create(&file).unwrap();
         for path in [&file, &root] {
-            assert_eq!(tree.open(path).map(drop), Err(Hindrance::Other(Errno::EACCES)));
+            assert_eq!(tree.open(path).map(drop), Err(Denied::Other(Errno::EACCES)));
         }
     }
 }

@@ -126,7 +126,7 @@ impl Program {
     }
 }
 
-/// What the build script made for this architecture: by [`Kind`], then by [`Case`].
+/// What the build script made for this architecture: by [`RuleKind`], then by [`Case`].
 #[expect(clippy::unreadable_literal, reason = "it is generated")]
 mod built {
     use super::{Program, sock_filter};

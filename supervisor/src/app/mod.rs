@@ -24,7 +24,7 @@ use crate::doctor::Diagnosis;
 use crate::messages::{complain, printed};
 use crate::modes::ApprovalMode;
 use crate::monitor::TempError;
-use crate::place::{Caches, ConfinementOptions, Mode, Setup, SetupError};
+use crate::place::{Caches, ConfinementOptions, Mode, ProjectSandbox, SetupError};
 use crate::secrets::{TakenKeys, harden_process, take_keys};
 
 pub use crate::exit::Exit;
@@ -189,7 +189,7 @@ fn bench(args: &BenchArgs) -> Exit {
 
 /// An empty project of our own, for what needs one and is about none; removed with this value.
 struct PrivateProject {
-    setup: Setup,
+    setup: ProjectSandbox,
     _directory: tempfile::TempDir,
 }
 
@@ -201,7 +201,8 @@ impl PrivateProject {
         // Its caches must not stay, and ours stays where it is: hiding one beside the project would take a rule for each of
         // its neighbours in the system's temporary directory, which may be thousands.
         let directories = Directories::of_process()?;
-        let setup = Setup::new(directories, directory.path(), Mode::fixed(ApprovalMode::Auto), &wanted)?;
+        let setup =
+            ProjectSandbox::new(directories, directory.path(), Mode::fixed(ApprovalMode::Auto), &wanted)?;
         Ok(Self { setup, _directory: directory })
     }
 }

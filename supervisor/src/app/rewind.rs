@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
 use std::path::Path;
 
-use ipc::event::{ChangedHow, EventKind, Observer, RewindPreview, RewindTarget, Rewound, SessionEvent};
+use ipc::event::{ChangedHow, EventKind, ObservedBy, RewindPreview, RewindTarget, Rewound, SessionEvent};
 use ipc::id::{AgentId, Generation};
 use nix::sys::termios::{FlushArg, tcflush};
 use tokio::runtime::Runtime;
@@ -18,7 +18,7 @@ use crate::exit::Exit;
 use crate::messages::{ReadingProgress, complain, harmless, say};
 use crate::modes::ApprovalMode;
 use crate::opening::{Refusal, find_log, observer};
-use crate::place::{ConfinementOptions, Mode, Setup, SetupError};
+use crate::place::{ConfinementOptions, Mode, ProjectSandbox, SetupError};
 use crate::session::{LogError, Reopened, SessionLog, closing, leftovers};
 
 /// The columns of a message in the list.
@@ -72,7 +72,7 @@ async fn rewind(args: &RewindArgs, directories: Directories) -> Result<Exit, Ref
         say("note: a line that was not finished was cut off the log");
     }
     for (agent, kind) in closing(&events, &BTreeMap::new()) {
-        events.push(log.append(&agent, Observer::Supervisor, kind)?);
+        events.push(log.append(&agent, ObservedBy::Supervisor, kind)?);
     }
     let said: Vec<_> = standing(&events).into_iter().filter(|event| is_message(event)).collect();
     let target = match (args.to, args.undo) {
@@ -116,7 +116,7 @@ async fn rewind(args: &RewindArgs, directories: Directories) -> Result<Exit, Ref
     let rewound = Rewound { target, files, left, error };
     let told = told(&rewound);
     let failed = rewound.error.clone();
-    journal.log.append(&AgentId::root(), Observer::Supervisor, EventKind::Rewound(rewound))?;
+    journal.log.append(&AgentId::root(), ObservedBy::Supervisor, EventKind::Rewound(rewound))?;
     journal.log.sync()?;
     if let Some(error) = failed {
         return Err(Refusal::internal(format!("not everything was taken back: {error}")));
@@ -143,11 +143,11 @@ fn is_message(event: &SessionEvent) -> bool {
 }
 
 /// The place of the session, under the settings of today.
-fn setup(directories: Directories, project: &Path) -> Result<Setup, Refusal> {
+fn setup(directories: Directories, project: &Path) -> Result<ProjectSandbox, Refusal> {
     let sources = Sources::read(&directories, project).map_err(Refusal::usage)?;
     let effective = sources.effective(&Layer::default());
     let wanted = ConfinementOptions::of(&effective, ipc::confinement::TierChoice::Best, false);
-    Ok(Setup::new(directories, project, Mode::fixed(ApprovalMode::Deny), &wanted)?)
+    Ok(ProjectSandbox::new(directories, project, Mode::fixed(ApprovalMode::Deny), &wanted)?)
 }
 
 /// The number of the last worker of the first agent.
@@ -246,7 +246,7 @@ struct OwnJournal {
 impl Journal for OwnJournal {
     async fn log(&mut self, kind: EventKind) -> Result<(), Unlogged> {
         let logged =
-            self.log.append(&AgentId::root(), Observer::Supervisor, kind).and_then(|_| self.log.sync());
+            self.log.append(&AgentId::root(), ObservedBy::Supervisor, kind).and_then(|_| self.log.sync());
         logged.map_err(|_| Unlogged)
     }
 

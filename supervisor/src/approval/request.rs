@@ -34,7 +34,7 @@ pub(crate) struct Question<'a> {
 
 /// Why there is no request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Unaskable {
+pub(crate) enum CannotAsk {
     /// A word that is no text would be shown as another one than is executed.
     #[error("a word of the command is not UTF-8, and could not be shown as it is")]
     NotText,
@@ -45,7 +45,7 @@ pub(crate) enum Unaskable {
 
 impl Question<'_> {
     /// The request; it says what is executed, in the words in which it is.
-    pub(crate) fn request(self, ask: &Ask, subject: &Subject) -> Result<ServerRequest, Unaskable> {
+    pub(crate) fn request(self, ask: &Ask, subject: &Subject) -> Result<ServerRequest, CannotAsk> {
         let (proposal, denied) = match subject {
             Subject::Effect { proposal, denied, .. } => (proposal, denied.as_deref()),
             Subject::Changes(all) => return Ok(self.changes(ask, subject, all)),
@@ -57,10 +57,10 @@ impl Question<'_> {
             (AskKind::Patch, Effect::Patch(_)) => Ok(self.patch(ask, proposal)),
             (AskKind::Exec, Effect::Exec(exec)) => self.command(ask, proposal, exec),
             (AskKind::Denied, Effect::Exec(exec)) => {
-                self.after_denial(ask, proposal, (exec, denied.ok_or(Unaskable::Misfit)?))
+                self.after_denial(ask, proposal, (exec, denied.ok_or(CannotAsk::Misfit)?))
             }
             (AskKind::Network, Effect::Exec(exec)) => self.network(ask, proposal, exec),
-            _ => Err(Unaskable::Misfit),
+            _ => Err(CannotAsk::Misfit),
         }
     }
 
@@ -100,7 +100,7 @@ impl Question<'_> {
         })
     }
 
-    fn command(self, ask: &Ask, proposal: &Proposal, exec: &Exec) -> Result<ServerRequest, Unaskable> {
+    fn command(self, ask: &Ask, proposal: &Proposal, exec: &Exec) -> Result<ServerRequest, CannotAsk> {
         let command = words(exec)?;
         Ok(ServerRequest::ExecCommandApproval(ExecCommandApprovalParams {
             conversation_id: self.conversation.clone(),
@@ -122,7 +122,7 @@ impl Question<'_> {
         }))
     }
 
-    fn network(self, ask: &Ask, proposal: &Proposal, exec: &Exec) -> Result<ServerRequest, Unaskable> {
+    fn network(self, ask: &Ask, proposal: &Proposal, exec: &Exec) -> Result<ServerRequest, CannotAsk> {
         let command = words(exec)?;
         Ok(ServerRequest::NetworkApproval(NetworkApprovalParams {
             conversation_id: self.conversation.clone(),
@@ -147,7 +147,7 @@ impl Question<'_> {
         ask: &Ask,
         proposal: &Proposal,
         (exec, denial): (&Exec, &Denial),
-    ) -> Result<ServerRequest, Unaskable> {
+    ) -> Result<ServerRequest, CannotAsk> {
         Ok(ServerRequest::DeniedCommandApproval(DeniedCommandApprovalParams {
             conversation_id: self.conversation.clone(),
             agent: self.agent.clone(),
@@ -236,9 +236,9 @@ pub(crate) fn grant_root(standing: &StandingRights, grant: &Grant) -> Option<Wir
     covers.then(|| standing.project.clone())
 }
 
-fn words(exec: &Exec) -> Result<Vec<String>, Unaskable> {
+fn words(exec: &Exec) -> Result<Vec<String>, CannotAsk> {
     let word = |word: &WirePath| std::str::from_utf8(word.as_bytes()).map(str::to_owned);
-    exec.argv.iter().map(word).collect::<Result<_, _>>().map_err(|_| Unaskable::NotText)
+    exec.argv.iter().map(word).collect::<Result<_, _>>().map_err(|_| CannotAsk::NotText)
 }
 
 fn parts(command: &[String]) -> Vec<Vec<String>> {

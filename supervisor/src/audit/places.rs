@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ipc::confinement::Confinement;
 
-use crate::place::Setup;
+use crate::place::ProjectSandbox;
 
 /// Of every machine: what belongs to the system, to its kernel, and to everybody.
 const OF_MACHINE: [&str; 22] = [
@@ -38,7 +38,7 @@ const OF_MACHINE: [&str; 22] = [
 const NEIGHBOURS: usize = 3;
 
 /// What is tried: paths that exist, each once.
-pub(super) fn of(setup: &Setup, confinement: &Confinement) -> Vec<PathBuf> {
+pub(super) fn of(setup: &ProjectSandbox, confinement: &Confinement) -> Vec<PathBuf> {
     let (policy, rights) = (&setup.policy, &confinement.rights);
     let mut places = BTreeSet::new();
     let roots = policy.write.iter().chain(&policy.auto).chain([&policy.project, &policy.temp]);

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use ipc::approval::ApprovalMode;
 use ipc::confinement::{Confinement, TierChoice};
 use ipc::effect::{Effect, Exec};
-use ipc::event::{EventKind, Observer};
+use ipc::event::{EventKind, ObservedBy};
 use ipc::id::{AgentId, CallId, ConversationId, Generation};
 use ipc::path::WirePath;
 use ipc::rights::Grant;
@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 
 use super::processes::{REST, Site};
 use super::stats::{BenchReport, BenchSubject, rested};
-use super::{BenchError, Setup};
+use super::{BenchError, ProjectSandbox};
 use crate::driver::{Journal, OneShot, Processes, Unlogged};
 use crate::session::SessionLog;
 
@@ -27,7 +27,7 @@ const CLOCK: &str = "echo $EPOCHREALTIME";
 
 /// From an answer until the command's shell runs, in both tiers: a worker is born for it, verified and logged, and the log is
 /// on the disk before the effect is sent.
-pub(super) fn approved_command(setup: &Setup) -> Result<BenchReport, BenchError> {
+pub(super) fn approved_command(setup: &ProjectSandbox) -> Result<BenchReport, BenchError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let state = tempfile::tempdir()?;
     let mut log = SessionLog::create(state.path(), &ConversationId::from("bench"))?;
@@ -53,7 +53,7 @@ pub(super) fn approved_command(setup: &Setup) -> Result<BenchReport, BenchError>
 }
 
 fn approved(
-    setup: &Setup,
+    setup: &ProjectSandbox,
     runtime: &Runtime,
     site: &Site<'_>,
     log: &mut SessionLog,
@@ -99,7 +99,7 @@ struct Notes<'a> {
 
 impl Journal for Notes<'_> {
     async fn log(&mut self, kind: EventKind) -> Result<(), Unlogged> {
-        self.log.append(&AgentId::root(), Observer::Supervisor, kind).map_err(|_| Unlogged)?;
+        self.log.append(&AgentId::root(), ObservedBy::Supervisor, kind).map_err(|_| Unlogged)?;
         self.log.sync().map_err(|_| Unlogged)
     }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use nix::sys::resource::UsageWho;
 
 use super::stats::{BenchReport, Measurement, cpu_time, timed};
-use super::{BenchError, Setup};
+use super::{BenchError, ProjectSandbox};
 
 /// How many connections of a kind a process makes.
 const ROUNDS: usize = 2000;
@@ -71,7 +71,7 @@ type Samples = [Vec<f64>; 6];
 
 /// connect(2) to a unix socket and to loopback, accept(2) of what waits there, and an established connection, unconfined and in
 /// each tier.
-pub(super) fn connect(setup: &Setup) -> Result<BenchReport, BenchError> {
+pub(super) fn connect(setup: &ProjectSandbox) -> Result<BenchReport, BenchError> {
     let mut samples: [Samples; 3] = Default::default();
     for _ in 0..TURNS {
         for (place, samples) in PLACES.into_iter().zip(&mut samples) {
@@ -104,7 +104,7 @@ pub(super) fn connect(setup: &Setup) -> Result<BenchReport, BenchError> {
 const INSIDE: [&str; 3] = ["bench", "connect", "--inside"];
 
 /// This program, measuring itself in a place.
-fn process(setup: &Setup, place: &str) -> Result<Command, BenchError> {
+fn process(setup: &ProjectSandbox, place: &str) -> Result<Command, BenchError> {
     let me = std::env::current_exe()?;
     let project = setup.policy.project.as_path();
     let mut command = Command::new(&me);

@@ -7,7 +7,7 @@ use ipc::confinement::TierChoice;
 
 use super::processes::Site;
 use super::stats::{BenchReport, Measurement};
-use super::{BenchError, Setup, memory};
+use super::{BenchError, ProjectSandbox, memory};
 
 /// How many workers.
 const FLEET: usize = 200;
@@ -16,7 +16,7 @@ const FLEET: usize = 200;
 const REST: Duration = Duration::from_millis(600);
 
 /// 200 confined workers of the best tier: how long until all are ready, and what all their processes take.
-pub(super) fn fleet(setup: &Setup) -> Result<BenchReport, BenchError> {
+pub(super) fn fleet(setup: &ProjectSandbox) -> Result<BenchReport, BenchError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let site = Site::new(setup, TierChoice::Best)?;
     let began = Instant::now();

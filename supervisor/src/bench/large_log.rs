@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ipc::event::{EventKind, Observer};
+use ipc::event::{EventKind, ObservedBy};
 use ipc::id::{AgentId, ConversationId};
 use serde_json::{Value, json};
 
 use super::stats::{BenchReport, Measurement, timed};
-use super::{BenchError, Setup};
+use super::{BenchError, ProjectSandbox};
 use crate::core::standing;
 use crate::session::SessionLog;
 
@@ -26,7 +26,7 @@ const STEPS: u64 = 8;
 const RESULT: usize = 6000;
 
 /// Opens a large log to go on.
-pub(super) fn resume(_: &Setup) -> Result<BenchReport, BenchError> {
+pub(super) fn resume(_: &ProjectSandbox) -> Result<BenchReport, BenchError> {
     let mib = std::env::var(SIZE).ok().and_then(|mib| mib.parse().ok()).unwrap_or(MIB);
     let state = tempfile::tempdir()?;
     let path = written(state.path(), mib << 20)?;
@@ -118,7 +118,7 @@ struct LogWriter {
 impl LogWriter {
     fn add(&mut self, agent: &str, kind: &str, data: &Value) -> Result<(), BenchError> {
         let kind: EventKind = serde_json::from_value(json!({"type": kind, "data": data}))?;
-        self.log.append(&AgentId::from(agent), Observer::Supervisor, kind)?;
+        self.log.append(&AgentId::from(agent), ObservedBy::Supervisor, kind)?;
         self.written = fs::metadata(self.log.path())?.len();
         Ok(())
     }

@@ -3,13 +3,13 @@
 use std::fs;
 use std::path::Path;
 
-use super::{BenchError, Setup};
+use super::{BenchError, ProjectSandbox};
 
 /// `PT_INTERP` of `elf(5)`: the program header that names the loader.
 const INTERPRETER: u32 = 3;
 
 /// A sentence about both programs of ours that a start executes.
-pub(super) fn note(setup: &Setup) -> Result<String, BenchError> {
+pub(super) fn note(setup: &ProjectSandbox) -> Result<String, BenchError> {
     let linked = |program: &Path| {
         let loaded = has_interpreter(&fs::read(program)?).ok_or("no ELF file of 64 bits")?;
         Ok::<_, BenchError>(if loaded { "dynamic" } else { "static" })

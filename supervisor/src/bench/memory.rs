@@ -7,13 +7,13 @@ use ipc::confinement::TierChoice;
 
 use super::processes::Site;
 use super::stats::{BenchReport, Measurement};
-use super::{BenchError, Setup};
+use super::{BenchError, ProjectSandbox};
 
 /// An idle worker gives pages back when it has had nothing to do for a tenth of a second.
 const REST: Duration = Duration::from_millis(400);
 
 /// Proportional set size of a confined worker that has answered `Ready` and waits, and of its broker.
-pub(super) fn idle_worker(setup: &Setup) -> Result<BenchReport, BenchError> {
+pub(super) fn idle_worker(setup: &ProjectSandbox) -> Result<BenchReport, BenchError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let site = Site::new(setup, TierChoice::Best)?;
     let (mut workers, mut brokers) = (Vec::new(), Vec::new());

@@ -27,14 +27,14 @@ use std::io::Write;
 
 use serde::Serialize;
 
-use crate::place::Setup;
+use crate::place::ProjectSandbox;
 pub(crate) use connect::inside as connect_inside;
 pub(crate) use stats::BenchReport;
 
 /// Why a measurement could not be made.
 pub(crate) type BenchError = Box<dyn std::error::Error + Send + Sync>;
 
-type Measure = fn(&Setup) -> Result<BenchReport, BenchError>;
+type Measure = fn(&ProjectSandbox) -> Result<BenchReport, BenchError>;
 
 /// The measurements, by name.
 const ALL: &[(&str, Measure)] = &[
@@ -76,7 +76,7 @@ pub(crate) fn is_known(filter: Option<&str>) -> bool {
 }
 
 /// Runs the measurements whose name contains `filter`, and prints each as it is done.
-pub(crate) fn run(setup: &Setup, filter: Option<&str>, json: bool) -> Result<(), BenchError> {
+pub(crate) fn run(setup: &ProjectSandbox, filter: Option<&str>, json: bool) -> Result<(), BenchError> {
     let chosen: Vec<_> =
         ALL.iter().filter(|(name, _)| filter.is_none_or(|filter| name.contains(filter))).collect();
     if chosen.is_empty() {

@@ -11,7 +11,7 @@ use ipc::message::{Hello, ToSupervisor, ToWorker};
 use ipc::pipe::supervisor_ends;
 
 use super::stats::{BenchReport, interleaved, rested, timed};
-use super::{BenchError, Setup, linking};
+use super::{BenchError, ProjectSandbox, linking};
 use crate::monitor::{Spawner, Started, Worker, WorkerSpec};
 use crate::policy::HiddenInodes;
 
@@ -22,7 +22,7 @@ const ROUNDS: usize = 200;
 pub(super) const REST: Duration = Duration::from_millis(20);
 
 /// `sandbox-exec -- true` in both tiers, beside a bare `true` and `bwrap --unshare-all true`.
-pub(super) fn sandbox_exec(setup: &Setup) -> Result<BenchReport, BenchError> {
+pub(super) fn sandbox_exec(setup: &ProjectSandbox) -> Result<BenchReport, BenchError> {
     let ours = setup.programs.sandbox_exec.as_os_str();
     let bwrap = bubblewrap();
     let tier = |tier| ["--tier", tier, "--", "/bin/true"].map(OsStr::new);
@@ -47,7 +47,7 @@ pub(super) fn sandbox_exec(setup: &Setup) -> Result<BenchReport, BenchError> {
 }
 
 /// What a start pays for its seccomp program, as sandbox-exec measures it.
-pub(super) fn attach(setup: &Setup) -> Result<BenchReport, BenchError> {
+pub(super) fn attach(setup: &ProjectSandbox) -> Result<BenchReport, BenchError> {
     let output = Command::new(&setup.programs.sandbox_exec).arg("--measure").output()?;
     let text = String::from_utf8(output.stdout)?;
     let mut report = BenchReport::default();
@@ -61,7 +61,7 @@ pub(super) fn attach(setup: &Setup) -> Result<BenchReport, BenchError> {
 
 /// Spawn → `Ready` of a worker: unconfined, confined by us as the first of a session and as a later one, for which a sandbox-exec
 /// waits, and in bubblewrap.
-pub(super) fn worker_ready(setup: &Setup) -> Result<BenchReport, BenchError> {
+pub(super) fn worker_ready(setup: &ProjectSandbox) -> Result<BenchReport, BenchError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let program = setup.programs.worker.as_os_str();
     let bwrap = bubblewrap();
@@ -123,14 +123,14 @@ fn missing_bubblewrap(found: Option<&str>) -> Option<String> {
 
 /// Where workers of one tier start: a session of its own.
 pub(super) struct Site<'a> {
-    setup: &'a Setup,
+    setup: &'a ProjectSandbox,
     pub(super) spawner: Spawner,
     pub(super) tier: TierChoice,
 }
 
 impl<'a> Site<'a> {
     /// One in which nothing has been started yet.
-    pub(super) fn new(setup: &'a Setup, tier: TierChoice) -> Result<Self, BenchError> {
+    pub(super) fn new(setup: &'a ProjectSandbox, tier: TierChoice) -> Result<Self, BenchError> {
         let followed = HiddenInodes::of(&setup.policy.standing())?;
         let spawner = Spawner::start(setup.programs.sandbox_exec.clone(), followed)?;
         Ok(Self { setup, spawner, tier })
@@ -185,7 +185,7 @@ pub(super) struct Bare {
 
 impl Bare {
     /// Starts it by a command line, greets it and waits for its answer.
-    pub(super) fn start(setup: &Setup, command: &[&OsStr]) -> Result<Self, BenchError> {
+    pub(super) fn start(setup: &ProjectSandbox, command: &[&OsStr]) -> Result<Self, BenchError> {
         let began = Instant::now();
         let [program, arguments @ ..] = command else { return Err("no program".into()) };
         let mut child = Command::new(program)
@@ -214,7 +214,7 @@ impl Bare {
     }
 }
 
-fn hello(setup: &Setup) -> Hello {
+fn hello(setup: &ProjectSandbox) -> Hello {
     Hello {
         agent: AgentId::root(),
         project: setup.policy.project.clone(),

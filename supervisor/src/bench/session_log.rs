@@ -2,11 +2,11 @@
 
 use std::time::Instant;
 
-use ipc::event::{EventKind, Observer};
+use ipc::event::{EventKind, ObservedBy};
 use ipc::id::AgentId;
 
 use super::stats::{BenchReport, Measurement};
-use super::{BenchError, Setup};
+use super::{BenchError, ProjectSandbox};
 use crate::session::{SessionLog, load};
 
 /// How many lines.
@@ -19,7 +19,7 @@ const CONTENT: usize = 200;
 const ROUNDS: usize = 10;
 
 /// An append, and the load of a log of 100,000 lines with its chain verified.
-pub(super) fn session_log(_: &Setup) -> Result<BenchReport, BenchError> {
+pub(super) fn session_log(_: &ProjectSandbox) -> Result<BenchReport, BenchError> {
     let state = tempfile::tempdir()?;
     let mut log = SessionLog::create(state.path(), &"bench".into())?;
     let agent = AgentId::root();
@@ -27,7 +27,7 @@ pub(super) fn session_log(_: &Setup) -> Result<BenchReport, BenchError> {
     for _ in 0..LINES {
         let kind = EventKind::UserMessage { text: "said ".repeat(CONTENT / 5), images: vec![] };
         let began = Instant::now();
-        log.append(&agent, Observer::Supervisor, kind)?;
+        log.append(&agent, ObservedBy::Supervisor, kind)?;
         appended.push(began.elapsed());
     }
     let mut loaded = Vec::with_capacity(ROUNDS);

@@ -4,13 +4,13 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use ipc::event::{AssistantMessage, EventKind, Observer, SessionEvent, TokenUsage};
+use ipc::event::{AssistantMessage, EventKind, ObservedBy, SessionEvent, TokenUsage};
 use ipc::id::{AgentId, ConversationId, EventId};
 use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::stats::{BenchReport, Measurement, timed};
-use super::{BenchError, Setup};
+use super::{BenchError, ProjectSandbox};
 use crate::checkpoints::At;
 use crate::core::standing;
 use crate::driver::{Processes, Rewinder};
@@ -32,7 +32,7 @@ const PER_DIRECTORY: usize = 200;
 const ROUNDS: usize = 10;
 
 /// The log of a session that goes on: read, verified, and its conversation put in order.
-pub(super) fn resume(_: &Setup) -> Result<BenchReport, BenchError> {
+pub(super) fn resume(_: &ProjectSandbox) -> Result<BenchReport, BenchError> {
     let state = tempfile::tempdir()?;
     let path = long_session(state.path())?;
     let mut taken = Vec::with_capacity(ROUNDS);
@@ -59,7 +59,7 @@ fn long_session(state: &Path) -> Result<std::path::PathBuf, BenchError> {
     let words = "word ".repeat(MESSAGE / 5);
     for turn in 0..TURNS {
         let said = EventKind::UserMessage { text: words.clone(), images: vec![] };
-        log.append(&AgentId::root(), Observer::Supervisor, said)?;
+        log.append(&AgentId::root(), ObservedBy::Supervisor, said)?;
         let block = json!({"type": "text", "text": words}).to_string();
         let reply = AssistantMessage {
             message_id: turn.to_string(),
@@ -70,21 +70,21 @@ fn long_session(state: &Path) -> Result<std::path::PathBuf, BenchError> {
             estimated: false,
             cost_usd: None,
         };
-        log.append(&AgentId::root(), Observer::Supervisor, EventKind::AssistantMessage(reply))?;
+        log.append(&AgentId::root(), ObservedBy::Supervisor, EventKind::AssistantMessage(reply))?;
     }
     Ok(log.path().to_owned())
 }
 
 /// The list of 10,000 sessions, by the index and without one.
-pub(super) fn listed(_: &Setup) -> Result<BenchReport, BenchError> {
+pub(super) fn listed(_: &ProjectSandbox) -> Result<BenchReport, BenchError> {
     let state = tempfile::tempdir()?;
     let mut log = SessionLog::create(state.path(), &ConversationId::from("bench"))?;
     let started = json!({"type": "session_started", "data": {
         "version": "0", "project": "/p", "activity": "execute", "mode": "ask", "model": "m", "provider": "p", "rights": "none",
     }});
-    log.append(&AgentId::root(), Observer::Supervisor, serde_json::from_value(started)?)?;
+    log.append(&AgentId::root(), ObservedBy::Supervisor, serde_json::from_value(started)?)?;
     let said = EventKind::UserMessage { text: "do it".to_owned(), images: vec![] };
-    let _: SessionEvent = log.append(&AgentId::root(), Observer::Supervisor, said)?;
+    let _: SessionEvent = log.append(&AgentId::root(), ObservedBy::Supervisor, said)?;
     for number in 1..SESSIONS {
         fs::copy(log.path(), log.path().with_file_name(format!("bench-{number}.jsonl")))?;
     }
@@ -104,7 +104,7 @@ pub(super) fn listed(_: &Setup) -> Result<BenchReport, BenchError> {
 }
 
 /// The look at a project of 20,000 files between two turns, of which one changed.
-pub(super) fn looks(setup: &Setup) -> Result<BenchReport, BenchError> {
+pub(super) fn looks(setup: &ProjectSandbox) -> Result<BenchReport, BenchError> {
     let files = setup.policy.project.as_path().join("many-files");
     let taken = look_at(setup, &files);
     // Other measurements have the same project.
@@ -122,7 +122,7 @@ pub(super) fn looks(setup: &Setup) -> Result<BenchReport, BenchError> {
     Ok(report)
 }
 
-fn look_at(setup: &Setup, files: &Path) -> Result<(Duration, Vec<Duration>), BenchError> {
+fn look_at(setup: &ProjectSandbox, files: &Path) -> Result<(Duration, Vec<Duration>), BenchError> {
     for number in 0..FILES {
         let directory = files.join((number / PER_DIRECTORY).to_string());
         fs::create_dir_all(&directory)?;

@@ -9,7 +9,7 @@ use ipc::tool::{Access, ToolCall};
 
 use super::calls::{Warm, command};
 use super::stats::{BenchReport, BenchSubject, interleaved, timed};
-use super::{BenchError, Setup};
+use super::{BenchError, ProjectSandbox};
 
 const BUILDS: usize = 20;
 const WALKS: usize = 40;
@@ -22,7 +22,7 @@ const IN_ONE: usize = 50;
 const MODULES: usize = 60;
 
 /// `cargo check` of a small crate that changed, and `git status` of 20,000 files.
-pub(super) fn tax(setup: &Setup) -> Result<BenchReport, BenchError> {
+pub(super) fn tax(setup: &ProjectSandbox) -> Result<BenchReport, BenchError> {
     let mut report = BenchReport::default();
     let project = setup.policy.project.as_path();
     if let Err(why) = small_crate(&project.join("crate")) {
@@ -45,7 +45,7 @@ const NAMES: [[&str; 3]; 2] = [
 ];
 
 fn measure(
-    setup: &Setup,
+    setup: &ProjectSandbox,
     report: &mut BenchReport,
     rounds: usize,
     text: &str,

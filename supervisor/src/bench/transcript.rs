@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::stats::{BenchReport, Measurement};
-use super::{BenchError, Setup, requests};
+use super::{BenchError, ProjectSandbox, requests};
 use crate::replay::{ReplayServer, Reply, Script, sse};
 
 /// The turns of a long history, and of a short one.
@@ -22,7 +22,7 @@ pub(super) const BYTES_SAID: usize = 4000;
 const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Last byte of an answer → the next request, after 20 turns and after 200, each with a kilobyte of output.
-pub(super) fn history(setup: &Setup) -> Result<BenchReport, BenchError> {
+pub(super) fn history(setup: &ProjectSandbox) -> Result<BenchReport, BenchError> {
     let steps = LONG + WINDOW / 2;
     let script = (0..steps).fold(Script::new(), |script, step| script.reply(print(step, 1000, None)));
     let server = ReplayServer::start(script.reply(requests::last_words()))?;
@@ -44,7 +44,7 @@ pub(super) fn history(setup: &Setup) -> Result<BenchReport, BenchError> {
 }
 
 /// Resident memory of the supervisor with 200,000 tokens of transcript, while it waits for the next reply.
-pub(super) fn memory(setup: &Setup) -> Result<BenchReport, BenchError> {
+pub(super) fn memory(setup: &ProjectSandbox) -> Result<BenchReport, BenchError> {
     let words = "say ".repeat(BYTES_SAID / 4);
     let script =
         (0..TURNS).fold(Script::new(), |script, step| script.reply(print(step, BYTES_SAID, Some(&words))));
@@ -79,7 +79,7 @@ pub(super) fn print(step: usize, bytes: usize, words: Option<&str>) -> String {
 pub(super) struct BenchProcess(Child);
 
 impl BenchProcess {
-    fn start(setup: &Setup, server: &ReplayServer) -> Result<Self, BenchError> {
+    fn start(setup: &ProjectSandbox, server: &ReplayServer) -> Result<Self, BenchError> {
         Self::of(requests::command_line(setup, server)?)
     }
 

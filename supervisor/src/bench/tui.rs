@@ -11,10 +11,10 @@ use ipc::rights::Network;
 use nix::sys::resource::UsageWho;
 use ratatui::layout::Size;
 use tui::keymap::Keymap;
-use tui::{Capabilities, Colour, Model, Moment, Msg, Origins, Previews, Start, ThemeName};
+use tui::{Capabilities, Colour, Model, Msg, Origins, Previews, Start, ThemeName, UiTime};
 
 use super::stats::{BenchReport, Measurement, cpu_time};
-use super::{BenchError, Setup};
+use super::{BenchError, ProjectSandbox};
 use crate::terminal_ui::Painter;
 
 /// The lines of the transcript.
@@ -30,7 +30,7 @@ const SIZE: Size = Size::new(200, 50);
 
 /// CPU time of a frame at 200x50 while a reply streams, with 100,000 lines: the model's part, drawing, and the bytes for the
 /// terminal. Deltas come as several models send them: some before each frame.
-pub(super) fn streaming_frame(setup: &Setup) -> Result<BenchReport, BenchError> {
+pub(super) fn streaming_frame(setup: &ProjectSandbox) -> Result<BenchReport, BenchError> {
     let (mut model, mut painter) = (model(setup)?, Painter::new(SIZE)?);
     let memory = resident()?;
     for _ in 0..LINES {
@@ -69,10 +69,10 @@ fn draw(painter: &mut Painter, model: &Model) -> Result<(), BenchError> {
 fn tell(model: &mut Model, millis: u64, text: &str) {
     let kind = UiEventKind::TextDelta { text: text.to_owned() };
     let event = UiEvent { conversation_id: ConversationId(String::new()), agent: AgentId::root(), kind };
-    tui::update(model, Moment::from_millis(millis), Msg::Core(event));
+    tui::update(model, UiTime::from_millis(millis), Msg::Core(event));
 }
 
-fn model(setup: &Setup) -> Result<Model, BenchError> {
+fn model(setup: &ProjectSandbox) -> Result<Model, BenchError> {
     let standing = setup.standing();
     Ok(Model::new(Start {
         history: Vec::new(),

@@ -11,7 +11,7 @@ use nix::pty::{OpenptyResult, Winsize, openpty};
 
 use super::stats::{BenchReport, Measurement};
 use super::tui::{LINE, LINES};
-use super::{BenchError, Setup, memory};
+use super::{BenchError, ProjectSandbox, memory};
 use crate::replay::{ReplayServer, Script, sse};
 use crate::terminal_ui::END;
 
@@ -22,7 +22,7 @@ const SIZE: Winsize = Winsize { ws_row: 50, ws_col: 200, ws_xpixel: 0, ws_ypixel
 const REST: Duration = Duration::from_secs(3);
 
 /// Process start → the first frame is on the terminal, whole.
-pub(super) fn first_frame(setup: &Setup) -> Result<BenchReport, BenchError> {
+pub(super) fn first_frame(setup: &ProjectSandbox) -> Result<BenchReport, BenchError> {
     let server = ReplayServer::start(Script::new())?;
     let mut samples = Vec::new();
     for _ in 0..=RUNS {
@@ -42,7 +42,7 @@ pub(super) fn first_frame(setup: &Setup) -> Result<BenchReport, BenchError> {
 }
 
 /// What the UI does when nothing happens, and what a reply of 100,000 lines leaves in its memory.
-pub(super) fn idle(setup: &Setup) -> Result<BenchReport, BenchError> {
+pub(super) fn idle(setup: &ProjectSandbox) -> Result<BenchReport, BenchError> {
     let words = format!("{}\n", LINE.replace(' ', "_")).repeat(LINES) + "the_end";
     let reply = sse::message(&[sse::Block::text(words)], "end_turn", sse::Usage::default());
     let server = ReplayServer::start(Script::new().reply(reply))?;
@@ -77,7 +77,7 @@ struct BenchUi {
 }
 
 impl BenchUi {
-    fn start(setup: &Setup, server: &ReplayServer) -> Result<Self, BenchError> {
+    fn start(setup: &ProjectSandbox, server: &ReplayServer) -> Result<Self, BenchError> {
         let OpenptyResult { master, slave } = openpty(&SIZE, None)?;
         let stream = || slave.try_clone().map(Stdio::from);
         let child = Command::new(std::env::current_exe()?)

@@ -15,7 +15,7 @@ use tui::keymap::{Keymap, KeymapError};
 
 use super::layer::{Binding, ModelEntry, RoleEntry};
 use super::origin::ConfigOrigin;
-use super::settled::{Ignored, Settled};
+use super::settled::{Ignored, Resolution};
 use super::value::{Element, Value};
 use crate::approval::ApprovalSettings;
 use crate::core::{RunLimits, TreeLimits, Window};
@@ -28,7 +28,7 @@ use crate::sessions::Keep;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effective {
     /// Of each key, in the order of the table.
-    pub settled: Vec<Settled>,
+    pub settled: Vec<Resolution>,
     /// What the project's file would widen, and does not.
     pub ignored: Vec<Ignored>,
     /// The keys of the terminal UI that the user has changed.
@@ -325,7 +325,7 @@ impl Effective {
     }
 
     /// What holds of a key.
-    pub fn get(&self, name: &str) -> Option<&Settled> {
+    pub fn get(&self, name: &str) -> Option<&Resolution> {
         self.settled.iter().find(|settled| settled.key.name == name)
     }
 

@@ -5,7 +5,7 @@ use super::effective::Effective;
 use super::keys::{KEYS, Key, ProjectMay};
 use super::layer::{Layer, Setting};
 use super::origin::ConfigOrigin;
-use super::settled::{Ignored, Settled};
+use super::settled::{Ignored, Resolution};
 use super::value::{Element, Value};
 
 /// Everything that was said.
@@ -37,7 +37,7 @@ impl<'a> Layers<'a> {
         [self.flags, self.environment, self.user]
     }
 
-    fn settle(&self, key: &'static Key, ignored: &mut Vec<Ignored>) -> Settled {
+    fn settle(&self, key: &'static Key, ignored: &mut Vec<Ignored>) -> Resolution {
         match key.preset.value() {
             Some(Value::List(_)) => self.list(key, ignored),
             preset => self.single(key, preset, ignored),
@@ -45,7 +45,7 @@ impl<'a> Layers<'a> {
     }
 
     /// A list: everybody adds to it.
-    fn list(&self, key: &'static Key, ignored: &mut Vec<Ignored>) -> Settled {
+    fn list(&self, key: &'static Key, ignored: &mut Vec<Ignored>) -> Resolution {
         let mut elements: Vec<Element> = Vec::new();
         let is_new =
             |elements: &[Element], one: &Element| !elements.iter().any(|other| other.is_like(one, key.kind));
@@ -70,19 +70,19 @@ impl<'a> Layers<'a> {
             }));
         }
         let origin = elements.first().map_or(ConfigOrigin::Default, |first| first.origin.clone());
-        Settled { key, value: Some(Value::List(elements)), origin }
+        Resolution { key, value: Some(Value::List(elements)), origin }
     }
 
     /// A single value: the most binding holds, unless the project narrows it.
-    fn single(&self, key: &'static Key, preset: Option<Value>, ignored: &mut Vec<Ignored>) -> Settled {
+    fn single(&self, key: &'static Key, preset: Option<Value>, ignored: &mut Vec<Ignored>) -> Resolution {
         let said = self.of_user().into_iter().find_map(|layer| layer.get(key));
-        let settled = |Setting { value, origin }: &Setting| Settled {
+        let settled = |Setting { value, origin }: &Setting| Resolution {
             key,
             value: Some(value.clone()),
             origin: origin.clone(),
         };
         let without =
-            said.map_or_else(|| Settled { key, value: preset, origin: ConfigOrigin::Default }, settled);
+            said.map_or_else(|| Resolution { key, value: preset, origin: ConfigOrigin::Default }, settled);
         let Some(project) = self.project.get(key) else { return without };
         if key.project == ProjectMay::Lower && narrows(key, project, without.value.as_ref()) {
             return settled(project);

@@ -30,7 +30,7 @@ pub use merge::{Layers, merge};
 pub use origin::{ConfigOrigin, SettingPlace};
 pub use parse::parse;
 pub use project_file::{FOREIGN_NAME, PROJECT_NAME, ProjectFile};
-pub use settled::{Ignored, Settled};
+pub use settled::{Ignored, Resolution};
 pub(crate) use sources::Sources;
 pub use trust::{FileDigest, Trust, TrustError, TrustQuestion};
 pub use user_file::{USER_NAME, UserFile};

@@ -11,7 +11,7 @@ use nix::sys::stat::{SFlag, fstat};
 
 use super::error::SettingsError;
 use super::layer::Layer;
-use super::parse::{Whose, parse, text};
+use super::parse::{FileOwner, parse, text};
 use super::trust::FileDigest;
 use crate::tripwire::beneath;
 
@@ -59,7 +59,7 @@ impl ProjectFile {
 }
 
 fn said(bytes: Vec<u8>, name: &Path) -> Result<Layer, SettingsError> {
-    let layer = text(bytes, name, MOST).and_then(|text| parse(&text, name, Whose::Projects));
+    let layer = text(bytes, name, MOST).and_then(|text| parse(&text, name, FileOwner::Projects));
     layer.map_err(|error| match error {
         SettingsError::Wrong(problems) => SettingsError::WrongInProject(problems),
         other => other,

@@ -6,7 +6,7 @@ use super::value::Value;
 
 /// What holds of one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settled {
+pub struct Resolution {
     /// The key.
     pub key: &'static Key,
     /// The value; absent where the default is none.

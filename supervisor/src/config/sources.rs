@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::origin::SettingPlace;
 use super::project_roles::{self, RoleFile};
 use super::{
-    ConfigOrigin, Effective, FOREIGN_NAME, Layer, Layers, PROJECT_NAME, ProjectFile, RoleEntry,
-    SettingsError, Settled, Trust, TrustError, TrustQuestion, UserFile, Value, merge,
+    ConfigOrigin, Effective, FOREIGN_NAME, Layer, Layers, PROJECT_NAME, ProjectFile, Resolution, RoleEntry,
+    SettingsError, Trust, TrustError, TrustQuestion, UserFile, Value, merge,
 };
 use crate::directories::Directories;
 use crate::provider::ProviderKind;
@@ -160,14 +160,14 @@ impl Sources {
         notices.extend(self.void());
         notices.extend(self.ignored(effective));
         notices.extend(self.of_roles(effective));
-        let overruled = |settled: &&Settled| {
+        let overruled = |settled: &&Resolution| {
             matches!(settled.origin, ConfigOrigin::Project(_))
                 && flags.get(settled.key).is_some()
                 && settled.value.as_ref().is_some_and(|value| value.elements().is_empty())
         };
         notices.extend(effective.settled.iter().filter(overruled).filter_map(|settled| {
             let flag = &flags.get(settled.key)?.origin;
-            let Settled { key, value, origin } = settled;
+            let Resolution { key, value, origin } = settled;
             let value = value.as_ref()?;
             Some(format!("{flag} does not hold: {origin} says {} = {value}, which is narrower", key.name))
         }));

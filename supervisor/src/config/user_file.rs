@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::SettingsError;
 use super::layer::Layer;
-use super::parse::{Whose, parse};
+use super::parse::{FileOwner, parse};
 use crate::directories::Directories;
 
 /// Its name in the configuration directory.
@@ -38,7 +38,7 @@ impl UserFile {
     pub fn read(directories: &Directories) -> Result<Self, SettingsError> {
         let path = directories.config.join(USER_NAME);
         let layer = match own_text(&path, directories, MOST)? {
-            Some(text) => parse(&text, &path, Whose::Users)?,
+            Some(text) => parse(&text, &path, FileOwner::Users)?,
             None => Layer::default(),
         };
         let instructions = own_text(&directories.config.join(INSTRUCTIONS), directories, MOST_INSTRUCTIONS)?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ipc::approval::AskKind;
 use ipc::cost::Usd;
-use ipc::event::{EventKind, NoticeCode, Observer, PromptFixed, TokenUsage};
+use ipc::event::{EventKind, NoticeCode, ObservedBy, PromptFixed, TokenUsage};
 use ipc::frontend::Op;
 use ipc::id::{AgentId, ApprovalId, CallId};
 use ipc::plan::{OnFailure, PlanStep};
@@ -38,7 +38,7 @@ pub struct Agent {
     pub(super) ledger: Ledger,
     pub(super) budget: Budget,
     pub(super) state: AgentState,
-    /// The calls of the turn; there are none but in [`State::Working`].
+    /// The calls of the turn; there are none but in [`AgentState::Working`].
     pub(super) calls: Calls,
     pub(super) run: TurnRun,
     /// True until the agent was told where it is: turns wait for that.
@@ -297,10 +297,10 @@ impl Agent {
     }
 
     pub(super) fn log(&mut self, kind: EventKind) {
-        self.log_seen_by(Observer::Supervisor, kind);
+        self.log_seen_by(ObservedBy::Supervisor, kind);
     }
 
-    pub(super) fn log_seen_by(&mut self, observed_by: Observer, kind: EventKind) {
+    pub(super) fn log_seen_by(&mut self, observed_by: ObservedBy, kind: EventKind) {
         self.effects.push(Effect::Log { kind, observed_by });
     }
 

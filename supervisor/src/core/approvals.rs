@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use ipc::approval::{AskKind, ReviewDecision};
-use ipc::event::{ApprovalAnswered, DecidedBy, EventKind, NoticeCode, Observer, ToolCallStatus};
+use ipc::event::{ApprovalAnswered, DecidedBy, EventKind, NoticeCode, ObservedBy, ToolCallStatus};
 use ipc::id::{ApprovalId, CallId, GrantId};
 use ipc::message::CallOutcome;
 use ipc::rights::RightsChange;
@@ -306,7 +306,7 @@ impl Agent {
                     result.offer = None;
                 }
                 let result = self.with_partial_output(call, result);
-                self.close_or_hold(call, result, (duration_ms, Observer::Worker));
+                self.close_or_hold(call, result, (duration_ms, ObservedBy::Worker));
             }
             // The place may be another one now: it becomes no standing right either.
             Err(reason) if self.calls.had_run(call) => {
@@ -315,7 +315,7 @@ impl Agent {
             Err(reason) => {
                 let result = CallResult::not_done(ToolCallStatus::Failed, reason);
                 let result = self.with_partial_output(call, result);
-                self.finish_call(call, result, (duration_ms, Observer::Supervisor));
+                self.finish_call(call, result, (duration_ms, ObservedBy::Supervisor));
             }
         }
         let Some(change) = after else { return self.go_on() };

@@ -3,7 +3,7 @@
 //! It is an event of the agent itself. The model is told of it with the next result, which it is no part of.
 
 use ipc::denial::Denial;
-use ipc::event::{EventKind, NoticeCode, Observer};
+use ipc::event::{EventKind, NoticeCode, ObservedBy};
 use ipc::refusal::Refusal;
 
 use super::Agent;
@@ -73,7 +73,7 @@ impl Agent {
             let Some(denial) = self.seen.refused_by_rules(refusal) else { continue };
             if self.beside.is_news(&denial) {
                 let rights = self.seen.summary().into();
-                self.log_seen_by(Observer::Supervisor, EventKind::Denied { call: None, denial, rights });
+                self.log_seen_by(ObservedBy::Supervisor, EventKind::Denied { call: None, denial, rights });
             } else if self.beside.overflows(&denial) {
                 self.notice(
                     NoticeCode::MoreDenied,

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use ipc::codec::CodecError;
 use ipc::denial::Denial;
-use ipc::event::{Account, DecidedBy, Observer, SubAgentResult, SubAgentStatus, ToolCallStatus};
+use ipc::event::{Account, DecidedBy, ObservedBy, SubAgentResult, SubAgentStatus, ToolCallStatus};
 use ipc::id::CallId;
 use ipc::rights::Rights;
 
@@ -50,7 +50,7 @@ impl Agent {
             SubAgentStatus::Interrupted => CallResult::not_done(ToolCallStatus::Interrupted, content),
             _ => CallResult::not_done(ToolCallStatus::Failed, content),
         };
-        self.finish_call(call, result, (report.duration_ms, Observer::Supervisor));
+        self.finish_call(call, result, (report.duration_ms, ObservedBy::Supervisor));
         self.go_on();
     }
 

@@ -2,7 +2,7 @@
 
 use ipc::approval::{ApprovalMode, AskKind};
 use ipc::denial::Denial;
-use ipc::event::{EventKind, Observer, ToolCallStatus};
+use ipc::event::{EventKind, ObservedBy, ToolCallStatus};
 use ipc::id::CallId;
 use ipc::rights::Grant;
 use ipc::tool::ToolCall;
@@ -131,7 +131,7 @@ impl Agent {
 
     pub(super) fn not_carried_out(&self, denial: Denial) -> CallResult {
         let said = Rendered::failure("the call was not carried out");
-        Self::denied(vec![denial], said, (&self.seen, Observer::Supervisor))
+        Self::denied(vec![denial], said, (&self.seen, ObservedBy::Supervisor))
     }
 
     fn judge(&self, call: CallId, tool_use: &ToolUse) -> Begin {

@@ -20,7 +20,7 @@ impl Agent {
             }
             AgentState::Resting => self.change_model(choice),
             AgentState::Streaming { .. } | AgentState::BackingOff { .. } | AgentState::Working => {
-                self.refuse_model()
+                self.refuse_model();
             }
         }
     }

@@ -5,7 +5,7 @@
 
 use ipc::approval::AskKind;
 use ipc::denial::Denial;
-use ipc::event::{NoticeCode, Observer};
+use ipc::event::{NoticeCode, ObservedBy};
 use ipc::id::CallId;
 use ipc::path::WirePath;
 use ipc::rights::Grant;
@@ -24,7 +24,7 @@ const LEFT: &str = "(The user was asked whether to allow this, and left it denie
 #[derive(Clone, Debug)]
 pub(super) struct FirstRun {
     pub(super) result: CallResult,
-    pub(super) seen: (u64, Observer),
+    pub(super) seen: (u64, ObservedBy),
 }
 
 impl Agent {
@@ -51,7 +51,7 @@ impl Agent {
     }
 
     /// Closes a call with the result of its run, unless that can be offered again.
-    pub(super) fn close_or_hold(&mut self, call: CallId, mut result: CallResult, seen: (u64, Observer)) {
+    pub(super) fn close_or_hold(&mut self, call: CallId, mut result: CallResult, seen: (u64, ObservedBy)) {
         let Some(offer) = result.offer.take() else { return self.finish_call(call, result, seen) };
         if let Some(path) = offer.place.clone() {
             self.effects.push(Effect::Locate { call, path });

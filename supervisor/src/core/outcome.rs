@@ -1,7 +1,7 @@
 //! Outcomes of calls in the words that the model reads; what was refused is explained by the rights that the call had.
 
 use ipc::denial::{Denial, Layer, Object, Operation};
-use ipc::event::{EventKind, Observer, ToolCallStatus};
+use ipc::event::{EventKind, ObservedBy, ToolCallStatus};
 use ipc::id::CallId;
 use ipc::image::Image;
 use ipc::message::CallOutcome;
@@ -35,11 +35,11 @@ const NETWORK_HINT: &str = "\n(If it needs the network, call it again with netwo
 pub(super) struct Denials {
     list: Vec<Denial>,
     rights: RightsSummary,
-    observed_by: Observer,
+    observed_by: ObservedBy,
 }
 
 impl Denials {
-    fn seen(list: Vec<Denial>, (standing, observed_by): (&StandingRights, Observer)) -> Self {
+    fn seen(list: Vec<Denial>, (standing, observed_by): (&StandingRights, ObservedBy)) -> Self {
         Self { list, rights: standing.summary(), observed_by }
     }
 }
@@ -119,13 +119,13 @@ impl Agent {
                 let despite = self.despite_success(command, &denials, standing);
                 rendered.content.push_str(&despite);
                 explanation = Some(despite).filter(|text| !text.is_empty());
-                denied = Some(Denials::seen(denials, (standing, Observer::Worker)));
+                denied = Some(Denials::seen(denials, (standing, ObservedBy::Worker)));
             } else {
                 let offer = self.offer(call, (command, ran.exit), &denials);
                 if offer.is_none() {
                     rendered.content.push_str(self.asking_hint(command, first));
                 }
-                let result = Self::denied(denials, rendered, (standing, Observer::Worker));
+                let result = Self::denied(denials, rendered, (standing, ObservedBy::Worker));
                 // The command failed; that a denial was the reason is no more than likely.
                 return CallResult { status: ToolCallStatus::Failed, exit: Some(ran.exit), offer, ..result };
             }
@@ -152,7 +152,7 @@ impl Agent {
                 Layer::Mask => Rendered::failure("the place is hidden from the sandbox"),
                 _ => rendered,
             };
-            return Self::denied(vec![denial], said, (standing, Observer::Worker));
+            return Self::denied(vec![denial], said, (standing, ObservedBy::Worker));
         }
         let status = match error.kind {
             ToolErrorKind::Interrupted => ToolCallStatus::Interrupted,
@@ -165,7 +165,7 @@ impl Agent {
     pub(super) fn denied(
         denials: Vec<Denial>,
         said: Rendered,
-        (standing, observed_by): (&StandingRights, Observer),
+        (standing, observed_by): (&StandingRights, ObservedBy),
     ) -> CallResult {
         let rights = standing.line();
         let sentences: Vec<_> = denials.iter().map(Denial::to_string).collect();
@@ -181,7 +181,7 @@ impl Agent {
         let Some(Denials { list, rights, observed_by }) = result.denied.take() else { return };
         for denial in list {
             let seen = denial.layer == Layer::Policy || denial.program.is_some();
-            let observed_by = if seen { Observer::Supervisor } else { observed_by };
+            let observed_by = if seen { ObservedBy::Supervisor } else { observed_by };
             let rights = rights.clone().into();
             self.log_seen_by(observed_by, EventKind::Denied { call: Some(call), denial, rights });
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ipc::approval::ServerRequest;
 use ipc::confinement::Tier;
 use ipc::cost::Usd;
-use ipc::event::{DecidedBy, EventKind, Observer, SubAgentResult};
+use ipc::event::{DecidedBy, EventKind, ObservedBy, SubAgentResult};
 use ipc::frontend::{Op, UiEventKind};
 use ipc::id::{ApprovalId, CallId, Generation};
 use ipc::message::CallOutcome;
@@ -355,7 +355,7 @@ pub enum Effect {
         /// What happened.
         kind: EventKind,
         /// Who saw it.
-        observed_by: Observer,
+        observed_by: ObservedBy,
     },
     /// Tells the front end.
     Show(UiEventKind),

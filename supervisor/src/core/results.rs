@@ -1,7 +1,7 @@
 //! Results of calls: each is closed once, and all of them make one message.
 
 use ipc::effect::Effect;
-use ipc::event::{EventKind, FileDiff, Observer, ToolCallStatus};
+use ipc::event::{EventKind, FileDiff, ObservedBy, ToolCallStatus};
 use ipc::id::CallId;
 use ipc::message::CallOutcome;
 
@@ -31,7 +31,7 @@ impl Agent {
         let standing = self.seen.clone();
         let result = self.result_of(call, &tool, outcome, &standing);
         let result = self.with_partial_output(call, result);
-        self.close_or_hold(call, result, (duration_ms, Observer::Worker));
+        self.close_or_hold(call, result, (duration_ms, ObservedBy::Worker));
         self.go_on();
     }
 
@@ -45,7 +45,7 @@ impl Agent {
         let text = with_output(text, progress.as_ref(), prints);
         let duration_ms = progress.map_or(0, |progress| progress.duration_ms);
         let result = CallResult::not_done(ToolCallStatus::Interrupted, text);
-        self.close_call(call, result, (duration_ms, Observer::Supervisor));
+        self.close_call(call, result, (duration_ms, ObservedBy::Supervisor));
     }
 
     /// A result without the output of its command, and that output as far as it came: its end is nobody's to tell.
@@ -62,12 +62,12 @@ impl Agent {
         self.calls.remark(call, text);
     }
 
-    fn close_call(&mut self, call: CallId, result: CallResult, seen: (u64, Observer)) {
+    fn close_call(&mut self, call: CallId, result: CallResult, seen: (u64, ObservedBy)) {
         self.finish_call(call, result, seen);
         self.go_on();
     }
 
-    pub(super) fn finish_call(&mut self, call: CallId, result: CallResult, seen: (u64, Observer)) {
+    pub(super) fn finish_call(&mut self, call: CallId, result: CallResult, seen: (u64, ObservedBy)) {
         let result = self.fitted(result);
         let result = self.calls.remarked(call, result);
         self.close_as(call, result, seen);
@@ -81,10 +81,10 @@ impl Agent {
     /// The same of a call that was served for so many milliseconds.
     pub(super) fn close_after(&mut self, call: CallId, result: CallResult, duration_ms: u64) {
         let result = self.fitted(result);
-        self.close_as(call, result, (duration_ms, Observer::Supervisor));
+        self.close_as(call, result, (duration_ms, ObservedBy::Supervisor));
     }
 
-    fn close_as(&mut self, call: CallId, result: CallResult, seen: (u64, Observer)) {
+    fn close_as(&mut self, call: CallId, result: CallResult, seen: (u64, ObservedBy)) {
         let mut result = self.with_news(result);
         self.log_denials(call, &mut result);
         if let Some(tool_use) = self.calls.unclosed(call).cloned() {
@@ -151,7 +151,7 @@ impl Agent {
         call: CallId,
         tool_use: &ToolUse,
         result: &CallResult,
-        (duration_ms, observed_by): (u64, Observer),
+        (duration_ms, observed_by): (u64, ObservedBy),
     ) {
         let diffs = if result.status == ToolCallStatus::Completed {
             self.diffs(call, result)

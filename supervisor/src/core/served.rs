@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ipc::event::{Observer, ToolCallStatus};
+use ipc::event::{ObservedBy, ToolCallStatus};
 use ipc::id::CallId;
 
 use super::calls::{CallResult, Open};
@@ -28,19 +28,19 @@ impl Agent {
             _ => return,
         };
         let (by, in_part) = match served {
-            ServedCall::Supervisor(_) => (Observer::Supervisor, SERVED_IN_PART),
-            ServedCall::External(_) => (Observer::Server, IN_PART),
+            ServedCall::Supervisor(_) => (ObservedBy::Supervisor, SERVED_IN_PART),
+            ServedCall::External(_) => (ObservedBy::Server, IN_PART),
         };
         let (result, by) = match outcome {
             ServedOutcome::Answered(text) => (answered(text), by),
             ServedOutcome::Failed(text) => (CallResult::not_done(ToolCallStatus::Failed, text), by),
             ServedOutcome::Unserved(why) => {
                 let text = format!("the call was not carried out: {why}");
-                (CallResult::not_done(ToolCallStatus::Failed, text), Observer::Supervisor)
+                (CallResult::not_done(ToolCallStatus::Failed, text), ObservedBy::Supervisor)
             }
             ServedOutcome::Late(after) => {
                 let text = format!("interrupted: the tool did not answer within {after:?}; {in_part}");
-                (CallResult::not_done(ToolCallStatus::Interrupted, text), Observer::Supervisor)
+                (CallResult::not_done(ToolCallStatus::Interrupted, text), ObservedBy::Supervisor)
             }
         };
         self.finish_call(call, result, (duration_ms, by));

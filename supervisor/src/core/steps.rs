@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use ipc::event::{
-    AcceptanceOutcome, EventKind, Observer, PlanStepStatus, StepAccount, ToolCallStatus, ToolKind,
+    AcceptanceOutcome, EventKind, ObservedBy, PlanStepStatus, StepAccount, ToolCallStatus, ToolKind,
 };
 use ipc::id::{CallId, ToolUseId};
 use ipc::path::WirePath;
@@ -330,7 +330,7 @@ impl Agent {
             acceptance: outcomes,
             files,
         };
-        self.log_seen_by(Observer::Supervisor, EventKind::PlanStepStatus(changed));
+        self.log_seen_by(ObservedBy::Supervisor, EventKind::PlanStepStatus(changed));
     }
 
     fn what_comes_next(&self) -> String {

@@ -9,7 +9,7 @@ use super::{CheckState, DoctorCheck};
 use crate::config::Sources;
 use crate::config::{Effective, Layer};
 use crate::inside;
-use crate::place::Setup;
+use crate::place::ProjectSandbox;
 use crate::provider::socket_of;
 use crate::secrets::{KeyError, TakenKeys, find_key};
 use crate::shell_word::shell_word;
@@ -23,7 +23,7 @@ pub(super) fn shell() -> DoctorCheck {
 }
 
 /// Git, asked for its version inside a confinement: it is never run anywhere else.
-pub(super) async fn git(setup: &Setup) -> DoctorCheck {
+pub(super) async fn git(setup: &ProjectSandbox) -> DoctorCheck {
     let Some(path) = on_path("git") else {
         return DoctorCheck::new(
             "git",
@@ -82,7 +82,7 @@ pub(super) fn terminal() -> DoctorCheck {
 }
 
 /// The address of the API that sessions here ask.
-pub(super) fn base_url(setup: &Setup) -> String {
+pub(super) fn base_url(setup: &ProjectSandbox) -> String {
     let sources = Sources::read(&setup.directories, Path::new(".")).ok();
     let effective = sources.map(|sources| sources.effective(&Layer::default()));
     let kind = effective.as_ref().map(Effective::provider).unwrap_or_default();
@@ -90,7 +90,7 @@ pub(super) fn base_url(setup: &Setup) -> String {
 }
 
 /// The key of the provider that is set here.
-pub(super) fn key(setup: &Setup, keys: &TakenKeys) -> DoctorCheck {
+pub(super) fn key(setup: &ProjectSandbox, keys: &TakenKeys) -> DoctorCheck {
     // Settings that cannot be read are told by a check of their own.
     let sources = Sources::read(&setup.directories, Path::new(".")).ok();
     let effective = sources.map(|sources| sources.effective(&Layer::default()));
@@ -122,7 +122,7 @@ pub(super) fn key(setup: &Setup, keys: &TakenKeys) -> DoctorCheck {
 }
 
 /// The user's settings, and those of the project that we are in.
-pub(super) fn settings(setup: &Setup) -> DoctorCheck {
+pub(super) fn settings(setup: &ProjectSandbox) -> DoctorCheck {
     match Sources::read(&setup.directories, Path::new(".")) {
         Ok(sources) => match sources.question() {
             None => DoctorCheck::new("settings", CheckState::Ok, sources.summary()),
@@ -145,12 +145,12 @@ pub(super) fn settings(setup: &Setup) -> DoctorCheck {
 /// The space below which a session's log, or what a command builds, may not fit.
 const LITTLE_SPACE: u64 = 64 << 20;
 
-pub(super) fn state_directory(setup: &Setup) -> DoctorCheck {
+pub(super) fn state_directory(setup: &ProjectSandbox) -> DoctorCheck {
     directory("state dir", &setup.directories.state, "set BAILIWICK_HOME to a directory that you can write")
 }
 
 /// Where private temp directories are made: what commands build there needs room too.
-pub(super) fn temp_directory(setup: &Setup) -> DoctorCheck {
+pub(super) fn temp_directory(setup: &ProjectSandbox) -> DoctorCheck {
     let temp = setup.policy.temp.as_path();
     directory(
         "temp dir",

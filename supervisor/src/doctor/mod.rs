@@ -15,7 +15,7 @@ use std::io::Write;
 use ipc::confinement::Tier;
 use serde::Serialize;
 
-use crate::place::Setup;
+use crate::place::ProjectSandbox;
 use crate::secrets::TakenKeys;
 
 /// The report.
@@ -79,7 +79,7 @@ impl DoctorCheck {
 
 impl Diagnosis {
     /// Looks at everything.
-    pub(crate) async fn make(setup: &Setup, keys: &TakenKeys, asks_api: bool) -> Self {
+    pub(crate) async fn make(setup: &ProjectSandbox, keys: &TakenKeys, asks_api: bool) -> Self {
         let (mut checks, tier) = self_test::checks(setup).await;
         checks.extend(profile::profile());
         checks.extend([surroundings::check(), cgroups::check()]);

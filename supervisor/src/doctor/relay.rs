@@ -2,11 +2,11 @@
 
 use super::{CheckState, DoctorCheck, checks};
 use crate::opening::{RelaySocketError, check_relay_socket};
-use crate::place::Setup;
+use crate::place::ProjectSandbox;
 use crate::provider::socket_of;
 
 /// Tries from inside whether an agent reaches the relay's socket, where there is one.
-pub(super) async fn check(setup: &Setup) -> Option<DoctorCheck> {
+pub(super) async fn check(setup: &ProjectSandbox) -> Option<DoctorCheck> {
     let base_url = checks::base_url(setup);
     let socket = socket_of(&base_url)?;
     let shown = socket.display().to_string().escape_debug().to_string();

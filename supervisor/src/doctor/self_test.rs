@@ -9,7 +9,7 @@ use nix::unistd::geteuid;
 use super::machine::DoctorMachine;
 use super::{CheckState, DoctorCheck, TierFound};
 use crate::inside::{self, InsideError};
-use crate::place::Setup;
+use crate::place::ProjectSandbox;
 
 /// What a self-test brought.
 struct Outcome {
@@ -18,7 +18,7 @@ struct Outcome {
 }
 
 /// Kernel, tier and self-test, each as a check; and the tier.
-pub(super) async fn checks(setup: &Setup) -> (Vec<DoctorCheck>, Option<TierFound>) {
+pub(super) async fn checks(setup: &ProjectSandbox) -> (Vec<DoctorCheck>, Option<TierFound>) {
     let Outcome { ruleset, attempts } = match attack(setup, setup.tier).await {
         Ok(outcome) => outcome,
         Err(error) => return (vec![failed(setup, &error)], None),
@@ -43,7 +43,7 @@ pub(super) fn nothing_confined(why: impl std::fmt::Display) -> DoctorCheck {
     DoctorCheck::new("sandbox", CheckState::Fail, format!("cannot confine anything here: {why}"))
 }
 
-fn failed(setup: &Setup, error: &InsideError) -> DoctorCheck {
+fn failed(setup: &ProjectSandbox, error: &InsideError) -> DoctorCheck {
     let check = nothing_confined(error);
     match error {
         InsideError::Spawn(_) => check.remedy("put bailiwick, bailiwick-worker and sandbox-exec beside each other"),
@@ -63,7 +63,7 @@ fn failed(setup: &Setup, error: &InsideError) -> DoctorCheck {
 }
 
 /// What to do about a machine that refuses the full tier.
-fn refused(setup: &Setup, refusal: Option<FullTierRefusal>) -> String {
+fn refused(setup: &ProjectSandbox, refusal: Option<FullTierRefusal>) -> String {
     DoctorMachine::look().remedy(refusal, &setup.programs.sandbox_exec)
 }
 
@@ -84,7 +84,7 @@ fn kernel(ruleset: &RulesetReport) -> DoctorCheck {
 }
 
 /// Which tier was tested, whether it is the one that runs start in, and what it leaves open.
-fn tier(setup: &Setup, ruleset: &RulesetReport, best: &RulesetReport) -> DoctorCheck {
+fn tier(setup: &ProjectSandbox, ruleset: &RulesetReport, best: &RulesetReport) -> DoctorCheck {
     let why = match (setup.tier, &best.no_full_tier) {
         (TierChoice::Floor, None) if best.tier != ruleset.tier => {
             format!(", as --tier floor asks; without it, runs start in the {} tier", best.tier)
@@ -159,7 +159,7 @@ fn self_test(attempts: &[Attempt]) -> DoctorCheck {
 }
 
 /// Runs the self-test under the rights that an agent's worker would have here.
-async fn attack(setup: &Setup, tier: TierChoice) -> Result<Outcome, InsideError> {
+async fn attack(setup: &ProjectSandbox, tier: TierChoice) -> Result<Outcome, InsideError> {
     // Its own log directory is a hidden place that exists on every machine.
     let secret = tempfile::NamedTempFile::new_in(&setup.directories.state)?;
     let confinement = Confinement { tier, ..setup.confinement(setup.policy.standing()) };

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ipc::approval::{ApprovalAnswer, ReviewDecision, ServerRequest};
-use ipc::event::{DecidedBy, EventKind, NoticeCode, Observer as Witness};
+use ipc::event::{DecidedBy, EventKind, NoticeCode, ObservedBy};
 use ipc::frontend::{UiEvent, UiEventKind, UserActionKind};
 use ipc::id::{AgentId, ApprovalId};
 use tokio::sync::{mpsc, oneshot};
@@ -152,7 +152,7 @@ impl AgentRun {
             return Ok(Some(lapsed));
         }
         let event = EventKind::ApprovalRequested { id, request: request.clone() };
-        self.record(shared, event, Witness::Supervisor)?;
+        self.record(shared, event, ObservedBy::Supervisor)?;
         self.approvals.unwritten.insert(id, request);
         self.flushes.push(shared.flush(), After::Ask(id));
         Ok(None)

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use ipc::confinement::Confinement;
-use ipc::event::{EventKind, NoticeCode, Observer as Witness, WriteTurnAwaited, WriteTurnTaken};
+use ipc::event::{EventKind, NoticeCode, ObservedBy, WriteTurnAwaited, WriteTurnTaken};
 use ipc::id::CallId;
 use ipc::message::{CallOutcome, Work};
 use ipc::path::WirePath;
@@ -153,7 +153,7 @@ impl AgentRun {
             Ok(()) => {
                 if let Some((_, since)) = self.awaits_turn.take_if(|(waiting, _)| *waiting == call) {
                     let taken = WriteTurnTaken { call, waited_ms: millis(since.elapsed()) };
-                    self.record(shared, EventKind::WriteTurnTaken(taken), Witness::Supervisor)?;
+                    self.record(shared, EventKind::WriteTurnTaken(taken), ObservedBy::Supervisor)?;
                 }
                 let looks =
                     shared.written.as_mut().is_some_and(|files| files.before_a_write(&self.id, &roots));
@@ -164,7 +164,7 @@ impl AgentRun {
                 if self.awaits_turn.is_none_or(|(waiting, _)| waiting != call) {
                     self.awaits_turn = Some((call, Instant::now()));
                     let waits = EventKind::WriteTurnAwaited(WriteTurnAwaited { call, holders });
-                    self.record(shared, waits, Witness::Supervisor)?;
+                    self.record(shared, waits, ObservedBy::Supervisor)?;
                 }
                 Ok(false)
             }

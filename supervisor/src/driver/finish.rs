@@ -1,6 +1,6 @@
 //! The end: workers go, what the host runs later is looked at, the change set is taken, the result is logged.
 
-use ipc::event::{EventKind, NoticeCode, Observer as Witness, RunResult, TurnFinished, WorkerEnd};
+use ipc::event::{EventKind, NoticeCode, ObservedBy, RunResult, TurnFinished, WorkerEnd};
 use ipc::id::Generation;
 use tokio::time::Instant;
 
@@ -36,7 +36,7 @@ impl AgentRun {
             cost_usd: end.cost,
             duration_ms: began.map_or(0, |began| millis(began.elapsed())),
         };
-        self.record(shared, EventKind::TurnFinished(finished), Witness::Supervisor)
+        self.record(shared, EventKind::TurnFinished(finished), ObservedBy::Supervisor)
     }
 
     /// True when nothing more is to come of this run.
@@ -62,7 +62,7 @@ impl AgentRun {
                 self.feed(shared, Input::Refused(refused))?;
             } else {
                 let reason = WorkerEnd::RunOver.into();
-                self.record(shared, EventKind::WorkerEnded { generation, reason }, Witness::Supervisor)?;
+                self.record(shared, EventKind::WorkerEnded { generation, reason }, ObservedBy::Supervisor)?;
             }
         }
         Ok(())
@@ -142,7 +142,7 @@ impl Session {
             cost_usd: end.cost,
             duration_ms: millis(began.elapsed()),
         };
-        first.record(&mut self.shared, EventKind::Result(result), Witness::Supervisor)?;
+        first.record(&mut self.shared, EventKind::Result(result), ObservedBy::Supervisor)?;
         self.shared.log.write_held()?;
         Ok(end)
     }

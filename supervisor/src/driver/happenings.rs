@@ -1,6 +1,6 @@
 //! What comes from a worker, as inputs of the core.
 
-use ipc::event::{EventKind, NoticeCode, Observer as Witness};
+use ipc::event::{EventKind, NoticeCode, ObservedBy};
 use ipc::id::{CallId, Generation};
 use ipc::message::{CallOutcome, Chunk};
 use tracing::info_span;
@@ -77,10 +77,10 @@ impl AgentRun {
                 self.withdraw_live();
                 if let Some(violation) = violation {
                     let kind = EventKind::ProtocolViolation { generation, violation };
-                    self.record(shared, kind, Witness::Supervisor)?;
+                    self.record(shared, kind, ObservedBy::Supervisor)?;
                 }
                 let kind = EventKind::WorkerEnded { generation, reason: reason.clone().into() };
-                self.record(shared, kind, Witness::Supervisor)?;
+                self.record(shared, kind, ObservedBy::Supervisor)?;
                 self.lose(shared, open, &format!("its worker {reason}"))?;
                 self.lost_instructions(shared)?;
                 Ok(None)
@@ -138,7 +138,7 @@ impl AgentRun {
             self.feed(shared, Input::Remark { call, text })?;
         }
         for event in events(Some(call), &beside, report) {
-            self.record(shared, event, Witness::Supervisor)?;
+            self.record(shared, event, ObservedBy::Supervisor)?;
         }
         self.unlooked.remove(&call).map_or(Ok(()), |input| self.feed(shared, input))
     }

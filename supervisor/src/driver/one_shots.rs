@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use ipc::effect::{Effect, FileEffect};
-use ipc::event::{EventKind, Observer as Witness};
+use ipc::event::{EventKind, ObservedBy};
 use ipc::id::{CallId, Generation};
 use ipc::message::CallOutcome;
 use ipc::rights::Grant;
@@ -184,7 +184,7 @@ impl AgentRun {
         match told {
             OneShotUpdate::Log { kind, logged } => {
                 let starts = matches!(kind, EventKind::WorkerStarted(_));
-                self.record(shared, kind, Witness::Supervisor)?;
+                self.record(shared, kind, ObservedBy::Supervisor)?;
                 if starts {
                     // The next thing is the effect: that it was approved survives whatever it does.
                     self.flushes.push(shared.flush(), After::GoOn(logged));

@@ -3,8 +3,7 @@
 use std::fmt::Write as _;
 
 use ipc::event::{
-    ChangedFile, EventKind, NoticeCode, Observer as Witness, RewindPreview, RewindTarget, Rewound,
-    SessionEvent,
+    ChangedFile, EventKind, NoticeCode, ObservedBy, RewindPreview, RewindTarget, Rewound, SessionEvent,
 };
 use ipc::frontend::UiEventKind;
 use ipc::id::AgentId;
@@ -78,8 +77,11 @@ impl Session {
                 let rewound = Rewound { target, files, left, error };
                 let told = told(&rewound);
                 let Some(first) = self.runs.first_mut() else { return Ok(()) };
-                let logged =
-                    self.shared.record(&AgentId::root(), EventKind::Rewound(rewound), Witness::Supervisor)?;
+                let logged = self.shared.record(
+                    &AgentId::root(),
+                    EventKind::Rewound(rewound),
+                    ObservedBy::Supervisor,
+                )?;
                 if let UiEventKind::Logged(event) = &logged {
                     events.push((**event).clone());
                 }

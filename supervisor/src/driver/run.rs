@@ -9,7 +9,7 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use ipc::cost::Usd;
 use ipc::denial::Denial;
-use ipc::event::{EventKind, NoticeCode, Observer as Witness, TokenUsage};
+use ipc::event::{EventKind, NoticeCode, ObservedBy, TokenUsage};
 use ipc::frontend::UiEventKind;
 use ipc::id::{AgentId, CallId};
 use ipc::message::CallOutcome;
@@ -256,7 +256,7 @@ impl AgentRun {
     /// Logs the system prompt and the tools of its requests.
     pub(super) fn log_prompt(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
         let prompt = shared.prompt(self.agent.prompt());
-        self.record(shared, EventKind::PromptFixed(prompt), Witness::Supervisor)
+        self.record(shared, EventKind::PromptFixed(prompt), ObservedBy::Supervisor)
     }
 
     /// Waits for whatever happens first. Cancel safe.
@@ -364,7 +364,7 @@ impl AgentRun {
         &mut self,
         shared: &mut Shared,
         kind: EventKind,
-        observed_by: Witness,
+        observed_by: ObservedBy,
     ) -> Result<(), SessionError> {
         if let EventKind::Denied { denial, .. } = &kind {
             self.tally.note(denial);
@@ -381,7 +381,7 @@ impl AgentRun {
         message: &str,
     ) -> Result<(), SessionError> {
         let kind = EventKind::Notice { code, message: message.to_owned() };
-        self.record(shared, kind, Witness::Supervisor)
+        self.record(shared, kind, ObservedBy::Supervisor)
     }
 
     pub(super) fn show(&mut self, shared: &Shared, kind: UiEventKind) {

@@ -8,7 +8,7 @@ use std::panic::{self, AssertUnwindSafe};
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, select_all};
-use ipc::event::{EventKind, NoticeCode, Observer as Witness};
+use ipc::event::{EventKind, NoticeCode, ObservedBy};
 use ipc::frontend::{UserAction, UserActionKind};
 use ipc::id::AgentId;
 use tokio::sync::mpsc;
@@ -304,15 +304,15 @@ impl Session {
     /// Logs what concerns no agent more than another, as an event of the first.
     pub(super) fn record(&mut self, kind: EventKind) -> Result<(), SessionError> {
         let Some(first) = self.runs.first_mut() else { return Ok(()) };
-        first.record(&mut self.shared, kind, Witness::Supervisor)
+        first.record(&mut self.shared, kind, ObservedBy::Supervisor)
     }
 
     /// Logs something about an agent, whether or not it still is one.
     pub(super) fn record_for(&mut self, agent: &AgentId, kind: EventKind) -> Result<(), SessionError> {
         if let Some(run) = self.runs.iter_mut().find(|run| run.id() == agent) {
-            return run.record(&mut self.shared, kind, Witness::Supervisor);
+            return run.record(&mut self.shared, kind, ObservedBy::Supervisor);
         }
-        let logged = self.shared.record(agent, kind, Witness::Supervisor)?;
+        let logged = self.shared.record(agent, kind, ObservedBy::Supervisor)?;
         self.shared.show(agent, logged);
         Ok(())
     }

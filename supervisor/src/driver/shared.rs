@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use ipc::event::{EventKind, Observer as Witness, PromptFixed};
+use ipc::event::{EventKind, ObservedBy, PromptFixed};
 use ipc::frontend::{UiEvent, UiEventKind};
 use ipc::id::{AgentCall, AgentId, CallId, ConversationId, EventId};
 use ipc::tool::ToolCall;
@@ -133,7 +133,7 @@ impl Shared {
         &mut self,
         agent: &AgentId,
         kind: EventKind,
-        observed_by: Witness,
+        observed_by: ObservedBy,
     ) -> Result<UiEventKind, SessionError> {
         self.budget_freed |= self.budget.note(agent, &kind);
         if let Some(plans) = &self.plans {

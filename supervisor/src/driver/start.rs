@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use ipc::confinement::Confinement;
-use ipc::event::{EventKind, NoticeCode, Observer as Witness, WorkerStarted};
+use ipc::event::{EventKind, NoticeCode, ObservedBy, WorkerStarted};
 use ipc::id::CallId;
 use ipc::message::{CallOutcome, Work};
 use tokio::time::{Instant, sleep_until};
@@ -59,7 +59,7 @@ impl AgentRun {
         let digest = started.ruleset_digest.clone();
         self.missing.clone_from(&started.not_enforced);
         self.no_full_tier.clone_from(&started.no_full_tier);
-        self.record(shared, EventKind::WorkerStarted(started), Witness::Supervisor)?;
+        self.record(shared, EventKind::WorkerStarted(started), ObservedBy::Supervisor)?;
         self.feed(shared, Input::WorkerReady(ready))?;
         self.publish(shared, digest);
         self.look_for_instructions();

@@ -9,9 +9,7 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use ipc::approval::ApprovalMode;
-use ipc::event::{
-    EventKind, Observer as Witness, SubAgentResult, SubAgentSpawned, SubAgentStatus, WorkerEnd,
-};
+use ipc::event::{EventKind, ObservedBy, SubAgentResult, SubAgentSpawned, SubAgentStatus, WorkerEnd};
 use ipc::frontend::{Op, UserActionKind};
 use ipc::id::{AgentId, CallId, Generation};
 use ipc::rights::{Grant, Network, RightsChange};
@@ -355,7 +353,7 @@ impl Session {
                 run.record(
                     &mut self.shared,
                     EventKind::WorkerEnded { generation, reason },
-                    Witness::Supervisor,
+                    ObservedBy::Supervisor,
                 )?;
             }
         }

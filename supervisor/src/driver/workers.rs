@@ -118,7 +118,7 @@ impl SessionWorker {
     pub fn call(&mut self, call: CallId, work: Work) {
         match &self.state {
             WorkerState::Serving { worker, .. } if self.replacement.is_none() => {
-                worker.control.call(call, work)
+                worker.control.call(call, work);
             }
             _ => self.waiting.push_back((call, work)),
         }

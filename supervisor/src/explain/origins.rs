@@ -4,12 +4,12 @@ use ipc::path::WirePath;
 
 use crate::config::{ConfigOrigin, Effective};
 use crate::gate::StandingRights;
-use crate::place::{ConfinementOptions, NamedPath, Setup};
+use crate::place::{ConfinementOptions, NamedPath, ProjectSandbox};
 use crate::policy::{configured_write_root, leads_to, write_root};
 
 /// What says where a rule comes from.
 pub(super) struct Origins<'a> {
-    pub(super) setup: &'a Setup,
+    pub(super) setup: &'a ProjectSandbox,
     pub(super) wanted: &'a ConfinementOptions,
     pub(super) effective: &'a Effective,
 }

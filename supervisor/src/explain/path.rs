@@ -12,7 +12,7 @@ use super::answer::ExplainAnswer;
 use super::judge::Judge;
 use super::subject::tidy;
 use crate::gate::plain;
-use crate::policy::{LedTo, leads_to};
+use crate::policy::{ResolvedLink, leads_to};
 
 /// What is said of a path.
 #[derive(Debug, Serialize)]
@@ -57,7 +57,7 @@ impl PathExplained {
 
     /// Judges it, and compares with what became of [`Self::probes`].
     pub(crate) fn new(path: &Path, policy: &ExplainPolicy<'_>, outcomes: &[Outcome]) -> Self {
-        let LedTo { path: real, exists } = leads_to(path);
+        let ResolvedLink { path: real, exists } = leads_to(path);
         let judge = Judge { real: (&real).into(), exists, policy };
         let tried =
             |operation, at: usize| judge.compare(operation, judge.answer(operation), outcomes.get(at));

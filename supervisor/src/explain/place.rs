@@ -11,12 +11,12 @@ use crate::config::{ConfigOrigin, Effective, Layer, Value};
 use crate::directories::Directories;
 use crate::gate::{ApprovalMode, StandingRights};
 use crate::messages::tell;
-use crate::place::{ConfinementOptions, Mode, Setup, SetupError};
+use crate::place::{ConfinementOptions, Mode, ProjectSandbox, SetupError};
 
 /// A session's place, and where its rules come from.
 pub(crate) struct ExplainedPlace {
     /// The place.
-    pub setup: Setup,
+    pub setup: ProjectSandbox,
     wanted: ConfinementOptions,
     effective: Effective,
     approvals: ApprovalSettings,
@@ -24,7 +24,7 @@ pub(crate) struct ExplainedPlace {
 
 /// What everything is judged by.
 pub(crate) struct ExplainPolicy<'a> {
-    pub(super) setup: &'a Setup,
+    pub(super) setup: &'a ProjectSandbox,
     pub(super) standing: &'a StandingRights,
     pub(super) approvals: &'a ApprovalSettings,
     pub(super) origins: Origins<'a>,
@@ -39,7 +39,8 @@ impl ExplainedPlace {
         let effective = sources.effective(&flags);
         tell(&sources.notices(&effective, &flags));
         let wanted = ConfinementOptions::new(&effective, &args.confinement);
-        let setup = Setup::new(directories, &args.directory, Mode::fixed(effective.mode()), &wanted)?;
+        let setup =
+            ProjectSandbox::new(directories, &args.directory, Mode::fixed(effective.mode()), &wanted)?;
         Ok(Self { setup, wanted, approvals: effective.approvals(true), effective })
     }
 

@@ -19,7 +19,7 @@ use crate::tools::{ExternalCall, Invocation};
 pub enum Verdict {
     /// It goes to the worker, whose ruleset judges every path.
     Run,
-    /// Its exact effect is worked out first, and judged by [`Standing::judge_change`].
+    /// Its exact effect is worked out first, and judged by [`StandingRights::judge_change`].
     Prepare,
     /// Somebody has to approve it.
     Ask(Ask),

@@ -1,6 +1,6 @@
 //! One line of a command's output that complains of a path: whether it was about changing it, and how.
 
-use complaint::{Complaint, Line};
+use complaint::{ErrorLine, Line};
 use ipc::denial::Operation;
 use ipc::named::{Asked, NamedPlace};
 use ipc::tool::{Access, ShellExec};
@@ -61,20 +61,20 @@ const ATTRIBUTES: [&str; 6] =
 /// A complaint, and the call that it came from.
 pub(super) struct DenialMessage<'a> {
     call: &'a ShellExec,
-    complaint: Complaint<'a>,
+    complaint: ErrorLine<'a>,
     words: String,
 }
 
 impl<'a> DenialMessage<'a> {
     /// The line as a complaint, if it is one.
     pub(super) fn new(call: &'a ShellExec, line: Line<'a>) -> Option<Self> {
-        let complaint = Complaint::new(line)?;
+        let complaint = ErrorLine::new(line)?;
         let words = complaint.words();
         Some(Self { call, complaint, words })
     }
 
     /// The complaint itself.
-    pub(super) const fn complaint(&self) -> &Complaint<'a> {
+    pub(super) const fn complaint(&self) -> &ErrorLine<'a> {
         &self.complaint
     }
 

@@ -3,7 +3,7 @@
 //! In the full tier there is none to be seen. In the floor the rules' scope closes them, and nobody but the user's own are claimed:
 //! another user's are closed by the kernel itself.
 
-use complaint::{Complaint, Line};
+use complaint::{ErrorLine, Line};
 use ipc::confinement::Tier;
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::missing_right::MissingRight;
@@ -15,7 +15,7 @@ use super::StandingRights;
 impl StandingRights {
     /// The denial that a line complains of, where it names a process.
     pub(super) fn refused_process(&self, line: Line<'_>, places: &[NamedPlace]) -> Option<Denial> {
-        let complaint = Complaint::new(line).filter(|_| self.tier != Tier::Full)?;
+        let complaint = ErrorLine::new(line).filter(|_| self.tier != Tier::Full)?;
         let errno = Some(complaint.errno).filter(|errno| [EACCES, EPERM].contains(errno))?;
         let (place, operation, answer) = if let Some(number) = complaint.process() {
             let place = places.iter().find(|place| place.named == format!("/proc/{number}"))?;

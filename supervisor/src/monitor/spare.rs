@@ -9,12 +9,12 @@ use super::spawn::BegunLaunch;
 
 /// A program that waits. It is ended when it is dropped.
 #[derive(Debug)]
-pub(super) struct Spare {
+pub(super) struct PrestartedBroker {
     begun: Option<BegunLaunch>,
     command: Vec<OsString>,
 }
 
-impl Spare {
+impl PrestartedBroker {
     pub(super) fn new(begun: BegunLaunch, command: Vec<OsString>) -> Self {
         Self { begun: Some(begun), command }
     }
@@ -30,7 +30,7 @@ impl Spare {
     }
 }
 
-impl Drop for Spare {
+impl Drop for PrestartedBroker {
     fn drop(&mut self) {
         if let Some(begun) = &self.begun {
             // An error means that it is gone already.

@@ -25,7 +25,7 @@ use tokio::sync::oneshot;
 
 use super::before::BeforeSpawn;
 use super::child;
-use super::spare::Spare;
+use super::spare::PrestartedBroker;
 use crate::system;
 
 /// Descriptors that sandbox-exec is told of, as it sees them.
@@ -249,10 +249,10 @@ fn serve(program: &Program, inbox: mpsc::Receiver<Request>) {
                 let _ = reply.send(launched);
             }
             Request::Prepare { command } => {
-                if !spare.as_ref().is_some_and(|spare: &Spare| spare.fits(&command)) {
+                if !spare.as_ref().is_some_and(|spare: &PrestartedBroker| spare.fits(&command)) {
                     let begun = program.begin(&command, Stdio::Piped);
                     // Without one, the next start takes longer.
-                    spare = begun.map(|begun| Spare::new(begun, command)).ok();
+                    spare = begun.map(|begun| PrestartedBroker::new(begun, command)).ok();
                 }
             }
         }
@@ -261,13 +261,13 @@ fn serve(program: &Program, inbox: mpsc::Receiver<Request>) {
 
 fn start(
     program: &Program,
-    spare: &mut Option<Spare>,
+    spare: &mut Option<PrestartedBroker>,
     before: &Before,
     launch: Launch,
 ) -> Result<Launched, SpawnError> {
     let Launch { mut confinement, command, arguments, stdio } = launch;
     let waiting = match stdio {
-        Stdio::Piped => spare.take_if(|spare| spare.fits(&command)).and_then(Spare::into_begun),
+        Stdio::Piped => spare.take_if(|spare| spare.fits(&command)).and_then(PrestartedBroker::into_begun),
         Stdio::Given { .. } => None,
     };
     let origin = if waiting.is_some() { Origin::Spare } else { Origin::Fresh };

@@ -33,7 +33,7 @@ use crate::gate::{ApprovalMode, StandingRights};
 use crate::live::LiveSocket;
 use crate::messages::say;
 use crate::monitor::PrivateTemp;
-use crate::place::{Mode, Setup, SetupError};
+use crate::place::{Mode, ProjectSandbox, SetupError};
 use crate::prompt::{self, Part, Profile};
 use crate::provider::{
     self, ConfigError, Connection, GiveUp, ModelProvider, ProviderError, RetryPolicy, Tried, socket_of,
@@ -133,7 +133,7 @@ pub(crate) struct OpenedSession {
     _live: Option<LiveSocket>,
     // Removed when the session is over, and not before.
     _observer_temp: PrivateTemp,
-    _setup: Arc<Setup>,
+    _setup: Arc<ProjectSandbox>,
 }
 
 /// A front end's end of a session, for what there is to show.
@@ -257,8 +257,8 @@ impl OpenedSession {
 }
 
 /// The place of the session, where no agent reaches the socket of a relay.
-fn setup(options: &mut SessionOptions, directories: Directories) -> Result<Arc<Setup>, OpenError> {
-    let setup = Setup::new(directories, &options.directory, mode(options), &options.wanted)?;
+fn setup(options: &mut SessionOptions, directories: Directories) -> Result<Arc<ProjectSandbox>, OpenError> {
+    let setup = ProjectSandbox::new(directories, &options.directory, mode(options), &options.wanted)?;
     if let Some(socket) = options.base_url.as_deref().and_then(socket_of) {
         let socket = relay_socket::check_now(&setup, socket)?;
         options.base_url = Some(format!("unix:{}", socket.display()));
@@ -420,7 +420,7 @@ fn connection(
     options: &SessionOptions,
     keys: &TakenKeys,
     recorder: Option<Recorder>,
-    setup: &Setup,
+    setup: &ProjectSandbox,
 ) -> Result<Connection, OpenError> {
     let SessionOptions { provider: kind, base_url, model, .. } = options;
     let variable = kind.key_variable();
@@ -461,7 +461,7 @@ fn provider(
 /// Takes the files of a session back that a person is in for many turns.
 fn rewinder(
     options: &SessionOptions,
-    setup: &Setup,
+    setup: &ProjectSandbox,
     (observer, session): (&SnapshotTaker, &ConversationId),
 ) -> Option<Rewinder> {
     let state = setup.directories.state.clone();
@@ -469,7 +469,11 @@ fn rewinder(
 }
 
 /// Looks at the project, with a private temp directory of its own.
-pub(crate) fn observer(setup: &Setup, boundary: &Arc<dyn Boundary>, temp: &PrivateTemp) -> SnapshotTaker {
+pub(crate) fn observer(
+    setup: &ProjectSandbox,
+    boundary: &Arc<dyn Boundary>,
+    temp: &PrivateTemp,
+) -> SnapshotTaker {
     let temp = WirePath::from(temp.path());
     let confinement = setup.confinement_beside(setup.policy.observer(temp.clone()), temp);
     SnapshotTaker {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use ipc::event::{
-    EndReason, EventKind, NewContext, NoticeCode, Observer as Witness, PromptFixed, RunResult, SessionEvent,
+    EndReason, EventKind, NewContext, NoticeCode, ObservedBy, PromptFixed, RunResult, SessionEvent,
     SessionStarted, TokenUsage, TurnFinished,
 };
 use ipc::frontend::{UiEvent, UiEventKind};
@@ -25,7 +25,7 @@ use crate::core::standing;
 use crate::directories::Directories;
 use crate::driver::SnapshotTaker;
 use crate::messages::{ReadingProgress, complain, say};
-use crate::place::Setup;
+use crate::place::ProjectSandbox;
 use crate::session::{LogError, Needed, Reopened, SessionLog, closing, leftovers, read_needed};
 use crate::sessions::{Keep, prune};
 
@@ -105,12 +105,12 @@ impl Past {
     /// Closes what is open in it. A notice for each plan whose execution was cut off, but for the one that goes on by itself.
     pub(super) fn close(
         &mut self,
-        (setup, observer): (&Setup, &SnapshotTaker),
+        (setup, observer): (&ProjectSandbox, &SnapshotTaker),
         goes_on: Option<&CutOffPlan>,
     ) -> Result<Vec<EventKind>, LogError> {
         let cut_off = plan_files::cut_off(setup, &self.needed.events, goes_on);
         for (agent, kind) in closing(&self.needed.events, &cut_off::found(&self.needed.events, observer)) {
-            let event = self.log.append(&agent, Witness::Supervisor, kind)?;
+            let event = self.log.append(&agent, ObservedBy::Supervisor, kind)?;
             self.needed.add(event);
         }
         Ok(cut_off)
@@ -282,7 +282,7 @@ impl SessionBegin<'_> {
         };
         let mut log = log.without(secret);
         for kind in first.iter().cloned().chain(notice) {
-            let logged = log.append(&AgentId::root(), Witness::Supervisor, kind)?;
+            let logged = log.append(&AgentId::root(), ObservedBy::Supervisor, kind)?;
             let kind = UiEventKind::Logged(Box::new(logged));
             let _ = ui.send(UiEvent { conversation_id: conversation.clone(), agent: AgentId::root(), kind });
         }

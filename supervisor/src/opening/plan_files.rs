@@ -20,7 +20,7 @@ use super::plan::EarlierPlan;
 use crate::core::PLAN_FILE;
 use crate::driver::{PlanRecords, ToolServer};
 use crate::messages::say;
-use crate::place::Setup;
+use crate::place::ProjectSandbox;
 use crate::plans::{PlanFate, PlanRecord, Store, record_of};
 use crate::tools::ServedCall;
 
@@ -43,7 +43,7 @@ struct KnownPlan {
 impl PlanFiles {
     /// Those of a session: the server that writes them, and their records.
     pub(super) fn shared(
-        setup: &Setup,
+        setup: &ProjectSandbox,
         session: &ConversationId,
         earlier: Option<&EarlierPlan>,
     ) -> (Arc<dyn ToolServer>, Arc<dyn PlanRecords>) {
@@ -87,7 +87,7 @@ impl PlanFiles {
 
 /// A notice for each plan whose execution these events cut off, but for the one that goes on by itself.
 pub(super) fn cut_off(
-    setup: &Setup,
+    setup: &ProjectSandbox,
     events: &[SessionEvent],
     goes_on: Option<&CutOffPlan>,
 ) -> Vec<EventKind> {
@@ -101,7 +101,7 @@ pub(super) fn cut_off(
 
 /// Notes how far an execution came that was cut off; the name of its plan, if that is kept and still the same. The log's word for the file
 /// is not believed: the log may come from elsewhere.
-fn note_cut_off(setup: &Setup, plan: &CutOffPlan) -> Option<String> {
+fn note_cut_off(setup: &ProjectSandbox, plan: &CutOffPlan) -> Option<String> {
     let store = Store::at(&setup.directories);
     let kept = store.all().ok()?.into_iter().find(|kept| kept.path == plan.path.as_path())?;
     let record = kept.record.filter(|record| kept.digest == plan.digest && record.digest == plan.digest)?;

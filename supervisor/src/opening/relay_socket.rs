@@ -13,7 +13,7 @@ use tokio::runtime::Builder;
 
 use crate::inside;
 use crate::modes::ApprovalMode;
-use crate::place::Setup;
+use crate::place::ProjectSandbox;
 
 /// The reason for which a session does not begin.
 #[derive(Debug, thiserror::Error)]
@@ -45,13 +45,13 @@ pub(crate) enum RelaySocketError {
 }
 
 /// The widest rights that an agent here comes to have: in mode `auto`, with the network on.
-fn widest(setup: &Setup) -> Rights {
+fn widest(setup: &ProjectSandbox) -> Rights {
     Rights { net: Network::On, ..setup.policy.standing_in(ApprovalMode::Auto) }
 }
 
 /// Looks where the socket is, and has a confined process try to reach it. The socket's own path: links on the way to it may
 /// lead elsewhere later.
-pub(crate) async fn check(setup: &Setup, socket: &Path) -> Result<PathBuf, RelaySocketError> {
+pub(crate) async fn check(setup: &ProjectSandbox, socket: &Path) -> Result<PathBuf, RelaySocketError> {
     let socket = placed(setup, socket)?;
     // Otherwise the attempt would show nothing.
     StdStream::connect(&socket).map_err(|error| RelaySocketError::Silent(socket.clone(), error))?;
@@ -77,7 +77,7 @@ fn judged(outcome: Option<&Outcome>, socket: PathBuf) -> Result<PathBuf, RelaySo
 }
 
 /// The same for whoever does not run within the runtime's tasks: on a thread of its own.
-pub(super) fn check_now(setup: &Setup, socket: &Path) -> Result<PathBuf, RelaySocketError> {
+pub(super) fn check_now(setup: &ProjectSandbox, socket: &Path) -> Result<PathBuf, RelaySocketError> {
     let failed = |error: &dyn std::fmt::Display| RelaySocketError::Untried(error.to_string());
     std::thread::scope(|scope| {
         let trying = scope.spawn(|| {
@@ -90,7 +90,7 @@ pub(super) fn check_now(setup: &Setup, socket: &Path) -> Result<PathBuf, RelaySo
 }
 
 /// The socket itself, outside everything that an agent here may come to write.
-fn placed(setup: &Setup, socket: &Path) -> Result<PathBuf, RelaySocketError> {
+fn placed(setup: &ProjectSandbox, socket: &Path) -> Result<PathBuf, RelaySocketError> {
     let missing = || RelaySocketError::Missing(socket.to_owned());
     let named = std::path::absolute(socket).map_err(|_| missing())?;
     let found = fs::canonicalize(&named).map_err(|_| missing())?;

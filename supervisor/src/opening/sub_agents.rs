@@ -17,7 +17,7 @@ use crate::driver::{
     ToolServer, Turns, rights_digest,
 };
 use crate::gate::StandingRights;
-use crate::place::{AgentPlace, Setup};
+use crate::place::{AgentPlace, ProjectSandbox};
 use crate::prompt::{self, Part, PromptEnvironment};
 use crate::provider::ModelProvider;
 use crate::roles::Role;
@@ -25,7 +25,7 @@ use crate::tools::{Kit, PlanTool, Registry};
 
 /// Makes the sub-agents of one session.
 pub(super) struct SubAgents {
-    pub(super) setup: Arc<Setup>,
+    pub(super) setup: Arc<ProjectSandbox>,
     pub(super) options: SessionOptions,
     pub(super) provider: Arc<dyn ModelProvider>,
     pub(super) boundary: Arc<dyn Boundary>,

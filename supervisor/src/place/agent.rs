@@ -5,7 +5,7 @@ use ipc::path::WirePath;
 use ipc::rights::Rights;
 
 use super::error::SetupError;
-use super::setup::Setup;
+use super::setup::ProjectSandbox;
 use crate::gate::{ApprovalMode, StandingRights};
 use crate::monitor::PrivateTemp;
 
@@ -19,7 +19,7 @@ pub(crate) struct AgentPlace {
     pub standing: StandingRights,
 }
 
-impl Setup {
+impl ProjectSandbox {
     /// A place for a sub-agent with these rights, which name no temp directory. It has none of the devices that the session's first
     /// agent has.
     pub(crate) fn sub_agent_place(&self, mut rights: Rights) -> Result<AgentPlace, SetupError> {

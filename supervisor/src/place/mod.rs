@@ -14,5 +14,5 @@ pub(crate) use agent::AgentPlace;
 pub(crate) use error::SetupError;
 pub(crate) use machine::User;
 pub(crate) use scope::Mode;
-pub(crate) use setup::Setup;
+pub(crate) use setup::ProjectSandbox;
 pub(crate) use wanted::{Caches, ConfinementOptions, NamedPath};

@@ -15,7 +15,7 @@ use crate::messages::say;
 use crate::modes::ApprovalMode;
 use crate::monitor::Temps;
 use crate::policy::{
-    BuildRoots, Builds, Elsewhere, Environments, Fetched, HiddenPaths, Host, Owner, Policy,
+    BuildRoots, Builds, Environments, ExternalGitDirs, Fetched, HiddenPaths, Host, Owner, Policy,
     configured_write_root, make_caches, open_project, write_root,
 };
 use crate::tripwire::Watch;
@@ -25,7 +25,7 @@ pub(super) struct PlaceScope {
     pub(super) project: PathBuf,
     hidden: HiddenPaths,
     /// Where git has to write outside the project.
-    elsewhere: Elsewhere,
+    elsewhere: ExternalGitDirs,
     /// The project's caches, where they outlive the session.
     pub(super) caches: Option<PathBuf>,
     /// What the user gave away.
@@ -188,11 +188,11 @@ fn lasting_caches(
 }
 
 /// Where git has to write outside the project, and may: nothing that is hidden, and nothing around what is.
-fn elsewhere(mode: Mode, project: &Path, hidden: &HiddenPaths) -> Elsewhere {
+fn elsewhere(mode: Mode, project: &Path, hidden: &HiddenPaths) -> ExternalGitDirs {
     if mode.widest() != ApprovalMode::Auto {
-        return Elsewhere::default();
+        return ExternalGitDirs::default();
     }
-    let mut elsewhere = Elsewhere::of(project);
+    let mut elsewhere = ExternalGitDirs::of(project);
     let meets_hidden = |directory: &Path| {
         hidden
             .0
@@ -200,7 +200,7 @@ fn elsewhere(mode: Mode, project: &Path, hidden: &HiddenPaths) -> Elsewhere {
             .any(|path| path.as_path().starts_with(directory) || directory.starts_with(path.as_path()))
     };
     if elsewhere.directory.as_deref().is_some_and(meets_hidden) {
-        elsewhere = Elsewhere::default();
+        elsewhere = ExternalGitDirs::default();
     }
     if let Some(note) = &elsewhere.note {
         say(&format!("note: {note}"));

@@ -24,7 +24,7 @@ use crate::tripwire::Watch;
 
 /// A session's place: everything about its confinement that flags and machine decide.
 #[derive(Debug)]
-pub(crate) struct Setup {
+pub(crate) struct ProjectSandbox {
     /// Our own directories.
     pub directories: Directories,
     /// The policy.
@@ -55,7 +55,7 @@ pub(crate) struct Setup {
     pub temp: PrivateTemp,
 }
 
-impl Setup {
+impl ProjectSandbox {
     /// Resolves everything; makes our directories and the private temp.
     pub(crate) fn new(
         directories: Directories,

@@ -18,7 +18,7 @@ const LONGEST: u64 = 16 << 10;
 
 /// A project's git directory, where it lies outside.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Elsewhere {
+pub struct ExternalGitDirs {
     /// What git has to write, canonical: the directory of a worktree lies in the one that it shares.
     pub directory: Option<PathBuf>,
     /// What in it belongs to other worktrees.
@@ -27,7 +27,7 @@ pub struct Elsewhere {
     pub note: Option<String>,
 }
 
-impl Elsewhere {
+impl ExternalGitDirs {
     /// Looks at what a project's `.git` says; `project` is canonical.
     pub fn of(project: &Path) -> Self {
         let file = project.join(".git");
@@ -52,7 +52,7 @@ impl Elsewhere {
 }
 
 /// The directory that a linked worktree shares: `SHARED/worktrees/NAME`, whose `gitdir` names the project's `.git`.
-fn shared_with(directory: &Path, file: &Path) -> Option<Elsewhere> {
+fn shared_with(directory: &Path, file: &Path) -> Option<ExternalGitDirs> {
     let backlink = directory.join(line(&directory.join("gitdir"))?);
     if fs::canonicalize(backlink).ok()? != file {
         return None;
@@ -64,15 +64,15 @@ fn shared_with(directory: &Path, file: &Path) -> Option<Elsewhere> {
     }
     let others = fs::read_dir(&worktrees).ok()?.flatten().map(|entry| entry.path());
     let of_others = others.filter(|other| other != directory && !is_link(other)).collect();
-    Some(Elsewhere { directory: Some(shared), of_others, note: None })
+    Some(ExternalGitDirs { directory: Some(shared), of_others, note: None })
 }
 
 /// A submodule's directory, whose configuration names the project as its worktree.
-fn module_of(directory: &Path, project: &Path) -> Option<Elsewhere> {
+fn module_of(directory: &Path, project: &Path) -> Option<ExternalGitDirs> {
     let worktree = worktree_in(&content(&directory.join("config"))?)?;
     let is_ours = fs::canonicalize(directory.join(worktree)).ok()? == project;
     (is_ours && is_repository(directory))
-        .then(|| Elsewhere { directory: Some(directory.to_owned()), ..Elsewhere::default() })
+        .then(|| ExternalGitDirs { directory: Some(directory.to_owned()), ..ExternalGitDirs::default() })
 }
 
 fn is_repository(directory: &Path) -> bool {
@@ -137,10 +137,14 @@ mod tests {
         for name in ["../mine", "../other"] {
             git(&main, &["worktree", "add", "-q", name]);
         }
-        let found = Elsewhere::of(&path.join("mine"));
+        let found = ExternalGitDirs::of(&path.join("mine"));
         assert_eq!(found.directory, Some(main.join(".git")));
         assert_eq!(found.of_others, [main.join(".git/worktrees/other")]);
-        assert_eq!(Elsewhere::of(&main), Elsewhere::default(), "a repository of its own lies nowhere else");
+        assert_eq!(
+            ExternalGitDirs::of(&main),
+            ExternalGitDirs::default(),
+            "a repository of its own lies nowhere else"
+        );
     }
 
     #[test]
@@ -150,10 +154,10 @@ mod tests {
         let library = path.join("library");
         git(&path, &["clone", "-q", "main", "library"]);
         git(&main, &["submodule", "add", "-q", library.to_str().unwrap(), "sub"]);
-        let found = Elsewhere::of(&main.join("sub"));
+        let found = ExternalGitDirs::of(&main.join("sub"));
         assert_eq!(
             found,
-            Elsewhere { directory: Some(main.join(".git/modules/sub")), ..Elsewhere::default() }
+            ExternalGitDirs { directory: Some(main.join(".git/modules/sub")), ..ExternalGitDirs::default() }
         );
     }
 
@@ -166,7 +170,7 @@ mod tests {
         fs::create_dir(&hostile).unwrap();
         let refused = |target: &Path| {
             fs::write(hostile.join(".git"), format!("gitdir: {}\n", target.display())).unwrap();
-            let found = Elsewhere::of(&hostile);
+            let found = ExternalGitDirs::of(&hostile);
             assert_eq!(found.directory, None, "{target:?}");
             found.note
         };
@@ -192,6 +196,6 @@ mod tests {
         fs::write(project.join(".git"), format!("gitdir: {}\n", fake.display())).unwrap();
         fs::write(fake.join("gitdir"), project.join(".git").to_str().unwrap()).unwrap();
         fs::write(fake.join("commondir"), main.join(".git").to_str().unwrap()).unwrap();
-        assert_eq!(Elsewhere::of(&project).directory, None);
+        assert_eq!(ExternalGitDirs::of(&project).directory, None);
     }
 }

@@ -23,7 +23,7 @@ pub(super) struct Links<'a> {
 
 /// Where a path leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct LedTo {
+pub(crate) struct ResolvedLink {
     /// The path without links, as far as it exists.
     pub path: PathBuf,
     /// Whether there is something.
@@ -58,7 +58,7 @@ struct Directory {
 }
 
 /// Where a single path leads.
-pub(crate) fn leads_to(path: &Path) -> LedTo {
+pub(crate) fn leads_to(path: &Path) -> ResolvedLink {
     Links::default().follow(path)
 }
 
@@ -73,9 +73,9 @@ impl<'a> Links<'a> {
     }
 
     /// Follows a path's links, as far as it exists.
-    pub(super) fn follow(&mut self, path: &Path) -> LedTo {
+    pub(super) fn follow(&mut self, path: &Path) -> ResolvedLink {
         let Found { path, presence } = self.find(path);
-        LedTo { path: path.into_owned(), exists: presence == Presence::There }
+        ResolvedLink { path: path.into_owned(), exists: presence == Presence::There }
     }
 
     /// The same, and what is known of what lies there.
@@ -190,10 +190,10 @@ mod tests {
             ("real/./deep/", "real/deep", true),
             ("./link/./new", "real/new", false),
         ] {
-            let expected = LedTo { path: root.join(leads), exists };
+            let expected = ResolvedLink { path: root.join(leads), exists };
             assert_eq!(links.follow(&root.join(given)), expected, "{given}");
             assert_eq!(links.follow(&root.join(given)), expected, "{given}, again");
         }
-        assert_eq!(links.follow(Path::new("/")), LedTo { path: "/".into(), exists: true });
+        assert_eq!(links.follow(Path::new("/")), ResolvedLink { path: "/".into(), exists: true });
     }
 }

@@ -1,5 +1,5 @@
 //! A run's traffic with the model, in a directory: written while it happens ([`Recorder`]), read back whole ([`Recording`]), and
-//! compared with the traffic of another run ([`Comparison`]).
+//! compared with the traffic of another run ([`RecordingComparison`]).
 //!
 //! `docs/recording.md` says what each file holds, what is stripped, and what is not.
 

@@ -98,7 +98,7 @@ impl RoleDraft {
     pub(crate) fn set(&mut self, field: &str, value: RoleField) -> Result<(), String> {
         match (field, value) {
             ("description", RoleField::Text(text)) => {
-                self.description = Some(line(text, LONGEST_DESCRIPTION)?)
+                self.description = Some(line(text, LONGEST_DESCRIPTION)?);
             }
             ("prompt", RoleField::Text(text)) => self.prompt = Some(bounded(text, LONGEST_PROMPT)?),
             ("access", RoleField::Text(text)) => self.writes = writes(text.trim())?,

@@ -13,7 +13,7 @@ use ipc::tool::{Access, CommandExit, CommandResult, ShellExec};
 use crate::gate::{ApprovalMode, StandingRights};
 use crate::messages::PlainDenial;
 use crate::messages::say;
-use crate::place::{Setup, User};
+use crate::place::{ProjectSandbox, User};
 
 /// A command that has ended, as far as it is known.
 pub(super) struct Finished<'a> {
@@ -28,7 +28,7 @@ pub(super) struct Finished<'a> {
 
 /// Says which rights a command seems to have lacked: one that succeeded, nothing but those of refused writes, since it did
 /// without the others.
-pub(super) fn explain(setup: &Setup, rights: Rights, tier: Tier, finished: Finished<'_>) {
+pub(super) fn explain(setup: &ProjectSandbox, rights: Rights, tier: Tier, finished: Finished<'_>) {
     let Finished { command, status, errors, refused } = finished;
     let standing = StandingRights { rights, ..setup.standing() }.seen_in(tier);
     let call = ShellExec { command, access: Access::Standing, network: None, cwd: None, timeout_ms: None };
@@ -73,7 +73,7 @@ pub(super) fn text_of(command: &[OsString]) -> String {
 }
 
 /// The places that the command's words name. It is the user's own, and so is the look at them.
-fn places(setup: &Setup, standing: &StandingRights, errors: &str) -> Vec<NamedPlace> {
+fn places(setup: &ProjectSandbox, standing: &StandingRights, errors: &str) -> Vec<NamedPlace> {
     let user = User::of(setup.identity);
     let looked = |named| complaint::find(named, standing.project.as_path(), |path| user.permits(path));
     named_in([errors, ""]).into_iter().map(looked).collect()

@@ -29,7 +29,7 @@ use crate::modes::ApprovalMode;
 use crate::monitor::{
     BrokerProcess, Ended, Launch, Launched, SpawnError, StatusPipe, Stdio, end_orphans, inherit_orphans,
 };
-use crate::place::{Caches, ConfinementOptions, Mode, Setup, SetupError};
+use crate::place::{Caches, ConfinementOptions, Mode, ProjectSandbox, SetupError};
 use crate::signals::{Endings, end_with};
 use crate::tripwire::Tripwire;
 
@@ -101,7 +101,7 @@ struct RunningCommand {
     tripwire: Option<Tripwire>,
 }
 
-async fn start(args: SandboxArgs) -> Result<(Setup, RunningCommand), SandboxStartError> {
+async fn start(args: SandboxArgs) -> Result<(ProjectSandbox, RunningCommand), SandboxStartError> {
     // Before there is anything that a signal could leave behind.
     let mut endings = Endings::new()?;
     args.batch.map_or(Ok(()), end_with)?;
@@ -111,7 +111,7 @@ async fn start(args: SandboxArgs) -> Result<(Setup, RunningCommand), SandboxStar
     };
     let directories = Directories::of_process().map_err(SetupError::from)?;
     let wanted = wanted(&directories, &args)?;
-    let setup = Setup::new(directories, &args.directory, Mode::fixed(mode), &wanted)?;
+    let setup = ProjectSandbox::new(directories, &args.directory, Mode::fixed(mode), &wanted)?;
     let tripwire =
         setup.watch.as_ref().map(Tripwire::set).transpose().map_err(SandboxStartError::Tripwire)?;
     inherit_orphans().map_err(io::Error::from)?;
@@ -140,7 +140,7 @@ fn wanted(directories: &Directories, args: &SandboxArgs) -> Result<ConfinementOp
     Ok(ConfinementOptions { caches, ..ConfinementOptions::new(&effective, &args.confinement) })
 }
 
-fn rights(setup: &Setup, access: AccessArg) -> Rights {
+fn rights(setup: &ProjectSandbox, access: AccessArg) -> Rights {
     let standing = setup.policy.standing();
     match access {
         AccessArg::Write => standing,

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use ipc::event::{EventKind, Observer, SessionEvent};
+use ipc::event::{EventKind, ObservedBy, SessionEvent};
 use ipc::id::{AgentId, ConversationId, EventId};
 use secrecy::SecretString;
 
@@ -159,7 +159,7 @@ impl SessionLog {
     pub fn append(
         &mut self,
         agent: &AgentId,
-        observed_by: Observer,
+        observed_by: ObservedBy,
         kind: EventKind,
     ) -> Result<SessionEvent, LogError> {
         let event = self.event(agent, observed_by, kind);
@@ -289,7 +289,7 @@ impl SessionLog {
         self.file.sync().map_err(|source| LogError::Sync { path: self.file.path().to_owned(), source })
     }
 
-    fn event(&self, agent: &AgentId, observed_by: Observer, kind: EventKind) -> SessionEvent {
+    fn event(&self, agent: &AgentId, observed_by: ObservedBy, kind: EventKind) -> SessionEvent {
         let parent_agent = agent.as_str().rsplit_once('.').map(|(parent, _)| AgentId::from(parent));
         // A sub-agent's first event follows from what its parent did last.
         let head = self.heads.get(agent).or_else(|| self.heads.get(parent_agent.as_ref()?));

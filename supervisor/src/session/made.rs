@@ -1,6 +1,6 @@
 //! Logs that tests make, event by event.
 
-use ipc::event::{EventKind, Observer};
+use ipc::event::{EventKind, ObservedBy};
 use ipc::id::AgentId;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -23,7 +23,7 @@ impl Log {
     /// The same with one more event of an agent.
     pub(crate) fn with(mut self, agent: &str, kind: &str, data: Value) -> Self {
         let kind: EventKind = serde_json::from_value(json!({"type": kind, "data": data})).unwrap();
-        self.log.append(&AgentId::from(agent), Observer::Supervisor, kind).unwrap();
+        self.log.append(&AgentId::from(agent), ObservedBy::Supervisor, kind).unwrap();
         self
     }
 

@@ -9,7 +9,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use ipc::event::{EventKind, NoticeCode, Observer, SessionEvent};
+use ipc::event::{EventKind, NoticeCode, ObservedBy, SessionEvent};
 use ipc::id::{AgentId, ConversationId, EventId};
 use ipc::path::WirePath;
 use serde::{Deserialize, Serialize};
@@ -268,7 +268,7 @@ impl<R: Read + Seek> Archived<R> {
             }
             log.copy(event).map_err(ArchiveError::Log)
         })?;
-        log.append(&AgentId::root(), Observer::Supervisor, notice)?;
+        log.append(&AgentId::root(), ObservedBy::Supervisor, notice)?;
         Ok(log.sync()?)
     }
 

@@ -169,7 +169,7 @@ fn read(path: &Path) -> Option<HashMap<String, IndexRecord>> {
 mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
-    use ipc::event::Observer;
+    use ipc::event::ObservedBy;
     use ipc::id::AgentId;
     use serde_json::json;
     use tempfile::TempDir;
@@ -195,7 +195,7 @@ mod tests {
 
     fn add(log: &mut SessionLog, kind: &str, data: serde_json::Value) {
         let kind = serde_json::from_value(json!({"type": kind, "data": data})).unwrap();
-        log.append(&AgentId::root(), Observer::Supervisor, kind).unwrap();
+        log.append(&AgentId::root(), ObservedBy::Supervisor, kind).unwrap();
     }
 
     fn reply(log: &mut SessionLog, cost: Option<f64>) {

@@ -1,6 +1,6 @@
 //! A session as people read it: its log as entries, and the entries as text, as Markdown or as one page of HTML.
 //!
-//! * [`entry::Shown`]: a log, read into entries by [`reading`]. An entry has texts of models, files and commands, and no form yet.
+//! * [`entry::ShownText`]: a log, read into entries by [`reading`]. An entry has texts of models, files and commands, and no form yet.
 //! * [`text`], [`markdown`], [`page`]: the forms. Each makes every text harmless in its own way: escaped characters and a rule before each
 //!   line, a fence that no text closes, escaped markup.
 //! * [`live`]: entries as text, while the session goes on.

@@ -12,7 +12,7 @@ use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
 use ipc::id::AgentId;
 use tokio::sync::oneshot;
 use tokio::task::{JoinError, JoinHandle};
-use tui::{Action, CodeRead, Copied, Model, Moment, Msg, Shown};
+use tui::{Action, CodeRead, Copied, Model, Msg, Shown, UiTime};
 
 use super::background;
 use super::calls;
@@ -404,8 +404,8 @@ impl Ui {
         Ok(())
     }
 
-    fn now(&self) -> Moment {
-        Moment::after(self.clock.elapsed())
+    fn now(&self) -> UiTime {
+        UiTime::after(self.clock.elapsed())
     }
 }
 

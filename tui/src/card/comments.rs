@@ -2,7 +2,7 @@
 
 use ipc::approval::{PlanApprovalParams, ServerRequest};
 
-use super::sheet::Sheet;
+use super::sheet::CardPage;
 use crate::model::{Block, Editor, Look, Part};
 use crate::text::SafeText;
 
@@ -15,7 +15,7 @@ pub(crate) struct Comments {
     is_writing: bool,
     /// The number of a step, as far as it was typed.
     typed: usize,
-    pub sheet: Sheet,
+    pub sheet: CardPage,
 }
 
 /// A comment, which may be empty.
@@ -31,7 +31,13 @@ impl Comments {
         let ServerRequest::PlanApproval(PlanApprovalParams { plan, .. }) = request else { return None };
         let titles = std::iter::once(&plan.title).chain(plan.steps.iter().map(|step| &step.title));
         let about = titles.map(|title| Comment { title: title.clone(), editor: Editor::default() });
-        Some(Self { about: about.collect(), chosen: 1, is_writing: false, typed: 0, sheet: Sheet::default() })
+        Some(Self {
+            about: about.collect(),
+            chosen: 1,
+            is_writing: false,
+            typed: 0,
+            sheet: CardPage::default(),
+        })
     }
 
     /// Chooses a step so many places further.
@@ -130,7 +136,7 @@ mod tests {
             chosen: 1,
             is_writing: false,
             typed: 0,
-            sheet: Sheet::default(),
+            sheet: CardPage::default(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::moment::Moment;
+use crate::moment::UiTime;
 
 /// How long a request has to be on the screen, without a key being pressed, before a key answers it: whoever is typing
 /// when it appears goes on typing elsewhere.
@@ -11,37 +11,37 @@ const QUIET: Duration = Duration::from_millis(300);
 /// When keys begin to count.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Guard {
-    drawn: Option<Moment>,
-    last_key: Moment,
+    drawn: Option<UiTime>,
+    last_key: UiTime,
     open: bool,
 }
 
 impl Guard {
     /// The request is on the screen.
-    pub(crate) fn drawn(&mut self, at: Moment) {
+    pub(crate) fn drawn(&mut self, at: UiTime) {
         self.drawn.get_or_insert(at);
     }
 
     /// A key was read at a moment; says whether it counts. One that does not makes the others wait.
-    pub(crate) fn key(&mut self, at: Moment) -> bool {
+    pub(crate) fn key(&mut self, at: UiTime) -> bool {
         self.open = self.open || self.opens_at().is_some_and(|opens| at >= opens);
         self.last_key = self.last_key.max(at);
         self.open
     }
 
     /// Keys count again when nothing was pressed for a while.
-    pub(crate) fn wait_again(&mut self, at: Moment) {
+    pub(crate) fn wait_again(&mut self, at: UiTime) {
         self.open = false;
         self.last_key = self.last_key.max(at);
     }
 
     /// Whether a key would count.
-    pub(crate) fn is_open(&self, now: Moment) -> bool {
+    pub(crate) fn is_open(&self, now: UiTime) -> bool {
         self.open || self.opens_at().is_some_and(|opens| now >= opens)
     }
 
     /// When keys begin to count, if no more are pressed; unknown while it was not drawn.
-    pub(crate) fn opens_at(&self) -> Option<Moment> {
+    pub(crate) fn opens_at(&self) -> Option<UiTime> {
         self.drawn.map(|drawn| drawn.max(self.last_key).plus(QUIET))
     }
 }
@@ -50,8 +50,8 @@ impl Guard {
 mod tests {
     use super::*;
 
-    const fn ms(millis: u64) -> Moment {
-        Moment::from_millis(millis)
+    const fn ms(millis: u64) -> UiTime {
+        UiTime::from_millis(millis)
     }
 
     #[test]

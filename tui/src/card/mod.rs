@@ -24,14 +24,14 @@ pub(crate) use denied::for_session;
 use guard::Guard;
 pub(crate) use rule::{InForce, explain};
 pub(crate) use scope::Menu;
-pub(crate) use sheet::Sheet;
+pub(crate) use sheet::CardPage;
 pub(crate) use steps::Steps;
 use title::Title;
 
 use crate::commands::KeyMode;
 use crate::keymap::Keymap;
 use crate::model::{Editor, Look, Part, Written};
-use crate::moment::Moment;
+use crate::moment::UiTime;
 use crate::plan::Compared;
 use crate::text::SafeText;
 
@@ -51,7 +51,7 @@ pub(crate) struct Card {
     pub asked: Asked,
     pub request: Box<ServerRequest>,
     pub title: Title,
-    pub body: Sheet,
+    pub body: CardPage,
     pub stage: Stage,
     /// Comments on the steps of a plan, kept while the person reads on.
     pub comments: Option<Comments>,
@@ -65,7 +65,7 @@ pub(crate) struct Card {
     for_session: String,
     /// Whether it has the whole screen.
     pub whole: bool,
-    deadline: Moment,
+    deadline: UiTime,
     /// For saying no: any frame that names the request will do.
     deny: Guard,
     /// For saying yes: a frame that shows it.
@@ -91,7 +91,7 @@ pub(crate) enum Stage {
     /// Comparing the versions of a plan.
     Versions(Compared),
     /// Reading which rule asks.
-    Rule(Sheet),
+    Rule(CardPage),
 }
 
 /// Why an approval does not count yet.
@@ -112,13 +112,13 @@ impl Card {
         asked: Asked,
         request: Box<ServerRequest>,
         project: &WirePath,
-        at: Moment,
+        at: UiTime,
         revision: u64,
     ) -> Self {
         Self {
             asked,
             title: Title::new(&request, project),
-            body: Sheet::new(content::body(&request, project), revision),
+            body: CardPage::new(content::body(&request, project), revision),
             stage: Stage::Deciding,
             // A plan is more than a few lines.
             whole: matches!(*request, ServerRequest::PlanApproval(_)),
@@ -161,7 +161,7 @@ impl Card {
     pub(crate) fn remark(&mut self, sentence: &str, project: &WirePath, revision: u64) {
         let mut block = content::body(&self.request, project);
         block.parts.insert(0, Part::new(SafeText::line(sentence), Look::Error));
-        self.body = Sheet::new(block, revision);
+        self.body = CardPage::new(block, revision);
     }
 
     /// A number that no other request has.
@@ -214,12 +214,12 @@ impl Card {
     }
 
     /// How long an answer still counts.
-    pub(crate) const fn remaining(&self, now: Moment) -> Duration {
+    pub(crate) const fn remaining(&self, now: UiTime) -> Duration {
         self.deadline.since(now)
     }
 
     /// What is to be read now.
-    pub(crate) fn sheet(&self) -> &Sheet {
+    pub(crate) fn sheet(&self) -> &CardPage {
         match &self.stage {
             Stage::Scope(menu) => &menu.sheet,
             Stage::Rule(sheet) => sheet,
@@ -230,7 +230,7 @@ impl Card {
         }
     }
 
-    pub(crate) fn sheet_mut(&mut self) -> &mut Sheet {
+    pub(crate) fn sheet_mut(&mut self) -> &mut CardPage {
         match &mut self.stage {
             Stage::Scope(menu) => &mut menu.sheet,
             Stage::Rule(sheet) => sheet,
@@ -243,7 +243,7 @@ impl Card {
 
     /// A frame is on the terminal that names it; `whole` if it shows it, `to_end` if the last row of that revision of the
     /// sheet is among what it shows. Says whether that changes what can be done.
-    pub(crate) fn drawn(&mut self, at: Moment, whole: bool, to_end: Option<u64>) -> bool {
+    pub(crate) fn drawn(&mut self, at: UiTime, whole: bool, to_end: Option<u64>) -> bool {
         self.deny.drawn(at);
         self.in_sight = whole;
         if whole {
@@ -258,30 +258,30 @@ impl Card {
     }
 
     /// A key was read: whether it is for this request at all.
-    pub(crate) fn takes_key(&mut self, at: Moment) -> bool {
+    pub(crate) fn takes_key(&mut self, at: UiTime) -> bool {
         self.approve.key(at);
         self.deny.key(at)
     }
 
     /// Whether keys count.
-    pub(crate) fn is_open(&self, now: Moment) -> bool {
+    pub(crate) fn is_open(&self, now: UiTime) -> bool {
         self.deny.is_open(now)
     }
 
     /// What came was no single key: the keys that follow count when nothing was pressed for a while.
-    pub(crate) fn wait_again(&mut self, at: Moment) {
+    pub(crate) fn wait_again(&mut self, at: UiTime) {
         self.in_burst = true;
         self.approve.wait_again(at);
         self.deny.wait_again(at);
     }
 
     /// Whether keys that came together and began for this request go on.
-    pub(crate) fn is_in_burst(&self, now: Moment) -> bool {
+    pub(crate) fn is_in_burst(&self, now: UiTime) -> bool {
         self.in_burst && !self.is_open(now)
     }
 
     /// When keys begin to count, where that is still to come.
-    pub(crate) fn opens_at(&self, now: Moment) -> Option<Moment> {
+    pub(crate) fn opens_at(&self, now: UiTime) -> Option<UiTime> {
         self.deny.opens_at().filter(|opens| *opens > now && !self.deny.is_open(now))
     }
 
@@ -293,7 +293,7 @@ impl Card {
     }
 
     /// Whether it can be approved.
-    pub(crate) fn approvable(&self, now: Moment) -> Result<(), NotYet> {
+    pub(crate) fn approvable(&self, now: UiTime) -> Result<(), NotYet> {
         if self.remaining(now).is_zero() {
             Err(NotYet::Late)
         } else if self.unsaved() > 0 {

@@ -6,7 +6,7 @@ use ipc::approval::{ServerRequest, SessionScope};
 use ipc::path::WirePath;
 
 use super::content::{bash, fact};
-use super::sheet::Sheet;
+use super::sheet::CardPage;
 use crate::model::{Block, Editor, Look, Part};
 use crate::start::Previews;
 use crate::text::SafeText;
@@ -18,7 +18,7 @@ pub(crate) struct Menu {
     chosen: usize,
     /// The beginning of the command: all of it has been read.
     command: Option<SafeText>,
-    pub sheet: Sheet,
+    pub sheet: CardPage,
     /// The pattern that is being edited.
     pub editing: Option<Editor>,
 }
@@ -53,7 +53,7 @@ impl Menu {
             choices: choices(request, project),
             chosen: 0,
             command: command(request).map(beginning),
-            sheet: Sheet::default(),
+            sheet: CardPage::default(),
             editing: None,
         };
         menu.lay(previews, revision);
@@ -137,7 +137,7 @@ impl Menu {
             parts.push(fact("allows", choice.effect()));
             parts.extend(choice.previews(previews).iter().map(|text| fact("", text)));
         }
-        self.sheet = Sheet::new(Block::of(parts), revision);
+        self.sheet = CardPage::new(Block::of(parts), revision);
     }
 }
 

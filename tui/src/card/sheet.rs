@@ -4,7 +4,7 @@ use crate::model::Block;
 
 /// A block that is read from its beginning, and whether its last row has been on the screen.
 #[derive(Debug, Default)]
-pub(crate) struct Sheet {
+pub(crate) struct CardPage {
     pub block: Block,
     /// The row at the top.
     scroll: usize,
@@ -12,7 +12,7 @@ pub(crate) struct Sheet {
     revision: u64,
 }
 
-impl Sheet {
+impl CardPage {
     /// A sheet that nobody has seen. The revision is another one each time.
     pub(crate) fn new(block: Block, revision: u64) -> Self {
         Self { block, revision, ..Self::default() }

@@ -3,7 +3,7 @@
 use ipc::approval::{PlanApprovalParams, ServerRequest};
 use ipc::plan::{Acceptance, PlanStep};
 
-use super::sheet::Sheet;
+use super::sheet::CardPage;
 use crate::model::{Block, Editor, Look, Part};
 use crate::plan::{Draft, DraftPlace, Field};
 use crate::text::SafeText;
@@ -17,7 +17,7 @@ pub(crate) struct Steps {
     is_new: bool,
     /// The reason why the last change was not made.
     pub remark: Option<String>,
-    pub sheet: Sheet,
+    pub sheet: CardPage,
 }
 
 impl Steps {
@@ -25,7 +25,7 @@ impl Steps {
     pub(crate) fn of(request: &ServerRequest) -> Option<Self> {
         let ServerRequest::PlanApproval(PlanApprovalParams { plan, .. }) = request else { return None };
         let draft = Draft::new(plan.clone());
-        Some(Self { draft, editor: None, is_new: false, remark: None, sheet: Sheet::default() })
+        Some(Self { draft, editor: None, is_new: false, remark: None, sheet: CardPage::default() })
     }
 
     /// Begins to write the chosen field.

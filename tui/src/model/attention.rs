@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::moment::Moment;
+use crate::moment::UiTime;
 
 /// Whoever has pressed no key for so long may be elsewhere, where the terminal does not say.
 const AWAY: Duration = Duration::from_secs(30);
@@ -12,25 +12,25 @@ const AWAY: Duration = Duration::from_secs(30);
 pub(crate) struct Attention {
     /// True if the terminal has the focus, as it said last.
     focused: Option<bool>,
-    last_key: Moment,
+    last_key: UiTime,
     called: bool,
 }
 
 impl Attention {
     /// The terminal got the focus, or lost it; true if that ends a call.
-    pub(crate) const fn focus(&mut self, at: Moment, focused: bool) -> bool {
+    pub(crate) const fn focus(&mut self, at: UiTime, focused: bool) -> bool {
         self.focused = Some(focused);
         focused && self.key(at)
     }
 
     /// A key was pressed; true if that ends a call.
-    pub(crate) const fn key(&mut self, at: Moment) -> bool {
+    pub(crate) const fn key(&mut self, at: UiTime) -> bool {
         self.last_key = at;
         std::mem::replace(&mut self.called, false)
     }
 
     /// Somebody is waited for; true if the person has to be called.
-    pub(crate) fn call(&mut self, now: Moment) -> bool {
+    pub(crate) fn call(&mut self, now: UiTime) -> bool {
         let away = match self.focused {
             Some(focused) => !focused,
             None => now.since(self.last_key) >= AWAY,

@@ -8,7 +8,7 @@ use nucleo_matcher::pattern::{AtomKind, CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 
 use super::{Mode, Model};
-use crate::moment::Moment;
+use crate::moment::UiTime;
 
 /// The most files that a list offers.
 const OFFERED: usize = 100;
@@ -35,7 +35,7 @@ pub(crate) struct Files {
     /// Why there are none.
     failed: Option<String>,
     /// The moment at which they were asked for last.
-    asked: Option<Moment>,
+    asked: Option<UiTime>,
     /// True while they are on their way.
     awaited: bool,
     /// The place of the `@` before the caret, and what follows it.
@@ -64,7 +64,7 @@ impl Files {
     }
 
     /// Looks up another word, or none; true if the names are to be asked for.
-    pub(crate) fn follow(&mut self, word: Option<(usize, String)>, now: Moment) -> bool {
+    pub(crate) fn follow(&mut self, word: Option<(usize, String)>, now: UiTime) -> bool {
         if word == self.word {
             return false;
         }

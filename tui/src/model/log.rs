@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::card::Sheet;
+use crate::card::CardPage;
 
 /// An event of the log in a line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub(crate) struct Log {
     found: Vec<usize>,
     chosen: usize,
     /// The event that shows instead of the list.
-    pub event: Option<Sheet>,
+    pub event: Option<CardPage>,
 }
 
 impl Log {

@@ -55,13 +55,13 @@ pub(crate) use search::Found;
 pub(crate) use session::{Pending, Session};
 pub(crate) use transcript::Transcript;
 pub(crate) use tree::{Ended, TreeLine};
-pub(crate) use turn::{Doing, Turn, account, summary, tells_apart};
+pub(crate) use turn::{Turn, TurnActivity, account, summary, tells_apart};
 pub(crate) use written::{PLANNER, Written};
 
-use crate::card::{Card, Sheet};
+use crate::card::{Card, CardPage};
 use crate::commands::{Command, KeyMode};
 use crate::markdown::Source;
-use crate::moment::Moment;
+use crate::moment::UiTime;
 use crate::plan::{Compared, Plans};
 use crate::start::Start;
 use crate::text::SafeText;
@@ -70,7 +70,7 @@ use crate::text::SafeText;
 #[derive(Debug)]
 pub struct Model {
     pub(crate) start: Start,
-    pub(crate) now: Moment,
+    pub(crate) now: UiTime,
     pub(crate) size: (u16, u16),
     pub(crate) mode: Mode,
     pub(crate) prompt: Editor,
@@ -92,7 +92,7 @@ pub struct Model {
     /// A remark on the last key, until the next one.
     pub(crate) remark: Option<String>,
     /// The moment of a Ctrl+C that had nothing to end: another one soon after it ends the session.
-    pub(crate) leaves: Option<Moment>,
+    pub(crate) leaves: Option<UiTime>,
     /// The pictures that go with the next message.
     pub(crate) attached: Vec<Image>,
     pub(crate) agents: Agents,
@@ -102,7 +102,7 @@ pub struct Model {
     /// True while lines of code are being read.
     pub(crate) reads_code: bool,
     /// The plan, as its view shows it.
-    pub(crate) plan_sheet: Sheet,
+    pub(crate) plan_sheet: CardPage,
     /// Two versions of it, in the place of the plan.
     pub(crate) versions: Option<Compared>,
     /// True while the session waits for space on the disk of its log.
@@ -161,7 +161,7 @@ pub(crate) struct Reply {
     /// True if some of it has not been read.
     pub waits: bool,
     /// The moment at which it was read last.
-    pub read_at: Option<Moment>,
+    pub read_at: Option<UiTime>,
     pub thinking: Option<usize>,
     /// All of its blocks so far, those that it goes on in and those before them.
     pub blocks: Vec<usize>,
@@ -174,7 +174,7 @@ impl Model {
     pub fn new(mut start: Start) -> Self {
         let history = History::of(std::mem::take(&mut start.history));
         let mut model = Self {
-            now: Moment::default(),
+            now: UiTime::default(),
             size: start.capabilities.size,
             mode: Mode::default(),
             prompt: Editor::default(),
@@ -195,7 +195,7 @@ impl Model {
             changes: Changes::default(),
             rewind: Rewind::default(),
             reads_code: false,
-            plan_sheet: Sheet::default(),
+            plan_sheet: CardPage::default(),
             versions: None,
             paused: false,
             over: false,

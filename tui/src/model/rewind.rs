@@ -5,7 +5,7 @@ use ipc::id::EventId;
 use ipc::path::WirePath;
 
 use super::Block;
-use crate::card::Sheet;
+use crate::card::CardPage;
 
 /// A message of the user's to the first agent.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(crate) struct Rewind {
     /// These consequences, once they are known.
     pub preview: Option<RewindPreview>,
     /// The preview, laid out.
-    pub sheet: Sheet,
+    pub sheet: CardPage,
     /// True if the last rewind can be undone: nothing was said after it.
     pub can_undo: bool,
     /// The end of the transcript that the last rewind took back, and its messages.

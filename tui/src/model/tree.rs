@@ -8,7 +8,7 @@ use ipc::path::WirePath;
 use ipc::rights::{NamedRoot, NetworkState, RightsSummary};
 
 use super::{AgentView, Agents, Look, Model, Session, access};
-use crate::moment::Moment;
+use crate::moment::UiTime;
 use crate::plan::Progress;
 use crate::tool_summary::first_line;
 
@@ -44,7 +44,7 @@ impl AgentView {
     /// A sub-agent begins: its access is less than that of the session's first agent, which its view began with.
     pub(crate) fn started(
         &mut self,
-        now: Moment,
+        now: UiTime,
         (spawned, parents): (&SubAgentSpawned, Activity),
         project: &WirePath,
     ) {
@@ -82,7 +82,7 @@ impl AgentView {
     }
 
     /// The agent's state and how long it has lasted, in words.
-    fn state(&self, asks: bool, now: Moment) -> String {
+    fn state(&self, asks: bool, now: UiTime) -> String {
         match (self.ended, self.turn.began) {
             (Some(Ended { status, lasted, .. }), _) => format!("{status} {} s", lasted.as_secs()),
             (None, Some(_)) if asks => "asks you".to_owned(),
@@ -133,7 +133,7 @@ impl Agents {
     }
 
     /// The beginning of a turn that runs, of whichever agent.
-    pub(crate) fn began(&self) -> Option<Moment> {
+    pub(crate) fn began(&self) -> Option<UiTime> {
         self.each().filter_map(|(_, view)| view.turn.began).max()
     }
 

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use ipc::event::{Account, EndReason, TurnFinished};
 
-use crate::moment::Moment;
+use crate::moment::UiTime;
 
 /// The turn that runs.
 #[derive(Debug, Default)]
 pub(crate) struct Turn {
     /// When it began; absent while the agent rests.
-    pub began: Option<Moment>,
-    pub doing: Doing,
+    pub began: Option<UiTime>,
+    pub doing: TurnActivity,
     /// What it came to so far.
     pub account: Account,
     /// Whether the user asked for its end.
@@ -23,7 +23,7 @@ pub(crate) struct Turn {
 
 /// What the agent does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Doing {
+pub(crate) enum TurnActivity {
     /// Waits for the model.
     #[default]
     Asking,
@@ -38,13 +38,13 @@ pub(crate) enum Doing {
     /// Waits until the model is asked again.
     BackingOff {
         /// When that will be.
-        until: Moment,
+        until: UiTime,
     },
 }
 
-impl Doing {
+impl TurnActivity {
     /// What is done, in words, for somebody who looks `now`, in a turn that `began` then.
-    pub(crate) fn words(self, began: Moment, now: Moment) -> String {
+    pub(crate) fn words(self, began: UiTime, now: UiTime) -> String {
         let since = |doing: &str| format!("{doing} {} s", now.since(began).as_secs());
         match self {
             Self::Asking => since("waiting"),
@@ -59,7 +59,7 @@ impl Doing {
     }
 
     /// How long it goes on by itself, if that is known.
-    pub(crate) fn remaining(self, now: Moment) -> Option<Duration> {
+    pub(crate) fn remaining(self, now: UiTime) -> Option<Duration> {
         match self {
             Self::BackingOff { until } => Some(until.since(now)).filter(|left| !left.is_zero()),
             _ => None,
@@ -72,7 +72,7 @@ impl Turn {
         self.began.is_some()
     }
 
-    pub(crate) fn begin(&mut self, at: Moment) {
+    pub(crate) fn begin(&mut self, at: UiTime) {
         *self = Self { began: Some(at), ..Self::default() };
     }
 

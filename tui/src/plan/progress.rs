@@ -9,7 +9,7 @@ use ipc::id::AgentId;
 use ipc::plan::{Plan, StepStatus};
 
 use super::{Step, StepLine, Version};
-use crate::moment::Moment;
+use crate::moment::UiTime;
 
 /// The most plans that are remembered, and the most versions of each.
 const MOST: usize = 16;
@@ -117,14 +117,14 @@ impl Plans {
     }
 
     /// A step of the plan that an agent executes has come further.
-    pub(crate) fn step(&mut self, now: Moment, executor: &AgentId, change: &PlanStepStatus) {
+    pub(crate) fn step(&mut self, now: UiTime, executor: &AgentId, change: &PlanStepStatus) {
         if let Some(plan) = self.of(executor) {
             plan.steps.entry(change.step).or_default().changed(now, change);
         }
     }
 
     /// The agent that executes a plan is over.
-    pub(crate) fn ended(&mut self, now: Moment, result: &SubAgentResult) {
+    pub(crate) fn ended(&mut self, now: UiTime, result: &SubAgentResult) {
         let Some(plan) = self.of(&result.agent) else { return };
         plan.state = StepState::Over;
         for account in &result.plan {
@@ -190,7 +190,7 @@ impl Progress {
     }
 
     /// The lines of its steps.
-    pub(crate) fn lines(&self, now: Moment) -> Vec<StepLine> {
+    pub(crate) fn lines(&self, now: UiTime) -> Vec<StepLine> {
         self.steps.iter().map(|(number, step)| step.line(*number, now)).collect()
     }
 

@@ -7,7 +7,7 @@ use ipc::event::{AcceptanceOutcome, PlanStepStatus, StepAccount};
 use ipc::path::WirePath;
 use ipc::plan::StepStatus;
 
-use crate::moment::Moment;
+use crate::moment::UiTime;
 
 /// A step of a plan.
 #[derive(Clone, Debug, Default)]
@@ -17,7 +17,7 @@ pub(crate) struct Step {
     commands: usize,
     pub status: StepStatus,
     /// The moment at which it began, while it runs.
-    began: Option<Moment>,
+    began: Option<UiTime>,
     /// The time that it took, once it is over.
     lasted: Option<Duration>,
     /// The number of commands that passed, where they were run.
@@ -42,7 +42,7 @@ impl Step {
     }
 
     /// The status changes.
-    pub(crate) fn changed(&mut self, now: Moment, change: &PlanStepStatus) {
+    pub(crate) fn changed(&mut self, now: UiTime, change: &PlanStepStatus) {
         let began = self.began.take();
         if change.to == StepStatus::InProgress {
             self.began = Some(began.unwrap_or(now));
@@ -60,7 +60,7 @@ impl Step {
     }
 
     /// The agent that executes the plan is over.
-    pub(crate) fn accounted(&mut self, now: Moment, account: &StepAccount) {
+    pub(crate) fn accounted(&mut self, now: UiTime, account: &StepAccount) {
         self.lasted = self.began.take().map(|began| now.since(began)).or(self.lasted);
         self.status = account.status;
         self.title.clone_from(&account.title);
@@ -96,7 +96,7 @@ impl Step {
     }
 
     /// `✓ 2 completed 12 s · 2/3 passed · Fix the parser`: what may be cut comes last.
-    pub(crate) fn line(&self, number: u32, now: Moment) -> StepLine {
+    pub(crate) fn line(&self, number: u32, now: UiTime) -> StepLine {
         let (mark, word) = match self.status {
             StepStatus::Pending => ("·", "pending"),
             StepStatus::InProgress => ("▸", "running"),

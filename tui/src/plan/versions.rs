@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use ipc::event::{PlanAuthor, PlanCreated};
 
-use crate::card::Sheet;
+use crate::card::CardPage;
 use crate::diff::Diff;
 use crate::model::{Block, Look, Part};
 use crate::text::SafeText;
@@ -50,14 +50,14 @@ pub(crate) struct Compared {
     versions: Vec<Rc<Version>>,
     old: usize,
     new: usize,
-    pub sheet: Sheet,
+    pub sheet: CardPage,
 }
 
 impl Compared {
     /// The last version and the one before it.
     pub(crate) fn last(versions: Vec<Rc<Version>>, revision: u64) -> Self {
         let new = versions.len().saturating_sub(1);
-        let mut compared = Self { old: new.saturating_sub(1), new, versions, sheet: Sheet::default() };
+        let mut compared = Self { old: new.saturating_sub(1), new, versions, sheet: CardPage::default() };
         compared.lay(revision);
         compared
     }
@@ -67,7 +67,7 @@ impl Compared {
         let last = self.versions.len().saturating_sub(1);
         let chosen = if is_newer { &mut self.new } else { &mut self.old };
         *chosen = chosen.saturating_add_signed(by).min(last);
-        self.sheet = Sheet::default();
+        self.sheet = CardPage::default();
         self.lay(revision);
     }
 

@@ -5,15 +5,15 @@ use ipc::frontend::UserActionKind;
 use ratatui::layout::Rect;
 
 use super::{comments, editing, plan, steps};
-use crate::card::{Asked, Card, InForce, Menu, Sheet, Stage, explain};
+use crate::card::{Asked, Card, CardPage, InForce, Menu, Stage, explain};
 use crate::commands::{Command, KeyMode};
 use crate::keymap::{Key, Keymap};
 use crate::message::Action;
 use crate::model::{Areas, Editor, Model};
-use crate::moment::Moment;
+use crate::moment::UiTime;
 
 /// A key that the request before the person takes; says whether anything changed.
-pub(super) fn key(model: &mut Model, at: Moment, key: Key, actions: &mut Vec<Action>) -> bool {
+pub(super) fn key(model: &mut Model, at: UiTime, key: Key, actions: &mut Vec<Action>) -> bool {
     let Some(card) = model.cards.front() else { return false };
     if card.editor().is_some() {
         return write(model, key, actions);
@@ -111,7 +111,7 @@ fn in_session(card: &Card) -> Option<ReviewDecision> {
 
 fn approve(
     model: &mut Model,
-    at: Moment,
+    at: UiTime,
     decision: impl Fn(&Card) -> Option<ReviewDecision>,
     actions: &mut Vec<Action>,
 ) {
@@ -131,7 +131,7 @@ pub(super) fn answer(model: &mut Model, decision: ReviewDecision, actions: &mut 
 }
 
 /// After a denial there is one answer for the session, which the hint names; elsewhere its reach is chosen.
-fn for_session(model: &mut Model, at: Moment, actions: &mut Vec<Action>) {
+fn for_session(model: &mut Model, at: UiTime, actions: &mut Vec<Action>) {
     let denied = |card: &Card| match &*card.request {
         ServerRequest::DeniedCommandApproval(params) => crate::card::for_session(params),
         _ => None,
@@ -166,11 +166,11 @@ fn show_rule(model: &mut Model) {
     let Some(card) = model.cards.front_mut() else { return };
     card.stage = match card.stage {
         Stage::Rule(_) => Stage::Deciding,
-        _ => Stage::Rule(Sheet::new(explain(&card.request, rules), revision)),
+        _ => Stage::Rule(CardPage::new(explain(&card.request, rules), revision)),
     };
 }
 
-fn choose_scope(model: &mut Model, at: Moment) {
+fn choose_scope(model: &mut Model, at: UiTime) {
     let revision = model.next_revision();
     let (project, previews) = (&model.start.project, model.start.previews);
     let Some(card) = model.cards.front_mut() else { return };

@@ -15,10 +15,10 @@ use super::{branch, call, denial, pause, plan, reply, rewind, turns};
 use crate::card::{Asked, Card};
 use crate::message::{Action, Reason};
 use crate::model::{
-    AgentView, Block, Call, Doing, Ending, Fold, Look, Model, Part, Pending, Reply, SaidBefore, Session,
-    access,
+    AgentView, Block, Call, Ending, Fold, Look, Model, Part, Pending, Reply, SaidBefore, Session,
+    TurnActivity, access,
 };
-use crate::moment::Moment;
+use crate::moment::UiTime;
 use crate::text::SafeText;
 
 /// What the core says; says whether anything that shows changed.
@@ -84,15 +84,15 @@ pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>)
     true
 }
 
-fn text_delta(view: &mut AgentView, now: Moment, text: &str) {
-    view.turn.doing = Doing::Answering;
+fn text_delta(view: &mut AgentView, now: UiTime, text: &str) {
+    view.turn.doing = TurnActivity::Answering;
     view.reply.thinking = None;
     view.reply.streamed = true;
     reply::push(view, now, text);
 }
 
-fn thinking_delta(view: &mut AgentView, now: Moment, text: &str) {
-    view.turn.doing = Doing::Thinking;
+fn thinking_delta(view: &mut AgentView, now: UiTime, text: &str) {
+    view.turn.doing = TurnActivity::Thinking;
     let at = view.reply.thinking.unwrap_or_else(|| {
         let part = Part::new(SafeText::default(), Look::Thinking).folded(Fold::Thinking);
         reply::begin(view, Block::of(vec![part]))
@@ -120,7 +120,7 @@ fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> 
             view.say(Look::Notice, &format!("read {source}"));
         }
         EventKind::ModelRequested { .. } => {
-            view.turn.doing = Doing::Asking;
+            view.turn.doing = TurnActivity::Asking;
             reply::end(view, now);
             view.reply = Reply::default();
         }
@@ -195,7 +195,7 @@ fn note_lapsed(model: &mut Model, event: &SessionEvent) {
 }
 
 /// What changes the session rather than the conversation.
-fn state_changed(view: &mut AgentView, now: Moment, kind: EventKind) -> bool {
+fn state_changed(view: &mut AgentView, now: UiTime, kind: EventKind) -> bool {
     match kind {
         EventKind::ApprovalAnswered(answered) => approval_answered(view, &answered),
         EventKind::GrantAdded(grant) => grant_added(view, grant),
@@ -237,11 +237,11 @@ fn state_changed(view: &mut AgentView, now: Moment, kind: EventKind) -> bool {
             view.say(Look::Notice, &message);
         }
         EventKind::WriteTurnAwaited(waits) => {
-            view.turn.doing = Doing::AwaitingWriteTurn;
+            view.turn.doing = TurnActivity::AwaitingWriteTurn;
             view.say(Look::Notice, &waits.to_string());
         }
         EventKind::WriteTurnTaken(taken) => {
-            view.turn.doing = Doing::Working;
+            view.turn.doing = TurnActivity::Working;
             view.say(Look::Notice, &taken.to_string());
         }
         EventKind::Restored { places, .. } => restored(view, &places),
@@ -275,7 +275,7 @@ fn over(model: &mut Model, result: &RunResult) {
 }
 
 /// A summary that was asked for at rest is a turn of its own.
-fn compaction_started(view: &mut AgentView, now: Moment, started: &CompactionStarted) {
+fn compaction_started(view: &mut AgentView, now: UiTime, started: &CompactionStarted) {
     if !view.turn.is_running() {
         view.turn.begin(now);
     }
@@ -306,7 +306,7 @@ fn user_said(model: &mut Model, agent: &AgentId, id: EventId, text: String, imag
     }
 }
 
-fn user_message(view: &mut AgentView, now: Moment, text: &str, images: &[Image]) -> usize {
+fn user_message(view: &mut AgentView, now: UiTime, text: &str, images: &[Image]) -> usize {
     if !view.turn.is_running() {
         view.turn.begin(now);
     }
@@ -317,7 +317,7 @@ fn user_message(view: &mut AgentView, now: Moment, text: &str, images: &[Image])
 }
 
 /// What was streamed is whole now; what was not streamed is shown at once.
-fn assistant_message(view: &mut AgentView, now: Moment, message: AssistantMessage) {
+fn assistant_message(view: &mut AgentView, now: UiTime, message: AssistantMessage) {
     reply::end(view, now);
     view.turn.retry = None;
     view.turn.account += Account { usage: message.usage, cost: message.cost_usd };
@@ -344,7 +344,7 @@ fn said(block: &str) -> Option<String> {
     of("text").filter(|_| of("type") == Some("text")).map(str::to_owned)
 }
 
-fn model_failed(view: &mut AgentView, now: Moment, message: &str, retry_in_ms: Option<u64>) {
+fn model_failed(view: &mut AgentView, now: UiTime, message: &str, retry_in_ms: Option<u64>) {
     reply::end(view, now);
     let reply = std::mem::take(&mut view.reply);
     for &at in &reply.blocks {
@@ -356,7 +356,7 @@ fn model_failed(view: &mut AgentView, now: Moment, message: &str, retry_in_ms: O
     }
     // Where there is no other attempt the end of the turn tells it.
     let Some(wait) = retry_in_ms.map(Duration::from_millis) else { return };
-    view.turn.doing = Doing::BackingOff { until: now.plus(wait) };
+    view.turn.doing = TurnActivity::BackingOff { until: now.plus(wait) };
     let text = format!("{message}; trying again in {:.1} s", wait.as_secs_f64());
     if !reply.blocks.is_empty() {
         view.turn.retry = None;
@@ -365,7 +365,7 @@ fn model_failed(view: &mut AgentView, now: Moment, message: &str, retry_in_ms: O
 }
 
 fn call_started(view: &mut AgentView, id: CallId, name: &str, input: &str) {
-    view.turn.doing = Doing::Working;
+    view.turn.doing = TurnActivity::Working;
     let (mut call, block) = Call::started(name, input);
     call.block = view.transcript.push(block);
     view.calls.insert(id, call);

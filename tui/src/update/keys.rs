@@ -14,13 +14,13 @@ use crate::commands::{Command, KeyMode};
 use crate::keymap::Key;
 use crate::message::Action;
 use crate::model::{Areas, Editor, LineFor, Look, Mode, Model, Outgoing, Unfolded};
-use crate::moment::Moment;
+use crate::moment::UiTime;
 
 /// The longest time between two keys that belong together.
 const TWICE: Duration = Duration::from_secs(3);
 
 /// A key; says whether anything changed.
-pub(super) fn key(model: &mut Model, at: Moment, event: KeyEvent, actions: &mut Vec<Action>) -> bool {
+pub(super) fn key(model: &mut Model, at: UiTime, event: KeyEvent, actions: &mut Vec<Action>) -> bool {
     if event.kind == KeyEventKind::Release {
         return false;
     }
@@ -66,7 +66,7 @@ fn anywhere(model: &Model, key: Key) -> Option<Action> {
 }
 
 /// A key that came with others: whoever pastes, or types ahead, answers nothing.
-pub(super) fn key_of_many(model: &mut Model, at: Moment, event: KeyEvent, actions: &mut Vec<Action>) -> bool {
+pub(super) fn key_of_many(model: &mut Model, at: UiTime, event: KeyEvent, actions: &mut Vec<Action>) -> bool {
     let pressed = Key::from(event);
     let decides = approval::decides(model, pressed);
     if let Some(card) = model.cards.front_mut()
@@ -171,7 +171,7 @@ fn write(model: &mut Model, c: char) {
     }
 }
 
-fn perform(model: &mut Model, at: Moment, command: Command, actions: &mut Vec<Action>) {
+fn perform(model: &mut Model, at: UiTime, command: Command, actions: &mut Vec<Action>) {
     let is_at_end = model.prompt.caret() == model.prompt.text().len();
     if command == Command::LineEnd && model.mode == Mode::Insert && is_at_end {
         // There is nothing left to go to in the prompt.
@@ -243,7 +243,7 @@ fn scroll(model: &mut Model, command: Command) {
     }
 }
 
-fn submit(model: &mut Model, at: Moment, actions: &mut Vec<Action>) {
+fn submit(model: &mut Model, at: UiTime, actions: &mut Vec<Action>) {
     match model.line_for {
         LineFor::Search => return search::submit(model),
         LineFor::Filter => return log::submit(model),
@@ -279,7 +279,7 @@ fn remember(model: &mut Model, text: &str, actions: &mut Vec<Action>) {
 }
 
 /// Sends a message with what is attached, and remembers it.
-pub(super) fn send(model: &mut Model, at: Moment, text: String, actions: &mut Vec<Action>) {
+pub(super) fn send(model: &mut Model, at: UiTime, text: String, actions: &mut Vec<Action>) {
     remember(model, &text, actions);
     model.agents.shown_mut().transcript.follow();
     let images = std::mem::take(&mut model.attached);
@@ -325,7 +325,7 @@ fn leave(model: &mut Model, actions: &mut Vec<Action>) {
 }
 
 /// Ctrl-C: empties the prompt; else interrupts; else ends the session, once it comes twice.
-fn cancel(model: &mut Model, at: Moment, before: Option<Moment>, actions: &mut Vec<Action>) {
+fn cancel(model: &mut Model, at: UiTime, before: Option<UiTime>, actions: &mut Vec<Action>) {
     let is_running = model.agents.shown().turn.is_running() && !model.agents.shown().turn.interrupted;
     if model.mode == Mode::Command {
         leave(model, actions);

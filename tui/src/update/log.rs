@@ -1,7 +1,7 @@
 //! `:log`: keys in the view of the session's log.
 
 use super::scrolled;
-use crate::card::Sheet;
+use crate::card::CardPage;
 use crate::commands::Command;
 use crate::message::Action;
 use crate::model::{Areas, Block, LineFor, Log, LogRows, Look, Mode, Model, Part, log_rows, plan_rows};
@@ -31,7 +31,7 @@ pub(super) fn read_event(model: &mut Model, read: Result<String, String>) -> boo
         Ok(json) => {
             let revision = model.next_revision();
             let block = Block::of(vec![Part::new(SafeText::exact(&json), Look::Output)]);
-            model.log.event = Some(Sheet::new(block, revision));
+            model.log.event = Some(CardPage::new(block, revision));
         }
         Err(why) => fail(model, &why),
     }

@@ -34,14 +34,14 @@ use crate::card::{Asked, LAST_MINUTE};
 use crate::commands::Command;
 use crate::message::{Action, Msg, Reason};
 use crate::model::{Areas, Look, Mode, Model, plan_rows};
-use crate::moment::Moment;
+use crate::moment::UiTime;
 use crate::view::Shown;
 
 /// Rows per notch of the wheel.
 const NOTCH: isize = 3;
 
 /// Changes the model by one message that came at a moment, and says what is to be done outside.
-pub fn update(model: &mut Model, at: Moment, message: Msg) -> Vec<Action> {
+pub fn update(model: &mut Model, at: UiTime, message: Msg) -> Vec<Action> {
     model.now = model.now.max(at);
     let mut actions = Vec::new();
     let ends_call = match message {
@@ -104,7 +104,7 @@ fn call(model: &mut Model, reason: Reason, actions: &mut Vec<Action>) {
 }
 
 /// How long after `now` a [`Msg::Tick`] is wanted; none while nothing on the screen changes by itself.
-pub fn next_tick(model: &Model, now: Moment) -> Option<Duration> {
+pub fn next_tick(model: &Model, now: UiTime) -> Option<Duration> {
     let card = model.cards.front();
     let opens = card.and_then(|card| card.opens_at(now)).map(|opens| opens.since(now));
     // The time that a request has left shows in its last minute.
@@ -162,7 +162,7 @@ fn resize(model: &mut Model, size: (u16, u16)) -> bool {
     true
 }
 
-fn drawn(model: &mut Model, at: Moment, shown: Shown, actions: &mut Vec<Action>) -> bool {
+fn drawn(model: &mut Model, at: UiTime, shown: Shown, actions: &mut Vec<Action>) -> bool {
     if shown.plain {
         code::ask(model, actions);
     }

@@ -103,7 +103,7 @@ const fn edit_of(id: ApprovalId, markdown: String) -> UserActionKind {
 /// Shows the plan instead of the transcript.
 fn open(model: &mut Model) {
     model.mode = Mode::Plan;
-    model.plan_sheet = crate::card::Sheet::default();
+    model.plan_sheet = crate::card::CardPage::default();
     model.versions = None;
     lay(model);
 }
@@ -119,7 +119,7 @@ pub(super) fn lay(model: &mut Model) {
     }
 }
 
-fn block(plan: &Progress, (now, project): (crate::Moment, &WirePath)) -> Block {
+fn block(plan: &Progress, (now, project): (crate::UiTime, &WirePath)) -> Block {
     let part = |text: &str, look| Part::new(SafeText::line(text), look);
     let mut parts = vec![part(&format!("plan: {} · {}", plan.title, plan.state()), Look::Heading)];
     for (line, step) in plan.lines(now).iter().zip(plan.steps()) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::markdown::{Piece, Source, render};
 use crate::model::{AgentView, Block, Look, Model};
-use crate::moment::Moment;
+use crate::moment::UiTime;
 
 /// The shortest time between two readings, which is that between two frames.
 const PACE: Duration = Duration::from_millis(16);
@@ -13,7 +13,7 @@ const PACE: Duration = Duration::from_millis(16);
 const MOST: usize = 64 << 10;
 
 /// Goes on with what comes next.
-pub(super) fn push(view: &mut AgentView, now: Moment, delta: &str) {
+pub(super) fn push(view: &mut AgentView, now: UiTime, delta: &str) {
     view.reply.source.push(delta);
     view.reply.waits = true;
     if due_in(view, now) == Some(Duration::ZERO) || view.reply.source.len() > MOST {
@@ -22,13 +22,13 @@ pub(super) fn push(view: &mut AgentView, now: Moment, delta: &str) {
 }
 
 /// The time until text that waits has to be read; none where none waits.
-fn due_in(view: &AgentView, now: Moment) -> Option<Duration> {
+fn due_in(view: &AgentView, now: UiTime) -> Option<Duration> {
     let reply = &view.reply;
     reply.waits.then(|| reply.read_at.map_or(Duration::ZERO, |at| PACE.saturating_sub(now.since(at))))
 }
 
 /// The time until text of any agent has to be read.
-pub(super) fn next(model: &Model, now: Moment) -> Option<Duration> {
+pub(super) fn next(model: &Model, now: UiTime) -> Option<Duration> {
     model.agents.each().filter_map(|(_, view)| due_in(view, now)).min()
 }
 
@@ -44,7 +44,7 @@ pub(super) fn read_all(model: &mut Model) -> bool {
 }
 
 /// Reads what waits: what is finished stays as it is, and the rest is read again.
-fn read(view: &mut AgentView, now: Moment) {
+fn read(view: &mut AgentView, now: UiTime) {
     (view.reply.waits, view.reply.read_at) = (false, Some(now));
     for piece in view.reply.source.finished() {
         show(view, &piece);
@@ -56,7 +56,7 @@ fn read(view: &mut AgentView, now: Moment) {
 }
 
 /// Ends the text: what comes next is another one.
-pub(super) fn end(view: &mut AgentView, now: Moment) {
+pub(super) fn end(view: &mut AgentView, now: UiTime) {
     if view.reply.waits {
         read(view, now);
     }

@@ -8,7 +8,7 @@ use ipc::id::AgentId;
 use ipc::path::WirePath;
 
 use super::scrolled;
-use crate::card::Sheet;
+use crate::card::CardPage;
 use crate::commands::Command;
 use crate::message::Action;
 use crate::model::{Areas, Block, Editor, Look, Mode, Model, Part, Reply, plan_rows};
@@ -95,7 +95,7 @@ fn ask(model: &mut Model, scope: RewindScope, actions: &mut Vec<Action>) {
 
 fn ask_for(model: &mut Model, target: RewindTarget, actions: &mut Vec<Action>) {
     (model.rewind.asked, model.rewind.preview) = (Some(target), None);
-    model.rewind.sheet = Sheet::default();
+    model.rewind.sheet = CardPage::default();
     lay(model);
     let files = model.rewind.only.clone();
     actions.push(Action::User(AgentId::root(), UserActionKind::Rewind { target, files, digest: None }));
@@ -124,7 +124,7 @@ pub(super) fn previewed(model: &mut Model, preview: RewindPreview) {
     }
     model.rewind.asked = Some(preview.target);
     model.rewind.preview = Some(preview);
-    model.rewind.sheet = Sheet::default();
+    model.rewind.sheet = CardPage::default();
     lay(model);
 }
 

@@ -8,16 +8,16 @@ use super::{call, tell};
 use crate::commands::{Command, KeyMode};
 use crate::message::{Action, Reason};
 use crate::model::{AgentView, Editor, Look, Model, Outgoing, account, summary, tells_apart};
-use crate::moment::Moment;
+use crate::moment::UiTime;
 use crate::text::SafeText;
 
 /// Sends a message, or lets it wait for the turn to end.
-pub(super) fn send(model: &mut Model, at: Moment, message: Outgoing, actions: &mut Vec<Action>) {
+pub(super) fn send(model: &mut Model, at: UiTime, message: Outgoing, actions: &mut Vec<Action>) {
     let agent = model.agents.shown_id().clone();
     send_to(model, &agent, (at, message), actions);
 }
 
-fn send_to(model: &mut Model, agent: &AgentId, (at, message): (Moment, Outgoing), actions: &mut Vec<Action>) {
+fn send_to(model: &mut Model, agent: &AgentId, (at, message): (UiTime, Outgoing), actions: &mut Vec<Action>) {
     if model.over {
         return model.say(Look::Error, "the session is over; :q leaves");
     }
@@ -83,7 +83,7 @@ pub(super) fn tell_lapsed(model: &mut Model) {
 }
 
 /// Has the model make a call again whose request nobody answered.
-pub(super) fn ask_again(model: &mut Model, at: Moment, actions: &mut Vec<Action>) {
+pub(super) fn ask_again(model: &mut Model, at: UiTime, actions: &mut Vec<Action>) {
     let Some(call) = model.lapsed.take() else {
         return model.say(Look::Notice, "every request was answered");
     };

@@ -6,7 +6,7 @@ use ipc::approval::{
 };
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::event::{
-    EndReason, EventKind, Observer, RightsChanged, SessionEvent, TokenUsage, ToolCallStatus, ToolKind,
+    EndReason, EventKind, ObservedBy, RightsChanged, SessionEvent, TokenUsage, ToolCallStatus, ToolKind,
     TurnFinished,
 };
 use ipc::frontend::UiEventKind;
@@ -30,7 +30,7 @@ pub(crate) fn logged_as(id: u64, kind: EventKind) -> UiEventKind {
         session: "c".into(),
         agent: AgentId::root(),
         parent_agent: None,
-        observed_by: Observer::Supervisor,
+        observed_by: ObservedBy::Supervisor,
         kind,
     }))
 }

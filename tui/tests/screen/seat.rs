@@ -14,7 +14,7 @@ use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::Modifier;
 use tui::keymap::Keymap;
 use tui::{
-    Action, Capabilities, Colour, Model, Moment, Msg, Origins, Previews, Shown, Start, ThemeName, next_tick,
+    Action, Capabilities, Colour, Model, Msg, Origins, Previews, Shown, Start, ThemeName, UiTime, next_tick,
     update, view,
 };
 
@@ -82,7 +82,7 @@ impl Seat {
     }
 
     pub(crate) fn send(&mut self, message: Msg) {
-        let actions = update(&mut self.model, Moment::after(self.now), message);
+        let actions = update(&mut self.model, UiTime::after(self.now), message);
         let redraw = actions.contains(&Action::Redraw);
         self.actions.extend(actions.into_iter().filter(|action| {
             !matches!(
@@ -104,7 +104,7 @@ impl Seat {
     /// Draws, and says nothing.
     pub(crate) fn frame(&mut self) -> Shown {
         // A frame is drawn so long after the last one that the text of replies has been read.
-        update(&mut self.model, Moment::after(self.now), Msg::Tick);
+        update(&mut self.model, UiTime::after(self.now), Msg::Tick);
         let mut shown = Shown::default();
         self.buffer = self.terminal.draw(|frame| shown = view(&self.model, frame)).unwrap().buffer.clone();
         shown
@@ -152,7 +152,7 @@ impl Seat {
     }
 
     pub(crate) fn tick(&self) -> Option<Duration> {
-        next_tick(&self.model, Moment::after(self.now))
+        next_tick(&self.model, UiTime::after(self.now))
     }
 
     pub(crate) fn buffer(&self) -> &Buffer {

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 use ipc::event::{
-    EndReason, EventKind, Observer, SessionEvent, SubAgentResult, SubAgentSpawned, SubAgentStatus,
+    EndReason, EventKind, ObservedBy, SessionEvent, SubAgentResult, SubAgentSpawned, SubAgentStatus,
     TokenUsage, ToolKind, WriteTurnAwaited, WriteTurnTaken,
 };
 use ipc::frontend::{UiEvent, UiEventKind, UserActionKind};
@@ -21,7 +21,7 @@ pub(crate) fn log(seat: &mut Seat, agent: &str, kind: EventKind) {
         session: "c".into(),
         agent: agent.into(),
         parent_agent: None,
-        observed_by: Observer::Supervisor,
+        observed_by: ObservedBy::Supervisor,
         kind,
     };
     let kind = UiEventKind::Logged(Box::new(event));

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::super::notification::type_of;
 use super::super::*;
 use super::golden;
-use crate::event::{EventKind, Observer, RewindPreview, RewindScope, RewindTarget, SessionEvent};
+use crate::event::{EventKind, ObservedBy, RewindPreview, RewindScope, RewindTarget, SessionEvent};
 use crate::frontend::{UiEvent, UiEventKind};
 use crate::id::{AgentId, ApprovalId, CallId, EventId};
 
@@ -21,7 +21,7 @@ fn logged(parent: Option<u64>, kind: Value) -> Notification {
         session: "c".into(),
         agent: AgentId::root(),
         parent_agent: parent.map(|_| "0".into()),
-        observed_by: Observer::Supervisor,
+        observed_by: ObservedBy::Supervisor,
         kind: serde_json::from_str::<EventKind>(&kind.to_string()).unwrap(),
     }))
 }

@@ -24,7 +24,7 @@ use nix::libc::pid_t;
 
 use super::listener::{Listener, Notification};
 use super::memory::Memory;
-use super::refusals::Hindrance;
+use super::refusals::Denied;
 use super::tree::ProcessTree;
 use object::Kinds;
 pub(super) use request::{IOCTLS, numbers};
@@ -56,7 +56,7 @@ impl Metadata {
         tree: &ProcessTree,
         listener: &Listener,
         notification: &Notification,
-    ) -> Result<(), Hindrance> {
+    ) -> Result<(), Denied> {
         let reading = request::reading(notification).ok_or(Errno::ENOSYS)?;
         let memory = Memory(notification.thread);
         let arguments = MetadataArguments { memory, values: notification.arguments };

@@ -20,7 +20,7 @@ use nix::sys::statfs::{FsType, fstatfs};
 use nix::sys::statvfs::{FsFlags, fstatvfs};
 use nix::unistd::{getegid, geteuid, getgroups};
 
-use super::super::refusals::Hindrance;
+use super::super::refusals::Denied;
 use super::super::tree::{self, ProcessTree};
 use super::change::Change;
 use super::resolve::FoundFile;
@@ -46,12 +46,7 @@ impl Kinds {
     }
 
     /// Fails with `EACCES` unless what was found may be changed so.
-    pub(super) fn admit(
-        &self,
-        tree: &ProcessTree,
-        found: &FoundFile,
-        change: &Change,
-    ) -> Result<(), Hindrance> {
+    pub(super) fn admit(&self, tree: &ProcessTree, found: &FoundFile, change: &Change) -> Result<(), Denied> {
         let Err(denied) = tree.contains(&found.file) else {
             return Ok(());
         };
@@ -69,10 +64,10 @@ impl Kinds {
 }
 
 /// Only what has a name, and what the user may change outside, is for the rules to refuse.
-fn of_rules(file: &OwnedFd, status: &FileStat, change: &Change, errno: Errno) -> Hindrance {
+fn of_rules(file: &OwnedFd, status: &FileStat, change: &Change, errno: Errno) -> Denied {
     match tree::name(file) {
         Ok(name) if errno == Errno::EACCES && status.st_nlink > 0 && permits(file, status, change) => {
-            Hindrance::Rules { target: Target::File(name.into()), errno }
+            Denied::Rules { target: Target::File(name.into()), errno }
         }
         _ => errno.into(),
     }

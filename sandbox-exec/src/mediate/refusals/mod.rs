@@ -28,7 +28,7 @@ const OWN_NAME: &str = "sandbox-exec";
 
 /// Why a call fails that is judged here.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Hindrance {
+pub(super) enum Denied {
     /// The rules do not allow it; without them it would have gone on.
     Rules {
         /// The object of the call.
@@ -40,7 +40,7 @@ pub(super) enum Hindrance {
     Other(Errno),
 }
 
-impl Hindrance {
+impl Denied {
     /// The answer to the caller.
     pub(super) fn errno(&self) -> Errno {
         match self {
@@ -49,7 +49,7 @@ impl Hindrance {
     }
 }
 
-impl From<Errno> for Hindrance {
+impl From<Errno> for Denied {
     fn from(errno: Errno) -> Self {
         Self::Other(errno)
     }
@@ -92,9 +92,9 @@ impl Refusals {
     }
 
     /// Tells of what the rules do not allow a thread, whose call must wait until then; what that is told itself.
-    pub(super) fn tell(&self, thread: pid_t, act: Act, hindrance: Hindrance) -> Errno {
+    pub(super) fn tell(&self, thread: pid_t, act: Act, hindrance: Denied) -> Errno {
         let errno = hindrance.errno();
-        if let Hindrance::Rules { target, .. } = hindrance
+        if let Denied::Rules { target, .. } = hindrance
             && let Some(telling) = self.0.as_ref().filter(|telling| !telling.only_tries(thread))
         {
             telling.tell(thread, act, target, errno);

@@ -15,9 +15,9 @@ use super::origins::MOST_EACH;
 use super::report::{MOST_BYTES, has_room};
 use super::*;
 
-fn to(port: u16) -> Hindrance {
+fn to(port: u16) -> Denied {
     let target = Target::Internet(SocketAddr::from(([192, 0, 2, 1], port)), Place::Elsewhere);
-    Hindrance::Rules { target, errno: Errno::ENETUNREACH }
+    Denied::Rules { target, errno: Errno::ENETUNREACH }
 }
 
 /// Tells of this test's own thread, as if its process were a child of the program's; and what was told.
@@ -35,7 +35,7 @@ impl Told {
         }
     }
 
-    fn tell(&self, hindrance: Hindrance) -> Errno {
+    fn tell(&self, hindrance: Denied) -> Errno {
         self.refusals.tell(gettid().as_raw(), Act::Connect, hindrance)
     }
 
@@ -62,7 +62,7 @@ fn the_same_is_told_when_it_has_happened_twice_as_often() {
         assert_eq!(told.tell(to(1)), Errno::ENETUNREACH);
     }
     assert_eq!(told.counts(), [(1, 0), (2, 0), (4, 0), (8, 0)]);
-    assert_eq!(told.tell(Hindrance::Other(Errno::ENOENT)), Errno::ENOENT);
+    assert_eq!(told.tell(Denied::Other(Errno::ENOENT)), Errno::ENOENT);
     assert_eq!(told.counts(), [], "nobody refused it");
 }
 
@@ -113,7 +113,7 @@ fn a_pipe_that_nobody_reads_holds_nobody_up_and_what_did_not_fit_is_told_later()
 fn what_is_too_long_for_a_report_is_not_cut_but_counted() {
     let mut told = Told::new();
     let long = Target::File(WirePath::from(&format!("/{}", "x".repeat(MOST_BYTES))));
-    told.tell(Hindrance::Rules { target: long, errno: Errno::EACCES });
+    told.tell(Denied::Rules { target: long, errno: Errno::EACCES });
     told.tell(to(1));
     assert_eq!(told.counts(), [(1, 1)]);
 }

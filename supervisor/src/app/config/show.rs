@@ -8,8 +8,8 @@ use serde_json::{Value as Json, json};
 
 use crate::args::ConfigArgs;
 use crate::config::{
-    Binding, ConfigOrigin, Effective, Element, Ignored, KEYS, Key, Kind, Layer, Preset, RoleEntry, Settled,
-    Sources, Value,
+    Binding, ConfigOrigin, Effective, Element, Ignored, KEYS, Key, Kind, Layer, Preset, Resolution,
+    RoleEntry, Sources, Value,
 };
 use crate::exit::Exit;
 use crate::messages::{printed, tell};
@@ -51,8 +51,8 @@ pub(super) fn run(sources: &Sources, args: &ConfigArgs) -> Exit {
 }
 
 /// A list has a row for each element, since each has an origin of its own.
-fn of_key(settled: &Settled) -> Vec<SettingRow> {
-    let Settled { key, value, origin } = settled;
+fn of_key(settled: &Resolution) -> Vec<SettingRow> {
+    let Resolution { key, value, origin } = settled;
     match value.as_ref().map(Value::elements) {
         None | Some([]) => vec![row(key, value.as_ref(), origin)],
         Some(elements) => {

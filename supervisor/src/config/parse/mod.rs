@@ -20,7 +20,7 @@ const MOST_PROBLEMS: usize = 20;
 
 /// Whose file it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whose {
+pub enum FileOwner {
     /// The user's own.
     Users,
     /// A project's.
@@ -28,7 +28,7 @@ pub enum Whose {
 }
 
 /// Reads the text of a file, which is called `file`.
-pub fn parse(text: &str, file: &Path, whose: Whose) -> Result<Layer, SettingsError> {
+pub fn parse(text: &str, file: &Path, whose: FileOwner) -> Result<Layer, SettingsError> {
     let file: Arc<Path> = Arc::from(file);
     let mut reader = SettingsReader { text, file, whose, layer: Layer::default(), problems: Vec::new() };
     match Document::parse(text) {
@@ -41,7 +41,7 @@ pub fn parse(text: &str, file: &Path, whose: Whose) -> Result<Layer, SettingsErr
 struct SettingsReader<'a> {
     text: &'a str,
     file: Arc<Path>,
-    whose: Whose,
+    whose: FileOwner,
     layer: Layer,
     problems: Vec<Problem>,
 }
@@ -71,10 +71,10 @@ impl SettingsReader<'_> {
     }
 
     fn setting(&mut self, key: &'static Key, at: Option<usize>, item: &Item) {
-        if self.whose == Whose::Projects && key.project == ProjectMay::Never {
+        if self.whose == FileOwner::Projects && key.project == ProjectMay::Never {
             return self.void(at, only_the_users(key.name));
         }
-        if self.whose == Whose::Projects && key.name == "rights.net" && is_on(item) {
+        if self.whose == FileOwner::Projects && key.name == "rights.net" && is_on(item) {
             return self.void(at, "a project cannot turn the network on (use --net on)".to_owned());
         }
         let at = at.unwrap_or_default();
@@ -87,7 +87,7 @@ impl SettingsReader<'_> {
             Err(kinds::BadValue { at, expected }) => {
                 let text = format!("`{}`: expected {expected}", key.name);
                 // Without a value that could narrow nothing is lost.
-                if self.whose == Whose::Projects && key.project == ProjectMay::IfTrusted {
+                if self.whose == FileOwner::Projects && key.project == ProjectMay::IfTrusted {
                     self.void(Some(at), text);
                 } else {
                     self.wrong(Some(at), text);
@@ -99,8 +99,8 @@ impl SettingsReader<'_> {
     fn origin(&self, at: usize) -> ConfigOrigin {
         let place = SettingPlace::of(&self.file, self.text, at);
         match self.whose {
-            Whose::Users => ConfigOrigin::User(place),
-            Whose::Projects => ConfigOrigin::Project(place),
+            FileOwner::Users => ConfigOrigin::User(place),
+            FileOwner::Projects => ConfigOrigin::Project(place),
         }
     }
 

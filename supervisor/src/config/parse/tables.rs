@@ -4,7 +4,7 @@ use toml_edit::{Item, TableLike, Value as Toml};
 use tui::commands::KeyMode;
 use tui::keymap::{Keymap, KeymapError, Rebinding};
 
-use super::{SettingsReader, Whose, only_the_users};
+use super::{FileOwner, SettingsReader, only_the_users};
 use crate::config::layer::{Binding, ModelEntry, RoleEntry};
 use crate::config::project_roles::unknown_tool;
 use crate::provider::catalogue::{Entry, Pattern};
@@ -16,7 +16,7 @@ pub(super) const NAMES: [&str; 2] = ["keys", "models"];
 impl SettingsReader<'_> {
     /// Reads one of the two.
     pub(super) fn own_table(&mut self, name: &str, at: Option<usize>, item: &Item) {
-        if self.whose == Whose::Projects {
+        if self.whose == FileOwner::Projects {
             return self.void(at, only_the_users(name));
         }
         for (entry, at, item) in self.entries(name, at, item) {
@@ -55,7 +55,7 @@ impl SettingsReader<'_> {
     /// Reads the role of a name.
     pub(super) fn role(&mut self, name: &str, at: Option<usize>, item: &Item) {
         let full = format!("agents.{name}");
-        if self.whose == Whose::Projects {
+        if self.whose == FileOwner::Projects {
             return self.void(at, only_the_users(&shown(&full)));
         }
         let mut draft = RoleDraft::default();

@@ -34,8 +34,8 @@ fn fitting(kind: Kind) -> BoxedStrategy<String> {
 }
 
 /// A file that says something of some keys.
-fn file(whose: Whose) -> BoxedStrategy<String> {
-    let may = move |key: &&crate::config::Key| whose == Whose::Users || key.project != ProjectMay::Never;
+fn file(whose: FileOwner) -> BoxedStrategy<String> {
+    let may = move |key: &&crate::config::Key| whose == FileOwner::Users || key.project != ProjectMay::Never;
     let lines = KEYS.iter().filter(may).map(|key| {
         let line = fitting(key.kind).prop_map(|value| format!("{} = {value}\n", key.name));
         proptest::option::of(line).boxed()
@@ -80,7 +80,7 @@ fn is_covered(wide: &Effective, narrow: &Effective) -> Result<(), TestCaseError>
 
 proptest! {
     #[test]
-    fn an_untrusted_project_never_widens_anything(of_user in file(Whose::Users), of_project in file(Whose::Projects), flags in file(Whose::Users)) {
+    fn an_untrusted_project_never_widens_anything(of_user in file(FileOwner::Users), of_project in file(FileOwner::Projects), flags in file(FileOwner::Users)) {
         let (flags, of_user, of_project) = (user(&flags), user(&of_user), project(&of_project));
         let without = merged(&flags, &of_user, &Layer::default(), false);
         let with = merged(&flags, &of_user, &of_project, false);
@@ -88,7 +88,7 @@ proptest! {
     }
 
     #[test]
-    fn what_trust_enables_was_listed(of_user in file(Whose::Users), text in file(Whose::Projects)) {
+    fn what_trust_enables_was_listed(of_user in file(FileOwner::Users), text in file(FileOwner::Projects)) {
         let (of_user, layer) = (user(&of_user), project(&text));
         let digest = Some(crate::config::FileDigest::of(text.as_bytes()));
         let read = ProjectFile { project: "/p".into(), layer: layer.clone(), digest, has_foreign: false };
@@ -107,12 +107,12 @@ proptest! {
 
     #[test]
     fn garbage_is_an_error_and_never_a_panic(text in "\\PC*|[\\[\\]{}=.\"'#a-z \n\\\\0-9,]{0,80}") {
-        let _ = parse(&text, Path::new("x"), Whose::Projects);
+        let _ = parse(&text, Path::new("x"), FileOwner::Projects);
     }
 
     #[test]
     fn a_known_key_with_any_value_is_no_panic(index in 0..KEYS.len(), value in "[\\[\\]{}\"a-z0-9,/=. -]{0,40}") {
-        let _ = parse(&format!("{} = {value}", KEYS[index].name), Path::new("x"), Whose::Users);
+        let _ = parse(&format!("{} = {value}", KEYS[index].name), Path::new("x"), FileOwner::Users);
     }
 }
 
@@ -124,6 +124,6 @@ fn nesting_without_end_is_an_error() {
         "a.".repeat(30_000),
         format!("a = {}", "{b=".repeat(20_000)),
     ] {
-        assert!(parse(&text, Path::new("x"), Whose::Projects).is_err());
+        assert!(parse(&text, Path::new("x"), FileOwner::Projects).is_err());
     }
 }

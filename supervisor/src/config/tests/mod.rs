@@ -7,17 +7,17 @@ mod reference;
 
 use std::path::Path;
 
-use super::parse::{Whose, parse};
+use super::parse::{FileOwner, parse};
 use super::{Effective, Layer, Layers, merge};
 
 /// What the user's own file says.
 fn user(text: &str) -> Layer {
-    parse(text, Path::new("/c/config.toml"), Whose::Users).unwrap()
+    parse(text, Path::new("/c/config.toml"), FileOwner::Users).unwrap()
 }
 
 /// What a project's file says.
 fn project(text: &str) -> Layer {
-    parse(text, Path::new(".bailiwick.toml"), Whose::Projects).unwrap()
+    parse(text, Path::new(".bailiwick.toml"), FileOwner::Projects).unwrap()
 }
 
 /// What holds with these flags, the user's file and the project's.

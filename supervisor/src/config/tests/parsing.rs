@@ -4,7 +4,7 @@ use super::*;
 use crate::config::{KEYS, Value};
 
 fn wrong(text: &str) -> String {
-    parse(text, Path::new("config.toml"), Whose::Users).unwrap_err().to_string()
+    parse(text, Path::new("config.toml"), FileOwner::Users).unwrap_err().to_string()
 }
 
 #[test]
@@ -109,10 +109,10 @@ fn a_narrowing_of_a_project_that_cannot_be_read_is_an_error() {
         "mode = \"readonly\"",
         "rights.hide = [",
     ] {
-        assert!(parse(text, Path::new(".bailiwick.toml"), Whose::Projects).is_err(), "{text}");
+        assert!(parse(text, Path::new(".bailiwick.toml"), FileOwner::Projects).is_err(), "{text}");
     }
     // The twin: in the user's own file each line that is not obeyed is an error.
-    assert!(parse("rights.net = \"on\"", Path::new("config.toml"), Whose::Users).is_err());
+    assert!(parse("rights.net = \"on\"", Path::new("config.toml"), FileOwner::Users).is_err());
 }
 
 #[test]

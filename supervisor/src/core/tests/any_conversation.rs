@@ -1,7 +1,7 @@
 //! Conversations that go on and on in the smallest window: whatever was summarised and whenever, each request is one that
 //! the API accepts, and the log has all of it.
 
-use ipc::event::{EventKind, Observer, SessionEvent, TokenUsage};
+use ipc::event::{EventKind, ObservedBy, SessionEvent, TokenUsage};
 use ipc::frontend::Op;
 use ipc::id::{CallId, EventId};
 use ipc::message::CallOutcome;
@@ -62,7 +62,7 @@ fn narrow() -> AgentConfig {
     AgentConfig { window: Window::new(0), max_tokens: 32_000, ..config() }
 }
 
-fn logged(id: u64, kind: EventKind, observed_by: Observer) -> SessionEvent {
+fn logged(id: u64, kind: EventKind, observed_by: ObservedBy) -> SessionEvent {
     SessionEvent {
         id: EventId(id),
         parent: (id > 1).then(|| EventId(id - 1)),

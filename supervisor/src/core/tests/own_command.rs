@@ -1,7 +1,7 @@
 //! `!cmd`: the user's own command, which no model asked for and none answers.
 
 use insta::assert_snapshot;
-use ipc::event::{EventKind, Observer, SessionEvent};
+use ipc::event::{EventKind, ObservedBy, SessionEvent};
 use ipc::frontend::Op;
 use ipc::id::{AgentId, CallId, EventId};
 use ipc::rights::Execution;
@@ -115,7 +115,7 @@ fn a_resumed_conversation_has_the_command_and_its_output_where_they_were() {
         session: "s".into(),
         agent: AgentId::root(),
         parent_agent: None,
-        observed_by: Observer::Supervisor,
+        observed_by: ObservedBy::Supervisor,
         kind,
     };
     let log: Vec<_> = (1..).zip(logged).map(event).collect();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ipc::event::{EventKind, Observer, RewindScope, RewindTarget, SessionEvent};
+use ipc::event::{EventKind, ObservedBy, RewindScope, RewindTarget, SessionEvent};
 use ipc::id::{AgentId, EventId};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -82,7 +82,7 @@ impl Play {
 
     fn add(&mut self, agent: &str, kind: &str, data: &Value) -> u64 {
         let kind: EventKind = serde_json::from_value(json!({"type": kind, "data": data})).unwrap();
-        let event = self.log.append(&AgentId::from(agent), Observer::Supervisor, kind).unwrap();
+        let event = self.log.append(&AgentId::from(agent), ObservedBy::Supervisor, kind).unwrap();
         let id = event.id.0;
         self.events.push(event);
         id

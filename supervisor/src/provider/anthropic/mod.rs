@@ -1,7 +1,7 @@
 //! Anthropic's Messages API: requests, streams, errors (WIRE §1).
 //!
-//! * [`Config`] and [`Anthropic`]: the client.
-//! * [`Decoder`]: a stream's events, decoded without any I/O.
+//! * [`AnthropicConfig`] and [`Anthropic`]: the client.
+//! * [`AnthropicDecoder`]: a stream's events, decoded without any I/O.
 
 mod block;
 mod client;

@@ -80,7 +80,7 @@ impl Decode for AnthropicDecoder {
 
     fn push_whole(&mut self, json: &str, events: &mut Events) -> Result<(), ProviderError> {
         let kind =
-            serde_json::from_str::<wire::AnthropicErrorKind<'_>>(json).map_err(|error| invalid(&error))?.kind;
+            serde_json::from_str::<wire::AnthropicEventKind<'_>>(json).map_err(|error| invalid(&error))?.kind;
         match kind.as_ref() {
             "message" => {
                 let raw: &RawValue = serde_json::from_str(json).map_err(|error| invalid(&error))?;
@@ -203,7 +203,7 @@ impl AnthropicDecoder {
 
     /// An event that is not as this version knows it: an error, unless its kind is unknown too (S3).
     fn misfit(&mut self, data: &str, error: &serde_json::Error) -> Result<(), ProviderError> {
-        let Ok(event) = serde_json::from_str::<wire::AnthropicErrorKind<'_>>(data) else {
+        let Ok(event) = serde_json::from_str::<wire::AnthropicEventKind<'_>>(data) else {
             return Err(invalid(error));
         };
         let delta = event.delta.and_then(|raw| serde_json::from_str::<wire::DeltaKind<'_>>(raw.get()).ok());

@@ -1,7 +1,7 @@
 //! The events of a stream as they are on the wire: flat and borrowed, one pass for each delta.
 //!
 //! Every field of every event and delta that this version knows is a field here, so that no event needs a second pass or
-//! a tree of values. What does not fit is looked at again by [`Kind`] alone: only an unknown kind may have another shape.
+//! a tree of values. What does not fit is looked at again by [`AnthropicEventKind`] alone: only an unknown kind may have another shape.
 
 use std::borrow::Cow;
 
@@ -78,7 +78,7 @@ pub(super) struct AnthropicDelta<'a> {
 
 /// The kind of an event, whatever else it holds.
 #[derive(Deserialize)]
-pub(super) struct AnthropicErrorKind<'a> {
+pub(super) struct AnthropicEventKind<'a> {
     #[serde(borrow, rename = "type")]
     pub(super) kind: Cow<'a, str>,
     #[serde(borrow)]

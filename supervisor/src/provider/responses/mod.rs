@@ -4,7 +4,7 @@
 //! reply goes back byte for byte, encrypted reasoning included.
 //!
 //! * [`Responses`]: the client.
-//! * [`Decoder`]: a stream's events, decoded without any I/O.
+//! * [`ResponsesDecoder`]: a stream's events, decoded without any I/O.
 
 mod client;
 mod error;

@@ -1,7 +1,7 @@
 //! The language of the allowlist: what may stand in a request, as data.
 //!
-//! [`Rule::write`] reads JSON by a rule and writes it anew: names and words as they stand in the rule, numbers as they were
-//! understood. Only below [`Rule::Kept`] the client's own bytes go on, once each of them has been checked, since a provider
+//! [`RelayRule::write`] reads JSON by a rule and writes it anew: names and words as they stand in the rule, numbers as they were
+//! understood. Only below [`RelayRule::Kept`] the client's own bytes go on, once each of them has been checked, since a provider
 //! finds its cache again by the bytes of a conversation.
 
 use std::borrow::Cow;

@@ -168,7 +168,7 @@ impl Filter {
             FilterState::Command | FilterState::Ignored => {}
             // Not a byte of a sequence: terminals differ in what they make of it.
             FilterState::Escape | FilterState::Control | FilterState::StringEscape { .. } => {
-                self.enter(FilterState::Text)
+                self.enter(FilterState::Text);
             }
         }
     }

@@ -1,8 +1,8 @@
 //! The agents of a conversation: listed as they were told of, messaged, stopped.
 
 use ipc::event::{
-    EventKind, Observer, SessionEvent, SubAgentResult, SubAgentSpawned, SubAgentStatus, TokenUsage, ToolKind,
-    WriteTurnAwaited,
+    EventKind, ObservedBy, SessionEvent, SubAgentResult, SubAgentSpawned, SubAgentStatus, TokenUsage,
+    ToolKind, WriteTurnAwaited,
 };
 use ipc::frontend::{UiEvent, UiEventKind, UserActionKind};
 use ipc::id::{AgentId, CallId, EventId};
@@ -22,7 +22,7 @@ impl Core {
             session: self.id.clone(),
             agent: agent.into(),
             parent_agent: None,
-            observed_by: Observer::Supervisor,
+            observed_by: ObservedBy::Supervisor,
             kind,
         };
         let kind = UiEventKind::Logged(Box::new(event));

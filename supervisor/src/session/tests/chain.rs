@@ -1,6 +1,6 @@
 //! Reading damaged logs: everything that is whole comes back, and what is wrong has a name.
 
-use ipc::event::{EventKind, Observer, SessionEvent};
+use ipc::event::{EventKind, ObservedBy, SessionEvent};
 use ipc::id::{AgentId, EventId};
 use ipc::image::Image;
 use proptest::prelude::*;
@@ -164,7 +164,7 @@ fn a_log_that_was_cut_anywhere_goes_on_from_its_last_whole_line() {
                     (lines, !whole[..length].ends_with(b"\n")),
                     "{length}"
                 );
-                log.append(&AgentId::root(), Observer::Supervisor, said("and on")).unwrap();
+                log.append(&AgentId::root(), ObservedBy::Supervisor, said("and on")).unwrap();
                 let loaded = rebuild(&std::fs::read(&path).unwrap());
                 assert_eq!(loaded.faults, [], "{length}");
                 assert_eq!(loaded.tree.events().count(), lines + 1, "{length}");

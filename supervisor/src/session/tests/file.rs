@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use ipc::event::{EventKind, Observer, ToolKind};
+use ipc::event::{EventKind, ObservedBy, ToolKind};
 use ipc::id::{AgentId, CallId, ConversationId, EventId};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigHandler, Signal, signal};
@@ -114,7 +114,7 @@ fn fill_the_disk() {
 
     setrlimit(Resource::RLIMIT_FSIZE, whole.len() as u64 + 100, hard).unwrap();
     let error =
-        scratch.log.append(&AgentId::root(), Observer::Supervisor, said(&"x".repeat(500))).unwrap_err();
+        scratch.log.append(&AgentId::root(), ObservedBy::Supervisor, said(&"x".repeat(500))).unwrap_err();
     setrlimit(Resource::RLIMIT_FSIZE, soft, hard).unwrap();
 
     let LogError::Append { id, last, source, .. } = error else { panic!("{error}") };
@@ -154,7 +154,7 @@ fn an_event_that_cannot_be_encoded_is_not_written_and_does_not_count() {
         input: RawValue::from_string(input).unwrap(),
     };
     let number = call(format!(r#"{{"n":{KEY}}}"#));
-    let error = scratch.log.append(&AgentId::root(), Observer::Supervisor, number).unwrap_err();
+    let error = scratch.log.append(&AgentId::root(), ObservedBy::Supervisor, number).unwrap_err();
     assert!(error.to_string().starts_with("event 2 cannot be written as JSON: "), "{error}");
     assert!(matches!(error, LogError::Encode { id: EventId(2), .. }), "{error:?}");
     assert_eq!(scratch.bytes(), whole, "nothing of it is written");

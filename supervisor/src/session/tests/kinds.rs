@@ -9,7 +9,7 @@ use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::event::{
     Activity, ApprovalAnswered, AssistantMessage, ChangedFile, ChangedHow, CompactionCause,
     CompactionStarted, ContextCompacted, DecidedBy, EndReason, EventKind, FileDiff, LeftFile, Location,
-    ModelChanged, NewContext, NoticeCode, Observer, OneShot, PlaceChange, PromptFixed, Recorded,
+    ModelChanged, NewContext, NoticeCode, ObservedBy, OneShot, PlaceChange, PromptFixed, Recorded,
     RecordedTool, RestoredPlace, RewindScope, RewindTarget, Rewound, RightsChanged, RunResult, SessionEvent,
     SessionStarted, SubAgentResult, SubAgentSpawned, SubAgentStatus, SummaryFrom, TokenUsage, ToolCallStatus,
     ToolKind, TurnFinished, WorkerEnd, WorkerStarted, WriteTurnAwaited, WriteTurnTaken,
@@ -409,8 +409,8 @@ fn every_kind_survives_its_line_byte_for_byte() {
     }
 }
 
-fn observer() -> impl Strategy<Value = Observer> {
-    prop_oneof![Just(Observer::Supervisor), Just(Observer::Broker), Just(Observer::Worker)]
+fn observer() -> impl Strategy<Value = ObservedBy> {
+    prop_oneof![Just(ObservedBy::Supervisor), Just(ObservedBy::Broker), Just(ObservedBy::Worker)]
 }
 
 fn any_kind() -> impl Strategy<Value = EventKind> {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{self, Read};
 
-use ipc::event::{EventKind, Observer};
+use ipc::event::{EventKind, ObservedBy};
 use ipc::id::{AgentId, EventId};
 
 use super::{Scratch, said};
@@ -64,7 +64,7 @@ fn an_event_that_would_be_too_long_a_line_is_not_written() {
     let mut scratch = log(1);
     let before = scratch.bytes();
     let too_long = said(&"x".repeat(LONGEST_LINE));
-    let error = scratch.log.append(&AgentId::root(), Observer::Supervisor, too_long).unwrap_err();
+    let error = scratch.log.append(&AgentId::root(), ObservedBy::Supervisor, too_long).unwrap_err();
     assert!(matches!(error, LogError::Long { id: EventId(2), .. }), "{error}");
     assert_eq!(scratch.bytes(), before);
     assert_eq!(scratch.append("1", EventKind::ModelRequested { step: 1, attempt: 1 }).id, EventId(2));
@@ -90,7 +90,7 @@ fn unsynced(log: &SessionLog) -> LogError {
 fn lines_that_a_full_disk_could_not_take_in_are_written_once_more() {
     let Scratch { state: _state, log } = log(0);
     let mut log = log.holding_lines();
-    let add = |log: &mut SessionLog| drop(log.append(&AgentId::root(), Observer::Supervisor, said("x")));
+    let add = |log: &mut SessionLog| drop(log.append(&AgentId::root(), ObservedBy::Supervisor, said("x")));
     add(&mut log);
     log.sync().unwrap();
     let synced = fs::read(log.path()).unwrap();
@@ -119,7 +119,7 @@ fn lines_that_are_not_held_or_too_many_stay_in_the_file() {
     let Scratch { state: _state, log } = self::log(0);
     let mut log = log.holding_lines().unsynced_for(1);
     for _ in 0..3 {
-        log.append(&AgentId::root(), Observer::Supervisor, said(&"x".repeat(9 << 20))).unwrap();
+        log.append(&AgentId::root(), ObservedBy::Supervisor, said(&"x".repeat(9 << 20))).unwrap();
     }
     let error = unsynced(&log);
     assert!(!log.take_back(&error).unwrap() && !log.is_full());

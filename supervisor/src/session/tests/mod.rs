@@ -9,7 +9,7 @@ mod large;
 mod plan_kinds;
 mod tree;
 
-use ipc::event::{EventKind, Observer, SessionEvent};
+use ipc::event::{EventKind, ObservedBy, SessionEvent};
 use ipc::id::AgentId;
 use tempfile::TempDir;
 
@@ -29,7 +29,7 @@ impl Scratch {
     }
 
     fn append(&mut self, agent: &str, kind: EventKind) -> SessionEvent {
-        self.log.append(&AgentId::from(agent), Observer::Supervisor, kind).unwrap()
+        self.log.append(&AgentId::from(agent), ObservedBy::Supervisor, kind).unwrap()
     }
 
     fn bytes(&self) -> Vec<u8> {

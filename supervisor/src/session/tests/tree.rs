@@ -1,6 +1,6 @@
 //! Questions that the tree answers.
 
-use ipc::event::{Account, AssistantMessage, EventKind, Observer, SessionEvent, TokenUsage};
+use ipc::event::{Account, AssistantMessage, EventKind, ObservedBy, SessionEvent, TokenUsage};
 use ipc::id::{AgentId, EventId};
 
 use super::said;
@@ -14,7 +14,7 @@ fn event(id: u64, parent: u64, agent: &str, kind: EventKind) -> SessionEvent {
         session: "s".into(),
         agent: agent.into(),
         parent_agent: None,
-        observed_by: Observer::Supervisor,
+        observed_by: ObservedBy::Supervisor,
         kind,
     }
 }
