@@ -1,8 +1,10 @@
 //! The exit codes: a contract with scripts, each with a name.
 
+use std::io;
 use std::process::ExitCode;
 
 use crate::core::EndReason;
+use crate::messages::complain;
 
 /// How the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +93,17 @@ Exit status:
   129  hung up (SIGHUP)
   130  interrupted (SIGINT)
   143  terminated (SIGTERM)";
+
+/// The exit of a command that printed. A reader that has seen enough is no failure; a full disk is one, and is said.
+pub(crate) fn printed(printed: io::Result<()>, exit: Exit) -> Exit {
+    match printed {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            complain(&format!("cannot write to standard output: {error}"));
+            Exit::Internal
+        }
+        _ => exit,
+    }
+}
 
 #[cfg(test)]
 mod tests {

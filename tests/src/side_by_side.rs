@@ -23,8 +23,6 @@ pub fn side_by_side<C: Send, R: Send>(
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::panic, reason = "a test fails by panicking")]
-
     use std::panic::catch_unwind;
 
     use super::*;

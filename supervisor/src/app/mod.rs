@@ -21,13 +21,14 @@ use crate::args::{BenchArgs, Cli, Command, DebugCommand, DoctorArgs, TuiArgs};
 use crate::config::{Layer, Sources};
 use crate::directories::Directories;
 use crate::doctor::Diagnosis;
-use crate::messages::{complain, printed};
+use crate::messages::complain;
 use crate::modes::ApprovalMode;
 use crate::monitor::TempError;
 use crate::place::{Caches, ConfinementOptions, Mode, ProjectSandbox, SetupError};
 use crate::secrets::{TakenKeys, harden_process, take_keys};
 
 pub use crate::exit::Exit;
+use crate::exit::printed;
 use crate::{audit, batch, demo, exec, explain, opening, sandbox, serve, terminal_ui};
 
 /// Makes the process safe to hold a key. Must be called first, while there is one thread.

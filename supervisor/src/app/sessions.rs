@@ -7,8 +7,8 @@ use serde_json::json;
 
 use crate::args::{SessionsArgs, SessionsCommand};
 use crate::directories::Directories;
-use crate::exit::Exit;
-use crate::messages::{complain, harmless, printed};
+use crate::exit::{Exit, printed};
+use crate::messages::{complain, harmless};
 use crate::sessions::{Index, ListedSession, Needle};
 
 use super::prune;

@@ -30,9 +30,9 @@ use self::page::PageError;
 use self::running::RunningAgent;
 use crate::args::{AgentArgs, AuditArgs};
 use crate::directories::{Directories, DirectoriesError};
-use crate::exit::Exit;
+use crate::exit::{Exit, printed};
 use crate::explain::{ExplainError, ExplainedPlace};
-use crate::messages::{ReadingProgress, complain, harmless, printed};
+use crate::messages::{ReadingProgress, complain, harmless};
 use crate::session::{self, LogError, last_of};
 use crate::shell_word::shell_word;
 

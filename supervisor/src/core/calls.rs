@@ -213,11 +213,7 @@ impl Calls {
         let parts = self.slots.iter().filter(|slot| slot.within == Some(whole));
         let results = parts.map(|slot| match &slot.state {
             CallState::Closed(result) => Some((slot.call, result.as_ref().clone())),
-            CallState::Waiting
-            | CallState::Open(_)
-            | CallState::Together(..)
-            | CallState::Held(_)
-            | CallState::Asking(_) => None,
+            _ => None,
         });
         Some(MadeUp { call: whole, update, results: results.collect::<Option<_>>()? })
     }

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use super::boundary::{Boundary, StartedWorker, WorkerOrder};
 use crate::monitor::{StartError, WorkerEvent};
 
-type Started = Result<StartedWorker, StartError>;
+type StartOutcome = Result<StartedWorker, StartError>;
 
 /// An agent's worker, whichever generation is alive.
 pub struct SessionWorker {
@@ -33,7 +33,11 @@ enum WorkerState {
     /// No worker, and none is started but by a replacement: why.
     Closed(String),
     /// One is on its way.
-    Starting { starting: BoxFuture<'static, Started>, cancel: Option<oneshot::Sender<()>>, replaces: bool },
+    Starting {
+        starting: BoxFuture<'static, StartOutcome>,
+        cancel: Option<oneshot::Sender<()>>,
+        replaces: bool,
+    },
     /// One serves. One that nobody was told of is on its way to its end.
     Serving { worker: StartedWorker, announced: bool },
 }
@@ -213,7 +217,7 @@ impl SessionWorker {
         }
     }
 
-    fn on_start(&mut self, started: Started, replaces: bool) -> Option<WorkerUpdate> {
+    fn on_start(&mut self, started: StartOutcome, replaces: bool) -> Option<WorkerUpdate> {
         let announced = self.replacement.is_none();
         match started {
             Ok(worker) if announced => {

@@ -31,9 +31,9 @@ pub(crate) use self::place::{ExplainPolicy, ExplainedPlace};
 use self::subject::{ExplainSubject, SubjectError};
 use crate::args::ExplainArgs;
 use crate::config::SettingsError;
-use crate::exit::Exit;
+use crate::exit::{Exit, printed};
 use crate::inside::{self, InsideError};
-use crate::messages::{complain, harmless, printed};
+use crate::messages::{complain, harmless};
 use crate::modes::ApprovalMode;
 use crate::place::SetupError;
 

@@ -6,12 +6,11 @@ pub(crate) mod notes;
 mod progress;
 
 use std::fmt::Display;
-use std::io::{self, Write};
+use std::io::Write;
 
 pub(crate) use self::denied::PlainDenial;
 pub(crate) use self::harmless::harmless;
 pub(crate) use self::progress::ReadingProgress;
-use crate::exit::Exit;
 
 /// Says something to the person at standard error, as ourselves; it may name what somebody else has named.
 pub(crate) fn say(text: &str) {
@@ -20,23 +19,12 @@ pub(crate) fn say(text: &str) {
         return;
     }
     // With standard error gone there is nobody to be told.
-    let _ = writeln!(io::stderr(), "bailiwick: {text}");
+    let _ = writeln!(std::io::stderr(), "bailiwick: {text}");
 }
 
 /// Reports an error, with everything that caused it.
 pub(crate) fn complain(error: &impl Display) {
     say(&error.to_string());
-}
-
-/// The exit of a command that printed. A reader that has seen enough is no failure; a full disk is one, and is said.
-pub(crate) fn printed(printed: io::Result<()>, exit: Exit) -> Exit {
-    match printed {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            complain(&format!("cannot write to standard output: {error}"));
-            Exit::Internal
-        }
-        _ => exit,
-    }
 }
 
 /// Says what a person is to know before a session begins.

@@ -17,7 +17,7 @@ use super::reply::{Context, HttpReply};
 use super::sse;
 use super::{ProviderError, StreamEvent};
 
-type Item = Result<StreamEvent, ProviderError>;
+type DecodedItem = Result<StreamEvent, ProviderError>;
 
 /// Within an event that is longer, not every byte is a place to cut: each cut reads the event from its begin.
 const LONG_EVENT: usize = 1024;
@@ -39,7 +39,7 @@ fn bodies(directory: &Path) -> Vec<(PathBuf, Bytes)> {
 }
 
 /// What comes of bytes that follow on what a decoder has taken.
-async fn play<D: Decode + Clone + 'static>(decoder: &D, bytes: Bytes) -> Vec<Item> {
+async fn play<D: Decode + Clone + 'static>(decoder: &D, bytes: Bytes) -> Vec<DecodedItem> {
     let reply = HttpReply::new(stream::iter([Ok(bytes)]), Box::new(decoder.clone()), Context::default());
     let items = stream::unfold(reply, async |mut reply| Some((reply.next().await?, reply)));
     items.collect().await
@@ -99,7 +99,7 @@ async fn take(decoder: &mut impl Decode, bytes: Bytes) -> Result<Events, Provide
 }
 
 /// `items` came of a cut, and `rest` would have come of the whole.
-fn assert_cut(name: &str, items: &[Item], rest: &[Item]) {
+fn assert_cut(name: &str, items: &[DecodedItem], rest: &[DecodedItem]) {
     if items == rest {
         return;
     }

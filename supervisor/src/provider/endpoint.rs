@@ -229,10 +229,10 @@ enum RequestAttempt {
     Ended,
 }
 
-type Item = Result<StreamEvent, ProviderError>;
+type StreamItem = Result<StreamEvent, ProviderError>;
 
 impl RequestAttempt {
-    async fn next(self) -> Option<(Item, Self)> {
+    async fn next(self) -> Option<(StreamItem, Self)> {
         let mut reply = match self {
             Self::Start(endpoint, request) => match endpoint.attempt(request).await {
                 Ok(reply) => Box::new(reply),

@@ -37,9 +37,9 @@ impl Difference {
     }
 }
 
-type Found<'a> = (String, Option<&'a Value>, Option<&'a Value>);
+type Differing<'a> = (String, Option<&'a Value>, Option<&'a Value>);
 
-fn first<'a>(place: &str, recorded: Option<&'a Value>, now: Option<&'a Value>) -> Option<Found<'a>> {
+fn first<'a>(place: &str, recorded: Option<&'a Value>, now: Option<&'a Value>) -> Option<Differing<'a>> {
     match (recorded, now) {
         (Some(Value::Array(ours)), Some(Value::Array(theirs))) => (0..ours.len().max(theirs.len()))
             .find_map(|index| first(&format!("{place}[{index}]"), ours.get(index), theirs.get(index))),

@@ -13,7 +13,7 @@ use super::durable::Durable;
 /// Resolves when everything that had been appended is on the disk.
 pub type Flushed = oneshot::Receiver<Result<(), LogError>>;
 
-type Waiting = oneshot::Sender<Result<(), LogError>>;
+type Wish = oneshot::Sender<Result<(), LogError>>;
 
 /// Brings a log to the disk (`fdatasync(2)`) beside whoever writes it.
 ///
@@ -24,7 +24,7 @@ pub struct Flusher {
     file: Result<File, io::ErrorKind>,
     path: PathBuf,
     durable: Arc<Durable>,
-    wishes: Option<mpsc::Sender<Waiting>>,
+    wishes: Option<mpsc::Sender<Wish>>,
 }
 
 impl Flusher {
@@ -43,7 +43,7 @@ impl Flusher {
         flushed
     }
 
-    fn wishes(&mut self) -> Result<mpsc::Sender<Waiting>, LogError> {
+    fn wishes(&mut self) -> Result<mpsc::Sender<Wish>, LogError> {
         if let Some(wishes) = &self.wishes {
             return Ok(wishes.clone());
         }
@@ -59,7 +59,7 @@ impl Flusher {
     }
 }
 
-fn serve(file: &File, path: &Path, durable: &Durable, wishes: &mpsc::Receiver<Waiting>) {
+fn serve(file: &File, path: &Path, durable: &Durable, wishes: &mpsc::Receiver<Wish>) {
     while let Ok(first) = wishes.recv() {
         let waiting: Vec<_> = std::iter::once(first).chain(wishes.try_iter()).collect();
         let synced = durable.sync(file);

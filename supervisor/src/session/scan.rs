@@ -88,7 +88,7 @@ pub(super) fn scan(
 }
 
 impl Scan {
-    fn take(&mut self, line: Line<'_>, each: &mut dyn FnMut(LinePlace, Scanned)) {
+    fn take(&mut self, line: ScannedLine<'_>, each: &mut dyn FnMut(LinePlace, Scanned)) {
         self.lines += 1;
         let number = self.lines;
         let at = LinePlace { offset: self.whole, length: line.length };
@@ -134,7 +134,7 @@ impl Scan {
 }
 
 /// What a line says, whatever stands before it.
-struct Line<'a> {
+struct ScannedLine<'a> {
     /// The digests that it carries.
     carried: Option<Carried<'a>>,
     /// Its own.
@@ -151,7 +151,7 @@ enum Unread {
     Broken(String),
 }
 
-impl<'a> Line<'a> {
+impl<'a> ScannedLine<'a> {
     fn read(text: &'a [u8]) -> Self {
         let event = match serde_json::from_slice(text) {
             Ok(event) => checked(event).map_err(Unread::Broken),
@@ -175,7 +175,7 @@ pub(super) fn checked(event: SessionEvent) -> Result<SessionEvent, String> {
 
 /// Reads each line, on as many threads as there are processors where there is much to read: what a line says, and its digest, depend on no
 /// other.
-fn in_parallel(lines: &[u8]) -> impl Iterator<Item = Line<'_>> {
+fn in_parallel(lines: &[u8]) -> impl Iterator<Item = ScannedLine<'_>> {
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(MOST_THREADS);
     let size = lines.len().div_ceil(threads).max(FEW);
     let parts: Vec<Vec<_>> = thread::scope(|scope| {
@@ -205,6 +205,9 @@ fn shares(mut lines: &[u8], size: usize) -> Vec<&[u8]> {
     shares
 }
 
-fn read(lines: &[u8]) -> Vec<Line<'_>> {
-    lines.split_inclusive(|byte| *byte == b'\n').map(|line| Line::read(&line[..line.len() - 1])).collect()
+fn read(lines: &[u8]) -> Vec<ScannedLine<'_>> {
+    lines
+        .split_inclusive(|byte| *byte == b'\n')
+        .map(|line| ScannedLine::read(&line[..line.len() - 1]))
+        .collect()
 }

@@ -11,8 +11,8 @@ use crate::config::{
     Binding, ConfigOrigin, Effective, Element, Ignored, KEYS, Key, Kind, Layer, Preset, Resolution,
     RoleEntry, Sources, Value,
 };
-use crate::exit::Exit;
-use crate::messages::{printed, tell};
+use crate::exit::{Exit, printed};
+use crate::messages::tell;
 use crate::provider::catalogue::{self, Entry, Facts, Field};
 use crate::roles::Role;
 use crate::shell_word::shell_word;

@@ -9,7 +9,7 @@ use similar::{Algorithm, DiffOp, capture_diff_slices_deadline, group_diff_ops};
 /// How many equal lines surround a change.
 const CONTEXT: usize = 3;
 
-type Line<'a> = &'a [u8];
+type TextLine<'a> = &'a [u8];
 
 /// Writes what leads from one text to the other. After `deadline` the result is coarse, but still right.
 pub(super) fn write_hunks(old: &[u8], new: &[u8], deadline: Instant, out: &mut dyn Write) -> io::Result<()> {
@@ -20,7 +20,7 @@ pub(super) fn write_hunks(old: &[u8], new: &[u8], deadline: Instant, out: &mut d
 }
 
 /// Lines with their line feed. A carriage return ends no line: it is part of its text, as for git.
-fn lines(text: &[u8]) -> Vec<Line<'_>> {
+fn lines(text: &[u8]) -> Vec<TextLine<'_>> {
     text.split_inclusive(|byte| *byte == b'\n').collect()
 }
 
@@ -28,7 +28,7 @@ fn lines(text: &[u8]) -> Vec<Line<'_>> {
 ///
 /// `similar` 2.7 may leave a deletion or insertion the place that it had before neighbouring steps were compacted: the
 /// steps are right then, and their places wrong.
-fn in_sequence(ops: &[DiffOp], old: &[Line<'_>], new: &[Line<'_>]) -> Option<Vec<DiffOp>> {
+fn in_sequence(ops: &[DiffOp], old: &[TextLine<'_>], new: &[TextLine<'_>]) -> Option<Vec<DiffOp>> {
     let (mut old_index, mut new_index) = (0, 0);
     let mut placed = Vec::with_capacity(ops.len());
     for op in ops {
@@ -51,7 +51,7 @@ fn in_sequence(ops: &[DiffOp], old: &[Line<'_>], new: &[Line<'_>]) -> Option<Vec
 }
 
 /// Everything replaced but the equal beginning and end.
-fn replaced(old: &[Line<'_>], new: &[Line<'_>]) -> Vec<DiffOp> {
+fn replaced(old: &[TextLine<'_>], new: &[TextLine<'_>]) -> Vec<DiffOp> {
     let start = old.iter().zip(new).take_while(|(old, new)| old == new).count();
     let (old_rest, new_rest) = (&old[start..], &new[start..]);
     let end = old_rest.iter().rev().zip(new_rest.iter().rev()).take_while(|(old, new)| old == new).count();
@@ -63,7 +63,12 @@ fn replaced(old: &[Line<'_>], new: &[Line<'_>]) -> Vec<DiffOp> {
     ]
 }
 
-fn write_hunk(ops: &[DiffOp], old: &[Line<'_>], new: &[Line<'_>], out: &mut dyn Write) -> io::Result<()> {
+fn write_hunk(
+    ops: &[DiffOp],
+    old: &[TextLine<'_>],
+    new: &[TextLine<'_>],
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let (Some(first), Some(last)) = (ops.first(), ops.last()) else {
         return Ok(());
     };
@@ -80,7 +85,7 @@ fn write_hunk(ops: &[DiffOp], old: &[Line<'_>], new: &[Line<'_>], out: &mut dyn 
     Ok(())
 }
 
-fn write_lines(sign: u8, lines: &[Line<'_>], out: &mut dyn Write) -> io::Result<()> {
+fn write_lines(sign: u8, lines: &[TextLine<'_>], out: &mut dyn Write) -> io::Result<()> {
     for line in lines {
         out.write_all(&[sign])?;
         out.write_all(line)?;
