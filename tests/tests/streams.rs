@@ -332,6 +332,7 @@ fn a_command_that_only_prints_says_what_it_cannot_write_and_fails_for_no_reader_
     for arguments in [&["config", "--all"][..], &["doctor"], &["doctor", "--json"], &["explain", "/etc"]] {
         let run = |stdout: Stdio| {
             let mut command = world.bailiwick(arguments);
+            command.current_dir(world.project());
             Finished::from(
                 command.stdin(Stdio::null()).stdout(stdout).stderr(Stdio::piped()).output().unwrap(),
             )
