@@ -107,15 +107,14 @@ pub struct ChangedFile {
     /// The file, relative to the project.
     pub path: WirePath,
     /// Its change.
-    pub change: ChangedHow,
+    pub change: ChangeKind,
 }
 
 /// A change of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "ChangeKind"))]
-pub enum ChangedHow {
+pub enum ChangeKind {
     /// It is new.
     Added,
     /// It is gone.

@@ -32,7 +32,7 @@ pub use activity::Activity;
 pub use agent::{SubAgentResult, SubAgentSpawned, SubAgentStatus, WriteTurnAwaited, WriteTurnTaken};
 pub use approval::{ApprovalAnswered, DecidedBy};
 pub use call::{FileDiff, Location, ToolKind};
-pub use change::{ChangedFile, ChangedHow, PlaceChange, RestoredPlace};
+pub use change::{ChangeKind, ChangedFile, PlaceChange, RestoredPlace};
 pub use context::{CompactionCause, CompactionStarted, ContextCompacted, SummaryFrom};
 pub use conversation::{AssistantMessage, ModelChanged, RunResult, SessionStarted, TokenUsage, TurnFinished};
 pub use end::{EndReason, WorkerEnd};

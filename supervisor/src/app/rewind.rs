@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
 use std::path::Path;
 
-use ipc::event::{ChangedHow, EventKind, ObservedBy, RewindPreview, RewindTarget, Rewound, SessionEvent};
+use ipc::event::{ChangeKind, EventKind, ObservedBy, RewindPreview, RewindTarget, Rewound, SessionEvent};
 use ipc::id::{AgentId, Generation};
 use nix::sys::termios::{FlushArg, tcflush};
 use tokio::runtime::Runtime;
@@ -219,9 +219,9 @@ fn print(preview: &RewindPreview) -> io::Result<()> {
     }
     for file in files {
         let verb = match file.change {
-            ChangedHow::Added => "put back",
-            ChangedHow::Deleted => "removed",
-            ChangedHow::Modified | ChangedHow::RenamedFrom(_) => "as it was",
+            ChangeKind::Added => "put back",
+            ChangeKind::Deleted => "removed",
+            ChangeKind::Modified | ChangeKind::RenamedFrom(_) => "as it was",
         };
         line(format!("{verb:<10}{}", file.path))?;
     }

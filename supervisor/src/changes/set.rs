@@ -2,7 +2,7 @@
 
 use std::io;
 
-use ipc::event::{ChangedFile, ChangedHow};
+use ipc::event::{ChangeKind, ChangedFile};
 use ipc::message::SnapshotKind;
 use ipc::path::WirePath;
 
@@ -132,10 +132,10 @@ impl FileDifference {
 
     fn to_file(&self) -> ChangedFile {
         let change = match &self.delta {
-            Delta::Added(_) => ChangedHow::Added,
-            Delta::Deleted(_) => ChangedHow::Deleted,
-            Delta::Modified { .. } => ChangedHow::Modified,
-            Delta::Renamed { from, .. } => ChangedHow::RenamedFrom(from.to_wire()),
+            Delta::Added(_) => ChangeKind::Added,
+            Delta::Deleted(_) => ChangeKind::Deleted,
+            Delta::Modified { .. } => ChangeKind::Modified,
+            Delta::Renamed { from, .. } => ChangeKind::RenamedFrom(from.to_wire()),
         };
         ChangedFile { path: self.path.to_wire(), change }
     }

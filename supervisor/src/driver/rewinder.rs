@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ipc::effect::Effect;
 use ipc::event::{
-    ChangedFile, ChangedHow, EventKind, LeftFile, Recorded, RewindPreview, RewindTarget, SessionEvent,
+    ChangeKind, ChangedFile, EventKind, LeftFile, Recorded, RewindPreview, RewindTarget, SessionEvent,
 };
 use ipc::id::{CallId, ConversationId, EventId, Generation};
 use ipc::message::CallOutcome;
@@ -319,9 +319,9 @@ fn digest_of(preview: &RewindPreview, restored: &[Restore]) -> String {
 
 fn changed(restore: &Restore) -> ChangedFile {
     let change = match (&restore.now, &restore.then) {
-        (None, _) => ChangedHow::Added,
-        (Some(_), None) => ChangedHow::Deleted,
-        (Some(_), Some(_)) => ChangedHow::Modified,
+        (None, _) => ChangeKind::Added,
+        (Some(_), None) => ChangeKind::Deleted,
+        (Some(_), Some(_)) => ChangeKind::Modified,
     };
     ChangedFile { path: restore.path.to_wire(), change }
 }

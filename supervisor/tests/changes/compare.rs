@@ -1,6 +1,6 @@
 //! Which paths are fetched, and what is a change.
 
-use ipc::event::ChangedHow;
+use ipc::event::ChangeKind;
 use ipc::message::{Chunk, SnapshotEntry, SnapshotKind, Stamp};
 use supervisor::changes::{Base, ChangeSet, Comparison, Snapshot, SnapshotLimits, patch};
 
@@ -32,11 +32,11 @@ fn resolve(comparison: Comparison<'_>, fetched: &[(&str, &str, Stamp)]) -> Chang
 }
 
 fn summary(set: &ChangeSet) -> Vec<String> {
-    let word = |change: ChangedHow| match change {
-        ChangedHow::Added => "added".to_owned(),
-        ChangedHow::Deleted => "deleted".to_owned(),
-        ChangedHow::Modified => "modified".to_owned(),
-        ChangedHow::RenamedFrom(from) => format!("from {from}"),
+    let word = |change: ChangeKind| match change {
+        ChangeKind::Added => "added".to_owned(),
+        ChangeKind::Deleted => "deleted".to_owned(),
+        ChangeKind::Modified => "modified".to_owned(),
+        ChangeKind::RenamedFrom(from) => format!("from {from}"),
     };
     set.files().into_iter().map(|file| format!("{} {}", file.path, word(file.change))).collect()
 }

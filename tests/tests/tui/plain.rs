@@ -39,6 +39,7 @@ fn a_session_in_lines_asks_in_words_and_commands_no_terminal() {
     assert_eq!(world.read("a.txt"), "one\u{1b}[2J\n");
     ui.types("again\r");
     ui.until_shown("Approval 2 waits for you.");
+    ui.until("the question", |screen| screen.trim_end().ends_with("\n?"));
     ui.types("no, leave it\r");
     ui.until_shown("Left alone.");
     ui.until("the prompt", |screen| screen.trim_end().ends_with('>'));

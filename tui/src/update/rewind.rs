@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ipc::event::{ChangedHow, RewindPreview, RewindScope, RewindTarget, Rewound};
+use ipc::event::{ChangeKind, RewindPreview, RewindScope, RewindTarget, Rewound};
 use ipc::frontend::UserActionKind;
 use ipc::id::AgentId;
 use ipc::path::WirePath;
@@ -239,9 +239,9 @@ fn consequences(preview: &RewindPreview, said: Option<&str>) -> Block {
     if target.scope.has_files() {
         parts.extend(files.iter().map(|file| {
             let verb = match file.change {
-                ChangedHow::Added => "put back",
-                ChangedHow::Deleted => "REMOVED",
-                ChangedHow::Modified | ChangedHow::RenamedFrom(_) => "as it was",
+                ChangeKind::Added => "put back",
+                ChangeKind::Deleted => "REMOVED",
+                ChangeKind::Modified | ChangeKind::RenamedFrom(_) => "as it was",
             };
             Part::new(SafeText::labelled(&format!("{verb:<10}"), file.path.as_bytes()), Look::Fact)
         }));

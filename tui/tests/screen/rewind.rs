@@ -1,7 +1,7 @@
 //! Going back to a message: the list, the consequences, and what the screen shows afterwards.
 
 use ipc::event::{
-    ChangedFile, ChangedHow, EventKind, LeftFile, NoticeCode, RewindPreview, RewindScope, RewindTarget,
+    ChangeKind, ChangedFile, EventKind, LeftFile, NoticeCode, RewindPreview, RewindScope, RewindTarget,
     Rewound, TokenUsage, TurnFinished,
 };
 use ipc::frontend::{UiEventKind, UserActionKind};
@@ -35,9 +35,9 @@ fn preview(target: RewindTarget) -> RewindPreview {
         target,
         only: vec![],
         files: vec![
-            file("a\u{1b}[2Jb", ChangedHow::Added),
-            file("new", ChangedHow::Deleted),
-            file("src/main.rs", ChangedHow::Modified),
+            file("a\u{1b}[2Jb", ChangeKind::Added),
+            file("new", ChangeKind::Deleted),
+            file("src/main.rs", ChangeKind::Modified),
         ],
         left: vec![LeftFile {
             path: "mine".into(),

@@ -7,7 +7,7 @@ use ipc::approval::{
 use ipc::confinement::Tier;
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::event::{
-    Activity, ApprovalAnswered, AssistantMessage, ChangedFile, ChangedHow, CompactionCause,
+    Activity, ApprovalAnswered, AssistantMessage, ChangeKind, ChangedFile, CompactionCause,
     CompactionStarted, ContextCompacted, DecidedBy, EndReason, EventKind, FileDiff, LeftFile, Location,
     ModelChanged, NewContext, NoticeCode, ObservedBy, OneShot, PlaceChange, PromptFixed, Recorded,
     RecordedTool, RestoredPlace, RewindScope, RewindTarget, Rewound, RightsChanged, RunResult, SessionEvent,
@@ -310,7 +310,7 @@ fn sub_agents() -> Vec<EventKind> {
 
 fn ends() -> Vec<EventKind> {
     let changes =
-        [ChangedHow::RenamedFrom("b".into()), ChangedHow::Added, ChangedHow::Deleted, ChangedHow::Modified];
+        [ChangeKind::RenamedFrom("b".into()), ChangeKind::Added, ChangeKind::Deleted, ChangeKind::Modified];
     let files = changes.map(|change| ChangedFile { path: odd(), change }).to_vec();
     let result = RunResult {
         no_full_tier: None,
@@ -341,7 +341,7 @@ fn ends() -> Vec<EventKind> {
     let set = EventKind::ChangeSet { files, patch: Some("out.diff".into()) };
     let rewound = Rewound {
         target: RewindTarget { to: Some(EventId(3)), scope: RewindScope::Files },
-        files: vec![ChangedFile { path: odd(), change: ChangedHow::Deleted }],
+        files: vec![ChangedFile { path: odd(), change: ChangeKind::Deleted }],
         left: vec![LeftFile { path: odd(), reason: "changed".to_owned() }],
         error: Some("no room".to_owned()),
     };
