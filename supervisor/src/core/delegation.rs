@@ -1,6 +1,6 @@
 //! Calls that another agent serves: a sub-agent starts under rights of its own, and its end is the call's result.
 
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 
 use ipc::codec::CodecError;
 use ipc::denial::Denial;
@@ -86,12 +86,12 @@ pub fn account_of(report: &SubAgentResult) -> String {
     let mut told = format!("[account of the supervisor] sub-agent {agent}: {}", status.as_str());
     if let Some(message) = message {
         // A String takes every write, here and below.
-        let _ = write!(told, " ({message})");
+        let _ = write!(told, " ({})", line(message));
     }
     for step in plan {
-        let _ = write!(told, "\nstep {step}");
+        let _ = write!(told, "\nstep {}", line(step));
         for outcome in step.acceptance.iter().filter(|outcome| !outcome.passed) {
-            let _ = write!(told, "\n  {}", outcome.without_time());
+            let _ = write!(told, "\n  {}", line(outcome.without_time()));
         }
     }
     let account = Account { usage: *usage, cost: *cost_usd };
@@ -100,20 +100,20 @@ pub fn account_of(report: &SubAgentResult) -> String {
     if !files.is_empty() {
         told.push_str("\nfiles that it changed:");
         for path in files.iter().take(LISTED_FILES) {
-            let _ = write!(told, "\n  {path}");
+            let _ = write!(told, "\n  {}", line(path));
         }
         if files.len() > LISTED_FILES {
             let _ = write!(told, "\n  and {} more", files.len() - LISTED_FILES);
         }
     }
     if let Some(unseen) = unseen {
-        let _ = write!(told, "\nits commands may have changed other files: {unseen}");
+        let _ = write!(told, "\nits commands may have changed other files: {}", line(unseen));
     }
     if *denials > 0 {
         let unit = if *denials == 1 { "denial" } else { "denials" };
         let _ = write!(told, "\n{denials} {unit}: something was beyond its rights");
         for Denial { operation, object, layer, .. } in denied {
-            let _ = write!(told, "\n  {operation} {object} ({layer})");
+            let _ = write!(told, "\n  {operation} {} ({layer})", line(object));
         }
     }
     if text.is_empty() {
@@ -122,6 +122,20 @@ pub fn account_of(report: &SubAgentResult) -> String {
         let _ = write!(told, "\n[its last message: a claim that you may have to check]\n{text}");
     }
     told
+}
+
+/// Names and words of others in one line: none of them begins a line of the account.
+fn line(text: impl Display) -> String {
+    let ends = |character: char| character.is_control() || matches!(character, '\u{2028}' | '\u{2029}');
+    let mut line = String::new();
+    for character in text.to_string().chars() {
+        if ends(character) {
+            line.extend(character.escape_default());
+        } else {
+            line.push(character);
+        }
+    }
+    line
 }
 
 #[cfg(test)]
