@@ -96,7 +96,7 @@ pub fn gzip(body: impl AsRef<[u8]>) -> Vec<u8> {
 ///
 /// # Panics
 ///
-/// Where a request is none of such a task.
+/// If a request belongs to no such task.
 pub fn answers_with_the_tasks_name(pace: Duration) -> ReplayServer {
     let check = move |_: usize, request: &RecordedRequest| {
         let body: Value = serde_json::from_slice(&request.body).expect("a request is JSON");

@@ -189,7 +189,7 @@ fn the_manifest_has_a_shard_for_each_index() {
     // The command is bash's, and numbers the shards from 1.
     let (world, server) = with_tasks(1);
     let line = container["command"][2].as_str().unwrap();
-    let line = line.replace("/work/", &format!("{}/", world.root().display()));
+    let line = line.replace("/batch/", &format!("{}/", world.root().display()));
     let line = format!("{} --model claude-opus-5-5 --base-url {}", line.trim_end(), server.base_url());
     let mut command = world.command("bash");
     command.args(["-c", &line]).env("PATH", path()).env("ANTHROPIC_API_KEY", KEY);

@@ -112,7 +112,7 @@ fn defined(line: &str) -> Option<&str> {
     (is_type && name.starts_with(char::is_uppercase)).then_some(name)
 }
 
-/// Who looks for a name with grep finds one thing.
+/// A search for a name finds one thing.
 #[test]
 fn no_two_types_of_a_crate_share_a_name() {
     assert_eq!(defined("    pub(super) struct Held<'a> {"), Some("Held"));

@@ -12,7 +12,7 @@ use crate::core::{EndReason, Execution};
 const LONGEST_MESSAGE: usize = 16 << 10;
 
 impl AgentRun {
-    /// What became of a sub-agent that is over, of this call and begun then.
+    /// The account of a sub-agent that is over, of this call and begun then.
     pub(super) fn report(
         &mut self,
         (call, began): (Option<CallId>, Instant),

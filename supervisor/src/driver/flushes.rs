@@ -11,7 +11,7 @@ use crate::session::{Flushed, LogError};
 #[derive(Default)]
 pub(super) struct Flushes {
     waiting: VecDeque<(Flushed, After)>,
-    /// What the disk was too full for.
+    /// Whoever waits anew, since the disk was full.
     unflushed: Vec<After>,
 }
 
@@ -38,7 +38,7 @@ impl Flushes {
         self.unflushed.push(after);
     }
 
-    /// What the disk was too full for, in its order: it waits anew.
+    /// Takes those for whom the disk was full, in their order: they wait anew.
     pub(super) fn take_back(&mut self) -> Vec<After> {
         std::mem::take(&mut self.unflushed)
     }

@@ -46,7 +46,7 @@ struct FilesLooking {
     then: AfterLook,
 }
 
-/// What a look is for.
+/// The reason for a look.
 enum AfterLook {
     /// This agent writes in these roots.
     Begins(AgentId, Vec<WirePath>),
@@ -54,10 +54,10 @@ enum AfterLook {
     Ended(AgentId),
 }
 
-/// What a look came to.
+/// The project as a look saw it.
 struct FilesSeen {
     now: Base,
-    /// What differs from the last look, where there was one.
+    /// The paths that differ from the last look, where there was one.
     changed: Option<Vec<WirePath>>,
 }
 

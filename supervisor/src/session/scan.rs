@@ -11,7 +11,7 @@ use super::Fault;
 use super::chain::{Carried, GENESIS, Link, digests};
 use super::parts::{LONGEST_LINE, LogPart, Parts};
 
-/// How many bytes are not worth a thread.
+/// The bytes from which on a thread is worth its start.
 const FEW: usize = 256 << 10;
 
 /// More threads than this wait for memory.
@@ -133,7 +133,7 @@ impl Scan {
     }
 }
 
-/// What a line says, whatever stands before it.
+/// A line by itself, whatever stands before it.
 struct ScannedLine<'a> {
     /// The digests that it carries.
     carried: Option<Carried<'a>>,
@@ -173,8 +173,8 @@ pub(super) fn checked(event: SessionEvent) -> Result<SessionEvent, String> {
     Ok(event)
 }
 
-/// Reads each line, on as many threads as there are processors where there is much to read: what a line says, and its digest, depend on no
-/// other.
+/// Reads each line, on as many threads as there are processors where there is much to read: a line and its digest depend on no other
+/// line.
 fn in_parallel(lines: &[u8]) -> impl Iterator<Item = ScannedLine<'_>> {
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(MOST_THREADS);
     let size = lines.len().div_ceil(threads).max(FEW);
