@@ -131,6 +131,22 @@ fn a_message_is_answered_and_the_turn_summed_up() {
 }
 
 #[test]
+fn the_last_answer_stays_on_the_terminal_when_the_ui_ends() {
+    let hostile = "The answer is 42.\u{1b}]0;title\u{7}\u{1b}[2J";
+    let (world, server) = (world(), model_of([says("Let me see.", "end_turn"), says(hostile, "end_turn")]));
+    let mut ui = Ui::start(&world.ui(&server, &[]), SIZE);
+    for (said, answer) in [("look", "Let me see."), ("and now?", "The answer is 42.")] {
+        ui.types(&format!("{said}\r"));
+        ui.until_shown(answer);
+    }
+    ui.types(":q\r");
+    let left = ui.end();
+    let shown = "The answer is 42.\\u{1b}]0;title\\u{7}\\u{1b}[2J";
+    assert!(left.screen.contains(shown), "{}", left.screen);
+    assert!(!left.screen.contains("Let me see."), "{}", left.screen);
+}
+
+#[test]
 fn a_task_on_the_command_line_is_the_first_message() {
     let (world, server) = (world(), model_of([done()]));
     let mut ui = Ui::start(&world.ui(&server, &["look around"]), SIZE);
