@@ -315,6 +315,24 @@ fn each_agent_of_a_session_is_audited_and_all_events_agree() {
 }
 
 #[test]
+fn the_first_agents_task_is_named_and_a_file_without_events_is_no_whole_log() {
+    let world = World::new(User::Myself);
+    let server = model_of([done()]);
+    Finished::of(&mut world.exec(&server, &[])).expect(0);
+    let text = Finished::of(world.bailiwick(["audit", "-C"]).arg(world.project())).expect(0).stdout;
+    let said = world.log().into_iter().find(|event| event["type"] == "user_message").unwrap();
+    let task = format!("\nagent 1: {}\n", said["data"]["text"].as_str().unwrap());
+    assert!(text.contains(&task), "{text}");
+    for content in ["", "{\"v\":6,", &"x".repeat(100_000)] {
+        let file = world.root().join("none.jsonl");
+        fs::write(&file, content).unwrap();
+        let run = Finished::of(world.bailiwick(["audit"]).arg(&file)).expect(1);
+        assert!(run.stdout.starts_with("FAIL: 0 events, the log is NOT whole"), "{}", run.stdout);
+        assert!(run.stdout.contains("  it has no event that can be read\n"), "{}", run.stdout);
+    }
+}
+
+#[test]
 fn a_log_whose_events_do_not_agree_has_an_exit_code_of_its_own() {
     let world = World::new(User::Myself);
     let mut log = SessionLog::create(world.root(), &"made".into()).unwrap();

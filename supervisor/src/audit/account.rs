@@ -35,11 +35,14 @@ impl AuditAccount {
     pub(super) fn of(path: &Path, loaded: &Loaded) -> Self {
         let tree = &loaded.tree;
         let agents = agents(tree);
+        // Of a file without an event nobody knows that it ever was a log.
+        let empty = tree.len() == 0;
+        let empty_fault = empty.then(|| "it has no event that can be read".to_owned());
         Self {
             log: path.into(),
-            intact: loaded.is_intact(),
+            intact: loaded.is_intact() && !empty,
             events: tree.len(),
-            faults: loaded.faults.iter().map(ToString::to_string).collect(),
+            faults: loaded.faults.iter().map(ToString::to_string).chain(empty_fault).collect(),
             findings: findings(tree),
             agents: agents.iter().map(|agent| AgentAccount::of(agent, tree)).collect(),
         }

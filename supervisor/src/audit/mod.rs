@@ -137,11 +137,17 @@ fn of_log(args: &AuditArgs) -> Result<AuditAccount, AuditError> {
     Ok(account)
 }
 
+/// The most bytes of a message of the user's that are kept: the first one is an agent's task.
+const LONGEST_MESSAGE: usize = 16 << 10;
+
 /// An event without what was said and read in it: an audit is about what was done.
 fn without_words(mut event: SessionEvent) -> SessionEvent {
     match &mut event.kind {
         EventKind::AssistantMessage(message) => message.content = Vec::new(),
-        EventKind::UserMessage { text, images } => (*text, *images) = (String::new(), Vec::new()),
+        EventKind::UserMessage { text, images } => {
+            text.truncate(text.floor_char_boundary(LONGEST_MESSAGE));
+            *images = Vec::new();
+        }
         EventKind::ContextAdded { text, .. } => *text = String::new(),
         EventKind::ContextCompacted(compacted) => compacted.first_message = Vec::new(),
         EventKind::ToolCallFinished { content, diffs, images, .. } => {
