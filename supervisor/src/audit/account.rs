@@ -36,7 +36,7 @@ impl AuditAccount {
         let tree = &loaded.tree;
         let agents = agents(tree);
         // Of a file without an event nobody knows that it ever was a log.
-        let empty = tree.len() == 0;
+        let empty = tree.is_empty();
         let empty_fault = empty.then(|| "it has no event that can be read".to_owned());
         Self {
             log: path.into(),
