@@ -12,7 +12,7 @@ use crate::id::Generation;
 pub const MAX_FRAME: usize = 4 << 20;
 
 /// The protocol's version; it changes whenever a wire type does.
-pub const VERSION: u8 = 17;
+pub const VERSION: u8 = 18;
 
 /// Bytes of version and generation.
 pub const HEADER: usize = 5;
@@ -94,7 +94,7 @@ mod tests {
         let mut other = body.clone();
         other[0] = 200;
         let error = open::<u32>(Generation(3), &other).unwrap_err().to_string();
-        assert_eq!(error, "frame of protocol version 200, expected 17");
+        assert_eq!(error, format!("frame of protocol version 200, expected {VERSION}"));
         let error = open::<u32>(Generation(3), &body[..3]).unwrap_err().to_string();
         assert_eq!(error, "frame of 3 bytes has no header");
         let error = check_length(u64::from(u32::MAX)).unwrap_err().to_string();

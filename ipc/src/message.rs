@@ -131,9 +131,9 @@ pub struct Ready {
 pub enum Chunk {
     /// Bytes that a command printed (standard output and error as they came), or lines that a search found.
     Text(#[serde(with = "bytes")] Vec<u8>),
-    /// The next entry of a snapshot.
-    Entry(SnapshotEntry),
-    /// Content of the entry before it; the pieces add up to its size.
+    /// The next entries of a snapshot.
+    Entries(Vec<SnapshotEntry>),
+    /// Content of the last entry before it; the pieces add up to its size.
     Content(#[serde(with = "bytes")] Vec<u8>),
 }
 

@@ -169,7 +169,7 @@ fn fits(expected: Expected, message: &ToSupervisor) -> bool {
         ToSupervisor::Output { chunk: Chunk::Text(_), .. } => {
             matches!(expected, Expected::Run | Expected::Commit)
         }
-        ToSupervisor::Output { chunk: Chunk::Entry(_) | Chunk::Content(_), .. } => {
+        ToSupervisor::Output { chunk: Chunk::Entries(_) | Chunk::Content(_), .. } => {
             expected == Expected::Entries
         }
         ToSupervisor::Prepared { .. } | ToSupervisor::Outcome { outcome: CallOutcome::Prepared, .. } => {

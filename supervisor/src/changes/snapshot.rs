@@ -186,7 +186,7 @@ impl Intake {
     /// Takes the next chunk. After an error nothing of the snapshot can be used.
     pub fn accept(&mut self, chunk: Chunk) -> Result<(), IntakeError> {
         match chunk {
-            Chunk::Entry(entry) => self.entry(entry),
+            Chunk::Entries(entries) => entries.into_iter().try_for_each(|entry| self.entry(entry)),
             Chunk::Content(bytes) => self.content(&bytes),
             Chunk::Text(_) => Err(IntakeError::Foreign),
         }
@@ -299,7 +299,7 @@ mod tests {
 
     fn entry(path: &str, kind: SnapshotKind) -> Chunk {
         let stamp = Stamp { inode: 1, modified_ns: 0, changed_ns: 0 };
-        Chunk::Entry(SnapshotEntry { path: path.into(), kind, stamp, born_ns: None })
+        Chunk::Entries(vec![SnapshotEntry { path: path.into(), kind, stamp, born_ns: None }])
     }
 
     fn content(bytes: &str) -> Chunk {

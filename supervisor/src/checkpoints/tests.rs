@@ -39,7 +39,7 @@ fn snapshot(project: &Project<'_>, only: Option<&[&str]>, time_ns: i64) -> Snaps
         };
         let stamp = Stamp { inode: 1, modified_ns: time_ns, changed_ns: time_ns };
         intake
-            .accept(Chunk::Entry(SnapshotEntry { path: (*path).into(), kind, stamp, born_ns: None }))
+            .accept(Chunk::Entries(vec![SnapshotEntry { path: (*path).into(), kind, stamp, born_ns: None }]))
             .unwrap();
         if let (Node::File(bytes, _), Some(_)) = (node, only) {
             intake.accept(Chunk::Content(bytes.to_vec())).unwrap();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ipc::frontend::UiEventKind;
 use ipc::id::CallId;
-use ipc::message::{CallOutcome, Work};
+use ipc::message::{CallOutcome, SnapshotEntry, Work};
 use ipc::path::WirePath;
 use tokio::time::Instant;
 
@@ -82,9 +82,10 @@ impl AgentRun {
         self.worker.call(call, Work::Snapshot { contents: false });
     }
 
-    /// A name comes; a list that is full ends with those before it.
-    pub(super) fn take_file_name(&mut self, shared: &Shared, call: CallId, name: WirePath) {
-        if !self.file_names.take(call, name) {
+    /// Names come; a list that is full ends with those before them.
+    pub(super) fn take_file_names(&mut self, shared: &Shared, call: CallId, entries: Vec<SnapshotEntry>) {
+        let took_all = entries.into_iter().all(|entry| self.file_names.take(call, entry.path));
+        if !took_all {
             self.worker.cancel(call);
             self.show_file_names(shared, call, (true, None));
         }

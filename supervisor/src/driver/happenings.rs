@@ -54,8 +54,8 @@ impl AgentRun {
                 self.on_output(shared, call, &bytes);
                 Ok(None)
             }
-            WorkerEvent::Output { call, chunk: Chunk::Entry(entry) } => {
-                self.take_file_name(shared, call, entry.path);
+            WorkerEvent::Output { call, chunk: Chunk::Entries(entries) } => {
+                self.take_file_names(shared, call, entries);
                 Ok(None)
             }
             WorkerEvent::Outcome { call, outcome } if FileNames::is_call(call) => {

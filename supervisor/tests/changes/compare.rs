@@ -130,7 +130,8 @@ fn of_equal_contents_the_one_of_the_same_name_was_renamed() {
 fn a_content_that_was_not_taken_is_named_and_not_in_the_patch() {
     let huge = |seconds| {
         let kind = SnapshotKind::File { mode: 0o644, size: 1 << 40, omitted: true };
-        Chunk::Entry(SnapshotEntry { path: "huge".into(), kind, stamp: stamp(1, seconds), born_ns: None })
+        let stamp = stamp(1, seconds);
+        Chunk::Entries(vec![SnapshotEntry { path: "huge".into(), kind, stamp, born_ns: None }])
     };
     let base = Base::new(with_contents(vec![huge(RACY)]), asked());
     assert!(resolve(base.compare(manifest(vec![huge(RACY)]), &[]), &[]).is_empty());

@@ -102,12 +102,8 @@ impl Tree {
                     omitted: false,
                 },
             };
-            chunks.push(Chunk::Entry(SnapshotEntry {
-                path: path.clone().into(),
-                kind,
-                stamp,
-                born_ns: None,
-            }));
+            let entry = SnapshotEntry { path: path.clone().into(), kind, stamp, born_ns: None };
+            chunks.push(Chunk::Entries(vec![entry]));
             if let (Node::File { bytes, .. }, true) = (node, contents) {
                 chunks.extend(bytes.chunks(7_000).map(|piece| Chunk::Content(piece.to_vec())));
             }

@@ -64,7 +64,7 @@ struct Fake {
 
 impl Fake {
     fn misbehave(&self, how: &str) -> Said<()> {
-        let (call, entry) = (self.call, Chunk::Entry(entry()));
+        let (call, entry) = (self.call, Chunk::Entries(vec![entry()]));
         let unopened = CallId(self.call.0 + 77);
         match how {
             "silence" | "silence-at-once" => Ok(()),

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
+use std::mem::take;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -28,7 +29,18 @@ pub struct Tree {
     root: OwnedFd,
     parent: PathBuf,
     directory: OwnedFd,
+    pending: Pending,
 }
+
+/// Entries that are sent together: a frame for each would take longer than looking at the files.
+#[derive(Debug, Default)]
+struct Pending {
+    entries: Vec<SnapshotEntry>,
+    names: usize,
+}
+
+/// Bytes of paths and link targets after which entries are sent. The rest of an entry is of a fixed size.
+const NAMES: usize = 32 << 10;
 
 impl Tree {
     /// Opens the project.
@@ -36,10 +48,11 @@ impl Tree {
         let project = project.canonicalize().map_err(|error| errno_of(&error))?;
         let root = open_directory(&project, Missing::Fail)?;
         let directory = root.try_clone().map_err(|error| errno_of(&error))?;
-        Ok(Self { root, parent: PathBuf::new(), directory })
+        Ok(Self { root, parent: PathBuf::new(), directory, pending: Pending::default() })
     }
 
-    /// Sends the entry of a path and its content; says whether there is such a file or link.
+    /// Sends the entry of a path and its content, at the latest with the next [`Tree::flush`]; says whether there is such a file or
+    /// link.
     ///
     /// The inner error says that something is there whose content could not be read.
     pub fn send(
@@ -55,14 +68,22 @@ impl Tree {
             Ok(None) => return Ok(Ok(false)),
             Err(errno) => return Ok(Err(errno)),
         };
-        open.output(Chunk::Entry(entry))?;
-        match content {
-            Ok(content) => {
-                content.chunks(PART).try_for_each(|piece| open.output(Chunk::Content(piece.to_vec())))?;
-            }
+        let is_full = self.pending.add(entry);
+        let content = match content {
+            Ok(content) => content,
             Err(errno) => return Ok(Err(errno)),
+        };
+        if is_full || !content.is_empty() {
+            self.flush(open)?;
         }
+        content.chunks(PART).try_for_each(|piece| open.output(Chunk::Content(piece.to_vec())))?;
         Ok(Ok(true))
+    }
+
+    /// Sends what is pending.
+    pub fn flush(&mut self, open: &OpenCall) -> Result<()> {
+        let Pending { entries, .. } = take(&mut self.pending);
+        if entries.is_empty() { Ok(()) } else { open.output(Chunk::Entries(entries)) }
     }
 
     fn look(&mut self, path: &Path, contents: bool) -> std::result::Result<Option<Look>, Errno> {
@@ -132,6 +153,19 @@ impl Tree {
         let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
         file.take(MAX_CONTENT + 1).read_to_end(&mut bytes).map_err(|error| errno_of(&error))?;
         Ok((bytes.len() as u64 <= MAX_CONTENT).then_some((bytes, born_ns)))
+    }
+}
+
+impl Pending {
+    /// Adds an entry; says whether they are enough to be sent.
+    fn add(&mut self, entry: SnapshotEntry) -> bool {
+        let target = match &entry.kind {
+            SnapshotKind::Symlink(target) => target.as_bytes().len(),
+            SnapshotKind::File { .. } => 0,
+        };
+        self.names += entry.path.as_bytes().len() + target;
+        self.entries.push(entry);
+        self.names >= NAMES
     }
 }
 

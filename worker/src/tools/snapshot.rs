@@ -82,6 +82,7 @@ fn send<'a>(
             Err(errno) => notes.push(format!("`{path}` could not be read ({errno:?}).")),
         }
     }
+    tree.flush(open)?;
     Ok(SnapshotSummary { entries, notes: bounded(notes) })
 }
 

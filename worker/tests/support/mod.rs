@@ -186,7 +186,7 @@ impl Worker {
         let mut entries = Vec::new();
         for chunk in chunks {
             match chunk {
-                Chunk::Entry(entry) => entries.push((entry, Vec::new())),
+                Chunk::Entries(more) => entries.extend(more.into_iter().map(|entry| (entry, Vec::new()))),
                 Chunk::Content(bytes) => entries.last_mut().unwrap().1.extend(bytes),
                 Chunk::Text(_) => panic!("text in a snapshot"),
             }
