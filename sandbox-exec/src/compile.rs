@@ -166,12 +166,12 @@ fn check_writable(root: &WirePath) -> Result<(), CompileError> {
 
 struct Compiler<'a, T> {
     tree: &'a T,
-    exceptions: Exceptions,
+    exceptions: Exceptions<'a>,
     rules: Rules,
 }
 
 impl<'a, T: Tree> Compiler<'a, T> {
-    fn new(rights: &Rights, moved: &[FileIdentity], tree: &'a T) -> Self {
+    fn new(rights: &'a Rights, moved: &[FileIdentity], tree: &'a T) -> Self {
         Self { tree, exceptions: Exceptions::new(rights, moved, tree), rules: Rules::default() }
     }
 

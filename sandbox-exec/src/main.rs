@@ -216,6 +216,6 @@ fn hidden(path: &Path, host: &Host) -> Result<WirePath, Failure> {
         .map_err(|error| Stage::Rights.failed(format!("{}: {error}", path.display())))?;
     match (absolute.parent(), absolute.file_name()) {
         (Some(parent), Some(name)) => Ok(host.find(parent).path.join(name).into()),
-        _ => Ok(host.find(&absolute).path.into()),
+        _ => Ok(host.find(&absolute).path.into_owned().into()),
     }
 }

@@ -2,6 +2,7 @@
 
 mod candidates;
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -24,14 +25,14 @@ pub trait Tree {
     /// The device and inode of what lies at `path`, without following a link at its end.
     fn identity(&self, path: &Path) -> io::Result<Identity>;
     /// What lies at `path`, and where that is.
-    fn find(&self, path: &Path) -> Found;
+    fn find<'p>(&self, path: &'p Path) -> Found<'p>;
 }
 
-/// Where a path leads, and what lies there.
+/// Where a path leads, mostly to itself, and what lies there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct Found<'p> {
     /// The path without symbolic links, as far as it exists.
-    pub path: PathBuf,
+    pub path: Cow<'p, Path>,
     /// What lies at the path itself, if anything does: a link at its end is not followed.
     pub identity: Option<Identity>,
 }
@@ -82,18 +83,28 @@ pub struct Identity {
 /// The file system of this process.
 #[derive(Debug, Default)]
 pub struct Host {
-    /// Where directories lead, once that is known, and whether they are there: hidden paths have most of theirs in common,
-    /// and beneath what is not there nothing has to be looked for.
-    known: RefCell<HashMap<OsString, Known>>,
-    /// What lies in directories, once that was asked, by canonical paths: most hidden paths are not there, which one list says of
-    /// all.
+    /// Where directories lead, and what lies in them, once that is known: hidden paths have most of theirs in common, and most of
+    /// them are not there, which one list says of all.
+    known: RefCell<HashMap<OsString, Rc<Known>>>,
+    /// What lies in directories, once that was asked, by canonical paths.
     listed: RefCell<HashMap<OsString, Rc<[Entry]>>>,
 }
 
-#[derive(Clone, Debug)]
+/// A directory by some path.
+#[derive(Debug)]
 struct Known {
-    path: PathBuf,
-    exists: bool,
+    path: OsString,
+    holds: Holds,
+}
+
+/// What is known of a directory's entries.
+#[derive(Debug)]
+enum Holds {
+    /// It is not there.
+    Nothing,
+    /// It cannot be listed.
+    Unknown,
+    These(Rc<[Entry]>),
 }
 
 impl Tree for Host {
@@ -114,6 +125,7 @@ impl Tree for Host {
                 entry.inode = found.map_or(entry.inode, |found| found.inode);
             }
         }
+        candidates::sort(&mut listed);
         let listed: Rc<[Entry]> = listed.into();
         self.listed.borrow_mut().insert(directory.as_os_str().to_owned(), Rc::clone(&listed));
         Ok(listed)
@@ -123,27 +135,63 @@ impl Tree for Host {
         Ok(fs::symlink_metadata(path)?.into())
     }
 
-    fn find(&self, path: &Path) -> Found {
-        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-            return Found { path: resolve(path), identity: self.identity(path).ok() };
+    fn find<'p>(&self, path: &'p Path) -> Found<'p> {
+        let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
+            return Found { path: resolve(path).into(), identity: self.identity(path).ok() };
         };
-        let parent = self.directory(parent);
-        if !parent.exists {
-            return Found { path: parent.path.join(name), identity: None };
-        }
-        let (place, meta) = self.entry(&parent.path, name);
+        let parent = self.directory(above);
+        let is_itself = parent.path == above.as_os_str() && is_joined(path, above, name);
+        let place =
+            if is_itself { Cow::Borrowed(path) } else { Cow::Owned(Path::new(&parent.path).join(name)) };
+        let (place, meta) = parent.entry(place, name);
         let is_link = meta.as_ref().is_some_and(Metadata::is_symlink);
-        let path = if is_link { self.as_listed(&resolve(&place)) } else { place };
+        let path = if is_link { self.as_listed(&resolve(&place)).into() } else { place };
         Found { path, identity: meta.map(Identity::from) }
     }
 }
 
 impl Host {
-    /// What a name means in a directory, a path without links, and by which name that is listed.
-    fn entry(&self, directory: &Path, name: &OsStr) -> (PathBuf, Option<Metadata>) {
-        let place = directory.join(name);
-        let listed = self.entries(directory).ok();
-        let candidates = listed.as_ref().map(|listed| Candidates::of(listed, name));
+    /// A path without links, by the names that its directories list.
+    fn as_listed(&self, path: &Path) -> PathBuf {
+        path.iter().fold(PathBuf::new(), |place, name| match name.as_encoded_bytes() {
+            b"/" => place.join(name),
+            _ => {
+                let asked = Cow::Owned(place.join(name));
+                self.at(place).entry(asked, name).0.into_owned()
+            }
+        })
+    }
+
+    /// Where `path`, which something may lie in, leads.
+    fn directory(&self, path: &Path) -> Rc<Known> {
+        if let Some(known) = self.known.borrow().get(path.as_os_str()) {
+            return Rc::clone(known);
+        }
+        let Found { path: found, identity } = self.find(path);
+        let known = match identity {
+            Some(_) => self.at(found.into_owned()),
+            None => Known { path: found.into_owned().into(), holds: Holds::Nothing },
+        };
+        let known = Rc::new(known);
+        self.known.borrow_mut().insert(path.as_os_str().to_owned(), Rc::clone(&known));
+        known
+    }
+
+    /// A directory by a path without links.
+    fn at(&self, path: PathBuf) -> Known {
+        let holds = self.entries(&path).map_or(Holds::Unknown, Holds::These);
+        Known { path: path.into(), holds }
+    }
+}
+
+impl Known {
+    /// What a name means here, by the path of that, and by which name that is listed.
+    fn entry<'p>(&self, place: Cow<'p, Path>, name: &OsStr) -> (Cow<'p, Path>, Option<Metadata>) {
+        let candidates = match &self.holds {
+            Holds::Nothing => return (place, None),
+            Holds::Unknown => None,
+            Holds::These(listed) => Some(Candidates::of(listed, name)),
+        };
         if candidates.as_ref().is_some_and(Candidates::are_none) {
             return (place, None);
         }
@@ -151,26 +199,7 @@ impl Host {
             return (place, None);
         };
         let called = candidates.and_then(|candidates| candidates.called(name, meta.ino()));
-        (called.map_or(place, |called| directory.join(called)), Some(meta))
-    }
-
-    /// A path without links, by the names that its directories list.
-    fn as_listed(&self, path: &Path) -> PathBuf {
-        path.iter().fold(PathBuf::new(), |place, name| match name.as_encoded_bytes() {
-            b"/" => place.join(name),
-            _ => self.entry(&place, name).0,
-        })
-    }
-
-    /// Where `path`, which something may lie in, leads.
-    fn directory(&self, path: &Path) -> Known {
-        if let Some(known) = self.known.borrow().get(path.as_os_str()) {
-            return known.clone();
-        }
-        let Found { path: found, identity } = self.find(path);
-        let known = Known { path: found, exists: identity.is_some() };
-        self.known.borrow_mut().insert(path.as_os_str().to_owned(), known.clone());
-        known
+        (called.map_or(place, |called| Path::new(&self.path).join(called).into()), Some(meta))
     }
 }
 
@@ -178,6 +207,12 @@ impl From<Metadata> for Identity {
     fn from(meta: Metadata) -> Self {
         Self { device: meta.dev(), inode: meta.ino(), directory: meta.is_dir() }
     }
+}
+
+/// Whether a path is spelt as these two joined: not as `a/./b` or `a//b`.
+fn is_joined(path: &Path, above: &Path, name: &OsStr) -> bool {
+    let slash = usize::from(above.as_os_str() != "/");
+    path.as_os_str().len() == above.as_os_str().len() + slash + name.len()
 }
 
 /// Of linux/magic.h; the C library's own constant is not in every one of them.
@@ -241,7 +276,8 @@ pub(crate) mod tests {
         fs::create_dir(root.join("real")).unwrap();
         std::os::unix::fs::symlink("real", root.join("link")).unwrap();
         let host = Host::default();
-        for resolved in [resolve(&root.join("link/a/b")), host.find(&root.join("link/a/b")).path] {
+        let link = root.join("link/a/b");
+        for resolved in [resolve(&link), host.find(&link).path.into_owned()] {
             assert_eq!(resolved, root.join("real/a/b"));
         }
         assert_eq!(host.find(&root.join("link")).path, root.join("real"));
@@ -250,7 +286,8 @@ pub(crate) mod tests {
         assert_eq!(resolve(Path::new("/")), Path::new("/"));
     }
 
-    fn listing(root: &Path, entries: impl Into<Rc<[Entry]>>) -> Host {
+    fn listing(root: &Path, mut entries: [Entry; 2]) -> Host {
+        candidates::sort(&mut entries);
         let listed = HashMap::from([(root.as_os_str().to_owned(), entries.into())]);
         Host { listed: RefCell::new(listed), ..Host::default() }
     }
@@ -269,7 +306,8 @@ pub(crate) mod tests {
         let entries = [entry(".ENV", ".env", Kind::Other), entry("Süb", "sub", Kind::Directory)];
         let host = listing(&root, entries);
         let found = |name: &str| {
-            let Found { path, identity } = host.find(&root.join(name));
+            let asked = root.join(name);
+            let Found { path, identity } = host.find(&asked);
             (path.strip_prefix(&root).unwrap().to_owned(), identity.is_some())
         };
         assert_eq!(found(".env"), (".ENV".into(), true));
@@ -287,12 +325,16 @@ pub(crate) mod tests {
         let entry = |name: &str, kind| Entry { name: name.into(), kind, inode: u64::MAX };
         let entries = [entry("SUB", Kind::Directory), entry("link", Kind::Link)];
         let host = listing(&root, entries);
-        let found = |name: &str| host.find(&root.join(name));
+        let found = |name: &str| {
+            let asked = root.join(name);
+            let Found { path, identity } = host.find(&asked);
+            (path.into_owned(), identity)
+        };
         let identity = host.identity(&root.join("sub")).ok();
-        assert_eq!(found("sub"), Found { path: root.join("SUB"), identity });
-        assert_eq!(found("sub/key").path, root.join("SUB/key"));
-        assert_eq!(found("link").path, root.join("SUB"));
-        assert_eq!(found("link/key").path, root.join("SUB/key"));
+        assert_eq!(found("sub"), (root.join("SUB"), identity));
+        assert_eq!(found("sub/key").0, root.join("SUB/key"));
+        assert_eq!(found("link").0, root.join("SUB"));
+        assert_eq!(found("link/key").0, root.join("SUB/key"));
     }
 
     /// On an overlay whose layers lie on two file systems a file that was changed has a number of its own, and is listed with that of

@@ -12,8 +12,8 @@ pub(super) fn within(inner: &[WirePath], outer: &[WirePath]) -> bool {
 
 /// Sorts, and drops what lies beneath another root: sorted by components, that follows it at once.
 pub(super) fn roots(mut paths: Vec<WirePath>) -> Vec<WirePath> {
-    paths.sort_unstable();
-    // Bytes first: there are a hundred hidden paths, at every start.
+    // Bytes first, and what is sorted already is not sorted again: there are hundreds of hidden paths, at every start.
+    paths.sort();
     paths.dedup_by(|path, root| path.as_bytes().starts_with(root.as_bytes()) && path.is_within(root));
     paths
 }

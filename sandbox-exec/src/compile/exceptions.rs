@@ -1,5 +1,6 @@
 //! What no rule may allow.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::iter;
@@ -13,25 +14,25 @@ use crate::tree::{Identity, Tree};
 
 /// What must be left out, looked up rather than searched: every entry beside a hidden path is asked about. All of it by bytes, as
 /// the rules are.
-pub(super) struct Exceptions {
-    hidden: HashMap<OsString, Option<Identity>>,
+pub(super) struct Exceptions<'a> {
+    hidden: HashMap<Cow<'a, OsStr>, Option<Identity>>,
     /// What lies above an exception.
     ancestors: HashSet<OsString>,
     /// The devices on which a hidden file, or one that was hidden when the session began, has this inode.
     files: HashMap<u64, Vec<u64>>,
 }
 
-impl Exceptions {
+impl<'a> Exceptions<'a> {
     /// A hidden path is hidden under the name that it was given, and under the one that it resolves to.
-    pub(super) fn new(rights: &Rights, moved: &[FileIdentity], tree: &impl Tree) -> Self {
-        let mut hidden = HashMap::new();
+    pub(super) fn new(rights: &'a Rights, moved: &[FileIdentity], tree: &impl Tree) -> Self {
+        let mut hidden = HashMap::with_capacity(rights.hidden.len());
         for path in rights.hidden.iter().map(AsRef::<Path>::as_ref) {
             let found = tree.find(path);
             if found.path.as_os_str() != path.as_os_str() {
                 let identity = tree.identity(&found.path).ok();
-                hidden.insert(found.path.into_os_string(), identity);
+                hidden.insert(Cow::Owned(found.path.into_owned().into()), identity);
             }
-            hidden.insert(path.as_os_str().to_owned(), found.identity);
+            hidden.insert(Cow::Borrowed(path.as_os_str()), found.identity);
         }
         let mut files: HashMap<u64, Vec<u64>> = HashMap::new();
         for identity in hidden.values().flatten().filter(|identity| !identity.directory) {
@@ -41,7 +42,7 @@ impl Exceptions {
             files.entry(*inode).or_default().push(*device);
         }
         let mut ancestors = HashSet::new();
-        for path in hidden.keys().map(OsString::as_os_str).chain([OsStr::new("/dev")]) {
+        for path in hidden.keys().map(AsRef::as_ref).chain([OsStr::new("/dev")]) {
             for place in above(Path::new(path)) {
                 // What lies above that was seen with it.
                 if ancestors.contains(place) {
@@ -54,7 +55,7 @@ impl Exceptions {
     }
 
     /// The hidden path that `path` is, or lies in.
-    pub(super) fn holding<'a>(&self, path: &'a Path) -> Option<&'a Path> {
+    pub(super) fn holding<'p>(&self, path: &'p Path) -> Option<&'p Path> {
         let found =
             iter::once(path.as_os_str()).chain(above(path)).find(|place| self.hidden.contains_key(*place));
         found.map(Path::new)
@@ -78,6 +79,6 @@ impl Exceptions {
     pub(super) fn witness(self) -> Option<PathBuf> {
         let is_file = |identity: Option<Identity>| identity.is_some_and(|identity| !identity.directory);
         let files = self.hidden.into_iter().filter(|(_, identity)| is_file(*identity));
-        files.map(|(path, _)| path.into()).min()
+        files.map(|(path, _)| PathBuf::from(path.into_owned())).min()
     }
 }

@@ -67,9 +67,10 @@ impl Tree for Listed {
         Ok(Identity { device: 1, inode: *inode, directory: *kind == 'd' })
     }
 
-    fn find(&self, path: &Path) -> Found {
+    fn find<'p>(&self, path: &'p Path) -> Found<'p> {
         let target = self.links.get(path).cloned();
-        Found { path: target.unwrap_or_else(|| path.to_owned()), identity: self.identity(path).ok() }
+        let path_found = target.map_or(path.into(), Into::into);
+        Found { path: path_found, identity: self.identity(path).ok() }
     }
 }
 
@@ -275,7 +276,7 @@ impl Tree for Many {
         Ok(Identity { device: 1, inode: 2, directory: path == Path::new("/") })
     }
 
-    fn find(&self, path: &Path) -> Found {
-        Found { path: path.to_owned(), identity: self.identity(path).ok() }
+    fn find<'p>(&self, path: &'p Path) -> Found<'p> {
+        Found { path: path.into(), identity: self.identity(path).ok() }
     }
 }

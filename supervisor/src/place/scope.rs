@@ -136,6 +136,9 @@ impl PlaceScope {
         protected: Vec<WirePath>,
         temp: &Path,
     ) -> Policy {
+        let mut hidden = self.hidden.0;
+        // Once here, and not whenever rights are made of it.
+        hidden.sort();
         Policy {
             project: self.project.into(),
             temp: temp.into(),
@@ -144,7 +147,7 @@ impl PlaceScope {
             reach: wanted.reach,
             write: self.write,
             auto: self.auto,
-            hidden: self.hidden.0,
+            hidden,
             protected,
             limits: wanted.limits,
         }

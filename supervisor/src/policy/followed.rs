@@ -86,9 +86,10 @@ impl HiddenInodes {
         // As they are now: an agent may have made other links since the last start.
         // Where private temps lie, every agent makes and removes files all the time.
         let holds_a_root = |path: &&WirePath| rights.write.iter().any(|root| root.is_within(path));
-        let hidden = || rights.hidden.iter().filter(|path| !holds_a_root(path)).map(WirePath::as_path);
-        let mut links = Links::expecting(hidden());
-        for path in hidden() {
+        let hidden: Vec<_> =
+            rights.hidden.iter().filter(|path| !holds_a_root(path)).map(WirePath::as_path).collect();
+        let mut links = Links::expecting(hidden.iter().copied());
+        for path in hidden {
             let Found { path: leads, presence } = links.find(path);
             for path in iter::once(path).chain((presence == Presence::There).then_some(&*leads)) {
                 if self.roots.iter().any(|root| lies_in(path, root)) {
