@@ -349,7 +349,7 @@ mod tests {
     fn the_full_tier_has_a_tmp_of_its_own() {
         let usual = confinement("/p", &["/p", "/tmp/bw-1"]);
         assert_eq!(usual.in_tier(Tier::Full).temp, Some("/tmp".into()));
-        assert_eq!(seen(&usual, Tier::Full), "rw . $TMPDIR · ro / · net off");
+        assert_eq!(seen(&usual, Tier::Full), "writes in the project, $TMPDIR · network off · nothing hidden");
         assert_eq!(usual.in_tier(Tier::Floor), usual);
     }
 
@@ -367,13 +367,13 @@ mod tests {
     #[test]
     fn a_project_below_tmp_is_still_named() {
         let below = confinement("/tmp/p", &["/tmp/p", "/tmp/bw-1"]);
-        assert_eq!(seen(&below, Tier::Full), "rw . $TMPDIR · ro / · net off");
+        assert_eq!(seen(&below, Tier::Full), "writes in the project, $TMPDIR · network off · nothing hidden");
     }
 
     #[test]
     fn a_write_root_below_tmp_is_another_place_than_the_private_one() {
         let below = confinement("/p", &["/p", "/tmp/bw-1", "/tmp/x/q"]);
-        let line = "rw . $TMPDIR /tmp/x/q · ro / · net off";
+        let line = "writes in the project, $TMPDIR, /tmp/x/q · network off · nothing hidden";
         assert_eq!([Tier::Full, Tier::Floor].map(|tier| seen(&below, tier)), [line, line]);
         let seen = below.in_tier(Tier::Full).rights;
         assert_eq!(seen.write, ["/p", "/tmp", "/tmp/x/q"].map(WirePath::from));

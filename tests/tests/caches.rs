@@ -116,7 +116,10 @@ fn the_line_of_rights_names_the_caches_and_the_directory_says_what_it_is() {
     let server = model_of([shell("true"), done()]);
     let run = world.run(&server, &["--mode", "auto", "--tier", "floor"]).expect(0);
     let started = run.events_of("session_started").remove(0);
-    assert_eq!(line_of(&started["rights"]), "rw . $TMPDIR caches · ro / minus hidden · net off");
+    assert_eq!(
+        line_of(&started["rights"]),
+        "writes in the project, $TMPDIR, caches · network off · secrets hidden"
+    );
     assert_eq!(run.events_of("worker_started")[0]["rights"], started["rights"]);
     let tag = fs::read_to_string(world.own().join("cache/CACHEDIR.TAG")).unwrap();
     assert!(tag.starts_with("Signature: 8a477f597d28d172789f06886806bc55\n"), "{tag}");

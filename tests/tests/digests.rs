@@ -55,10 +55,13 @@ fn a_probe_tells_a_write_root_below_the_hosts_tmp_from_the_private_one() {
         assert_ne!(with["ruleset_digest"], without["ruleset_digest"], "{user:?} {tier}");
         assert_eq!(
             line_of(&without["rights"]),
-            "rw . $TMPDIR caches · ro / minus hidden · net off",
+            "writes in the project, $TMPDIR, caches · network off · secrets hidden",
             "{user:?} {tier}"
         );
-        let line = format!("rw . $TMPDIR caches {} · ro / minus hidden · net off", place.path().display());
+        let line = format!(
+            "writes in the project, $TMPDIR, caches, {} · network off · secrets hidden",
+            place.path().display()
+        );
         assert_eq!(line_of(&with["rights"]), line, "{user:?} {tier}");
     }
 }
@@ -99,7 +102,7 @@ fn the_log_and_the_models_context_name_a_write_root_below_the_hosts_tmp() {
         for digest in ["rights_digest", "ruleset_digest"] {
             assert_ne!(with[digest], without[digest], "{user:?} {tier} {digest}");
         }
-        let line = format!("rw . $TMPDIR caches {path} · ro / minus hidden · net off");
+        let line = format!("writes in the project, $TMPDIR, caches, {path} · network off · secrets hidden");
         assert_eq!(line_of(&with["rights"]), line, "{user:?} {tier}");
         let told = String::from_utf8_lossy(&server.requests()[0].body).into_owned();
         assert!(told.contains(&format!("your rights: {line}")), "{user:?} {tier}: {told}");
@@ -127,7 +130,7 @@ async fn a_change_of_rights_names_a_write_root_below_the_hosts_tmp() {
         }
         let path = place.path().display().to_string();
         let line = line_of(&changed["rights"]);
-        assert!(line.starts_with(&format!("rw . $TMPDIR {path} · ")), "{tier} {line}");
+        assert!(line.starts_with(&format!("writes in the project, $TMPDIR, {path} · ")), "{tier} {line}");
         front.prompt("begin").await;
         front.until("result").await;
         let told = format!("{:?}", provider.requests().last().unwrap().messages);

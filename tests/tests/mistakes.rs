@@ -48,7 +48,7 @@ fn a_name_that_nobody_can_look_up_is_told_as_such() {
     let run = in_namespaces(&world, &["-Urn"], "true", "--base-url http://api.example do-it").expect(6);
     insta::assert_snapshot!(said(&world, &run), @r"
     bailiwick: the API key goes to api.example without encryption
-    rw $TMPDIR · ro / minus hidden · net off · claude-opus-5-5
+    read-only but for $TMPDIR · network off · secrets hidden · claude-opus-5-5
     note: this run is read-only (--mode deny, the default); --mode auto lets the agent change the project
     bailiwick: cannot look up the name api.example
       hint: check the network and --base-url

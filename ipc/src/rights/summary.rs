@@ -110,7 +110,7 @@ impl NamedPlaces<'_> {
 
 impl Rights {
     /// The rights in short. As text they are one line, as the status bar, `doctor` and denials show it:
-    /// `rw . $TMPDIR · ro / minus hidden · net off`.
+    /// `writes in the project, $TMPDIR · network off · secrets hidden`.
     pub fn summary(&self, places: NamedPlaces<'_>) -> RightsSummary {
         let count = |places: &[WirePath]| u64::try_from(places.len()).unwrap_or(u64::MAX);
         RightsSummary {
@@ -129,7 +129,7 @@ impl Rights {
 impl fmt::Display for NamedRoot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Project => f.write_str("."),
+            Self::Project => f.write_str("the project"),
             Self::Temp => f.write_str("$TMPDIR"),
             Self::Caches => f.write_str("caches"),
             Self::Path(path) => Word(path).fmt(f),
@@ -139,22 +139,39 @@ impl fmt::Display for NamedRoot {
 
 impl fmt::Display for RightsSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let named = |f: &mut fmt::Formatter<'_>, roots: &[NamedRoot]| {
-            roots.iter().try_for_each(|root| write!(f, " {root}"))
-        };
-        if !self.write.is_empty() {
-            f.write_str("rw")?;
-            named(f, &self.write)?;
-            f.write_str(" · ")?;
+        match (&self.write[..], self.read.is_empty()) {
+            ([], true) => f.write_str("nothing readable")?,
+            ([], false) => f.write_str("read-only")?,
+            ([NamedRoot::Temp], false) => f.write_str("read-only but for $TMPDIR")?,
+            (roots, true) => write!(f, "writes in {} · nothing else readable", List(roots))?,
+            (roots, false) => write!(f, "writes in {}", List(roots))?,
         }
-        f.write_str(if self.read.is_empty() { "ro nothing" } else { "ro" })?;
-        named(f, &self.read)?;
-        f.write_str(if self.hidden > 0 { " minus hidden" } else { "" })?;
-        write!(f, " · net {}", self.net)?;
+        let reads_everything = is_everything(&self.read);
+        if !reads_everything && !self.read.is_empty() {
+            write!(f, " · read {}", List(&self.read))?;
+        }
+        write!(f, " · network {}", self.net)?;
         if self.net != NetworkState::Off {
             self.reach.fmt(f)?;
         }
+        if self.hidden > 0 {
+            f.write_str(" · secrets hidden")?;
+        } else if reads_everything {
+            f.write_str(" · nothing hidden")?;
+        }
         f.write_str(if self.exec == Execution::Denied { " · no commands" } else { "" })
+    }
+}
+
+/// Trees, with commas.
+struct List<'a>(&'a [NamedRoot]);
+
+impl fmt::Display for List<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().enumerate().try_for_each(|(at, root)| {
+            let before = if at == 0 { "" } else { ", " };
+            write!(f, "{before}{root}")
+        })
     }
 }
 
@@ -183,32 +200,38 @@ mod tests {
             ..Rights::default()
         };
         let (project, temp) = ("/home/me/p", Some("/tmp/bw-1"));
-        assert_eq!(line(&rights, project, temp, None), "rw . $TMPDIR /data · ro / minus hidden · net off");
+        assert_eq!(
+            line(&rights, project, temp, None),
+            "writes in the project, $TMPDIR, /data · network off · secrets hidden"
+        );
         rights.write.push("/home/me/.cache/bailiwick/projects/p-1".into());
         assert_eq!(
             line(&rights, project, temp, rights.write.last()),
-            "rw . $TMPDIR caches /data · ro / minus hidden · net off"
+            "writes in the project, $TMPDIR, caches, /data · network off · secrets hidden"
         );
         let inside = "/data/caches".into();
         assert_eq!(
             line(&rights, project, temp, Some(&inside)),
-            "rw . $TMPDIR caches /data /home/me/.cache/bailiwick/projects/p-1 · ro / minus hidden · net off"
+            "writes in the project, $TMPDIR, caches, /data, /home/me/.cache/bailiwick/projects/p-1 · network off · secrets hidden"
         );
         let caches = "/tmp/caches".into();
         let in_tmp = |write: &[&str]| {
             let private = Rights { write: write.iter().map(WirePath::from).collect(), ..rights.clone() };
             line(&private, "/tmp/p", Some("/tmp"), Some(&caches))
         };
-        assert_eq!(in_tmp(&["/tmp"]), "rw $TMPDIR · ro / minus hidden · net off");
+        assert_eq!(in_tmp(&["/tmp"]), "read-only but for $TMPDIR · network off · secrets hidden");
         assert_eq!(
             in_tmp(&["/tmp", "/tmp/caches", "/tmp/p"]),
-            "rw . $TMPDIR caches · ro / minus hidden · net off"
+            "writes in the project, $TMPDIR, caches · network off · secrets hidden"
         );
         rights.write.clear();
         rights.hidden.clear();
         rights.net = Network::On;
         rights.exec = Execution::Denied;
-        assert_eq!(line(&rights, project, None, None), "ro / · net on · no commands");
+        assert_eq!(
+            line(&rights, project, None, None),
+            "read-only · network on · nothing hidden · no commands"
+        );
     }
 
     #[test]
@@ -216,7 +239,7 @@ mod tests {
         let rights = Rights { write: vec!["/home/me/rv · net on · b".into()], ..Rights::default() };
         assert_eq!(
             line(&rights, "/p", None, None),
-            r#"rw "/home/me/rv \u{b7} net on \u{b7} b" · ro nothing · net off"#
+            r#"writes in "/home/me/rv \u{b7} net on \u{b7} b" · nothing else readable · network off"#
         );
     }
 
@@ -244,7 +267,10 @@ mod tests {
     fn a_host_reads_as_no_other_item() {
         let net = NetworkState::Hosts(vec!["a.example:443".to_owned(), "b · net off".to_owned()]);
         let summary = RightsSummary { net, ..RightsSummary::default() };
-        assert_eq!(summary.to_string(), r#"ro nothing · net on for a.example:443 "b \u{b7} net off""#);
+        assert_eq!(
+            summary.to_string(),
+            r#"nothing readable · network on for a.example:443 "b \u{b7} net off""#
+        );
     }
 
     /// Roots of the host, some below its `/tmp`; `/tmp/bw-1` is the private temp directory.

@@ -19,7 +19,7 @@ impl fmt::Display for Word<'_> {
 }
 
 fn is_plain(c: char) -> bool {
-    c.is_alphanumeric() || "/._-+:@%,=~#".contains(c)
+    c.is_alphanumeric() || "/._-+:@%=~#".contains(c)
 }
 
 #[cfg(test)]
@@ -38,6 +38,7 @@ mod tests {
             assert_eq!(word(&plain.into()), plain);
         }
         assert_eq!(word(&"/home/me/a b".into()), r#""/home/me/a b""#);
+        assert_eq!(word(&"/a,caches".into()), r#""/a,caches""#);
         assert_eq!(word(&"/rv · net on · b".into()), r#""/rv \u{b7} net on \u{b7} b""#);
         assert_eq!(word(&"/a\n\"\u{202e}".into()), r#""/a\n\"\u{202e}""#);
         assert_eq!(word(&b"/a\xff".to_vec().into()), r#""/a\xFF""#);

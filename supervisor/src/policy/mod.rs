@@ -126,15 +126,15 @@ mod tests {
     fn the_table_of_activities_and_modes() {
         assert_eq!(
             line(&policy(ApprovalMode::Auto).standing()),
-            "rw . $TMPDIR /caches /data · ro / minus hidden · net on"
+            "writes in the project, $TMPDIR, /caches, /data · network on · secrets hidden"
         );
         assert_eq!(
             line(&policy(ApprovalMode::Deny).standing()),
-            "rw $TMPDIR /data · ro / minus hidden · net on"
+            "writes in $TMPDIR, /data · network on · secrets hidden"
         );
         assert_eq!(
             line(&policy(ApprovalMode::Auto).observer("/tmp/bw-1".into())),
-            "rw $TMPDIR · ro / minus hidden · net off"
+            "read-only but for $TMPDIR · network off · secrets hidden"
         );
     }
 
@@ -144,7 +144,7 @@ mod tests {
         let far = Policy { reach, ..policy(ApprovalMode::Deny) };
         assert_eq!(
             line(&far.standing()),
-            "rw $TMPDIR /data · ro / minus hidden · net on +host +lan +link-local +metadata"
+            "writes in $TMPDIR, /data · network on +host +lan +link-local +metadata · secrets hidden"
         );
         let off = Policy { net: Network::Off, ..far };
         assert_eq!(off.standing().reach, Reach::default());

@@ -122,7 +122,7 @@ mod tests {
         activity: execute
         approval mode: auto (a call beyond your rights is denied; nobody is asked)
         network: off: nothing outside the sandbox can be reached, and packages cannot be downloaded
-        your rights: rw . $TMPDIR · ro / minus hidden · net off
+        your rights: writes in the project, $TMPDIR · network off · secrets hidden
         </environment>
         ");
     }

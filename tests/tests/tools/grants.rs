@@ -77,7 +77,7 @@ fn a_denied_write_is_explained_and_its_grant_works() {
               "grant": "--write [world]/outside/there.txt",
               "grade": "proved",
               "errno": null,
-              "rights": "rw . $TMPDIR caches · ro / minus hidden · net off"
+              "rights": "writes in the project, $TMPDIR, caches · network off · secrets hidden"
             }
             "#);
         }

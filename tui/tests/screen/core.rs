@@ -56,7 +56,7 @@ pub(crate) fn exec(command: &str) -> ExecCommandApprovalParams {
     }
 }
 
-/// `rw $TMPDIR · ro / minus hidden · net off`
+/// `read-only but for $TMPDIR · network off · secrets hidden`
 pub(crate) fn read_only() -> RightsSummary {
     let read = vec![NamedRoot::Path("/".into())];
     RightsSummary { write: vec![NamedRoot::Temp], read, hidden: 9, ..RightsSummary::default() }

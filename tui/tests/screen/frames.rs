@@ -177,7 +177,7 @@ fn a_sandbox_without_namespaces_is_a_partial_one() {
     assert_snapshot!(seat.screen().lines().skip(4).take(6).collect::<Vec<_>>().join("\n"), @r"
     access of the agent
       access    read-only · network off · secrets hidden
-      exactly   rw $TMPDIR caches · ro / minus hidden · net off
+      exactly   writes in $TMPDIR, caches · network off · secrets hidden
       mode      ask: changes and other access wait for your answer
       sandbox   partly sandboxed (floor tier)
       model     claude-opus-4-5

@@ -57,11 +57,11 @@ fn the_agents_are_a_tree_and_each_has_its_end_access_and_cost() {
     log: /state/s-1.jsonl
     agent 1: repair the parser…
       done · 4.0 s · 10 in, 0% cached, 2 out, $0.50 (with its sub-agents: 20 in, 0% cached, 4 out, $0.75)
-      access: ro / minus hidden · net off · floor tier
+      access: read-only · network off · secrets hidden · floor tier
       approvals: 1 denied
       agent 1.1: find the bug
         done · 2.5 s · 10 in, 0% cached, 2 out, $0.25
-        access: ro / minus hidden · net off · floor tier
+        access: read-only · network off · secrets hidden · floor tier
         calls: shell_exec 2 (1 failed)
         denied by the kernel (Landlock): write /etc/x\u{a}agent 9; the missing right is: write /etc; nothing can allow it here (2 times)
       agent 1.2
@@ -76,13 +76,13 @@ fn the_long_form_has_each_worker_and_each_approval() {
     log: /state/s-1.jsonl
     agent 1: repair the parser…
       done · 4.0 s
-      worker 1 (floor): ro / minus hidden · net off · ruleset 0123456789ab… · Landlock ABI 7, 12 rules · no end in the log
+      worker 1 (floor): read-only · network off · secrets hidden · ruleset 0123456789ab… · Landlock ABI 7, 12 rules · no end in the log
       approval for call 4: denied by the deadline (nobody answered)
       spent: 10 in, 0% cached, 2 out, $0.50 (with its sub-agents: 20 in, 0% cached, 4 out, $0.75)
       agent 1.1: find the bug
         done · 2.5 s
         access: write "/p/a b" · net off · rights d1…
-        worker 1 (floor): ro / minus hidden · net off · ruleset 0123456789ab… · Landlock ABI 7, 12 rules · ended: the run is over
+        worker 1 (floor): read-only · network off · secrets hidden · ruleset 0123456789ab… · Landlock ABI 7, 12 rules · ended: the run is over
         shell_exec: 1 completed, 1 failed
         denied by the kernel (Landlock): write /etc/x\u{a}agent 9; the missing right is: write /etc; nothing can allow it here (2 times)
         spent: 10 in, 0% cached, 2 out, $0.25

@@ -165,8 +165,8 @@ fn a_worker_of_a_sub_agent_has_no_more_than_its_parent_at_that_time() {
     let (project, source) = (json!(["project", "temp"]), json!([{"path": "/p/src"}, "temp"]));
     insta::assert_snapshot!(findings(&log(&project, &source)), @"");
     insta::assert_snapshot!(findings(&log(&project, &project)), @"");
-    insta::assert_snapshot!(findings(&log(&source, &project)), @"WithinParent: worker 1 of agent 1.1 has more rights than its parent and its grant: rw . $TMPDIR · ro / · net off");
-    insta::assert_snapshot!(findings(&log(&project, &json!(["caches"]))), @"WithinParent: worker 1 of agent 1.1 has more rights than its parent and its grant: rw caches · ro / · net off");
+    insta::assert_snapshot!(findings(&log(&source, &project)), @"WithinParent: worker 1 of agent 1.1 has more rights than its parent and its grant: writes in the project, $TMPDIR · network off · nothing hidden");
+    insta::assert_snapshot!(findings(&log(&project, &json!(["caches"]))), @"WithinParent: worker 1 of agent 1.1 has more rights than its parent and its grant: writes in caches · network off · nothing hidden");
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn the_rights_of_a_sub_agent_only_narrow() {
     let (project, source) = (json!(["project"]), json!([{"path": "/p/src"}]));
     let log = || begun(&project).spawned("1.1", json!({}));
     insta::assert_snapshot!(findings(&worker(worker(log(), "1.1", 1, &project), "1.1", 2, &source)), @"");
-    insta::assert_snapshot!(findings(&worker(worker(log(), "1.1", 1, &source), "1.1", 2, &project)), @"OnlyNarrower: worker 2 of agent 1.1 has more rights than the worker before: rw . · ro / · net off");
+    insta::assert_snapshot!(findings(&worker(worker(log(), "1.1", 1, &source), "1.1", 2, &project)), @"OnlyNarrower: worker 2 of agent 1.1 has more rights than the worker before: writes in the project · network off · nothing hidden");
     // What the user turns on reaches the agent of the top level alone.
     insta::assert_snapshot!(findings(&worker(begun(&source), "1", 2, &project)), @"");
 }

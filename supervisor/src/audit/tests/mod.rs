@@ -24,7 +24,7 @@ impl Log {
     fn worker(self, agent: &str, generation: u32, digest: &str) -> Self {
         let data = json!({
             "generation": generation, "pid": 7, "tier": "floor", "landlock_abi": 7, "rules": 12,
-            "rights": "ro / minus hidden · net off", "rights_digest": digest,
+            "rights": "read-only · network off · secrets hidden", "rights_digest": digest,
             "ruleset_digest": "0123456789abcdef", "startup_us": 1,
         });
         self.with(agent, "worker_started", data)

@@ -299,10 +299,10 @@ fn the_mode_changes_by_a_new_worker_where_the_rights_do() {
     assert_snapshot!(script.lines(), @r"
     replace the worker
     log mode auto by Supervisor
-    log rights changed: generation 2, rw . $TMPDIR · ro / minus hidden · net off by Supervisor
+    log rights changed: generation 2, writes in the project, $TMPDIR · network off · secrets hidden by Supervisor
     replace the worker
     log mode ask by Supervisor
-    log rights changed: generation 2, rw $TMPDIR · ro / minus hidden · net off by Supervisor
+    log rights changed: generation 2, read-only but for $TMPDIR · network off · secrets hidden by Supervisor
     log mode deny by Supervisor
     log notice rights_unchanged nothing changed: the mode is deny by Supervisor
     ");
@@ -362,7 +362,7 @@ fn the_mode_deny_takes_the_network_as_well() {
     assert_snapshot!(script.lines(), @r"
     replace the worker
     log mode deny by Supervisor
-    log rights changed: generation 3, rw $TMPDIR · ro / minus hidden · net off by Supervisor
+    log rights changed: generation 3, read-only but for $TMPDIR · network off · secrets hidden by Supervisor
     ");
 }
 

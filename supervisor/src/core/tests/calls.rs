@@ -124,7 +124,7 @@ fn denial_of_a_tool_is_proved_and_ends_the_run_with_it() {
     log started 1 a write_file {"path":"/etc/probe","content":"x"} by Supervisor
     dispatch 1 write_file
     log denied 1 denied by the kernel (Landlock): write /etc/probe; the missing right is: write /etc/probe; the user can allow it with --write /etc/probe by Worker
-    log finished 1 a Denied "cannot write /etc/probe: Permission denied\ndenied by the kernel (Landlock): write /etc/probe; the missing right is: write /etc/probe; the user can allow it with --write /etc/probe. Your rights: rw . $TMPDIR · ro / minus hidden · net off" by Worker
+    log finished 1 a Denied "cannot write /etc/probe: Permission denied\ndenied by the kernel (Landlock): write /etc/probe; the missing right is: write /etc/probe; the user can allow it with --write /etc/probe. Your rights: writes in the project, $TMPDIR · network off · secrets hidden" by Worker
     log requested 2.1 by Supervisor
     start 2 with 3 messages
     log assistant msg_2 1 blocks, end_turn by Supervisor
@@ -144,7 +144,7 @@ fn what_the_broker_refused_a_command_is_proved() {
     script.outcome(1, refused_command(6, output, vec![refusal.clone()]));
     assert_snapshot!(script.lines(), @r#"
     log denied 1 denied by the sandbox (mediation): reach 192.0.2.1:443 (tried by curl); the missing right is: network; the user can allow it with --net on by Supervisor
-    log finished 1 a Failed "curl: (6) Could not resolve host: x\n[exit code 6, 0.0 s]\ndenied by the sandbox (mediation): reach 192.0.2.1:443 (tried by curl); the missing right is: network; the user can allow it with --net on. Your rights: rw . $TMPDIR · ro / minus hidden · net off" by Worker
+    log finished 1 a Failed "curl: (6) Could not resolve host: x\n[exit code 6, 0.0 s]\ndenied by the sandbox (mediation): reach 192.0.2.1:443 (tried by curl); the missing right is: network; the user can allow it with --net on. Your rights: writes in the project, $TMPDIR · network off · secrets hidden" by Worker
     log requested 2.1 by Supervisor
     start 2 with 3 messages
     "#);
@@ -185,7 +185,7 @@ fn denial_of_a_command_is_likely() {
     script.reply(2, &[text("I may not.")], StopReason::EndTurn);
     assert_snapshot!(script.lines(), @r#"
     log denied 1 likely denied by the sandbox (Landlock): write /etc/x; the missing right is: write /etc/x; the user can allow it with --write /etc/x by Worker
-    log finished 1 a Failed "touch: cannot touch '/etc/x': Permission denied\n[exit code 1, 0.0 s]\nlikely denied by the sandbox (Landlock): write /etc/x; the missing right is: write /etc/x; the user can allow it with --write /etc/x. Your rights: rw . $TMPDIR · ro / minus hidden · net off" by Worker
+    log finished 1 a Failed "touch: cannot touch '/etc/x': Permission denied\n[exit code 1, 0.0 s]\nlikely denied by the sandbox (Landlock): write /etc/x; the missing right is: write /etc/x; the user can allow it with --write /etc/x. Your rights: writes in the project, $TMPDIR · network off · secrets hidden" by Worker
     log requested 2.1 by Supervisor
     start 2 with 3 messages
     log assistant msg_2 1 blocks, end_turn by Supervisor
@@ -213,13 +213,13 @@ fn policy_denies_before_anything_is_sent() {
     log assistant msg_1 3 blocks, tool_use by Supervisor
     log started 1 a shell_exec {"command":"make","access":"write"} by Supervisor
     log denied 1 denied by the policy: write /p; the missing right is: write /p; the user can allow it with --mode auto by Supervisor
-    log finished 1 a Denied "the call was not carried out\ndenied by the policy: write /p; the missing right is: write /p; the user can allow it with --mode auto. Your rights: rw $TMPDIR · ro / minus hidden · net off" by Supervisor
+    log finished 1 a Denied "the call was not carried out\ndenied by the policy: write /p; the missing right is: write /p; the user can allow it with --mode auto. Your rights: read-only but for $TMPDIR · network off · secrets hidden" by Supervisor
     log started 2 b shell_exec {"command":"curl x","network":true} by Supervisor
     log denied 2 denied by the policy: reach the network; the missing right is: network; the user can allow it with --net on by Supervisor
-    log finished 2 b Denied "the call was not carried out\ndenied by the policy: reach the network; the missing right is: network; the user can allow it with --net on. Your rights: rw $TMPDIR · ro / minus hidden · net off" by Supervisor
+    log finished 2 b Denied "the call was not carried out\ndenied by the policy: reach the network; the missing right is: network; the user can allow it with --net on. Your rights: read-only but for $TMPDIR · network off · secrets hidden" by Supervisor
     log started 3 c shell_exec {"command":"cat x","access":"read","network":true} by Supervisor
     log denied 3 denied by the policy: reach the network; the missing right is: network in a command with access "read" (declare another access); nothing can allow it here by Supervisor
-    log finished 3 c Denied "the call was not carried out\ndenied by the policy: reach the network; the missing right is: network in a command with access \"read\" (declare another access); nothing can allow it here. Your rights: rw $TMPDIR · ro / minus hidden · net off" by Supervisor
+    log finished 3 c Denied "the call was not carried out\ndenied by the policy: reach the network; the missing right is: network in a command with access \"read\" (declare another access); nothing can allow it here. Your rights: read-only but for $TMPDIR · network off · secrets hidden" by Supervisor
     log requested 2.1 by Supervisor
     start 2 with 3 messages
     "#);

@@ -17,7 +17,7 @@ fn the_next_request_knows_nothing_of_the_conversation_before() {
     let mut script = Script::new();
     script.context("environment", "here").context("AGENTS.md", "Use tabs.").ready(1);
     script.user("the secret word is plum").reply(1, &[text("I see.")], StopReason::EndTurn).lines();
-    assert_snapshot!(clear(&mut script), @"log compacted Clear by Nobody: 115 to 1321 by Supervisor");
+    assert_snapshot!(clear(&mut script), @"log compacted Clear by Nobody: 115 to 1327 by Supervisor");
     script.user("go on");
     let sent = script.last_messages();
     assert!(!sent.contains("plum") && !sent.contains("I see."), "{sent}");

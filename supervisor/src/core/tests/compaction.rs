@@ -97,7 +97,7 @@ fn the_run_goes_on_with_the_summary_in_a_new_context() {
     activity: execute
     approval mode: auto (a call beyond your rights is denied; nobody is asked)
     network: off: nothing outside the sandbox can be reached, and packages cannot be downloaded
-    your rights: rw . $TMPDIR · ro / minus hidden · net off
+    your rights: writes in the project, $TMPDIR · network off · secrets hidden
     </environment>
     =====
     Use tabs.
@@ -296,7 +296,7 @@ fn on_request_at_rest() {
     log compacting Request: 115 of 1000000 by Supervisor
     log requested 1.1 by Supervisor
     start 2 with 3 messages
-    log compacted Request by Conversation: 115 to 10526 by Supervisor
+    log compacted Request by Conversation: 115 to 10532 by Supervisor
     finish done text="" steps=1 tokens=115 message=None
     "#);
     script.user("bye");
@@ -347,7 +347,7 @@ fn nothing_is_summarised_that_is_shorter_than_its_summary() {
 fn a_message_that_no_context_could_hold_is_not_sent() {
     let mut script = small();
     script.user(&"word ".repeat(10_000));
-    assert_snapshot!(script.lines(), @r#"finish context_full text="" steps=0 tokens=0 message=Some("the message was not sent: it has about 16675 tokens, and the context takes 6198; put it into a file of the project and name the file")"#);
+    assert_snapshot!(script.lines(), @r#"finish context_full text="" steps=0 tokens=0 message=Some("the message was not sent: it has about 16675 tokens, and the context takes 6192; put it into a file of the project and name the file")"#);
     script.user("short").user(&"word ".repeat(10_000));
     let lines = script.lines();
     assert!(

@@ -32,15 +32,15 @@ fn calls_are_interrupted_and_the_model_hears_of_it_with_its_new_rights() {
     assert_snapshot!(script.lines(), @"");
     script.ready(2);
     assert_snapshot!(script.lines(), @r#"
-    log rights changed: generation 2, rw . $TMPDIR · ro / minus hidden · net on by Supervisor
-    log context rights "<rights>\nThe user changed your rights. What ran was ended for it; from now on they are:\nnetwork: on\nyour rights: rw . $TMPDIR · ro / minus hidden · net on\n</rights>" by Supervisor
+    log rights changed: generation 2, writes in the project, $TMPDIR · network on · secrets hidden by Supervisor
+    log context rights "<rights>\nThe user changed your rights. What ran was ended for it; from now on they are:\nnetwork: on\nyour rights: writes in the project, $TMPDIR · network on · secrets hidden\n</rights>" by Supervisor
     log requested 2.1 by Supervisor
     start 2 with 3 messages
     "#);
     let last = script.last_messages();
     let last = last.lines().last().unwrap();
     assert!(last.starts_with(r#"user [error a: "interrupted: policy changed"#), "results come first: {last}");
-    assert!(last.contains("[result b") && last.contains("net on"), "{last}");
+    assert!(last.contains("[result b") && last.contains("network on"), "{last}");
 }
 
 #[test]
@@ -73,9 +73,12 @@ fn the_network_comes_back_with_the_reach_of_the_start() {
     for generation in [2, 4] {
         script.net(Network::On).ready(generation);
         let lines = script.lines();
-        assert!(lines.contains("rw . $TMPDIR · ro / minus hidden · net on +host by"), "{lines}");
+        assert!(
+            lines.contains("writes in the project, $TMPDIR · network on +host · secrets hidden by"),
+            "{lines}"
+        );
         script.net(Network::Off).ready(generation + 1);
-        assert!(script.lines().contains("· net off by"));
+        assert!(script.lines().contains("· network off · secrets hidden by"));
     }
 }
 
@@ -103,10 +106,10 @@ fn changes_wait_for_each_other_and_only_the_last_lets_the_agent_go_on() {
     script.net(Network::On).net(Network::Off).net(Network::Off).lines();
     script.ready(2);
     let lines = script.lines();
-    assert!(lines.contains("net on") && lines.ends_with("replace the worker\n"), "{lines}");
+    assert!(lines.contains("network on") && lines.ends_with("replace the worker\n"), "{lines}");
     script.ready(3);
     let lines = script.lines();
-    assert!(lines.starts_with("log rights changed: generation 3") && lines.contains("net off"), "{lines}");
+    assert!(lines.starts_with("log rights changed: generation 3") && lines.contains("network off"), "{lines}");
     assert!(lines.contains("nothing changed: the network is off"), "{lines}");
     assert!(lines.ends_with("start 2 with 3 messages\n"), "{lines}");
 }
@@ -134,7 +137,7 @@ fn an_interrupt_does_not_wait_for_the_worker() {
     script.interrupt();
     assert_snapshot!(script.lines(), @r#"finish interrupted text="" steps=1 tokens=115 message=None"#);
     script.ready(2);
-    assert_snapshot!(script.lines(), @"log rights changed: generation 2, rw . $TMPDIR · ro / minus hidden · net on by Supervisor");
+    assert_snapshot!(script.lines(), @"log rights changed: generation 2, writes in the project, $TMPDIR · network on · secrets hidden by Supervisor");
     script.user("on");
     assert!(script.last_messages().contains("network: on"));
 }

@@ -85,7 +85,7 @@ fn a_write_root_comes_when_its_call_is_over() {
     dispatch 2 shell_exec
     "#);
     script.ready(2);
-    assert_snapshot!(script.lines(), @"log rights changed: generation 2, rw . $TMPDIR · ro / minus hidden · net off by Supervisor");
+    assert_snapshot!(script.lines(), @"log rights changed: generation 2, writes in the project, $TMPDIR · network off · secrets hidden by Supervisor");
 }
 
 #[test]

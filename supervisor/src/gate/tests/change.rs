@@ -32,13 +32,13 @@ fn what_becomes_of_each_change() {
     let far =
         RightsChange::Network { net: Network::On, reach: Some(Reach { host: true, ..Reach::default() }) };
     let table = [
-        (auto(), on.clone(), "rw . $TMPDIR · ro / minus hidden · net on"),
-        (auto(), far, "rw . $TMPDIR · ro / minus hidden · net on +host"),
+        (auto(), on.clone(), "writes in the project, $TMPDIR · network on · secrets hidden"),
+        (auto(), far, "writes in the project, $TMPDIR · network on +host · secrets hidden"),
         (auto(), off, "nothing changed: the network is off"),
-        (auto(), add("/srv"), "rw . $TMPDIR /srv · ro / minus hidden · net off"),
-        (deny(), add("/home/me/p"), "rw . $TMPDIR · ro / minus hidden · net off"),
+        (auto(), add("/srv"), "writes in the project, $TMPDIR, /srv · network off · secrets hidden"),
+        (deny(), add("/home/me/p"), "writes in the project, $TMPDIR · network off · secrets hidden"),
         (auto(), add("/home/me/p/src"), "nothing changed: /home/me/p/src may be written already"),
-        (auto(), remove("/home/me/p"), "rw $TMPDIR · ro / minus hidden · net off"),
+        (auto(), remove("/home/me/p"), "read-only but for $TMPDIR · network off · secrets hidden"),
         (auto(), remove("/srv"), "nothing changed: /srv is no write root"),
         (
             auto(),
@@ -52,7 +52,7 @@ fn what_becomes_of_each_change() {
             add("/proc/sys"),
             "the rights were not changed: /proc/sys is the kernel's own, or holds what is",
         ),
-        (auto(), add("/dev/dri"), "rw . $TMPDIR /dev/dri · ro / minus hidden · net off"),
+        (auto(), add("/dev/dri"), "writes in the project, $TMPDIR, /dev/dri · network off · secrets hidden"),
         (
             auto(),
             add("/home/me/p/.git/hooks"),
@@ -78,14 +78,17 @@ fn the_network_leads_as_far_as_the_start_allowed_each_time_it_is_turned_on() {
         StandingRights { reach: Reach { host: true, lan: true, ..Reach::default() }, ..auto() };
     for _ in 0..2 {
         standing.rights = standing.change(&net(Network::On), Activity::Execute).unwrap();
-        assert_eq!(standing.line(), "rw . $TMPDIR · ro / minus hidden · net on +host +lan");
+        assert_eq!(
+            standing.line(),
+            "writes in the project, $TMPDIR · network on +host +lan · secrets hidden"
+        );
         let again = after(&standing, &net(Network::On), Activity::Execute);
         assert_eq!(again, "nothing changed: the network is on, and leads as far");
         standing.rights = standing.change(&net(Network::Off), Activity::Execute).unwrap();
-        assert_eq!(standing.line(), "rw . $TMPDIR · ro / minus hidden · net off");
+        assert_eq!(standing.line(), "writes in the project, $TMPDIR · network off · secrets hidden");
     }
     let nowhere = RightsChange::Network { net: Network::On, reach: Some(Reach::default()) };
-    let line = "rw . $TMPDIR · ro / minus hidden · net on";
+    let line = "writes in the project, $TMPDIR · network on · secrets hidden";
     assert_eq!(
         after(&standing, &nowhere, Activity::Execute),
         line,
