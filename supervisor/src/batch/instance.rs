@@ -21,6 +21,7 @@ use super::process::{BatchEnded, Files, ProcessStop, run};
 use super::state::{BatchState, Status, TaskStage, read_bounded};
 use super::task::{BatchTask, TaskSource};
 use super::trajectory::{self, LOG};
+use crate::exit::Exit;
 use crate::messages::say;
 
 /// The time beyond its limit after which a run is ended: it has a patch to write.
@@ -192,7 +193,9 @@ impl Instance<'_> {
         }
         let why = last_words(&directory.join(ERRORS));
         self.keep_file(directory, ERRORS)?;
-        let crashes = state.crashes + 1;
+        // Nothing was begun, and nothing will be: its command line or its settings cannot be used.
+        let is_refused = matches!(ended, ContainedEnd::Run(ended) if ended.status.code() == Some(Exit::Usage.code().into()));
+        let crashes = if is_refused { 0 } else { state.crashes + 1 };
         let how = match ended {
             ContainedEnd::Run(ended) => ended.words(),
             ContainedEnd::Relay => "its relay ended".to_owned(),
@@ -320,11 +323,16 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The last line of a file that says something.
+/// The last line of a file that says something, and the hint behind it.
 fn last_words(path: &Path) -> String {
     let text = read_bounded(path, MOST_RESULT).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text).into_owned();
-    text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing").trim().to_owned()
+    let text = String::from_utf8_lossy(&text);
+    let mut lines = text.lines().rev().map(str::trim).filter(|line| !line.is_empty());
+    match lines.next() {
+        None => "it said nothing".to_owned(),
+        Some(hint) if hint.starts_with("hint: ") => format!("{}; {hint}", lines.next().unwrap_or_default()),
+        Some(last) => last.to_owned(),
+    }
 }
 
 /// Puts a copy of a log among the results: the same file where that can be, since nobody writes to either any more.

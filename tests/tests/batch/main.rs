@@ -167,7 +167,13 @@ fn twenty_tasks_outlive_kills_of_the_batch_and_of_single_runs() {
     each_exactly_once(&world, TASKS);
     // Nothing is left to do, and nothing is done.
     let asked = server.requests().len();
-    assert_eq!(Finished::of(&mut batch(&world, &server, &tasks, &[])).code, 0);
+    let last = Finished::of(&mut batch(&world, &server, &tasks, &[]));
+    assert_eq!(
+        (last.code, last.stderr.contains("cannot remove")),
+        (0, false),
+        "seed {seed}: {}",
+        last.stderr
+    );
     assert_eq!(server.requests().len(), asked);
     each_exactly_once(&world, TASKS);
     nothing_is_left(&world);
@@ -254,6 +260,22 @@ fn failures_in_a_row_stop_a_batch_and_the_report_says_why() {
     assert_eq!((&task["stage"], &task["fault"]), (&json!("checkout"), &json!("scaffold")));
     assert!(task["message"].as_str().unwrap().contains("cannot make the checkout"), "{task}");
     nothing_is_left(&world);
+}
+
+/// A run that refuses its settings says why, and is not tried again: it would say the same.
+#[test]
+fn a_run_that_cannot_begin_is_begun_once() {
+    let (world, base) = repository();
+    let server = model(Duration::ZERO);
+    let tasks = tasks(&world, &base, 1);
+    let done = Finished::of(&mut batch(&world, &server, &tasks, &["--max-usd", "1"]));
+    assert_eq!(done.code, 3, "{}", done.stderr);
+    let state = state(&world, "t000");
+    assert_eq!((&state["status"], &state["attempt"]), (&json!("failed"), &json!(1)), "{state}");
+    let message = state["message"].as_str().unwrap();
+    let cause = "no result: exit status 2: bailiwick: the cost of \"scripted\" cannot be limited: nobody knows its price; hint: ";
+    assert!(message.starts_with(cause), "{message}");
+    assert!(server.requests().is_empty());
 }
 
 #[test]

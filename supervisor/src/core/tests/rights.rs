@@ -109,7 +109,10 @@ fn changes_wait_for_each_other_and_only_the_last_lets_the_agent_go_on() {
     assert!(lines.contains("network on") && lines.ends_with("replace the worker\n"), "{lines}");
     script.ready(3);
     let lines = script.lines();
-    assert!(lines.starts_with("log rights changed: generation 3") && lines.contains("network off"), "{lines}");
+    assert!(
+        lines.starts_with("log rights changed: generation 3") && lines.contains("network off"),
+        "{lines}"
+    );
     assert!(lines.contains("nothing changed: the network is off"), "{lines}");
     assert!(lines.ends_with("start 2 with 3 messages\n"), "{lines}");
 }
