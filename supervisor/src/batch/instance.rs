@@ -27,6 +27,9 @@ use crate::messages::say;
 /// The time beyond its limit after which a run is ended: it has a patch to write.
 const GRACE_S: f64 = 60.0;
 
+/// How often the removal of a run's directory is tried, a tenth of a second apart.
+const CLEARINGS: usize = 30;
+
 /// The longest time that a checkout may take.
 const CHECKOUT_TIME: Duration = Duration::from_mins(30);
 
@@ -282,8 +285,8 @@ fn files(directory: &Path, output: &str) -> Files {
 pub(super) async fn clear(runs: &Runs, directory: &Path) -> io::Result<()> {
     let (_never, stop) = tokio::sync::watch::channel(None);
     let mut cleared = Ok(());
-    // Processes of a run that was killed may write for another moment.
-    for _ in 0..3 {
+    // Processes of a run that was killed may write for another moment, which is long where every core is busy.
+    for _ in 0..CLEARINGS {
         cleared = clear_once(runs, directory, stop.clone()).await;
         if cleared.is_ok() {
             break;
