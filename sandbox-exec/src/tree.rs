@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, FileType, Metadata};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirEntryExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -136,7 +137,7 @@ impl Tree for Host {
     }
 
     fn find<'p>(&self, path: &'p Path) -> Found<'p> {
-        let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
+        let Some((above, name)) = split(path) else {
             return Found { path: resolve(path).into(), identity: self.identity(path).ok() };
         };
         let parent = self.directory(above);
@@ -206,6 +207,17 @@ impl Known {
 impl From<Metadata> for Identity {
     fn from(meta: Metadata) -> Self {
         Self { device: meta.dev(), inode: meta.ino(), directory: meta.is_dir() }
+    }
+}
+
+/// A path's parent and its name, where it has both. By bytes where that will do: most paths are canonical, and taking them apart by
+/// components costs several times as much.
+fn split(path: &Path) -> Option<(&Path, &OsStr)> {
+    let bytes = path.as_os_str().as_bytes();
+    let slash = bytes.iter().rposition(|byte| *byte == b'/')?;
+    match &bytes[slash + 1..] {
+        b"" | b"." | b".." => Some((path.parent()?, path.file_name()?)),
+        name => Some((Path::new(OsStr::from_bytes(&bytes[..slash.max(1)])), OsStr::from_bytes(name))),
     }
 }
 
@@ -282,6 +294,9 @@ pub(crate) mod tests {
         }
         assert_eq!(host.find(&root.join("link")).path, root.join("real"));
         assert_eq!(host.find(&root.join("link/c")).path, root.join("real/c"));
+        for odd in ["link//c", "link/./c", "./link/c", "link/c/", "link/../link/c"] {
+            assert_eq!(host.find(&root.join(odd)).path, root.join("real/c"), "{odd}");
+        }
         assert_eq!(host.find(Path::new("/")).path, Path::new("/"));
         assert_eq!(resolve(Path::new("/")), Path::new("/"));
     }

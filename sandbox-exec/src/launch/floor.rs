@@ -47,7 +47,7 @@ pub(super) fn run(
     start(launch, &seen, &ruleset, reports)?.watch(reports)
 }
 
-fn start(launch: &Launch, seen: &Seen, ruleset: &Ruleset, status: &Reports) -> Result<Broker, Failure> {
+fn start(launch: &Launch, seen: &Seen<'_>, ruleset: &Ruleset, status: &Reports) -> Result<Broker, Failure> {
     let child = Child::fork(&launch.confinement, ruleset)?;
     let Child { program, bound, mut rules, progress, calls, group } = child;
     let begun = rules.begin();

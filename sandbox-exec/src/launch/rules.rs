@@ -5,6 +5,7 @@
 //! mount it was reached by: only for what the full tier puts in the place of the host's (its own `/tmp`, `/dev` and `/proc`) the
 //! child, which alone sees it, adds the rules.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -35,8 +36,8 @@ use crate::tree::Host;
 
 /// A confinement as a tier sees it, which its rules will be compiled from.
 #[derive(Debug)]
-pub(crate) struct Seen {
-    pub(crate) confinement: Confinement,
+pub(crate) struct Seen<'a> {
+    pub(crate) confinement: Cow<'a, Confinement>,
     pub(crate) tier: Tier,
     pub(crate) platform: Platform,
     /// Whether the program has a `/tmp` of its own.
@@ -82,7 +83,7 @@ pub(super) struct Awaiting {
 /// The rules of a child, in the making.
 #[derive(Debug)]
 pub(super) struct Making<'a> {
-    seen: &'a Seen,
+    seen: &'a Seen<'a>,
     child: Awaiting,
     /// What to tell it.
     word: Vec<u8>,
@@ -97,11 +98,17 @@ pub(crate) struct Awaited {
     word: File,
 }
 
-impl Seen {
+impl<'a> Seen<'a> {
     /// Mediated where the kernel gives the broker a listener.
-    pub(crate) fn floor(confinement: &Confinement, platform: Platform) -> Self {
+    pub(crate) fn floor(confinement: &'a Confinement, platform: Platform) -> Self {
         let tier = if platform.listener { Tier::Floor } else { Tier::FloorUnmediated };
-        Self { confinement: confinement.clone(), tier, platform, own_tmp: false, private: OnceCell::new() }
+        Self {
+            confinement: Cow::Borrowed(confinement),
+            tier,
+            platform,
+            own_tmp: false,
+            private: OnceCell::new(),
+        }
     }
 
     /// What lies under a `/tmp` that the program does not see is not its concern, and nothing in its own is kept from it.
@@ -109,6 +116,7 @@ impl Seen {
         let mut confinement = confinement.in_tier(Tier::Full);
         confinement.rights.hidden.retain(|hidden| layout.shows(hidden.as_path()));
         let own_tmp = layout.tmp.is_some();
+        let confinement = Cow::Owned(confinement);
         Self { confinement, tier: Tier::Full, platform, own_tmp, private: OnceCell::from(Private::default()) }
     }
 
@@ -125,7 +133,7 @@ impl Seen {
     }
 
     pub(super) fn plan(&self, host: &Host) -> Result<Plan, Failure> {
-        let Confinement { rights, project, temp, hidden_files, terminal, .. } = &self.confinement;
+        let Confinement { rights, project, temp, hidden_files, terminal, .. } = &*self.confinement;
         let mut rights = with_project(rights, project);
         let own = temp.as_ref().filter(|temp| rights.write.contains(temp));
         rights.write.retain(|root| Some(root) != own);
@@ -171,7 +179,7 @@ impl Awaiting {
 }
 
 impl<'a> Making<'a> {
-    pub(super) fn new(seen: &'a Seen, child: Awaiting) -> Self {
+    pub(super) fn new(seen: &'a Seen<'a>, child: Awaiting) -> Self {
         Self { seen, child, word: vec![] }
     }
 
@@ -239,7 +247,7 @@ impl Awaited {
 }
 
 impl Ordered {
-    pub(super) fn of(launch: &Launch, ruleset: &Ruleset, seen: &Seen) -> Self {
+    pub(super) fn of(launch: &Launch, ruleset: &Ruleset, seen: &Seen<'_>) -> Self {
         let environment = ruleset.environment.iter().map(|(name, value)| (name.into(), value.into()));
         Self {
             command: launch.command.iter().map(WirePath::from).collect(),
@@ -281,13 +289,13 @@ mod tests {
     fn what_the_full_tier_replaces_is_not_the_hosts() {
         let confinement = Confinement::new(Rights::default(), "/p".into());
         let seen = |tier, own_tmp| Seen {
-            confinement: confinement.clone(),
+            confinement: Cow::Borrowed(&confinement),
             tier,
             platform: Platform::probe(),
             own_tmp,
             private: OnceCell::new(),
         };
-        let hosts = |seen: Seen| {
+        let hosts = |seen: Seen<'_>| {
             ["/", "/tmp", "/tmp/x", "/tmpx", "/dev/null", "/proc", "/sys"]
                 .map(|path| seen.is_the_hosts(Path::new(path)))
         };

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use ipc::confinement::{Confinement, NoFullTier, Tier};
+use ipc::path::WirePath;
 use ipc::rights::Network;
 
 use super::rules::Seen;
@@ -32,8 +33,8 @@ pub(crate) struct Ruleset {
 
 impl Ruleset {
     /// Judges this platform by what the tier needs of it.
-    pub(crate) fn new(seen: &Seen) -> Result<Self, Failure> {
-        let Confinement { rights, temp, environment, allow_degraded, .. } = &seen.confinement;
+    pub(crate) fn new(seen: &Seen<'_>) -> Result<Self, Failure> {
+        let Confinement { rights, temp, environment, allow_degraded, .. } = &*seen.confinement;
         let temp = temp.as_ref().map(AsRef::as_ref);
         let environment = environment::build(std::env::vars_os(), environment, temp);
         let tier = seen.tier;
@@ -78,14 +79,18 @@ impl Ruleset {
 }
 
 /// Unix sockets may be reached wherever the program could have made them.
-fn mediation(seen: &Seen, platform: Platform) -> Mediation {
+fn mediation(seen: &Seen<'_>, platform: Platform) -> Mediation {
     let (rights, tier) = (&seen.confinement.rights, seen.tier);
     let own = [MEMORY].map(PathBuf::from).into_iter().filter(|_| tier == Tier::Full);
+    // The floor may still find this to be private.
+    let memory = WirePath::from(MEMORY);
+    let writable = || rights.write.iter().chain([&memory]);
+    let hidden = rights.hidden.iter().filter(|hidden| writable().any(|root| hidden.is_within(root)));
     Mediation {
         net: rights.net,
         reach: rights.reach,
         writable: rights.write.iter().map(|root| root.clone().into()).chain(own).collect(),
-        hidden: rights.hidden.iter().map(|hidden| hidden.clone().into()).collect(),
+        hidden: hidden.map(|hidden| hidden.clone().into()).collect(),
         host_network: tier != Tier::Full || rights.net == Network::On,
         objects: tier != Tier::Full,
         signals: platform.abi < SCOPES,
