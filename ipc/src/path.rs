@@ -48,6 +48,23 @@ const fn is_name(first: u8) -> bool {
     !matches!(first, b'/' | b'.')
 }
 
+/// A path's parent and its name, where it has both. By bytes where that will do: most paths are canonical, and taking them apart by
+/// components costs several times as much.
+pub fn split(path: &Path) -> Option<(&Path, &OsStr)> {
+    let bytes = path.as_os_str().as_bytes();
+    let slash = bytes.iter().rposition(|byte| *byte == b'/')?;
+    match &bytes[slash + 1..] {
+        b"" | b"." | b".." => Some((path.parent()?, path.file_name()?)),
+        name => Some((Path::new(OsStr::from_bytes(&bytes[..slash.max(1)])), OsStr::from_bytes(name))),
+    }
+}
+
+/// Whether a path is spelt as these two joined: not as `a/./b` or `a//b`.
+pub fn is_joined(path: &Path, above: &Path, name: &OsStr) -> bool {
+    let slash = usize::from(above.as_os_str() != "/");
+    path.as_os_str().len() == above.as_os_str().len() + slash + name.len()
+}
+
 impl fmt::Debug for WirePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)

@@ -8,11 +8,11 @@ use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, FileType, Metadata};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirEntryExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use ipc::path::{is_joined, split};
 use nix::sys::statfs::{
     BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, FsType, OVERLAYFS_SUPER_MAGIC, TMPFS_MAGIC, statfs,
 };
@@ -208,23 +208,6 @@ impl From<Metadata> for Identity {
     fn from(meta: Metadata) -> Self {
         Self { device: meta.dev(), inode: meta.ino(), directory: meta.is_dir() }
     }
-}
-
-/// A path's parent and its name, where it has both. By bytes where that will do: most paths are canonical, and taking them apart by
-/// components costs several times as much.
-fn split(path: &Path) -> Option<(&Path, &OsStr)> {
-    let bytes = path.as_os_str().as_bytes();
-    let slash = bytes.iter().rposition(|byte| *byte == b'/')?;
-    match &bytes[slash + 1..] {
-        b"" | b"." | b".." => Some((path.parent()?, path.file_name()?)),
-        name => Some((Path::new(OsStr::from_bytes(&bytes[..slash.max(1)])), OsStr::from_bytes(name))),
-    }
-}
-
-/// Whether a path is spelt as these two joined: not as `a/./b` or `a//b`.
-fn is_joined(path: &Path, above: &Path, name: &OsStr) -> bool {
-    let slash = usize::from(above.as_os_str() != "/");
-    path.as_os_str().len() == above.as_os_str().len() + slash + name.len()
 }
 
 /// Of linux/magic.h; the C library's own constant is not in every one of them.

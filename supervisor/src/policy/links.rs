@@ -7,9 +7,10 @@ use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use ipc::path::{is_joined, split};
 use listing::LinkListing;
 
 /// Where directories lead and what lies in them, once that is known. It is kept for a moment only: an agent can change where a link
@@ -137,21 +138,6 @@ impl Presence {
             _ => Self::Unknown,
         }
     }
-}
-
-/// A path's parent and its name, where it has both.
-fn split(path: &Path) -> Option<(&Path, &OsStr)> {
-    let mut components = path.components();
-    match components.next_back()? {
-        Component::Normal(name) => Some((components.as_path(), name)),
-        _ => None,
-    }
-}
-
-/// Whether the path is spelt as these two joined: not as `a/./b` or `a//b`.
-fn is_joined(path: &Path, above: &Path, name: &OsStr) -> bool {
-    let slash = usize::from(above.as_os_str() != "/");
-    path.as_os_str().len() == above.as_os_str().len() + slash + name.len()
 }
 
 /// What leads nowhere stays as it is.
