@@ -260,7 +260,7 @@ async fn an_answer_that_gives_more_than_was_asked_for_gives_what_was_asked_for()
     assert!(matches!(outcome, Ok(CallOutcome::Done(_))), "{outcome:?}");
     assert_eq!(fs::read(outside.join("there.txt")).unwrap(), b"untouched\n");
     assert_eq!(fs::read(site.path("made.txt")).unwrap(), b"made\n");
-    assert!(notes.started().rights.to_string().contains("net off"), "{}", notes.started().rights);
+    assert!(notes.started().rights.to_string().contains("network off"), "{}", notes.started().rights);
 }
 
 #[tokio::test]

@@ -347,7 +347,7 @@ fn no_right_of_an_earlier_run_is_taken_over() {
     let server = model_of([shell(&touch), done()]);
     run(&world, &server, &["-c", "--denied", "ok"]).expect(0);
     let told = messages(&server, 0).last().unwrap().to_string();
-    assert!(told.contains("approval mode: deny") && told.contains("net off"), "{told}");
+    assert!(told.contains("approval mode: deny") && told.contains("network off"), "{told}");
     assert!(!outside.join("x").exists() && !world.project().join("y").exists());
     audited(&world);
 }

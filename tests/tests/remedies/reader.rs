@@ -32,8 +32,13 @@ impl<'a> Said<'a> {
 
     /// The first place that the rights say may be written.
     pub(crate) fn writable(&self) -> Option<&'a str> {
-        let (_, rights) = self.0.split_once("Your rights: rw ")?;
-        rights.split(' ').next()
+        let (_, rights) = self.0.split_once("Your rights: ")?;
+        let first = rights.split([',', '·']).next()?.trim_end();
+        match first.strip_prefix("writes in ") {
+            Some("the project") => Some("."),
+            Some(place) => Some(place),
+            None => first.strip_prefix("read-only but for "),
+        }
     }
 
     /// Whether the user may be asked for a copy.
@@ -84,10 +89,12 @@ impl Iterator for Words<'_> {
 fn a_text_is_read_for_what_it_says_and_no_more() {
     let said = Said::of(
         "touch: try --help\n[exit code 1, 0.0 s]\ndenied by the kernel (Landlock): write /a b/c; the missing right is: write \
-         /a b/c; the user can allow it with --write '/a b'. Your rights: rw . $TMPDIR · ro /",
+         /a b/c; the user can allow it with --write '/a b'. Your rights: writes in the project, $TMPDIR · network off",
     );
     assert_eq!(said.flags().unwrap(), ["--write", "/a b"]);
     assert_eq!((said.object(), said.writable()), (Some("/a b/c"), Some(".")));
+    let reads = Said::of("denied: write /a. Your rights: read-only but for $TMPDIR · network off");
+    assert_eq!(reads.writable(), Some("$TMPDIR"));
     let hint = Said::of("[exit code 7, 0.0 s]\n(The user can open those with --net on --reach host.)");
     assert_eq!(hint.flags().unwrap(), ["--net", "on", "--reach", "host"]);
     let nothing = Said::of("touch: --write /x\n[exit code 1, 0.0 s]");
