@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use supervisor::replay::ReplayServer;
 use tests::replies::{calls, done, model_of};
 use tests::ui::{TAKEN, Ui};
-use tests::{User, World, marked};
+use tests::{User, World, marked, wait_until};
 
 const SIZE: (u16, u16) = (80, 24);
 const COMMAND: &str = "Run this command?";
@@ -229,7 +229,7 @@ fn ending_while_it_is_asked_denies() {
     let left = ui.end();
     assert_eq!((left.code, &left.modes[..]), (143, &[][..]));
     assert!(!world.project().join("ran").exists());
-    assert_eq!(marked(world.mark().as_bytes()), Vec::<u32>::new());
+    wait_until("no process is left", || marked(world.mark().as_bytes()).is_empty());
 }
 
 #[test]
