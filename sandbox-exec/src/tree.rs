@@ -154,12 +154,9 @@ impl Tree for Host {
 impl Host {
     /// A path without links, by the names that its directories list.
     fn as_listed(&self, path: &Path) -> PathBuf {
-        path.iter().fold(PathBuf::new(), |place, name| match name.as_encoded_bytes() {
-            b"/" => place.join(name),
-            _ => {
-                let asked = Cow::Owned(place.join(name));
-                self.at(place).entry(asked, name).0.into_owned()
-            }
+        path.iter().fold(PathBuf::new(), |place, name| {
+            let asked = place.join(name);
+            if name == "/" { asked } else { self.at(place).entry(asked.into(), name).0.into_owned() }
         })
     }
 
