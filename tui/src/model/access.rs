@@ -3,7 +3,7 @@
 use ipc::confinement::Tier;
 use ipc::event::Recorded;
 use ipc::path::WirePath;
-use ipc::rights::{Execution, NamedRoot, NetworkState, RightsSummary};
+use ipc::rights::{NamedRoot, NetworkState, RightsSummary};
 
 /// The sandbox in plain words, by its tier; nothing while no worker has started.
 pub(crate) const fn sandbox(tier: Option<Tier>) -> &'static str {
@@ -14,17 +14,11 @@ pub(crate) const fn sandbox(tier: Option<Tier>) -> &'static str {
     }
 }
 
-/// Rights in plain words: `read-only · network off · secrets hidden`.
+/// Rights in plain words: `read-only · network off · secrets hidden`. The private temp directory and caches are not worth a word.
 pub(crate) fn plain(rights: &RightsSummary) -> String {
-    let reach = if rights.net == NetworkState::Off { String::new() } else { rights.reach.to_string() };
-    let mut words = vec![writes(&rights.write), format!("network {}{reach}", rights.net)];
-    if rights.exec == Execution::Denied {
-        words.push("no commands".to_owned());
-    }
-    if rights.hidden > 0 {
-        words.push("secrets hidden".to_owned());
-    }
-    words.join(" · ")
+    let counts = |root: &&NamedRoot| !matches!(root, NamedRoot::Temp | NamedRoot::Caches);
+    let write = rights.write.iter().filter(counts).cloned().collect();
+    RightsSummary { write, ..rights.clone() }.to_string()
 }
 
 /// Rights in a few words, with paths as they are in the project: `writes src, net on`.
@@ -47,22 +41,9 @@ pub(crate) fn recorded(rights: &Recorded<RightsSummary>) -> String {
     rights.value().map_or_else(|| rights.to_string(), plain)
 }
 
-/// The private temp directory and caches are not worth a word.
-fn writes(roots: &[NamedRoot]) -> String {
-    let in_project = roots.contains(&NamedRoot::Project);
-    let others = roots.iter().filter(|root| matches!(root, NamedRoot::Path(_)));
-    let others: Vec<_> = others.map(ToString::to_string).collect();
-    match (in_project, others.is_empty()) {
-        (false, true) => "read-only".to_owned(),
-        (true, true) => "writes in the project".to_owned(),
-        (false, false) => format!("writes in {}", others.join(" ")),
-        (true, false) => format!("writes in the project, {}", others.join(" ")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use ipc::rights::Reach;
+    use ipc::rights::{Execution, Reach};
 
     use super::*;
 
@@ -77,6 +58,7 @@ mod tests {
                 reach,
                 hidden,
                 exec,
+                read: vec![Path("/".into())],
                 ..RightsSummary::default()
             })
         };
@@ -93,11 +75,14 @@ mod tests {
         );
         assert_eq!(
             plain(&[Project, Temp, srv.clone(), blank], off.clone(), 0, Execution::Denied),
-            r#"writes in the project, /srv "/a b" · network off · no commands"#
+            r#"writes in the project, /srv, "/a b" · network off · nothing hidden · no commands"#
         );
         assert_eq!(plain(&[srv], off.clone(), 1, allowed), "writes in /srv · network off · secrets hidden");
-        assert_eq!(plain(&[], off, 0, allowed), "read-only · network off");
+        assert_eq!(plain(&[], off, 0, allowed), "read-only · network off · nothing hidden");
         let hosts = NetworkState::Hosts(vec!["a.example".to_owned()]);
-        assert_eq!(plain(&[], hosts, 0, allowed), "read-only · network on for a.example +host");
+        assert_eq!(
+            plain(&[], hosts, 0, allowed),
+            "read-only · network on for a.example +host · nothing hidden"
+        );
     }
 }

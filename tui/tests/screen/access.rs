@@ -28,7 +28,7 @@ fn what_was_allowed_is_listed_with_the_command_that_takes_it_back() {
 
     allowed in this session
       nothing beyond what every agent may
-    · access: writes in the project, "/srv/a b" "/x\u{1b}\n\xFF" · network on ·
+    · access: writes in the project, "/srv/a b", "/x\u{1b}\n\xFF" · network on ·
       secrets hidden
 
     allowed in this session
@@ -45,7 +45,7 @@ fn what_was_allowed_is_listed_with_the_command_that_takes_it_back() {
     ────────────────────────────────────────────────────────────────────────────────
     ›
      INSERT  EXECUTE · ask · net on · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
-    writes in the project, "/srv/a b" "/x\u{1b}\n\xFF" · network on · secrets hidden
+    writes in the project, "/srv/a b", "/x\u{1b}\n\xFF" · network on · secrets hidde
     "#);
     for (line, change) in [
         (":disallow write /srv/a b", RightsChange::RemoveWrite { path: "/srv/a b".into() }),
