@@ -39,7 +39,10 @@ fn write(args: &ExportSessionArgs) -> Result<(), Refusal> {
     let log = log_of(args.session.as_deref(), &args.directory)?;
     let failed =
         |error: &dyn std::fmt::Display| Refusal::usage(format!("cannot export {}: {error}", log.display()));
-    let mut bytes = File::open(&log).map_err(|error| failed(&error))?;
+    let mut bytes = File::open(&log).map_err(|error| match (error.kind(), &args.file) {
+        (io::ErrorKind::NotFound, None) => failed(&format!("{error}\n  hint: bailiwick export SESSION FILE")),
+        _ => failed(&error),
+    })?;
     let redacts = !args.no_redact;
     let head = match &args.file {
         Some(file) => {

@@ -26,9 +26,8 @@ use crate::protected::is_acted_on;
 /// The most bytes of contents that are kept of all sessions together, when another one begins to keep some: 2 GiB.
 const MOST_OF_ALL: u64 = 2 << 30;
 
-/// A message that no look follows.
-const UNSEEN: &str =
-    "the project was not looked at since that message: a file that was changed all the same stays as it is";
+/// The note on a message since which nothing was kept.
+const UNSEEN: &str = "no copies of files were kept since that message, as in sessions of `exec`: changed files stay as they are";
 
 /// The one-shots of a rewind belong to no call of the model's.
 pub(super) const NO_CALL: CallId = CallId(0);

@@ -199,7 +199,14 @@ impl<R: Read + Seek> Archived<R> {
         let mut first = Vec::new();
         archive.by_ref().take(LONGEST_HEAD as u64).read_to_end(&mut first)?;
         let end = first.iter().position(|byte| *byte == b'\n');
-        let end = end.ok_or_else(|| ArchiveError::Head("its first line is too long".to_owned()))?;
+        let end = end.ok_or_else(|| {
+            let why = match first.len() {
+                0 => "it is empty",
+                LONGEST_HEAD.. => "its first line is too long",
+                _ => "its first line has no end",
+            };
+            ArchiveError::Head(why.to_owned())
+        })?;
         let head = read_head(first.get(..end).unwrap_or_default())?;
         let begins = end as u64 + 1;
         let damaged = |what: String| ArchiveError::Damaged(what);
