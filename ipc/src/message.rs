@@ -2,7 +2,8 @@
 //!
 //! Nothing that goes up asks for anything: a worker can only answer calls, and lie about their results.
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::confinement::Tier;
 use crate::effect::{Part, bytes};
@@ -131,10 +132,21 @@ pub struct Ready {
 pub enum Chunk {
     /// Bytes that a command printed (standard output and error as they came), or lines that a search found.
     Text(#[serde(with = "bytes")] Vec<u8>),
-    /// The next entries of a snapshot.
-    Entries(Vec<SnapshotEntry>),
+    /// The next entries of a snapshot, from one to [`MOST_ENTRIES`].
+    Entries(#[serde(deserialize_with = "few")] Vec<SnapshotEntry>),
     /// Content of the last entry before it; the pieces add up to its size.
     Content(#[serde(with = "bytes")] Vec<u8>),
+}
+
+/// The most entries of a chunk. In memory each takes three times its bytes in a frame.
+pub const MOST_ENTRIES: usize = 1024;
+
+fn few<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<SnapshotEntry>, D::Error> {
+    let entries = Vec::deserialize(deserializer)?;
+    if (1..=MOST_ENTRIES).contains(&entries.len()) {
+        return Ok(entries);
+    }
+    Err(D::Error::custom(format!("{} entries in a chunk, not between 1 and {MOST_ENTRIES}", entries.len())))
 }
 
 /// One thing of the project, as a snapshot saw it.

@@ -128,6 +128,8 @@ fn a_violation_kills_the_worker_is_logged_and_the_run_goes_on() {
             ("bye", "Bye in phase Serving"),
             ("output-unopened", "Output for call 78, which is not open"),
             ("entry", "Output for call 1, which asked for something else"),
+            ("no-entries", "0 entries in a chunk, not between 1 and 1024"),
+            ("crowd", "1025 entries in a chunk, not between 1 and 1024"),
             ("outcome-unopened", "Outcome for call 78, which is not open"),
             ("prepared", "Outcome for call 1, which asked for something else"),
         ] {

@@ -7,7 +7,9 @@ use std::process::ExitCode;
 use ipc::frame;
 use ipc::id::{CallId, Generation};
 use ipc::image::{Image, MediaType};
-use ipc::message::{CallOutcome, Chunk, Ready, SnapshotEntry, SnapshotKind, Stamp, ToSupervisor, ToWorker};
+use ipc::message::{
+    CallOutcome, Chunk, MOST_ENTRIES, Ready, SnapshotEntry, SnapshotKind, Stamp, ToSupervisor, ToWorker,
+};
 use ipc::pipe::{FrameReader, Outgoing};
 use ipc::tool::{CommandExit, CommandResult, SnapshotSummary, ToolError, ToolErrorKind, ToolOutput};
 
@@ -64,7 +66,7 @@ struct Fake {
 
 impl Fake {
     fn misbehave(&self, how: &str) -> Said<()> {
-        let (call, entry) = (self.call, Chunk::Entries(vec![entry()]));
+        let call = self.call;
         let unopened = CallId(self.call.0 + 77);
         match how {
             "silence" | "silence-at-once" => Ok(()),
@@ -74,7 +76,9 @@ impl Fake {
             "bye" => self.say(&ToSupervisor::Bye),
             "output" => self.say(&output(call, Chunk::Text(b"x".to_vec()))),
             "output-unopened" => self.say(&output(unopened, Chunk::Text(b"x".to_vec()))),
-            "entry" => self.say(&output(call, entry)),
+            "entry" => self.say(&output(call, entries(1))),
+            "no-entries" => self.say(&output(call, entries(0))),
+            "crowd" => self.say(&output(call, entries(MOST_ENTRIES + 1))),
             "outcome" | "outcome-unopened" => self.say(&done(unopened)),
             "outcome-twice" => self.say(&done(call)).and_then(|()| self.say(&done(call))),
             "prepared" => self.say(&ToSupervisor::Outcome { call, outcome: CallOutcome::Prepared }),
@@ -184,11 +188,12 @@ fn huge(call: CallId) -> ToSupervisor {
     ToSupervisor::Outcome { call, outcome: CallOutcome::Done(output) }
 }
 
-fn entry() -> SnapshotEntry {
-    SnapshotEntry {
+fn entries(count: usize) -> Chunk {
+    let entry = SnapshotEntry {
         path: "x".into(),
         born_ns: None,
         kind: SnapshotKind::File { mode: 0o644, size: 0, omitted: false },
         stamp: Stamp { inode: 1, modified_ns: 0, changed_ns: 0 },
-    }
+    };
+    Chunk::Entries(vec![entry; count])
 }

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use ipc::effect::PART;
-use ipc::message::{Chunk, SnapshotEntry, SnapshotKind, Stamp};
+use ipc::message::{Chunk, MOST_ENTRIES, SnapshotEntry, SnapshotKind, Stamp};
 use ipc::path::WirePath;
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, openat, readlinkat};
@@ -39,8 +39,8 @@ struct Pending {
     names: usize,
 }
 
-/// Bytes of paths and link targets after which entries are sent. The rest of an entry is of a fixed size.
-const NAMES: usize = 32 << 10;
+/// Bytes of paths and link targets after which entries are sent, however few they are.
+const NAMES: usize = 64 << 10;
 
 impl Tree {
     /// Opens the project.
@@ -51,8 +51,8 @@ impl Tree {
         Ok(Self { root, parent: PathBuf::new(), directory, pending: Pending::default() })
     }
 
-    /// Sends the entry of a path and its content, at the latest with the next [`Tree::flush`]; says whether there is such a file or
-    /// link.
+    /// Sends the entry of a path and its content, at the latest with the next [`Tree::flush`]; false if there is no such file and no
+    /// such link.
     ///
     /// The inner error says that something is there whose content could not be read.
     pub fn send(
@@ -165,7 +165,7 @@ impl Pending {
         };
         self.names += entry.path.as_bytes().len() + target;
         self.entries.push(entry);
-        self.names >= NAMES
+        self.entries.len() == MOST_ENTRIES || self.names >= NAMES
     }
 }
 
