@@ -43,7 +43,7 @@ impl WirePath {
     }
 }
 
-/// Whether a component that begins so is a name: neither empty nor `.` nor `..`.
+/// True of the first byte of a component that is a name: neither empty nor `.` nor `..`.
 const fn is_name(first: u8) -> bool {
     !matches!(first, b'/' | b'.')
 }
@@ -59,7 +59,7 @@ pub fn split(path: &Path) -> Option<(&Path, &OsStr)> {
     }
 }
 
-/// Whether a path is spelt as these two joined: not as `a/./b` or `a//b`.
+/// True of a path that is spelt as these two joined: not as `a/./b` or `a//b`.
 pub fn is_joined(path: &Path, above: &Path, name: &OsStr) -> bool {
     let slash = usize::from(above.as_os_str() != "/");
     path.as_os_str().len() == above.as_os_str().len() + slash + name.len()

@@ -29,7 +29,7 @@ pub trait Tree {
     fn find<'p>(&self, path: &'p Path) -> Found<'p>;
 }
 
-/// Where a path leads, mostly to itself, and what lies there.
+/// The end of a path's links, mostly the path itself, and what lies there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found<'p> {
     /// The path without symbolic links, as far as it exists.
@@ -84,10 +84,10 @@ pub struct Identity {
 /// The file system of this process.
 #[derive(Debug, Default)]
 pub struct Host {
-    /// Where directories lead, and what lies in them, once that is known: hidden paths have most of theirs in common, and most of
+    /// Directories by the paths that were asked for, once they are known: hidden paths have most of theirs in common, and most of
     /// them are not there, which one list says of all.
     known: RefCell<HashMap<OsString, Rc<Known>>>,
-    /// What lies in directories, once that was asked, by canonical paths.
+    /// The entries of directories, once that was asked, by canonical paths.
     listed: RefCell<HashMap<OsString, Rc<[Entry]>>>,
 }
 
@@ -98,7 +98,7 @@ struct Known {
     holds: Holds,
 }
 
-/// What is known of a directory's entries.
+/// The entries of a directory, as far as they are known.
 #[derive(Debug)]
 enum Holds {
     /// It is not there.
@@ -183,7 +183,7 @@ impl Host {
 }
 
 impl Known {
-    /// What a name means here, by the path of that, and by which name that is listed.
+    /// The entry that a name means here, which is asked for at `place`: its path by the name that is listed.
     fn entry<'p>(&self, place: Cow<'p, Path>, name: &OsStr) -> (Cow<'p, Path>, Option<Metadata>) {
         let candidates = match &self.holds {
             Holds::Nothing => return (place, None),

@@ -27,7 +27,7 @@ use crate::messages::say;
 /// The time beyond its limit after which a run is ended: it has a patch to write.
 const GRACE_S: f64 = 60.0;
 
-/// How often the removal of a run's directory is tried, a tenth of a second apart.
+/// The most tries to remove a run's directory, a tenth of a second apart.
 const CLEARINGS: usize = 30;
 
 /// The longest time that a checkout may take.

@@ -173,8 +173,8 @@ pub(super) fn checked(event: SessionEvent) -> Result<SessionEvent, String> {
     Ok(event)
 }
 
-/// Reads each line, on as many threads as there are processors where there is much to read: a line and its digest depend on no other
-/// line.
+/// Reads each line, on as many threads as there are processors where there is much to read: no line and no digest of one depends on
+/// another line.
 fn in_parallel(lines: &[u8]) -> impl Iterator<Item = ScannedLine<'_>> {
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(MOST_THREADS);
     let size = lines.len().div_ceil(threads).max(FEW);
