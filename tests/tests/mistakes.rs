@@ -49,7 +49,7 @@ fn a_name_that_nobody_can_look_up_is_told_as_such() {
     insta::assert_snapshot!(said(&world, &run), @r"
     bailiwick: the API key goes to api.example without encryption
     read-only but for $TMPDIR · network off · secrets hidden · claude-opus-5-5
-    note: this run is read-only (--mode deny, the default); --mode auto lets the agent change the project
+    note: the project is read-only (--mode deny, the default); --mode auto lets the agent change it
     bailiwick: cannot look up the name api.example
       hint: check the network and --base-url
     ");

@@ -122,7 +122,7 @@ fn a_run_that_may_write_nothing_says_so_at_once_and_how_to_change_it() {
     let second = run.stderr.lines().nth(1).unwrap();
     assert_eq!(
         second,
-        "note: this run is read-only (--mode deny, the default); --mode auto lets the agent change the project"
+        "note: the project is read-only (--mode deny, the default); --mode auto lets the agent change it"
     );
 }
 

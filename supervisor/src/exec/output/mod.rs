@@ -88,7 +88,7 @@ impl OutputPrinter {
 
 /// The notice of a run that can change nothing: `exec` has another default than the terminal UI.
 const READ_ONLY: &str =
-    "note: this run is read-only (--mode deny, the default); --mode auto lets the agent change the project";
+    "note: the project is read-only (--mode deny, the default); --mode auto lets the agent change it";
 
 /// The notice of a run that makes a plan.
 const PLANS: &str = "note: this agent makes a plan and changes nothing itself";
