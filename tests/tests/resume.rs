@@ -184,7 +184,9 @@ fn what_a_kill_cut_off_is_told_and_never_run_again() {
     let world = World::new(User::Myself);
     let server = model_of([shell("echo once >> ran; sleep 600"), done()]);
     let mut child = world.exec(&server, &["--mode", "auto"]).stdout(Stdio::null()).spawn().unwrap();
-    wait_until("the command runs", || world.project().join("ran").exists());
+    wait_until("the command runs", || {
+        fs::read(world.project().join("ran")).is_ok_and(|text| text == b"once\n")
+    });
     kill(Pid::from_raw(i32::try_from(child.id()).unwrap()), Signal::SIGKILL).unwrap();
     child.wait().unwrap();
     // The kernel may have taken half a line.
