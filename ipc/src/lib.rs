@@ -39,7 +39,6 @@ pub mod id;
 pub mod image;
 pub mod message;
 pub mod missing_right;
-pub mod name;
 pub mod named;
 pub mod path;
 pub mod phase;

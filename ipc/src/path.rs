@@ -31,21 +31,18 @@ impl WirePath {
 
     /// Whether `self` is `root` or lies beneath it, by whole components.
     pub fn is_within(&self, root: &Self) -> bool {
-        // A session has hundreds of hidden paths, and most are elsewhere.
-        match (self.as_bytes(), root.as_bytes()) {
-            ([b'/', inner, ..], [b'/', outer, ..])
-                if inner != outer && is_name(*inner) && is_name(*outer) =>
-            {
-                false
-            }
+        // A session has hundreds of hidden paths, and most are elsewhere: two names that differ in a letter say it.
+        let differ = self.as_bytes().iter().zip(root.as_bytes()).find(|(inner, outer)| inner != outer);
+        match differ {
+            Some((inner, outer)) if is_in_a_name(*inner) && is_in_a_name(*outer) => false,
             _ => self.0.starts_with(&root.0),
         }
     }
 }
 
-/// True of the first byte of a component that is a name: neither empty nor `.` nor `..`.
-const fn is_name(first: u8) -> bool {
-    !matches!(first, b'/' | b'.')
+/// Whether a byte ends no component, and makes none that counts for nothing, as `.` does.
+const fn is_in_a_name(byte: u8) -> bool {
+    !matches!(byte, b'/' | b'.')
 }
 
 /// A path's parent and its name, where it has both. By bytes where that will do: most paths are canonical, and taking them apart by

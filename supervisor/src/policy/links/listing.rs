@@ -1,12 +1,11 @@
 //! What a directory has no entry for, without a look-up of each name.
 
 use std::cell::OnceCell;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
-
-use ipc::name::finds_none;
 
 /// From so many names on, a list is less than their look-ups: it takes five calls, and something for each entry.
 pub(super) const WORTH_IT: u32 = 10;
@@ -16,7 +15,20 @@ const MOST: usize = 256;
 
 /// What lies in a directory. Nothing is known where it is not worth a list, cannot be listed, or holds too much.
 #[derive(Debug)]
-pub(super) struct LinkListing(OnceCell<Option<Vec<OsString>>>);
+pub(super) struct LinkListing(OnceCell<Option<Names>>);
+
+/// The names in a directory, to be compared as a file system does that takes one for another.
+///
+/// Not every directory compares bytes: with ext4's or tmpfs's `casefold`, in XFS's `ascii-ci` and in vfat `.ssh` finds `.SSH` and, where
+/// letters beyond ASCII are folded, `.\u{df}h` as well. vfat also finds a file by a short name that it does not list, with a `~` in it, and
+/// by its name with dots and spaces after it.
+#[derive(Debug, Default)]
+struct Names {
+    /// Those of ASCII characters, in small letters and sorted.
+    ascii: Vec<Vec<u8>>,
+    /// The ASCII characters of all others: folded, a name still has them in their order.
+    others: Vec<Vec<u8>>,
+}
 
 impl LinkListing {
     /// Of a directory in which so many names will be asked for.
@@ -27,15 +39,45 @@ impl LinkListing {
     /// Whether `directory`, which this is the list of, is known to have nothing that a look-up of `name` would find.
     pub(super) fn lacks(&self, directory: &Path, name: &OsStr) -> bool {
         let names = self.0.get_or_init(|| list(directory).unwrap_or_default());
-        names.as_ref().is_some_and(|names| finds_none(name, names.iter().map(OsString::as_os_str)))
+        names.as_ref().is_some_and(|names| names.lack(name))
+    }
+}
+
+impl Names {
+    /// Whether a look-up of `name` certainly finds none of them.
+    fn lack(&self, name: &OsStr) -> bool {
+        let name = name.as_bytes();
+        let is_plain =
+            name.is_ascii() && !name.contains(&b'~') && !name.ends_with(b".") && !name.ends_with(b" ");
+        let small = || name.iter().map(u8::to_ascii_lowercase);
+        let listed = |ascii: &Vec<u8>| ascii.iter().copied().cmp(small());
+        let may_be = |other: &Vec<u8>| {
+            let mut rest = small();
+            other.iter().all(|byte| rest.any(|of| of == *byte))
+        };
+        is_plain && self.ascii.binary_search_by(listed).is_err() && !self.others.iter().any(may_be)
+    }
+}
+
+impl FromIterator<Vec<u8>> for Names {
+    fn from_iter<I: IntoIterator<Item = Vec<u8>>>(listed: I) -> Self {
+        let mut names = Self::default();
+        for mut name in listed {
+            let place = if name.is_ascii() { &mut names.ascii } else { &mut names.others };
+            name.retain(u8::is_ascii);
+            name.make_ascii_lowercase();
+            place.push(name);
+        }
+        names.ascii.sort_unstable();
+        names
     }
 }
 
 /// The names in a directory, if they are not too many.
-fn list(directory: &Path) -> io::Result<Option<Vec<OsString>>> {
+fn list(directory: &Path) -> io::Result<Option<Names>> {
     let entries = fs::read_dir(directory)?.take(MOST + 1);
-    let names: Vec<_> = entries.map(|entry| Ok(entry?.file_name())).collect::<io::Result<_>>()?;
-    Ok((names.len() <= MOST).then_some(names))
+    let names: Vec<_> = entries.map(|entry| Ok(entry?.file_name().into_vec())).collect::<io::Result<_>>()?;
+    Ok((names.len() <= MOST).then(|| names.into_iter().collect()))
 }
 
 #[cfg(test)]
@@ -55,6 +97,31 @@ mod tests {
         fs::write(place.path().join("file"), "").unwrap();
         std::os::unix::fs::symlink("nowhere", place.path().join("link")).unwrap();
         assert_eq!(lacking(place.path(), &["file", "link", "none"]), ["none"]);
+    }
+
+    #[test]
+    fn none_is_found_only_where_no_file_system_would_find_it() {
+        let lack = |name: &str, listed: &str| {
+            let names: Names = [listed, "zz"].map(|name| name.as_bytes().to_vec()).into_iter().collect();
+            names.lack(OsStr::new(name))
+        };
+        for (name, listed) in [
+            (".ssh", ".ssh"),
+            (".ssh", ".SSH"),
+            (".SSH", ".ssh"),
+            (".ssh", ".\u{df}h"),
+            (".ssh", ".\u{17f}s\u{200d}h"),
+            ("PROGRA~1", "Program Files"),
+            (".env.", ".env"),
+            ("\u{e9}", "e\u{301}"),
+        ] {
+            assert!(!lack(name, listed), "{name} {listed}");
+        }
+        for (name, listed) in
+            [(".ssh", ".ssh2"), (".ssh", "ssh"), (".ssh", ".sh"), (".ssh", "\u{d6}ffentlich"), ("a", "")]
+        {
+            assert!(lack(name, listed), "{name} {listed}");
+        }
     }
 
     #[test]
