@@ -51,6 +51,28 @@ fn what_is_wrong_in_a_file_is_a_usage_error_with_its_place() {
 }
 
 #[test]
+fn the_keys_are_listed_while_a_file_is_wrong() {
+    let world = World::new(User::Myself);
+    world.configure("wrong = 1\n");
+    let run = Finished::of(&mut world.task(NOWHERE, ["do it"])).expect(2);
+    assert!(run.stderr.contains("`bailiwick config keys` lists them"), "{}", run.stderr);
+    let keys = |name: &[&str]| Finished::of(world.bailiwick(["config", "keys"]).args(name));
+    let all = keys(&[]).expect(0).stdout;
+    assert!(all.contains("\nrights.net\n") && all.contains("\nagents.depth\n"), "{all}");
+    insta::assert_snapshot!(keys(&["rights.net"]).expect(0).stdout, @r#"
+    rights.net
+      `off`; default: `off`; a project's file: narrows it
+      The network of commands. It is off at every start, and no file turns it on: `--net on` and `:net on` do. A project's `off` holds against `--net on`.
+
+    Tables of their own: [keys.MODE] has keys of the terminal UI, [models."NAME"] facts of a model, [agents.NAME] a role of sub-agents.
+    "#);
+    insta::assert_snapshot!(keys(&["nothing"]).expect(2).stderr, @"
+    bailiwick: no key has `nothing` in its name
+      hint: bailiwick config keys
+    ");
+}
+
+#[test]
 fn a_users_file_that_others_may_write_is_refused() {
     let world = World::new(User::Myself);
     let file = world.configure("mode = \"auto\"\n");

@@ -177,8 +177,17 @@ pub(crate) struct ConfigArgs {
 /// What there is to do about settings.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
+    /// Lists every key that a file may have, with its default
+    Keys(KeysArgs),
     /// Lists what the project's `.bailiwick.toml` would enable, and asks whether it may
     Trust(TrustArgs),
+}
+
+/// Arguments of `config keys`.
+#[derive(Debug, Args)]
+pub(crate) struct KeysArgs {
+    /// Only the keys whose names contain this
+    pub name: Option<String>,
 }
 
 /// Arguments of `config trust`.

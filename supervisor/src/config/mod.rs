@@ -4,6 +4,7 @@
 //! stranger's word: it may narrow what agents may do, and widens nothing before the user has trusted exactly this file.
 
 mod ask;
+mod described;
 mod effective;
 mod error;
 mod keys;

@@ -135,8 +135,7 @@ pub(super) fn settings(setup: &ProjectSandbox) -> DoctorCheck {
         },
         Err(error) => {
             let text = error.to_string();
-            let (found, next) =
-                text.split_once("\n  hint: ").unwrap_or((&text, "docs/configuration.md lists the keys"));
+            let (found, next) = text.split_once("\n  hint: ").unwrap_or((&text, "bailiwick config keys"));
             DoctorCheck::new("settings", CheckState::Warn, found.replace('\n', "; ")).remedy(next)
         }
     }

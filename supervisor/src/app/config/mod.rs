@@ -1,5 +1,6 @@
 //! `bailiwick config`: the settings that hold in a project, and the trust in its file.
 
+mod keys;
 mod show;
 mod trust;
 
@@ -11,6 +12,9 @@ use crate::messages::complain;
 
 /// Runs `bailiwick config`.
 pub(super) fn run(args: ConfigArgs) -> Exit {
+    if let Some(ConfigCommand::Keys(args)) = &args.command {
+        return keys::run(args);
+    }
     let directories = match Directories::of_process() {
         Ok(directories) => directories,
         Err(error) => {
@@ -20,7 +24,7 @@ pub(super) fn run(args: ConfigArgs) -> Exit {
     };
     let directory = match &args.command {
         Some(ConfigCommand::Trust(trust)) => &trust.directory,
-        None => &args.directory,
+        _ => &args.directory,
     };
     if let Err(error) = std::fs::read_dir(directory) {
         complain(&format!("cannot use {} as the project: {error}", directory.display()));
@@ -32,6 +36,6 @@ pub(super) fn run(args: ConfigArgs) -> Exit {
             Exit::Usage
         }
         (Ok(sources), Some(ConfigCommand::Trust(args))) => trust::run(sources, args.forget),
-        (Ok(sources), None) => show::run(&sources, &args),
+        (Ok(sources), _) => show::run(&sources, &args),
     }
 }

@@ -141,7 +141,7 @@ fn unknown(prefix: &str, name: &str) -> String {
     let shown: String = full.chars().take(80).flat_map(char::escape_debug).collect();
     match nearest(prefix, name) {
         Some(meant) => format!("unknown key `{shown}`; did you mean `{meant}`?"),
-        None => format!("unknown key `{shown}`; docs/configuration.md lists the keys"),
+        None => format!("unknown key `{shown}`; `bailiwick config keys` lists them"),
     }
 }
 

@@ -50,7 +50,7 @@ fn what_is_wrong_is_told_with_its_place() {
     config.toml:7:15: `rights.write`: expected a list of at most 500 paths, as in ["a", "/b", "~/c"]
     config.toml:9:13: `limits.max_steps`: expected a number from 1 to 4294967295
     config.toml:10:1: unknown key `limits.timeout`; did you mean `limits.timeout_s`?
-    config.toml:11:9: unknown key `limits.more`; docs/configuration.md lists the keys
+    config.toml:11:9: unknown key `limits.more`; `bailiwick config keys` lists them
     "#);
     insta::assert_snapshot!(wrong("model = \"a\n"), @r#"config.toml:1:11: invalid basic string, expected `"`"#);
     insta::assert_snapshot!(wrong("model = \"a\"\nmodel = \"b\""), @r#"config.toml:2:1: duplicate key"#);
