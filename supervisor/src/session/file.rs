@@ -159,6 +159,14 @@ impl LineFile {
     }
 }
 
+impl Drop for LineFile {
+    /// Gives the lock back by a call of its own: a child that was forked and has not executed its program yet has the file open, too,
+    /// and would hold it for as long.
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
+    }
+}
+
 /// The process that holds a lock on the file with this number, as the kernel tells it.
 fn holder(inode: u64) -> Option<u32> {
     let locks = std::fs::read_to_string("/proc/locks").ok()?;

@@ -178,3 +178,18 @@ fn a_log_of_a_session_whose_name_leads_elsewhere_does_not_go_on() {
     let error = SessionLog::reopen(&path, &mut |_, _| ()).unwrap_err();
     assert!(matches!(error, LogError::Id(_)), "{error}");
 }
+
+#[test]
+fn a_log_that_is_done_with_is_open_to_others_although_a_copy_of_its_descriptor_is_left() {
+    let mut scratch = Scratch::new();
+    scratch.append("1", said("a"));
+    let path = scratch.log.path().to_owned();
+    let reopen = || SessionLog::reopen(&path, &mut |_, _| ());
+    let held = reopen().unwrap_err();
+    assert!(matches!(held, LogError::Held { holder: Some(_), .. }), "{held}");
+    let copy = scratch.log.flusher();
+    let Scratch { log, state: _state, .. } = scratch;
+    drop(log);
+    reopen().unwrap();
+    drop(copy);
+}
