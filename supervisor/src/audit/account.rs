@@ -1,17 +1,16 @@
 //! A session's log, added up: the chain, the findings, and each agent's part.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
-use ipc::event::EventKind;
 use ipc::id::AgentId;
 use ipc::path::WirePath;
 use serde::Serialize;
 
 use super::agent_account::AgentAccount;
+use super::by_agent::EventsByAgent;
 use super::findings::{Finding, findings};
 use crate::exit::Exit;
-use crate::session::{Loaded, Tree};
+use crate::session::Loaded;
 
 /// A log, checked and added up.
 #[derive(Debug, Serialize)]
@@ -32,9 +31,8 @@ pub(super) struct AuditAccount {
 
 impl AuditAccount {
     /// Adds a log up.
-    pub(super) fn of(path: &Path, loaded: &Loaded) -> Self {
+    pub(super) fn of(path: &Path, loaded: &Loaded, events: &EventsByAgent<'_>) -> Self {
         let tree = &loaded.tree;
-        let agents = agents(tree);
         // Of a file without an event nobody knows that it ever was a log.
         let empty = tree.is_empty();
         let empty_fault = empty.then(|| "it has no event that can be read".to_owned());
@@ -43,8 +41,8 @@ impl AuditAccount {
             intact: loaded.is_intact() && !empty,
             events: tree.len(),
             faults: loaded.faults.iter().map(ToString::to_string).chain(empty_fault).collect(),
-            findings: findings(tree),
-            agents: agents.iter().map(|agent| AgentAccount::of(agent, tree)).collect(),
+            findings: findings(tree, events),
+            agents: events.agents().iter().map(|agent| AgentAccount::of(agent, events)).collect(),
         }
     }
 
@@ -69,25 +67,6 @@ impl AuditAccount {
         let unit = if self.events == 1 { "event" } else { "events" };
         format!("{verdict}: {} {unit}, {whole}, {agree}", self.events)
     }
-}
-
-/// Every agent that the log names: one that could not be started has a result alone.
-fn agents(tree: &Tree) -> Vec<AgentId> {
-    let mut agents: BTreeSet<&AgentId> = tree.agents().into_iter().collect();
-    agents.extend(tree.events().filter_map(|event| match &event.kind {
-        EventKind::SubAgentSpawned(spawned) => Some(&spawned.agent),
-        EventKind::SubAgentResult(result) => Some(&result.agent),
-        _ => None,
-    }));
-    let mut agents: Vec<_> = agents.into_iter().cloned().collect();
-    agents.sort_by_cached_key(place);
-    agents
-}
-
-/// The numbers of an id, in which agent 1.2 comes before 1.10. Another text than numbers comes last.
-fn place(agent: &AgentId) -> (Vec<u64>, String) {
-    let numbers = agent.as_str().split('.').map(|part| part.parse().unwrap_or(u64::MAX));
-    (numbers.collect(), agent.to_string())
 }
 
 /// The agent that started this one; absent for one of the top level.

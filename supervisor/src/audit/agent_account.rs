@@ -15,7 +15,7 @@ use ipc::rights::{Grant, RightsSummary};
 use serde::Serialize;
 
 use super::account::parent_of;
-use crate::session::Tree;
+use super::by_agent::EventsByAgent;
 use crate::shown::{about, decided_by, decision};
 
 /// One agent's part of a session.
@@ -131,7 +131,7 @@ pub(super) struct DenialGroup {
 
 impl AgentAccount {
     /// Adds up one agent's events, and those that its parent has of it.
-    pub(super) fn of(agent: &AgentId, tree: &Tree) -> Self {
+    pub(super) fn of(agent: &AgentId, events: &EventsByAgent<'_>) -> Self {
         let mut account = Self {
             agent: agent.clone(),
             parent: parent_of(agent),
@@ -142,14 +142,14 @@ impl AgentAccount {
             approvals: Vec::new(),
             denials: Vec::new(),
             restored: Vec::new(),
-            own: tree.account_of(agent).into(),
-            with_sub_agents: with_sub_agents(agent, tree).into(),
+            own: events.account(agent).into(),
+            with_sub_agents: events.account_with_sub_agents(agent).into(),
             status: None,
-            duration_ms: duration_ms(agent, tree),
+            duration_ms: duration_ms(agent, events),
             result: None,
         };
         let mut names = BTreeMap::new();
-        for event in tree.events() {
+        for event in events.about(agent) {
             account.take_report(event);
             if event.agent == *agent {
                 account.take(event, &mut names);
@@ -287,17 +287,9 @@ impl Approval {
     }
 }
 
-fn with_sub_agents(agent: &AgentId, tree: &Tree) -> Account {
-    let mut total = Account::default();
-    for other in tree.agents().into_iter().filter(|other| *other == agent || other.is_below(agent)) {
-        total += tree.account_of(other);
-    }
-    total
-}
-
 /// From an agent's first event to its last.
-fn duration_ms(agent: &AgentId, tree: &Tree) -> u64 {
-    let mut times = tree.events().filter(|event| event.agent == *agent).map(|event| event.time_ms);
+fn duration_ms(agent: &AgentId, events: &EventsByAgent<'_>) -> u64 {
+    let mut times = events.own(agent).map(|event| event.time_ms);
     let first = times.next().unwrap_or_default();
-    times.last().unwrap_or(first).saturating_sub(first)
+    times.next_back().unwrap_or(first).saturating_sub(first)
 }

@@ -11,6 +11,7 @@ use ipc::id::AgentId;
 use serde::Serialize;
 
 use super::account::parent_of;
+use super::by_agent::EventsByAgent;
 use crate::session::Tree;
 
 /// A place where the events of a log do not agree.
@@ -47,18 +48,18 @@ pub(super) enum Rule {
 }
 
 /// The findings of a log, by rule.
-pub(super) fn findings(tree: &Tree) -> Vec<Finding> {
-    let mut found = rights::findings(tree);
+pub(super) fn findings(tree: &Tree, events: &EventsByAgent<'_>) -> Vec<Finding> {
+    let mut found = rights::findings(tree, events);
     for more in workers::findings(tree) {
         if !found.iter().any(|other| (other.rule, &other.agent) == (more.rule, &more.agent)) {
             found.push(more);
         }
     }
     for agent in tree.agents().into_iter().filter(|agent| !agent.is_top_level()) {
-        found.extend(not_started(agent, tree));
-        found.extend(after_result(agent, tree));
+        found.extend(not_started(agent, events));
+        found.extend(after_result(agent, events));
     }
-    found.extend(results(tree));
+    found.extend(results(tree, events));
     found
 }
 
@@ -66,9 +67,9 @@ fn finding(rule: Rule, agent: &AgentId, text: String) -> Finding {
     Finding { rule, agent: agent.clone(), text }
 }
 
-fn not_started(agent: &AgentId, tree: &Tree) -> Option<Finding> {
+fn not_started(agent: &AgentId, events: &EventsByAgent<'_>) -> Option<Finding> {
     let starts = |event: &SessionEvent| matches!(&event.kind, EventKind::SubAgentSpawned(spawned) if spawned.agent == *agent);
-    let first = tree.events().find(|event| event.agent == *agent || starts(event))?;
+    let first = events.about(agent).iter().find(|event| event.agent == *agent || starts(event))?;
     let text = format!("agent {agent} has events before any that says that it was started");
     (!starts(first)).then(|| finding(Rule::Started, agent, text))
 }
@@ -80,11 +81,11 @@ fn result_of<'a>(event: &'a SessionEvent, agent: &AgentId) -> Option<&'a SubAgen
     }
 }
 
-fn after_result(agent: &AgentId, tree: &Tree) -> Option<Finding> {
-    let rest = tree.events().skip_while(|event| result_of(event, agent).is_none());
+fn after_result(agent: &AgentId, events: &EventsByAgent<'_>) -> Option<Finding> {
+    let rest = events.about(agent).iter().skip_while(|event| result_of(event, agent).is_none());
     // The supervisor looks at watched places again when every worker is gone, and puts what it finds down to the calls before.
     let is_late =
-        |event: &&SessionEvent| event.agent == *agent && !matches!(event.kind, EventKind::Restored { .. });
+        |event: &&&SessionEvent| event.agent == *agent && !matches!(event.kind, EventKind::Restored { .. });
     let late = rest.filter(is_late).count();
     let unit = if late == 1 { "event" } else { "events" };
     let text = format!("agent {agent} has {late} {unit} after its result");
@@ -92,21 +93,20 @@ fn after_result(agent: &AgentId, tree: &Tree) -> Option<Finding> {
 }
 
 /// Sub-agents that were started, without exactly one result each. One that lives when the log ends has none yet.
-fn results(tree: &Tree) -> Vec<Finding> {
+fn results(tree: &Tree, events: &EventsByAgent<'_>) -> Vec<Finding> {
     let spawned = tree.events().filter_map(|event| match &event.kind {
-        EventKind::SubAgentSpawned(spawned) => Some((event, &spawned.agent)),
+        EventKind::SubAgentSpawned(spawned) => Some((event.id, &spawned.agent)),
         _ => None,
     });
-    let counted = spawned.filter_map(|(event, agent)| {
-        let after = || tree.events().filter(|later| later.id > event.id);
-        let parent = parent_of(agent);
-        let results = after().filter(|later| result_of(later, agent).is_some()).count();
-        let is_end = |later: &SessionEvent| {
-            matches!(later.kind, EventKind::Result(_))
-                || parent.as_ref().is_some_and(|parent| result_of(later, parent).is_some())
+    let counted = spawned.filter_map(|(started, agent)| {
+        let results = |agent: &AgentId| {
+            let after = events.about(agent).iter().filter(|event| event.id > started);
+            after.filter(|event| result_of(event, agent).is_some()).count()
         };
-        let text = match results {
-            0 if after().any(is_end) => format!("agent {agent} was started, and its end is not logged"),
+        let has_ended =
+            || events.ends_after(started) || parent_of(agent).is_some_and(|parent| results(&parent) > 0);
+        let text = match results(agent) {
+            0 if has_ended() => format!("agent {agent} was started, and its end is not logged"),
             0 | 1 => return None,
             several => format!("agent {agent} has {several} results"),
         };

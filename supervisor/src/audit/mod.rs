@@ -7,6 +7,7 @@
 
 mod account;
 mod agent_account;
+mod by_agent;
 mod effective;
 mod findings;
 mod page;
@@ -25,6 +26,7 @@ use ipc::event::{EventKind, SessionEvent};
 use serde::Serialize;
 
 use self::account::AuditAccount;
+use self::by_agent::EventsByAgent;
 use self::effective::EffectiveAccess;
 use self::page::PageError;
 use self::running::RunningAgent;
@@ -130,9 +132,10 @@ fn of_log(args: &AuditArgs) -> Result<AuditAccount, AuditError> {
     let watch = &mut |read, whole| progress.tell(read, whole);
     let loaded = session::load_as(&path, watch, without_words).map_err(AuditError::Log)?;
     drop(progress);
-    let account = AuditAccount::of(&path, &loaded);
+    let events = EventsByAgent::of(&loaded.tree);
+    let account = AuditAccount::of(&path, &loaded, &events);
     if let Some(file) = &args.html {
-        page::write(file, &page::page(&account, &loaded.tree))?;
+        page::write(file, &page::page(&account, &events))?;
     }
     Ok(account)
 }

@@ -1,6 +1,6 @@
 //! The conversation as a tree of events.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use ipc::event::{Account, EventKind, SessionEvent};
 use ipc::id::{AgentId, EventId};
@@ -120,13 +120,8 @@ impl Tree {
 
     /// The agents, in the order of their first events.
     pub fn agents(&self) -> Vec<&AgentId> {
-        let mut agents: Vec<&AgentId> = Vec::new();
-        for event in &self.events {
-            if !agents.contains(&&event.agent) {
-                agents.push(&event.agent);
-            }
-        }
-        agents
+        let mut seen = HashSet::new();
+        self.events.iter().map(|event| &event.agent).filter(|agent| seen.insert(*agent)).collect()
     }
 
     /// The turns of an agent. What was logged before the user's first message belongs to none.
@@ -144,23 +139,23 @@ impl Tree {
         turns
     }
 
-    /// What one agent came to.
-    pub fn account_of(&self, agent: &AgentId) -> Account {
-        sum(self.events.iter().filter(|event| event.agent == *agent))
+    /// What each agent came to.
+    pub fn accounts(&self) -> HashMap<&AgentId, Account> {
+        let mut accounts: HashMap<_, Account> = HashMap::new();
+        for event in &self.events {
+            *accounts.entry(&event.agent).or_default() += account(event);
+        }
+        accounts
     }
 
     /// What the session came to.
     pub fn account(&self) -> Account {
-        sum(self.events.iter())
+        let mut total = Account::default();
+        for event in &self.events {
+            total += account(event);
+        }
+        total
     }
-}
-
-fn sum<'a>(events: impl Iterator<Item = &'a SessionEvent>) -> Account {
-    let mut total = Account::default();
-    for event in events {
-        total += account(event);
-    }
-    total
 }
 
 fn account(event: &SessionEvent) -> Account {

@@ -237,14 +237,16 @@ impl<'a> Reading<'a> {
     }
 
     fn totals(&self, tree: &Tree) -> Vec<String> {
+        let accounts = tree.accounts();
+        let share = |agent| format!("agent {agent}: {}", accounts.get(agent).copied().unwrap_or_default());
         let Some(agent) = self.agent else {
             let mut totals = vec![format!("in all: {}", tree.account())];
             let agents = agents(tree);
             let shares = agents.iter().filter(|_| agents.len() > 1);
-            totals.extend(shares.map(|agent| format!("agent {agent}: {}", tree.account_of(agent))));
+            totals.extend(shares.map(share));
             return totals;
         };
-        vec![format!("agent {agent}: {}", tree.account_of(agent))]
+        vec![share(agent)]
     }
 }
 

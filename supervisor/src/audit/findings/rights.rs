@@ -11,12 +11,13 @@ use ipc::id::{AgentId, ApprovalId, CallId, EventId, Generation};
 use ipc::rights::{Grant, Rights};
 
 use super::{Finding, Rule, finding};
+use crate::audit::by_agent::EventsByAgent;
 use crate::session::Tree;
 
 /// How much of a digest tells it from another in a sentence.
 const SHORT: usize = 12;
 
-pub(super) fn findings(tree: &Tree) -> Vec<Finding> {
+pub(super) fn findings(tree: &Tree, events: &EventsByAgent<'_>) -> Vec<Finding> {
     let mut known = KnownRights::default();
     let mut found = Vec::new();
     for event in tree.events() {
@@ -24,7 +25,7 @@ pub(super) fn findings(tree: &Tree) -> Vec<Finding> {
     }
     // The log of a killed session may end between a worker and the word of its change.
     let goes_on = |other: &OtherRights| {
-        tree.events().any(|event| event.id > other.event && event.agent == other.finding.agent)
+        events.own(&other.finding.agent).next_back().is_some_and(|last| last.id > other.event)
     };
     found.extend(known.unlogged.into_values().filter(goes_on).map(|other| other.finding));
     found

@@ -6,13 +6,11 @@
 mod file;
 mod section;
 
-use ipc::event::SessionEvent;
-
 use self::section::AgentSection;
 use super::account::AuditAccount;
+use super::by_agent::EventsByAgent;
 use super::text::{spent, title};
 use super::timeline::Moment;
-use crate::session::Tree;
 use crate::shown::Html;
 
 pub(super) use self::file::{PageError, write};
@@ -30,7 +28,7 @@ const MOST_MOMENTS: usize = 20_000;
 const MOST_MOMENTS_OF_AGENT: usize = 1000;
 
 /// The page of an account.
-pub(super) fn page(account: &AuditAccount, tree: &Tree) -> String {
+pub(super) fn page(account: &AuditAccount, events: &EventsByAgent<'_>) -> String {
     let mut html = Html::default();
     html.raw("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>\n");
     html.raw("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\"/>\n");
@@ -42,7 +40,7 @@ pub(super) fn page(account: &AuditAccount, tree: &Tree) -> String {
     html.raw("</style></head>\n<body>\n");
     verdict(&mut html, account);
     outline(&mut html, account);
-    sections(&mut html, account, tree);
+    sections(&mut html, account, events);
     html.raw("</body></html>\n");
     html.into_string()
 }
@@ -83,13 +81,12 @@ fn outline(html: &mut Html, account: &AuditAccount) {
     html.raw("</nav>\n");
 }
 
-fn sections(html: &mut Html, account: &AuditAccount, tree: &Tree) {
-    let began_ms = tree.events().next().map_or(0, |event| event.time_ms);
+fn sections(html: &mut Html, account: &AuditAccount, events: &EventsByAgent<'_>) {
+    let began_ms = events.began_ms();
     let mut room = MOST_MOMENTS;
     html.raw("<main>\n");
     for (index, agent) in account.agents.iter().take(MOST_AGENTS).enumerate() {
-        let of_agent = |event: &&SessionEvent| event.agent == agent.agent;
-        let moments = tree.events().filter(of_agent).filter_map(|event| Moment::of(event, began_ms));
+        let moments = events.own(&agent.agent).filter_map(|event| Moment::of(event, began_ms));
         let mut moments: Vec<_> = moments.collect();
         let left_out = moments.len().saturating_sub(room.min(MOST_MOMENTS_OF_AGENT));
         moments.truncate(room.min(MOST_MOMENTS_OF_AGENT));

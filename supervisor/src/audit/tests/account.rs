@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 
 use super::super::account::AuditAccount;
+use super::super::by_agent::EventsByAgent;
 use super::{Log, usage};
 
 fn reply(log: Log, agent: &str, cost: &str) -> Log {
@@ -153,6 +154,6 @@ fn a_one_shot_worker_is_named_by_its_call_or_by_the_rewind_that_it_wrote() {
     let named =
         ["one-shot worker 2 for call 3", "one-shot worker 3 for a rewind", "one-shot worker 4 for a rewind"];
     assert!(named.iter().all(|name| shots.contains(name)), "{text}");
-    let page = crate::audit::page::page(&log.account(), &log.loaded().tree);
+    let page = crate::audit::page::page(&log.account(), &EventsByAgent::of(&log.loaded().tree));
     assert!(page.contains("beside them write /p/a, for call 3") && page.contains("for a rewind"), "{page}");
 }

@@ -7,6 +7,7 @@ mod page;
 use serde_json::{Value, json};
 
 use super::account::AuditAccount;
+use super::by_agent::EventsByAgent;
 use crate::session::made::Log;
 
 impl Log {
@@ -48,7 +49,8 @@ impl Log {
     }
 
     fn account(&self) -> AuditAccount {
-        AuditAccount::of("/state/s-1.jsonl".as_ref(), &self.loaded())
+        let loaded = self.loaded();
+        AuditAccount::of("/state/s-1.jsonl".as_ref(), &loaded, &EventsByAgent::of(&loaded.tree))
     }
 }
 

@@ -1,11 +1,12 @@
 use serde_json::json;
 
 use super::Log;
+use crate::audit::by_agent::EventsByAgent;
 use crate::audit::page::page;
 use crate::shown::LOADS;
 
 fn html(log: &Log) -> String {
-    page(&log.account(), &log.loaded().tree)
+    page(&log.account(), &EventsByAgent::of(&log.loaded().tree))
 }
 
 /// The elements that a page may have.

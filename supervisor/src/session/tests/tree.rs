@@ -85,9 +85,10 @@ fn turns_begin_with_the_users_words() {
 fn tokens_add_up_per_turn_agent_and_session() {
     let tree = tree();
     assert_eq!(tree.agents(), [&AgentId::root(), &AgentId::from("1.1")]);
-    assert_eq!(tree.account_of(&AgentId::root()).usage.output, 600);
-    assert_eq!(tree.account_of(&AgentId::from("1.1")).usage.total(), 1011);
-    assert_eq!(tree.account_of(&AgentId::from("1.9")), Account::default());
+    let accounts = tree.accounts();
+    assert_eq!(accounts[&AgentId::root()].usage.output, 600);
+    assert_eq!(accounts[&AgentId::from("1.1")].usage.total(), 1011);
+    assert_eq!(accounts.len(), 2);
     let usage = TokenUsage { input: 4, cache_read: 40, output: 1600, ..TokenUsage::default() };
     assert_eq!(tree.account(), Account { usage, cost: "0.5".parse().ok() });
 }
