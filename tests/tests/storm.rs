@@ -1,7 +1,7 @@
 //! The kill storm: whoever of a run is killed, at whatever moment, nothing lives on and nothing is left behind.
 //!
 //! In the full tier the kernel ends a pid namespace with its init. In the floor a daemon may live on when supervisor *and* broker are
-//! killed in the same instant: there the storm spares the brokers, which `life.rs` kills one at a time.
+//! killed in the same instant: there the storm spares the brokers, which `protocol/life.rs` kills one at a time.
 
 #![expect(
     clippy::unwrap_used,

@@ -11,6 +11,7 @@ use nix::unistd::Pid;
 use serde_json::Value;
 use supervisor::replay::{Block, ReplayServer, Reply, Usage, chat, responses, sse};
 use tests::replies::{done, gzipped, says, serve};
+use tests::side_by_side::side_by_side;
 use tests::world::KEY;
 use tests::{Finished, User, World};
 
@@ -128,8 +129,8 @@ fn w3_bytes_that_make_no_event_count() {
 
 #[test]
 fn w4_a_reply_that_makes_no_progress_is_a_time_out_and_a_slow_one_is_none() {
-    let world = world("retries.attempts = 1\ntimeouts.progress_s = 1");
-    for provider in PROVIDERS {
+    side_by_side(PROVIDERS, |provider| {
+        let world = world("retries.attempts = 1\ntimeouts.progress_s = 1");
         let drip = |text: &str| words_around(provider, &text.repeat(40));
         let paced = |body: String| Reply::sse(body).chunked(12).paced(Duration::from_millis(60));
         let server = serve([paced(drip(": a comment\n"))]);
@@ -141,7 +142,7 @@ fn w4_a_reply_that_makes_no_progress_is_a_time_out_and_a_slow_one_is_none() {
         // The twin: as slow, and each piece is one of the reply.
         let server = serve([paced(words(provider, &"word ".repeat(40))).chunked(100)]);
         self::run(&world, &server, provider).expect(0);
-    }
+    });
 }
 
 #[test]

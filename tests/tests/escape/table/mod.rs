@@ -2,7 +2,7 @@
 //! project, `{h}` the home, `{v}` the process.
 //!
 //! What is tested elsewhere: inherited descriptors, readers that write, signals to everybody, listeners and the host's own
-//! addresses in the other files here; what is above a command, daemons and survivors in `life.rs` and `storm.rs`; the key in
+//! addresses in the other files here; what is above a command, daemons and survivors in `protocol/life.rs` and `storm.rs`; the key in
 //! `secrets.rs`; files that the host runs later in `tripwire.rs`; x32, and every rule of seccomp by itself, in sandbox-exec's
 //! own tests.
 

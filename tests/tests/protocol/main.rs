@@ -1,7 +1,10 @@
 //! A worker that was taken over and breaks the protocol: it is killed and the violation logged, the run ends as documented
-//! or goes on with the next generation, and nothing the worker sends costs more than a bounded amount of memory or time.
+//! or goes on with the next generation, and nothing the worker sends costs more than a bounded amount of memory or time. [`life`]
+//! is about its end, and everybody else's.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod life;
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -11,6 +14,7 @@ use serde_json::{Value, json};
 use supervisor::replay::ReplayServer;
 use tests::programs::taken_over;
 use tests::replies::model;
+use tests::side_by_side::side_by_side;
 use tests::tier;
 use tests::world::tool_results;
 use tests::{Finished, User, World};
@@ -221,18 +225,18 @@ fn an_answer_of_the_wrong_kind_or_size_harms_nobody() {
 /// What the worker leaves undone does not hold the run beyond its time.
 #[test]
 fn endless_output_and_silence_end_with_the_runs_time() {
-    for tier in tier::all() {
-        for fake in ["call-endless-output", "call-silence", "call-silence-at-once"] {
-            let world = World::new(User::Myself).in_tier(tier);
-            let server = shell();
-            let began = Instant::now();
-            let (done, memory) = watch(exec(&world, &server, fake, &["--timeout", "2"]));
-            assert_eq!(done.code, 3, "{fake}: {}\n{}", done.stdout, done.stderr);
-            assert!(began.elapsed() < Duration::from_secs(20), "{fake}: {:?}", began.elapsed());
-            assert!(memory < MEMORY_KIB, "{fake}: {memory} KiB");
-            assert_no_panic(fake, &done);
-        }
-    }
+    let fakes = ["call-endless-output", "call-silence", "call-silence-at-once"];
+    let cases = tier::all().into_iter().flat_map(|tier| fakes.map(|fake| (tier, fake)));
+    side_by_side(cases, |(tier, fake)| {
+        let world = World::new(User::Myself).in_tier(tier);
+        let server = shell();
+        let began = Instant::now();
+        let (done, memory) = watch(exec(&world, &server, fake, &["--timeout", "2"]));
+        assert_eq!(done.code, 3, "{fake}: {}\n{}", done.stdout, done.stderr);
+        assert!(began.elapsed() < Duration::from_secs(20), "{fake}: {:?}", began.elapsed());
+        assert!(memory < MEMORY_KIB, "{fake}: {memory} KiB");
+        assert_no_panic(fake, &done);
+    });
 }
 
 /// The worker that takes the base of the patch is no better than any other.

@@ -1,7 +1,5 @@
 //! Who dies when, and what is left: nothing.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
