@@ -81,7 +81,7 @@ impl Plan {
     }
 
     /// Makes a place the program's own, whatever lies in it.
-    pub fn own(&mut self, path: &Path) {
+    fn own(&mut self, path: &Path) {
         match self.rules.iter_mut().find(|rule| rule.path == path) {
             Some(rule) => rule.access = Access::ALL,
             None => self.rules.push(PathRule::new(path, Access::ALL, true)),
@@ -118,9 +118,11 @@ pub enum CompileError {
 
 /// Compiles rights against a file system.
 ///
-/// What has the identity of one of `moved` stays unreadable under whatever name it is found beside a hidden path.
+/// The write root `own` is the program's own, whatever lies in it. What has the identity of one of `moved` stays unreadable under
+/// whatever name it is found beside a hidden path.
 pub fn compile(
     rights: &Rights,
+    own: Option<&WirePath>,
     moved: &[FileIdentity],
     tier: Tier,
     tree: &impl Tree,
@@ -128,21 +130,26 @@ pub fn compile(
     for path in rights.read.iter().chain(&rights.write).chain(&rights.hidden) {
         check_canonical(path)?;
     }
-    for root in &rights.write {
+    let (own, write): (Vec<_>, Vec<_>) = rights.write.iter().partition(|root| Some(*root) == own);
+    for root in &write {
         check_writable(root)?;
     }
     let mut compiler = Compiler::new(rights, moved, tree);
     for root in &rights.read {
         compiler.root(root, Access::TREE)?;
     }
-    for root in &rights.write {
+    for root in write {
         compiler.root(root, Access::ALL)?;
     }
     compiler.devices(tier);
     if compiler.rules.count() > MAX_RULES {
         return Err(CompileError::TooManyRules(compiler.rules.count()));
     }
-    Ok(compiler.finish(rights.net, tier))
+    let mut plan = compiler.finish(rights.net, tier);
+    for own in own {
+        plan.own(own.as_path());
+    }
+    Ok(plan)
 }
 
 /// By bytes, as paths are compared from here on: `/a//b` and `/a/./b` are other names than `/a/b`.

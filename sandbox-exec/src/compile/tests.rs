@@ -101,7 +101,7 @@ fn show(plan: &Plan) -> String {
 }
 
 fn compiled(tree: &str, rights: &Rights) -> String {
-    show(&compile(rights, &[], Tier::Floor, &Listed::new(tree)).unwrap())
+    show(&compile(rights, None, &[], Tier::Floor, &Listed::new(tree)).unwrap())
 }
 
 #[test]
@@ -182,9 +182,24 @@ fn a_hidden_path_beneath_a_file_takes_nothing_from_the_file() {
 }
 
 #[test]
+fn what_is_the_programs_own_is_granted_in_a_hidden_place_and_nothing_beside_it() {
+    let own = WirePath::from("/t/own");
+    let tree = Listed::new("/ /t/ /t/own/ /t/other/ /u/");
+    let rights = rights(&["/"], &["/t"], &["/t/own"]);
+    insta::assert_snapshot!(show(&compile(&rights, Some(&own), &[], Tier::Floor, &tree).unwrap()), @r"
+    l--- / named
+    lrw- /t/own named
+    lr-- /u
+    ");
+    let error = compile(&rights, None, &[], Tier::Floor, &tree).unwrap_err();
+    assert_eq!(error.to_string(), "the root /t/own lies in /t, which is hidden");
+}
+
+#[test]
 fn only_five_devices_are_granted_with_the_root() {
     let plan = compile(
         &rights(&["/"], &[], &[]),
+        None,
         &[],
         Tier::Floor,
         &Listed::new("/ /dev/ /dev/sda /dev/pts/ /usr/"),
@@ -200,7 +215,7 @@ fn only_five_devices_are_granted_with_the_root() {
 #[test]
 fn rights_that_cannot_be_held_are_refused() {
     let tree = Listed::new(TREE);
-    let refusal = |rights: &Rights| compile(rights, &[], Tier::Floor, &tree).unwrap_err().to_string();
+    let refusal = |rights: &Rights| compile(rights, None, &[], Tier::Floor, &tree).unwrap_err().to_string();
     for write in ["/", "/proc", "/proc/sys", "/sys/fs", "/dev"] {
         let message = refusal(&rights(&[], &[], &[write]));
         assert!(message.contains("/proc, /sys or /dev writable"), "{write}: {message}");
@@ -220,7 +235,7 @@ fn rights_that_cannot_be_held_are_refused() {
 #[test]
 fn a_device_tree_may_be_granted_by_name() {
     let plan =
-        compile(&rights(&[], &[], &["/dev/shm"]), &[], Tier::Floor, &Listed::new("/dev/shm/")).unwrap();
+        compile(&rights(&[], &[], &["/dev/shm"]), None, &[], Tier::Floor, &Listed::new("/dev/shm/")).unwrap();
     assert_eq!(show(&plan), "lrw- /dev/shm named");
 }
 
@@ -229,16 +244,16 @@ fn what_was_hidden_when_the_session_began_stays_so_under_another_name() {
     let tree = Listed::new("/p/ /p/secret /p/other");
     let secret = tree.identity(Path::new("/p/other")).unwrap();
     let moved = [FileIdentity { device: secret.device, inode: secret.inode }];
-    let plan = compile(&rights(&["/p"], &["/p/secret"], &["/p"]), &moved, Tier::Floor, &tree).unwrap();
+    let plan = compile(&rights(&["/p"], &["/p/secret"], &["/p"]), None, &moved, Tier::Floor, &tree).unwrap();
     assert!(!plan.rules.iter().any(|rule| rule.path == Path::new("/p/other")), "{:?}", plan.rules);
-    let plan = compile(&rights(&["/p"], &["/p/secret"], &["/p"]), &[], Tier::Floor, &tree).unwrap();
+    let plan = compile(&rights(&["/p"], &["/p/secret"], &["/p"]), None, &[], Tier::Floor, &tree).unwrap();
     assert!(plan.rules.iter().any(|rule| rule.path == Path::new("/p/other")), "{:?}", plan.rules);
 }
 
 #[test]
 fn the_full_tier_has_devices_of_its_own() {
     let tree = Listed::new("/ /dev/ /dev/pts/ /dev/shm/ /dev/tty /usr/");
-    let full = compile(&rights(&["/"], &[], &[]), &[], Tier::Full, &tree).unwrap();
+    let full = compile(&rights(&["/"], &[], &[]), None, &[], Tier::Full, &tree).unwrap();
     insta::assert_snapshot!(show(&full), @r"
     l--- / named
     lrw- /dev/mqueue
@@ -259,7 +274,8 @@ fn the_full_tier_has_devices_of_its_own() {
 
 #[test]
 fn the_number_of_rules_is_bounded() {
-    let error = compile(&rights(&["/"], &["/secret"], &[]), &[], Tier::Full, &Many(MAX_RULES)).unwrap_err();
+    let error =
+        compile(&rights(&["/"], &["/secret"], &[]), None, &[], Tier::Full, &Many(MAX_RULES)).unwrap_err();
     assert!(matches!(error, CompileError::TooManyRules(rules) if rules > MAX_RULES), "{error}");
 }
 

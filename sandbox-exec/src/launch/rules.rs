@@ -134,17 +134,13 @@ impl<'a> Seen<'a> {
 
     pub(super) fn plan(&self, host: &Host) -> Result<Plan, Failure> {
         let Confinement { rights, project, temp, hidden_files, terminal, .. } = &*self.confinement;
-        let mut rights = with_project(rights, project);
-        let own = temp.as_ref().filter(|temp| rights.write.contains(temp));
-        rights.write.retain(|root| Some(root) != own);
-        let mut plan = compile::compile(&rights, hidden_files, self.tier, host).map_err(at(Stage::Rules))?;
+        let rights = with_project(rights, project);
+        // The place that its temp directory lies in is hidden, because of the others' there.
+        let plan = compile::compile(&rights, temp.as_ref(), hidden_files, self.tier, host);
+        let mut plan = plan.map_err(at(Stage::Rules))?;
         plan.allow_private(self.private().rules());
         if *terminal {
             plan.allow_terminal(terminal::paths(self.tier));
-        }
-        // The place that it lies in is hidden, because of the others' there.
-        if let Some(own) = own {
-            plan.own(own.as_path());
         }
         if self.tier == Tier::Full {
             plan.hidden_witness = plan.hidden_witness.filter(|path| attempt::is_readable(path));
@@ -271,10 +267,10 @@ impl Ordered {
 }
 
 /// A project in `/dev`, where `/` grants nothing, is a read root of its own: one in shared memory.
-fn with_project(rights: &Rights, project: &WirePath) -> Rights {
-    let mut rights = rights.clone();
+fn with_project<'a>(rights: &'a Rights, project: &WirePath) -> Cow<'a, Rights> {
+    let mut rights = Cow::Borrowed(rights);
     if project.is_within(&"/dev".into()) {
-        rights.read.push(project.clone());
+        rights.to_mut().read.push(project.clone());
     }
     rights
 }

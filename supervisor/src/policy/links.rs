@@ -67,8 +67,14 @@ impl<'a> Links<'a> {
     /// For these paths.
     pub(super) fn expecting(paths: impl Iterator<Item = &'a Path>) -> Self {
         let mut expected = HashMap::new();
-        for (parent, _) in paths.filter_map(split) {
-            *expected.entry(parent.as_os_str()).or_default() += 1;
+        for path in paths {
+            let mut next = split(path);
+            while let Some((parent, _)) = next {
+                let names = expected.entry(parent.as_os_str()).or_insert(0);
+                *names += 1;
+                // A directory that is new here will be asked for in its own parent.
+                next = if *names == 1 { split(parent) } else { None };
+            }
         }
         Self { known: HashMap::new(), expected }
     }
@@ -153,6 +159,15 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+
+    #[test]
+    fn a_directory_is_asked_for_once_however_much_lies_in_it() {
+        let paths =
+            ["/h/.ssh", "/h/.config/a/x", "/h/.config/a/y", "/h/.config/b/z", "/h/.netrc"].map(Path::new);
+        let expected = Links::expecting(paths.into_iter()).expected;
+        let names = |directory: &str| expected.get(OsStr::new(directory)).copied();
+        assert_eq!(["/", "/h", "/h/.config", "/h/.config/a"].map(names), [1, 3, 2, 2].map(Some));
+    }
 
     #[test]
     fn links_are_followed_as_far_as_the_path_exists() {
