@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::{ObservedBy, SCHEMA, SessionEvent};
+use super::{EventKind, ObservedBy, SCHEMA, SessionEvent};
 use crate::id::{AgentId, ConversationId, EventId};
 
 /// What an event's JSON begins with, then the kind's.
@@ -23,17 +23,23 @@ struct EventLine<'a> {
     data: Box<RawValue>,
 }
 
+/// A kind in JSON: it is adjacently tagged, and taken apart, not made up again.
+#[derive(Deserialize)]
+struct TaggedKind {
+    r#type: String,
+    data: Box<RawValue>,
+}
+
+impl TaggedKind {
+    fn of(kind: &EventKind) -> serde_json::Result<Self> {
+        serde_json::from_str(&serde_json::to_string(kind)?)
+    }
+}
+
 impl Serialize for SessionEvent {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         use serde::ser::Error;
-        // The kind is adjacently tagged, so its own JSON is {"type":…,"data":…}: taken apart, not made up again.
-        #[derive(Deserialize)]
-        struct Tagged {
-            r#type: String,
-            data: Box<RawValue>,
-        }
-        let kind = serde_json::to_string(&self.kind).map_err(S::Error::custom)?;
-        let Tagged { r#type, data } = serde_json::from_str(&kind).map_err(S::Error::custom)?;
+        let TaggedKind { r#type, data } = TaggedKind::of(&self.kind).map_err(S::Error::custom)?;
         let line = EventLine {
             v: SCHEMA,
             id: self.id,

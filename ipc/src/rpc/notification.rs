@@ -3,7 +3,7 @@
 //! The typed form has a method for each kind of event; the generic form has one method, and the kind as `type`. Both are
 //! made from the same value: `{"v", "conversation_id", "logged"?, "data"}`.
 
-use serde::de::{Deserializer, Error as _};
+use serde::de::{DeserializeOwned, Deserializer, Error as _};
 use serde::ser::{Error as _, SerializeStruct, Serializer};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -310,7 +310,7 @@ impl Notification {
         let tagged =
             serde_json::to_string(&TaggedNotification { r#type, data }).map_err(|error| error.to_string())?;
         let Some(logged) = logged else {
-            return Ok(Self::Passing { conversation_id, kind: decode(&tagged)? });
+            return Ok(Self::Passing { conversation_id, kind: kind(&tagged)? });
         };
         Ok(Self::Logged(Box::new(SessionEvent {
             id: logged.id,
@@ -320,9 +320,14 @@ impl Notification {
             agent: logged.agent,
             parent_agent: logged.parent_agent,
             observed_by: logged.observed_by,
-            kind: decode(&tagged)?,
+            kind: kind(&tagged)?,
         })))
     }
+}
+
+/// Without the path to an error, which would have every kind of event compiled once more.
+fn kind<T: DeserializeOwned>(tagged: &str) -> Result<T, String> {
+    serde_json::from_str(tagged).map_err(|error| error.to_string())
 }
 
 /// True if this version knows events of this type.

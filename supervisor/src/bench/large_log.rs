@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ipc::event::{EventKind, ObservedBy};
+use ipc::event::{EventKind, ObservedBy, SCHEMA, SessionEvent};
 use ipc::id::{AgentId, ConversationId};
 use serde_json::{Value, json};
 
@@ -117,8 +117,7 @@ struct LogWriter {
 
 impl LogWriter {
     fn add(&mut self, agent: &str, kind: &str, data: &Value) -> Result<(), BenchError> {
-        let kind: EventKind = serde_json::from_value(json!({"type": kind, "data": data}))?;
-        self.log.append(&AgentId::from(agent), ObservedBy::Supervisor, kind)?;
+        self.log.append(&AgentId::from(agent), ObservedBy::Supervisor, event_kind(kind, data)?)?;
         self.written = fs::metadata(self.log.path())?.len();
         Ok(())
     }
@@ -173,4 +172,10 @@ impl LogWriter {
             "usage": usage(), "duration_ms": 1, "text": "It looked around."}),
         )
     }
+}
+
+/// A kind of event by its name and its content, read as a log is.
+pub(super) fn event_kind(name: &str, data: &Value) -> Result<EventKind, BenchError> {
+    let line = json!({"v": SCHEMA, "id": 1, "time_ms": 0, "session": "bench", "agent": "1", "observed_by": "supervisor", "type": name, "data": data});
+    Ok(SessionEvent::from_json(line.to_string().as_bytes())?.kind)
 }

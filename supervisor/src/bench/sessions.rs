@@ -9,6 +9,7 @@ use ipc::id::{AgentId, ConversationId, EventId};
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use super::large_log::event_kind;
 use super::stats::{BenchReport, Measurement, timed};
 use super::{BenchError, ProjectSandbox};
 use crate::checkpoints::At;
@@ -79,10 +80,10 @@ fn long_session(state: &Path) -> Result<std::path::PathBuf, BenchError> {
 pub(super) fn listed(_: &ProjectSandbox) -> Result<BenchReport, BenchError> {
     let state = tempfile::tempdir()?;
     let mut log = SessionLog::create(state.path(), &ConversationId::from("bench"))?;
-    let started = json!({"type": "session_started", "data": {
+    let started = json!({
         "version": "0", "project": "/p", "activity": "execute", "mode": "ask", "model": "m", "provider": "p", "rights": "none",
-    }});
-    log.append(&AgentId::root(), ObservedBy::Supervisor, serde_json::from_value(started)?)?;
+    });
+    log.append(&AgentId::root(), ObservedBy::Supervisor, event_kind("session_started", &started)?)?;
     let said = EventKind::UserMessage { text: "do it".to_owned(), images: vec![] };
     let _: SessionEvent = log.append(&AgentId::root(), ObservedBy::Supervisor, said)?;
     for number in 1..SESSIONS {

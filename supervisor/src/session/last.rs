@@ -89,12 +89,12 @@ fn is_just_imported(log: &Path) -> io::Result<bool> {
     let mut end = Vec::new();
     file.take(LONGEST_MARK).read_to_end(&mut end)?;
     let last = end.strip_suffix(b"\n").unwrap_or(&end).rsplit(|byte| *byte == b'\n').next();
-    let last: SessionEvent = serde_json::from_slice(last.unwrap_or_default())?;
+    let last = SessionEvent::from_json(last.unwrap_or_default())?;
     Ok(matches!(last.kind, EventKind::Notice { code: NoticeCode::Imported, .. }))
 }
 
 fn first(log: &Path) -> io::Result<SessionEvent> {
     let mut first = String::new();
     BufReader::new(File::open(log)?.take(LONGEST)).read_line(&mut first)?;
-    Ok(serde_json::from_str(&first)?)
+    Ok(SessionEvent::from_json(first.as_bytes())?)
 }

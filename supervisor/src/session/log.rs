@@ -311,7 +311,7 @@ impl SessionLog {
         self.line.clear();
         serde_json::to_writer(&mut self.line, &event)?;
         if self.redactor.mask(&mut self.line) {
-            event = serde_json::from_slice(&self.line)?;
+            event = SessionEvent::from_json(&self.line)?;
         }
         self.line.pop();
         let link = close(&mut self.line, self.prev);

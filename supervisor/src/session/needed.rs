@@ -226,7 +226,7 @@ impl NeededLine {
     fn read(&self, log: &File) -> io::Result<SessionEvent> {
         let mut text = vec![0; self.at.length];
         log.read_exact_at(&mut text, self.at.offset)?;
-        Ok(serde_json::from_slice(&text)?)
+        Ok(SessionEvent::from_json(&text)?)
     }
 }
 

@@ -44,7 +44,7 @@ pub fn read_page(path: &Path, after: EventId, (most, bytes): (usize, usize)) -> 
                 page.next = page.events.last().map(|event| event.id);
                 return Ok(page);
             }
-            let event = serde_json::from_slice(line).map_err(unreadable)?;
+            let event = SessionEvent::from_json(line).map_err(unreadable)?;
             page.events.push(checked(event).map_err(|error| failed(std::io::Error::other(error)))?);
             read += line.len();
         }

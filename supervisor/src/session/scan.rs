@@ -153,7 +153,7 @@ enum Unread {
 
 impl<'a> ScannedLine<'a> {
     fn read(text: &'a [u8]) -> Self {
-        let event = match serde_json::from_slice(text) {
+        let event = match SessionEvent::from_json(text) {
             Ok(event) => checked(event).map_err(Unread::Broken),
             Err(error) => Err(match UnknownEvent::read(text) {
                 Some(event) => Unread::Unknown(event),

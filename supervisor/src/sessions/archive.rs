@@ -160,7 +160,7 @@ fn rechained(
                 let text = std::str::from_utf8(line).map_err(|_| spoilt("it is no text"))?;
                 let without = redaction.line(text);
                 if without != text {
-                    let read = serde_json::from_str::<SessionEvent>(&without);
+                    let read = SessionEvent::from_json(without.as_bytes());
                     read.map_err(|error| spoilt(&error.to_string()))?;
                 }
                 chain.next(without.as_bytes())
@@ -265,7 +265,7 @@ impl<R: Read + Seek> Archived<R> {
         self.archive.seek(SeekFrom::Start(self.begins))?;
         let mut last = None;
         each_line(&mut self.archive, |line| {
-            let mut event: SessionEvent = serde_json::from_slice(line).map_err(io::Error::from)?;
+            let mut event = SessionEvent::from_json(line).map_err(io::Error::from)?;
             if last.is_some_and(|last| last >= event.id) {
                 return Err(ArchiveError::Damaged(Fault::Order { id: event.id }.to_string()));
             }

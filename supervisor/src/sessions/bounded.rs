@@ -70,7 +70,7 @@ pub(super) fn event(line: &[u8], types: &[&str]) -> Option<SessionEvent> {
     let is_wanted = types
         .iter()
         .any(|name| rest.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.first() == Some(&b'"')));
-    is_wanted.then(|| serde_json::from_slice(line).ok())?
+    is_wanted.then(|| SessionEvent::from_json(line).ok())?
 }
 
 #[cfg(test)]

@@ -135,7 +135,7 @@ fn read_events(stdout: ChildStdout) -> mpsc::UnboundedReceiver<SessionEvent> {
     std::thread::spawn(move || {
         let lines = BufReader::new(stdout).lines().map_while(Result::ok);
         // Only a line of another version is no event.
-        for event in lines.filter_map(|line| serde_json::from_str(&line).ok()) {
+        for event in lines.filter_map(|line| SessionEvent::from_json(line.as_bytes()).ok()) {
             if sender.send(event).is_err() {
                 return;
             }
