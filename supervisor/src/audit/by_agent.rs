@@ -15,7 +15,7 @@ pub(super) struct EventsByAgent<'a> {
     about: HashMap<&'a AgentId, Vec<&'a SessionEvent>>,
     accounts: HashMap<&'a AgentId, Account>,
     /// The same with everything below it.
-    with_sub_agents: HashMap<&'a str, Account>,
+    with_sub_agents: HashMap<&'a AgentId, Account>,
     /// The last end of the session: there is one for each run of it.
     last_end: Option<EventId>,
 }
@@ -39,12 +39,7 @@ impl<'a> EventsByAgent<'a> {
             events.sort_by_key(|event| event.id);
         }
         let accounts = tree.accounts();
-        let mut with_sub_agents: HashMap<_, Account> = HashMap::new();
-        for (agent, account) in &accounts {
-            for above in itself_and_above(agent) {
-                *with_sub_agents.entry(above).or_default() += *account;
-            }
-        }
+        let with_sub_agents = summed(about.keys().copied().collect(), &accounts);
         Self {
             began_ms: tree.events().next().map_or(0, |event| event.time_ms),
             about,
@@ -88,7 +83,7 @@ impl<'a> EventsByAgent<'a> {
 
     /// The same with everything below it.
     pub(super) fn account_with_sub_agents(&self, agent: &AgentId) -> Account {
-        self.with_sub_agents.get(agent.as_str()).copied().unwrap_or_default()
+        self.with_sub_agents.get(agent).copied().unwrap_or_default()
     }
 }
 
@@ -101,6 +96,50 @@ fn named(event: &SessionEvent) -> Option<&AgentId> {
     }
 }
 
-fn itself_and_above(agent: &AgentId) -> impl Iterator<Item = &str> {
-    std::iter::successors(Some(agent.as_str()), |agent| Some(agent.rsplit_once('.')?.0))
+/// The accounts of agents with everything below each. A log may be anybody's, and an agent's name in it have any length: none is cut into all
+/// that it begins with.
+fn summed<'a>(
+    mut agents: Vec<&'a AgentId>,
+    accounts: &HashMap<&AgentId, Account>,
+) -> HashMap<&'a AgentId, Account> {
+    // Part by part, so that what is below an agent follows on it, and nothing else between.
+    agents.sort_by(|one, other| one.as_str().split('.').cmp(other.as_str().split('.')));
+    let mut sums: Vec<_> =
+        agents.iter().map(|agent| accounts.get(agent).copied().unwrap_or_default()).collect();
+    let mut above: Vec<Option<usize>> = Vec::new();
+    let mut open: Vec<usize> = Vec::new();
+    for (index, agent) in agents.iter().enumerate() {
+        while open.pop_if(|last| !agent.is_below(agents[*last])).is_some() {}
+        above.push(open.last().copied());
+        open.push(index);
+    }
+    for (index, above) in above.into_iter().enumerate().rev() {
+        if let Some(above) = above {
+            let sum = sums[index];
+            sums[above] += sum;
+        }
+    }
+    agents.into_iter().zip(sums).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use ipc::event::TokenUsage;
+
+    use super::*;
+
+    #[test]
+    fn an_agent_has_the_sum_of_everything_below_it_whatever_agents_are_called() {
+        let names = ["1", "1.1", "1.1-", "1.1.1", "1.10", "1.2.3", "1.x", "1.x.1", "1.y", "2", "", "."];
+        let agents = names.map(AgentId::from);
+        let account = |input| Account { usage: TokenUsage { input, ..TokenUsage::default() }, cost: None };
+        let accounts: HashMap<_, _> =
+            agents.iter().enumerate().map(|(index, agent)| (agent, account(1 << index))).collect();
+        let sums = summed(agents.iter().collect(), &accounts);
+        for agent in &agents {
+            let below = agents.iter().filter(|other| *other == agent || other.is_below(agent));
+            let expected: u64 = below.map(|other| accounts[other].usage.input).sum();
+            assert_eq!(sums[agent].usage.input, expected, "{agent}");
+        }
+    }
 }

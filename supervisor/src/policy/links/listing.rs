@@ -24,7 +24,7 @@ pub(super) struct LinkListing(OnceCell<Option<Names>>);
 /// by its name with dots and spaces after it.
 #[derive(Debug, Default)]
 struct Names {
-    /// Those of ASCII characters, in small letters and sorted.
+    /// Those of ASCII characters, in lower case and sorted.
     ascii: Vec<Vec<u8>>,
     /// The ASCII characters of all others: folded, a name still has them in their order.
     others: Vec<Vec<u8>>,
