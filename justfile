@@ -10,39 +10,41 @@ test:
 
 # The attacks alone, as root and as a plain user.
 escape:
-    cargo test -p tests --test escape --test secrets --test storm --test protocol
+    cargo test -p tests --test escape --test boundary
 
 # The same against the small programs.
 escape-small:
     rustup target add {{arch()}}-unknown-linux-musl
     cargo build --workspace --bins
     cargo build --target {{arch()}}-unknown-linux-musl -p sandbox-exec -p worker
-    BAILIWICK_PROGRAMS=$PWD/target/{{arch()}}-unknown-linux-musl/debug cargo test -p tests --test escape --test secrets --test storm --test protocol
+    BAILIWICK_PROGRAMS=$PWD/target/{{arch()}}-unknown-linux-musl/debug cargo test -p tests --test escape --test boundary
 
 # What takes long, of which CI runs a tenth: damaged replies of every API for SECONDS, 2,600 rounds of the kill storm, 1,000 signals,
 # 500 kills of a supervisor, 200 rewinds of random work, flips at every byte of a log and 10,000 in a long one, a batch of 500 tasks.
 soak SECONDS="1800":
     BAILIWICK_SOAK_S={{SECONDS}} nice cargo test --release -p supervisor --test fuzz -- --nocapture
     cargo build --workspace --bins
-    BAILIWICK_SOAK_S={{SECONDS}} nice cargo test -p tests --test storm -- --nocapture
-    BAILIWICK_SIGNALS=1000 nice cargo test -p tests --test signals -- --nocapture
-    BAILIWICK_KILLS=500 nice cargo test -p tests --test kills -- --nocapture
-    BAILIWICK_REWINDS=200 nice cargo test -p tests --test rewind -- --nocapture
-    BAILIWICK_BATCH=500 nice cargo test -p tests --test batch -- --nocapture
+    BAILIWICK_SOAK_S={{SECONDS}} nice cargo test -p tests --test boundary storm:: -- --nocapture
+    BAILIWICK_SIGNALS=1000 nice cargo test -p tests --test session signals:: -- --nocapture
+    BAILIWICK_KILLS=500 nice cargo test -p tests --test session kills:: -- --nocapture
+    BAILIWICK_REWINDS=200 nice cargo test -p tests --test session rewind:: -- --nocapture
+    BAILIWICK_BATCH=500 nice cargo test -p tests --test fleet batch:: -- --nocapture
     BAILIWICK_FLIPS=100 nice cargo test --release -p supervisor --lib flip -- --nocapture
 
 # Records the sessions of fixtures/sessions again; `git diff` is what became different.
 record-sessions:
-    cargo build --workspace --bins && INSTA_UPDATE=always cargo test -p tests --test sessions
+    cargo build --workspace --bins && INSTA_UPDATE=always cargo test -p tests --test session sessions::
 
 # The pictures of README and guide, from scripted sessions.
 pictures:
-    cargo build --workspace --bins && BAILIWICK_PICTURES=$PWD/docs/images cargo test -p tests --test tui pictures
+    cargo build --workspace --bins && BAILIWICK_PICTURES=$PWD/docs/images cargo test -p tests --test screen tui::pictures
 
 # Before a commit: format, lints, the crates' own tests, the rules of the house. CI runs the rest.
 check: lint
     cargo test --workspace --exclude tests --lib --bins
-    cargo test -p tests --test dependencies --test trusted_part --test exec --test approvals --test serve
+    cargo test -p tests --test house
+    cargo test -p tests --test session -- approvals:: serve::
+    cargo test -p tests --test command_line exec::
 
 # Format, lint.
 lint:

@@ -10,6 +10,7 @@
     reason = "a harness of tests fails by panicking, and says aloud what it skips"
 )]
 
+pub mod again;
 pub mod outer;
 pub mod probe;
 pub mod process;

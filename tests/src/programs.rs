@@ -13,7 +13,7 @@ use crate::world::PLACE;
 /// The uid (and gid) of the plain user that root's tests are repeated as: no such account needs to exist.
 pub const PLAIN_USER: u32 = 12345;
 
-const NAMES: [&str; 5] = ["bailiwick", "bailiwick-worker", "sandbox-exec", "probe", "fake-worker"];
+pub(crate) const NAMES: [&str; 5] = ["bailiwick", "bailiwick-worker", "sandbox-exec", "probe", "fake-worker"];
 
 /// Who runs a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,6 @@
 use std::fs::{DirBuilder, create_dir};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -32,7 +31,6 @@ use supervisor::tripwire::Watch;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
-use crate::Finished;
 use crate::programs::User;
 use crate::standing::policy;
 use crate::world::World;
@@ -463,17 +461,4 @@ fn logged(kind: &EventKind) -> String {
         EventKind::PlanStepStatus(step) => step.to_string(),
         other => panic!("{other:?}"),
     }
-}
-
-/// Runs the tests of this program again, in sessions whose first agent is not `1`.
-pub fn again_with_another_first_agent() {
-    if std::env::var_os(FIRST_AGENT).is_some() {
-        // This is that run.
-        return;
-    }
-    let mut again = Command::new(std::env::current_exe().expect("a program"));
-    again.args(["--test-threads", "2", "--skip", "all_of_it_holds"]).env(FIRST_AGENT, "7");
-    let again = Finished::of(&mut again);
-    assert_eq!(again.code, 0, "{}\n{}", again.stdout, again.stderr);
-    assert!(!again.stdout.contains(" 0 passed"), "{}", again.stdout);
 }

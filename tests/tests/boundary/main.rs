@@ -1,0 +1,26 @@
+//! What confinement holds, against hostile commands, workers, projects and agents beside: each attack is tried, and judged by what became
+//! of its victim.
+
+mod between_agents;
+mod builds;
+mod caches;
+mod containers;
+mod denials;
+mod hardening;
+mod hidden;
+mod hidden_places;
+mod hostile;
+mod owner;
+mod protocol;
+mod remedies;
+mod rights;
+mod secrets;
+mod spare;
+mod spare_attacked;
+mod storm;
+mod temps;
+mod tools;
+mod tripwire;
+mod tripwire_references;
+mod tripwire_sandbox;
+mod tripwire_settings;

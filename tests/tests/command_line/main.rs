@@ -1,0 +1,23 @@
+//! The program as a person types it: its commands, what each prints and where, its mistakes, hints and exit codes.
+
+mod accounts;
+mod audit;
+mod commands;
+mod config;
+mod cost;
+mod demo;
+mod digests;
+mod doctor;
+mod exec;
+mod exec_fixes;
+mod exit_codes;
+mod explain;
+mod first_errors;
+mod guide;
+mod hints;
+mod mistakes;
+mod one_shot;
+mod output;
+mod packaging;
+mod pictures;
+mod show;

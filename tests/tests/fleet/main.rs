@@ -1,0 +1,6 @@
+//! Many runs: batches, the relay, clusters and CI.
+
+mod batch;
+mod ci_recipes;
+mod cluster;
+mod relay;
