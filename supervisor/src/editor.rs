@@ -8,6 +8,7 @@
 use std::fmt;
 use std::fs;
 use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
 
 /// The lines before the text.
@@ -57,7 +58,10 @@ pub(crate) fn edit(edits: Edits, text: &str) -> Result<Option<String>, String> {
 
 fn run(editor: &str, edits: Edits, before: &str) -> Result<Option<String>, String> {
     let failed = |what: &str, error: io::Error| format!("cannot edit the {edits}: {what}: {error}");
-    let place = tempfile::Builder::new().prefix(&format!("bailiwick-{edits}-")).tempdir();
+    // A directory for temporary files may be read by everybody, and without a mode what is made there, too.
+    let mut private = tempfile::Builder::new();
+    private.permissions(fs::Permissions::from_mode(0o700));
+    let place = private.prefix(&format!("bailiwick-{edits}-")).tempdir();
     let place = place.map_err(|error| failed("no private directory", error))?;
     let copy = place.path().join(format!("{edits}.md"));
     let guards = edits.guards(before);
@@ -94,9 +98,16 @@ fn unguarded(text: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::{Path, PathBuf};
+
     use proptest::prelude::*;
 
     use super::*;
+
+    /// The directory that an error names, where the person's text is kept.
+    fn kept(error: &str) -> PathBuf {
+        Path::new(error.rsplit_once(' ').unwrap().1).parent().unwrap().to_owned()
+    }
 
     /// The lines that an editor may obey.
     fn obeyed(text: &str) -> String {
@@ -130,16 +141,24 @@ mod tests {
             assert!(run(editor, Edits::Plan, "# one\n").is_err(), "{editor}");
         }
         let error = run("sed -i '1d; s/one/two/'", Edits::Plan, "# one\n").unwrap_err();
-        let kept = std::path::Path::new(error.rsplit_once(' ').unwrap().1);
-        assert!(fs::read_to_string(kept).unwrap().contains("# two\n"), "{error}");
-        fs::remove_dir_all(kept.parent().unwrap()).unwrap();
+        let kept = kept(&error);
+        assert!(fs::read_to_string(kept.join("plan.md")).unwrap().contains("# two\n"), "{error}");
+        fs::remove_dir_all(kept).unwrap();
+    }
+
+    #[test]
+    fn a_copy_is_read_by_its_owner_alone() {
+        let modes = r#"stat -c %a "$(dirname "$1")" > "$1"; true"#;
+        assert_eq!(run(modes, Edits::Message, "one"), Ok(Some("700\n".to_owned())));
     }
 
     #[test]
     fn a_message_is_guarded_where_an_editor_might_obey_it() {
         assert_eq!(run("sed -i 1s/one/two/", Edits::Message, "one"), Ok(Some("two".to_owned())));
         for obeyed in ["one\n# vim: set x:", "-*- eval: x -*-", "\u{c}\nLocal Variables:\neval: x\nEnd:"] {
-            assert_eq!(run("sed -i 1s/^/x/", Edits::Message, obeyed).unwrap_err().lines().count(), 1);
+            let error = run("sed -i 1s/^/x/", Edits::Message, obeyed).unwrap_err();
+            assert_eq!(error.lines().count(), 1);
+            fs::remove_dir_all(kept(&error)).unwrap();
             assert_eq!(run("true", Edits::Message, obeyed), Ok(None));
         }
     }
