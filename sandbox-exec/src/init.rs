@@ -21,7 +21,7 @@ use crate::attempt::Surroundings;
 use crate::broker::{self, Reports, exit_code};
 use crate::cgroup::Cgroup;
 use crate::descendants::{self, Waited};
-use crate::domain::open_path;
+use crate::domain::{Domain, open_path};
 use crate::handover::Handover;
 use crate::launch::{Awaited, LaunchedProgram, Ruleset, enter, give_up};
 use crate::mediate::{Listeners, Mediation, Mediator, Refusals};
@@ -90,10 +90,11 @@ impl Init<'_> {
         let (program, group) = unsafe { fork_sharing_descriptors(self.group) }.map_err(at(Stage::Start))?;
         if let Some(program) = program {
             let listener = handover.take(program).map_err(at(Stage::Broker))?;
+            let domain = rules.domain()?;
             drop(rules);
             retire().map_err(at(Stage::Broker))?;
             let refusals = broker::refusals(program, self.status, Arc::default(), || listeners)?;
-            return Ok(Watched { program, signals, _mediator: self.mediate(listener, refusals)? });
+            return Ok(Watched { program, signals, _mediator: self.mediate(listener, domain, refusals)? });
         }
         system::set_no_new_privs().map_err(at(Stage::Privileges))?;
         handover.give(filter.as_ref()).map_err(at(Stage::Seccomp))?;
@@ -108,8 +109,13 @@ impl Init<'_> {
     }
 
     /// Threads make no forks, so it begins after the only one.
-    fn mediate(&self, listener: Option<OwnedFd>, refusals: Refusals) -> Result<Option<Mediator>, Failure> {
-        let mediation = self.ruleset.mediation.clone();
+    fn mediate(
+        &self,
+        listener: Option<OwnedFd>,
+        domain: Domain,
+        refusals: Refusals,
+    ) -> Result<Option<Mediator>, Failure> {
+        let mediation = self.ruleset.mediation.clone().map(|mediation| mediation.with_domain(domain));
         let started = listener
             .zip(mediation)
             .map(|(listener, mediation)| Mediator::start(listener, mediation, refusals));

@@ -51,13 +51,17 @@ fn start(launch: &Launch, seen: &Seen<'_>, ruleset: &Ruleset, status: &Reports) 
     let child = Child::fork(&launch.confinement, ruleset)?;
     let Child { program, bound, mut rules, progress, calls, group } = child;
     let begun = rules.begin();
+    let domain = rules.domain();
     let making = Making::new(seen, rules);
     let progress = Progress::new(FrameReader::new(File::from(progress), Generation(0)));
     let ordered = Ordered::of(launch, ruleset, seen);
     // What is private is known by now.
     let own = seen.private().memory();
     let mediation = ruleset.mediation.clone().map(|mediation| mediation.with_writable(own));
-    let attended = begun.and_then(|()| attend((making, ordered), calls, program, mediation, status));
+    let attended = begun.and(domain).and_then(|domain| {
+        let mediation = mediation.map(|mediation| mediation.with_domain(domain));
+        attend((making, ordered), calls, program, mediation, status)
+    });
     match attended {
         Ok((mediator, opened)) => Ok(Broker::new(program, bound, progress, mediator).with(opened, group)),
         Err(failure) => {

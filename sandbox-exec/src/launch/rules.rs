@@ -168,6 +168,11 @@ pub(super) fn begin(ruleset: &Ruleset) -> Result<(Awaiting, Awaited), Failure> {
 }
 
 impl Awaiting {
+    /// The domain, for acts in the program's place.
+    pub(super) fn domain(&self) -> Result<Domain, Failure> {
+        self.domain.try_clone().map_err(at(Stage::Start))
+    }
+
     /// Tells the child that its broker gets ready: what the child tries from now on will be answered.
     pub(super) fn begin(&mut self) -> Result<(), Failure> {
         self.begun.write_all(&1_u64.to_ne_bytes()).map_err(at(Stage::Start))
@@ -213,6 +218,11 @@ impl<'a> Making<'a> {
 }
 
 impl Awaited {
+    /// The domain, for acts in the program's place.
+    pub(crate) fn domain(&self) -> Result<Domain, Failure> {
+        self.domain.try_clone().map_err(at(Stage::Start))
+    }
+
     /// Waits until the broker of its program gets ready. Nobody waits for one that ended: this process would end with it.
     pub(crate) fn begun(&mut self) -> Result<(), Failure> {
         self.begun.read_exact(&mut [0; size_of::<u64>()]).map_err(at(Stage::Rules))

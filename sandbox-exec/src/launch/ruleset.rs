@@ -96,5 +96,6 @@ fn mediation(seen: &Seen<'_>, platform: Platform) -> Mediation {
         signals: platform.abi < SCOPES,
         metadata: tier != Tier::Full,
         sockets: Sockets::probe(),
+        domain: None,
     }
 }

@@ -47,9 +47,9 @@ impl Address {
     }
 
     /// The address of a unix socket by path.
-    pub(super) fn of_path(path: &str) -> Self {
+    pub(super) fn of_path(path: impl AsRef<OsStr>) -> Self {
         let mut bytes = family_bytes(libc::AF_UNIX).to_vec();
-        bytes.extend(path.as_bytes());
+        bytes.extend(path.as_ref().as_bytes());
         bytes.push(0);
         Self(bytes)
     }

@@ -10,6 +10,9 @@ use ipc::refusal::Target;
 use ipc::rights::{Network, Reach};
 use nix::errno::Errno;
 use nix::libc::{self, c_int};
+use nix::sys::socket::getsockopt;
+use nix::sys::socket::sockopt::PeerCredentials;
+use nix::unistd::getpid;
 
 use super::address::{Address, Meaning};
 use super::caller::Caller;
@@ -338,8 +341,9 @@ impl HostNetwork {
     pub(super) fn knows(&self, accepted: &OwnedFd, kind: SocketKind, peer: &Address) -> bool {
         match peer.meaning() {
             Meaning::Internet(peer) if Place::of(peer) == Place::Host => self.has_begun(accepted, peer),
-            // Of a unix socket it is the path that decides who reaches it.
-            _ => kind.family == libc::AF_UNIX,
+            // Of a unix socket it is the path that decides who reaches it. An abstract name is everybody's: who connected to it from
+            // inside did so by this process.
+            _ => kind.family == libc::AF_UNIX && (!has_abstract_name(accepted) || is_ours(accepted)),
         }
     }
 
@@ -358,6 +362,15 @@ impl Outside {
         let resolver = is_resolver(to, &self.resolvers);
         place.is_within(self.reach) || resolver
     }
+}
+
+fn has_abstract_name(socket: &OwnedFd) -> bool {
+    !socket::own_name(socket).is_ok_and(|own| matches!(own.meaning(), Meaning::Path(_) | Meaning::Unnamed))
+}
+
+/// Whether this process connected the other end of an accepted unix socket.
+fn is_ours(accepted: &OwnedFd) -> bool {
+    getsockopt(accepted, PeerCredentials).is_ok_and(|peer| peer.pid() == getpid().as_raw())
 }
 
 /// Whether any socket of this network namespace has an abstract name (`proc_pid_net(5)`): the last field, with an `@` for each null

@@ -13,18 +13,24 @@ use super::address::{Address, Meaning, integer};
 use super::listener::NotificationAnswer;
 use super::refusals::Denied;
 use super::socket::{self, SocketKind};
+use super::socket_file::SocketFile;
 use super::waiting::Stop;
 
 impl MediatedCall<'_, '_> {
-    /// `bind(2)`. To make a file at a path is the caller's own right or not: its Landlock domain, which can be narrower than its
-    /// worker's, and its mounts judge that, as they do where `bind` is not mediated. What was looked at decides nothing: an
-    /// address or a descriptor that changes meanwhile makes a socket that is not remembered, to which nobody is led.
+    /// `bind(2)`. A unix socket that has a peer gets no name.
     pub(super) fn bind(&mut self) -> Result<NotificationAnswer, Stop> {
         let [number, start, length, ..] = self.arguments;
         let (socket, kind) = self.socket(number)?;
         let address = Address::read(self.caller.memory(), start, length)?;
-        if let (libc::AF_UNIX, Meaning::Path(_)) = (kind.family, address.meaning()) {
-            return Ok(NotificationAnswer::GoesOn);
+        // A command that only reads has no other unix sockets than such, and its own domain is not asked here.
+        if kind.family == libc::AF_UNIX && socket::peer_name(&socket).is_ok() {
+            return Err(Errno::EINVAL.into());
+        }
+        if let (libc::AF_UNIX, Meaning::Path(path)) = (kind.family, address.meaning()) {
+            let file = SocketFile::of(&self.caller, path, &address)?;
+            self.caller.still_waits()?;
+            file.bind(self.shared.domain.as_deref().ok_or(Errno::EACCES)?, &socket)?;
+            return Ok(NotificationAnswer::Value(0));
         }
         self.caller.still_waits()?;
         self.bind_unless_taken(&socket, kind, &address).map_err(|errno| {

@@ -10,7 +10,7 @@
 //! * `caller`, `memory`, `status`, `text`: who calls. `address`, `message`, `control`: what they pass.
 //! * `rules`: what is allowed. `tree`: by path. `host`, `internet`, `own`, `alive`, `holders`, `listening`, `sock_diag`, `finder`,
 //!   `connections`, `reservations`, `introduce`, `admitted`, `taken`: on the host's network.
-//! * `act`, `listen`, `socket`: the calls. `metadata`: those on files.
+//! * `act`, `listen`, `socket`: the calls. `metadata`: those on files. `socket_file`: a unix socket's file.
 //! * `refusals`: what is refused is told. `listeners`: whether a unix socket would have answered. `objects`: System V memory, semaphores and queues.
 //! * `sockets`: how the socket of a caller is got at. `made`, `make`, `registry`, `holding`, `datagrams`, `tables`: without
 //!   `pidfd_getfd(2)`, which the profiles of containers deny.
@@ -18,7 +18,8 @@
 //!
 //! It ends with the last process under the filter. If it dies, calls fail with `ENOSYS`.
 //!
-//! What a program can notice: a peer sees the broker's pid (`SO_PEERCRED`, `SCM_CREDENTIALS`); `MSG_ZEROCOPY` is refused with
+//! What a program can notice: Landlock rules of its own do not bind what is performed here, a unix socket that has a peer gets no name,
+//! and one that is bound by `/proc/self/fd` is named by another number; a peer sees the broker's pid (`SO_PEERCRED`, `SCM_CREDENTIALS`); `MSG_ZEROCOPY` is refused with
 //! `ENOBUFS`; a handler runs up to 50 ms late while a call waits; a caller that is not dumpable gets `EPERM`, unless this process
 //! may trace it (`CAP_SYS_PTRACE` in the user namespace). With the network off, on the host's, also: no socket can be given a filter
 //! (`SO_ATTACH_FILTER` …: `EPERM`); a datagram is lost if its port is bound anew inside in that moment; at most 1024 ports of datagram
@@ -74,6 +75,7 @@ mod sender;
 mod signal;
 mod sock_diag;
 mod socket;
+mod socket_file;
 mod sockets;
 mod status;
 mod tables;
@@ -116,6 +118,7 @@ pub use sockets::Sockets;
 use tree::ProcessTree;
 use waiting::Waiting;
 
+use crate::domain::Domain;
 use crate::privilege::clear_capabilities;
 
 /// What the mediated programs may reach.
@@ -143,6 +146,8 @@ pub struct Mediation {
     pub metadata: bool,
     /// How this process gets at the sockets of the programs.
     pub sockets: Sockets,
+    /// What confines the programs at paths: what is made there in their place is made inside it. Without one nothing is.
+    pub domain: Option<Arc<Domain>>,
 }
 
 impl Mediation {
@@ -163,6 +168,12 @@ impl Mediation {
     pub(crate) fn with_writable(mut self, more: impl Iterator<Item = PathBuf>) -> Self {
         self.writable.extend(more);
         self
+    }
+
+    /// With what confines the programs at paths.
+    #[must_use]
+    pub(crate) fn with_domain(self, domain: Domain) -> Self {
+        Self { domain: Some(Arc::new(domain)), ..self }
     }
 }
 
@@ -193,6 +204,7 @@ struct Shared {
     objects: Option<Arc<Objects>>,
     signals: Option<Signals>,
     metadata: Metadata,
+    domain: Option<Arc<Domain>>,
     refusals: Refusals,
     threads: Threads,
     /// The sockets of the programs, where they are made here.
@@ -250,6 +262,7 @@ impl Prepared {
             objects: mediation.objects.then(Arc::default),
             signals: mediation.signals.then(Signals::new),
             metadata,
+            domain: mediation.domain,
             refusals,
             threads: Threads::default(),
             made,

@@ -1,7 +1,7 @@
 //! What the kernel says of a thread (`proc_pid_status(5)`).
 
 use nix::errno::Errno;
-use nix::libc::pid_t;
+use nix::libc::{mode_t, pid_t};
 
 use super::text;
 
@@ -20,6 +20,8 @@ pub(super) struct Status {
     pub(super) uids: [u32; 3],
     /// Real, effective and saved gid.
     pub(super) gids: [u32; 3],
+    /// The mode bits that files lack which it makes.
+    pub(super) umask: mode_t,
     /// Signals that wait for this thread.
     pub(super) pending: u64,
     /// Signals that wait for any thread of the process.
@@ -48,6 +50,7 @@ impl Status {
                 "Threads" => status.threads = value.parse().unwrap_or(0),
                 "Uid" => status.uids = three(value),
                 "Gid" => status.gids = three(value),
+                "Umask" => status.umask = mode_t::from_str_radix(value, 8).unwrap_or(0o777),
                 "SigPnd" => status.pending = set(),
                 "ShdPnd" => status.shared_pending = set(),
                 "SigBlk" => status.blocked = set(),
@@ -91,7 +94,7 @@ mod tests {
 
     #[test]
     fn signals_are_hexadecimal() {
-        let text = "Name:\tTgid:\nTgid:\t7\nPPid:\t5\nNSpgid:\t6\t1\nThreads:\t3\nUid:\t1\t2\t3\t4\n\
+        let text = "Name:\tTgid:\nUmask:\t0027\nTgid:\t7\nPPid:\t5\nNSpgid:\t6\t1\nThreads:\t3\nUid:\t1\t2\t3\t4\n\
                     SigPnd:\t0000000000000200\nShdPnd:\t0000000000000002\nSigBlk:\t8000000000000000\n";
         let expected = Status {
             process: 7,
@@ -99,6 +102,7 @@ mod tests {
             group: 6,
             threads: 3,
             uids: [1, 2, 3],
+            umask: 0o27,
             pending: 0x200,
             shared_pending: 2,
             blocked: 1 << 63,

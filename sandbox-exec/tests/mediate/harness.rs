@@ -11,6 +11,7 @@ use std::os::unix::process::CommandExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ipc::confinement::Tier;
@@ -23,7 +24,10 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Gid, Pid, Uid, fork, setgroups, setresgid, setresuid};
+use sandbox_exec::compile::{Devices, Plan};
+use sandbox_exec::domain::Domain;
 use sandbox_exec::mediate::{Filter, Mediation, Mediator, Refusals, Sockets};
+use sandbox_exec::platform::Platform;
 use sandbox_exec::system;
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 use tempfile::TempDir;
@@ -249,7 +253,14 @@ impl Place {
             signals: false,
             metadata: false,
             sockets: Sockets::Duplicated,
+            domain: Some(Arc::new(self.domain())),
         }
+    }
+
+    /// What would confine the programs: they are in none here.
+    fn domain(&self) -> Domain {
+        let plan = Plan::within(&[], &[self.path("in").into()], Network::On, self.tier, Devices::Own);
+        Domain::build(&plan, Platform::probe()).unwrap()
     }
 
     fn run(&self, mediation: Mediation, machine: Machine, program: impl FnOnce()) {

@@ -24,6 +24,7 @@ mod network;
 mod numbers;
 mod paths;
 mod programs;
+mod raced;
 mod races;
 mod signals;
 mod soak;

@@ -3,14 +3,12 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use ipc::rights::{Network, Reach};
-use landlock::{AccessFs, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus};
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
@@ -258,11 +256,44 @@ fn abstract_names_of_the_host_are_refused_and_own_ones_work() {
     });
 }
 
+/// Whoever connected is let in, or not.
+fn meets_a_stranger(place: &Place, run: impl FnOnce(&dyn Fn() -> i32)) {
+    let name = format!("mediate-{}-met", place.path("").display());
+    let own = std::os::unix::net::SocketAddr::from_abstract_name(name).unwrap();
+    let ((mut bound, binding), (connected, mut connecting)) = (pipe(), pipe());
+    let to = own.clone();
+    let stranger = std::thread::spawn(move || {
+        bound.read_exact(&mut [0]).unwrap();
+        let stranger = UnixStream::connect_addr(&to);
+        connecting.write_all(b"x").unwrap();
+        stranger
+    });
+    run(&|| {
+        let server = UnixListener::bind_addr(&own).unwrap();
+        (&binding).write_all(b"x").unwrap();
+        (&connected).read_exact(&mut [0]).unwrap();
+        server.set_nonblocking(true).unwrap();
+        let of_stranger = errno(server.accept());
+        let client = UnixStream::connect_addr(&own).unwrap();
+        server.accept().unwrap();
+        drop(client);
+        of_stranger
+    });
+    drop(stranger.join().unwrap().unwrap());
+}
+
+#[test]
+fn strangers_at_an_abstract_name_are_not_let_in() {
+    as_each_user(|place| {
+        meets_a_stranger(place, |accept| place.unmediated(|| assert_eq!(accept(), 0)));
+        meets_a_stranger(place, |accept| on(place, || assert_eq!(accept(), libc::EAGAIN)));
+    });
+}
+
 #[test]
 fn sockets_are_made_inside_only_and_under_the_name_that_was_asked_for() {
     as_each_user(|place| {
         on(place, || {
-            make_sockets_only_beneath(&[place.path("in")]);
             std::env::set_current_dir(place.path("in")).unwrap();
             nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o77));
             let server = UnixListener::bind("relative").unwrap();
@@ -284,30 +315,36 @@ fn sockets_are_made_inside_only_and_under_the_name_that_was_asked_for() {
     });
 }
 
-/// A program may do without what its worker may do.
+/// It is all that a command has that only reads.
 #[test]
-fn no_socket_is_made_for_a_domain_that_makes_none() {
+fn a_socket_of_a_pair_gets_no_name() {
     as_each_user(|place| {
+        let pair = || UnixStream::pair().unwrap().0.into();
         on(place, || {
-            drop(UnixListener::bind(place.path("in/before")).unwrap());
-            make_sockets_only_beneath(&[]);
-            assert_eq!(errno(UnixListener::bind(place.path("in/socket"))), libc::EACCES);
+            assert_eq!(errno(bind(&pair(), &unix(place.path("in/pair")))), libc::EINVAL);
             assert_eq!(
-                errno(bind(&socket(libc::AF_UNIX, DATAGRAM), &unix(place.path("in/socket")))),
-                libc::EACCES
+                errno(bind(&pair(), &unix(format!("\0{}", place.path("pair").display())))),
+                libc::EINVAL
             );
         });
-        assert!(place.path("in/before").exists() && !place.path("in/socket").exists());
+        assert!(!place.path("in/pair").exists());
+        place.unmediated(|| assert_eq!(errno(bind(&pair(), &unix(place.path("in/pair")))), 0));
     });
 }
 
-fn make_sockets_only_beneath(roots: &[PathBuf]) {
-    let mut ruleset = Ruleset::default().handle_access(AccessFs::MakeSock).unwrap().create().unwrap();
-    for root in roots {
-        let rule = PathBeneath::new(PathFd::new(root).unwrap(), AccessFs::MakeSock);
-        ruleset = ruleset.add_rule(rule).unwrap();
-    }
-    assert_eq!(ruleset.restrict_self().unwrap().ruleset, RulesetStatus::FullyEnforced);
+/// By what it calls itself in `/proc`, as programs do whose paths are too long for an address.
+#[test]
+fn a_socket_is_made_in_a_directory_that_a_program_has_open() {
+    as_each_user(|place| {
+        on(place, || {
+            for (directory, expected) in [("in", 0), ("out", libc::EACCES)] {
+                let open = File::open(place.path(directory)).unwrap();
+                let path = format!("/proc/self/fd/{}/by-descriptor", open.as_raw_fd());
+                assert_eq!(errno(UnixListener::bind(path)), expected, "{directory}");
+            }
+        });
+        assert!(place.path("in/by-descriptor").exists() && !place.path("out/by-descriptor").exists());
+    });
 }
 
 #[test]
@@ -326,7 +363,7 @@ fn a_connection_that_does_not_wait_is_in_progress_and_one_that_waits_is_made() {
             assert_eq!(errno(connect(&client, &internet(&address))), libc::EISCONN);
             let client: OwnedFd = TcpStream::connect(&address).unwrap().into();
             // SAFETY: reads flags.
-            let flags = unsafe { libc::fcntl(std::os::fd::AsRawFd::as_raw_fd(&client), libc::F_GETFL) };
+            let flags = unsafe { libc::fcntl(client.as_raw_fd(), libc::F_GETFL) };
             assert_eq!(flags & libc::O_NONBLOCK, 0);
             server.set_nonblocking(true).unwrap();
             server.accept().unwrap();

@@ -210,7 +210,7 @@ pub(super) const READ_ONLY: &[Group] = &[Group {
 }];
 
 /// Denied to a command that only reads. It can make no socket but a connected pair; what is left is what it was given, and for
-/// getifaddrs(3) `bind` and `sendto`: a socket of a pair has no use of them, since a name at a path its domain refuses.
+/// getifaddrs(3) `bind` and `sendto`: a socket of a pair has no use of them, since the broker gives it no name, and neither does its domain where nobody mediates.
 pub(super) const READ_ONLY_SOCKETS: &[Group] = &[Group {
     reason: "it could meet others by a name, and send away what it reads",
     answer: Forbidden,

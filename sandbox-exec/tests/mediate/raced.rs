@@ -1,0 +1,72 @@
+//! A descriptor and an address that change while their call waits: what is bound is what was judged.
+
+use std::net::UdpSocket;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::time::{Duration, Instant};
+
+use nix::libc;
+use nix::sys::socket::{setsockopt, sockopt::ReuseAddr};
+
+use crate::calls::{DATAGRAM, STREAM, internet, socket, unix};
+use crate::harness::as_each_user;
+use crate::network::on;
+
+/// How long a descriptor stays what it is: about as long as a mediated call takes.
+const PERIOD: Duration = Duration::from_micros(40);
+
+/// How long to try: where the kernel looks a second time a fifth of it was enough.
+const TRIES: Duration = Duration::from_millis(500);
+
+#[test]
+fn a_raced_bind_takes_no_port_of_the_host() {
+    as_each_user(|place| {
+        let victim = UdpSocket::bind("127.0.0.1:0").unwrap();
+        setsockopt(&victim, ReuseAddr, &true).unwrap();
+        let address = victim.local_addr().unwrap();
+        let takes_the_port = |tries| {
+            let taker = socket(libc::AF_INET, DATAGRAM);
+            setsockopt(&taker, ReuseAddr, &true).unwrap();
+            race(&taker, &internet(&address.to_string()), tries);
+            UdpSocket::from(taker).local_addr().unwrap().port() == address.port()
+        };
+        place.unmediated(|| assert!(takes_the_port(TRIES * 40)));
+        on(place, || assert!(!takes_the_port(TRIES)));
+    });
+}
+
+/// Binds what is an internet socket at one moment and a unix socket at the next, until the first is bound.
+fn race(taker: &OwnedFd, port: &[u8], tries: Duration) {
+    let begun = Instant::now();
+    let (decoy, changing) = (socket(libc::AF_UNIX, STREAM), socket(libc::AF_UNIX, STREAM));
+    let path = unix("/nowhere/at-all");
+    let address: Vec<AtomicU8> = path[..port.len()].iter().map(|&byte| AtomicU8::new(byte)).collect();
+    let become_one = |socket: &OwnedFd, bytes: &[u8]| {
+        for (byte, &value) in address.iter().zip(bytes) {
+            byte.store(value, Ordering::Relaxed);
+        }
+        // SAFETY: integers; the descriptor is `changing`, which is only ever another socket.
+        assert!(unsafe { libc::dup2(socket.as_raw_fd(), changing.as_raw_fd()) } >= 0);
+        let until = Instant::now() + PERIOD;
+        while Instant::now() < until {}
+    };
+    let bind = || {
+        let length = u32::try_from(address.len()).unwrap();
+        // SAFETY: the kernel reads as many bytes as there are.
+        unsafe { libc::bind(changing.as_raw_fd(), address.as_ptr().cast(), length) };
+    };
+    let is_bound = || UdpSocket::from(taker.try_clone().unwrap()).local_addr().unwrap().port() != 0;
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ended.load(Ordering::Relaxed) {
+                become_one(&decoy, &path);
+                become_one(taker, port);
+            }
+        });
+        while !is_bound() && begun.elapsed() < tries {
+            bind();
+        }
+        ended.store(true, Ordering::Relaxed);
+    });
+}
