@@ -10,7 +10,7 @@
 //! | --- | --- |
 //! | text, C0 controls | ENQ (answers with text that can be programmed), CAN and SUB (begin file transfers in some terminals) |
 //! | `ESC x` | `ESC k` (a name for the window, up to ST) |
-//! | CSI: cursor, erasing, colours, modes, the title stack | reports of titles, window and screen contents (`t`, `*y`), printing (`i`), macros (`*z`), tests (`y`), unknown intermediates |
+//! | CSI: cursor, erasing, colours, modes, the title stack | reports of titles, window and screen contents (`t`, `*y`), printing (`i`), macros (`*z`), tests (`y`), modes saved and set again (`?s`, `?r`), the lock of the keyboard (`2h`), unknown intermediates |
 //! | OSC 0, 1, 2 (title), 4, 5, 10–19, 104, 105, 110–119 (colours), 8 (links), 133 (prompts) | OSC 52 (clipboard), 50 (font), 1337 and 777 (files, clipboard, notices), every other |
 //! | | DCS (key definitions, settings, macros), APC (images read from files), PM, SOS |
 //!
@@ -28,6 +28,9 @@ const ENQ: u8 = 0x05;
 
 /// The longest control sequence or string that is looked at; longer ones do not pass.
 const LONGEST: usize = 8 << 10;
+
+/// How often a character may be repeated at once.
+const MOST_REPEATED: u16 = 4096;
 
 /// What stands for bytes that are no character.
 const UNREADABLE: &[u8] = "\u{fffd}".as_bytes();
@@ -255,7 +258,12 @@ impl Filter {
         let passes = match (prefix, intermediates, end) {
             // Only the title stack.
             (0, [], b't') => matches!(first(numbers), Some(22 | 23)),
-            (_, [], b'i' | b'y') | (b'>', [], b't' | b'T') | (b'?', [], b'S') => false,
+            (_, [], b'i' | b'y') | (b'>', [], b'n' | b't' | b'T') | (b'?', [], b'S') => false,
+            // Modes that are saved and set again behind our back, and the lock of the keyboard.
+            (b'?', [], b'r' | b's') => false,
+            (0, [], b'h') => !numbers.split(|byte| *byte == b';').any(|mode| first(mode) == Some(2)),
+            // A character is repeated as often as fits on a screen.
+            (0, [], b'b') => numbers.is_empty() || first(numbers).is_some_and(|times| times <= MOST_REPEATED),
             (_, [], _) | (0, [b' '], b'q') | (0, [b'!'], b'p') | (0 | b'?', [b'$'], b'p') => true,
             _ => false,
         };
@@ -364,6 +372,7 @@ mod tests {
             "\x1b7\x1b8\x1b(B\x1b=\x1bM\x1b#8\x1bc",
             "\x1b]0;a title\x1b\\\x1b]8;;https://example.org\x1b\\link\x1b]8;;\x1b\\",
             "\x1b]11;?\x1b\\\x1b]4;1;rgb:00/11/22\x1b\\\x1b]104\x1b\\\x1b[22;2t\x1b[23;2t",
+            "\x1b[s\x1b[u\x1b[2;20r\x1b[r\x1b[4h\x1b[4l\x1b[b\x1b[80b",
             "\x1b[6n\x1b[c\x1b[>c\x1b[?2026$p\x1b[?u\x1b[>q",
         ] {
             assert_eq!(passed(text.as_bytes()), text);
@@ -376,6 +385,7 @@ mod tests {
         for text in [
             "\x05",
             "\x1b[21t\x1b[20t\x1b[14t\x1b[18t\x1b[8;1;1t\x1b[t",
+            "\x1b[?1003;1006s\x1b[?1003;1006r\x1b[2h\x1b[4;2h\x1b[>4n\x1b[2147483647b\x1b[4097b",
             "\x1b[>0t\x1b[1;1;1;1;1;1*y\x1b[1*z\x1b[5i\x1b[?5i\x1b[2;1y\x1b[1$w\x1b[2$u",
             "\x1b]52;c;cm0gLXJm\x07\x1b]52;c;?\x1b\\\x1b]50;?\x07\x1b]1337;CopyToClipboard=\x07",
             "\x1b]0052;c;cm0=\x07\x1b]5 2;c;cm0=\x07\x1b];\x07\x1b]\x07\x1b]8a;x\x07\x1b]0x;y\x07\x1b]4x;?\x07",
