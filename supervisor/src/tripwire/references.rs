@@ -5,9 +5,14 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::fs;
+use std::fs::{self, File, Metadata};
+use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+
+use nix::libc;
+use nix::sys::statfs::{PROC_SUPER_MAGIC, SYSFS_MAGIC, fstatfs};
 
 use super::WatchedRoots;
 use super::config::{GitConfigEntry, parse};
@@ -24,8 +29,9 @@ const MOST: usize = 2_000;
 /// The most links on one way; `path_resolution(7)` has forty.
 const MOST_LINKS: usize = 40;
 
-/// The largest configuration of a person's own that is read.
+/// The largest configuration of a person's own that is read, and the most bytes of all: an include can name any file.
 const LARGEST: u64 = 2 << 20;
+const MOST_BYTES: usize = 16 << 20;
 
 /// What git runs by name from a hooks directory, githooks(5).
 const HOOKS: &[&str] = &[
@@ -111,10 +117,11 @@ impl<'a> Search<'a> {
                 self.place(root, path, place);
             }
         }
-        let mut read = Vec::new();
+        let (mut read, mut bytes) = (Vec::new(), 0);
         while let Some(path) = self.outside.pop() {
-            if read.len() < MOST && !read.contains(&path) {
+            if read.len() < MOST && bytes < MOST_BYTES && !read.contains(&path) {
                 if let Some((directory, text)) = configuration(&path) {
+                    bytes += text.len();
                     self.configuration(&directory, &text);
                 }
                 read.push(path);
@@ -215,14 +222,27 @@ pub(super) fn home() -> Option<PathBuf> {
     std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
 }
 
-/// The text of a person's own configuration, and where it lies.
+/// The text of a person's own configuration, and where it lies. A hostile repository names it, too: a file that the kernel makes up
+/// when it is read has no length, or no end, and some have a reader wait.
 fn configuration(path: &Path) -> Option<(PathBuf, Vec<u8>)> {
     let path = fs::canonicalize(path).ok()?;
-    let meta = fs::metadata(&path).ok()?;
-    if !meta.is_file() || meta.len() > LARGEST {
+    let is_text = |meta: &Metadata| meta.is_file() && (1..=LARGEST).contains(&meta.len());
+    if !is_text(&fs::metadata(&path).ok()?) {
         return None;
     }
-    Some((path.parent()?.to_owned(), fs::read(&path).ok()?))
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
+    let file = File::options().read(true).custom_flags(flags).open(&path).ok()?;
+    if !is_text(&file.metadata().ok()?) || is_made_up(&file) {
+        return None;
+    }
+    let mut text = Vec::new();
+    file.take(LARGEST).read_to_end(&mut text).ok()?;
+    Some((path.parent()?.to_owned(), text))
+}
+
+fn is_made_up(file: &File) -> bool {
+    let kinds = [PROC_SUPER_MAGIC, SYSFS_MAGIC];
+    !fstatfs(file).is_ok_and(|system| !kinds.contains(&system.filesystem_type()))
 }
 
 /// A value that is a path, as git expands it; absent for what does not lead into a project.
@@ -271,6 +291,20 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+
+    #[test]
+    fn what_the_kernel_makes_up_is_no_configuration() {
+        let place = tempfile::tempdir().unwrap();
+        let real = place.path().join("config");
+        fs::write(&real, "[core]\n").unwrap();
+        assert_eq!(configuration(&real).map(|(_, text)| text), Some(b"[core]\n".to_vec()));
+        fs::write(&real, vec![b'#'; 3 << 20]).unwrap();
+        // The first never ends, and a reader of the second waits for it.
+        for path in ["/proc/self/pagemap", "/proc/kmsg", "/sys/kernel/notes", "/dev/zero"] {
+            assert_eq!(configuration(Path::new(path)), None, "{path}");
+        }
+        assert_eq!(configuration(&real), None, "it is too long");
+    }
 
     #[test]
     fn every_link_on_the_way_is_a_step() {
