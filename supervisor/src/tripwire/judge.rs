@@ -10,6 +10,7 @@ use super::addresses::Ground;
 use super::config::{GitConfigEntry, parse};
 use super::keys::{KeyPlaces, is_harmless};
 use super::paused;
+use super::promised::Promised;
 use super::state::{FileBody, FileKind, TripwireListing, TripwireRule, WatchedPlace};
 
 /// What becomes of a change.
@@ -151,20 +152,21 @@ impl JudgedSurroundings<'_> {
             Some(own) => own.clone(),
             None => Some(Vec::new()),
         };
-        let (Some(kept), Some(found)) = (kept, self.guarded(path, now)) else {
+        let promised = Promised::of(kept.as_deref().unwrap_or_default());
+        let (Some(kept), Some(found)) = (kept.as_deref(), self.guarded(path, now, &promised)) else {
             return if alike {
                 TripwireVerdict::Pass
             } else {
                 TripwireVerdict::Restore(PlaceChange::BadConfiguration)
             };
         };
-        if is_same(&kept, &found) {
+        if is_same(kept, &found) {
             return TripwireVerdict::Pass;
         }
         let is_in = |entry: &GitConfigEntry, others: &[GitConfigEntry]| {
             others.iter().any(|other| other.meaning() == entry.meaning())
         };
-        let added: Vec<_> = found.iter().filter(|entry| !is_in(entry, &kept)).cloned().collect();
+        let added: Vec<_> = found.iter().filter(|entry| !is_in(entry, kept)).cloned().collect();
         let mut names: Vec<_> = kept
             .iter()
             .filter(|entry| !is_in(entry, &found))
@@ -174,7 +176,7 @@ impl JudgedSurroundings<'_> {
         names.dedup();
         let why = PlaceChange::Keys(names);
         match now.and_then(content).map(|text| without(text, &added)) {
-            Some(text) if self.is_worth_keeping(path, &text, before, &kept) => {
+            Some(text) if self.is_worth_keeping(path, &text, before, kept) => {
                 TripwireVerdict::Keep(text, why)
             }
             _ => TripwireVerdict::Restore(why),
@@ -192,19 +194,38 @@ impl JudgedSurroundings<'_> {
     ) -> bool {
         let Ok(left) = parse(text) else { return false };
         let known = before.and_then(content).and_then(|text| parse(text).ok()).unwrap_or_default();
-        let guarded: Vec<_> = left.iter().filter(|entry| !self.is_harmless(path, entry)).cloned().collect();
+        let guarded = self.guarded_of(path, &left, &Promised::of(kept));
         is_same(kept, &guarded) && !is_same(&left, &known)
     }
 
-    /// The entries of a configuration that an agent may not change; a missing one has none, a strange one is none.
-    pub(super) fn guarded(self, path: &Path, place: Option<&WatchedPlace>) -> Option<Vec<GitConfigEntry>> {
-        let Some(place) = place else { return Some(Vec::new()) };
+    /// The entries of a configuration that is the person's own which an agent may not change; a strange one is none.
+    pub(super) fn own(self, path: &Path, place: &WatchedPlace) -> Option<Vec<GitConfigEntry>> {
         let entries = parse(content(place)?).ok()?;
-        Some(entries.into_iter().filter(|entry| !self.is_harmless(path, entry)).collect())
+        Some(self.guarded_of(path, &entries, &Promised::of(&entries)))
     }
 
-    fn is_harmless(self, path: &Path, entry: &GitConfigEntry) -> bool {
-        is_harmless(entry, &OfConfiguration { around: self, path })
+    /// The same of what it has become, where these promisors were the person's; a missing one has none.
+    fn guarded(
+        self,
+        path: &Path,
+        place: Option<&WatchedPlace>,
+        promised: &Promised<'_>,
+    ) -> Option<Vec<GitConfigEntry>> {
+        let Some(place) = place else { return Some(Vec::new()) };
+        let entries = parse(content(place)?).ok()?;
+        Some(self.guarded_of(path, &entries, promised))
+    }
+
+    fn guarded_of(
+        self,
+        path: &Path,
+        entries: &[GitConfigEntry],
+        promised: &Promised<'_>,
+    ) -> Vec<GitConfigEntry> {
+        let places = OfConfiguration { around: self, path };
+        let is_guarded =
+            |entry: &&GitConfigEntry| !is_harmless(entry, &places) || promised.leads_away(entry, entries);
+        entries.iter().filter(is_guarded).cloned().collect()
     }
 
     /// Whether `core.worktree` of a module names a directory of the project that is not in a git directory.

@@ -152,7 +152,7 @@ fn any(_: &[u8]) -> bool {
     true
 }
 
-fn is_off(value: &[u8]) -> bool {
+pub(super) fn is_off(value: &[u8]) -> bool {
     ["false", "no", "off", "0", ""].iter().any(|off| value.eq_ignore_ascii_case(off.as_bytes()))
 }
 

