@@ -10,10 +10,12 @@ mod calls;
 mod lines;
 mod names;
 mod places;
+mod start;
 
 pub use calls::{DeniedCall, When, denied_call, denied_calls};
 pub use lines::{Line, lines};
 pub use places::{find, named_in, processes_in, resolved};
+pub use start::start;
 
 use std::ffi::OsStr;
 use std::ops::Range;

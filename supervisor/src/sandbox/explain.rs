@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use complaint::named_in;
+use complaint::{named_in, start};
 use ipc::confinement::Tier;
 use ipc::denial::{Denial, Object, Operation};
 use ipc::named::NamedPlace;
@@ -35,7 +35,7 @@ pub(super) fn explain(setup: &ProjectSandbox, rights: Rights, tier: Tier, finish
     let head = String::from_utf8_lossy(errors).into_owned();
     let result = CommandResult {
         exit: CommandExit::Code(status.into()),
-        named: places(setup, &standing, &head),
+        named: places(setup, &standing, &call.command, &head),
         head,
         omitted_bytes: 0,
         tail: String::new(),
@@ -73,10 +73,14 @@ pub(super) fn text_of(command: &[OsString]) -> String {
 }
 
 /// The places that the command's words name. It is the user's own, and so is the look at them.
-fn places(setup: &ProjectSandbox, standing: &StandingRights, errors: &str) -> Vec<NamedPlace> {
+fn places(setup: &ProjectSandbox, standing: &StandingRights, command: &str, errors: &str) -> Vec<NamedPlace> {
     let user = User::of(setup.identity);
-    let looked = |named| complaint::find(named, standing.project.as_path(), |path| user.permits(path));
-    named_in([errors, ""]).into_iter().map(looked).collect()
+    let directory = start(command, standing.project.as_path());
+    let mut names = named_in([errors, ""]);
+    names.retain(|name| directory.is_some() || name.starts_with('/'));
+    let directory = directory.unwrap_or_default();
+    let looked = |named| complaint::find(named, &directory, |path| user.permits(path));
+    names.into_iter().map(looked).collect()
 }
 
 /// What would allow it, in the words of this command.

@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use complaint::{find, named_in, processes_in};
+use complaint::{find, named_in, processes_in, start};
 use ipc::denial::Operation;
 use ipc::effect::Exec;
 use ipc::named::{NamedPlace, Permits, process_of};
@@ -26,12 +26,14 @@ const MOST_TRIED: usize = 8;
 
 /// Looks at the places that the output of a command names. Its exit status says nothing of them: `touch /etc/x; true`.
 pub async fn look(assignment: &Assignment, exec: &Exec, ends: &Ends) -> Vec<NamedPlace> {
-    let names = names([&ends.head, &ends.tail]);
+    let mut names = names([&ends.head, &ends.tail]);
+    let directory = directory(exec);
+    names.retain(|name| directory.is_some() || name.starts_with('/'));
     if names.is_empty() {
         return Vec::new();
     }
     let (rights, tier) = (assignment.rights.clone(), assignment.tier);
-    let directory = directory(exec);
+    let directory = directory.unwrap_or_default();
     let looking = spawn_blocking(move || {
         let mut places: Vec<_> = names.iter().map(|named| find(named, &directory, permits)).collect();
         for place in places.iter_mut().take(MOST_TRIED) {
@@ -47,22 +49,10 @@ fn names(text: [&str; 2]) -> Vec<String> {
     processes_in(text).into_iter().chain(named_in(text).into_iter().map(str::to_owned)).collect()
 }
 
-/// The directory at which a command's names begin.
-fn directory(exec: &Exec) -> PathBuf {
+/// The directory at which a command's names begin, if it is known.
+fn directory(exec: &Exec) -> Option<PathBuf> {
     let text = exec.argv.last().map(WirePath::to_string).unwrap_or_default();
-    let cwd = exec.cwd.as_path();
-    start_of(&text).map_or_else(|| cwd.to_owned(), |start| cwd.join(start))
-}
-
-/// The directory that a command changes to before anything else: `cd DIR && …`, where the word is as plain as it is mostly.
-fn start_of(command: &str) -> Option<&str> {
-    let rest = command.trim_start().strip_prefix("cd ")?;
-    let (word, _) = rest.split_once("&&").or_else(|| rest.split_once(';'))?;
-    let word = word.trim();
-    let inner = ['\'', '"'].iter().find_map(|quote| word.strip_prefix(*quote)?.strip_suffix(*quote));
-    let is_plain = |c: char| c.is_alphanumeric() || "/._-+:@%,=".contains(c);
-    let word = inner.unwrap_or(word);
-    (!word.is_empty() && word.chars().all(|c| is_plain(c) || (inner.is_some() && c == ' '))).then_some(word)
+    start(&text, exec.cwd.as_path())
 }
 
 fn permits(path: &Path) -> Permits {
@@ -143,13 +133,16 @@ mod tests {
         assert_eq!(look(&nothing(&directory), &run, &ends("touch: created\n")).await, []);
     }
 
-    #[test]
-    fn a_plain_change_of_directory_is_where_names_begin() {
-        assert_eq!(start_of("cd /srv && touch x"), Some("/srv"));
-        assert_eq!(start_of("  cd '../a b' ; touch x"), Some("../a b"));
-        for unknown in ["touch x", "cd $HOME && x", "cd /a", "cd a b && x", "cd && x", "cd \"$(x)\" && y"] {
-            assert_eq!(start_of(unknown), None, "{unknown}");
-        }
+    #[tokio::test]
+    async fn a_relative_name_of_a_command_that_goes_elsewhere_is_of_no_place() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path().canonicalize().unwrap();
+        let run = exec(&directory, "(cd /usr/lib; touch ../x /etc/x)");
+        let said = ends(
+            "touch: cannot touch '../x': Permission denied\ntouch: cannot touch '/etc/x': Permission denied\n",
+        );
+        let found = look(&nothing(&directory), &run, &said).await;
+        assert_eq!(found.iter().map(|place| place.named.as_str()).collect::<Vec<_>>(), ["/etc/x"]);
     }
 
     #[test]

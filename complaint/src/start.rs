@@ -1,0 +1,66 @@
+//! The directory at which the relative names in a command's output begin.
+
+use std::path::{Path, PathBuf};
+
+/// Words with which a command, or a program of it, goes to another directory.
+const MOVES: [&str; 11] =
+    ["cd", "chdir", "pushd", "popd", "-C", "--chdir", "--directory", "-execdir", "-okdir", "make", "gmake"];
+
+/// Where the names of a shell's command begin that is run in a directory; absent where it may go elsewhere on its way: its relative
+/// names could then be of any directory. A program that goes elsewhere unasked, such as a script of the project's, is not known here.
+pub fn start(command: &str, directory: &Path) -> Option<PathBuf> {
+    let (start, rest) = first_change(command)
+        .map_or((directory.to_owned(), command), |(to, rest)| (directory.join(to), rest));
+    let mut words = rest.split(|c: char| !(c.is_alphanumeric() || "_-".contains(c)));
+    (!words.any(|word| MOVES.contains(&word))).then_some(start)
+}
+
+/// The directory that a command changes to before anything else: `cd DIR && …`, where the word is as plain as it is mostly; and
+/// what follows.
+fn first_change(command: &str) -> Option<(&str, &str)> {
+    let rest = command.trim_start().strip_prefix("cd ")?;
+    let (word, rest) = rest.split_once("&&").or_else(|| rest.split_once(';'))?;
+    let word = word.trim();
+    let inner = ['\'', '"'].iter().find_map(|quote| word.strip_prefix(*quote)?.strip_suffix(*quote));
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+:@%,=".contains(c);
+    let word = inner.unwrap_or(word);
+    let plain = !word.is_empty() && word.chars().all(|c| is_plain(c) || (inner.is_some() && c == ' '));
+    plain.then_some((word, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_change_of_directory_is_where_names_begin() {
+        for (command, expected) in [
+            ("touch x", "/p"),
+            ("cd /srv && touch x", "/srv"),
+            ("cd sub; touch x; echo abcd", "/p/sub"),
+            ("  cd '../a b' ; touch x", "/p/../a b"),
+        ] {
+            assert_eq!(start(command, Path::new("/p")), Some(expected.into()), "{command}");
+        }
+    }
+
+    #[test]
+    fn where_a_command_may_go_elsewhere_they_begin_anywhere() {
+        for command in [
+            "(cd /usr/lib; touch ../lib/x)",
+            "cd a && cd b && touch x",
+            "cd $HOME && touch x",
+            "cd \"$(x)\" && y",
+            "touch a; pushd b; touch x",
+            "env -C /usr/lib touch ../x",
+            "env --chdir=/usr touch x",
+            "bash -c 'cd /usr; touch x'",
+            "make",
+            "python3 -c 'import os; os.chdir(\"/usr\"); open(\"x\", \"w\")'",
+            "for d in a b; do cd $d; touch ../x; done",
+            "find . -execdir touch {} +",
+        ] {
+            assert_eq!(start(command, Path::new("/p")), None, "{command}");
+        }
+    }
+}
