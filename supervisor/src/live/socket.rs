@@ -29,7 +29,7 @@ pub(crate) struct LiveSocket {
 }
 
 impl LiveSocket {
-    /// Answers from now on.
+    /// Answers from now on. Whoever opens it holds the session's log: a name that is there was left by a process that was killed.
     pub(crate) fn open(
         directories: &Directories,
         session: &ConversationId,
@@ -38,10 +38,15 @@ impl LiveSocket {
         let directory = directories.live();
         // The path may be longer than the address of a socket: 107 bytes (unix(7)).
         let held = File::open(&directory)?;
+        let path = directory.join(session.to_string());
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
         let listener = UnixListener::bind(format!("/proc/self/fd/{}/{session}", held.as_raw_fd()))?;
         let mut answering = JoinSet::new();
         answering.spawn(answer(listener, live));
-        Ok(Self { path: directory.join(session.to_string()), _answering: answering })
+        Ok(Self { path, _answering: answering })
     }
 }
 
@@ -79,4 +84,24 @@ async fn tell(mut stream: UnixStream, answer: Vec<u8>) -> io::Result<()> {
 /// lets it connect.
 pub(super) fn is_ours(stream: &UnixStream) -> bool {
     getsockopt(stream, PeerCredentials).is_ok_and(|peer| peer.uid() == geteuid().as_raw())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_name_that_a_kill_left_is_taken_again() {
+        let place = tempfile::tempdir().unwrap();
+        let home = |name: &str| (name == "HOME").then(|| place.path().into());
+        let directories = Directories::from_environment(home).unwrap();
+        directories.make().unwrap();
+        drop(UnixListener::bind(directories.live().join("s-1")).unwrap());
+        let (_lives, seen) = watch::channel(Lives::new());
+        let socket = LiveSocket::open(&directories, &"s-1".into(), seen).unwrap();
+        drop(socket);
+        assert!(!directories.live().join("s-1").exists());
+    }
 }

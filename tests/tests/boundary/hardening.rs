@@ -225,6 +225,7 @@ const BROKER: Row = Row {
         "anon_inode:[eventpoll]",
         "anon_inode:[signalfd]",
         "anon_inode:seccomp notify",
+        "anon_inode:[landlock-ruleset]",
         // Of threads whose calls it has mediated; where the kernel has a file system of them, they are named by that.
         "anon_inode:[pidfd]",
         "pidfd",

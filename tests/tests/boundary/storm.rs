@@ -32,9 +32,11 @@ fn rounds(tier: Tier) -> u64 {
     if std::env::var_os("BAILIWICK_SOAK_S").is_some() { rounds * 10 } else { rounds }
 }
 
-/// How late it comes at most, in milliseconds: in the floor, which spares some, when there are more.
-fn moments(tier: Tier) -> u64 {
-    if tier == Tier::Full { 400 } else { 1200 }
+/// How late it comes at most, in milliseconds, where a start took so many: on a busy machine a run begins later. In the floor, which
+/// spares some, it comes when there are more.
+fn moments(tier: Tier, start: u64) -> u64 {
+    let (least, starts) = if tier == Tier::Full { (400, 5) } else { (1200, 15) };
+    least.max(starts * start)
 }
 
 /// How long anything may live on: in the floor it is the broker that ends it, not the kernel.
@@ -46,7 +48,7 @@ fn afterlife(tier: Tier) -> Duration {
 const AT_ONCE: usize = 4;
 
 /// A run that writes, forks, and leaves daemons in the temp directory that their parents have forgotten.
-fn start(world: &World, tier: Tier, server: &supervisor::replay::ReplayServer) -> Child {
+fn begin(world: &World, tier: Tier, server: &supervisor::replay::ReplayServer) -> Child {
     let patch = world.own().join("out.diff");
     let mut command = world.exec(server, &["--mode", "auto", "--patch", patch.to_str().unwrap()]);
     command.args(tier::flags(tier)).process_group(0);
@@ -83,8 +85,8 @@ fn temps(world: &World) -> Vec<OsString> {
     fs::read_dir(place).unwrap().map(|entry| entry.unwrap().file_name()).collect()
 }
 
-/// One round: a run, a moment, and a subset of those that live then.
-fn storm(tier: Tier, user: User, random: &mut Random) -> Result<usize, String> {
+/// One round: a run, a moment, and a subset of those that live then. `start` is how many milliseconds the latest start took.
+fn storm(tier: Tier, user: User, random: &mut Random, start: &AtomicU64) -> Result<usize, String> {
     let world = World::new(user);
     world.file("kept.txt", "kept\n");
     world.file(".gitignore", "ignored\n");
@@ -98,9 +100,9 @@ fn storm(tier: Tier, user: User, random: &mut Random) -> Result<usize, String> {
             json!({"command": "trap '' TERM HUP INT; (setsid sleep 99 > /dev/null 2>&1 &); sleep 99"}),
         ),
     ]);
-    let mut child = start(&world, tier, &server);
+    let mut child = begin(&world, tier, &server);
     // Not an event: any moment has to do.
-    std::thread::sleep(Duration::from_millis(random.below(moments(tier))));
+    std::thread::sleep(Duration::from_millis(random.below(moments(tier, start.load(Ordering::Relaxed)))));
     let alive = processes(&world);
     let mut victims: Vec<_> = alive.iter().copied().filter(|_| random.below(2) == 0).collect();
     victims.retain(|&pid| is_fair_game(tier, pid));
@@ -123,7 +125,9 @@ fn storm(tier: Tier, user: User, random: &mut Random) -> Result<usize, String> {
         return Err(format!("the project changed: {after}"));
     }
     let mut next = world.sandbox(tier, &[], "true");
+    let begun = Instant::now();
     let next = Finished::of(&mut next);
+    start.store(u64::try_from(begun.elapsed().as_millis()).unwrap(), Ordering::Relaxed);
     if next.code != 0 || !temps(&world).is_empty() {
         return Err(format!("the next start: {} {:?}", next.stderr, temps(&world)));
     }
@@ -144,7 +148,7 @@ fn nothing_survives_in(tier: Tier) {
         return;
     }
     let (users, rounds) = (User::all(), rounds(tier));
-    let (round, hit) = (AtomicU64::new(0), AtomicU64::new(0));
+    let (round, hit, start) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
     let work = || {
         let mut failures = vec![];
         loop {
@@ -154,7 +158,7 @@ fn nothing_survives_in(tier: Tier) {
             }
             let user = users[usize::try_from(number).unwrap() % users.len()];
             let mut random = Random::new(seed.wrapping_add(number));
-            match storm(tier, user, &mut random) {
+            match storm(tier, user, &mut random, &start) {
                 Ok(victims) => {
                     hit.fetch_add(victims as u64, Ordering::Relaxed);
                 }
