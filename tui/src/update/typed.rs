@@ -198,7 +198,9 @@ const fn about(mode: ApprovalMode) -> &'static str {
 
 /// Lists what was approved or allowed for the session, and how each is taken back.
 fn grants(model: &mut Model) {
-    let Session { grants, rights, net, .. } = &model.agents.shown().session;
+    let Session { grants, rights, net, mode, .. } = &model.agents.shown().session;
+    // In the mode `ask` the project was allowed beside the mode, which would take nothing back.
+    let asks_again = if *mode == ApprovalMode::Ask { ":disallow write ." } else { ":mode ask" };
     let mut lines = Vec::new();
     for root in &rights.write {
         match root {
@@ -206,7 +208,7 @@ fn grants(model: &mut Model) {
                 let name = SafeText::labelled("", path.as_bytes());
                 lines.push(format!("writes in {0} · :disallow write {0}", name.as_str()));
             }
-            NamedRoot::Project => lines.push("writes in the project · :mode ask asks first".to_owned()),
+            NamedRoot::Project => lines.push(format!("writes in the project · {asks_again} asks first")),
             NamedRoot::Temp | NamedRoot::Caches => {}
         }
     }

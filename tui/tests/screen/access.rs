@@ -1,6 +1,8 @@
 //! The access of a session: listed, and taken back.
 
 use insta::assert_snapshot;
+use ipc::approval::ApprovalMode;
+use ipc::event::EventKind;
 use ipc::frontend::UserActionKind;
 use ipc::rights::{NamedRoot, Network, NetworkState, RightsChange, RightsSummary};
 
@@ -32,7 +34,7 @@ fn what_was_allowed_is_listed_with_the_command_that_takes_it_back() {
       secrets hidden
 
     allowed in this session
-      writes in the project · :mode ask asks first
+      writes in the project · :disallow write . asks first
       writes in /srv/a b · :disallow write /srv/a b
       writes in /x\u{1b}\u{a}\xff · :disallow write /x\u{1b}\u{a}\xff
       network on · :disallow net
@@ -47,7 +49,11 @@ fn what_was_allowed_is_listed_with_the_command_that_takes_it_back() {
      INSERT  EXECUTE · ask · net on · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
     writes in the project, "/srv/a b", "/x\u{1b}\n\xFF" · network on · secrets hidde
     "#);
+    seat.log(EventKind::ModeChanged { mode: ApprovalMode::Auto });
+    seat.keys(":allow\n");
+    assert!(seat.screen().contains("writes in the project · :mode ask asks first"), "{}", seat.screen());
     for (line, change) in [
+        (":disallow write .", RightsChange::RemoveWrite { path: ".".into() }),
         (":disallow write /srv/a b", RightsChange::RemoveWrite { path: "/srv/a b".into() }),
         ("/disallow write '/srv/a b '", RightsChange::RemoveWrite { path: "/srv/a b ".into() }),
         (":disallow net", RightsChange::Network { net: Network::Off, reach: None }),
