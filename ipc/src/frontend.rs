@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::approval::{ApprovalAnswer, ApprovalMode, ReviewDecision, ServerRequest, approval_kinds};
-use crate::event::{RewindPreview, RewindTarget, SessionEvent};
+use crate::event::{Account, RewindPreview, RewindTarget, SessionEvent};
 use crate::id::{AgentId, ApprovalId, CallId, ConversationId, EventId, GrantId};
 use crate::image::Image;
 use crate::path::WirePath;
@@ -84,6 +84,11 @@ pub enum UiEventKind {
     },
     /// The log is written again, and the session goes on.
     LogGoesOn,
+    /// A session goes on: its agents spent this in the runs before, also for what was taken back since.
+    SpentBefore {
+        /// The account of each agent, without its sub-agents.
+        accounts: Vec<(AgentId, Account)>,
+    },
 }
 
 /// Front end → core's edge.

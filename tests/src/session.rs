@@ -413,6 +413,7 @@ fn line(kind: &UiEventKind) -> String {
         UiEventKind::RewindPreview(preview) => format!("rewind of {} files", preview.files.len()),
         UiEventKind::LogPaused { last, .. } => format!("the log is paused behind {last}"),
         UiEventKind::LogGoesOn => "the log goes on".to_owned(),
+        UiEventKind::SpentBefore { accounts } => format!("{} agents spent something before", accounts.len()),
         UiEventKind::Logged(event) => format!("{} {}", event.id, logged(&event.kind)),
     }
 }

@@ -2,11 +2,13 @@
 
 use std::fmt;
 
-use super::TokenUsage;
+use serde::{Deserialize, Serialize};
+
+use super::{EventKind, TokenUsage};
 use crate::cost::Usd;
 
 /// What something came to: `12.3k in, 94% cached, 1.2k out, $0.08`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Account {
     /// Its tokens.
     pub usage: TokenUsage,
@@ -18,6 +20,19 @@ impl Account {
     /// How much of the prompts came from the cache, in percent, rounded down: 100 is all of it.
     pub fn hits(&self) -> u128 {
         u128::from(self.usage.cache_read) * 100 / u128::from(self.usage.prompt().max(1))
+    }
+}
+
+impl EventKind {
+    /// What an agent spent with this event; absent of one that asked no model.
+    pub const fn spent(&self) -> Option<Account> {
+        match self {
+            Self::AssistantMessage(message) => Some(Account { usage: message.usage, cost: message.cost_usd }),
+            Self::ContextCompacted(compacted) => {
+                Some(Account { usage: compacted.usage, cost: compacted.cost_usd })
+            }
+            _ => None,
+        }
     }
 }
 

@@ -229,7 +229,8 @@ impl Notification {
             | UiEventKind::FileNames { .. }
             | UiEventKind::Branch { .. }
             | UiEventKind::LogPaused { .. }
-            | UiEventKind::LogGoesOn => return None,
+            | UiEventKind::LogGoesOn
+            | UiEventKind::SpentBefore { .. } => return None,
             UiEventKind::TextDelta { text } => Passing::TextDelta { agent, text },
             UiEventKind::ThinkingDelta { text } => Passing::ThinkingDelta { agent, text },
             UiEventKind::OutputDelta { call, text } => Passing::OutputDelta { agent, call, text },

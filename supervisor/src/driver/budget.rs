@@ -18,6 +18,8 @@ pub(super) struct SessionBudget {
     spent: Account,
     /// The part of it that sub-agents have spent, until it is put down to an agent of the top level.
     below: Account,
+    /// What sub-agents have spent while no turn went on, as those of a plan do: only the session has that in its account.
+    outside: Account,
     /// What open requests may come to, one for each agent.
     reserved: BTreeMap<AgentId, Estimate>,
 }
@@ -41,6 +43,7 @@ impl SessionBudget {
     /// Limits are those of one turn, with everything that sub-agents do for it.
     pub(super) fn begin_turn(&mut self) {
         self.spent = Account::default();
+        self.outside += std::mem::take(&mut self.below);
     }
 
     /// Reserves what a request may come to, if something is left for it.
@@ -75,12 +78,11 @@ impl SessionBudget {
     /// Takes down what an event says was spent; true if a request has settled by it.
     pub(super) fn note(&mut self, agent: &AgentId, event: &EventKind) -> bool {
         let account = match event {
-            EventKind::AssistantMessage(message) => Account { usage: message.usage, cost: message.cost_usd },
-            EventKind::ContextCompacted(compacted) => {
-                Account { usage: compacted.usage, cost: compacted.cost_usd }
-            }
             EventKind::ModelFailed { .. } => Account::default(),
-            _ => return false,
+            other => match other.spent() {
+                Some(account) => account,
+                None => return false,
+            },
         };
         self.spent += account;
         if !agent.is_top_level() {
@@ -94,9 +96,16 @@ impl SessionBudget {
         self.reserved.remove(agent).is_some()
     }
 
-    /// What sub-agents have spent since this was asked last.
+    /// What sub-agents have spent since the turn began, or since this was asked last.
     pub(super) fn take_below(&mut self) -> Account {
         std::mem::take(&mut self.below)
+    }
+
+    /// What sub-agents have spent that no turn has in its account.
+    pub(super) fn take_rest(&mut self) -> Account {
+        let mut rest = std::mem::take(&mut self.outside);
+        rest += self.take_below();
+        rest
     }
 
     /// The cost that is reserved by everybody, for tests and diagnostics.
@@ -162,5 +171,17 @@ mod tests {
         assert_eq!(budget.reserved_tokens(), 1);
         assert_eq!(budget.take_below().usage.total(), 10);
         assert_eq!(budget.take_below(), Account::default());
+    }
+
+    #[test]
+    fn what_was_spent_before_a_turn_is_not_put_down_to_it() {
+        let mut budget = budget(100);
+        budget.note(&"1.1".into(), &reply(10));
+        budget.begin_turn();
+        budget.note(&"1.2".into(), &reply(5));
+        assert_eq!(budget.take_below().usage.total(), 5);
+        budget.note(&"1.3".into(), &reply(2));
+        assert_eq!(budget.take_rest().usage.total(), 12);
+        assert_eq!(budget.take_rest(), Account::default());
     }
 }

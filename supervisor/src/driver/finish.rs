@@ -1,6 +1,6 @@
 //! The end: workers go, what the host runs later is looked at, the change set is taken, the result is logged.
 
-use ipc::event::{EventKind, NoticeCode, ObservedBy, RunResult, TurnFinished, WorkerEnd};
+use ipc::event::{Account, EventKind, NoticeCode, ObservedBy, RunResult, TurnFinished, WorkerEnd};
 use ipc::id::Generation;
 use tokio::time::Instant;
 
@@ -16,7 +16,7 @@ impl AgentRun {
     /// The agent rests: its run is over, or the user may go on.
     pub(super) fn rest(&mut self, shared: &mut Shared, mut end: RunEnd) -> Result<(), SessionError> {
         if self.id.is_top_level() {
-            add_below(&mut end, shared);
+            add_below(&mut end, shared.budget.take_below());
         }
         if self.turns == Turns::One || self.agent.is_closed() {
             self.end = Some(end);
@@ -117,7 +117,7 @@ impl Session {
     pub(super) fn account(&mut self) -> Option<RunEnd> {
         let mut ends = self.runs.iter_mut().filter_map(AgentRun::account);
         let mut first = ends.next()?;
-        add_below(&mut first, &mut self.shared);
+        add_below(&mut first, self.shared.budget.take_rest());
         Some(ends.fold(first, |mut sum, other| {
             sum.steps = sum.steps.saturating_add(other.steps);
             sum.usage += other.usage;
@@ -192,9 +192,8 @@ impl Session {
     }
 }
 
-/// Puts down to an end of the top level what sub-agents have spent since the one before.
-fn add_below(end: &mut RunEnd, shared: &mut Shared) {
-    let below = shared.budget.take_below();
+/// Puts down to an end of the top level what sub-agents have spent.
+fn add_below(end: &mut RunEnd, below: Account) {
     end.usage += below.usage;
     end.cost = with_below(end.cost, below);
 }

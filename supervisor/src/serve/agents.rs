@@ -62,7 +62,8 @@ impl Agents {
             | UiEventKind::Branch { .. }
             | UiEventKind::RewindPreview(_)
             | UiEventKind::LogPaused { .. }
-            | UiEventKind::LogGoesOn => {}
+            | UiEventKind::LogGoesOn
+            | UiEventKind::SpentBefore { .. } => {}
         }
     }
 

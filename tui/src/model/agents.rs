@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use ipc::event::Account;
 use ipc::id::{AgentId, CallId};
 
 use super::{Block, Call, Ended, Look, Outgoing, Part, Reply, Session, Transcript, Turn};
@@ -60,6 +61,8 @@ pub(crate) struct Agents {
     selected: AgentId,
     /// The state that another agent's view starts with.
     start: Session,
+    /// What each agent has spent, without its sub-agents: in this run, and in those before.
+    spent: BTreeMap<AgentId, Account>,
 }
 
 impl Agents {
@@ -72,6 +75,7 @@ impl Agents {
             shown: AgentId::root(),
             selected: AgentId::root(),
             start,
+            spent: BTreeMap::new(),
         }
     }
 
@@ -118,14 +122,44 @@ impl Agents {
         self.selected = agent;
     }
 
-    /// Every view.
     /// True if a turn of any agent goes on.
     pub(crate) fn any_is_running(&self) -> bool {
         self.each().any(|(_, view)| view.turn.is_running())
     }
 
+    /// Every view.
     pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = &mut AgentView> {
         std::iter::once(&mut self.first).chain(self.others.values_mut())
+    }
+
+    /// An agent has spent this, in the turn that runs.
+    pub(crate) fn spend(&mut self, agent: &AgentId, account: Account) {
+        *self.spent.entry(agent.clone()).or_default() += account;
+        self.of(agent).turn.account += account;
+    }
+
+    /// An agent has spent this in all.
+    pub(crate) fn set_spent(&mut self, agent: AgentId, account: Account) {
+        self.spent.insert(agent, account);
+    }
+
+    /// What an agent has spent in all, without its sub-agents.
+    pub(crate) fn spent_by(&self, agent: &AgentId) -> Account {
+        self.spent.get(agent).copied().unwrap_or_default()
+    }
+
+    /// Every agent that has spent something, in the order of the tree.
+    pub(crate) fn spent(&self) -> Vec<(&AgentId, &Account)> {
+        let mut spent: Vec<_> = self.spent.iter().collect();
+        spent.sort_by_key(|(agent, _)| agent.in_tree());
+        spent
+    }
+
+    /// What all agents have spent together.
+    pub(crate) fn spent_in_all(&self) -> Account {
+        let mut all = Account::default();
+        self.spent.values().for_each(|account| all += *account);
+        all
     }
 
     /// Shows the view of another agent; says whether it has one.

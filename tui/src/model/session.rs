@@ -2,7 +2,7 @@
 
 use ipc::approval::{ApprovalMode, SessionGrant};
 use ipc::confinement::Tier;
-use ipc::event::{Account, Activity, Recorded};
+use ipc::event::{Activity, Recorded};
 use ipc::rights::{Network, NetworkState, RightsSummary};
 
 use crate::start::Start;
@@ -24,8 +24,6 @@ pub(crate) struct Session {
     /// What was asked of the core, and has not happened.
     pub pending: Option<Pending>,
     pub grants: Vec<SessionGrant>,
-    /// What all its turns came to.
-    pub account: Account,
 }
 
 /// What was asked of the core, and has not happened.
@@ -50,7 +48,6 @@ impl Session {
             context: None,
             pending: None,
             grants: Vec::new(),
-            account: Account::default(),
         }
     }
 

@@ -71,7 +71,6 @@ impl AgentView {
     pub(crate) fn ended(&mut self, result: &SubAgentResult) {
         let lasted = Duration::from_millis(result.duration_ms);
         self.ended = Some(Ended { status: result.status, lasted, past: false });
-        self.session.account = Account { usage: result.usage, cost: result.cost_usd };
         self.turn.end();
         self.say(Look::Turn, &result.to_string());
     }
@@ -95,15 +94,6 @@ impl AgentView {
     fn activity(&self) -> Option<String> {
         self.calls.values().next().map(super::Call::summary)
     }
-
-    /// The account of all turns and of the one that runs.
-    fn account(&self) -> Account {
-        let mut account = self.session.account;
-        if self.turn.is_running() {
-            account += self.turn.account;
-        }
-        account
-    }
 }
 
 impl Agents {
@@ -122,7 +112,7 @@ impl Agents {
             if other == agent {
                 account += view.turn.account;
             } else if other.is_below(agent) && self.is_running(agent) && !view.is_past() {
-                account += view.account();
+                account += self.spent_by(other);
             }
         }
         account
@@ -186,7 +176,7 @@ impl Model {
         let indent = u16::try_from(agent.level()).unwrap_or(u16::MAX).saturating_mul(2);
         let over = view.ended.is_some();
         let line = |names, text| TreeLine { agent: agent.clone(), indent, names, over, text };
-        let (state, spent) = (view.state(asks, self.now), brief(&view.account()));
+        let (state, spent) = (view.state(asks, self.now), brief(&self.agents.spent_by(agent)));
         let task = view.task.as_deref().map_or("the agent you talk to", first_line);
         let plans = if view.session.activity == Activity::Plan { "plan · " } else { "" };
         if over {

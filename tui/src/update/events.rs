@@ -80,6 +80,11 @@ pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>)
         UiEventKind::RewindPreview(preview) => rewind::previewed(model, *preview),
         UiEventKind::LogPaused { path, free, last } => pause::paused(model, &path, (free, last), actions),
         UiEventKind::LogGoesOn => pause::goes_on(model),
+        UiEventKind::SpentBefore { accounts } => {
+            for (agent, account) in accounts {
+                model.agents.set_spent(agent, account);
+            }
+        }
     }
     true
 }
@@ -111,6 +116,9 @@ fn push(view: &mut AgentView, block: usize, text: &str) {
 
 fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> bool {
     note_lapsed(model, &event);
+    if let Some(account) = event.kind.spent() {
+        model.agents.spend(&event.agent, account);
+    }
     let now = model.now;
     let view = model.agents.of(&event.agent);
     match event.kind {
@@ -163,6 +171,8 @@ fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> 
         EventKind::SubAgentResult(result) => {
             view.say(Look::Notice, &result.to_string());
             model.agents.of(&result.agent).ended(&result);
+            let account = Account { usage: result.usage, cost: result.cost_usd };
+            model.agents.set_spent(result.agent.clone(), account);
             model.plans.ended(now, &result);
         }
         EventKind::PlanCreated(created) => {
@@ -226,7 +236,6 @@ fn state_changed(view: &mut AgentView, now: UiTime, kind: EventKind) -> bool {
         }
         EventKind::CompactionStarted(started) => compaction_started(view, now, &started),
         EventKind::ContextCompacted(compacted) => {
-            view.turn.account += Account { usage: compacted.usage, cost: compacted.cost_usd };
             view.session.context = None;
             view.say(Look::Notice, &compacted.to_string());
         }
@@ -320,7 +329,6 @@ fn user_message(view: &mut AgentView, now: UiTime, text: &str, images: &[Image])
 fn assistant_message(view: &mut AgentView, now: UiTime, message: AssistantMessage) {
     reply::end(view, now);
     view.turn.retry = None;
-    view.turn.account += Account { usage: message.usage, cost: message.cost_usd };
     view.session.context = Some(message.usage.prompt().saturating_add(message.usage.output));
     let reply = std::mem::take(&mut view.reply);
     let texts: Vec<_> = message.content.iter().filter_map(|block| said(block.get())).collect();

@@ -58,7 +58,6 @@ pub(super) fn finished(model: &mut Model, agent: &AgentId, turn: &TurnFinished, 
     let view = model.agents.of(agent);
     view.turn.end();
     view.turn.account = account(turn);
-    view.session.account += view.turn.account;
     if let Some(message) = turn.message.as_deref().filter(|_| tells_apart(turn)) {
         tell_failure(view, Look::Error, message);
     }

@@ -169,17 +169,10 @@ fn put_as_fits(pane: &mut Pane<'_>, (mut x, y): (u16, u16), texts: &[SafeText], 
     }
 }
 
-/// The accounts of the turn and of the session. What a sub-agent spends is part of its parent's account.
+/// The accounts of the turn, with its sub-agents, and of the session.
 fn accounts(model: &Model) -> (Account, Account) {
     let turn = model.agents.of_turn(model.agents.shown_id());
-    let mut all = Account::default();
-    for (agent, view) in model.agents.each().filter(|(agent, _)| agent.is_top_level()) {
-        all += view.session.account;
-        if view.turn.is_running() {
-            all += model.agents.of_turn(agent);
-        }
-    }
-    (turn, all)
+    (turn, model.agents.spent_in_all())
 }
 
 /// `↑12.3k (94% cached) ↓1.2k`: the share that came from the cache where something did.

@@ -2,12 +2,13 @@
 
 use crossterm::event::KeyCode;
 use insta::assert_snapshot;
-use ipc::event::{AssistantMessage, EndReason, EventKind, ModelChanged, TokenUsage};
-use ipc::frontend::UserActionKind;
+use ipc::event::{Account, AssistantMessage, EndReason, EventKind, ModelChanged, TokenUsage};
+use ipc::frontend::{UiEventKind, UserActionKind};
 use serde_json::value::RawValue;
 use tui::{Action, Copied, Start};
 
 use crate::seat::{Seat, start};
+use crate::tree;
 
 fn reply(text: &str) -> EventKind {
     let block = serde_json::json!({ "type": "text", "text": text }).to_string();
@@ -77,6 +78,44 @@ fn clear_and_model_are_told_to_the_first_agent_and_cost_is_shown() {
       context       13% of the model's window
     ");
     seat.end_turn(EndReason::Done);
+}
+
+#[test]
+fn what_a_plan_costs_beside_any_turn_is_a_part_of_the_whole() {
+    let mut seat = Seat::new(80, 24);
+    seat.keys("go\n");
+    seat.log(reply("Yes."));
+    seat.end_turn(EndReason::Done);
+    tree::spawn(&mut seat, "1.1", "plan it", &[]);
+    tree::log(&mut seat, "1.1", reply("Two steps."));
+    tree::log(&mut seat, "1.1", reply("Three steps."));
+    assert_eq!(seat.row(22), " INSERT  EXECUTE · ask · net off · turn ↑10.5k ↓456 · all ↑12.9k ↓516");
+    seat.keys(":cost\n");
+    let screen = seat.screen();
+    let rows: Vec<_> =
+        screen.lines().skip_while(|row| !row.starts_with("tokens and money")).take(4).collect();
+    assert_snapshot!(rows.join("\n"), @r"
+    tokens and money of this session
+      all agents    12.9k in, 69% cached, 516 out, $1.03
+        agent 1     10.5k in, 85% cached, 456 out, $0.032
+        agent 1.1   2.4k in, 0% cached, 60 out, $1.00
+    ");
+    let before = |agent: &str, input| {
+        (
+            agent.into(),
+            Account { usage: TokenUsage { input, ..TokenUsage::default() }, cost: "1".parse().ok() },
+        )
+    };
+    seat.core(UiEventKind::SpentBefore { accounts: vec![before("1", 7), before("1.1.1", 5)] });
+    seat.keys(":clear\n:cost\n");
+    let screen = seat.screen();
+    let rows: Vec<_> = screen.lines().filter(|row| row.contains(" in, ")).collect();
+    assert_snapshot!(rows[rows.len() - 4..].join("\n"), @r"
+    all agents    2.4k in, 0% cached, 60 out, $3.00
+      agent 1     7 in, 0% cached, 0 out, $1.00
+      agent 1.1   2.4k in, 0% cached, 60 out, $1.00
+      agent 1.1.1 5 in, 0% cached, 0 out, $1.00
+    ");
 }
 
 #[test]

@@ -6,8 +6,8 @@ use ipc::approval::{
 };
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::event::{
-    EndReason, EventKind, ObservedBy, RightsChanged, SessionEvent, TokenUsage, ToolCallStatus, ToolKind,
-    TurnFinished,
+    Account, EndReason, EventKind, ObservedBy, RightsChanged, SessionEvent, TokenUsage, ToolCallStatus,
+    ToolKind, TurnFinished,
 };
 use ipc::frontend::UiEventKind;
 use ipc::id::{AgentId, ApprovalId, CallId, EventId, Generation};
@@ -188,12 +188,16 @@ impl Seat {
             output: 456,
             ..TokenUsage::default()
         };
+        let cost_usd = "0.0321".parse().ok();
+        // A reply would have a share of the window, too.
+        let accounts = vec![(AgentId::root(), Account { usage, cost: cost_usd })];
+        self.core(UiEventKind::SpentBefore { accounts });
         self.log(EventKind::TurnFinished(TurnFinished {
             reason,
             message,
             steps: 2,
             usage,
-            cost_usd: "0.0321".parse().ok(),
+            cost_usd,
             duration_ms: 3_400,
         }));
     }

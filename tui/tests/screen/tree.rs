@@ -37,7 +37,7 @@ pub(crate) fn user(seat: &mut Seat, agent: &str, text: &str) {
     log(seat, agent, EventKind::UserMessage { text: text.to_owned(), images: vec![] });
 }
 
-fn spawn(seat: &mut Seat, agent: &str, task: &str, write: &[&str]) {
+pub(crate) fn spawn(seat: &mut Seat, agent: &str, task: &str, write: &[&str]) {
     let parent = agent.rsplit_once('.').unwrap().0.to_owned();
     let spawned = SubAgentSpawned {
         agent: agent.into(),
