@@ -1,14 +1,15 @@
 //! A session that goes on: its log opened again, what was open in it closed, and its conversation shown.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use ipc::event::{
-    EndReason, EventKind, NewContext, NoticeCode, ObservedBy, PromptFixed, RunResult, SessionEvent,
-    SessionStarted, TokenUsage, TurnFinished,
+    EndReason, EventKind, NewContext, NoticeCode, ObservedBy, PromptFixed, RewindScope, RunResult,
+    SessionEvent, SessionStarted, TokenUsage, TurnFinished,
 };
 use ipc::frontend::{UiEvent, UiEventKind};
-use ipc::id::{AgentId, ConversationId};
+use ipc::id::{AgentId, ConversationId, EventId};
 use ipc::message::Leftovers;
 use ipc::path::WirePath;
 use secrecy::SecretString;
@@ -21,7 +22,7 @@ use super::open::OpenError;
 use super::options::SessionOptions;
 use super::plan_files;
 use crate::checkpoints;
-use crate::core::standing;
+use crate::core::{Counted as _, standing};
 use crate::directories::Directories;
 use crate::driver::SnapshotTaker;
 use crate::messages::{ReadingProgress, complain, say};
@@ -154,6 +155,7 @@ impl Past {
     fn show(&self, ui: &mpsc::UnboundedSender<UiEvent>) {
         let mut runs = None;
         let standing = standing(&self.needed.events);
+        let files_stay_back = rewinds_of_files(&standing);
         let own = standing.into_iter().filter(|event| self.needed.is_whole(event));
         for event in own.filter(|_| self.shows) {
             let show = |kind| {
@@ -177,7 +179,7 @@ impl Past {
                 }
                 _ => {}
             }
-            if is_said(&event.kind) {
+            if is_said(&event.kind) || files_stay_back.contains(&event.id) {
                 show(logged(event.kind.clone()));
             }
         }
@@ -187,7 +189,28 @@ impl Past {
             let _ =
                 ui.send(UiEvent { conversation_id: event.session.clone(), agent: event.agent.clone(), kind });
         }
+        if self.shows {
+            let accounts =
+                self.needed.spent.iter().map(|(agent, account)| (agent.clone(), *account)).collect();
+            let (conversation_id, agent) = (self.session(), AgentId::root());
+            let _ = ui.send(UiEvent { conversation_id, agent, kind: UiEventKind::SpentBefore { accounts } });
+        }
     }
+}
+
+/// The rewinds of files alone that were not undone: the changes before them are not in the files any more. A rewind of the conversation has
+/// taken their calls back with it.
+fn rewinds_of_files(standing: &[&SessionEvent]) -> BTreeSet<EventId> {
+    let rewinds = standing.iter().filter_map(|event| Some((event.id, event.rewind()?)));
+    let mut left = Vec::new();
+    for (id, target) in rewinds {
+        if target.to.is_some() {
+            left.push((id, target));
+        } else {
+            left.pop();
+        }
+    }
+    left.into_iter().filter(|(_, target)| target.scope == RewindScope::Files).map(|(id, _)| id).collect()
 }
 
 /// True of what is a part of the conversation, and not of the run that it happened in.
@@ -329,5 +352,78 @@ fn delete_old(directories: &Directories, keep: Keep) -> Option<EventKind> {
             say(&format!("note: old sessions are not deleted: {error}"));
             None
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// The rewinds that the front end is shown, and the tokens that each agent spent before.
+    fn shown(events: &[(&str, &str, Value)]) -> (Vec<u64>, Vec<(String, u64)>) {
+        let state = tempfile::tempdir().unwrap();
+        let mut log = SessionLog::create(state.path(), &"s-1".into()).unwrap();
+        for (agent, kind, data) in events {
+            let kind = serde_json::from_value(json!({ "type": kind, "data": data })).unwrap();
+            log.append(&AgentId::from(*agent), ObservedBy::Supervisor, kind).unwrap();
+        }
+        let path = log.path().to_owned();
+        drop(log);
+        let resume = Resume { log: path, shows: true, forks: false };
+        let past = Past::of(Some(&resume), &"/p".into(), state.path()).unwrap().unwrap();
+        let (ui, mut events) = mpsc::unbounded_channel();
+        past.show(&ui);
+        let (mut rewinds, mut spent) = (Vec::new(), Vec::new());
+        while let Ok(event) = events.try_recv() {
+            match event.kind {
+                UiEventKind::Logged(event) if event.rewind().is_some() => rewinds.push(event.id.0),
+                UiEventKind::SpentBefore { accounts } => spent.extend(accounts),
+                _ => {}
+            }
+        }
+        (
+            rewinds,
+            spent.into_iter().map(|(agent, account)| (agent.to_string(), account.usage.total())).collect(),
+        )
+    }
+
+    fn said(text: &str) -> (&'static str, &'static str, Value) {
+        ("1", "user_message", json!({ "text": text }))
+    }
+
+    fn reply(agent: &'static str) -> (&'static str, &'static str, Value) {
+        let usage = json!({"input": 5, "cache_creation": 0, "cache_read": 0, "output": 4});
+        let reply = json!({
+            "message_id": "m", "model": "m", "content": [], "stop_reason": "end_turn", "usage": usage,
+        });
+        (agent, "assistant_message", reply)
+    }
+
+    fn rewound(to: Option<u64>, scope: &str) -> (&'static str, &'static str, Value) {
+        ("1", "rewound", json!({"target": {"to": to, "scope": scope}}))
+    }
+
+    #[test]
+    fn a_rewind_of_files_is_shown_again_unless_it_was_undone() {
+        let (rewinds, _) = shown(&[
+            said("a"),
+            reply("1"),
+            rewound(Some(1), "files"),
+            said("b"),
+            rewound(Some(4), "files"),
+            rewound(None, "files"),
+            rewound(Some(4), "both"),
+        ]);
+        assert_eq!(rewinds, [3]);
+    }
+
+    #[test]
+    fn what_was_taken_back_is_still_paid_for() {
+        let (rewinds, spent) =
+            shown(&[said("a"), reply("1"), reply("1.1.1"), said("b"), reply("1"), rewound(Some(1), "both")]);
+        assert!(rewinds.is_empty(), "{rewinds:?}");
+        assert_eq!(spent, [("1".to_owned(), 18), ("1.1.1".to_owned(), 9)]);
     }
 }

@@ -12,7 +12,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use ipc::event::{EventKind, RewindTarget, SessionEvent};
+use ipc::event::{Account, EventKind, RewindTarget, SessionEvent};
 use ipc::id::{AgentId, CallId, EventId, Generation};
 
 use super::chain::Link;
@@ -45,6 +45,8 @@ pub struct Needed {
     pub agents: BTreeSet<AgentId>,
     /// Those of the first agent that are as the log has them; absent if all events are there.
     pub whole: Option<BTreeSet<EventId>>,
+    /// What each agent has spent in all, without its sub-agents, also for what was taken back.
+    pub spent: BTreeMap<AgentId, Account>,
 }
 
 impl Needed {
@@ -56,6 +58,7 @@ impl Needed {
             whole.insert(event.id);
         }
         self.agents.insert(event.agent.clone());
+        note_spent(&mut self.spent, &event);
         self.events.push(event);
     }
 
@@ -127,13 +130,15 @@ fn read_whole(log: &File, watch: &mut dyn FnMut(u64)) -> io::Result<Read> {
     events.sort_by_key(|event| event.id);
     let (mut tree, mut heads, mut faults) =
         (Tree::default(), BTreeMap::<AgentId, EventId>::new(), Vec::new());
+    let mut spent = BTreeMap::new();
     for event in events {
         heads.insert(event.agent.clone(), event.id);
+        note_spent(&mut spent, &event);
         faults.extend(tree.insert(event).err());
     }
     let events = tree.into_events();
     let last = events.last().map(|event| event.id);
-    let needed = Needed { events, agents: heads.keys().cloned().collect(), whole: None };
+    let needed = Needed { events, agents: heads.keys().cloned().collect(), whole: None, spent };
     Ok(Read::of(scan, needed, faults, last, heads.into_iter().collect()))
 }
 
@@ -144,12 +149,16 @@ fn read_part(
 ) -> io::Result<Read> {
     let mut sieve = Sieve::default();
     let (mut lines, mut faults) = (NeededLines::default(), Vec::new());
+    let mut spent = BTreeMap::new();
     let scan = scan(log, watch, &mut |at, scanned| {
         if let Scanned::Event(event) = scanned
             && faults.is_empty()
         {
             match lines.add(&event, at) {
-                Ok(()) => sieve.take(*event),
+                Ok(()) => {
+                    note_spent(&mut spent, &event);
+                    sieve.take(*event);
+                }
                 Err(fault) => faults.push(fault),
             }
         }
@@ -178,8 +187,15 @@ fn read_part(
         }
     }
     let agents = heads.keys().cloned().collect();
-    let needed = Needed { events: kept.into_values().collect(), agents, whole: Some(whole) };
+    let needed = Needed { events: kept.into_values().collect(), agents, whole: Some(whole), spent };
     Ok(Read::of(scan, needed, faults, last, heads.into_iter().collect()))
+}
+
+/// Adds what an agent spent with an event.
+fn note_spent(spent: &mut BTreeMap<AgentId, Account>, event: &SessionEvent) {
+    if let Some(account) = event.kind.spent() {
+        *spent.entry(event.agent.clone()).or_default() += account;
+    }
 }
 
 impl Read {
