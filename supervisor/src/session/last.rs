@@ -13,11 +13,17 @@ const LONGEST: u64 = 1 << 20;
 /// The most bytes of the mark of an import; a longer last line is none.
 const LONGEST_MARK: u64 = 4 << 10;
 
+/// The beginning of a message to any agent. No text of a log has it: its quotes would be escaped.
+const SAID: &[u8] = b"\"type\":\"user_message\"";
+
 /// The log of the session in `project`, a canonical path, that was written to last. One that was imported and has not gone on here since is
-/// none of them: it goes on by its name.
+/// none of them, nor is one in which nothing was said: these go on by their names.
 pub(crate) fn last_of(sessions: &Path, project: &Path) -> io::Result<Option<PathBuf>> {
-    let is_one =
-        |log: &PathBuf| is_of(log, project).unwrap_or(false) && !is_just_imported(log).unwrap_or(false);
+    let is_one = |log: &PathBuf| {
+        is_of(log, project).unwrap_or(false)
+            && !is_just_imported(log).unwrap_or(false)
+            && has_message(log).unwrap_or(false)
+    };
     Ok(logs(sessions)?.into_iter().rev().find(is_one))
 }
 
@@ -93,8 +99,49 @@ fn is_just_imported(log: &Path) -> io::Result<bool> {
     Ok(matches!(last.kind, EventKind::Notice { code: NoticeCode::Imported, .. }))
 }
 
+/// True if something was said. Only a session in which nothing was has so short a log without a message.
+fn has_message(log: &Path) -> io::Result<bool> {
+    let mut beginning = Vec::new();
+    File::open(log)?.take(LONGEST).read_to_end(&mut beginning)?;
+    Ok(beginning.len() as u64 == LONGEST || memchr::memmem::find(&beginning, SAID).is_some())
+}
+
 fn first(log: &Path) -> io::Result<SessionEvent> {
     let mut first = String::new();
     BufReader::new(File::open(log)?.take(LONGEST)).read_line(&mut first)?;
     Ok(SessionEvent::from_json(first.as_bytes())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use ipc::event::ObservedBy;
+    use ipc::id::{AgentId, ConversationId};
+    use serde_json::json;
+
+    use super::*;
+    use crate::session::SessionLog;
+
+    #[test]
+    fn the_last_session_is_one_in_which_something_was_said() {
+        let state = tempfile::tempdir().unwrap();
+        let write = |name: &str, said: Option<&str>| {
+            let mut log = SessionLog::create(state.path(), &ConversationId(name.to_owned())).unwrap();
+            let started = json!({"type": "session_started", "data": {
+                "version": "0", "project": "/p", "activity": "execute", "mode": "ask", "model": "m",
+                "provider": "\"type\":\"user_message\"", "rights": "none", "resumed": false,
+            }});
+            let said = said.map(|text| json!({"type": "user_message", "data": {"text": text}}));
+            for kind in std::iter::once(started).chain(said) {
+                let kind = serde_json::from_value(kind).unwrap();
+                log.append(&AgentId::root(), ObservedBy::Supervisor, kind).unwrap();
+            }
+            log.path().to_owned()
+        };
+        let last = || last_of(&state.path().join("sessions"), Path::new("/p")).unwrap();
+        write("a", None);
+        assert_eq!(last(), None);
+        let said = write("b", Some("hello"));
+        write("c", None);
+        assert_eq!(last(), Some(said));
+    }
 }
