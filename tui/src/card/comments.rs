@@ -40,6 +40,34 @@ impl Comments {
         })
     }
 
+    /// Takes over the comments on the plan before an edit, each for its step: the one with its title, or with a new title in its place.
+    /// Gives the number of those whose step is gone.
+    pub(crate) fn take_over(&mut self, before: Self) -> usize {
+        let old: Vec<_> = before.about.iter().map(|comment| comment.title.clone()).collect();
+        let mut gone = 0;
+        for (number, comment) in before.about.into_iter().enumerate() {
+            if comment.editor.text().trim().is_empty() {
+                continue;
+            }
+            let place = self.place_of(number, &comment.title, &old);
+            match place.and_then(|place| self.about.get_mut(place)).filter(|about| about.editor.is_empty()) {
+                Some(about) => about.editor = comment.editor,
+                None => gone += 1,
+            }
+        }
+        gone
+    }
+
+    fn place_of(&self, number: usize, title: &str, old: &[String]) -> Option<usize> {
+        let there = self.about.get(number).map(|about| &about.title);
+        if number == 0 || there.is_some_and(|there| there == title) {
+            return Some(number);
+        }
+        let moved = (1..).zip(self.about.iter().skip(1)).find(|(_, about)| about.title == title);
+        let renamed = || there.filter(|there| !old.contains(there)).map(|_| number);
+        moved.map(|(place, _)| place).or_else(renamed)
+    }
+
     /// Chooses a step so many places further.
     pub(crate) fn choose(&mut self, by: isize) {
         self.typed = 0;
@@ -137,6 +165,32 @@ mod tests {
             is_writing: false,
             typed: 0,
             sheet: CardPage::default(),
+        }
+    }
+
+    #[test]
+    fn comments_go_on_with_their_steps_and_those_of_deleted_steps_are_counted() {
+        let titled = |titles: &[&str]| {
+            let mut comments = comments(titles.len());
+            for (about, title) in comments.about.iter_mut().skip(1).zip(titles) {
+                about.title = (*title).to_owned();
+            }
+            comments
+        };
+        let cases = [
+            (&["b", "a", "c"][..], "0T0 1b 2a 3c", 0),
+            (&["a", "new", "c"], "0T0 1a 2b 3c", 0),
+            (&["b", "c"], "0T0 1b 2c", 1),
+            (&["a", "x", "b", "c"], "0T0 1a 3b 4c", 0),
+        ];
+        for (titles, expected, gone) in cases {
+            let mut before = titled(&["a", "b", "c"]);
+            before.about.iter_mut().for_each(|about| about.editor = Editor::with(about.title.clone()));
+            let mut after = titled(titles);
+            assert_eq!(after.take_over(before), gone, "{titles:?}");
+            let written: Vec<_> =
+                after.written().map(|(number, _, text)| format!("{number}{text}")).collect();
+            assert_eq!(written.join(" "), expected, "{titles:?}");
         }
     }
 

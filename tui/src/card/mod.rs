@@ -180,6 +180,11 @@ impl Card {
         u16::try_from(rows).unwrap_or(1).max(1)
     }
 
+    /// True if the person has changed its plan: another request follows.
+    pub(crate) fn is_revised(&self) -> bool {
+        self.edited.is_some() || self.unsaved() > 0
+    }
+
     /// The number of changes of its plan that are not saved.
     pub(crate) fn unsaved(&self) -> usize {
         self.steps.as_ref().map_or(0, |steps| steps.draft.changes())

@@ -58,7 +58,7 @@ pub(crate) use tree::{Ended, TreeLine};
 pub(crate) use turn::{Turn, TurnActivity, account, summary, tells_apart};
 pub(crate) use written::{PLANNER, Written};
 
-use crate::card::{Card, CardPage};
+use crate::card::{Card, CardPage, Comments};
 use crate::commands::{Command, KeyMode};
 use crate::markdown::Source;
 use crate::moment::UiTime;
@@ -111,6 +111,8 @@ pub struct Model {
     pub(crate) over: bool,
     /// The requests that wait, the first of them before the person.
     pub(crate) cards: VecDeque<Card>,
+    /// The comments on a plan that the person has edited, and its planner: they go on with the request that follows.
+    pub(crate) comments: Option<(AgentId, Comments)>,
     /// The call of the last request that nobody answered in time, in one line.
     pub(crate) lapsed: Option<String>,
     pub(crate) attention: Attention,
@@ -200,6 +202,7 @@ impl Model {
             paused: false,
             over: false,
             cards: VecDeque::new(),
+            comments: None,
             lapsed: None,
             attention: Attention::default(),
             answered: 0,

@@ -3,7 +3,7 @@
 use ipc::approval::ReviewDecision;
 
 use super::approval::{answer, set_stage, text_rows};
-use crate::card::{Comments, Stage};
+use crate::card::{Asked, Card, Comments, Stage};
 use crate::commands::{Command, KeyMode};
 use crate::keymap::Key;
 use crate::message::Action;
@@ -15,6 +15,27 @@ pub(super) fn begin(model: &mut Model) {
         set_stage(model, Stage::Comments);
         lay(model);
     }
+}
+
+/// Keeps the comments on a plan that the person has edited, whose request is over by that.
+pub(super) fn keep(model: &mut Model, closed: &Asked) {
+    let card = model.cards.iter_mut().find(|card| card.asked == *closed && card.is_revised());
+    if let Some(comments) = card.and_then(|card| card.comments.take()) {
+        model.comments = Some((closed.agent.clone(), comments));
+    }
+}
+
+/// Puts the comments on the plan before the edit to its steps, and says so of those that have none any more.
+pub(super) fn take_over(model: &mut Model, card: &mut Card) {
+    let Some(comments) = &mut card.comments else { return };
+    let Some((_, before)) = model.comments.take_if(|(agent, _)| *agent == card.asked.agent) else { return };
+    let words = match comments.take_over(before) {
+        0 => return,
+        1 => "1 comment is gone with its step".to_owned(),
+        gone => format!("{gone} comments are gone with their steps"),
+    };
+    let revision = model.next_revision();
+    card.remark(&words, &model.start.project, revision);
 }
 
 /// A key while a step is chosen.

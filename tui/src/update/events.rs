@@ -11,7 +11,7 @@ use ipc::frontend::{UiEvent, UiEventKind};
 use ipc::id::{AgentId, CallId, EventId, Generation, GrantId};
 use ipc::image::Image;
 
-use super::{branch, call, denial, pause, plan, reply, rewind, turns};
+use super::{branch, call, comments, denial, pause, plan, reply, rewind, turns};
 use crate::card::{Asked, Card};
 use crate::message::{Action, Reason};
 use crate::model::{
@@ -68,6 +68,7 @@ pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>)
             let revision = model.next_revision();
             let mut card = Card::new(asked, request, &model.start.project, model.now, revision);
             card.versions = model.plans.versions(&card.asked.agent).len();
+            comments::take_over(model, &mut card);
             model.cards.push_back(card);
             call(model, reason, actions);
         }
@@ -75,6 +76,7 @@ pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>)
         UiEventKind::FileNames { names, cut, failed } => model.files.listed(names, cut, failed),
         UiEventKind::ApprovalClosed { id } => {
             let closed = Asked { agent, id };
+            comments::keep(model, &closed);
             model.cards.retain(|card| card.asked != closed);
         }
         UiEventKind::RewindPreview(preview) => rewind::previewed(model, *preview),

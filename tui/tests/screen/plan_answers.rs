@@ -123,6 +123,44 @@ fn comments_on_several_steps_are_one_denial() {
 }
 
 #[test]
+fn comments_stay_when_the_plan_is_edited_and_only_then() {
+    let revised = |seat: &mut Seat, steps| {
+        let kind = UiEventKind::ApprovalClosed { id: ApprovalId(1) };
+        seat.send(Msg::Core(UiEvent { conversation_id: "c".into(), agent: "1.1".into(), kind }));
+        let mut params = params();
+        params.plan.steps = steps;
+        ask(seat, 2, params);
+        seat.wait(400);
+    };
+    let steps = params().plan.steps;
+    let commented = || {
+        let mut seat = asked((80, 24), params());
+        seat.keys("c2\nuse a fuzzer\n");
+        seat.press(KeyCode::Esc);
+        seat
+    };
+    let edited = || {
+        let mut seat = commented();
+        seat.keys("iK\nFirst\ns");
+        assert!(matches!(&seat.told()[..], [UserActionKind::RevisePlan { .. }]));
+        seat
+    };
+    let mut seat = edited();
+    revised(&mut seat, vec![steps[1].clone(), steps[0].clone()]);
+    assert!(seat.screen().contains("comment… (1)"), "{}", seat.screen());
+    seat.keys("cs");
+    let [UserActionKind::Answer { answer, .. }] = &seat.told()[..] else { panic!("an answer") };
+    assert!(format!("{answer:?}").contains("On step 1 (Mend the lexer): use a fuzzer"), "{answer:?}");
+    let mut seat = edited();
+    revised(&mut seat, vec![steps[0].clone()]);
+    assert!(seat.screen().contains("! 1 comment is gone with its step"), "{}", seat.screen());
+    assert!(!seat.screen().contains("(1)"), "{}", seat.screen());
+    let mut seat = commented();
+    revised(&mut seat, steps);
+    assert!(!seat.screen().contains("(1)"), "{}", seat.screen());
+}
+
+#[test]
 fn the_chosen_step_is_in_sight_however_many_there_are() {
     let mut long = params();
     long.plan.steps = (1..=200).map(|n| step(&format!("Title {n}"), &[], vec![])).collect();
