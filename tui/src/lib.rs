@@ -37,6 +37,7 @@ mod tool_summary;
 mod update;
 mod view;
 
+pub use card::plan as plan_request;
 pub use highlight::{CodeRead, CodeToRead};
 pub use message::{Action, Copied, Msg, Reason};
 pub use model::{LogRow, LogRows, Model, is_tiny};

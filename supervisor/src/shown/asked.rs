@@ -1,13 +1,17 @@
 //! The subject of an approval, as its card had it.
 
-use ipc::approval::{FileChange, FileChanges, ServerRequest};
+use ipc::approval::{FileChange, FileChanges, PlanApprovalParams, ServerRequest};
+use ipc::path::WirePath;
 use ipc::rights::{Grant, Rights};
+
+use tui::plan_request::{ACCOUNT, account, will_run};
+use tui::text::SafeText;
 
 use super::entry::ShownPart;
 
 /// The parts of a request: what was asked, the access beyond the standing rights, and the agent's reason.
-pub(super) fn asked(request: &ServerRequest, full: bool) -> Vec<ShownPart> {
-    let mut parts = subject(request, full);
+pub(super) fn asked(request: &ServerRequest, project: Option<&WirePath>, full: bool) -> Vec<ShownPart> {
+    let mut parts = subject(request, project, full);
     if let Some(grant) = grant(request).filter(|grant| !grant.is_empty()) {
         parts.push(ShownPart::whole(grant.to_string()).named("access beyond the standing rights"));
     }
@@ -17,7 +21,7 @@ pub(super) fn asked(request: &ServerRequest, full: bool) -> Vec<ShownPart> {
     parts
 }
 
-fn subject(request: &ServerRequest, full: bool) -> Vec<ShownPart> {
+fn subject(request: &ServerRequest, project: Option<&WirePath>, full: bool) -> Vec<ShownPart> {
     match request {
         ServerRequest::ApplyPatchApproval(params) => changes(&params.file_changes, full),
         ServerRequest::ExecCommandApproval(params) => vec![command(&params.command, full)],
@@ -38,12 +42,26 @@ fn subject(request: &ServerRequest, full: bool) -> Vec<ShownPart> {
             ]
         }
         ServerRequest::PlanApproval(params) => {
-            vec![
-                ShownPart::cut(&params.markdown, full).named(params.path.to_string()),
-                ShownPart::whole(all(&params.rights)).named("access of its execution"),
-            ]
+            let plan = ShownPart::cut(&params.markdown, full).named(params.path.to_string());
+            std::iter::once(plan).chain(execution(params, project)).collect()
         }
     }
+}
+
+/// The access of an execution and the commands that it runs, all of it: nobody is asked again.
+fn execution(params: &PlanApprovalParams, project: Option<&WirePath>) -> Vec<ShownPart> {
+    let lines = account(params, project);
+    let lines: Vec<_> = lines.iter().map(SafeText::as_str).collect();
+    let mut parts = vec![ShownPart::whole(lines.join("\n")).named(ACCOUNT)];
+    let words = will_run(params);
+    let command = |(step, command): (usize, &str)| {
+        ShownPart::whole(command).named(format!("{words}: the command of step {step}"))
+    };
+    parts.extend(params.plan.commands().map(command));
+    if parts.len() == 1 {
+        parts.push(ShownPart::whole("no acceptance command").named(words));
+    }
+    parts
 }
 
 /// The words of an argument vector; those with other characters than a shell leaves alone are quoted.

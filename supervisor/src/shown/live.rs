@@ -25,6 +25,10 @@ impl ShownLive {
             EventKind::ContextAdded { .. } => false,
             _ => true,
         };
+        if matches!(event.kind, EventKind::SessionStarted(_)) {
+            // Both have to know the project.
+            self.whole.entry(event);
+        }
         let reading = match &event.kind {
             EventKind::ApprovalRequested { .. } => &mut self.whole,
             _ => &mut self.cut,

@@ -11,6 +11,7 @@ use ipc::event::{
     SessionEvent, SessionStarted, SubAgentResult, SubAgentSpawned, TokenUsage, ToolCallStatus,
 };
 use ipc::id::{AgentId, CallId};
+use ipc::path::WirePath;
 use serde::Deserialize;
 use tui::ToolSummary;
 
@@ -34,6 +35,8 @@ pub(crate) struct Reading<'a> {
     pub agent: Option<&'a AgentId>,
     /// True if nothing is cut or folded.
     pub full: bool,
+    /// The project of the session, once its beginning was read.
+    project: Option<WirePath>,
     /// The level of that agent.
     base: usize,
     /// The calls so far, as they are named.
@@ -42,7 +45,8 @@ pub(crate) struct Reading<'a> {
 
 impl<'a> Reading<'a> {
     pub(crate) fn new(agent: Option<&'a AgentId>, full: bool) -> Self {
-        Self { agent, full, base: agent.map_or(0, AgentId::level), calls: BTreeMap::new() }
+        let base = agent.map_or(0, AgentId::level);
+        Self { agent, full, project: None, base, calls: BTreeMap::new() }
     }
 
     /// Reads a log.
@@ -80,6 +84,9 @@ impl<'a> Reading<'a> {
 
     /// An entry of an event, if it has one.
     pub(super) fn entry(&mut self, event: &SessionEvent) -> Option<ShownEntry> {
+        if let EventKind::SessionStarted(started) = &event.kind {
+            self.project = Some(started.project.clone());
+        }
         if self.agent.is_some_and(|agent| !is_about(event, agent)) {
             return None;
         }
@@ -202,7 +209,7 @@ impl<'a> Reading<'a> {
         Some(match &event.kind {
             EventKind::ApprovalRequested { id, request } => {
                 let title = format!("approval {id} requested of {}", about(request.kind()));
-                asked(request, self.full)
+                asked(request, self.project.as_ref(), self.full)
                     .into_iter()
                     .fold(titled(EntryKind::Approval, title), ShownEntry::with)
             }

@@ -109,7 +109,12 @@ pub(crate) fn fact(name: &str, value: &str) -> Part {
 
 /// A fact with every byte of its value.
 pub(super) fn named(name: &str, value: &[u8]) -> Part {
-    Part::new(SafeText::labelled(&format!("{name:<10}"), value), Look::Fact)
+    Part::new(labelled(name, value), Look::Fact)
+}
+
+/// The text of a fact.
+pub(super) fn labelled(name: &str, value: &[u8]) -> SafeText {
+    SafeText::labelled(&format!("{name:<10}"), value)
 }
 
 /// A path as it is written in the project, with every byte; one outside stays absolute.

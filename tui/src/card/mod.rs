@@ -5,7 +5,7 @@ mod content;
 mod denied;
 mod guard;
 pub(crate) mod hints;
-mod plan;
+pub mod plan;
 mod rule;
 mod scope;
 mod sheet;

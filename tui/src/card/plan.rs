@@ -5,7 +5,7 @@ use ipc::path::WirePath;
 use ipc::plan::{OnFailure, PlanStep};
 use ipc::rights::Network;
 
-use super::content::{fact, named, places};
+use super::content::{labelled, places};
 use crate::model::{Look, Part};
 use crate::plan::styled;
 use crate::text::SafeText;
@@ -18,29 +18,38 @@ pub(super) fn text(params: &PlanApprovalParams) -> Vec<Part> {
 
 /// The supervisor's account: the steps as it read them, and the access of their execution, with absolute paths.
 pub(super) fn facts(params: &PlanApprovalParams, project: &WirePath) -> Vec<Part> {
-    let heading = Part::new(SafeText::line("access of its execution, by the supervisor:"), Look::Heading);
-    let mut parts = vec![heading];
-    parts.extend(listed("may", written(params, project)));
-    parts.push(fact("network", &network(params)));
-    parts.extend(listed("steps", steps(params)));
-    parts.push(fact("failure", failure(params.plan.on_failure.unwrap_or_default())));
-    parts.push(fact("lasts", "as long as the plan is executed; it asks nobody"));
-    parts
+    let heading = Part::new(SafeText::line(&format!("{ACCOUNT}:")), Look::Heading);
+    let facts = account(params, Some(project)).into_iter().map(|line| Part::new(line, Look::Fact));
+    std::iter::once(heading).chain(facts).collect()
+}
+
+/// The name of the supervisor's account.
+pub const ACCOUNT: &str = "access of its execution, by the supervisor";
+
+/// The supervisor's account in lines. Without a project, every path is beyond it.
+pub fn account(params: &PlanApprovalParams, project: Option<&WirePath>) -> Vec<SafeText> {
+    let mut lines = listed("may", written(params, project));
+    lines.push(labelled("network", network(params).as_bytes()));
+    lines.extend(listed("steps", steps(params)));
+    lines.push(labelled("failure", failure(params.plan.on_failure.unwrap_or_default()).as_bytes()));
+    lines.push(labelled("lasts", b"as long as the plan is executed; it asks nobody"));
+    lines
 }
 
 /// Lines of which the first has a name.
-fn listed(name: &'static str, lines: Vec<Vec<u8>>) -> impl Iterator<Item = Part> {
+fn listed(name: &'static str, lines: Vec<Vec<u8>>) -> Vec<SafeText> {
     let names = std::iter::once(name).chain(std::iter::repeat(""));
-    names.zip(lines).map(|(name, line)| named(name, &line))
+    names.zip(lines).map(|(name, line)| labelled(name, &line)).collect()
 }
 
 /// The marker stands before the path: no path can spell it away.
-fn written(params: &PlanApprovalParams, project: &WirePath) -> Vec<Vec<u8>> {
+fn written(params: &PlanApprovalParams, project: Option<&WirePath>) -> Vec<Vec<u8>> {
     let write = &params.rights.write;
     if write.is_empty() {
         return vec![b"write nothing but its own temp directory".to_vec()];
     }
-    let is_inside = |path: &WirePath| path.as_path().starts_with(project.as_path());
+    let is_inside =
+        |path: &WirePath| project.is_some_and(|project| path.as_path().starts_with(project.as_path()));
     let line = |path: &WirePath| {
         let words: &[u8] = if is_inside(path) {
             b"write "
@@ -91,15 +100,20 @@ const fn failure(on_failure: OnFailure) -> &'static str {
     }
 }
 
+/// The words before the acceptance commands.
+pub fn will_run(params: &PlanApprovalParams) -> &'static str {
+    let asks = params.confirms_commands && params.plan.commands().next().is_some();
+    if asks { "will run, each after a question" } else { "will run without asking" }
+}
+
 /// Every acceptance command, whole, below the number of its step. No title stands there: it could look like a fact.
 pub(super) fn commands(params: &PlanApprovalParams) -> Vec<Part> {
     let heading = |text: &str| Part::new(SafeText::line(text), Look::Heading);
-    let words = match (params.plan.commands().next(), params.confirms_commands) {
-        (None, _) => return vec![heading("will run without asking: no acceptance command")],
-        (Some(_), true) => "will run, each after a question:",
-        (Some(_), false) => "will run without asking:",
-    };
-    let mut parts = vec![heading(words)];
+    let words = will_run(params);
+    if params.plan.commands().next().is_none() {
+        return vec![heading(&format!("{words}: no acceptance command"))];
+    }
+    let mut parts = vec![heading(&format!("{words}:"))];
     let mut last = 0;
     for (step, command) in params.plan.commands() {
         if step != last {

@@ -1,8 +1,9 @@
+use ipc::event::SessionEvent;
 use serde_json::json;
 
-use super::Log;
+use super::{Log, plan_request};
 use crate::session::rebuild;
-use crate::shown::{Reading, markdown, page, text};
+use crate::shown::{Reading, ShownLive, markdown, page, text};
 
 /// The text without times and the facts that depend on them.
 fn stable(text: &str) -> String {
@@ -48,6 +49,42 @@ fn everything_shows_where_that_is_wanted() {
     assert!(text.contains("│ hm\n│ hm") && text.contains("│ line 29") && !text.contains("--full"), "{text}");
     let page = page(&session().shown(false));
     assert!(page.contains("<details><summary>thinking: 2 lines</summary><pre>hm\nhm</pre>"), "{page}");
+}
+
+#[test]
+fn a_plan_is_asked_about_with_its_access_and_every_command_however_much_is_cut() {
+    let command = |text: &str| json!({"type": "command", "text": text});
+    let steps = json!([
+        {"title": "One", "files": ["a"], "acceptance": [command("make one"), command("make all\n  quick")]},
+        {"title": "Two"},
+    ]);
+    let log = |steps: &serde_json::Value| {
+        Log::new().began().with("1", "approval_requested", plan_request("/srv", "the plan", steps.clone()))
+    };
+    let mut live = ShownLive::new();
+    let shown = |event: &SessionEvent| live.text(event, None);
+    let shown: Vec<_> = log(&steps).loaded().tree.events().filter_map(shown).collect();
+    insta::assert_snapshot!(stable(shown.last().unwrap()), @r"
+    ? 00:00:00 approval 3 requested of the execution of a plan
+      [/srv]
+    │ the plan
+      [access of its execution, by the supervisor]
+    │ may       write BEYOND THE PROJECT /srv
+    │ network   off
+    │ steps     1 (1 file, 2 conditions) One
+    │           2 Two
+    │ failure   a failed step ends the execution
+    │ lasts     as long as the plan is executed; it asks nobody
+      [will run without asking: the command of step 1]
+    │ make one
+      [will run without asking: the command of step 1]
+    │ make all
+    │   quick
+      [reason, in the agent's words]
+    │ the plan
+    ");
+    let none = text(&log(&json!([{"title": "One"}])).shown(false), None);
+    assert!(none.contains("[will run without asking]\n│ no acceptance command"), "{none}");
 }
 
 #[test]

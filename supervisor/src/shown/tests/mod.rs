@@ -3,6 +3,7 @@
 mod forms;
 mod hostile;
 
+use ipc::rights::Rights;
 use serde_json::{Value, json};
 
 use super::Reading;
@@ -57,6 +58,16 @@ impl Log {
     }
 }
 
+/// A request for the execution of a plan with these steps, which may write in one place.
+fn plan_request(place: &str, text: &str, steps: Value) -> Value {
+    let rights = Rights { write: vec![place.into()], ..Rights::default() };
+    json!({"id": 3, "request": {"method": "planApproval", "params": {
+        "conversation_id": text, "agent": "1", "call_id": 1, "path": place, "markdown": text,
+        "plan": {"title": text, "steps": steps}, "rights": rights, "digest": text, "timeout_ms": 1, "reason": text,
+        "grant": {"write": [], "net": "off", "reach": {"host": false, "link_local": false, "metadata": false}},
+    }}})
+}
+
 /// A log in which a text stands wherever a text of others can stand.
 fn everywhere(text: &str) -> Log {
     // No path has a NUL.
@@ -76,6 +87,13 @@ fn everywhere(text: &str) -> Log {
         "digest": text, "grant": {"write": [path], "net": "off",
         "reach": {"host": false, "link_local": false, "metadata": false}}, "rights": text, "timeout_ms": 1,
     }}});
+    let plan = plan_request(
+        &path,
+        text,
+        json!([{"title": text, "files": [text], "acceptance": [
+            {"type": "command", "text": text}, {"type": "criterion", "text": text},
+        ]}]),
+    );
     let answered =
         json!({"call": 1, "decision": {"decision": "denied", "message": text}, "by": "user", "cause": text});
     let usage = json!({"input": 1, "cache_creation": 0, "cache_read": 0, "output": 1});
@@ -100,6 +118,7 @@ fn everywhere(text: &str) -> Log {
         .with("1", "denied", denied)
         .with("1", "approval_requested", asked)
         .with("1", "approval_requested", changes)
+        .with("1", "approval_requested", plan)
         .with("1", "approval_answered", answered)
         .finished("1", "failed", text)
         .with(
