@@ -44,7 +44,7 @@ fn hints(model: &Model) -> String {
             format!("{}  {close} close", named(&first))
         }
         (Some(_), false) => format!("{close} back"),
-        (Some(RewindTarget { to: None, .. }), true) => {
+        (Some(RewindTarget { to, .. }), true) if to.is_none() || !model.rewind.only.is_empty() => {
             format!("{}  {close} back", named(&[(Command::ConfirmRewind, "do it")]))
         }
         (Some(_), true) => {

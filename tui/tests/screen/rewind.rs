@@ -169,6 +169,7 @@ fn one_file_goes_back_to_where_the_session_began() {
     assert_eq!(seat.told(), wanted(None));
     seat.core(UiEventKind::RewindPreview(Box::new(RewindPreview { only: files.clone(), ..preview(target) })));
     // One file is no conversation.
+    assert!(seat.screen().contains("\ny do it  Esc back\n"), "{}", seat.screen());
     seat.keys("bc");
     assert!(seat.told().is_empty());
     seat.keys("y");
