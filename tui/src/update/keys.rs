@@ -342,6 +342,20 @@ fn cancel(model: &mut Model, at: UiTime, before: Option<UiTime>, actions: &mut V
     }
 }
 
+/// How long another Ctrl-C still ends the session, where one was pressed.
+pub(super) fn leaves_for(model: &Model, now: UiTime) -> Option<Duration> {
+    model.leaves.map(|before| TWICE.saturating_sub(now.since(before)))
+}
+
+/// Another Ctrl-C no longer ends the session, and the remark on that goes; says whether it was time for that.
+pub(super) fn stay(model: &mut Model) -> bool {
+    let is_over = leaves_for(model, model.now).is_some_and(|left| left.is_zero());
+    if is_over {
+        (model.leaves, model.remark) = (None, None);
+    }
+    is_over
+}
+
 fn quit(model: &mut Model, actions: &mut Vec<Action>) {
     if model.prompt.is_empty() {
         actions.push(Action::Quit);

@@ -68,7 +68,7 @@ pub fn update(model: &mut Model, at: UiTime, message: Msg) -> Vec<Action> {
         Msg::Core(event) => events::core(model, event, &mut actions),
         Msg::Tick => {
             plan::lay(model);
-            reply::read_all(model) | changes_by_itself(model)
+            reply::read_all(model) | keys::stay(model) | changes_by_itself(model)
         }
         Msg::Drawn(shown) => drawn(model, at, shown, &mut actions),
         Msg::LogRead(read) => log::read(model, read),
@@ -120,7 +120,8 @@ pub fn next_tick(model: &Model, now: UiTime) -> Option<Duration> {
     // Countdowns show whole seconds that are left, the turn whole seconds that are gone.
     let countdown = [remaining, attempt].into_iter().flatten().map(past_whole_second).min();
     let count = elapsed.map(|elapsed| Duration::from_secs(elapsed.as_secs() + 1).saturating_sub(elapsed));
-    [opens, last_minute, countdown, count, reply::next(model, now)].into_iter().flatten().min()
+    let others = [reply::next(model, now), keys::leaves_for(model, now)];
+    [opens, last_minute, countdown, count].into_iter().chain(others).flatten().min()
 }
 
 fn past_whole_second(remaining: Duration) -> Duration {

@@ -185,7 +185,12 @@ fn ctrl_c_twice_ends_the_session_and_twice_with_a_pause_does_not() {
     assert!(!seat.screen().contains("draft") && !seat.screen().contains("again ends"));
     seat.ctrl('c');
     assert!(seat.screen().contains("Ctrl+C again ends the session"), "{}", seat.screen());
-    seat.wait(4000);
+    assert_eq!(seat.tick().unwrap().as_millis(), 3000);
+    seat.wait(2999);
+    assert!(seat.screen().contains("again ends the session"), "{}", seat.screen());
+    seat.wait(1);
+    assert!(!seat.screen().contains("again ends the session"), "{}", seat.screen());
+    assert_eq!(seat.tick(), None, "one timer is enough");
     seat.ctrl('c');
     assert_eq!(seat.actions, []);
     seat.keys("x");
