@@ -73,6 +73,8 @@ pub struct Model {
     pub(crate) now: UiTime,
     pub(crate) size: (u16, u16),
     pub(crate) mode: Mode,
+    /// The mode for reading or writing that a view or a command leads back to.
+    pub(crate) came_from: Mode,
     pub(crate) prompt: Editor,
     /// What is typed after `:`.
     pub(crate) line: Editor,
@@ -179,6 +181,7 @@ impl Model {
             now: UiTime::default(),
             size: start.capabilities.size,
             mode: Mode::default(),
+            came_from: Mode::default(),
             prompt: Editor::default(),
             line: Editor::default(),
             history,
@@ -227,11 +230,6 @@ impl Model {
     /// said anything yet.
     pub fn select(&mut self, agent: &AgentId) -> bool {
         self.agents.select(agent)
-    }
-
-    /// The mode that a view leads back to.
-    pub(crate) const fn mode_at_rest(&self) -> Mode {
-        if self.start.is_plain { Mode::Insert } else { Mode::Normal }
     }
 
     /// True while the log stands in the place of the transcript.

@@ -43,6 +43,9 @@ pub(super) fn key(model: &mut Model, at: UiTime, event: KeyEvent, actions: &mut 
         Mode::Log => KeyMode::Log,
         Mode::Rewind => KeyMode::Rewind,
     };
+    if matches!(model.mode, Mode::Normal | Mode::Insert) {
+        model.came_from = model.mode;
+    }
     let had_remark = model.remark.take().is_some();
     let leaves = model.leaves.take();
     match (model.start.keymap.command(mode, key), key.text()) {
@@ -104,8 +107,10 @@ fn normal_keys(model: &Model) -> String {
 }
 
 fn to_normal(model: &mut Model) {
-    model.mode = model.mode_at_rest();
-    if model.mode == Mode::Normal {
+    if model.start.is_plain {
+        model.mode = Mode::Insert;
+    } else {
+        model.mode = Mode::Normal;
         model.remark = Some(normal_keys(model));
     }
 }
@@ -253,7 +258,7 @@ fn submit(model: &mut Model, at: UiTime, actions: &mut Vec<Action>) {
         return;
     }
     if model.mode == Mode::Command {
-        model.mode = Mode::Insert;
+        model.mode = model.came_from;
         let line = model.line.take();
         return typed::run(model, ':', &line, actions);
     }

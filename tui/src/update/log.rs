@@ -47,7 +47,7 @@ fn fail(model: &mut Model, why: &str) {
 fn close(model: &mut Model) {
     model.log = Log::default();
     model.line_for = LineFor::Command;
-    model.mode = model.mode_at_rest();
+    model.mode = model.came_from;
 }
 
 /// A key while the log shows.

@@ -144,7 +144,7 @@ pub(super) fn read(model: &mut Model, command: Command, actions: &mut Vec<Action
         (Command::Versions, None) => compare(model, revision),
         (_, None) => match scrolled(command, size.1) {
             Some(rows) => model.plan_sheet.scroll(rows, size),
-            None => model.mode = model.mode_at_rest(),
+            None => model.mode = model.came_from,
         },
     }
 }

@@ -67,7 +67,7 @@ pub(super) fn key(model: &mut Model, command: Command, actions: &mut Vec<Action>
             model.rewind.only.clear();
             lay(model);
         }
-        _ => model.mode = model.mode_at_rest(),
+        _ => model.mode = model.came_from,
     }
 }
 
@@ -131,7 +131,7 @@ pub(super) fn previewed(model: &mut Model, preview: RewindPreview) {
 /// It is not carried out.
 pub(super) fn refused(model: &mut Model) {
     if model.mode == Mode::Rewind {
-        model.mode = model.mode_at_rest();
+        model.mode = model.came_from;
     }
 }
 
@@ -179,7 +179,7 @@ pub(super) fn rewound(model: &mut Model, rewound: &Rewound) {
         view.say(Look::Error, &format!("not everything was taken back: {error}"));
     }
     if model.mode == Mode::Rewind {
-        model.mode = model.mode_at_rest();
+        model.mode = model.came_from;
     }
 }
 

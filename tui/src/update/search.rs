@@ -14,7 +14,7 @@ pub(super) fn begin(model: &mut Model) {
 pub(super) fn submit(model: &mut Model) {
     let typed = model.line.take();
     model.line_for = LineFor::Command;
-    model.mode = model.mode_at_rest();
+    model.mode = model.came_from;
     if !typed.is_empty() {
         // The transcript has what cannot be seen as escapes, and so has what is searched for in it.
         SafeText::line(&typed).as_str().clone_into(&mut model.sought);

@@ -39,11 +39,11 @@ pub(super) fn walk(model: &mut Model, command: Command, actions: &mut Vec<Action
         Command::LineDown => 1,
         Command::Top => isize::MIN,
         Command::Bottom => isize::MAX,
-        Command::OpenAgent => return leave_to(model, &selected, model.mode_at_rest()),
+        Command::OpenAgent => return leave_to(model, &selected, model.came_from),
         Command::MessageAgent => return leave_to(model, &selected, Mode::Insert),
         Command::StopAgent => return stop(model, selected, actions),
         Command::Repaint => return actions.push(Action::Repaint),
-        _ => return model.mode = model.mode_at_rest(),
+        _ => return model.mode = model.came_from,
     };
     if let Some(agent) = beside(model, &selected, places) {
         model.agents.point_at(agent);

@@ -3,7 +3,7 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use insta::assert_snapshot;
 use ipc::approval::ApprovalMode;
-use ipc::event::EndReason;
+use ipc::event::{EndReason, EventKind};
 use ipc::frontend::UserActionKind;
 use ipc::rights::{Network, RightsChange};
 use tui::{Action, Msg, Start};
@@ -175,6 +175,30 @@ fn shift_tab_does_nothing_while_a_request_waits() {
     seat.wait(5000);
     seat.send(Msg::Key(KeyEvent::new(KeyCode::BackTab, KeyModifiers::SHIFT)));
     assert_eq!(seat.told(), []);
+}
+
+#[test]
+fn a_view_leads_back_to_the_mode_it_was_opened_in() {
+    for view in ["log", "rewind", "agents", "help"] {
+        let mut seat = Seat::new(80, 24);
+        seat.keys("hello\n");
+        seat.log(EventKind::UserMessage { text: "hello".to_owned(), images: vec![] });
+        seat.end_turn(EndReason::Done);
+        let closes = |seat: &mut Seat| {
+            seat.keys(&format!(":{view}\n"));
+            if view != "help" {
+                seat.press(KeyCode::Esc);
+            }
+        };
+        closes(&mut seat);
+        seat.keys("and now");
+        assert!(seat.screen().contains("› and now"), "{view}: {}", seat.screen());
+        seat.ctrl('c');
+        seat.press(KeyCode::Esc);
+        closes(&mut seat);
+        seat.keys("iand more");
+        assert!(seat.screen().contains("› and more"), "{view}: {}", seat.screen());
+    }
 }
 
 #[test]

@@ -144,7 +144,7 @@ fn what_was_taken_back_is_gone_and_can_be_had_again() {
             message: "nothing was taken back: no room".to_owned(),
         },
     );
-    assert!(seat.screen().contains("no room") && seat.screen().contains("NORMAL"), "{}", seat.screen());
+    assert!(seat.screen().contains("no room") && seat.screen().contains(" INSERT "), "{}", seat.screen());
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The list of agents: beside the transcript from 100 columns, instead of it below that; and the keys that walk through it.
 
+use crossterm::event::KeyCode;
 use insta::assert_snapshot;
 use ipc::event::{
     EndReason, EventKind, ObservedBy, SessionEvent, SubAgentResult, SubAgentSpawned, SubAgentStatus,
@@ -94,7 +95,10 @@ fn runs(seat: &mut Seat, agent: &str, command: &str) {
 
 /// A session in which one sub-agent explores, one is over, and one has a sub-agent that writes.
 fn busy(width: u16, height: u16) -> Seat {
-    let mut seat = Seat::new(width, height);
+    at_work(Seat::new(width, height))
+}
+
+fn at_work(mut seat: Seat) -> Seat {
     user(&mut seat, "1", "Fix the parser.");
     says(&mut seat, "1", "I look around first.");
     spawn(&mut seat, "1.1", "Where is the parser?\nAnswer with paths.", &[]);
@@ -191,7 +195,9 @@ fn in_a_narrow_terminal_a_command_shows_the_list_instead_of_the_transcript() {
 
 #[test]
 fn keys_lead_to_an_agent_and_back() {
-    let mut seat = busy(80, 24);
+    let mut seat = Seat::new(80, 24);
+    seat.press(KeyCode::Esc);
+    let mut seat = at_work(seat);
     says(&mut seat, "1.1", "it is in src/parse.rs");
     seat.keys(":agents\nj\n");
     assert!(seat.screen().contains("it is in src/parse.rs"), "{}", seat.screen());
