@@ -36,6 +36,9 @@ pub struct SubAgentSpawned {
     pub model: String,
     /// Trees that it may change besides its own private temp.
     pub write: Vec<WirePath>,
+    /// The one among them that is the project's package caches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caches: Option<WirePath>,
     /// Its network.
     pub net: Network,
     /// How far its network leads, where it is on.
@@ -158,7 +161,10 @@ impl fmt::Display for SubAgentSpawned {
             f.write_str("read-only")?;
         } else {
             f.write_str("write")?;
-            self.write.iter().try_for_each(|path| write!(f, " {}", Word(path)))?;
+            self.write.iter().try_for_each(|path| match &self.caches {
+                Some(caches) if caches == path => f.write_str(" caches"),
+                _ => write!(f, " {}", Word(path)),
+            })?;
         }
         match self.net {
             Network::Off => f.write_str(" · net off")?,

@@ -253,6 +253,7 @@ impl Session {
         let NewAgent { spawn, rights, grant, purpose } = *agent;
         let parent = self.runs.iter().find(|run| *run.id() == child.parent);
         let differs = parent.is_none_or(|parent| parent.agent.activity() != purpose.activity());
+        let caches = parent.and_then(|parent| parent.agent.host_standing().caches.clone());
         let spawned = SubAgentSpawned {
             agent: id.clone(),
             call: child.call,
@@ -264,6 +265,7 @@ impl Session {
             task: spawn.task.clone(),
             role: spawn.role.clone(),
             model,
+            caches: caches.filter(|caches| rights.write.contains(caches)),
             write: rights.write,
             net: rights.net,
             reach: rights.reach,

@@ -56,7 +56,7 @@ impl AgentView {
         model.clone_from(&spawned.model);
         *net = spawned.net;
         *rights = RightsSummary {
-            write: spawned.write.iter().map(|root| named(root, project)).collect(),
+            write: spawned.write.iter().map(|root| named(root, (project, spawned.caches.as_ref()))).collect(),
             net: NetworkState::from(spawned.net),
             reach: spawned.reach,
             ..rights.clone()
@@ -191,8 +191,14 @@ impl Model {
     }
 }
 
-fn named(root: &WirePath, project: &WirePath) -> NamedRoot {
-    if root == project { NamedRoot::Project } else { NamedRoot::Path(root.clone()) }
+fn named(root: &WirePath, (project, caches): (&WirePath, Option<&WirePath>)) -> NamedRoot {
+    if root == project {
+        NamedRoot::Project
+    } else if caches == Some(root) {
+        NamedRoot::Caches
+    } else {
+        NamedRoot::Path(root.clone())
+    }
 }
 
 /// `↑12.3k ↓1.2k $0.08`

@@ -31,6 +31,7 @@ fn spawn(seat: &mut Seat, agent: &str, activity: Activity, plan: Option<&str>) {
             role: None,
             model: "m".to_owned(),
             write: if executes { vec!["/home/me/project".into()] } else { vec![] },
+            caches: None,
             net: Network::Off,
             reach: Reach::default(),
             rights_digest: "r".to_owned(),

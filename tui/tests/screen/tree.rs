@@ -49,6 +49,7 @@ pub(crate) fn spawn(seat: &mut Seat, agent: &str, task: &str, write: &[&str]) {
         role: None,
         model: "m".to_owned(),
         write: write.iter().map(|path| (*path).into()).collect(),
+        caches: Some("/caches/p".into()),
         net: Network::Off,
         reach: Reach::default(),
         rights_digest: "d".to_owned(),
@@ -191,6 +192,16 @@ fn in_a_narrow_terminal_a_command_shows_the_list_instead_of_the_transcript() {
     ");
     seat.keys("q");
     assert!(!seat.screen().contains("at work"), "{}", seat.screen());
+}
+
+#[test]
+fn the_caches_are_called_by_their_name() {
+    let mut seat = Seat::new(120, 24);
+    user(&mut seat, "1", "Fix the parser.");
+    spawn(&mut seat, "1.1", "Mend the lexer", &["/caches/p", "/home/me/project"]);
+    let screen = seat.screen();
+    assert!(screen.contains("sub-agent 1.1 (write caches /home/me/project · net off)"), "{screen}");
+    assert!(!screen.contains("/caches/p"), "{screen}");
 }
 
 #[test]

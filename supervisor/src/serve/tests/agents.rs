@@ -39,6 +39,7 @@ impl Core {
             role: None,
             model: "m".to_owned(),
             write: vec![],
+            caches: None,
             net: Network::Off,
             reach: Reach::default(),
             rights_digest: "d".to_owned(),

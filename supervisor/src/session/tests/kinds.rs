@@ -277,6 +277,7 @@ fn sub_agents() -> Vec<EventKind> {
         role: None,
         model: "m".to_owned(),
         write: vec![odd()],
+        caches: Some(odd()),
         net: Network::On,
         reach: Reach { host: true, ..Reach::default() },
         rights_digest: "ab".to_owned(),
