@@ -126,6 +126,11 @@ impl Part {
         Self { marks: Some(Box::new(marks)), ..self }
     }
 
+    /// A line of a list of ours, whose rest stands so many columns further right.
+    pub(crate) fn listed(text: SafeText, columns: usize) -> Self {
+        Self::new(text, Look::Notice).after(("  ".to_owned(), " ".repeat(columns + 2)))
+    }
+
     /// Its text, where that does not depend on the width.
     #[cfg(test)]
     pub(crate) fn text(&self) -> &SafeText {

@@ -5,12 +5,16 @@ use crate::keymap::Keymap;
 use crate::model::{Areas, Block, Look, Model, Part};
 use crate::text::SafeText;
 
+/// The column before which the typed form stands, where it is not longer.
+const ABOUT: usize = 29;
+
 /// Shows the table.
 pub(super) fn show(model: &mut Model) {
     let parts =
         sections(&model.start.keymap, model.start.is_plain).into_iter().flat_map(|(heading, lines)| {
             let heading = Part::new(SafeText::line(&heading), Look::Heading);
-            [heading, Part::new(SafeText::exact(&lines), Look::Output)]
+            let lines = lines.into_iter().map(|line| Part::listed(SafeText::line(&line), ABOUT + 1));
+            std::iter::once(heading).chain(lines)
         });
     let block = Block::of(parts.collect()).apart();
     let block = model.agents.shown_mut().transcript.push(block);
@@ -19,7 +23,7 @@ pub(super) fn show(model: &mut Model) {
     model.agents.shown_mut().transcript.show_from(block, (area.width, area.height));
 }
 
-fn sections(keymap: &Keymap, is_plain: bool) -> Vec<(String, String)> {
+fn sections(keymap: &Keymap, is_plain: bool) -> Vec<(String, Vec<String>)> {
     let typed = TABLE.iter().filter_map(|row| row.typed.map(|typed| line(&format!(":{typed}"), row)));
     let mut sections =
         vec![("commands".to_owned(), typed.collect()), ("at the prompt".to_owned(), at_the_prompt())];
@@ -33,7 +37,7 @@ fn sections(keymap: &Keymap, is_plain: bool) -> Vec<(String, String)> {
     sections
 }
 
-fn at_the_prompt() -> String {
+fn at_the_prompt() -> Vec<String> {
     let lines = [
         ("/NAME", "the same as :NAME; Tab completes, Enter runs"),
         ("/etc/hosts says ...", "text: a path has another / in it"),
@@ -51,5 +55,5 @@ fn line(typed: &str, row: &CommandRow) -> String {
 
 /// One row of a terminal of 80 columns.
 fn told(typed: &str, about: &str) -> String {
-    format!("{typed:<29} {about}\n")
+    format!("{typed:<ABOUT$} {about}")
 }

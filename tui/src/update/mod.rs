@@ -30,6 +30,8 @@ use std::time::Duration;
 
 use ipc::frontend::UserActionKind;
 
+pub use typed::{ALLOWED, allowed};
+
 use crate::card::{Asked, LAST_MINUTE};
 use crate::commands::Command;
 use crate::message::{Action, Msg, Reason};

@@ -6,7 +6,7 @@ use ipc::approval::{ApprovalMode, SessionGrant};
 use ipc::frontend::UserActionKind;
 use ipc::id::AgentId;
 use ipc::image::Image;
-use ipc::rights::{NamedRoot, Network, RightsChange};
+use ipc::rights::{NamedRoot, Network, NetworkState, RightsChange, RightsSummary};
 
 use super::{copy, cost, help, keys, log, plan, rewind, tell, tree};
 use crate::commands::{Command, CommandRow, TABLE};
@@ -198,9 +198,20 @@ const fn about(mode: ApprovalMode) -> &'static str {
 
 /// Lists what was approved or allowed for the session, and how each is taken back.
 fn grants(model: &mut Model) {
-    let Session { grants, rights, net, mode, .. } = &model.agents.shown().session;
+    let Session { grants, rights, mode, .. } = &model.agents.shown().session;
+    let lines = allowed(rights, *mode, grants);
+    let mut parts = vec![Part::new(SafeText::line(ALLOWED), Look::Heading)];
+    parts.extend(lines.iter().map(|line| Part::listed(SafeText::line(line), 2)));
+    model.agents.shown_mut().transcript.push(Block::of(parts).apart());
+}
+
+/// The heading of the list of what is allowed.
+pub const ALLOWED: &str = "allowed in this session";
+
+/// What is approved or allowed, a line each, with the command that takes it back.
+pub fn allowed(rights: &RightsSummary, mode: ApprovalMode, grants: &[SessionGrant]) -> Vec<String> {
     // In the mode `ask` the project was allowed beside the mode, which would take nothing back.
-    let asks_again = if *mode == ApprovalMode::Ask { ":disallow write ." } else { ":mode ask" };
+    let asks_again = if mode == ApprovalMode::Ask { ":disallow write ." } else { ":mode ask" };
     let mut lines = Vec::new();
     for root in &rights.write {
         match root {
@@ -212,7 +223,7 @@ fn grants(model: &mut Model) {
             NamedRoot::Temp | NamedRoot::Caches => {}
         }
     }
-    if *net == Network::On {
+    if rights.net != NetworkState::Off {
         lines.push("network on · :disallow net".to_owned());
     }
     let of_grant = |grant: &SessionGrant| {
@@ -222,7 +233,5 @@ fn grants(model: &mut Model) {
     if lines.is_empty() {
         lines.push("nothing beyond what every agent may".to_owned());
     }
-    let mut parts = vec![Part::new(SafeText::line("allowed in this session"), Look::Heading)];
-    parts.extend(lines.iter().map(|line| Part::new(SafeText::line(line), Look::Output)));
-    model.agents.shown_mut().transcript.push(Block::of(parts).apart());
+    lines
 }

@@ -1,7 +1,9 @@
 //! What `:help` says.
 
 use insta::assert_snapshot;
+use ipc::rights::{NamedRoot, RightsSummary};
 
+use crate::core::read_only;
 use crate::seat::Seat;
 
 #[test]
@@ -301,4 +303,29 @@ fn each_row_of_the_help_fits_a_terminal_of_80_columns() {
     for row in rows {
         assert!(!row.starts_with("  ") || row.chars().count() > 32, "a row continues on the next: {row:?}");
     }
+}
+
+#[test]
+fn lines_of_ours_are_broken_between_words_and_the_rest_stands_further_right() {
+    let mut seat = Seat::new(70, 12);
+    seat.keys(":help\n");
+    let top = |seat: &Seat| seat.screen().lines().skip(1).take(7).collect::<Vec<_>>().join("\n");
+    assert_snapshot!(top(&seat), @r"
+    commands
+      :net on|off                   allow or block network access
+      :mode ask|auto|deny           ask first, allow changes in the
+                                    project, or deny
+      :allow write PATH|net         allow this in the session; alone: list
+                                    it
+      :disallow write PATH|net      take back what was allowed
+    ");
+    let mut seat = Seat::new(40, 12);
+    let write = vec![NamedRoot::Path("/srv/site/assets".into())];
+    seat.change_rights(RightsSummary { write, ..read_only() });
+    seat.keys(":allow\n");
+    assert!(
+        seat.screen().contains("\n  writes in /srv/site/assets · :disallow\n    write"),
+        "{}",
+        seat.screen()
+    );
 }
