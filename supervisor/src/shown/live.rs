@@ -12,11 +12,13 @@ pub(crate) struct ShownLive {
     whole: Reading<'static>,
 }
 
-impl ShownLive {
-    pub(crate) fn new() -> Self {
+impl Default for ShownLive {
+    fn default() -> Self {
         Self { cut: Reading::new(None, false), whole: Reading::new(None, true) }
     }
+}
 
+impl ShownLive {
     /// The event as text, with lines broken at a width; nothing of one that nobody needs to follow. Of what a person is asked, nothing is cut.
     pub(crate) fn text(&mut self, event: &SessionEvent, columns: Option<usize>) -> Option<String> {
         let is_told = match &event.kind {

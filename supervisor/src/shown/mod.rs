@@ -29,5 +29,5 @@ pub(crate) use self::live::ShownLive;
 pub(crate) use self::markdown::markdown;
 pub(crate) use self::page::page;
 pub(crate) use self::reading::{Reading, agents, without_texts};
-pub(crate) use self::text::text;
+pub(crate) use self::text::{broken, text};
 pub(crate) use self::words::{about, decided_by, decision};

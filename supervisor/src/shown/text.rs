@@ -39,6 +39,13 @@ pub(super) fn entry_text(entry: &ShownEntry, columns: Option<usize>) -> String {
     sheet.text
 }
 
+/// Lines of ours, broken at blanks; the rest of a long one stands further right.
+pub(crate) fn broken(text: &str, columns: Option<usize>) -> String {
+    let mut sheet = Sheet { text: String::new(), columns, is_live: true };
+    text.lines().for_each(|line| sheet.line("", line));
+    sheet.text
+}
+
 /// Text in the making.
 struct Sheet {
     text: String,

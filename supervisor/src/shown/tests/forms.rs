@@ -61,7 +61,7 @@ fn a_plan_is_asked_about_with_its_access_and_every_command_however_much_is_cut()
     let log = |steps: &serde_json::Value| {
         Log::new().began().with("1", "approval_requested", plan_request("/srv", "the plan", steps.clone()))
     };
-    let mut live = ShownLive::new();
+    let mut live = ShownLive::default();
     let shown = |event: &SessionEvent| live.text(event, None);
     let shown: Vec<_> = log(&steps).loaded().tree.events().filter_map(shown).collect();
     insta::assert_snapshot!(stable(shown.last().unwrap()), @r"

@@ -3,26 +3,28 @@
 //! Nothing that was printed changes any more. What is asked is answered by a word in full, typed after the question was printed: an empty
 //! line, and what was typed before, answers nothing.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io::{self, Write, stdin, stdout};
 use std::os::fd::AsFd;
 use std::thread;
 use std::time::Instant;
 
-use ipc::approval::{ReviewDecision, ServerRequest};
+use ipc::approval::{ApprovalMode, ReviewDecision, ServerRequest};
 use ipc::event::EventKind;
 use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
 use ipc::id::{AgentId, ApprovalId};
+use ipc::rights::RightsSummary;
 use nix::errno::Errno;
 use nix::sys::termios::{FlushArg, tcflush};
 use nix::unistd::read;
 use tokio::sync::mpsc;
+use tui::{ALLOWED, allowed};
 
 use self::words::{PlainCommand, TypedAnswer};
 use super::ui::UiEnded;
 use super::{PreparedUi, UiFinished, of_session};
 use crate::messages::{harmless, notes};
-use crate::shown::ShownLive;
+use crate::shown::{ShownLive, broken};
 use crate::tty;
 
 mod words;
@@ -56,13 +58,11 @@ pub(super) async fn serve(prepared: PreparedUi, prompt: Option<String>) -> UiFin
             return UiFinished { exit, message, log, answer: String::new(), then };
         }
     };
-    let mut plain =
-        PlainUi { live: ShownLive::new(), asked: VecDeque::new(), since: None, runs: false, is_open: false };
-    print(&format!("{WELCOME}\n"));
-    let first = prompt.map(|text| UserActionKind::Prompt { text, images: Vec::new() });
-    plain.runs = first.is_some();
-    if let Some(first) = first {
-        handle.act(first).await;
+    let mut plain = PlainUi::default();
+    plain.say(WELCOME);
+    if let Some(text) = prompt {
+        plain.at_work.insert(AgentId::root());
+        handle.act(UserActionKind::Prompt { text, images: Vec::new() }).await;
     }
     let mut session = tokio::spawn(session.run());
     let ended: UiEnded = loop {
@@ -84,6 +84,7 @@ pub(super) async fn serve(prepared: PreparedUi, prompt: Option<String>) -> UiFin
                 plain.line(line, |kind| handle.action(kind))
             } else {
                 lines = None;
+                plain.is_over = true;
                 Some(handle.action(UserActionKind::Quit))
             },
         };
@@ -91,24 +92,30 @@ pub(super) async fn serve(prepared: PreparedUi, prompt: Option<String>) -> UiFin
             handle.act_on(action).await;
         }
         for note in notes::take() {
-            plain.tell(&format!("{}\n", harmless(&note)));
+            plain.say(&note);
             plain.invite();
         }
     };
     while let Ok(event) = events.try_recv() {
         plain.event(event);
     }
+    plain.end_line();
     UiFinished { log, ..of_session(ended) }
 }
 
+#[derive(Default)]
 struct PlainUi {
     live: ShownLive,
     /// The questions that wait; the first one was printed.
     asked: VecDeque<OpenQuestion>,
     /// When the first one was printed.
     since: Option<Instant>,
-    /// True while a turn runs.
-    runs: bool,
+    /// The agents whose turns run.
+    at_work: BTreeSet<AgentId>,
+    /// What is allowed, once the session has begun.
+    allowed: Option<(RightsSummary, ApprovalMode)>,
+    /// True once the session ends.
+    is_over: bool,
     /// True if a mark stands at the beginning of a line, behind which the user writes.
     is_open: bool,
 }
@@ -120,11 +127,7 @@ impl PlainUi {
                 if let Some(text) = self.live.text(&event, columns()) {
                     self.tell(&text);
                 }
-                match &event.kind {
-                    EventKind::UserMessage { .. } if agent.is_top_level() => self.runs = true,
-                    EventKind::TurnFinished(_) if agent.is_top_level() => self.runs = false,
-                    _ => {}
-                }
+                self.note(&agent, &event.kind);
                 self.invite();
             }
             UiEventKind::ApprovalRequested { id, request } => {
@@ -145,6 +148,31 @@ impl PlainUi {
         }
     }
 
+    /// Takes note of what decides whether a message is wanted, and of what is allowed.
+    fn note(&mut self, agent: &AgentId, event: &EventKind) {
+        match event {
+            EventKind::UserMessage { .. } if agent.is_top_level() => _ = self.at_work.insert(agent.clone()),
+            EventKind::TurnFinished(_) => _ = self.at_work.remove(agent),
+            EventKind::SubAgentSpawned(spawned) => _ = self.at_work.insert(spawned.agent.clone()),
+            EventKind::SubAgentResult(result) => _ = self.at_work.remove(&result.agent),
+            EventKind::Result(_) => self.is_over = true,
+            EventKind::SessionStarted(started) => {
+                self.allowed = started.rights.value().map(|rights| (rights.clone(), started.mode));
+            }
+            EventKind::RightsChanged(changed) if agent.is_top_level() => {
+                if let (Some((rights, _)), Some(new)) = (&mut self.allowed, changed.rights.value()) {
+                    rights.clone_from(new);
+                }
+            }
+            EventKind::ModeChanged { mode: new } if agent.is_top_level() => {
+                if let Some((_, mode)) = &mut self.allowed {
+                    *mode = *new;
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// Asks what waits the longest. Its content was printed when it was logged; between the two others may have been.
     fn ask(&mut self) {
         self.since = None;
@@ -156,29 +184,41 @@ impl PlainUi {
         };
         // What was typed before cannot have been meant for this.
         let _ = tcflush(stdin().as_fd(), FlushArg::TCIFLUSH);
-        let question = format!("Approval {} waits for you.{others} {ANSWERS}\n", first.id);
-        self.tell(&question);
+        let question = format!("Approval {} waits for you.{others} {ANSWERS}", first.id);
+        self.say(&question);
         self.since = Some(Instant::now());
         self.invite();
     }
 
     /// Prints lines. What the user was about to write stays in the terminal, and goes on behind the next mark.
     fn tell(&mut self, lines: &str) {
+        self.end_line();
+        print(lines);
+    }
+
+    /// Prints words of ours, or of others, in as many lines as they take.
+    fn say(&mut self, words: &str) {
+        self.tell(&broken(&harmless(words), columns()));
+    }
+
+    /// Ends the line that has a mark, if there is one.
+    fn end_line(&mut self) {
         if std::mem::take(&mut self.is_open) {
             print("\n");
         }
-        print(lines);
     }
 
     /// Marks the place for what is wanted of the user: an answer, or a message where nothing runs.
     fn invite(&mut self) {
-        if self.is_open {
+        if self.is_open || self.is_over {
             return;
         }
-        match (self.since, self.runs) {
-            (Some(_), _) => print("? "),
-            (None, false) if self.asked.is_empty() => print("> "),
-            _ => return,
+        if self.since.is_some() {
+            print("? ");
+        } else if self.at_work.is_empty() && self.asked.is_empty() {
+            print("> ");
+        } else {
+            return;
         }
         self.is_open = true;
     }
@@ -207,7 +247,7 @@ impl PlainUi {
             TypedAnswer::No(message) => ReviewDecision::Denied { message },
             TypedAnswer::Stop => ReviewDecision::Abort,
             TypedAnswer::Unclear => {
-                self.tell(&format!("That is no answer. {ANSWERS}\n"));
+                self.say(&format!("That is no answer. {ANSWERS}"));
                 self.invite();
                 return None;
             }
@@ -226,16 +266,23 @@ impl PlainUi {
     ) -> Option<UserAction> {
         match PlainCommand::of(text) {
             PlainCommand::Nothing => {}
-            PlainCommand::Help => self.tell(&words::help()),
-            PlainCommand::Wrong(why) => self.tell(&format!("{}\n", harmless(&why))),
+            PlainCommand::Help => self.say(&words::help()),
+            PlainCommand::Allowed => {
+                let allowed = self.allowed.as_ref().map(|(rights, mode)| allowed(rights, *mode, &[]));
+                let lines = allowed.unwrap_or_default().join("\n  ");
+                self.say(&format!("{ALLOWED}:\n  {lines}"));
+            }
+            PlainCommand::Wrong(why) => self.say(&why),
             PlainCommand::Act(kind) => {
-                self.runs |= matches!(kind, UserActionKind::Prompt { .. });
-                let quits = kind == UserActionKind::Quit;
-                let action = action(kind);
-                if !quits {
+                if matches!(kind, UserActionKind::Prompt { .. }) {
+                    self.at_work.insert(AgentId::root());
+                }
+                self.is_over |= kind == UserActionKind::Quit;
+                // What is done for these is told at once.
+                if !matches!(kind, UserActionKind::Plan { .. } | UserActionKind::RunCommand { .. }) {
                     self.invite();
                 }
-                return Some(action);
+                return Some(action(kind));
             }
         }
         self.invite();

@@ -43,6 +43,8 @@ pub(super) enum PlainCommand {
     Nothing,
     /// The list of commands is wanted.
     Help,
+    /// The list of what is allowed in the session is wanted.
+    Allowed,
     /// Something for the session.
     Act(UserActionKind),
     /// It cannot be carried out, and this is why.
@@ -53,8 +55,8 @@ pub(super) enum PlainCommand {
 const COMMANDS: &[(&str, &str)] = &[
     (":net on|off", "allow or block network access"),
     (":mode ask|auto|deny", "ask first, allow changes in the project, or deny"),
-    (":allow write PATH", "allow this for the rest of the session"),
-    (":disallow write PATH", "take this back; :disallow net as well"),
+    (":allow write PATH|net", "allow this in the session; alone: list it"),
+    (":disallow write PATH|net", "take back what was allowed"),
     (":model NAME", "another model answers"),
     (":plan TEXT", "make a plan"),
     (":compact", "replace the conversation by a summary"),
@@ -97,6 +99,7 @@ impl PlainCommand {
         };
         match (name, argument) {
             ("help", _) => Self::Help,
+            ("allow", "") => Self::Allowed,
             ("net", "on") | ("allow", "net") => net(Network::On),
             ("net", "off") | ("disallow", "net") => net(Network::Off),
             ("mode", "ask") => mode(ApprovalMode::Ask),
@@ -165,6 +168,13 @@ mod tests {
         assert_eq!(
             PlainCommand::of("!make test"),
             PlainCommand::Act(UserActionKind::RunCommand { command: "make test".to_owned() })
+        );
+        assert_eq!(PlainCommand::of(":allow"), PlainCommand::Allowed);
+        assert!(help().contains(":allow write PATH|net: "), "{}", help());
+        let net = RightsChange::Network { net: Network::On, reach: None };
+        assert_eq!(
+            PlainCommand::of(":allow net"),
+            PlainCommand::Act(UserActionKind::SetRights { change: net })
         );
         for (form, _) in COMMANDS.iter().filter(|(form, _)| form.starts_with(':')) {
             let line = form.replace("on|off", "on").replace("ask|auto|deny", "auto").replace("TEXT", "x");

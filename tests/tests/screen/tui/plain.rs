@@ -61,6 +61,40 @@ fn a_session_in_lines_asks_in_words_and_commands_no_terminal() {
     assert!(text.contains("the session's log: ") && text.contains("bailiwick resume "), "{text}");
 }
 
+const PLAN: &str = "# Words\n\n## Steps\n\n### 1. Write one\n\nAcceptance:\n- `true`\n";
+
+#[test]
+fn a_plan_is_asked_about_with_its_commands_and_no_event_stands_behind_a_mark() {
+    let completed = serde_json::json!({"step": 1, "status": "completed"});
+    let replies = [
+        calls(&[("write_plan", serde_json::json!({ "markdown": PLAN }))]),
+        calls(&[("update_step", completed)]),
+        done(),
+        done(),
+    ];
+    let (world, server) = (world(), model_of(replies));
+    let mut ui = Ui::start(&world.ui(&server, &["--plain"]), (60, 120));
+    ui.until("the prompt", |screen| screen.trim_end().ends_with('>'));
+    assert!(ui.screen().contains("commands,\n    Ctrl+C stops a turn"), "{}", ui.screen());
+    ui.types(":plan write one\r");
+    ui.until("the question", |screen| screen.trim_end().ends_with("\n?"));
+    let screen = ui.screen();
+    assert!(screen.contains("access of its execution, by the supervisor"), "{screen}");
+    assert!(screen.contains("[will run without asking: the command of step 1]\n  │ true"), "{screen}");
+    ui.types("yes\r");
+    ui.until("the prompt", |screen| {
+        screen.contains("sub-agent 1.1: done") && screen.trim_end().ends_with("\n>")
+    });
+    ui.types(":allow\r");
+    ui.until_shown("allowed in this session:\n  nothing beyond what every agent may");
+    ui.until("the prompt", |screen| screen.trim_end().ends_with("\n>"));
+    ui.types("\x04");
+    let left = ui.end();
+    let text = String::from_utf8(left.bytes).unwrap().replace('\r', "");
+    assert_eq!(text.matches("> \n").count(), 1, "the last one, which Ctrl+D answers: {text}");
+    assert!(text.contains("sub-agent 1.1.1 (write caches\n"), "{text}");
+}
+
 #[test]
 fn what_was_typed_before_a_question_answers_nothing_and_ctrl_c_stops_the_turn() {
     let slow = shell("sleep 0.6; echo slept");
@@ -70,7 +104,7 @@ fn what_was_typed_before_a_question_answers_nothing_and_ctrl_c_stops_the_turn() 
     ui.until_shown("→");
     // Without its end it is in the kernel's hands until the question throws it away.
     ui.types("yes");
-    ui.until_shown("Approval 1 waits for you.");
+    ui.until("the question", |screen| screen.trim_end().ends_with("\n?"));
     ui.types("\r");
     ui.until_shown("That is no answer.");
     assert!(!world.project().join("a.txt").exists());
