@@ -19,7 +19,10 @@ pub(super) fn run(args: &PruneArgs, directories: &Directories) -> Exit {
         );
         return Exit::Usage;
     }
-    let pruned = match prune(&directories.sessions(), keep, SystemTime::now(), args.dry_run) {
+    let project =
+        args.directory.as_ref().map(|project| project.canonicalize().unwrap_or_else(|_| project.clone()));
+    let pruned = prune(&directories.sessions(), project.as_deref(), keep, SystemTime::now(), args.dry_run);
+    let pruned = match pruned {
         Ok(pruned) => pruned,
         Err(error) => {
             complain(&format!("cannot delete sessions: {error}"));

@@ -7,7 +7,7 @@ use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, CommandFactory, Error, FromArgMatches, value_parser};
 
-use super::{Cli, Command as Sub, ImportArgs, ResumeArgs, TuiArgs};
+use super::{Cli, Command as Sub, ImportArgs, PruneArgs, ResumeArgs, SessionsArgs, SessionsCommand, TuiArgs};
 use crate::shell_word::shell_word;
 
 /// The id of `-C`, which is the only flag that may stand before a command.
@@ -51,10 +51,17 @@ fn names_project(matches: &ArgMatches) -> bool {
     is_typed(matches, DIRECTORY) || matches.subcommand().is_some_and(|(_, rest)| is_typed(rest, DIRECTORY))
 }
 
-/// The project of a session is the one that it has: the default of the flag, which the terminal UI has, is not meant.
+/// The project of a session is the one that it has: the default of the flag, which the terminal UI has, is not meant. Nor is it
+/// by what deletes sessions.
 fn forget_project(command: &mut Sub) {
-    if let Sub::Resume(ResumeArgs { directory, .. }) | Sub::Import(ImportArgs { directory, .. }) = command {
-        *directory = None;
+    match command {
+        Sub::Resume(ResumeArgs { directory, .. })
+        | Sub::Import(ImportArgs { directory, .. })
+        | Sub::Sessions(SessionsArgs {
+            command: Some(SessionsCommand::Prune(PruneArgs { directory, .. })),
+            ..
+        }) => *directory = None,
+        _ => {}
     }
 }
 
@@ -180,6 +187,20 @@ mod tests {
                 _ => unreachable!(),
             };
             assert_eq!(directory.as_deref(), expected.map(Path::new), "{line}");
+        }
+    }
+
+    #[test]
+    fn old_sessions_are_those_of_a_project_where_one_is_named() {
+        for (line, expected) in [
+            ("bailiwick sessions prune --larger-than 0", None),
+            ("bailiwick sessions prune --larger-than 0 -C .", Some(".")),
+            ("bailiwick sessions -C /a prune --larger-than 0", Some("/a")),
+            ("bailiwick -C /a sessions prune --larger-than 0", Some("/a")),
+        ] {
+            let Some(Sub::Sessions(args)) = read(line).unwrap().command else { unreachable!() };
+            let Some(SessionsCommand::Prune(prune)) = args.command else { unreachable!() };
+            assert_eq!(prune.directory.as_deref(), expected.map(Path::new), "{line}");
         }
     }
 

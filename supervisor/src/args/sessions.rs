@@ -27,17 +27,20 @@ pub(crate) struct SessionsArgs {
 /// The commands of `bailiwick sessions`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionsCommand {
-    /// Deletes old sessions, of every project
+    /// Deletes old sessions, of every project or of one
     Prune(PruneArgs),
 }
 
 /// Arguments of `sessions prune`.
 #[derive(Debug, Args)]
 pub(crate) struct PruneArgs {
+    /// Deletes those of this project alone [default: of every project]
+    #[arg(short = 'C', long = "project", value_name = "DIR", global = true)]
+    pub directory: Option<PathBuf>,
     /// Deletes those that nobody wrote to for so many days
     #[arg(long, value_name = "DAYS")]
     pub older_than: Option<u64>,
-    /// Deletes the oldest while all together are larger
+    /// Deletes the oldest while they are larger together
     #[arg(long, value_name = "MIB")]
     pub larger_than: Option<u64>,
     /// Deletes nothing, and lists what it would delete

@@ -343,7 +343,7 @@ pub(super) fn first_events(
 
 /// Deletes the sessions that the settings do not keep; the notice of it, if there were any.
 fn delete_old(directories: &Directories, keep: Keep) -> Option<EventKind> {
-    match prune(&directories.sessions(), keep, SystemTime::now(), false) {
+    match prune(&directories.sessions(), None, keep, SystemTime::now(), false) {
         Ok(pruned) => {
             pruned.failed.iter().for_each(complain);
             pruned.line().map(|message| EventKind::Notice { code: NoticeCode::SessionsDeleted, message })

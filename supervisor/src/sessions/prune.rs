@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use super::index::logs;
 use crate::checkpoints;
-use crate::session::{LogError, Removal, remove};
+use crate::session::{LogError, Removal, begun, remove};
 
 /// A day, in seconds.
 const DAY: u64 = 24 * 60 * 60;
@@ -61,14 +61,25 @@ impl Pruned {
     }
 }
 
-/// Deletes whole sessions, the oldest first, and never one that a process has open; a rehearsal deletes nothing.
-pub(crate) fn prune(sessions: &Path, keep: Keep, now: SystemTime, is_rehearsal: bool) -> io::Result<Pruned> {
+/// Deletes whole sessions, of one project where it is named by a canonical path, the oldest first, and never one that a process has
+/// open; a rehearsal deletes nothing.
+pub(crate) fn prune(
+    sessions: &Path,
+    project: Option<&Path>,
+    keep: Keep,
+    now: SystemTime,
+    is_rehearsal: bool,
+) -> io::Result<Pruned> {
     let mut pruned = Pruned::default();
     if keep.is_everything() {
         return Ok(pruned);
     }
-    let mut logs: Vec<_> =
-        logs(sessions)?.into_iter().map(|(name, file)| (modified(&file), name, file.len())).collect();
+    let is_meant = |name: &str| project.is_none_or(|project| is_of(&sessions.join(name), project));
+    let mut logs: Vec<_> = logs(sessions)?
+        .into_iter()
+        .filter(|(name, _)| is_meant(name))
+        .map(|(name, file)| (modified(&file), name, file.len()))
+        .collect();
     logs.sort();
     let mut total: u64 = logs.iter().map(|(_, _, bytes)| bytes).sum();
     let oldest = keep.days.map(|days| Duration::from_secs(days.saturating_mul(DAY)));
@@ -96,6 +107,11 @@ pub(crate) fn prune(sessions: &Path, keep: Keep, now: SystemTime, is_rehearsal: 
         }
     }
     Ok(pruned)
+}
+
+/// True of the log of a session that began in this project.
+fn is_of(log: &Path, project: &Path) -> bool {
+    begun(log).is_some_and(|started| started.project.as_path() == project)
 }
 
 fn modified(file: &fs::Metadata) -> SystemTime {
@@ -135,13 +151,13 @@ mod tests {
         let now = SystemTime::now();
         let by = |keep: Keep| {
             let (_state, sessions) = sessions(&[5, 1, 1, 3], now);
-            let rehearsed = names(&prune(&sessions, keep, now, true).unwrap());
+            let rehearsed = names(&prune(&sessions, None, keep, now, true).unwrap());
             let looks: Vec<_> =
                 (0..4).map(|at| sessions.with_file_name("checkpoints").join(format!("s-{at}"))).collect();
             for looks in &looks {
                 fs::create_dir_all(looks).unwrap();
             }
-            let pruned = prune(&sessions, keep, now, false).unwrap();
+            let pruned = prune(&sessions, None, keep, now, false).unwrap();
             assert_eq!(names(&pruned), rehearsed);
             assert_eq!(looks.iter().filter(|looks| !looks.exists()).count(), rehearsed.len());
             assert_eq!(fs::read_dir(&sessions).unwrap().count(), 4 - rehearsed.len());
@@ -168,7 +184,7 @@ mod tests {
         fs::write(sessions.join("notes.txt"), "").unwrap();
         fs::create_dir(sessions.join("d.jsonl")).unwrap();
         let later = now + Duration::from_secs(10 * DAY);
-        let pruned = prune(&sessions, Keep { days: Some(1), mib: Some(0) }, later, false).unwrap();
+        let pruned = prune(&sessions, None, Keep { days: Some(1), mib: Some(0) }, later, false).unwrap();
         assert_eq!(names(&pruned), ["s-0"]);
         assert_eq!(pruned.held, [open.path()]);
         assert!(pruned.failed.is_empty());

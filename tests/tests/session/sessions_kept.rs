@@ -207,6 +207,27 @@ fn old_sessions_are_deleted_but_for_one_that_is_open() {
 }
 
 #[test]
+fn with_a_project_only_its_own_sessions_are_deleted() {
+    let world = session();
+    let name = names(&world)[0].clone();
+    old(&world, "a-old", 40);
+    let (project, other) = (world.project(), world.root().join("other"));
+    fs::create_dir(&other).unwrap();
+    let (project, other) = (project.to_str().unwrap(), other.to_str().unwrap());
+    for line in [
+        ["sessions", "prune", "-C", other],
+        ["sessions", "-C", other, "prune"],
+        ["-C", other, "sessions", "prune"],
+    ] {
+        let gone = run(&world, &[&line[..], &["--larger-than", "0"]].concat()).expect(0).stdout;
+        assert!(gone.contains("deleted 0 sessions"), "{gone}");
+    }
+    assert_eq!(names(&world), [name.as_str(), "a-old"]);
+    run(&world, &["sessions", "prune", "--larger-than", "0", "-C", project]).expect(0);
+    assert_eq!(names(&world), ["a-old"]);
+}
+
+#[test]
 fn the_settings_delete_old_sessions_when_one_starts_and_say_so() {
     let world = session();
     world.configure("[sessions]\nkeep_days = 30\n");
