@@ -19,7 +19,7 @@ use crate::args::{ActivityArg, DeniedArg, ExecArgs, OutputFormat, ProfileArg, of
 use crate::config::Sources;
 use crate::core::Approver;
 use crate::driver::Turns;
-use crate::exit::Exit;
+use crate::exit::{Exit, printed};
 use crate::messages::{complain, tell};
 use crate::modes::ApprovalMode;
 use crate::opening::{
@@ -201,12 +201,12 @@ impl PreparedRun {
         self.handle.act(self.beginning).await;
         tokio::spawn(self.handle.forward(signals));
         let ended = Box::pin(self.session.run()).await;
-        self.printer.finish().await;
+        let written = self.printer.finish().await;
         if let Some(mut relay) = self.relay {
             relay.shutdown().await;
         }
         match ended {
-            Ok(end) => Exit::from(end.reason),
+            Ok(end) => printed(written, Exit::from(end.reason)),
             Err(error) => {
                 complain(&error);
                 Exit::Internal

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
@@ -42,6 +43,28 @@ fn text_is_the_models_words_and_nothing_else_on_stdout() {
     assert_eq!(account, "done · 2 steps · 200 in, 0% cached, 40 out, $0.0016");
     let called = run.stderr.lines().find(|line| line.starts_with('→')).unwrap();
     assert_eq!(called, "→ run echo from the command; echo and its error >&2");
+}
+
+#[test]
+fn output_that_cannot_be_written_is_an_error_and_one_that_nobody_reads_is_none() {
+    let world = world();
+    for output in ["text", "json", "stream-json"] {
+        let run = |stdout: Stdio| {
+            let server = model_of([shell("true"), done()]);
+            let mut exec = world.task(&server.base_url(), ["do it", "--output", output]);
+            Finished::from(exec.stdin(Stdio::null()).stdout(stdout).stderr(Stdio::piped()).output().unwrap())
+        };
+        let full = run(File::options().write(true).open("/dev/full").unwrap().into());
+        let said = "bailiwick: cannot write to standard output: No space left on device (os error 28)\n";
+        assert!(full.code == 1 && full.stderr.ends_with(said), "{output}: {} {}", full.code, full.stderr);
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let gone = run(writer.into());
+        assert!(gone.code == 0 && !gone.stderr.contains("output"), "{output}: {}", gone.stderr);
+        for run in [full, gone].iter().filter(|_| output == "text") {
+            assert!(run.stderr.contains("done · 2 steps"), "its notes go on: {}", run.stderr);
+        }
+    }
 }
 
 #[test]

@@ -15,7 +15,6 @@ use ipc::event::{Account, EndReason, EventKind, RestoredPlace, RunResult, Sessio
 use ipc::frontend::{UiEvent, UiEventKind};
 use ipc::id::{AgentCall, CallId, Generation};
 use ipc::path::WirePath;
-use serde::Serialize;
 use tokio::sync::{mpsc, oneshot};
 use tui::ToolSummary;
 
@@ -47,7 +46,7 @@ pub(super) struct Format {
 /// the run's time-out, nor its signals.
 #[derive(Debug)]
 pub(super) struct OutputPrinter {
-    finished: oneshot::Receiver<()>,
+    finished: oneshot::Receiver<io::Result<()>>,
 }
 
 impl OutputPrinter {
@@ -60,28 +59,26 @@ impl OutputPrinter {
             open: BTreeMap::new(),
             tally: OutputTally::default(),
             lines: PassedLines::of_process(),
+            written: Ok(()),
         };
         let (done, finished) = oneshot::channel();
         thread::Builder::new().name("print".to_owned()).spawn(move || {
             while let Some(event) = events.blocking_recv() {
-                // Nobody reads any more, as with `| head`: the run goes on, and its log has everything.
-                if page.print(&event).is_err() {
-                    while events.blocking_recv().is_some() {}
-                }
+                page.print(&event);
             }
             // Whoever waited may have been interrupted.
-            let _ = done.send(());
+            let _ = done.send(page.written);
         })?;
         Ok(Self { finished })
     }
 
     /// Waits until everything is printed, or a signal says that nobody wants it; the core's end of the channel must be
-    /// gone.
-    pub(super) async fn finish(self) {
-        let Ok(mut signals) = UserSignals::new() else { return };
+    /// gone. The first error of standard output is the result.
+    pub(super) async fn finish(self) -> io::Result<()> {
+        let mut signals = UserSignals::new()?;
         tokio::select! {
-            _ = self.finished => {}
-            _ = signals.next() => {}
+            written = self.finished => written.unwrap_or(Ok(())),
+            _ = signals.next() => Ok(()),
         }
     }
 }
@@ -103,26 +100,29 @@ struct Page {
     open: BTreeMap<AgentCall, String>,
     lines: PassedLines<io::Stderr>,
     tally: OutputTally,
+    /// The first error of standard output, to which nothing is written from then on: the run and its notes go on.
+    written: io::Result<()>,
 }
 
 impl Page {
-    fn print(&mut self, UiEvent { conversation_id, agent, kind }: &UiEvent) -> io::Result<()> {
+    fn print(&mut self, UiEvent { conversation_id, agent, kind }: &UiEvent) {
         if let UiEventKind::Logged(event) = kind {
             self.tally.add(event);
         }
         match (self.format.output, kind) {
             (OutputFormat::StreamJson, UiEventKind::Logged(event)) => {
-                line(event)?;
-                self.cause(event)
+                self.print_json(serde_json::to_string(event));
+                self.cause(event);
             }
             (OutputFormat::StreamJson, UiEventKind::TextDelta { text }) if self.format.deltas => {
-                line(&OutputDelta::text(conversation_id, agent, text))
+                self.print_json(serde_json::to_string(&OutputDelta::text(conversation_id, agent, text)));
             }
             (OutputFormat::Json, UiEventKind::Logged(event)) => {
-                match self.tally.summary(event, &self.format.log) {
+                let summary = self.tally.summary(event, &self.format.log);
+                match summary.map(|summary| serde_json::to_string(&summary)) {
                     Some(summary) => {
-                        line(&summary)?;
-                        self.cause(event)
+                        self.print_json(summary);
+                        self.cause(event);
                     }
                     None => self.remark(event),
                 }
@@ -130,31 +130,44 @@ impl Page {
             // What a sub-agent says is said to its parent.
             (OutputFormat::Text, UiEventKind::TextDelta { text }) if agent.is_top_level() => {
                 self.has_begun = true;
-                self.text(text)
+                self.text(text);
             }
             (OutputFormat::Text, UiEventKind::Logged(event)) => self.event(event),
-            _ => Ok(()),
+            _ => {}
         }
     }
 
     /// A piece of the model's reply, made harmless for a terminal.
-    fn text(&mut self, text: &str) -> io::Result<()> {
+    fn text(&mut self, text: &str) {
         self.lines.clear();
         self.within_text = !text.ends_with('\n');
-        let mut stdout = io::stdout().lock();
-        stdout.write_all(harmless(text).as_bytes())?;
-        stdout.flush()
+        self.write(&harmless(text));
     }
 
-    fn event(&mut self, event: &SessionEvent) -> io::Result<()> {
-        if matches!(event.kind, EventKind::AssistantMessage(_)) && self.within_text {
-            self.text("\n")?;
+    /// A line of JSON.
+    fn print_json(&mut self, json: serde_json::Result<String>) {
+        match json {
+            Ok(text) => self.write(&format!("{text}\n")),
+            Err(error) => self.written = Err(error.into()),
         }
-        self.remark(event)
+    }
+
+    fn write(&mut self, text: &str) {
+        if self.written.is_ok() {
+            let mut stdout = io::stdout().lock();
+            self.written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+        }
+    }
+
+    fn event(&mut self, event: &SessionEvent) {
+        if matches!(event.kind, EventKind::AssistantMessage(_)) && self.within_text {
+            self.text("\n");
+        }
+        self.remark(event);
     }
 
     /// What a person wants to follow, at standard error.
-    fn remark(&mut self, event: &SessionEvent) -> io::Result<()> {
+    fn remark(&mut self, event: &SessionEvent) {
         let text = match &event.kind {
             EventKind::SessionStarted(started) => {
                 let first = format!("{} · {}", started.rights, started.model);
@@ -181,14 +194,14 @@ impl Page {
             }
             EventKind::ModelRequested { .. } => {
                 self.has_begun = false;
-                return Ok(());
+                return;
             }
             EventKind::ModelFailed { message, retry_in_ms, .. } => match failed(message, *retry_in_ms) {
                 failure if std::mem::take(&mut self.has_begun) => {
                     format!("! the reply above was cut off: it does not count\n{failure}")
                 }
                 // The run's last line says it.
-                _ if retry_in_ms.is_none() => return Ok(()),
+                _ if retry_in_ms.is_none() => return,
                 failure => return self.passing(&failure),
             },
             EventKind::ProtocolViolation { violation, .. } => {
@@ -203,7 +216,7 @@ impl Page {
             EventKind::WorkerStarted(started) if started.generation == Generation(1) => {
                 match &started.no_full_tier {
                     Some(why) => format!("the {} tier: {why}; hint: bailiwick doctor", started.tier),
-                    None => return Ok(()),
+                    None => return,
                 }
             }
             EventKind::CompactionStarted(started) => started.to_string(),
@@ -219,15 +232,15 @@ impl Page {
             EventKind::Restored { places, .. } => restored(places),
             EventKind::ChangeSet { files, patch } => changes(files.len(), patch.as_ref()),
             EventKind::Result(result) => return self.result(event, result),
-            _ => return Ok(()),
+            _ => return,
         };
-        self.note(&by(event, text))
+        self.note(&by(event, text));
     }
 
     /// Why a run ended otherwise than asked: a person reads it also where programs read the stream.
-    fn cause(&mut self, event: &SessionEvent) -> io::Result<()> {
+    fn cause(&mut self, event: &SessionEvent) {
         let EventKind::Result(RunResult { message: Some(message), reason, .. }) = &event.kind else {
-            return Ok(());
+            return;
         };
         let denial = (*reason == EndReason::DeniedAtEnd).then(|| self.tally.last_denial(&event.agent));
         match denial.flatten() {
@@ -236,48 +249,48 @@ impl Page {
                     "bailiwick: the agent ended its turn after a denied call: {}",
                     PlainDenial(denial)
                 );
-                self.note(&text)?;
+                self.note(&text);
             }
-            None => self.note(&format!("bailiwick: {message}"))?,
+            None => self.note(&format!("bailiwick: {message}")),
         }
-        next_step(*reason).map_or(Ok(()), |step| self.note(&format!("  hint: {step}")))
+        if let Some(step) = next_step(*reason) {
+            self.note(&format!("  hint: {step}"));
+        }
     }
 
-    fn result(&mut self, event: &SessionEvent, result: &RunResult) -> io::Result<()> {
-        self.cause(event)?;
+    fn result(&mut self, event: &SessionEvent, result: &RunResult) {
+        self.cause(event);
         let account = Account { usage: result.usage, cost: result.cost_usd };
         self.note(&format!(
             "{} · {} · {account} · {:.1} s",
             result.reason,
             steps(result.steps),
             std::time::Duration::from_millis(result.duration_ms).as_secs_f64(),
-        ))?;
+        ));
         // A script reads it there.
         let is_wanted = matches!(self.format.output, OutputFormat::Text) && !self.format.executes_plan;
         let path = self.tally.plan().filter(|_| is_wanted);
         let path = path.map(|path| format!("{path}\n"));
-        let Some(path) = path else { return Ok(()) };
+        let Some(path) = path else { return };
         if self.tally.waits() && result.reason == EndReason::Done {
-            self.note("  hint: bailiwick plan approve and bailiwick plan execute have it executed")?;
+            self.note("  hint: bailiwick plan approve and bailiwick plan execute have it executed");
         }
-        self.text(&path)
+        self.text(&path);
     }
 
-    fn note(&mut self, text: &str) -> io::Result<()> {
+    fn note(&mut self, text: &str) {
         if self.within_text {
-            self.text("\n")?;
+            self.text("\n");
         }
         self.lines.line(&harmless(text));
-        Ok(())
     }
 
     /// A note that the next attempt makes stale.
-    fn passing(&mut self, text: &str) -> io::Result<()> {
+    fn passing(&mut self, text: &str) {
         if self.within_text {
-            self.text("\n")?;
+            self.text("\n");
         }
         self.lines.passing(&harmless(text));
-        Ok(())
     }
 }
 
@@ -289,14 +302,6 @@ fn of(event: &SessionEvent, call: CallId) -> AgentCall {
 /// A note with the sub-agent that it is about.
 fn by(event: &SessionEvent, text: String) -> String {
     if event.agent.is_top_level() { text } else { format!("{} {text}", event.agent) }
-}
-
-fn line(value: &impl Serialize) -> io::Result<()> {
-    let mut text = serde_json::to_string(value)?;
-    text.push('\n');
-    let mut stdout = io::stdout().lock();
-    stdout.write_all(text.as_bytes())?;
-    stdout.flush()
 }
 
 fn failed(message: &str, retry_in_ms: Option<u64>) -> String {
