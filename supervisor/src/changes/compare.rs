@@ -92,13 +92,11 @@ impl Base {
         paths.into_iter().cloned().collect()
     }
 
-    /// Whether nothing tells the two apart, and the stamp is old enough for that to mean something.
+    /// Whether nothing tells the two apart, and the stamp is old enough for that to mean something. Of a content that was not taken
+    /// there will never be more than its stamp.
     fn is_settled(&self, old: &SnapshotFile, now: &SnapshotFile) -> bool {
-        let kinds = match (&old.kind, &now.kind) {
-            (SnapshotKind::Symlink(old), SnapshotKind::Symlink(now)) => old.as_bytes() == now.as_bytes(),
-            (old, now) => old == now,
-        };
-        kinds && old.stamp == now.stamp && (self.is_old(&old.stamp) || is_unreadable(now))
+        let is_proof = self.is_old(&old.stamp) || is_unreadable(old) || is_unreadable(now);
+        is_proof && old.stamp == now.stamp && is_same_kind(&old.kind, &now.kind)
     }
 
     fn is_old(&self, stamp: &Stamp) -> bool {
@@ -124,7 +122,19 @@ pub fn batches<'a>(paths: impl Iterator<Item = &'a ProjectPath>) -> Vec<Vec<Wire
     calls
 }
 
-/// Whether there is no content to fetch: of links, and of files that are too large.
+/// Whether both have the same type, mode and size, or target. A manifest does not know which contents cannot be taken.
+fn is_same_kind(old: &SnapshotKind, now: &SnapshotKind) -> bool {
+    match (old, now) {
+        (SnapshotKind::Symlink(old), SnapshotKind::Symlink(now)) => old.as_bytes() == now.as_bytes(),
+        (
+            SnapshotKind::File { mode: old_mode, size: old_size, .. },
+            SnapshotKind::File { mode, size, .. },
+        ) => (old_mode, old_size) == (mode, size),
+        _ => false,
+    }
+}
+
+/// Whether there is no content to fetch: of links, and of files that are too large or could not be read.
 const fn is_unreadable(entry: &SnapshotFile) -> bool {
     matches!(entry.kind, SnapshotKind::Symlink(_) | SnapshotKind::File { omitted: true, .. })
 }

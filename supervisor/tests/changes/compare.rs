@@ -147,6 +147,23 @@ fn a_content_that_was_not_taken_is_named_and_not_in_the_patch() {
 }
 
 #[test]
+fn a_file_that_could_not_be_read_changed_only_if_its_stamp_did() {
+    let closed = |seconds, mode, omitted| {
+        let kind = SnapshotKind::File { mode, size: 5, omitted };
+        let stamp = stamp(1, seconds);
+        Chunk::Entries(vec![SnapshotEntry { path: "closed".into(), kind, stamp, born_ns: None }])
+    };
+    let base = Base::new(with_contents(vec![closed(RACY, 0, true)]), asked());
+    // A manifest takes no contents, and does not know that this one cannot be taken.
+    let compare = |now| base.compare(manifest(vec![now]), &[]);
+    assert!(compare(closed(RACY, 0, false)).fetches().is_empty());
+    assert!(resolve(compare(closed(RACY, 0, false)), &[]).is_empty());
+    for now in [closed(LATER, 0, false), closed(RACY, 0o600, false)] {
+        assert_eq!(fetched_paths(&compare(now)), ["closed"]);
+    }
+}
+
+#[test]
 fn a_path_that_git_refuses_does_not_spoil_the_patch() {
     let old = Tree::from([("a", file("x\n"))]);
     let new = Tree::from([(".GIT/config", file("x\n")), ("b", file("y\n"))]);

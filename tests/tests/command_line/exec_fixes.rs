@@ -175,6 +175,23 @@ fn a_run_that_changes_nothing_leaves_an_empty_patch() {
 }
 
 #[test]
+fn what_cannot_be_read_has_not_changed_by_that() {
+    for user in User::all() {
+        let world = World::new(user);
+        project(&world);
+        let (closed, huge) = (world.file("closed.txt", "closed\n"), world.file("huge.bin", ""));
+        fs::set_permissions(&closed, PermissionsExt::from_mode(0)).unwrap();
+        fs::File::options().write(true).open(huge).unwrap().set_len(33 << 20).unwrap();
+        let server = model_of([done()]);
+        let mut exec = world.task(&server.base_url(), ["do it", "--mode", "auto", "--output", "json"]);
+        let run = Finished::of(&mut exec).expect(0);
+        let summary: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+        assert_eq!(summary["files_changed"], json!([]), "{user:?}: {}", run.stderr);
+        assert!(!run.stderr.contains("closed.txt changed"), "{}", run.stderr);
+    }
+}
+
+#[test]
 fn the_patch_is_written_whatever_the_exit_status() {
     let write = || shell("echo x > made.txt");
     let outside = || shell("echo x > ../outside/there.txt");

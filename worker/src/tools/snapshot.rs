@@ -1,6 +1,8 @@
 //! Snapshots: everything of the project that git would consider, and what it tracks although it is ignored.
 
 use std::collections::BTreeSet;
+use std::error::Error;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +17,7 @@ use super::content::Tree;
 use super::ignore_rules::Traps;
 use super::list_directory::readable_directory;
 use crate::assignment::Assignment;
-use crate::fault::{Result, refused};
+use crate::fault::{Result, errno_of, refused};
 use crate::open_call::OpenCall;
 
 /// The most notes of a summary.
@@ -146,7 +148,7 @@ fn is_repository(entry: &DirEntry) -> bool {
 }
 
 fn unreadable(project: &Path, error: &ignore::Error) -> String {
-    let errno = error.io_error().map_or(Errno::EIO, crate::fault::errno_of);
+    let errno = error.io_error().map_or(Errno::EIO, errno_within);
     let path = match error {
         ignore::Error::WithDepth { err, .. } | ignore::Error::WithLineNumber { err, .. } => {
             return unreadable(project, err);
@@ -157,4 +159,23 @@ fn unreadable(project: &Path, error: &ignore::Error) -> String {
         _ => return format!("Part of the project could not be read: {error}."),
     };
     format!("`{path}` could not be read ({errno:?}).")
+}
+
+/// The error number of an error of a walk, which wraps the system's error in one of its own.
+fn errno_within(error: &io::Error) -> Errno {
+    let wrapped = error.source().and_then(|source| source.downcast_ref());
+    errno_of(wrapped.unwrap_or(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_walk_could_not_read_is_named_with_the_errors_own_number() {
+        let project = tempfile::tempdir().unwrap();
+        let missing = project.path().join("gone");
+        let error = WalkBuilder::new(&missing).build().find_map(std::result::Result::err).unwrap();
+        assert_eq!(unreadable(project.path(), &error), "`gone` could not be read (ENOENT).");
+    }
 }
