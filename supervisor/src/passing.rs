@@ -1,7 +1,6 @@
 //! Standard error as a person reads it: lines that stay, and one line at a terminal that the next line replaces.
 
 use std::io::{self, IsTerminal, Write};
-use std::os::fd::AsFd;
 
 use crate::tty;
 
@@ -21,8 +20,7 @@ impl PassedLines<io::Stderr> {
     pub(crate) fn of_process() -> Self {
         let out = io::stderr();
         let moves = out.is_terminal() && std::env::var_os("TERM").is_some_and(|term| term != "dumb");
-        let size = tty::size(out.as_fd()).filter(|_| moves);
-        let columns = size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0);
+        let columns = tty::columns(&out).filter(|_| moves);
         Self { out, columns, is_passing: false }
     }
 }

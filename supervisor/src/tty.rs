@@ -10,6 +10,12 @@ use nix::unistd::Pid;
 pub(crate) use crate::system::window_size as size;
 use crate::system::with_default_action;
 
+/// The columns of a terminal that knows its size: a fresh pseudo-terminal says 0.
+pub(crate) fn columns(terminal: &impl AsFd) -> Option<usize> {
+    let columns = usize::from(size(terminal.as_fd())?.ws_col);
+    (columns > 0).then_some(columns)
+}
+
 /// Stops this process and the others of its job, as ^Z does; returns when it is continued. Where nobody could continue it
 /// (an orphaned process group), nothing stops. Must be called on the main thread.
 pub(crate) fn stop_job() -> nix::Result<()> {
@@ -32,4 +38,21 @@ pub(crate) fn write_all(sink: &mut (impl Write + AsFd), mut piece: &[u8]) -> Res
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::pty::{Winsize, openpty};
+
+    use super::*;
+    use crate::system::set_window_size;
+
+    #[test]
+    fn a_terminal_of_no_size_has_no_known_columns() {
+        let pty = openpty(None, None).unwrap();
+        assert_eq!(columns(&pty.slave), None);
+        set_window_size(&pty.slave, Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 });
+        assert_eq!(columns(&pty.slave), Some(80));
+        assert_eq!(columns(&tempfile::tempfile().unwrap()), None);
+    }
 }

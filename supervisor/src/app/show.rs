@@ -16,6 +16,7 @@ use crate::pager;
 use crate::session::{Loaded, each_line, load_as};
 use crate::shown::{Reading, agents, is_event, markdown, page, text, without_texts};
 use crate::signals::UserSignals;
+use crate::tty;
 
 /// Shows it.
 pub(super) fn run(args: &ShowSessionArgs, runtime: &Runtime) -> Exit {
@@ -49,7 +50,9 @@ fn show(args: &ShowSessionArgs, runtime: &Runtime) -> Result<Exit, Refusal> {
     let printed = match args.output {
         SessionOutput::Html => pager::print(page(&shown).as_bytes()),
         SessionOutput::Markdown => paged(&markdown(&shown), runtime),
-        SessionOutput::Text | SessionOutput::Json => paged(&text(&shown, columns()), runtime),
+        SessionOutput::Text | SessionOutput::Json => {
+            paged(&text(&shown, tty::columns(&io::stdout())), runtime)
+        }
     };
     printed.map_err(|error| Refusal::internal(format!("cannot print the session: {error}")))?;
     Ok(exit)
@@ -87,12 +90,6 @@ fn paged(text: &str, runtime: &Runtime) -> io::Result<()> {
     let _within = runtime.enter();
     let _signals = UserSignals::new()?;
     pager::show(text)
-}
-
-/// The width of the terminal, where standard output is one.
-fn columns() -> Option<usize> {
-    let size = || crossterm::terminal::size().ok().map(|(columns, _)| usize::from(columns));
-    if io::stdout().is_terminal() { size() } else { None }
 }
 
 /// The bytes of the log; at a terminal its characters are made harmless.

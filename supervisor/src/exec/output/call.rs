@@ -1,17 +1,18 @@
 //! The lines of a tool call: `→ edit src/app.py +3 -1`, then `  ✓ edit src/app.py +3 -1 after 5 ms`.
 
-use std::io::{IsTerminal, stderr};
+use std::io::stderr;
 
 use ipc::event::ToolCallStatus;
 use tui::cut;
+
+use crate::tty;
 
 /// The columns of a line where nobody's terminal bounds them.
 const COLUMNS: usize = 160;
 
 /// The columns that a line at standard error may take.
 pub(super) fn columns() -> usize {
-    let of_terminal = || Some(usize::from(crossterm::terminal::size().ok()?.0));
-    if stderr().is_terminal() { of_terminal().unwrap_or(COLUMNS) } else { COLUMNS }
+    tty::columns(&stderr()).unwrap_or(COLUMNS)
 }
 
 /// The line of a call that begins.

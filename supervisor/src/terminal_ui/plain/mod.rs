@@ -297,7 +297,7 @@ fn print(text: &str) {
 }
 
 fn columns() -> Option<usize> {
-    tty::size(stdout().as_fd()).map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0)
+    tty::columns(&stdout())
 }
 
 async fn next(lines: &mut Option<mpsc::Receiver<TypedLine>>) -> Option<TypedLine> {
