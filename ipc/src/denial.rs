@@ -170,6 +170,9 @@ impl fmt::Display for Denial {
                 "; it is hidden, and no flag opens it: do without it, or let the user put a copy of what is needed into the \
                  project",
             ),
+            (None, ..) if missing_right.value().is_some_and(MissingRight::takes_too_much) => f.write_str(
+                "; no flag is offered for that: use a directory of its own instead, which the user can open with --write",
+            ),
             (None, ..) => f.write_str("; nothing can allow it here"),
         }
     }

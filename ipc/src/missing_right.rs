@@ -97,6 +97,10 @@ pub enum ClosedBy {
     Link,
     /// The path is a socket of another program.
     Socket,
+    /// It would take the user's home itself, which no hint opens.
+    Home,
+    /// It would take a directory that holds the user's home or the project, which no hint opens.
+    Wide,
 }
 
 impl MissingRight {
@@ -114,6 +118,11 @@ impl MissingRight {
                 | Self::NetworkInReadingCommand
                 | Self::NetworkAndReach { .. }
         )
+    }
+
+    /// True if it would take more than anybody should give: the user's home, or a directory that holds it or the project.
+    pub const fn takes_too_much(&self) -> bool {
+        matches!(self, Self::Write { closed_by: Some(ClosedBy::Home | ClosedBy::Wide), .. })
     }
 
     /// True if the attempt itself says it, but for its reason.
@@ -179,6 +188,10 @@ impl ClosedBy {
             Self::Kernel => Some("which is the kernel's own"),
             Self::Link => Some("which a link leads to"),
             Self::Socket => Some("a socket of another program"),
+            Self::Home => Some("directly in the user's home, which is not opened as a whole"),
+            Self::Wide => Some(
+                "directly in a directory that holds the project or the user's home, which is not opened as a whole",
+            ),
         }
     }
 }
@@ -223,6 +236,14 @@ mod tests {
             (write(ClosedBy::Kernel), "write /p/x, which is the kernel's own"),
             (write(ClosedBy::Link), "write /p/x, which a link leads to"),
             (write(ClosedBy::Socket), "write /p/x, a socket of another program"),
+            (
+                write(ClosedBy::Home),
+                "write /p/x, directly in the user's home, which is not opened as a whole",
+            ),
+            (
+                write(ClosedBy::Wide),
+                "write /p/x, directly in a directory that holds the project or the user's home, which is not opened as a whole",
+            ),
             (MissingRight::WriteForSubAgent { path: path() }, "write /p/x, to give it to a sub-agent"),
             (
                 MissingRight::Move { path: path() },

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::card::{card, relative};
 use super::ink::Ink;
 use super::wrap::wrapped;
-use crate::messages::harmless;
+use crate::messages::{PlainDenial, harmless};
 
 /// The most lines of a command's output that are shown.
 const LINES: usize = 8;
@@ -124,8 +124,8 @@ impl<W: Write> Printer<W> {
     fn denied(&mut self, denial: &Denial) -> io::Result<()> {
         let line = self.ink.bad(&harmless(&blocked(denial)));
         self.line(&format!("      {line}"))?;
-        match &denial.grant {
-            Some(grant) => self.line(&format!("      hint: {} would allow it", harmless(grant))),
+        match PlainDenial(denial).hint() {
+            Some(hint) => self.line(&format!("      hint: {}", harmless(&hint))),
             None => Ok(()),
         }
     }

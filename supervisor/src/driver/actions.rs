@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::{AgentRun, SessionError, Shared};
 use crate::core::Input;
-use crate::policy::write_root;
+use crate::policy::{warning_of_home, write_root};
 
 impl AgentRun {
     /// Every action becomes one input of the core, but one that names no path.
@@ -27,6 +27,11 @@ impl AgentRun {
         }
         match resolved(self.worker.confinement().project.as_path(), kind) {
             Ok(op) => {
+                if let Op::SetRights { change: RightsChange::AddWrite { path } } = &op
+                    && let Some(warning) = warning_of_home(path)
+                {
+                    self.notice(shared, NoticeCode::Settings, &warning)?;
+                }
                 if matches!(
                     op,
                     Op::UserTurn { .. } | Op::ExecutePlan { .. } | Op::Compact | Op::OwnCommand { .. }

@@ -47,11 +47,8 @@ impl StandingRights {
         let (read, write) = (self.allows_read(path), self.allows_write(path));
         match access.operation {
             Operation::Write if !write => {
-                let grant = self.write_grant(path).and_then(|grant| match nearest(access) {
-                    Some(nearest) => self.write_grant(nearest),
-                    None => Some(grant),
-                });
-                Some(Denial { grant, ..self.unwritable(path, Grade::Proved, Some(access.errno)) })
+                let denial = self.unwritable(path, Grade::Proved, Some(access.errno));
+                Some(self.granted_at(denial, path, nearest(access).unwrap_or(path)))
             }
             Operation::Read if !read => Some(self.unreadable(path, Grade::Proved)),
             // A tree that may be read may be executed from.

@@ -140,8 +140,7 @@ impl StandingRights {
         let path = &place.path;
         let denial = Denial { errno: None, ..self.unwritable(path, Grade::Likely, Some(message.errno())) };
         let nearest = place.nearest.as_ref().filter(|nearest| path.is_within(nearest));
-        let grant = denial.grant.as_ref().and_then(|_| self.write_grant(nearest.unwrap_or(path)));
-        let denial = Denial { grant, ..denial };
+        let denial = self.granted_at(denial, path, nearest.unwrap_or(path));
         if message.tells_of_removal() { self.of_removal(denial, path) } else { denial }
     }
 
@@ -154,11 +153,10 @@ impl StandingRights {
     /// Who may write a file may not take it away: that is a matter of its directory, for Landlock as for mounts.
     fn of_removal(&self, denial: Denial, path: &WirePath) -> Denial {
         match path.as_path().parent().map(WirePath::from).filter(|parent| !self.allows_write(parent)) {
-            Some(parent) if denial.grant.is_some() => Denial {
-                missing_right: self.right_to_write(&parent).into(),
-                grant: self.write_grant(&parent),
-                ..denial
-            },
+            Some(parent) if denial.grant.is_some() => {
+                let missing_right = self.right_to_write(&parent).into();
+                self.granted_at(Denial { missing_right, ..denial }, path, &parent)
+            }
             _ => denial,
         }
     }

@@ -35,6 +35,8 @@ pub struct StandingRights {
     pub temp: Option<WirePath>,
     /// The private caches, where they outlive the session.
     pub caches: Option<WirePath>,
+    /// The user's home, which no hint opens.
+    pub home: Option<WirePath>,
     /// What becomes of a call beyond the rights.
     pub mode: ApprovalMode,
     /// What the kernel holds the worker by.
@@ -63,6 +65,7 @@ impl StandingRights {
             project,
             temp,
             caches: None,
+            home: None,
             mode,
             tier: Tier::Floor,
             read_only: Vec::new(),
@@ -235,13 +238,43 @@ impl StandingRights {
         is_users && path.is_within(&self.project) && self.mode != ApprovalMode::Auto
     }
 
+    /// The rule that keeps a place from being opened by a hint: whoever may write the user's home may write what runs for the user
+    /// later, and what holds the project holds more than anybody asked for.
+    fn wide_place(&self, place: &WirePath) -> Option<ClosedBy> {
+        let holds = |path: &WirePath| path.is_within(place);
+        let is_root = place.as_path() == Path::new("/");
+        if self.of_sub_agent || is_root || self.is_closed_by_mode(place) {
+            None
+        } else if self.home.as_ref() == Some(place) {
+            Some(ClosedBy::Home)
+        } else if self.home.as_ref().is_some_and(holds) || (holds(&self.project) && *place != self.project) {
+            Some(ClosedBy::Wide)
+        } else {
+            None
+        }
+    }
+
+    /// The same denial of changing `path`, where `place` has to be granted: the directory that it is to be made in, or goes from.
+    pub(super) fn granted_at(&self, denial: Denial, path: &WirePath, place: &WirePath) -> Denial {
+        if denial.grant.is_none() {
+            return denial;
+        }
+        match self.wide_place(place) {
+            Some(rule) => {
+                let missing = MissingRight::Write { path: path.clone(), closed_by: Some(rule) };
+                Denial { missing_right: missing.into(), grant: None, ..denial }
+            }
+            None => Denial { grant: self.write_grant(place), ..denial },
+        }
+    }
+
     /// The right to change `path`, with the rule that closes it.
     pub(super) fn right_to_write(&self, path: &WirePath) -> MissingRight {
         let is_protected = self.rights.protected.iter().any(|place| path.is_within(place));
         let closed_by = match () {
             () if is_protected => Some(ClosedBy::Protected),
             () if self.is_closed_by_mode(path) => Some(ClosedBy::Mode),
-            () => None,
+            () => self.wide_place(path),
         };
         MissingRight::Write { path: path.clone(), closed_by }
     }
@@ -312,7 +345,7 @@ impl StandingRights {
         if self.hidden_root(path).is_some() || is_protected || (is_kernel_tree(path) && !is_memory) {
             return None;
         }
-        if path.as_path() == Path::new("/") {
+        if path.as_path() == Path::new("/") || self.wide_place(path).is_some() {
             return None;
         }
         if self.is_closed_by_mode(path) {

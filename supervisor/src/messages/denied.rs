@@ -16,23 +16,29 @@ impl Display for PlainDenial<'_> {
         // A name with a line end must not look like a line of ours.
         let what = format!("{}{}", attempt(self.0), detail(self.0)).replace('\n', "\\n");
         write!(f, "{}: {what}", blocked(self.0))?;
-        match remedy(self.0) {
+        match self.hint() {
             Some(remedy) => write!(f, "\n  hint: {remedy}"),
             None => f.write_str("; no flag allows it"),
         }
     }
 }
 
-/// The command line's remedy for a denial, if there is one.
-fn remedy(denial: &Denial) -> Option<String> {
-    let is_hidden = matches!(denial.operation, Operation::Read | Operation::Execute)
-        && matches!(denial.layer, Layer::Landlock | Layer::Mask);
-    match &denial.grant {
-        Some(grant) => Some(format!("{grant} allows it")),
-        None if is_hidden => {
-            Some("copy the needed file into the project; no flag opens hidden paths".to_owned())
+impl PlainDenial<'_> {
+    /// The command line's remedy, if there is one.
+    pub(crate) fn hint(&self) -> Option<String> {
+        let denial = self.0;
+        let is_hidden = matches!(denial.operation, Operation::Read | Operation::Execute)
+            && matches!(denial.layer, Layer::Landlock | Layer::Mask);
+        match &denial.grant {
+            Some(grant) => Some(format!("{grant} allows it")),
+            None if is_hidden => {
+                Some("copy the needed file into the project; no flag opens hidden paths".to_owned())
+            }
+            None if denial.missing_right.value().is_some_and(MissingRight::takes_too_much) => {
+                Some("use a directory of its own instead, and open that with --write".to_owned())
+            }
+            None => None,
         }
-        None => None,
     }
 }
 
@@ -157,6 +163,21 @@ mod tests {
         insta::assert_snapshot!(PlainDenial(&removed), @r"
         blocked by the kernel (read-only mount): /srv/a is read-only here; missing: write /srv
           hint: --write /srv allows it
+        ");
+    }
+
+    #[test]
+    fn no_hint_opens_the_home_or_what_holds_the_project() {
+        let path = WirePath::from("/home/me/x");
+        let right = |rule| MissingRight::Write { path: path.clone(), closed_by: Some(rule) };
+        let of = |rule| denial(Operation::Write, Object::Path(path.clone()), right(rule), None);
+        insta::assert_snapshot!(PlainDenial(&of(ClosedBy::Home)), @r"
+        blocked by the kernel (read-only mount): /home/me/x is read-only here, directly in the user's home, which is not opened as a whole
+          hint: use a directory of its own instead, and open that with --write
+        ");
+        insta::assert_snapshot!(PlainDenial(&of(ClosedBy::Wide)), @r"
+        blocked by the kernel (read-only mount): /home/me/x is read-only here, directly in a directory that holds the project or the user's home, which is not opened as a whole
+          hint: use a directory of its own instead, and open that with --write
         ");
     }
 

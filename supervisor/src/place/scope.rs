@@ -11,12 +11,12 @@ use super::error::SetupError;
 use super::wanted::{Caches, ConfinementOptions, NamedPath};
 use crate::config::ConfigOrigin;
 use crate::directories::Directories;
-use crate::messages::say;
+use crate::messages::{say, tell};
 use crate::modes::ApprovalMode;
 use crate::monitor::Temps;
 use crate::policy::{
     BuildRoots, Builds, Environments, ExternalGitDirs, Fetched, HiddenPaths, Host, Owner, Policy,
-    configured_write_root, make_caches, open_project, write_root,
+    configured_write_root, make_caches, open_project, warning_of_home, write_root,
 };
 use crate::tripwire::Watch;
 
@@ -254,5 +254,6 @@ fn write_roots(project: &Path, named: &[NamedPath]) -> Result<Vec<WirePath>, Set
             },
         }
     }
+    tell(&roots.iter().filter_map(warning_of_home).collect::<Vec<_>>());
     Ok(roots)
 }

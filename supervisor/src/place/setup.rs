@@ -19,7 +19,7 @@ use crate::driver::ModePlaces;
 use crate::gate::StandingRights;
 use crate::messages::say;
 use crate::monitor::{PrivateTemp, Programs, Spawner, Temps, remove_stale};
-use crate::policy::{Environments, HiddenInodes, Policy, foreign_owner};
+use crate::policy::{Environments, HiddenInodes, Policy, foreign_owner, users_home};
 use crate::tripwire::Watch;
 
 /// A session's place: everything about its confinement that flags and machine decide.
@@ -120,6 +120,7 @@ impl ProjectSandbox {
         let machine = User::of(self.identity).machine(&self.policy.hidden).into();
         StandingRights {
             caches: self.environments.caches.clone(),
+            home: users_home().map(Into::into),
             reach: self.policy.reach,
             modes,
             machine,

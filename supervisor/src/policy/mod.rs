@@ -27,7 +27,10 @@ pub(crate) use links::{ResolvedLink, leads_to};
 pub use owner::{Owner, closed_to, foreign_owner};
 pub use project::{ProjectError, check_reachable, open_project};
 pub use variable::split_variable;
-pub use write_root::{NoWriteRoot, configured_write_root, place_to_grant, place_to_offer, write_root};
+pub use write_root::{
+    NoWriteRoot, configured_write_root, place_to_grant, place_to_offer, users_home, warning_of_home,
+    write_root,
+};
 
 /// What a user asked for.
 #[derive(Clone, Debug)]

@@ -40,7 +40,8 @@ pub fn write_root(project: &Path, path: &Path) -> Result<WirePath, NoWriteRoot> 
         // A link in the project may be an agent's: it must not choose what the user grants.
         Ok(found) if path.is_relative() && !found.starts_with(project) => Err(NoWriteRoot {
             phrase: format!("leads out of the project, to {}", found.display()),
-            hint: Some(format!("--write {} allows writes there", shell_word(&found))),
+            hint: (!is_wide(project, &found))
+                .then(|| format!("--write {} allows writes there", shell_word(&found))),
         }),
         Ok(found) => Ok(found.into()),
         Err(source) if source.kind() == io::ErrorKind::NotFound => {
@@ -55,7 +56,7 @@ pub fn write_root(project: &Path, path: &Path) -> Result<WirePath, NoWriteRoot> 
 /// Names a directory that exists, and that a flag can make writable.
 fn create_or_grant(project: &Path, nearest: Option<PathBuf>) -> String {
     match nearest.filter(|found| found != Path::new("/")) {
-        Some(found) if !found.starts_with(project) => {
+        Some(found) if !found.starts_with(project) && !is_wide(project, &found) => {
             format!("create it first, or use --write {}, which exists", shell_word(&found))
         }
         Some(_) | None => "create it first".to_owned(),
@@ -97,9 +98,31 @@ pub fn place_to_grant(path: &Path, exists: bool) -> Option<WirePath> {
 /// the trees that hold it, are never offered.
 pub fn place_to_offer(path: &Path) -> Option<WirePath> {
     let exists = path.symlink_metadata().is_ok();
-    let home = std::env::home_dir();
-    let holds_home = |place: &WirePath| home.as_ref().is_some_and(|home| home.starts_with(place.as_path()));
-    place_to_grant(path, exists).filter(|place| !holds_home(place))
+    place_to_grant(path, exists).filter(|place| !holds_home(place.as_path()))
+}
+
+/// The user's home, where there is one.
+pub fn users_home() -> Option<PathBuf> {
+    let home = std::env::home_dir()?;
+    Some(home.canonicalize().unwrap_or(home))
+}
+
+/// The warning about a write root that is the user's home, or holds it.
+pub fn warning_of_home(root: &WirePath) -> Option<String> {
+    holds_home(root.as_path()).then(|| {
+        format!(
+            "{root} is your home or holds it: shells' start files and ~/.ssh/authorized_keys may be written, too"
+        )
+    })
+}
+
+fn holds_home(place: &Path) -> bool {
+    users_home().is_some_and(|home| home.starts_with(place))
+}
+
+/// True of a place that no hint opens: the user's home, and what holds it or the project.
+fn is_wide(project: &Path, place: &Path) -> bool {
+    holds_home(place) || (project != place && project.starts_with(place))
 }
 
 #[cfg(test)]
@@ -120,7 +143,21 @@ mod tests {
         assert_eq!(hint.strip_suffix(", which exists"), Some(&*shell_word(&beside)));
         assert!(error(Path::new("x")).ends_with("hint: create it first"), "modes open the project");
         assert!(error(Path::new("/nonexistent/x")).ends_with("hint: create it first"), "no flag opens /");
+        assert!(
+            error(&root.join("new")).ends_with("hint: create it first"),
+            "it would open what holds the project"
+        );
         assert!(write_root(Path::new("/tmp"), Path::new("/")).is_err());
+    }
+
+    #[test]
+    fn no_hint_opens_the_home_and_who_opens_it_is_warned() {
+        let home = users_home().unwrap();
+        let error = write_root(Path::new("/nonexistent"), &home.join("new/x")).unwrap_err().hinted();
+        assert_eq!(error, "does not exist\n  hint: create it first");
+        assert!(warning_of_home(&home.clone().into()).unwrap().contains("authorized_keys"));
+        assert!(warning_of_home(&"/".into()).is_some());
+        assert_eq!(warning_of_home(&home.join("below").into()), None);
     }
 
     #[test]

@@ -57,7 +57,7 @@ fn the_demo_needs_bash_and_git_alone() {
         for shown in [
             "FAIL  parse 1.05 KiB: expected 1075, got 1536\n",
             &denied,
-            "hint: --write ",
+            "hint: use a directory of its own instead, and open that with --write\n",
             "╔ Approve this edit? sizes.sh +1 -3\n",
             "allows: write sizes.sh, this once\n",
             "✓ edit sizes.sh\n",
@@ -108,7 +108,7 @@ fn the_page_of_the_demo_reads_well() {
     a zero before them is lost. I'll leave a note about that outside the project, for later.
       ✗ run echo 'sizes.sh reads 1.05 KiB as 1.5 KiB' > [world]/home/sizes-bug.md
           blocked by the kernel (Landlock): write [world]/home/sizes-bug.md
-          hint: --write [world]/home would allow it
+          hint: use a directory of its own instead, and open that with --write
 
     I may not write there, and need not. The fix is one line: count the digits.
 

@@ -64,6 +64,27 @@ fn writes(path: &str) -> String {
 }
 
 #[test]
+fn no_hint_opens_the_home_and_who_opens_it_is_warned() {
+    let shell = Shell::new(None);
+    let home = shell.world.home();
+    let denied = shell.types("bailiwick sandbox -- touch ~/x").expect(1);
+    assert!(denied.stderr.contains("directly in the user's home"), "{}", denied.stderr);
+    assert!(!denied.stderr.contains("--write /"), "{}", denied.stderr);
+    assert_eq!(hint(&denied), "use a directory of its own instead, and open that with --write");
+    let above = shell.types("bailiwick sandbox -- touch ../x").expect(1);
+    assert!(above.stderr.contains("directly in a directory that holds the project"), "{}", above.stderr);
+    let opened = shell.types("bailiwick sandbox --write ~ -- touch ~/x").expect(0);
+    let warning = format!(
+        "bailiwick: note: {} is your home or holds it: shells' start files and ~/.ssh/authorized_keys may be written, too",
+        home.display()
+    );
+    assert!(opened.stderr.lines().any(|line| line == warning), "{}", opened.stderr);
+    fs::create_dir(home.join("own")).unwrap();
+    let narrow = shell.types("bailiwick sandbox --write ~/own -- touch ~/own/x").expect(0);
+    assert_eq!(narrow.stderr, "");
+}
+
+#[test]
 fn a_hint_about_exec_changes_the_project() {
     let server = model_of([writes("fixed"), done()]);
     let shell = Shell::new(Some(&server));

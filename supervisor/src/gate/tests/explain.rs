@@ -1,8 +1,10 @@
 use insta::assert_snapshot;
 use ipc::denial::{Denial, Grade, Layer, Operation};
+use ipc::missing_right::MissingRight;
 use ipc::tool::{FailedAccess, ToolError, ToolErrorKind};
 use libc::{EACCES, ENOENT, ENOSPC, EPERM, EROFS, EXDEV};
 
+use super::likely::{first, shell};
 use super::{auto, deny, online};
 use crate::gate::StandingRights;
 
@@ -61,6 +63,31 @@ fn a_missing_file_is_granted_by_what_exists_above_it() {
     // A worker can claim what it likes: only an ancestor counts, and nothing opens what is closed.
     assert_eq!(grant("/srv/new", "/etc"), Some("--write /srv/new".to_owned()));
     assert_eq!(grant("/home/me/.ssh/new", "/home/me"), None);
+}
+
+#[test]
+fn neither_the_home_nor_what_holds_the_project_is_offered_by_a_hint() {
+    let standing = StandingRights { home: Some("/home/me".into()), ..auto() };
+    let made_in = |place: &str| {
+        let access = FailedAccess {
+            operation: Operation::Write,
+            path: format!("{place}/new").as_str().into(),
+            errno: EACCES,
+            permitted_by_mode: true,
+            nearest: Some(place.into()),
+        };
+        let denial = explain_access(&standing, access).unwrap();
+        (denial.grant, denial.missing_right.value().is_some_and(MissingRight::takes_too_much))
+    };
+    assert_eq!(made_in("/home/me"), (None, true));
+    assert_eq!(made_in("/home"), (None, true));
+    assert_eq!(made_in("/home/me/notes"), (Some("--write /home/me/notes".to_owned()), false));
+    let removed =
+        first(&standing, &shell("rm /home/me/x"), "rm: cannot remove '/home/me/x': Permission denied");
+    assert!(removed.as_ref().is_some_and(|denial| denial.grant.is_none()), "{removed:?}");
+    let elsewhere = StandingRights { project: "/srv/a/p".into(), home: None, ..auto() };
+    assert_eq!(elsewhere.write_grant(&"/srv/a".into()), None, "it holds the project");
+    assert_eq!(elsewhere.write_grant(&"/srv/b".into()).as_deref(), Some("--write /srv/b"));
 }
 
 #[test]
