@@ -52,6 +52,7 @@ pub mod relay;
 pub mod replay;
 pub mod roles;
 mod sandbox;
+mod scratch;
 pub mod secrets;
 mod serve;
 pub mod session;

@@ -25,6 +25,7 @@ use crate::messages::complain;
 use crate::modes::ApprovalMode;
 use crate::monitor::TempError;
 use crate::place::{Caches, ConfinementOptions, Mode, ProjectSandbox, SetupError};
+use crate::scratch::private_directory;
 use crate::secrets::{TakenKeys, harden_process, take_keys};
 
 pub use crate::exit::Exit;
@@ -197,7 +198,7 @@ struct PrivateProject {
 impl PrivateProject {
     fn new(wanted: ConfinementOptions) -> Result<Self, SetupError> {
         let wanted = ConfinementOptions { caches: Caches::EndWithIt, ..wanted };
-        let directory = tempfile::Builder::new().prefix("bailiwick-").tempdir();
+        let directory = private_directory("bailiwick-");
         let directory = directory.map_err(|error| TempError::of_parent(error.kind().into()))?;
         // Its caches must not stay, and ours stays where it is: hiding one beside the project would take a rule for each of
         // its neighbours in the system's temporary directory, which may be thousands.

@@ -13,6 +13,7 @@ use crate::args::{ActivityArg, ConfinementArgs, DemoArgs, ModeArg, ModelArgs, Pr
 use crate::directories::Directories;
 use crate::opening::SessionDirs;
 use crate::replay::ReplayServer;
+use crate::scratch::private_directory;
 use crate::secrets::TakenKeys;
 
 /// Removed at the end, but for a project that is to be kept.
@@ -28,7 +29,7 @@ pub(super) struct DemoStage {
 
 impl DemoStage {
     pub(super) fn build(args: &DemoArgs) -> io::Result<Self> {
-        let place = tempfile::Builder::new().prefix("bailiwick-demo-").tempdir()?;
+        let place = private_directory("bailiwick-demo-")?;
         let own = |name: &str| place.path().join(name);
         let project = args.keep.clone().unwrap_or_else(|| own("sizes"));
         fs::create_dir(&project)?;

@@ -69,6 +69,12 @@ fn without_namespaces(world: &World, arguments: &str) -> Finished {
 }
 
 #[test]
+fn the_doctor_needs_no_more_of_the_temp_directory_than_a_session() {
+    let world = World::new(User::Myself);
+    doctor_json(world.bailiwick([""; 0]).env("TMPDIR", "/nonexistent"), 0);
+}
+
+#[test]
 fn the_doctor_says_why_there_is_no_full_tier_and_what_to_do() {
     if !tier::all().contains(&Tier::Full) {
         skip!("no full tier: that a machine refuses it shows nothing here");

@@ -16,6 +16,7 @@ use nix::unistd::{AccessFlags, access, read, ttyname};
 use tempfile::TempDir;
 
 use crate::demo::poison;
+use crate::scratch::private_in;
 
 /// A home with secrets, a project in it, servers beside it, and a terminal. The home is removed with this value.
 pub(super) struct Victim {
@@ -40,7 +41,7 @@ struct Terminal {
 
 impl Victim {
     pub(super) fn new() -> io::Result<Self> {
-        let home = tempfile::Builder::new().prefix("bailiwick-demo-").tempdir_in(parent()?)?;
+        let home = private_in(&parent()?, "bailiwick-demo-")?;
         let secret = |name: &str| format!("{name}-canary-{}", uuid::Uuid::new_v4().simple());
         let secrets = ["ssh", "sk-ant-file", "sk-ant-environment"].map(secret);
         let name = format!("bailiwick-demo-{}", uuid::Uuid::new_v4().simple());

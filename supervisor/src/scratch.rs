@@ -1,0 +1,35 @@
+//! Directories of our own for a while, which nobody else enters.
+
+use std::fs::Permissions;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use tempfile::{Builder, TempDir};
+
+/// The places that serve where `TMPDIR` names none that can be used.
+const ELSEWHERE: [&str; 2] = ["/tmp", "/var/tmp"];
+
+/// Makes one in the system's temp directory, or elsewhere if that cannot be used. It is removed with the value.
+pub(crate) fn private_directory(prefix: &str) -> io::Result<TempDir> {
+    private_in(&std::env::temp_dir(), prefix).or_else(|error| {
+        let made = ELSEWHERE.iter().find_map(|place| private_in(Path::new(place), prefix).ok());
+        made.ok_or(error)
+    })
+}
+
+/// Makes one in a directory. Without a mode it would have the umask's.
+pub(crate) fn private_in(place: &Path, prefix: &str) -> io::Result<TempDir> {
+    Builder::new().permissions(Permissions::from_mode(0o700)).prefix(prefix).tempdir_in(place)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_else_enters_it() {
+        let made = private_directory("bailiwick-").unwrap();
+        assert_eq!(made.path().metadata().unwrap().permissions().mode() & 0o777, 0o700);
+    }
+}
