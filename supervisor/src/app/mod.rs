@@ -2,6 +2,7 @@
 
 mod config;
 mod debug;
+mod delete;
 mod generated;
 mod plan;
 mod prune;

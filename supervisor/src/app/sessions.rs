@@ -11,7 +11,7 @@ use crate::exit::{Exit, printed};
 use crate::messages::{complain, harmless};
 use crate::sessions::{Index, ListedSession, Needle};
 
-use super::prune;
+use super::{delete, prune};
 
 /// The columns of a message, and of a line that was found.
 const COLUMNS: usize = 100;
@@ -25,8 +25,10 @@ pub(super) fn run(args: &SessionsArgs) -> Exit {
             return Exit::Usage;
         }
     };
-    if let Some(SessionsCommand::Prune(prune)) = &args.command {
-        return prune::run(prune, &directories);
+    match &args.command {
+        Some(SessionsCommand::Prune(args)) => return prune::run(args, &directories),
+        Some(SessionsCommand::Delete(args)) => return delete::run(args, &directories),
+        None => {}
     }
     let sessions = match Index::open(&directories.state).sessions() {
         Ok(sessions) => sessions,

@@ -32,7 +32,8 @@ pub(crate) use self::relay::{ListenPlace as RelayPlace, RelayArgs};
 pub(crate) use self::rewind::RewindArgs;
 pub(crate) use self::rights::{AuditArgs, DoctorArgs, ExplainArgs, SandboxArgs};
 pub(crate) use self::sessions::{
-    ExportSessionArgs, ImportArgs, PruneArgs, SessionOutput, SessionsArgs, SessionsCommand, ShowSessionArgs,
+    DeleteArgs, ExportSessionArgs, ImportArgs, PruneArgs, SessionOutput, SessionsArgs, SessionsCommand,
+    ShowSessionArgs,
 };
 pub(crate) use self::shared::{AgentArgs, ConfinementArgs, ModelArgs};
 pub(crate) use self::task::{ExecArgs, ReplayArgs, ResumeArgs, TuiArgs};

@@ -29,6 +29,8 @@ pub(crate) struct SessionsArgs {
 pub(crate) enum SessionsCommand {
     /// Deletes old sessions, of every project or of one
     Prune(PruneArgs),
+    /// Deletes sessions that are named, with all that belongs to them
+    Delete(DeleteArgs),
 }
 
 /// Arguments of `sessions prune`.
@@ -46,6 +48,14 @@ pub(crate) struct PruneArgs {
     /// Deletes nothing, and lists what it would delete
     #[arg(long)]
     pub dry_run: bool,
+}
+
+/// Arguments of `sessions delete`.
+#[derive(Debug, Args)]
+pub(crate) struct DeleteArgs {
+    /// The sessions, by their names or the beginnings of them
+    #[arg(required = true, value_name = "SESSION")]
+    pub sessions: Vec<String>,
 }
 
 /// Arguments of `show`.

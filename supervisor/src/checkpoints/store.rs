@@ -303,11 +303,11 @@ pub fn copy(state: &Path, from: &ConversationId, to: &ConversationId) -> io::Res
     Ok(())
 }
 
-/// Removes the looks of a session whose log is gone.
-pub fn remove(state: &Path, session: &str) -> io::Result<()> {
+/// Removes the looks of a session whose log is gone; false if there were none.
+pub fn remove(state: &Path, session: &str) -> io::Result<bool> {
     match fs::remove_dir_all(of_session(state, session)?) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        removed => removed.map(|()| true),
     }
 }
 

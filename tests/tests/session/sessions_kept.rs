@@ -228,6 +228,32 @@ fn with_a_project_only_its_own_sessions_are_deleted() {
 }
 
 #[test]
+fn a_session_that_is_named_is_deleted_with_its_checkpoints() {
+    let world = session();
+    let name = names(&world)[0].clone();
+    old(&world, "a-old", 40);
+    let open = SessionLog::create(&world.own().join("state"), &"c-open".into()).unwrap();
+    let looks = world.own().join("state/checkpoints").join(&name);
+    fs::create_dir_all(&looks).unwrap();
+    let refused = run(&world, &["sessions", "delete", &name, "none"]).expect(2);
+    assert!(
+        refused.stderr.contains("no session \"none\"") && names(&world).contains(&name),
+        "{}",
+        refused.stderr
+    );
+    let gone = run(&world, &["sessions", "delete", &name[..name.len() - 1], &name]).expect(0).stdout;
+    assert!(gone.starts_with(&format!("deleted {name}: its log (")), "{gone}");
+    assert!(gone.ends_with("), and its checkpoints\n") && gone.lines().count() == 1, "{gone}");
+    assert!(!looks.exists());
+    let held = run(&world, &["sessions", "delete", "c-open", "a-old"]).expect(2);
+    assert!(held.stderr.contains("another process has it open\n  hint: "), "{}", held.stderr);
+    assert!(held.stdout.starts_with("deleted a-old: its log (0 bytes)\n"), "{}", held.stdout);
+    assert_eq!(names(&world), ["c-open"]);
+    drop(open);
+    assert!(rows(&world, &["--all"]).is_empty());
+}
+
+#[test]
 fn the_settings_delete_old_sessions_when_one_starts_and_say_so() {
     let world = session();
     world.configure("[sessions]\nkeep_days = 30\n");
