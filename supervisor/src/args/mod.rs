@@ -211,7 +211,7 @@ pub(crate) struct DemoArgs {
     /// Plays it in the terminal UI, where you answer
     #[arg(long)]
     pub tui: bool,
-    /// Tries a dozen attacks instead and shows what stops each
+    /// Tries attacks instead and shows what stops each
     #[arg(long, conflicts_with_all = ["keep", "tui"])]
     pub attack: bool,
     /// With --attack: the network, off or on [default: off]

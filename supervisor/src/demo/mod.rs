@@ -38,7 +38,7 @@ fn next_steps() -> String {
     let program = invoked();
     format!(
         "Next: set ANTHROPIC_API_KEY and run `{program}` in your project\n      \
-         {program} demo --attack    a dozen attacks, and what stops each of them\n      \
+         {program} demo --attack    attacks, and what stops each of them\n      \
          {program} demo --tui       the same in the terminal UI: you answer"
     )
 }

@@ -12,7 +12,7 @@ pub const PROMPT: &str = "A test of this project fails. Find out why and fix it.
 
 /// The reply to everything that comes after the last step.
 pub const END: &str = "The demo ends here. Set ANTHROPIC_API_KEY and run `bailiwick` in your project. \
-     `bailiwick demo --attack` shows a dozen attacks fail.";
+     `bailiwick demo --attack` shows attacks fail.";
 
 /// The lines that the fix replaces.
 pub const BUG: &str = "\

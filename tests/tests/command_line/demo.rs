@@ -153,7 +153,7 @@ fn the_page_of_the_demo_reads_well() {
 
     Done in [time].
     Next: set ANTHROPIC_API_KEY and run `bailiwick` in your project
-          bailiwick demo --attack    a dozen attacks, and what stops each of them
+          bailiwick demo --attack    attacks, and what stops each of them
           bailiwick demo --tui       the same in the terminal UI: you answer
     "##);
 }
