@@ -43,7 +43,16 @@ fn command() -> Command {
     let hidden =
         || Arg::new(DIRECTORY).short('C').value_name("DIR").hide(true).value_parser(value_parser!(PathBuf));
     let hide = |command: Command, name| command.mut_subcommand(name, |sub| sub.arg(hidden()));
-    WITHOUT_PROJECT.into_iter().fold(Cli::command(), hide)
+    with_negative_values(WITHOUT_PROJECT.into_iter().fold(Cli::command(), hide))
+}
+
+/// The same with negative numbers as values of flags: each flag says itself why it takes none.
+fn with_negative_values(command: Command) -> Command {
+    let of_flag = |arg: Arg| {
+        let takes_value = arg.get_action().takes_values() && !arg.is_positional();
+        if takes_value { arg.allow_negative_numbers(true) } else { arg }
+    };
+    command.mut_args(of_flag).mut_subcommands(with_negative_values)
 }
 
 /// True if the command line names a project, before the command or behind it.
@@ -224,6 +233,13 @@ mod tests {
         );
         let error = Cli::read(["bailiwick", "fix it", "exec", "hi"]).unwrap_err().to_string();
         assert!(error.contains("a task stands before the command exec"), "{error}");
+    }
+
+    #[test]
+    fn a_negative_value_is_refused_for_what_it_is() {
+        let said = fault("bailiwick exec --max-usd -1 hi");
+        assert!(said.starts_with("invalid value '-1' for '--max-usd <"), "{said}");
+        assert!(fault("bailiwick exec --max-steps -1 hi").starts_with("invalid value '-1'"));
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub(crate) enum ModelError {
     },
     /// It is to think, and nobody knows how it is told to.
     #[error(
-        "the model {model:?} is not known to think\n  hint: leave out `thinking` in the settings, or say how the model is told to in config.toml, as in [models.{model:?}] thinking = \"adaptive\""
+        "the model {model:?} is not known to think\n  hint: leave out `thinking` in the settings, or say how the model is told to in config.toml, as in:\n    [models.{model:?}]\n    thinking = \"adaptive\""
     )]
     Thinking {
         /// The model.
@@ -55,7 +55,7 @@ pub(crate) enum ModelError {
     },
     /// What it costs cannot be bounded.
     #[error(
-        "the cost of {model:?} cannot be limited: nobody knows its price\n  hint: say it in config.toml, as in [models.{model:?}] prices = {{ input = 3, output = 15 }}, or limit its tokens"
+        "the cost of {model:?} cannot be limited: nobody knows its price\n  hint: limit its tokens, or say it in config.toml, as in:\n    [models.{model:?}]\n    prices = {{ input = 3, output = 15 }}"
     )]
     NoPrice {
         /// The model.
@@ -173,7 +173,9 @@ mod tests {
         let refused = model(ThinkingKind::None, Some(true)).check(&limits).unwrap_err();
         insta::assert_snapshot!(refused, @r#"
         the model "m" is not known to think
-          hint: leave out `thinking` in the settings, or say how the model is told to in config.toml, as in [models."m"] thinking = "adaptive"
+          hint: leave out `thinking` in the settings, or say how the model is told to in config.toml, as in:
+            [models."m"]
+            thinking = "adaptive"
         "#);
         assert_eq!(model(ThinkingKind::None, Some(false)).check(&limits), Ok(()));
     }

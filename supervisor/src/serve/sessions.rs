@@ -93,5 +93,28 @@ fn refusal(error: &OpenError) -> ErrorObject {
         | OpenError::Log(_)
         | OpenError::System(_) => ErrorWord::InternalError,
     };
-    word.because(error)
+    word.because(in_request(&error.to_string()))
+}
+
+/// An error whose hint is a flag of the command line for the project, which a request names in `cwd`.
+fn in_request(text: &str) -> String {
+    match text.split_once("\n  hint: ") {
+        Some((cause, hint)) if hint.contains("-C ") => format!("{cause}\n  hint: name the project in cwd"),
+        _ => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hint_names_what_a_request_has() {
+        let refused = OpenError::OtherProject("/p".into());
+        assert_eq!(
+            refusal(&refused).message,
+            "the session belongs to the project /p\n  hint: name the project in cwd"
+        );
+        assert_eq!(in_request("x\n  hint: chmod a+x /p"), "x\n  hint: chmod a+x /p");
+    }
 }

@@ -86,7 +86,9 @@ fn two_is_a_limit_on_what_nobody_can_count() {
     let server = model_of([done()]);
     insta::assert_snapshot!(refused(&world, &server, &["--model", "nobody-knows", "--max-usd", "1"]), @r#"
     bailiwick: the cost of "nobody-knows" cannot be limited: nobody knows its price
-      hint: say it in config.toml, as in [models."nobody-knows"] prices = { input = 3, output = 15 }, or limit its tokens
+      hint: limit its tokens, or say it in config.toml, as in:
+        [models."nobody-knows"]
+        prices = { input = 3, output = 15 }
     "#);
     insta::assert_snapshot!(refused(&world, &server, &["--max-usd", "0"]).lines().next().unwrap_or_default(), @"error: invalid value '0' for '--max-usd <X>': for nothing no model is asked");
     // Without the limit it is asked, and no cost is made up.
