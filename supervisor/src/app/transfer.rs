@@ -13,7 +13,8 @@ use crate::directories::Directories;
 use crate::exit::Exit;
 use crate::messages::{complain, say};
 use crate::opening::Refusal;
-use crate::sessions::{Archived, Head, LARGEST, export as write_archive};
+use crate::sessions::{ArchiveError, Archived, Head, LARGEST, export as write_archive};
+use crate::shell_word::shell_word;
 
 /// Exports a session.
 pub(super) fn export(args: &ExportSessionArgs) -> Exit {
@@ -59,7 +60,11 @@ fn write(args: &ExportSessionArgs) -> Result<(), Refusal> {
         }
         None => write_archive(&mut bytes, redacts, &mut BufWriter::new(io::stdout().lock())),
     };
-    say(&told(&head.map_err(|error| failed(&error))?));
+    match head {
+        // A reader of standard output that has seen enough is no failure.
+        Err(ArchiveError::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => {}
+        head => say(&told(&head.map_err(|error| failed(&error))?)),
+    }
     Ok(())
 }
 
@@ -117,7 +122,7 @@ fn read(args: &ImportArgs) -> Result<(), Refusal> {
     let (events, earlier) = (archived.head().events, archived.head().session.clone());
     directories.make().map_err(Refusal::usage)?;
     let session = archived.import(&directories.state, project.as_ref()).map_err(|error| failed(&error))?;
-    let project = project.or(own).map(|project| project.to_string()).unwrap_or_default();
+    let project = project.or(own).map(|project| shell_word(project.as_path())).unwrap_or_default();
     let unit = if events == 1 { "event" } else { "events" };
     say(&format!("imported {events} {unit} of the session {earlier} as {session}, of the project {project}"));
     say(&format!(

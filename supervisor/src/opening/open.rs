@@ -41,6 +41,7 @@ use crate::provider::{
 use crate::recording::{DirectoryError, Places, Recorder};
 use crate::secrets::{ApiKey, KeyError, TakenKeys, find_key};
 use crate::session::LogError;
+use crate::shell_word::shell_word;
 use crate::tools::{Kit, Registry};
 
 /// What a session has besides its options.
@@ -92,7 +93,7 @@ pub(crate) enum OpenError {
     #[error("--record: {0}")]
     Record(#[from] DirectoryError),
     /// The session that is to go on is another project's.
-    #[error("the session belongs to the project {0}\n  hint: -C {0}")]
+    #[error("the session belongs to the project {project}\n  hint: -C {project}", project = shell_word(.0.as_path()))]
     OtherProject(WirePath),
     /// There is no log.
     #[error(transparent)]

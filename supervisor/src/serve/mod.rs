@@ -20,7 +20,7 @@ mod tests;
 
 use std::io::Write;
 
-use crate::exit::Exit;
+use crate::exit::{Exit, printed};
 use crate::messages::complain;
 use crate::opening::SessionDirs;
 use sessions::Sessions;
@@ -40,8 +40,8 @@ pub(crate) async fn run(place: SessionDirs) -> Exit {
 /// Prints the schema of the protocol.
 pub(crate) fn print_schema() -> Exit {
     let mut stdout = std::io::stdout().lock();
-    let printed = serde_json::to_writer_pretty(&mut stdout, &ipc::rpc::schema())
+    let written = serde_json::to_writer_pretty(&mut stdout, &ipc::rpc::schema())
         .map_err(std::io::Error::from)
         .and_then(|()| writeln!(stdout));
-    if printed.is_ok() { Exit::Done } else { Exit::Internal }
+    printed(written, Exit::Done)
 }

@@ -14,7 +14,7 @@ mod prune;
 mod search;
 mod summary;
 
-pub(crate) use self::archive::{Archived, Head, LARGEST, export};
+pub(crate) use self::archive::{ArchiveError, Archived, Head, LARGEST, export};
 pub(crate) use self::delete::{Deleted, Deletion, delete};
 pub(crate) use self::index::{Index, ListedSession};
 pub(crate) use self::prune::{Keep, Pruned, prune};

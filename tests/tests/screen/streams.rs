@@ -329,7 +329,13 @@ fn what_cannot_be_written_is_said() {
 #[test]
 fn a_command_that_only_prints_says_what_it_cannot_write_and_fails_for_no_reader_that_is_gone() {
     let world = World::new(User::Myself);
-    for arguments in [&["config", "--all"][..], &["doctor"], &["doctor", "--json"], &["explain", "/etc"]] {
+    for arguments in [
+        &["config", "--all"][..],
+        &["doctor"],
+        &["doctor", "--json"],
+        &["explain", "/etc"],
+        &["serve", "--print-schema"],
+    ] {
         let run = |stdout: Stdio| {
             let mut command = world.bailiwick(arguments);
             command.current_dir(world.project());

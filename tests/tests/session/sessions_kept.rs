@@ -5,6 +5,7 @@
 use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
+use std::process::Stdio;
 use std::time::{Duration, SystemTime};
 
 use nix::sys::signal::Signal;
@@ -159,6 +160,35 @@ fn an_import_that_is_not_as_it_was_exported_leaves_nothing() {
     symlink(&elsewhere, sessions(&world)).unwrap();
     run(&world, &["import", file.to_str().unwrap()]).expect(2);
     assert_eq!(fs::read_dir(elsewhere).unwrap().count(), 1);
+}
+
+#[test]
+fn a_project_of_another_machine_forges_no_line_and_its_hint_can_be_pasted() {
+    let world = World::new(User::Myself);
+    let odd = world.project().join("p\nbailiwick: forged");
+    fs::create_dir(&odd).unwrap();
+    let server = model_of([done()]);
+    let mut exec = world.bailiwick(["exec", "--base-url", &server.base_url(), "do it", "-C"]);
+    Finished::of(exec.arg(&odd).env("ANTHROPIC_API_KEY", KEY)).expect(0);
+    let (name, file) = (names(&world)[0].clone(), world.root().join("export.jsonl"));
+    run(&world, &["export", &name, file.to_str().unwrap()]).expect(0);
+    let imported = run(&world, &["import", file.to_str().unwrap()]).expect(0);
+    let elsewhere = Finished::of(&mut world.exec(&model_of([]), &["--resume", &name])).expect(2);
+    for said in [&imported.stderr, &elsewhere.stderr] {
+        assert!(!said.lines().any(|line| line.starts_with("bailiwick: forged")), "{said}");
+    }
+    assert!(elsewhere.stderr.contains("hint: -C $'"), "{}", elsewhere.stderr);
+}
+
+#[test]
+fn an_export_that_nobody_reads_to_its_end_is_no_failure() {
+    let world = session();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut export = world.bailiwick(["export", &names(&world)[0]]);
+    let export = export.current_dir(world.project()).stdin(Stdio::null()).stderr(Stdio::piped());
+    let gone = Finished::from(export.stdout(writer).output().unwrap()).expect(0);
+    assert_eq!(gone.stderr, "");
 }
 
 #[test]
