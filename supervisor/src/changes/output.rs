@@ -49,6 +49,11 @@ struct OutputPlace {
 /// Why the patch cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum PatchFileError {
+    /// `-` is no file.
+    #[error(
+        "cannot write the patch to -: standard output has what the run prints\n  hint: --patch FILE, or --patch ./- for a file of this name"
+    )]
+    StandardOutput,
     /// It cannot be opened.
     #[error("cannot open {path} for the patch: {source}", path = path.display())]
     Open {
@@ -79,6 +84,9 @@ impl PatchFile {
     /// The last component is never followed as a link, but for the names of our own descriptors (`/dev/stdout`,
     /// `/dev/fd/N` …): those are the user's shell's to choose. Directories on the way may be links.
     pub fn open(path: &Path) -> Result<Self, PatchFileError> {
+        if path == Path::new("-") {
+            return Err(PatchFileError::StandardOutput);
+        }
         let target = match own_descriptor(path) {
             Some(number) => open_descriptor(number).map(OutputTarget::Stream),
             None => OutputPlace::find(path).and_then(OutputPlace::open),

@@ -164,6 +164,17 @@ fn a_patch_file_inside_the_project_is_not_part_of_itself() {
 }
 
 #[test]
+fn a_dash_is_no_file_for_a_patch() {
+    let world = World::new(User::Myself);
+    let server = model_of([done()]);
+    let mut exec = world.exec(&server, &["--mode", "auto", "--patch", "-"]);
+    let refused = Finished::of(exec.current_dir(world.project())).expect(2);
+    assert!(refused.stderr.contains("cannot write the patch to -: ") && server.requests().is_empty());
+    assert!(refused.stderr.contains("hint: --patch FILE"), "{}", refused.stderr);
+    assert!(!world.project().join("-").exists());
+}
+
+#[test]
 fn a_run_that_changes_nothing_leaves_an_empty_patch() {
     let world = World::new(User::Myself);
     project(&world);
