@@ -25,6 +25,11 @@ pub enum DirectoriesError {
         "neither BAILIWICK_HOME nor HOME is an absolute path; set BAILIWICK_HOME to a directory of your own"
     )]
     NoHome,
+    /// A relative path would be another place in each directory.
+    #[error(
+        "BAILIWICK_HOME is {0:?}, which is no absolute path\n  hint: set it to a directory of your own, from the root on"
+    )]
+    RelativeHome(PathBuf),
     /// A directory cannot be made.
     #[error("cannot make {path}: {source}; set BAILIWICK_HOME to a directory that you can write")]
     Make { path: PathBuf, source: io::Error },
@@ -34,7 +39,12 @@ impl Directories {
     /// Works the directories out from environment variables.
     pub fn from_environment(get: impl Fn(&str) -> Option<OsString>) -> Result<Self, DirectoriesError> {
         let absolute = |name: &str| get(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        if let Some(home) = absolute("BAILIWICK_HOME") {
+        if let Some(home) =
+            get("BAILIWICK_HOME").map(PathBuf::from).filter(|home| !home.as_os_str().is_empty())
+        {
+            if !home.is_absolute() {
+                return Err(DirectoriesError::RelativeHome(home));
+            }
             return Ok(Self {
                 config: home.join("config"),
                 state: home.join("state"),
@@ -126,6 +136,14 @@ mod tests {
         let found = directories(&[("HOME", "/h"), ("BAILIWICK_HOME", "/b")]).unwrap();
         assert_eq!(found.key_file("anthropic"), Path::new("/b/config/anthropic.key"));
         assert_eq!(found.sessions(), Path::new("/b/state/sessions"));
+    }
+
+    #[test]
+    fn a_relative_bailiwick_home_is_an_error_and_an_empty_one_is_none() {
+        let error = directories(&[("HOME", "/h"), ("BAILIWICK_HOME", "b")]).unwrap_err().to_string();
+        assert!(error.starts_with("BAILIWICK_HOME is \"b\", which is no absolute path\n  hint: "), "{error}");
+        let unset = directories(&[("HOME", "/h"), ("BAILIWICK_HOME", "")]).unwrap();
+        assert_eq!(unset, directories(&[("HOME", "/h")]).unwrap());
     }
 
     #[test]

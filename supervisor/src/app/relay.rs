@@ -60,15 +60,22 @@ async fn serve(
 ) -> Result<Exit, Refusal> {
     directories.make().map_err(Refusal::usage)?;
     let mut endings = Endings::new().map_err(Refusal::internal)?;
+    let limits = Limits { max_usd: args.max_usd, max_tokens: args.max_tokens };
+    let clients = clients(&args, limits)?;
     let mut relay = Relay::start(settings(&args, keys, directories)?)?;
     tell(&relay.notices());
-    let limits = Limits { max_usd: args.max_usd, max_tokens: args.max_tokens };
     if limits == Limits::default() {
         say("note: the clients have no budget (--max-usd, --max-tokens)");
     }
-    for settings in clients(&args, limits)? {
+    for settings in clients {
         let name = settings.name.clone();
-        let base_url = relay.add(settings)?;
+        let base_url = match relay.add(settings) {
+            Ok(base_url) => base_url,
+            Err(error) => {
+                relay.withdraw_log();
+                return Err(error.into());
+            }
+        };
         // Whoever waits for this line can connect.
         let mut out = io::stdout().lock();
         writeln!(out, "{name} {base_url}").and_then(|()| out.flush()).map_err(Refusal::internal)?;

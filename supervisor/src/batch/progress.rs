@@ -151,7 +151,8 @@ fn one_line(state: &BatchState) -> String {
     if let Some(reason) = state.reason.filter(|reason| reason.as_str() != state.status.as_str()) {
         let _ = write!(line, " ({reason})");
     }
-    let _ = write!(line, " · {} steps · {}", state.steps, span(Duration::from_millis(state.total_ms)));
+    let steps = if state.steps == 1 { "1 step".to_owned() } else { format!("{} steps", state.steps) };
+    let _ = write!(line, " · {steps} · {}", span(Duration::from_millis(state.total_ms)));
     if let Some(cost) = state.cost_usd {
         let _ = write!(line, " · {cost}");
     }
@@ -167,6 +168,15 @@ mod tests {
 
     fn state(status: Status) -> BatchState {
         BatchState { status, ..BatchState::queued("t") }
+    }
+
+    #[test]
+    fn a_line_of_a_task_counts_its_steps() {
+        let line = |steps| one_line(&BatchState { steps, ..state(Status::Done) });
+        assert_eq!(
+            (line(1).as_str(), line(2).as_str()),
+            ("t: done · 1 step · 0 s", "t: done · 2 steps · 0 s")
+        );
     }
 
     #[test]

@@ -157,6 +157,12 @@ impl Relay {
         self.shared.log.path()
     }
 
+    /// Removes the log of a relay that never came to serve anybody.
+    pub fn withdraw_log(&self) {
+        // An empty file that stays does no harm.
+        let _ = std::fs::remove_file(self.log_path());
+    }
+
     /// Sentences for a person: bundled certificates in use, or a key that is sent in the clear.
     pub fn notices(&self) -> Vec<String> {
         self.shared.passages.iter().flat_map(|passage| passage.notices().iter().cloned()).collect()

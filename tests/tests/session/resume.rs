@@ -327,6 +327,11 @@ fn a_session_that_is_open_names_who_has_it_and_a_broken_log_names_its_line() {
     let refused = run(&world, &nobody, &["-c"]).expect(2);
     let holder = format!("is open in another process ({})", child.id());
     assert!(refused.stderr.contains(&holder), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("hint: end it there, or go on in a copy with --fork"),
+        "{}",
+        refused.stderr
+    );
     kill(Pid::from_raw(i32::try_from(child.id()).unwrap()), Signal::SIGTERM).unwrap();
     child.wait().unwrap();
     let log = log_of(&world);

@@ -24,6 +24,7 @@ fn a_socket_is_its_clients_alone_and_a_place_of_others_is_not_taken() {
     let second = Finished::of(world.bailiwick(["relay"]).args(flags).env("ANTHROPIC_API_KEY", KEY));
     assert_eq!(second.code, 2);
     assert!(second.stderr.contains("another process listens there"), "{}", second.stderr);
+    assert_eq!(fs::read_dir(world.own().join("state/relay")).unwrap().count(), 1, "it left no log");
     relay.end();
     assert!(!socket.parent().unwrap().exists());
     fs::create_dir_all(socket.parent().unwrap()).unwrap();
