@@ -83,12 +83,13 @@ impl Judge<'_> {
     fn write_in_ask(&self) -> ExplainAnswer {
         let place =
             Place { path: self.real.clone(), grant: place_to_grant(self.real.as_path(), self.exists) };
+        let grant = place.grant.as_ref().and_then(|place| self.policy.standing.write_grant(place));
         match self.policy.standing.judge_change(&[place]) {
             Judged::Ask(ask) => {
                 let mode = self.policy.origins.of_key("mode");
                 ExplainAnswer {
                     origin: Some(mode),
-                    grant: self.policy.standing.write_grant(&self.real),
+                    grant,
                     ..ExplainAnswer::new(
                         ExplainVerdict::Asked,
                         format!("in mode ask it takes an approval: {}", ask.grant),

@@ -73,6 +73,10 @@ fn no_hint_opens_the_home_and_who_opens_it_is_warned() {
     assert_eq!(hint(&denied), "use a directory of its own instead, and open that with --write");
     let above = shell.types("bailiwick sandbox -- touch ../x").expect(1);
     assert!(above.stderr.contains("directly in a directory that holds the project"), "{}", above.stderr);
+    for mode in ["ask", "deny"] {
+        let explained = shell.types(&format!("bailiwick explain --mode {mode} ~/new")).stdout;
+        assert!(explained.contains("write ") && !explained.contains("--write"), "{explained}");
+    }
     let opened = shell.types("bailiwick sandbox --write ~ -- touch ~/x").expect(0);
     let warning = format!(
         "bailiwick: note: {} is your home or holds it: shells' start files and ~/.ssh/authorized_keys may be written, too",

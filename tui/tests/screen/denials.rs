@@ -295,3 +295,17 @@ fn a_changed_mode_is_not_put_down_to_the_start() {
     seat.keys("?");
     assert!(seat.screen().contains("changed in this session"), "{}", seat.screen());
 }
+
+#[test]
+fn a_denial_in_the_home_offers_no_command_that_opens_it() {
+    let mut seat = Seat::new(120, 30);
+    let missing = MissingRight::Write { path: "/home/me/x".into(), closed_by: Some(ClosedBy::Home) };
+    let denial = Denial { missing_right: missing.into(), grant: None, ..write_denied("/home/me/x") };
+    let EventKind::Denied { rights, .. } = crate::core::denial() else { unreachable!() };
+    seat.call(12, "shell_exec", &json!({"command": "touch ~/x"}));
+    seat.log(EventKind::Denied { call: Some(CallId(12)), denial, rights });
+    let screen = seat.screen();
+    assert!(!screen.contains("to allow"), "{screen}");
+    assert!(screen.contains("missing   write /home/me/x, directly in the user's home"), "{screen}");
+    assert!(screen.contains("instead   use a directory of its own, and :allow write that"), "{screen}");
+}
