@@ -75,7 +75,7 @@ impl OutputPrinter {
     /// Waits until everything is printed, or a signal says that nobody wants it; the core's end of the channel must be
     /// gone. The first error of standard output is the result.
     pub(super) async fn finish(self) -> io::Result<()> {
-        let mut signals = UserSignals::new()?;
+        let Ok(mut signals) = UserSignals::new() else { return Ok(()) };
         tokio::select! {
             written = self.finished => written.unwrap_or(Ok(())),
             _ = signals.next() => Ok(()),
