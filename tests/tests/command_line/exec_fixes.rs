@@ -191,7 +191,7 @@ fn what_cannot_be_read_has_not_changed_by_that() {
         let world = World::new(user);
         project(&world);
         let (closed, huge) = (world.file("closed.txt", "closed\n"), world.file("huge.bin", ""));
-        fs::set_permissions(&closed, PermissionsExt::from_mode(0)).unwrap();
+        fs::set_permissions(&closed, PermissionsExt::from_mode(0o000)).unwrap();
         fs::File::options().write(true).open(huge).unwrap().set_len(33 << 20).unwrap();
         let server = model_of([done()]);
         let mut exec = world.task(&server.base_url(), ["do it", "--mode", "auto", "--output", "json"]);
