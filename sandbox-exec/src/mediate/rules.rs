@@ -106,7 +106,7 @@ impl MediationRules {
         match (address.meaning(), self.network.host()) {
             (Meaning::Path(path), _) => {
                 let found = self.tree.open(&caller.path(path)?)?;
-                let address = Address::of_path(&by_descriptor(&found));
+                let address = Address::of_path(by_descriptor(&found));
                 return Ok(Target { address, inside: None, listener: None, _held: Some(found) });
             }
             (Meaning::Abstract(name), Some(host)) => host.admit_abstract(name)?,
