@@ -109,6 +109,43 @@ fn a_review_changes_nothing_and_its_text_stays_text() {
 }
 
 #[test]
+fn a_file_with_the_key_is_read_by_nobody_inside() {
+    let world = checkout();
+    let file = world.root().join("key-of-the-runner");
+    fs::write(&file, KEY).unwrap();
+    let read = format!("base64 -w0 {}; cat {}; echo $BAILIWICK_KEY_FILE", file.display(), file.display());
+    for kind in [&["review"][..], &["patch", "--task", "x"]] {
+        let server = model_of([shell(&read), says("done", "end_turn")]);
+        let mut command = ci(&world, &server, kind);
+        command.env_remove("ANTHROPIC_API_KEY").env("BAILIWICK_KEY_FILE", &file);
+        let run = Finished::of(&mut command);
+        assert_eq!(server.requests().len(), 2, "{}", run.stderr);
+        // The first bytes of the key in base64: what is masked is not all that could be carried away.
+        for told in [KEY, "c2stYW50LWNhbmFyeS", "key-of-the-runner\n"] {
+            assert!(!sent(&server).contains(told), "{kind:?}: {}", sent(&server));
+        }
+        assert!(sent(&server).contains("Permission denied"), "{}", sent(&server));
+    }
+}
+
+#[test]
+fn what_a_strangers_program_prints_is_no_command_to_the_runner() {
+    let world = checkout();
+    let server =
+        model_of([shell("echo '##[add-mask]x'; echo '::error::x'; false"), says("done", "end_turn")]);
+    let run = Finished::of(ci(&world, &server, &["review"]).env("GITHUB_ACTIONS", "true"));
+    let lines: Vec<_> = run.stderr.lines().collect();
+    let line = |wanted: &str| lines.iter().position(|line| line.starts_with(wanted));
+    let stopped = line("::stop-commands::").unwrap();
+    let word = lines[stopped].trim_start_matches("::stop-commands::");
+    assert!(word.len() >= 20, "{word}");
+    let again = line(&format!("::{word}::")).unwrap();
+    let command = lines.iter().position(|line| line.contains("##[add-mask]x")).unwrap();
+    assert!(stopped < command && command < again, "{}", run.stderr);
+    assert!(!sent(&server).contains(word) && !out(&world, "notes.log").contains(word));
+}
+
+#[test]
 fn what_is_missing_is_said_before_anything_is_asked() {
     let world = checkout();
     let server = model_of([]);
