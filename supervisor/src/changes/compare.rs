@@ -188,12 +188,13 @@ impl Comparison<'_> {
 
     /// A path that the manifest lacks may only be ignored now: it is gone if it cannot be fetched.
     fn judge_gone(&mut self, excluded: &[ProjectPath], fetch: &mut BTreeSet<ProjectPath>) {
+        let mut obstacles = self.now.obstacles();
         for path in self.base.snapshot.entries.keys() {
             if self.now.entries.contains_key(path) || excluded.contains(path) {
                 continue;
             }
             // Where a directory became a link, the path would lead elsewhere.
-            if self.now.obstacle(path).is_some() {
+            if obstacles.of(path).is_some() {
                 self.known.insert(path.clone());
             } else {
                 fetch.insert(path.clone());

@@ -1,6 +1,6 @@
 //! Exact renames: the content of a path that is gone, found again at a new one.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 
 use super::blob::{Blob, BlobId};
@@ -16,12 +16,12 @@ pub(super) fn detect(changes: Vec<FileDifference>) -> io::Result<Vec<FileDiffere
         changes.iter().filter_map(|change| size(wanted(&change.delta)?)).collect()
     };
     let shared = &sizes(deleted) & &sizes(added);
-    let mut gone = BTreeMap::<BlobId, Vec<(ProjectPath, State)>>::new();
+    let mut gone = BTreeMap::<BlobId, Candidates>::new();
     let (mut rest, mut new) = (Vec::new(), Vec::new());
     for change in changes {
         match &change.delta {
             Delta::Deleted(state) if may_pair(&change, state, &shared) => {
-                gone.entry(id(state)?).or_default().push((change.path, state.clone()));
+                gone.entry(id(state)?).or_default().add(change.path, state.clone());
             }
             Delta::Added(state) if may_pair(&change, state, &shared) => {
                 new.push((change.path, state.clone()));
@@ -30,14 +30,13 @@ pub(super) fn detect(changes: Vec<FileDifference>) -> io::Result<Vec<FileDiffere
         }
     }
     for (path, state) in new {
-        let candidates = gone.entry(id(&state)?).or_default();
-        let delta = match take_match(candidates, &path, &state)? {
+        let delta = match gone.entry(id(&state)?).or_default().take(&path, &state)? {
             Some((from, old)) => Delta::Renamed { from, old, new: state },
             None => Delta::Added(state),
         };
         rest.push(FileDifference { path, delta });
     }
-    let unpaired = gone.into_values().flatten();
+    let unpaired = gone.into_values().flat_map(|candidates| candidates.all).flatten();
     rest.extend(unpaired.map(|(path, state)| FileDifference { path, delta: Delta::Deleted(state) }));
     Ok(rest)
 }
@@ -71,18 +70,64 @@ fn may_pair(change: &FileDifference, state: &State, sizes: &BTreeSet<u64>) -> bo
     size(state).is_some_and(|size| sizes.contains(&size)) && change.obstacle().is_none()
 }
 
-fn take_match(
-    candidates: &mut Vec<(ProjectPath, State)>,
-    path: &ProjectPath,
-    state: &State,
-) -> io::Result<Option<(ProjectPath, State)>> {
-    let same_name = candidates.iter().position(|(from, _)| from.file_name() == path.file_name());
-    let Some(found) = same_name.or_else(|| (!candidates.is_empty()).then_some(0)) else {
-        return Ok(None);
-    };
-    // SHA-1 names a content, it does not prove it: collisions can be made.
-    if !candidates[found].1.same_content(state)? {
-        return Ok(None);
+/// The deletions of one content. There may be as many as files: each is found without a look at the others.
+#[derive(Default)]
+struct Candidates {
+    /// Those that were not taken, in their order.
+    all: Vec<Option<(ProjectPath, State)>>,
+    /// By their last components.
+    by_name: BTreeMap<Box<[u8]>, VecDeque<usize>>,
+    /// All before this one are taken.
+    first: usize,
+}
+
+impl Candidates {
+    fn add(&mut self, path: ProjectPath, state: State) {
+        self.by_name.entry(path.file_name().into()).or_default().push_back(self.all.len());
+        self.all.push(Some((path, state)));
     }
-    Ok(Some(candidates.remove(found)))
+
+    fn take(&mut self, path: &ProjectPath, state: &State) -> io::Result<Option<(ProjectPath, State)>> {
+        let Self { all, by_name, first } = self;
+        let is_taken = |at: usize| all.get(at).is_some_and(Option::is_none);
+        while is_taken(*first) {
+            *first += 1;
+        }
+        let same_name = by_name.get_mut(path.file_name()).and_then(|places| {
+            while places.front().is_some_and(|at| is_taken(*at)) {
+                places.pop_front();
+            }
+            places.front().copied()
+        });
+        let Some(found) = all.get_mut(same_name.unwrap_or(*first)) else { return Ok(None) };
+        // SHA-1 names a content, it does not prove it: collisions can be made.
+        match found {
+            Some((_, old)) if old.same_content(state)? => Ok(found.take()),
+            _ => Ok(None),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ipc::path::WirePath;
+
+    use super::*;
+
+    #[test]
+    fn candidates_are_taken_by_name_then_in_order_and_once() {
+        let path = |name: &str| ProjectPath::try_from(WirePath::from(name)).unwrap();
+        let link = || State::Symlink("to".into());
+        let mut candidates = Candidates::default();
+        for name in ["a/x", "a/y", "b/x", "c/z"] {
+            candidates.add(path(name), link());
+        }
+        let mut take = |name: &str| {
+            let taken = candidates.take(&path(name), &link()).unwrap();
+            taken.map(|(from, _)| from.to_string())
+        };
+        let taken = ["n/x", "n/new", "n/x", "n/x", "n/other"].map(&mut take);
+        let expected = ["a/x", "a/y", "b/x", "c/z"].map(|name| Some(name.to_owned()));
+        assert_eq!(taken, [&expected[..], &[None]].concat()[..]);
+    }
 }

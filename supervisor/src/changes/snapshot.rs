@@ -1,8 +1,10 @@
 //! What a worker saw of the project, checked piece by piece as it arrives.
 
+use std::collections::btree_map::Keys;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
+use std::iter::Peekable;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
@@ -122,9 +124,36 @@ impl Snapshot {
         self.entries.get(path)?.blob.as_ref()
     }
 
-    /// The file or link that makes it impossible for `path` to exist: one of the directories that it would lie in.
-    pub fn obstacle(&self, path: &ProjectPath) -> Option<ProjectPath> {
-        path.ancestors().find(|ancestor| self.entries.contains_key(ancestor))
+    /// The files and links that make it impossible for paths to exist.
+    pub fn obstacles(&self) -> Obstacles<'_> {
+        Obstacles { left: self.entries.keys().peekable(), above: Vec::new() }
+    }
+}
+
+/// Looks for what makes it impossible for paths to exist: a file or link that is one of the directories in which they would lie. All
+/// is looked at once, however deep it lies.
+pub struct Obstacles<'a> {
+    /// What comes at or after the last path.
+    left: Peekable<Keys<'a, ProjectPath, SnapshotFile>>,
+    /// What the last of the others begins with, each longer than the one before.
+    above: Vec<&'a ProjectPath>,
+}
+
+impl<'a> Obstacles<'a> {
+    /// That of a path, which must come after all that were asked for.
+    pub fn of(&mut self, path: &ProjectPath) -> Option<&'a ProjectPath> {
+        while let Some(next) = self.left.next_if(|next| *next < path) {
+            while self.above.pop_if(|above| !next.as_bytes().starts_with(above.as_bytes())).is_some() {}
+            self.above.push(next);
+        }
+        let path = path.as_bytes();
+        let last = self.above.last().map_or(&[][..], |last| last.as_bytes());
+        let common = last.iter().zip(path).take_while(|(one, other)| one == other).count();
+        let holds = |above: &&&ProjectPath| {
+            let length = above.as_bytes().len();
+            length <= common && path.get(length) == Some(&b'/')
+        };
+        self.above.iter().find(holds).copied()
     }
 }
 
@@ -195,10 +224,10 @@ impl Intake {
     /// The snapshot, if it is complete.
     pub fn finish(mut self) -> Result<Snapshot, IntakeError> {
         self.closed()?;
-        let entries = &self.snapshot.entries;
-        for path in entries.keys() {
-            if let Some(outer) = self.snapshot.obstacle(path) {
-                return Err(IntakeError::Within { inner: path.clone(), outer });
+        let mut obstacles = self.snapshot.obstacles();
+        for path in self.snapshot.entries.keys() {
+            if let Some(outer) = obstacles.of(path) {
+                return Err(IntakeError::Within { inner: path.clone(), outer: outer.clone() });
             }
         }
         Ok(self.snapshot)
@@ -289,6 +318,8 @@ fn checked_target(path: &ProjectPath, target: &WirePath) -> Result<usize, Intake
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const SMALL: SnapshotLimits = SnapshotLimits { entries: 3, content: 10, names: 20 };
@@ -364,6 +395,29 @@ mod tests {
             (vec![Chunk::Text(b"x".into())], "a command's output came within a snapshot"),
         ] {
             assert_eq!(with_contents(chunks).unwrap_err().to_string(), expected);
+        }
+    }
+
+    proptest! {
+        /// The twin: each directory of each path is looked up.
+        #[test]
+        fn what_is_in_the_way_is_found(
+            files in proptest::collection::btree_set("[ab]([ab/-]{0,6}[ab])?", 0..12),
+            asked in proptest::collection::btree_set("[ab]([ab/-]{0,8}[ab])?", 0..12),
+        ) {
+            let paths = |names: BTreeSet<String>| -> BTreeSet<ProjectPath> {
+                names.iter().filter_map(|name| WirePath::from(name.as_str()).try_into().ok()).collect()
+            };
+            let kind = SnapshotKind::File { mode: 0o644, size: 0, omitted: false };
+            let stamp = Stamp { inode: 1, modified_ns: 0, changed_ns: 0 };
+            let file = SnapshotFile { kind, stamp, born_ns: None, blob: None };
+            let entries: BTreeMap<_, _> = paths(files).into_iter().map(|path| (path, file.clone())).collect();
+            let snapshot = Snapshot { entries };
+            let mut obstacles = snapshot.obstacles();
+            for path in paths(asked) {
+                let is_there = |above: &ProjectPath| snapshot.has(above);
+                prop_assert_eq!(obstacles.of(&path).is_some(), path.ancestors().any(|above| is_there(&above)));
+            }
         }
     }
 

@@ -132,7 +132,8 @@ impl Checkpoints {
             SnapshotKind::Symlink(_) => true,
         });
         // A path that the manifest lacks may only be ignored now. Beyond what became a link or a file there is none.
-        let gone = self.now.keys().filter(|path| !manifest.has(path) && manifest.obstacle(path).is_none());
+        let mut obstacles = manifest.obstacles();
+        let gone = self.now.keys().filter(|path| !manifest.has(path) && obstacles.of(path).is_none());
         let paths = new.map(|(path, ..)| path).chain(gone).cloned().collect();
         Wanted { paths: Arc::new(paths) }
     }
