@@ -15,7 +15,7 @@ use ipc::message::{CallOutcome, Work};
 use ipc::tool::{SnapshotSummary, ToolCall, ToolOutput};
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::boundary::{Boundary, StartedWorker, WorkerOrder};
 use crate::changes::{
@@ -26,6 +26,9 @@ use crate::monitor::{StartError, WorkerEvent};
 
 /// How long a worker that looks may say nothing at all: it reads a hostile project, and must not hold a run for ever.
 const SILENCE: Duration = Duration::from_secs(30);
+
+/// How long it may take, whatever it says.
+const LONGEST: Duration = Duration::from_mins(10);
 
 /// Starts workers that only look.
 #[derive(Clone)]
@@ -147,7 +150,7 @@ impl SnapshotTaker {
         };
         // A sender that is gone cancels nothing; with the future what was started ends.
         let worker = self.boundary.start(order, oneshot::channel().1).await?;
-        Ok(LookSession { worker, calls: CallId::default() })
+        Ok(LookSession { worker, calls: CallId::default(), until: Instant::now() + LONGEST })
     }
 
     fn store(&self) -> io::Result<File> {
@@ -159,6 +162,7 @@ impl SnapshotTaker {
 struct LookSession {
     worker: StartedWorker,
     calls: CallId,
+    until: Instant,
 }
 
 impl LookSession {
@@ -196,6 +200,10 @@ impl LookSession {
     }
 
     async fn event(&mut self) -> Result<WorkerEvent, ObserverError> {
+        if Instant::now() > self.until {
+            let took = LONGEST.as_secs() / 60;
+            return Err(ObserverError::Failed(format!("the worker was not done after {took} minutes")));
+        }
         let event = timeout(SILENCE, self.worker.events.recv()).await;
         let silent =
             |_| ObserverError::Failed(format!("the worker said nothing for {} s", SILENCE.as_secs()));
