@@ -9,6 +9,11 @@ pub(crate) fn harmless(text: &str) -> String {
     text.chars().map(|c| if visible(c) { c.to_string() } else { c.escape_unicode().to_string() }).collect()
 }
 
+/// The same with line ends and tabs: a name of others makes no line of its own.
+pub(crate) fn one_line(name: &str) -> String {
+    harmless(name).replace('\n', "\\n").replace('\t', "\\t")
+}
+
 /// Bidirectional controls and zero-width characters: what they show is not what is there.
 const fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
@@ -17,6 +22,11 @@ const fn is_invisible(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_is_one_line() {
+        assert_eq!(one_line("a\n::stop::\tb\x1b"), r"a\n::stop::\tb\u{1b}");
+    }
 
     #[test]
     fn escape_sequences_and_bidi_controls_become_visible() {

@@ -9,7 +9,7 @@ use std::fmt::Display;
 use std::io::Write;
 
 pub(crate) use self::denied::PlainDenial;
-pub(crate) use self::harmless::harmless;
+pub(crate) use self::harmless::{harmless, one_line};
 pub(crate) use self::progress::ReadingProgress;
 
 /// Says something to the person at standard error, as ourselves; it may name what somebody else has named.

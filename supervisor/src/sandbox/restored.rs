@@ -2,14 +2,14 @@
 
 use ipc::event::RestoredPlace;
 
-use crate::messages::harmless;
+use crate::messages::one_line;
 use crate::shell_word::shell_word;
 use crate::tripwire::Report;
 
 /// One line a place, and one for what could not be looked at.
 pub(super) fn restored(report: &Report) -> Vec<String> {
-    let notes = report.notes.iter().map(|note| line(&format!("note: {note}")));
-    report.changes.iter().map(|change| line(&place(change))).chain(notes).collect()
+    let notes = report.notes.iter().map(|note| one_line(&format!("note: {note}")));
+    report.changes.iter().map(|change| one_line(&place(change))).chain(notes).collect()
 }
 
 fn place(place: &RestoredPlace) -> String {
@@ -25,11 +25,6 @@ fn place(place: &RestoredPlace) -> String {
     } else {
         format!("changed, and could not be restored: {path} ({what}); look at it before you work on{right}")
     }
-}
-
-/// Names are the command's choice: they neither command the terminal nor say a line of their own.
-fn line(text: &str) -> String {
-    harmless(text).replace('\n', "\\n")
 }
 
 #[cfg(test)]

@@ -114,7 +114,14 @@ fn walk(project: &Path, notes: &mut Vec<String>, open: &OpenCall) -> Result<BTre
     }
     traps.finish()?;
     let nested = nested.lock().unwrap_or_else(PoisonError::into_inner);
-    let name = |path: &Path| path.strip_prefix(project).unwrap_or(path).display().to_string();
+    // As with `ls`: a name with a line end makes no line of its own.
+    let name = |path: &Path| {
+        path.strip_prefix(project)
+            .unwrap_or(path)
+            .display()
+            .to_string()
+            .replace(|c: char| c.is_control(), "?")
+    };
     notes.extend(
         nested.iter().map(|path| format!("`{}` is a repository of its own and is left out.", name(path))),
     );

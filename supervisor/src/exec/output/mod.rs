@@ -24,7 +24,7 @@ use self::summary::OutputTally;
 
 use crate::activity::Activity;
 use crate::args::OutputFormat;
-use crate::messages::{PlainDenial, harmless};
+use crate::messages::{PlainDenial, harmless, one_line};
 use crate::modes::ApprovalMode;
 use crate::passing::PassedLines;
 use crate::signals::UserSignals;
@@ -318,7 +318,7 @@ fn steps(count: u32) -> String {
 /// What the host runs later, and what became of it, a line each.
 fn restored(places: &[RestoredPlace]) -> String {
     let line = |place: &RestoredPlace| {
-        let (path, what) = (&place.path, place.phrase());
+        let (path, what) = (one_line(&place.path.to_string()), one_line(&place.phrase()));
         if place.restored {
             format!("! changed and restored: {path} ({what})")
         } else {

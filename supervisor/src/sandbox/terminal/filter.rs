@@ -258,9 +258,8 @@ impl Filter {
         let passes = match (prefix, intermediates, end) {
             // Only the title stack.
             (0, [], b't') => matches!(first(numbers), Some(22 | 23)),
-            (_, [], b'i' | b'y') | (b'>', [], b'n' | b't' | b'T') | (b'?', [], b'S') => false,
-            // Modes that are saved and set again behind our back, and the lock of the keyboard.
-            (b'?', [], b'r' | b's') => false,
+            (_, [], b'i' | b'y') | (b'>', [], b'n' | b't' | b'T') | (b'?', [], b'S' | b'r' | b's') => false,
+            // The lock of the keyboard.
             (0, [], b'h') => !numbers.split(|byte| *byte == b';').any(|mode| first(mode) == Some(2)),
             // A character is repeated as often as fits on a screen.
             (0, [], b'b') => numbers.is_empty() || first(numbers).is_some_and(|times| times <= MOST_REPEATED),

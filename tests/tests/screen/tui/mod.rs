@@ -11,6 +11,7 @@ mod pictures;
 mod plain;
 mod plans;
 mod storm;
+mod taken_back;
 mod terminal;
 
 use std::fs::{self, File};
