@@ -137,12 +137,12 @@ fn what_a_strangers_program_prints_is_no_command_to_the_runner() {
     let lines: Vec<_> = run.stderr.lines().collect();
     let line = |wanted: &str| lines.iter().position(|line| line.starts_with(wanted));
     let stopped = line("::stop-commands::").unwrap();
-    let word = lines[stopped].trim_start_matches("::stop-commands::");
-    assert!(word.len() >= 20, "{word}");
-    let again = line(&format!("::{word}::")).unwrap();
+    let secret = lines[stopped].trim_start_matches("::stop-commands::");
+    assert!(secret.len() >= 20, "{secret}");
+    let again = line(&format!("::{secret}::")).unwrap();
     let command = lines.iter().position(|line| line.contains("##[add-mask]x")).unwrap();
     assert!(stopped < command && command < again, "{}", run.stderr);
-    assert!(!sent(&server).contains(word) && !out(&world, "notes.log").contains(word));
+    assert!(!sent(&server).contains(secret) && !out(&world, "notes.log").contains(secret));
 }
 
 #[test]
