@@ -243,6 +243,7 @@ impl Place {
     fn mediation(&self, net: Network, reach: Reach) -> Mediation {
         let (writable, hidden) = (vec![self.path("in")], vec![self.path("in/hidden")]);
         let host_network = net == Network::On || self.tier == Tier::Floor;
+        let plan = Plan::within(&[], &[self.path("in").into()], Network::On, self.tier, Devices::Own);
         Mediation {
             net,
             reach,
@@ -253,14 +254,8 @@ impl Place {
             signals: false,
             metadata: false,
             sockets: Sockets::Duplicated,
-            domain: Some(Arc::new(self.domain())),
+            domain: Some(Arc::new(Domain::build(&plan, Platform::probe()).unwrap())),
         }
-    }
-
-    /// What would confine the programs: they are in none here.
-    fn domain(&self) -> Domain {
-        let plan = Plan::within(&[], &[self.path("in").into()], Network::On, self.tier, Devices::Own);
-        Domain::build(&plan, Platform::probe()).unwrap()
     }
 
     fn run(&self, mediation: Mediation, machine: Machine, program: impl FnOnce()) {

@@ -326,15 +326,19 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The last line of a file that says something, and the hint behind it.
+/// The last line of a file that says something, and the hint behind it, which may have lines of its own.
 fn last_words(path: &Path) -> String {
     let text = read_bounded(path, MOST_RESULT).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
-    let mut lines = text.lines().rev().map(str::trim).filter(|line| !line.is_empty());
-    match lines.next() {
+    let lines: Vec<_> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+    let last = lines.iter().rposition(|line| !line.starts_with("  ")).unwrap_or(0);
+    let words: Vec<_> = lines[last..].iter().map(|line| line.trim()).collect();
+    match words.split_first() {
         None => "it said nothing".to_owned(),
-        Some(hint) if hint.starts_with("hint: ") => format!("{}; {hint}", lines.next().unwrap_or_default()),
-        Some(last) => last.to_owned(),
+        Some((cause, hint)) if hint.first().is_some_and(|hint| hint.starts_with("hint: ")) => {
+            format!("{cause}; {}", hint.join(" "))
+        }
+        _ => words.last().copied().unwrap_or_default().to_owned(),
     }
 }
 
