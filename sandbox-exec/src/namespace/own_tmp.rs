@@ -80,17 +80,22 @@ mod tests {
     fn starts_at_the_same_moment_share_a_place() {
         let root = tempfile::tempdir().unwrap();
         let barrier = Barrier::new(8);
-        for round in 0..200 {
-            thread::scope(|scope| {
-                for _ in 0..8 {
-                    scope.spawn(|| {
-                        let root = std::fs::File::open(root.path()).unwrap();
-                        barrier.wait();
-                        place(root.as_fd(), Path::new(&format!("{round}/deep/file")), false).unwrap();
-                        place(root.as_fd(), Path::new(&format!("{round}/deep/directory")), true).unwrap();
-                    });
-                }
+        // Whoever fails goes on as well: the others wait for it.
+        let starts = || {
+            let root = std::fs::File::open(root.path()).unwrap();
+            let made = (0..200).map(|round| {
+                barrier.wait();
+                let path = |name: &str| format!("{round}/deep/{name}");
+                place(root.as_fd(), Path::new(&path("file")), false)?;
+                place(root.as_fd(), Path::new(&path("directory")), true).map(drop)
             });
-        }
+            made.filter_map(Result::err).map(|error| error.to_string()).collect::<Vec<_>>()
+        };
+        thread::scope(|scope| {
+            let started = [(); 8].map(|()| scope.spawn(starts));
+            for thread in started {
+                assert_eq!(thread.join().unwrap(), Vec::<String>::new());
+            }
+        });
     }
 }
