@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 const MOVES: [&str; 11] =
     ["cd", "chdir", "pushd", "popd", "-C", "--chdir", "--directory", "-execdir", "-okdir", "make", "gmake"];
 
-/// Where the names of a shell's command begin that is run in a directory; absent where it may go elsewhere on its way: its relative
+/// The directory at which the names of a shell's command begin, run in this one; absent where it may go elsewhere on its way: its relative
 /// names could then be of any directory. A program that goes elsewhere unasked, such as a script of the project's, is not known here.
 pub fn start(command: &str, directory: &Path) -> Option<PathBuf> {
     let (start, rest) = first_change(command)

@@ -12,14 +12,14 @@ use crate::programs::{NAMES, PLAIN_USER, copy_program};
 use crate::session::FIRST_AGENT;
 use crate::{Finished, Programs};
 
-/// What the tests that run others again have in their names: they are left out.
+/// The words in the names of tests that run others again: they are left out.
 const OF_ALL: &str = "all_of_it_holds";
 
 /// Runs the tests of a module (`module_path!()`) again, in sessions whose first agent is not `1`.
 ///
 /// # Panics
 ///
-/// Where one of them fails.
+/// If one of them fails.
 pub fn with_another_first_agent(module: &str) {
     let me = std::env::current_exe().expect("a test has a path");
     run(Command::new(me).env(FIRST_AGENT, "7"), module);
@@ -29,7 +29,7 @@ pub fn with_another_first_agent(module: &str) {
 ///
 /// # Panics
 ///
-/// Where one of them fails.
+/// If one of them fails.
 pub fn as_a_plain_user(module: &str) {
     if !geteuid().is_root() {
         // It is one already.

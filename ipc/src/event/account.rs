@@ -24,7 +24,7 @@ impl Account {
 }
 
 impl EventKind {
-    /// What an agent spent with this event; absent of one that asked no model.
+    /// The account of this event alone; absent of one that asked no model.
     pub const fn spent(&self) -> Option<Account> {
         match self {
             Self::AssistantMessage(message) => Some(Account { usage: message.usage, cost: message.cost_usd }),

@@ -368,7 +368,7 @@ fn has_abstract_name(socket: &OwnedFd) -> bool {
     !socket::own_name(socket).is_ok_and(|own| matches!(own.meaning(), Meaning::Path(_) | Meaning::Unnamed))
 }
 
-/// Whether this process connected the other end of an accepted unix socket.
+/// True if this process connected the other end of an accepted unix socket.
 fn is_ours(accepted: &OwnedFd) -> bool {
     getsockopt(accepted, PeerCredentials).is_ok_and(|peer| peer.pid() == getpid().as_raw())
 }

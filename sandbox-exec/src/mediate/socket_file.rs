@@ -30,11 +30,11 @@ use crate::system;
 /// time is bound.
 static OF_THE_PROCESS: Mutex<()> = Mutex::new(());
 
-/// How a program means the path of a socket.
+/// The path of a socket as a program means it.
 #[derive(Debug)]
 pub(super) struct SocketFile {
     address: Address,
-    /// Where a relative path begins, or what stands in the path as a descriptor.
+    /// The directory that a relative path begins at, or that stands in the path as a descriptor.
     directory: Option<OwnedFd>,
     /// The mode bits that the file lacks.
     umask: mode_t,

@@ -12,10 +12,10 @@ use crate::calls::{DATAGRAM, STREAM, internet, socket, unix};
 use crate::harness::as_each_user;
 use crate::network::on;
 
-/// How long a descriptor stays what it is: about as long as a mediated call takes.
+/// The time for which a descriptor stays the same: about as long as a mediated call takes.
 const PERIOD: Duration = Duration::from_micros(40);
 
-/// How long to try: where the kernel looks a second time a fifth of it was enough.
+/// The time to try: where the kernel looks a second time a fifth of it was enough.
 const TRIES: Duration = Duration::from_millis(500);
 
 #[test]

@@ -92,7 +92,7 @@ impl Base {
         paths.into_iter().cloned().collect()
     }
 
-    /// Whether nothing tells the two apart, and the stamp is old enough for that to mean something. Of a content that was not taken
+    /// True if nothing tells the two apart, and the stamp is old enough for that to mean something. Of a content that was not taken
     /// there will never be more than its stamp.
     fn is_settled(&self, old: &SnapshotFile, now: &SnapshotFile) -> bool {
         let is_proof = self.is_old(&old.stamp) || is_unreadable(old) || is_unreadable(now);
@@ -122,7 +122,7 @@ pub fn batches<'a>(paths: impl Iterator<Item = &'a ProjectPath>) -> Vec<Vec<Wire
     calls
 }
 
-/// Whether both have the same type, mode and size, or target. A manifest does not know which contents cannot be taken.
+/// True if both have the same type, mode and size, or target. A manifest does not know which contents cannot be taken.
 fn is_same_kind(old: &SnapshotKind, now: &SnapshotKind) -> bool {
     match (old, now) {
         (SnapshotKind::Symlink(old), SnapshotKind::Symlink(now)) => old.as_bytes() == now.as_bytes(),
@@ -134,7 +134,7 @@ fn is_same_kind(old: &SnapshotKind, now: &SnapshotKind) -> bool {
     }
 }
 
-/// Whether there is no content to fetch: of links, and of files that are too large or could not be read.
+/// True if there is no content to fetch: of links, and of files that are too large or could not be read.
 const fn is_unreadable(entry: &SnapshotFile) -> bool {
     matches!(entry.kind, SnapshotKind::Symlink(_) | SnapshotKind::File { omitted: true, .. })
 }

@@ -133,9 +133,9 @@ impl Snapshot {
 /// Looks for what makes it impossible for paths to exist: a file or link that is one of the directories in which they would lie. All
 /// is looked at once, however deep it lies.
 pub struct Obstacles<'a> {
-    /// What comes at or after the last path.
+    /// The files and links at or after the last path.
     left: Peekable<Keys<'a, ProjectPath, SnapshotFile>>,
-    /// What the last of the others begins with, each longer than the one before.
+    /// Those before it with which the last of them begins, each longer than the one before.
     above: Vec<&'a ProjectPath>,
 }
 

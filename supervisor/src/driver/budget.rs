@@ -18,7 +18,7 @@ pub(super) struct SessionBudget {
     spent: Account,
     /// The part of it that sub-agents have spent, until it is put down to an agent of the top level.
     below: Account,
-    /// What sub-agents have spent while no turn went on, as those of a plan do: only the session has that in its account.
+    /// The account of sub-agents while no turn went on, as those of a plan do: only the session has that in its account.
     outside: Account,
     /// What open requests may come to, one for each agent.
     reserved: BTreeMap<AgentId, Estimate>,
@@ -96,12 +96,12 @@ impl SessionBudget {
         self.reserved.remove(agent).is_some()
     }
 
-    /// What sub-agents have spent since the turn began, or since this was asked last.
+    /// The account of sub-agents since the turn began, or since this was asked last.
     pub(super) fn take_below(&mut self) -> Account {
         std::mem::take(&mut self.below)
     }
 
-    /// What sub-agents have spent that no turn has in its account.
+    /// The account of sub-agents that no turn has in its own.
     pub(super) fn take_rest(&mut self) -> Account {
         let mut rest = std::mem::take(&mut self.outside);
         rest += self.take_below();

@@ -27,7 +27,7 @@ use crate::monitor::{StartError, WorkerEvent};
 /// How long a worker that looks may say nothing at all: it reads a hostile project, and must not hold a run for ever.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// How long it may take, whatever it says.
+/// The longest that it may take, whatever it says.
 const LONGEST: Duration = Duration::from_mins(10);
 
 /// Starts workers that only look.

@@ -45,7 +45,7 @@ pub struct Needed {
     pub agents: BTreeSet<AgentId>,
     /// Those of the first agent that are as the log has them; absent if all events are there.
     pub whole: Option<BTreeSet<EventId>>,
-    /// What each agent has spent in all, without its sub-agents, also for what was taken back.
+    /// The account of each agent, without its sub-agents, also for what was taken back.
     pub spent: BTreeMap<AgentId, Account>,
 }
 

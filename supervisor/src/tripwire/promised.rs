@@ -19,7 +19,7 @@ impl<'a> Promised<'a> {
         Self(entries.iter().filter_map(promised_by).collect())
     }
 
-    /// Whether an entry of a configuration makes a promisor that is not near, or says where one of these is.
+    /// True if an entry of a configuration makes a promisor that is not near, or says where one of these is.
     pub(super) fn leads_away(&self, entry: &GitConfigEntry, all: &[GitConfigEntry]) -> bool {
         let makes = promised_by(entry).is_some_and(|name| !is_near(name, all));
         makes || address(entry).is_some_and(|(name, value)| self.0.contains(name) && !is_local(value))
@@ -37,7 +37,7 @@ fn promised_by(entry: &GitConfigEntry) -> Option<&[u8]> {
     }
 }
 
-/// Whether a remote has addresses in its configuration, all of them of this machine.
+/// True if a remote has addresses in its configuration, all of them of this machine.
 fn is_near(name: &[u8], all: &[GitConfigEntry]) -> bool {
     let mut addresses = all.iter().filter_map(address).filter(|(remote, _)| *remote == name).peekable();
     addresses.peek().is_some() && addresses.all(|(_, value)| is_local(value))

@@ -1,4 +1,4 @@
-//! What confinement holds, against hostile commands, workers, projects and agents beside: each attack is tried, and judged by what became
+//! Confinement against hostile commands, workers, projects and agents beside: each attack is tried, and judged by what became
 //! of its victim.
 
 mod between_agents;

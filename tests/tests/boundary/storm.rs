@@ -32,7 +32,7 @@ fn rounds(tier: Tier) -> u64 {
     if std::env::var_os("BAILIWICK_SOAK_S").is_some() { rounds * 10 } else { rounds }
 }
 
-/// How late it comes at most, in milliseconds, where a start took so many: on a busy machine a run begins later. In the floor, which
+/// The latest moment, in milliseconds, where a start took so many: on a busy machine a run begins later. In the floor, which
 /// spares some, it comes when there are more.
 fn moments(tier: Tier, start: u64) -> u64 {
     let (least, starts) = if tier == Tier::Full { (400, 5) } else { (1200, 15) };

@@ -1,4 +1,4 @@
-//! What stands on a terminal, and what is typed there: the terminal UI, and the streams of a sandboxed command.
+//! Terminals, as they are seen and typed at: the terminal UI, and the streams of a sandboxed command.
 
 mod streams;
 mod terminal;

@@ -61,7 +61,7 @@ pub(crate) struct Agents {
     selected: AgentId,
     /// The state that another agent's view starts with.
     start: Session,
-    /// What each agent has spent, without its sub-agents: in this run, and in those before.
+    /// The account of each agent, without its sub-agents: in this run, and in those before.
     spent: BTreeMap<AgentId, Account>,
 }
 
@@ -143,7 +143,7 @@ impl Agents {
         self.spent.insert(agent, account);
     }
 
-    /// What an agent has spent in all, without its sub-agents.
+    /// The account of an agent, without its sub-agents.
     pub(crate) fn spent_by(&self, agent: &AgentId) -> Account {
         self.spent.get(agent).copied().unwrap_or_default()
     }
@@ -155,7 +155,7 @@ impl Agents {
         spent
     }
 
-    /// What all agents have spent together.
+    /// The account of all agents together.
     pub(crate) fn spent_in_all(&self) -> Account {
         let mut all = Account::default();
         self.spent.values().for_each(|account| all += *account);

@@ -347,7 +347,7 @@ fn cancel(model: &mut Model, at: UiTime, before: Option<UiTime>, actions: &mut V
     }
 }
 
-/// How long another Ctrl-C still ends the session, where one was pressed.
+/// The time for which another Ctrl-C still ends the session, where one was pressed.
 pub(super) fn leaves_for(model: &Model, now: UiTime) -> Option<Duration> {
     model.leaves.map(|before| TWICE.saturating_sub(now.since(before)))
 }

@@ -208,7 +208,7 @@ fn grants(model: &mut Model) {
 /// The heading of the list of what is allowed.
 pub const ALLOWED: &str = "allowed in this session";
 
-/// What is approved or allowed, a line each, with the command that takes it back.
+/// The approvals and grants, a line each, with the command that takes it back.
 pub fn allowed(rights: &RightsSummary, mode: ApprovalMode, grants: &[SessionGrant]) -> Vec<String> {
     // In the mode `ask` the project was allowed beside the mode, which would take nothing back.
     let asks_again = if mode == ApprovalMode::Ask { ":disallow write ." } else { ":mode ask" };

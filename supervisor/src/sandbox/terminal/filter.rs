@@ -29,7 +29,7 @@ const ENQ: u8 = 0x05;
 /// The longest control sequence or string that is looked at; longer ones do not pass.
 const LONGEST: usize = 8 << 10;
 
-/// How often a character may be repeated at once.
+/// The most repetitions of a character at once.
 const MOST_REPEATED: u16 = 4096;
 
 /// What stands for bytes that are no character.

@@ -112,7 +112,7 @@ struct PlainUi {
     since: Option<Instant>,
     /// The agents whose turns run.
     at_work: BTreeSet<AgentId>,
-    /// What is allowed, once the session has begun.
+    /// The grants, once the session has begun.
     allowed: Option<(RightsSummary, ApprovalMode)>,
     /// True once the session ends.
     is_over: bool,
