@@ -23,6 +23,7 @@ const STATE: usize = 1;
 const SOURCE_PORT: usize = 4;
 const DESTINATION_PORT: usize = 6;
 const SOURCE: usize = 8;
+const DESTINATION: usize = 24;
 const COOKIE: usize = 44;
 const INODE: usize = 68;
 /// `INET_DIAG_SKV6ONLY` (`linux/inet_diag.h`).
@@ -69,12 +70,7 @@ impl Holder {
 
     fn parse(entry: &[u8]) -> Option<Self> {
         let cookie = entry.get(COOKIE..).and_then(|rest| rest.first_chunk())?;
-        let source = entry.get(SOURCE..)?;
-        let address = if c_int::from(*entry.first()?) == libc::AF_INET {
-            Ipv4Addr::from(*source.first_chunk::<4>()?).into()
-        } else {
-            Ipv6Addr::from(*source.first_chunk::<16>()?).into()
-        };
+        let address = address(entry, SOURCE)?;
         let v6_only = attribute(entry.get(ENTRY..)?, V6_ONLY).is_some_and(|value| value.first() == Some(&1));
         let inode = entry.get(INODE..).and_then(|rest| rest.first_chunk())?;
         Some(Self {
@@ -84,6 +80,21 @@ impl Holder {
             v6_only,
         })
     }
+}
+
+/// An address of an entry.
+fn address(entry: &[u8], at: usize) -> Option<IpAddr> {
+    let bytes = entry.get(at..)?;
+    Some(if c_int::from(*entry.first()?) == libc::AF_INET {
+        Ipv4Addr::from(*bytes.first_chunk::<4>()?).into()
+    } else {
+        Ipv6Addr::from(*bytes.first_chunk::<16>()?).into()
+    })
+}
+
+/// One end of a connection, from where an entry has its address and its port.
+fn end_at(entry: &[u8], at: usize, port: usize) -> Option<(IpAddr, u16)> {
+    Some((plain(address(entry, at)?), u16::from_be_bytes(*entry.get(port..)?.first_chunk()?)))
 }
 
 /// The sockets that a connection to a port can reach, or a datagram.
@@ -101,19 +112,27 @@ pub(super) fn of_port(style: c_int, port: u16) -> Result<Vec<Holder>, Errno> {
 }
 
 /// The cookie of the TCP socket that is at this end of a connection; none if there is no such socket any more.
+///
+/// While a closed socket gives way to what is left of it, the kernel finds neither for a moment (`inet_twsk_hashdance_schedule`
+/// of `net/ipv4/inet_timewait_sock.c`); its list, which takes longer, waits for that.
 pub(super) fn of_connection(local: SocketAddr, remote: SocketAddr) -> Option<u64> {
+    at_this_end(local, remote, false).or_else(|| at_this_end(local, remote, true))
+}
+
+fn at_this_end(local: SocketAddr, remote: SocketAddr, all: bool) -> Option<u64> {
     let (own, other) = (plain(local.ip()), plain(remote.ip()));
-    let family = Some(if own.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 });
+    // A socket of IPv6 can be at an end that has an address of IPv4; a list has it under IPv6 alone.
+    let family = (!all).then_some(if own.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 });
     let wanted = sockets(local.port(), remote.port(), Some((own, other)));
     let style = libc::SOCK_STREAM;
-    let question = Question { style, family, states: ANY_STATE, sockets: &wanted, all: false };
+    let question = Question { style, family, states: ANY_STATE, sockets: &wanted, all };
     let mut found = None;
     let asked = question.ask(|entry| {
-        // Where there is no such connection, a listener of the port is an answer too.
-        let port = |at: usize| {
-            entry.get(at..).and_then(|rest| rest.first_chunk()).map(|&port| u16::from_be_bytes(port))
+        // Where there is no such connection, a listener of the port is an answer too; and a list looks at ports alone.
+        let is_at = |address, port, end: SocketAddr| {
+            end_at(entry, address, port) == Some((plain(end.ip()), end.port()))
         };
-        if (port(SOURCE_PORT), port(DESTINATION_PORT)) == (Some(local.port()), Some(remote.port())) {
+        if is_at(SOURCE, SOURCE_PORT, local) && is_at(DESTINATION, DESTINATION_PORT, remote) {
             found = Holder::parse(entry).map(|holder| holder.cookie);
         }
     });
@@ -286,14 +305,44 @@ mod tests {
 
     #[test]
     fn the_ends_of_a_connection_are_told_apart() {
-        for address in ["127.0.0.1:0", "[::1]:0"] {
-            let server = TcpListener::bind(address).unwrap();
-            let client = TcpStream::connect(server.local_addr().unwrap()).unwrap();
+        for (own, to) in [("127.0.0.1:0", "127.0.0.1"), ("[::1]:0", "::1"), ("[::]:0", "::ffff:127.0.0.1")] {
+            let server = TcpListener::bind(own).unwrap();
+            let port = server.local_addr().unwrap().port();
+            let client = TcpStream::connect((to, port)).unwrap();
             let (accepted, peer) = server.accept().unwrap();
             let own = accepted.local_addr().unwrap();
-            assert_eq!(of_connection(own, peer), Some(cookie(accepted.try_clone().unwrap())));
-            assert_eq!(of_connection(peer, own), Some(cookie(client)), "also when it is closed");
-            assert_eq!(of_connection(own, SocketAddr::new(own.ip(), 1)), None, "not the listener");
+            let (server_end, client_end) =
+                (cookie(accepted.try_clone().unwrap()), cookie(client.try_clone().unwrap()));
+            let other = SocketAddr::new(own.ip(), 1);
+            let another = SocketAddr::new("127.0.0.2".parse().unwrap(), peer.port());
+            let are_found = |all: bool| {
+                assert_eq!(at_this_end(own, peer, all), Some(server_end), "{to} {all}");
+                assert_eq!(at_this_end(peer, own, all), Some(client_end), "{to} {all}");
+                for nobody in [other, another] {
+                    assert_eq!(at_this_end(own, nobody, all), None, "not the listener: {to} {all}");
+                }
+            };
+            are_found(false);
+            are_found(true);
+            drop(client);
+            are_found(false);
+            are_found(true);
+        }
+    }
+
+    /// For less than a microsecond neither a socket that closes nor what is left of it is found by its addresses.
+    #[test]
+    fn a_connection_is_found_while_it_closes() {
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        let own = server.local_addr().unwrap();
+        for _ in 0..5000 {
+            let client = TcpStream::connect(own).unwrap();
+            let (_accepted, peer) = server.accept().unwrap();
+            let closing = std::thread::spawn(|| drop(client));
+            while !closing.is_finished() {
+                assert!(of_connection(peer, own).is_some());
+            }
+            closing.join().unwrap();
         }
     }
 }
