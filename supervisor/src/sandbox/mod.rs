@@ -264,8 +264,13 @@ async fn wait(
 ) -> io::Result<(Result<Tier, Stopped>, Ended)> {
     let mut report = None;
     let ended = loop {
+        // In this order: that it has started is known before a signal is judged.
         tokio::select! {
+            biased;
             ended = broker.wait() => break ended?,
+            first = reports.started(), if report.is_none() => {
+                report = Some(note_start(first.ok().flatten(), relay.as_deref_mut()));
+            }
             signal = endings.next() => {
                 let is_the_commands = report.is_some() && relay.as_deref().is_some_and(TerminalRelay::leaves_interrupts);
                 if signal == libc::SIGINT && is_the_commands {
@@ -274,9 +279,6 @@ async fn wait(
                 broker.end().await?;
                 let started = report.unwrap_or_else(|| Err(Stopped::by(signal)));
                 return Ok((started, Ended::Signalled(signal)));
-            }
-            first = reports.started(), if report.is_none() => {
-                report = Some(note_start(first.ok().flatten(), relay.as_deref_mut()));
             }
             () = attend_terminal(relay.as_deref_mut()) => {}
         }

@@ -46,6 +46,9 @@ use crate::tty::{size, stop_job};
 /// How long the user's terminal may take for its last answer, and for what is left to show.
 const ANSWER: Duration = Duration::from_millis(300);
 
+/// How long after a ^C we may hear of it.
+const LATE: Duration = Duration::from_millis(100);
+
 /// Asks the terminal for its status, and what it answers (DSR, ECMA-48 §8.3.35): answers come in the order of requests.
 const STATUS: (&[u8], &[u8]) = (b"\x1b[5n", b"\x1b[0n");
 
@@ -66,6 +69,8 @@ pub(super) struct TerminalRelay {
     changes: Option<Changes>,
     /// The end of the time in which another program may take the keyboard.
     grace: Option<Instant>,
+    /// The end of the time in which we may hear of a ^C from before we took the keyboard.
+    late_interrupts: Option<Instant>,
     /// Changes of the manner in which the command uses its terminal, where the user's is shared.
     manners: Option<mpsc::Receiver<sharing::TerminalChange>>,
 }
@@ -119,9 +124,21 @@ impl TerminalRelay {
         let (watch, manners) = is_shared.then(|| SharingWatch::new(&pty)).transpose()?.unzip();
         let pty = Arc::new(pty);
         let output = tokio::spawn(show(Arc::clone(&pty), Screen::start(window.try_clone()?)?, watch));
-        let (typed, leader, changes) = (Vec::new(), None, None);
+        let (typed, leader, changes, late_interrupts) = (Vec::new(), None, None, None);
         let grace = is_shared.then(|| Instant::now() + GRACE);
-        let relay = Self { pty, theirs, keyboard, window, output, typed, leader, changes, grace, manners };
+        let relay = Self {
+            pty,
+            theirs,
+            keyboard,
+            window,
+            output,
+            typed,
+            leader,
+            changes,
+            grace,
+            late_interrupts,
+            manners,
+        };
         relay.resize();
         Ok(relay)
     }
@@ -141,9 +158,18 @@ impl TerminalRelay {
         self.resize();
     }
 
+    /// Nobody else may take the keyboard any more.
+    fn end_grace(&mut self) {
+        if self.grace.take().is_some() {
+            self.late_interrupts = Some(Instant::now() + LATE);
+        }
+    }
+
     /// Has the user's terminal follow the command's. A command that changes its terminal's modes wants the keyboard now.
     fn follow(&mut self, Manner { is_plain, translates }: Manner) {
-        self.grace = self.grace.filter(|_| is_plain);
+        if !is_plain {
+            self.end_grace();
+        }
         if let Some(keyboard) = &mut self.keyboard {
             keyboard.translate(translates);
         }
@@ -152,8 +178,8 @@ impl TerminalRelay {
 
     /// True while the command gets ^C without us: nobody has the keyboard, and the user's terminal made a signal of the key for the
     /// broker too, which passes it on.
-    pub(super) const fn leaves_interrupts(&self) -> bool {
-        self.grace.is_some()
+    pub(super) fn leaves_interrupts(&self) -> bool {
+        self.grace.is_some() || self.late_interrupts.is_some_and(|end| Instant::now() < end)
     }
 
     /// Tells the command's terminal how large the window is.
@@ -174,7 +200,7 @@ impl TerminalRelay {
         let Self { pty, keyboard, typed, changes, grace, manners, .. } = self;
         tokio::select! {
             () = end_of(*grace) => {
-                self.grace = None;
+                self.end_grace();
                 self.take_keyboard();
             }
             Some((manner, done)) = next_manner(manners.as_mut()) => {

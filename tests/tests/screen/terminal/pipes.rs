@@ -1,5 +1,9 @@
 //! A command with a pipe or a file in place of a terminal.
 
+use std::time::Duration;
+
+use tests::side_by_side::side_by_side;
+
 use super::*;
 
 #[test]
@@ -79,6 +83,28 @@ fn an_early_interrupt_is_the_commands_in_front_of_a_pipe_too() {
         let (code, seen) = terminal.end();
         assert!(code == 7 && seen.contains("interrupted"), "{tier} {code} {seen}");
     }
+}
+
+/// Half a second after its start the command gets the keyboard: until then the key is a signal for us as well.
+#[test]
+fn an_interrupt_is_the_commands_also_when_it_gets_the_keyboard_at_that_moment() {
+    let moments = (492..508).step_by(2).map(Duration::from_millis);
+    side_by_side(
+        moments.flat_map(|moment| tier::all().into_iter().map(move |tier| (tier, moment))),
+        |(tier, moment)| {
+            let world = World::new(User::Myself);
+            let script = "trap 'echo interrupted; exit 7' INT; echo ready >&2; while :; do read -t 1; done";
+            let mut terminal =
+                Terminal::run(pipeline(&world, tier, script, "| { trap '' INT; echo deaf >&2; cat; }"));
+            terminal.until("ready");
+            terminal.until("deaf");
+            // Not an event: the moment is what is tried.
+            thread::sleep(moment);
+            terminal.types("\x03");
+            let (code, seen) = terminal.end();
+            assert!(code == 7 && seen.contains("interrupted"), "{tier} {moment:?}: {code} {seen}");
+        },
+    );
 }
 
 #[test]
