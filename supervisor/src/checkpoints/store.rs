@@ -1,7 +1,7 @@
 //! The looks of a session, and the contents that they keep.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -270,7 +270,7 @@ pub fn remove_old(state: &Path, keep: &ConversationId, most: u64) -> io::Result<
         let log = state.join("sessions").join(path.file_name().unwrap_or_default()).with_extension("jsonl");
         match File::open(&log) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => fs::remove_dir_all(&path)?,
-            Ok(log) if log.try_lock().is_err() => {}
+            Ok(log) if !is_free(&log) => {}
             _ if path.file_name().is_some_and(|name| name == keep.as_str()) => {}
             _ => {
                 let contents = path.join("contents").metadata()?;
@@ -288,6 +288,12 @@ pub fn remove_old(state: &Path, keep: &ConversationId, most: u64) -> io::Result<
         bytes -= of_session;
     }
     Ok(())
+}
+
+/// True of a log that no process has open. The lock is given back by a call: a child that has been forked and has not executed yet
+/// has the file open, too.
+fn is_free(log: &File) -> bool {
+    log.try_lock().and_then(|()| log.unlock().map_err(TryLockError::Error)).is_ok()
 }
 
 /// Gives a session the looks of another one that it is a copy of.

@@ -43,6 +43,8 @@ pub(crate) fn remove(log: &Path, is_rehearsal: bool) -> Result<Removal, LogError
     if !is_rehearsal {
         unlinkat(&directory, name, UnlinkatFlags::NoRemoveDir).map_err(|errno| failed(errno.into()))?;
     }
+    // A child that has been forked and has not executed yet has the file open, too.
+    file.unlock().map_err(failed)?;
     Ok(Removal::Removed)
 }
 
