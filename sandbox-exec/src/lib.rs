@@ -46,4 +46,6 @@ pub mod stage;
 mod stub;
 pub mod system;
 pub mod terminal;
+#[cfg(test)]
+mod tests;
 pub mod tree;

@@ -29,7 +29,7 @@ pub mod trust;
 pub mod ui;
 pub mod world;
 
-pub use process::{Finished, alive, marked, wait_until};
+pub use process::{Finished, alive, marked, wait_until, without_durations};
 pub use programs::{PLAIN_USER, Programs, User};
 pub use world::World;
 

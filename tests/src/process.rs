@@ -74,3 +74,19 @@ pub fn marked(mark: &[u8]) -> Vec<u32> {
     };
     pids.filter(has_mark).filter(|pid| alive(*pid)).collect()
 }
+
+/// A text without the durations of commands: `[exit code 0, 0.1 s]`, `interrupted by the user after 3.2 s; …`.
+pub fn without_durations(text: &str) -> String {
+    [" s]", " s; ", " s: "].iter().fold(text.to_owned(), |text, end| without_number(&text, end))
+}
+
+/// A text without the numbers before this end.
+fn without_number(text: &str, end: &str) -> String {
+    let parts: Vec<_> = text.split(end).collect();
+    let Some((last, before)) = parts.split_last() else { return String::new() };
+    let cut = |part: &&str| {
+        let rest = part.trim_end_matches(|character: char| character.is_ascii_digit() || character == '.');
+        if rest.len() < part.len() { format!("{rest}[n]{end}") } else { format!("{part}{end}") }
+    };
+    before.iter().map(cut).collect::<String>() + last
+}

@@ -151,6 +151,18 @@ pub fn copy_program(from: &Path, to: &Path) {
     assert!(done.success(), "cp {} {}", from.display(), to.display());
 }
 
+/// Writes a script that can be executed at once, by another process for the same reason.
+///
+/// # Panics
+///
+/// Where it cannot be written.
+pub fn write_script(path: &Path, text: &str) {
+    let write = r#"printf %s "$1" > "$2" && chmod 755 "$2""#;
+    let done =
+        Command::new("sh").args(["-c", write, "sh", text]).arg(path).status().expect("sh can be executed");
+    assert!(done.success(), "{}", path.display());
+}
+
 /// `bailiwick` beside the other programs, with the fake worker in the worker's place, in a new directory below this one.
 ///
 /// # Panics
@@ -182,9 +194,7 @@ pub fn with_sandbox_exec(directory: &Path, script: &str) -> PathBuf {
     for name in ["bailiwick", "bailiwick-worker"] {
         copy_program(&Programs::get().path(name), &place.join(name));
     }
-    let path = place.join("sandbox-exec");
-    fs::write(&path, script).expect("our own file");
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("our own file");
+    write_script(&place.join("sandbox-exec"), script);
     place.join("bailiwick")
 }
 
@@ -197,7 +207,6 @@ pub fn worker_with_process(directory: &Path, command: &str) -> PathBuf {
         "#!/bin/bash\n{{\n{command}\n}} </dev/null >/dev/null 2>&1 &\nexec {} \"$@\"\n",
         ours.display()
     );
-    fs::write(&script, text).expect("our own file");
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("our own file");
+    write_script(&script, &text);
     script
 }

@@ -180,24 +180,24 @@ impl World {
         let mut paths: Vec<_> = sessions.map(|entry| entry.path()).collect();
         // Their names sort by time.
         paths.sort_unstable();
-        let texts = paths.into_iter().map(|path| fs::read_to_string(path).expect("a log is text"));
+        // What is being written may end in the middle of a character.
+        let whole =
+            |log: Vec<u8>| log[..log.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1)].to_vec();
+        let text = |log| String::from_utf8(whole(log)).expect("a log is text");
+        let texts = paths.into_iter().map(|path| text(fs::read(path).expect("a log can be read")));
         let parse = |line: &str| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
-        texts
-            .flat_map(|text| {
-                let lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
-                lines.map(parse).collect::<Vec<_>>()
-            })
-            .collect()
+        texts.flat_map(|text| text.lines().map(parse).collect::<Vec<_>>()).collect()
     }
 
     /// The private temp directories as the host sees them: the lock of each names it while its owner lives.
     pub fn temps(&self) -> Vec<PathBuf> {
         let locks = fs::read_dir(self.own().join("state/temps")).into_iter().flatten().flatten();
         let named = |lock: fs::DirEntry| {
-            let text = fs::read(lock.path()).expect("a lock names its directory");
-            OsStr::from_bytes(text.split(|byte| *byte == 0).next().unwrap_or_default()).into()
+            // It may go meanwhile.
+            let text = fs::read(lock.path()).ok()?;
+            Some(OsStr::from_bytes(text.split(|byte| *byte == 0).next().unwrap_or_default()).into())
         };
-        locks.map(named).collect()
+        locks.filter_map(named).collect()
     }
 
     /// The process that wrote its pid into a file of the project, whatever pid namespace it counts in: it belongs to this

@@ -39,7 +39,7 @@ impl Waiting {
 
     /// It sleeps in the read of its order.
     fn until_it_waits(&self) {
-        let patience = Instant::now() + Duration::from_secs(10);
+        let patience = Instant::now() + Duration::from_mins(1);
         let waits = || {
             let call = fs::read_to_string(format!("/proc/{}/syscall", self.child.id())).unwrap_or_default();
             let comm = fs::read_to_string(format!("/proc/{}/comm", self.child.id())).unwrap();

@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ipc::confinement::Tier;
 use ipc::rights::{Network, Reach};
@@ -391,6 +391,12 @@ impl Child {
         let mut ends = [PollFd::new(process.as_fd(), PollFlags::POLLIN)];
         poll(&mut ends, PollTimeout::try_from(u32::from(PATIENCE) * 1000).unwrap()).unwrap() > 0
     }
+}
+
+/// True while a race goes on: for so long, and then until it has met what it has to, within reason: on a machine that has much else
+/// to do two threads seldom meet.
+pub(crate) fn goes_on(start: Instant, racing: Duration, has_met_all: bool) -> bool {
+    start.elapsed() < racing || !has_met_all && start.elapsed() < Duration::from_mins(3)
 }
 
 /// The number of threads of this process.

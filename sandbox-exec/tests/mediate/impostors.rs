@@ -42,9 +42,13 @@ fn taken(address: &str) {
 #[test]
 fn a_port_of_the_host_is_not_reached_by_one_beside_it() {
     as_each_user(|place| {
-        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = tcp.local_addr().unwrap().port();
-        let udp = UdpSocket::bind(("127.0.0.1", port)).unwrap();
+        let both = || {
+            let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+            let port = tcp.local_addr().unwrap().port();
+            // Somebody else may have it for datagrams.
+            UdpSocket::bind(("127.0.0.1", port)).map(|udp| (tcp, udp, port))
+        };
+        let (tcp, udp, port) = std::iter::repeat_with(both).find_map(Result::ok).unwrap();
         tcp.set_nonblocking(true).unwrap();
         udp.set_nonblocking(true).unwrap();
         on(place, || {

@@ -10,12 +10,10 @@ use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, getpid, getppid, setsid};
 
-use crate::harness::{as_each_user, pipe};
+use crate::harness::{as_each_user, goes_on, pipe};
 use crate::victims::{FORMS, OWNERS, Victim, call, got, pidfd, queued};
 
 const RACING: Duration = Duration::from_millis(700);
-/// How long to wait for a race on a busy machine.
-const LONGEST: Duration = Duration::from_secs(20);
 pub(crate) const SIGUSR1: i64 = libc::SIGUSR1 as i64;
 
 /// Runs a life in a child of this process; its exit status.
@@ -321,7 +319,7 @@ fn a_descriptor_that_changes_never_names_a_stranger() {
                     }
                 });
                 let start = Instant::now();
-                while start.elapsed() < RACING || (sent == 0 || denied == 0) && start.elapsed() < LONGEST {
+                while goes_on(start, RACING, sent > 0 && denied > 0) {
                     match call(libc::SYS_pidfd_send_signal, [number.into(), SIGUSR1, 0, 0]) {
                         0 => sent += 1,
                         errno => {
@@ -356,7 +354,7 @@ fn an_owner_that_changes_is_never_a_stranger() {
                     }
                 });
                 let start = Instant::now();
-                while start.elapsed() < RACING || (taken == 0 || denied == 0) && start.elapsed() < LONGEST {
+                while goes_on(start, RACING, taken > 0 && denied > 0) {
                     let arguments = [socket.as_raw_fd().into(), 15, named.as_ptr() as i64, 0];
                     match call(libc::SYS_fcntl, arguments) {
                         0 => taken += 1,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use nix::libc;
 
 use crate::changes::{c_path, outcome};
-use crate::harness::in_the_floor;
+use crate::harness::{goes_on, in_the_floor};
 use crate::metadata::{changed, make};
 
 const RACING: Duration = Duration::from_millis(700);
@@ -23,13 +23,17 @@ struct Count {
 }
 
 impl Count {
-    fn assert_raced(&self) {
-        assert!(self.done > 0 && self.denied > 0, "no race: {self:?}");
+    const fn has_met_both(&self) -> bool {
+        self.done > 0 && self.denied > 0
+    }
+
+    const fn has_met_one(&self) -> bool {
+        self.done > 0
     }
 }
 
 /// Acts again and again while another thread swaps.
-fn race(swap: impl Fn() + Sync, act: impl Fn() -> i64) -> Count {
+fn race(swap: impl Fn() + Sync, act: impl Fn() -> i64, has_met_all: impl Fn(&Count) -> bool) -> Count {
     let over = AtomicBool::new(false);
     let mut count = Count::default();
     std::thread::scope(|scope| {
@@ -39,7 +43,7 @@ fn race(swap: impl Fn() + Sync, act: impl Fn() -> i64) -> Count {
             }
         });
         let start = Instant::now();
-        while start.elapsed() < RACING {
+        while goes_on(start, RACING, has_met_all(&count)) {
             match outcome(act()) {
                 0 => count.done += 1,
                 libc::EACCES => count.denied += 1,
@@ -49,6 +53,12 @@ fn race(swap: impl Fn() + Sync, act: impl Fn() -> i64) -> Count {
         over.store(true, Ordering::Relaxed);
     });
     count
+}
+
+/// Acts until it was done as well as denied.
+fn assert_raced(swap: impl Fn() + Sync, act: impl Fn() -> i64) {
+    let count = race(swap, act, Count::has_met_both);
+    assert!(count.has_met_both(), "no race: {count:?}");
 }
 
 fn chmod(path: &std::ffi::CStr) -> i64 {
@@ -78,7 +88,7 @@ fn a_path_that_changes_in_memory_never_changes_what_is_outside() {
                 racing.store(b'i', Ordering::Relaxed);
             };
             // SAFETY: the path ends with a null byte, whatever it is.
-            race(swap, || unsafe { libc::chmod(path.as_ptr().cast(), 0o600) }.into()).assert_raced();
+            assert_raced(swap, || unsafe { libc::chmod(path.as_ptr().cast(), 0o600) }.into());
         });
         assert_eq!(changed(&victim), before);
     });
@@ -106,7 +116,7 @@ fn a_directory_that_is_exchanged_with_a_link_never_leads_outside() {
             };
             for name in ["in/d/file", "in/d/deep/file", "in/l/deep/../file"] {
                 let path = c_path(place.path(name));
-                race(swap, || chmod(&path)).assert_raced();
+                assert_raced(swap, || chmod(&path));
             }
         });
         assert_eq!(victims.each_ref().map(|victim| changed(victim)), before);
@@ -128,7 +138,7 @@ fn a_descriptor_that_is_replaced_never_changes_what_is_outside() {
                     duplicate(&outside, raced);
                     duplicate(&inside, raced);
                 };
-                race(swap, act).assert_raced();
+                assert_raced(swap, act);
             };
             // SAFETY: integers, and C strings.
             unsafe {
@@ -159,10 +169,11 @@ fn what_moves_within_the_tree_is_changed_all_the_same() {
                 fs::rename(&there[1], &there[0]).unwrap();
             };
             // SAFETY: integers.
-            let count = race(swap, || unsafe { libc::fchmod(file.as_raw_fd(), 0o600) }.into());
+            let count =
+                race(swap, || unsafe { libc::fchmod(file.as_raw_fd(), 0o600) }.into(), Count::has_met_one);
             assert!(count.done > 0 && count.denied == 0 && count.other == 0, "{count:?}");
             let path = c_path(place.path("in/a/b/file"));
-            let count = race(swap, || chmod(&path));
+            let count = race(swap, || chmod(&path), Count::has_met_one);
             // It may be away when it is looked for.
             assert!(count.done > 0 && count.denied == 0, "{count:?}");
         });

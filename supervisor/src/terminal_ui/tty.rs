@@ -173,9 +173,19 @@ mod tests {
     use std::io::Read;
     use std::process::{Command, Stdio};
 
-    use nix::pty::openpty;
+    use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+    use nix::pty::OpenptyResult;
 
     use super::*;
+
+    /// A terminal that the children of other tests do not inherit.
+    fn openpty() -> OpenptyResult {
+        let pty = nix::pty::openpty(None, None).unwrap();
+        for end in [&pty.master, &pty.slave] {
+            fcntl(end, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).unwrap();
+        }
+        pty
+    }
 
     /// Tells a test process that its standard streams are a terminal of its own.
     const ON_A_TERMINAL: &str = "BAILIWICK_TEST_ON_A_TERMINAL";
@@ -183,7 +193,7 @@ mod tests {
     /// Runs one of the tests below in a process of its own on a terminal of its own; what it wrote there. The terminal's modes
     /// must be as they were.
     fn on_a_terminal(test: &str) -> String {
-        let pty = openpty(None, None).unwrap();
+        let pty = openpty();
         let before = termios::tcgetattr(&pty.slave).unwrap();
         let stream = || Stdio::from(pty.slave.try_clone().unwrap());
         let mut command = Command::new(std::env::current_exe().unwrap());
@@ -260,7 +270,7 @@ mod tests {
 
     #[test]
     fn frames_for_a_terminal_that_was_given_back_go_nowhere() {
-        let pty = openpty(None, None).unwrap();
+        let pty = openpty();
         let before = termios::tcgetattr(&pty.slave).unwrap();
         let tty = Tty::new(pty.slave.as_fd(), true).unwrap();
         tty.write_frame(b"too early").unwrap();
@@ -286,7 +296,7 @@ mod tests {
 
     #[test]
     fn a_terminal_that_stands_still_is_given_back_all_the_same() {
-        let pty = openpty(None, None).unwrap();
+        let pty = openpty();
         let before = termios::tcgetattr(&pty.slave).unwrap();
         let tty = Arc::new(Tty::new(pty.slave.as_fd(), false).unwrap());
         tty.engage().unwrap();

@@ -84,6 +84,9 @@ fn memory_holds_key(pid: u32) -> io::Result<bool> {
             return Ok(true);
         }
     }
+    if readable == 0 && fs::read(format!("/proc/{pid}/maps")).unwrap_or_default().is_empty() {
+        return Err(io::ErrorKind::NotFound.into());
+    }
     assert!(readable > 64 << 10, "only {readable} bytes of process {pid} could be read");
     Ok(false)
 }

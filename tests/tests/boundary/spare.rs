@@ -122,7 +122,7 @@ async fn end((worker, mut events): (Worker, Receiver<WorkerEvent>)) {
 
 /// The one that waits: a child of ours that is no worker's broker.
 fn spare(brokers: &[u32]) -> u32 {
-    let patience = Instant::now() + Duration::from_secs(10);
+    let patience = Instant::now() + Duration::from_mins(1);
     loop {
         let waiting: Vec<_> = children().into_iter().filter(|child| !brokers.contains(child)).collect();
         if let [spare] = waiting[..] {

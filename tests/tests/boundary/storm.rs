@@ -39,10 +39,8 @@ fn moments(tier: Tier, start: u64) -> u64 {
     least.max(starts * start)
 }
 
-/// How long anything may live on: in the floor it is the broker that ends it, not the kernel.
-fn afterlife(tier: Tier) -> Duration {
-    Duration::from_secs(if tier == Tier::Full { 1 } else { 2 })
-}
+/// How long anything may live on, where others need the processors: less than what is left runs by itself.
+const AFTERLIFE: Duration = Duration::from_secs(30);
 
 /// How many rounds at once: more than there are processors, since a round mostly waits.
 const AT_ONCE: usize = 4;
@@ -113,7 +111,7 @@ fn storm(tier: Tier, user: User, random: &mut Random, start: &AtomicU64) -> Resu
     let killed = Instant::now();
     child.wait().unwrap();
     while !processes(&world).is_empty() {
-        if killed.elapsed() > afterlife(tier) {
+        if killed.elapsed() > AFTERLIFE {
             let who = names_of(&processes(&world));
             processes(&world).into_iter().for_each(slay);
             return Err(format!("{who:?} live on"));

@@ -3,11 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeSet;
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io::Write;
 use std::net::TcpListener;
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -17,6 +17,7 @@ use ipc::confinement::Tier;
 use nix::unistd::geteuid;
 use supervisor::attempt::GOT_THROUGH;
 use supervisor::demo::poison::Targets;
+use tests::programs::write_script;
 use tests::tier::{self, everywhere};
 use tests::ui::Ui;
 use tests::{Finished, Programs, User, World, alive};
@@ -213,8 +214,7 @@ fn a_demo_whose_tests_do_not_pass_fails() {
     let bash = only(&world, &["git"]).join("bash");
     let script =
         "#!/bin/bash\ncase $* in *test.sh*) echo no such luck; exit 1;; esac\nexec /bin/bash \"$@\"\n";
-    fs::write(&bash, script).unwrap();
-    fs::set_permissions(&bash, Permissions::from_mode(0o755)).unwrap();
+    write_script(&bash, script);
     let run = Finished::of(world.bailiwick(["demo"]).env("PATH", bash.parent().unwrap())).expect(1);
     assert!(run.stdout.contains("      no such luck\n"), "{}", run.stdout);
     assert_eq!(run.stderr, "bailiwick: the demo failed: the tests did not pass at the end\n");

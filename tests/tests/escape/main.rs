@@ -44,7 +44,7 @@ fn everywhere() -> Vec<(Tier, User)> {
 fn harm_comes(victim: &Victim, said: &str) -> bool {
     let began = Instant::now();
     while victim.harm(said).is_none() {
-        if began.elapsed() > Duration::from_secs(5) {
+        if began.elapsed() > Duration::from_mins(1) {
             return false;
         }
         std::thread::yield_now();

@@ -3,12 +3,12 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Value, json};
 use supervisor::replay::ReplayServer;
+use tests::programs::write_script;
 use tests::replies::{calls, model_of, says, shell};
 use tests::{Finished, Programs, User, World};
 
@@ -74,8 +74,8 @@ exec /usr/bin/env \"$@\"
 ",
         words.display()
     );
-    let spy = world.file("../bin/env", spy);
-    fs::set_permissions(&spy, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::create_dir(world.root().join("bin")).unwrap();
+    write_script(&world.root().join("bin/env"), &spy);
     let path = format!("{}:{}", world.root().join("bin").display(), path());
     let run = Finished::of(command.env("PATH", path)).expect(0);
     assert!(!fs::read_to_string(words).unwrap_or_default().contains(KEY), "the key was a word of a command");

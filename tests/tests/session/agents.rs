@@ -24,7 +24,7 @@ use supervisor::policy::{Environments, HiddenInodes};
 use supervisor::session;
 use tests::replies::{calls, done, shell};
 use tests::session::{Beginning, FrontEnd};
-use tests::{User, World, tier};
+use tests::{User, World, tier, without_durations};
 use tokio::sync::mpsc::Receiver;
 
 /// A session in which agents begin.
@@ -246,15 +246,6 @@ fn script(agent: &str) -> Vec<String> {
             done(),
         ],
     }
-}
-
-/// A text without the seconds that commands took.
-fn without_durations(text: &str) -> String {
-    let mut parts = text.split("[exit code 0, ");
-    let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |text, part| {
-        text + "[exit code 0" + part.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.')
-    })
 }
 
 /// The requests of each agent of a session, with the place of its temp as `TEMP`.

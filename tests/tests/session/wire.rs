@@ -84,7 +84,7 @@ fn w2_blanks_before_a_reply_are_bounded() {
         let server = serve([blanks.clone()]);
         let began = Instant::now();
         let run = run(&world, &server, provider).expect(6);
-        assert!(began.elapsed() < Duration::from_secs(10), "{provider}: {:?}", began.elapsed());
+        assert!(began.elapsed() < Duration::from_secs(30), "{provider}: {:?}", began.elapsed());
         assert_eq!(message(&run), "the provider sent more than 65536 blanks before its reply", "{provider}");
     }
 }
@@ -112,7 +112,7 @@ fn w2_a_signal_is_answered_while_a_bomb_is_unpacked() {
         let run = world.task(&server.base_url(), ["do it"]);
         let (took, ended) = interrupted(run, signal);
         assert_eq!(ended, code, "{signal}");
-        assert!(took < Duration::from_secs(1), "{signal}: {took:?}");
+        assert!(took < Duration::from_secs(10), "{signal}: {took:?}");
     }
 }
 
@@ -130,17 +130,17 @@ fn w3_bytes_that_make_no_event_count() {
 #[test]
 fn w4_a_reply_that_makes_no_progress_is_a_time_out_and_a_slow_one_is_none() {
     side_by_side(PROVIDERS, |provider| {
-        let world = world("retries.attempts = 1\ntimeouts.progress_s = 1");
-        let drip = |text: &str| words_around(provider, &text.repeat(40));
+        let world = world("retries.attempts = 1\ntimeouts.progress_s = 3");
+        let drip = |text: &str| words_around(provider, &text.repeat(80));
         let paced = |body: String| Reply::sse(body).chunked(12).paced(Duration::from_millis(60));
         let server = serve([paced(drip(": a comment\n"))]);
         let run = run(&world, &server, provider).expect(6);
         let host = server.base_url()["http://".len()..].to_owned();
-        let said = "sent no part of its reply for 1s\n  hint: check the server, or raise timeouts.progress_s in config.toml";
+        let said = "sent no part of its reply for 3s\n  hint: check the server, or raise timeouts.progress_s in config.toml";
         assert_eq!(message(&run), format!("{host} {said}"), "{provider}");
         assert_eq!(run.events_of("model_failed")[0]["kind"], "timeout");
         // The twin: as slow, and each piece is one of the reply.
-        let server = serve([paced(words(provider, &"word ".repeat(40))).chunked(100)]);
+        let server = serve([paced(words(provider, &"word ".repeat(60))).chunked(100)]);
         self::run(&world, &server, provider).expect(0);
     });
 }
@@ -155,7 +155,7 @@ fn w5_the_body_of_an_error_has_one_deadline() {
     let run = run(&world, &server, "anthropic").expect(6);
     assert!(message(&run).contains("500"), "{}", message(&run));
     self::run(&world, &slow, "anthropic").expect(6);
-    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
 }
 
 #[test]

@@ -77,7 +77,7 @@ fn a_command_that_takes_too_long_ends_with_everything_below_it() {
     for tier in tier::all() {
         let world = World::new(User::Myself).in_tier(tier);
         let asked =
-            [("shell_exec", json!({"command": "echo begun; sleep 1000 & sleep 1000", "timeout_s": 1}))];
+            [("shell_exec", json!({"command": "echo begun; sleep 1000 & sleep 1000", "timeout_s": 3}))];
         let (results, run) = turn(&world, &asked, &["--mode", "auto"]);
         let said = content(&results[0]);
         assert!(results[0]["is_error"] == true && said.contains("begun"), "{said}");

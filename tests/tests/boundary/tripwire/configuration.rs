@@ -29,7 +29,7 @@ fn a_configuration_that_is_no_configuration_is_put_back() {
             let before = world.read(".git/config");
             let began = Instant::now();
             let (done, told) = attack(&world, tier, command);
-            assert!(began.elapsed() < Duration::from_secs(5), "{name}, {tier}: {:?}", began.elapsed());
+            assert!(began.elapsed() < Duration::from_mins(1), "{name}, {tier}: {:?}", began.elapsed());
             assert_eq!(world.read(".git/config"), before, "{name}, {tier}: {}", done.stdout);
             assert!(told.to_string().contains(".git/config"), "{name}, {tier}: {told}");
         }

@@ -1,7 +1,6 @@
 //! Tasks in containers, of an engine that runs them in place.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
@@ -11,6 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
 use supervisor::replay::{RecordedRequest, ReplayServer};
+use tests::programs::write_script;
 use tests::world::KEY;
 use tests::{Finished, World, marked, wait_until};
 
@@ -78,8 +78,7 @@ fn contained(count: usize) -> (World, PathBuf) {
     let (world, _) = repository();
     let engine = world.root().join("engine");
     fs::create_dir(&engine).unwrap();
-    fs::write(engine.join("docker"), ENGINE).unwrap();
-    fs::set_permissions(engine.join("docker"), fs::Permissions::from_mode(0o755)).unwrap();
+    write_script(&engine.join("docker"), ENGINE);
     fs::rename(world.project(), engine.join("template")).unwrap();
     fs::create_dir(world.project()).unwrap();
     let task = |index| {
@@ -127,11 +126,12 @@ fn containers_of_a_killed_batch_are_removed_by_the_next_one() {
     let (world, tasks) = contained(6);
     let slow = model(Duration::from_secs(30));
     let mut first = start(in_containers(&world, &slow, &tasks, &[]));
-    wait_until("four runs ask their model", || slow.requests().len() == 4);
+    let containers = || fs::read_dir(world.root().join("engine/containers")).unwrap().count();
+    wait_until("four runs ask their model", || slow.requests().len() == 4 && containers() == 4);
     first.kill().unwrap();
     first.wait().unwrap();
-    assert_eq!(fs::read_dir(world.root().join("engine/containers")).unwrap().count(), 4, "they outlive it");
-    let server = model(Duration::ZERO);
+    assert_eq!(containers(), 4, "they outlive it");
+    let server = model(Duration::from_millis(100));
     let mut second = start(in_containers(&world, &server, &tasks, &["--jobs", "2"]));
     // Relays are killed meanwhile: their runs are begun again.
     let mut killed = 0;
@@ -157,7 +157,7 @@ fn containers_of_a_killed_batch_are_removed_by_the_next_one() {
 fn an_engine_that_is_not_there_is_named() {
     let (world, tasks) = contained(1);
     let server = model(Duration::ZERO);
-    fs::write(world.root().join("engine/docker"), "#!/bin/sh\necho 'no daemon' >&2\nexit 1\n").unwrap();
+    write_script(&world.root().join("engine/docker"), "#!/bin/sh\necho 'no daemon' >&2\nexit 1\n");
     let finished = Finished::of(&mut in_containers(&world, &server, &tasks, &[]));
     assert_eq!(finished.code, 2);
     assert!(finished.stderr.contains("cannot use docker: exit status 1: no daemon"), "{}", finished.stderr);
@@ -182,7 +182,7 @@ fn end_at_once(process: Pid) {
 #[test]
 fn a_batch_waits_for_an_engine_that_ends_and_blames_no_task() {
     let (world, tasks) = contained(3);
-    let server = model(Duration::from_millis(150));
+    let server = model(Duration::from_secs(1));
     let mut command = in_containers(&world, &server, &tasks, &["--jobs", "2", "--max-failures", "1"]);
     let told = world.root().join("stderr");
     let errors = fs::File::create(&told).unwrap();

@@ -150,6 +150,10 @@ fn twenty_tasks_outlive_kills_of_the_batch_and_of_single_runs() {
                 break;
             }
             let told = fs::read_to_string(world.root().join("stderr")).unwrap();
+            // A child of the one before that was killed had not executed yet, and has its lock open.
+            if status.code() == Some(2) && told.contains("another batch") {
+                continue;
+            }
             assert_eq!(status.code(), Some(3), "seed {seed}: {told}");
             continue;
         }

@@ -75,12 +75,15 @@ impl Drop for Relay {
     }
 }
 
-/// The lines of the relay's log.
+/// The lines of the relay's log; one that is being written has no end yet.
 fn log(world: &World) -> Vec<Value> {
     let place = world.own().join("state/relay");
     let files = fs::read_dir(place).unwrap().map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap());
     files
-        .flat_map(|text| text.lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<_>>())
+        .flat_map(|text| {
+            let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+            whole.map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<_>>()
+        })
         .collect()
 }
 

@@ -1,8 +1,7 @@
 //! A day's work at one terminal, from the first question to the last key.
 
-use std::os::unix::fs::PermissionsExt;
-
 use serde_json::{Value, json};
+use tests::programs::write_script;
 use tests::replies::calls;
 
 use super::*;
@@ -21,8 +20,7 @@ fn command(text: &str) -> (&'static str, Value) {
 
 fn editor(world: &World) -> std::path::PathBuf {
     let path = world.own().join("editor");
-    fs::write(&path, EDITOR).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    write_script(&path, EDITOR);
     path
 }
 

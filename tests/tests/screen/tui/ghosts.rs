@@ -86,6 +86,10 @@ fn in_tmux_no_scroll_leaves_anything_behind() {
     for step in 0..16 {
         let keys = storm::scroll(&mut random);
         tmux.types(&keys);
+        tmux.types(storm::MARK);
+        tmux.until_shown(storm::MARK);
+        tmux.types(storm::TAKE_BACK);
+        wait_until("the mark is gone", || !tmux.screen().contains(storm::MARK));
         let stands = tmux.at_rest();
         tmux.types(storm::REDRAW);
         assert_eq!(stands, tmux.at_rest(), "step {step}, {keys:?}");

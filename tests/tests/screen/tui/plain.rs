@@ -97,13 +97,14 @@ fn a_plan_is_asked_about_with_its_commands_and_no_event_stands_behind_a_mark() {
 
 #[test]
 fn what_was_typed_before_a_question_answers_nothing_and_ctrl_c_stops_the_turn() {
-    let slow = shell("sleep 0.6; echo slept");
+    let slow = shell("until [ -e go ]; do sleep 0.01; done; echo slept");
     let (world, server) =
         (world(), model_of([slow, write("x\n"), done(), shell("echo started; sleep 1000"), done()]));
     let mut ui = Ui::start(&world.ui(&server, &["--plain", "go on now"]), (100, 60));
     ui.until_shown("→");
     // Without its end it is in the kernel's hands until the question throws it away.
     ui.types("yes");
+    world.file("go", "");
     ui.until("the question", |screen| screen.trim_end().ends_with("\n?"));
     ui.types("\r");
     ui.until_shown("That is no answer.");

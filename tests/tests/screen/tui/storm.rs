@@ -37,8 +37,16 @@ pub(super) fn scroll(random: &mut Random) -> String {
     }
 }
 
+/// Typed and taken back at the prompt: once that has been seen, what was typed before has been acted on.
+pub(super) const MARK: &str = "¤";
+pub(super) const TAKE_BACK: &str = "\x7f";
+
 /// The screen as it stands, and as a fresh drawing has it.
 fn compared(ui: &mut Ui, when: &str) {
+    ui.types(MARK);
+    ui.until_shown(MARK);
+    ui.types(TAKE_BACK);
+    ui.until("the mark is gone", |screen| !screen.contains(MARK));
     let stands = at_rest(ui);
     let written = ui.bytes().len();
     ui.types(REDRAW);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use serde_json::{Map, Value};
-use tests::{Finished, World};
+use tests::{Finished, World, without_durations};
 
 /// Members that are counted or measured anew in each run.
 const MEASURED: [&str; 12] = [
@@ -164,7 +164,7 @@ impl<'a> Normal<'a> {
             after(&text, "[world]/own/state/plans/", "[time]", |byte| byte.is_ascii_digit() || byte == b'-');
         let text = after(&text, "\nplatform: ", "[platform]", |byte| byte != b'\n');
         let text = after(&text, "\ndate: ", "[date]", |byte| byte != b'\n');
-        seconds(&text)
+        without_durations(&text)
     }
 }
 
@@ -208,20 +208,4 @@ fn after(text: &str, mark: &str, instead: &str, varies: fn(u8) -> bool) -> Strin
         write!(normal, "{mark}{instead}{rest}").unwrap();
     }
     normal
-}
-
-/// A text without the durations of commands: `[exit code 0, 0.1 s]`, `interrupted by the user after 3.2 s; …`.
-fn seconds(text: &str) -> String {
-    [" s]", " s; ", " s: "].iter().fold(text.to_owned(), |text, end| without_number(&text, end))
-}
-
-/// A text without the numbers before this end.
-fn without_number(text: &str, end: &str) -> String {
-    let parts: Vec<_> = text.split(end).collect();
-    let (last, before) = parts.split_last().unwrap();
-    let cut = |part: &&str| {
-        let rest = part.trim_end_matches(|character: char| character.is_ascii_digit() || character == '.');
-        if rest.len() < part.len() { format!("{rest}[n]{end}") } else { format!("{part}{end}") }
-    };
-    before.iter().map(cut).collect::<String>() + last
 }
