@@ -1,4 +1,4 @@
-//! Cases of one test that need nothing of each other, on a thread for each core.
+//! Cases of one test that need nothing of each other, on threads.
 
 use std::num::NonZero;
 use std::panic::resume_unwind;
@@ -10,12 +10,20 @@ pub fn side_by_side<C: Send, R: Send>(
     cases: impl IntoIterator<Item = C>,
     check: impl Fn(C) -> R + Sync,
 ) -> Vec<R> {
+    many_at_once(thread::available_parallelism().map_or(1, NonZero::get), cases, check)
+}
+
+/// The same with so many threads: for cases that mostly wait.
+pub fn many_at_once<C: Send, R: Send>(
+    threads: usize,
+    cases: impl IntoIterator<Item = C>,
+    check: impl Fn(C) -> R + Sync,
+) -> Vec<R> {
     let left = Mutex::new(cases.into_iter().collect::<Vec<_>>().into_iter());
     let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
-    let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let work = || std::iter::from_fn(next).map(&check).collect::<Vec<_>>();
     thread::scope(|scope| {
-        let threads: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
         let ended: Vec<_> = threads.into_iter().map(thread::ScopedJoinHandle::join).collect();
         ended.into_iter().flat_map(|found| found.unwrap_or_else(|panic| resume_unwind(panic))).collect()
     })

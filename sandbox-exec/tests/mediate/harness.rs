@@ -1,7 +1,6 @@
 //! A mediator and a program under it, in processes of their own.
 
 use std::cell::RefCell;
-use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -9,7 +8,7 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -33,6 +32,7 @@ use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 use tempfile::TempDir;
 
 use crate::messages::receive_descriptor;
+use crate::stuck::stuck;
 
 /// A test waits so many seconds for a process, which lives for twice as many at most.
 const PATIENCE: u16 = 300;
@@ -420,31 +420,6 @@ fn ends_on_a_thread(act: impl FnOnce() + Send + 'static) -> bool {
         std::thread::yield_now();
     }
     true
-}
-
-/// The system call, stack and signals of each thread of a process and of its children, for somebody who has to find out why it does not end.
-fn stuck(pid: Pid) -> String {
-    let read = |path: &Path| fs::read_to_string(path).unwrap_or_else(|error| error.to_string());
-    let mut told = String::new();
-    let mut children = vec![];
-    for task in fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
-        let thread = task.path();
-        writeln!(told, "\n{}: {}", thread.display(), read(&thread.join("comm")).trim()).unwrap();
-        for name in ["syscall", "wchan", "stack"] {
-            writeln!(told, "  {name}: {}", read(&thread.join(name)).trim().replace('\n', ", ")).unwrap();
-        }
-        let status = read(&thread.join("status"));
-        let is_told =
-            |line: &&str| ["State:", "Sig", "Shd", "Seccomp"].iter().any(|name| line.starts_with(name));
-        writeln!(told, "  {}", status.lines().filter(is_told).collect::<Vec<_>>().join(", ")).unwrap();
-        children.extend(
-            read(&thread.join("children"))
-                .split_whitespace()
-                .filter_map(|child| child.parse::<libc::pid_t>().ok()),
-        );
-    }
-    children.into_iter().map(Pid::from_raw).for_each(|child| told += &stuck(child));
-    told
 }
 
 pub(crate) fn pipe() -> (File, File) {

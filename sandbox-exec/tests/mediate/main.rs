@@ -29,5 +29,6 @@ mod races;
 mod signals;
 mod soak;
 mod strangers;
+mod stuck;
 mod taken;
 mod victims;

@@ -42,10 +42,9 @@ fn runs(place: &Place, command: &[&str]) {
 }
 
 #[test]
-fn python_talks_to_itself_in_every_way_that_it_has() {
-    as_each_user(|place| {
-        for script in [
-            "import multiprocessing as m
+fn python_talks_to_itself_between_processes() {
+    run_python(&[
+        "import multiprocessing as m
 if __name__ == '__main__':
     m.set_start_method('fork')
     with m.Manager() as manager:
@@ -53,7 +52,7 @@ if __name__ == '__main__':
         children = [m.Process(target=items.append, args=(n,)) for n in range(4)]
         [c.start() for c in children]; [c.join() for c in children]
         assert sorted(items) == [0, 1, 2, 3], list(items)",
-            "from multiprocessing.connection import Listener, Client
+        "from multiprocessing.connection import Listener, Client
 import threading
 for address in [None, ('localhost', 0), 'socket']:
     family = 'AF_UNIX' if address is None else None
@@ -63,7 +62,13 @@ for address in [None, ('localhost', 0), 'socket']:
         t = threading.Thread(target=client, args=(listener.address,)); t.start()
         with listener.accept() as c: assert c.recv() == listener.address
         t.join()",
-            "import asyncio
+    ]);
+}
+
+#[test]
+fn python_serves_and_asks_itself() {
+    run_python(&[
+        "import asyncio
 async def main():
     async def serve(reader, writer):
         writer.write(await reader.read(5)); await writer.drain(); writer.close()
@@ -77,7 +82,7 @@ async def main():
                          *[ask(asyncio.open_unix_connection('a.sock')) for _ in range(50)])
     p = await asyncio.create_subprocess_exec('true'); assert await p.wait() == 0
 asyncio.run(main())",
-            "import http.server, threading, urllib.request, socket
+        "import http.server, threading, urllib.request, socket
 s = http.server.ThreadingHTTPServer(('', 0), http.server.SimpleHTTPRequestHandler)
 threading.Thread(target=s.serve_forever, daemon=True).start()
 for _ in range(5):
@@ -86,7 +91,12 @@ for _ in range(5):
 s.shutdown()
 left, right = socket.socketpair()
 socket.send_fds(left, [b'x'], [0]); assert socket.recv_fds(right, 1, 1)[1]",
-        ] {
+    ]);
+}
+
+fn run_python(scripts: &[&str]) {
+    as_each_user(|place| {
+        for script in scripts {
             runs(place, &["python3", "-c", script]);
         }
     });

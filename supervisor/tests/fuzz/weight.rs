@@ -1,5 +1,6 @@
 //! The price of a byte: it is the same in a large reply as in a small one.
 
+use std::thread;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -7,6 +8,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
 use supervisor::provider::ProviderKind;
 use supervisor::replay::{Block, Reply, Usage, chat, responses, sse};
+use tokio::runtime::Builder;
 
 use super::model::Model;
 use super::{gzip, soak};
@@ -60,22 +62,31 @@ async fn price(model: &Model, body: &Bytes, packed: bool) -> Duration {
     least
 }
 
-#[tokio::test]
-async fn a_byte_costs_the_same_in_a_reply_of_any_length() {
+#[test]
+fn a_byte_costs_the_same_in_a_reply_of_any_length() {
+    thread::scope(|scope| {
+        for kind in ProviderKind::ALL {
+            let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+            scope.spawn(move || runtime.block_on(compare_prices(kind)));
+        }
+    });
+}
+
+async fn compare_prices(kind: ProviderKind) {
     let sizes: &[u32] = if soak().is_some() { &[1024, 4096, 16_384, 64_512] } else { &[256, 1024] };
-    for kind in ProviderKind::ALL {
-        let model = Model::new(kind);
-        for (name, repeated) in [("text", ""), ("comments", ": a comment\n"), ("blank lines", "\n")] {
-            for packed in [false, true] {
-                let mut prices = Vec::new();
-                for &size in sizes {
-                    let body = large(kind, repeated, size as usize * KIB);
-                    prices.push(price(&model, &body, packed).await * 1024 / size);
-                }
-                println!("{kind:?} {name}, packed {packed}: {prices:?} a MiB for {sizes:?} KiB");
-                let (first, last) = (prices[0].max(Duration::from_millis(5)), prices[prices.len() - 1]);
-                assert!(last < first * FLAT, "{kind:?} {name}, packed {packed}: {prices:?}");
+    let model = Model::new(kind);
+    for (name, repeated) in [("text", ""), ("comments", ": a comment\n"), ("blank lines", "\n")] {
+        for packed in [false, true] {
+            let mut prices = Vec::new();
+            for &size in sizes {
+                let body = large(kind, repeated, size as usize * KIB);
+                prices.push(price(&model, &body, packed).await * 1024 / size);
             }
+            let (first, last) = (prices[0].max(Duration::from_millis(5)), prices[prices.len() - 1]);
+            assert!(
+                last < first * FLAT,
+                "{kind:?} {name}, packed {packed}: {prices:?} a MiB for {sizes:?} KiB"
+            );
         }
     }
 }

@@ -1,8 +1,11 @@
 //! What every stream of `fixtures/streams/responses` means, and that no cut and no chunking of it does any harm.
 
+use std::num::NonZero;
 use std::path::Path;
+use std::thread;
 
 use bytes::Bytes;
+use tokio::runtime::Builder;
 
 use crate::{Item, files, lines, play};
 
@@ -50,14 +53,26 @@ async fn a_stream_means_the_same_with_other_line_ends_a_mark_and_comments() {
     }
 }
 
-#[tokio::test]
-async fn a_stream_that_is_cut_anywhere_is_the_same_reply_or_a_typed_error() {
-    for (name, body) in fixtures() {
-        let whole = lines(&play(body.clone(), None).await);
-        for length in 0..body.len() {
-            assert_cut(&name, length, &play(body.slice(..length), None).await, &whole);
+#[test]
+fn a_stream_that_is_cut_anywhere_is_the_same_reply_or_a_typed_error() {
+    let fixtures = fixtures();
+    let threads = thread::available_parallelism().map_or(1, NonZero::get);
+    let cut = async |fixtures: Vec<&(String, Bytes)>| {
+        for (name, body) in fixtures {
+            let whole = lines(&play(body.clone(), None).await);
+            for length in 0..body.len() {
+                assert_cut(name, length, &play(body.slice(..length), None).await, &whole);
+            }
         }
-    }
+    };
+    thread::scope(|scope| {
+        for part in 0..threads {
+            let own = fixtures.iter().skip(part).step_by(threads).collect();
+            scope.spawn(move || {
+                Builder::new_current_thread().enable_all().build().unwrap().block_on(cut(own));
+            });
+        }
+    });
 }
 
 /// Either everything came, or what came is the beginning of it and the last item an error.

@@ -11,7 +11,7 @@ use nix::unistd::Pid;
 use serde_json::Value;
 use supervisor::replay::{Block, ReplayServer, Reply, Usage, chat, responses, sse};
 use tests::replies::{done, gzipped, says, serve};
-use tests::side_by_side::side_by_side;
+use tests::side_by_side::many_at_once;
 use tests::world::KEY;
 use tests::{Finished, User, World};
 
@@ -129,18 +129,18 @@ fn w3_bytes_that_make_no_event_count() {
 
 #[test]
 fn w4_a_reply_that_makes_no_progress_is_a_time_out_and_a_slow_one_is_none() {
-    side_by_side(PROVIDERS, |provider| {
-        let world = world("retries.attempts = 1\ntimeouts.progress_s = 3");
-        let drip = |text: &str| words_around(provider, &text.repeat(80));
+    many_at_once(PROVIDERS.len(), PROVIDERS, |provider| {
+        let world = world("retries.attempts = 1\ntimeouts.progress_s = 2");
+        let drip = |text: &str| words_around(provider, &text.repeat(60));
         let paced = |body: String| Reply::sse(body).chunked(12).paced(Duration::from_millis(60));
         let server = serve([paced(drip(": a comment\n"))]);
         let run = run(&world, &server, provider).expect(6);
         let host = server.base_url()["http://".len()..].to_owned();
-        let said = "sent no part of its reply for 3s\n  hint: check the server, or raise timeouts.progress_s in config.toml";
+        let said = "sent no part of its reply for 2s\n  hint: check the server, or raise timeouts.progress_s in config.toml";
         assert_eq!(message(&run), format!("{host} {said}"), "{provider}");
         assert_eq!(run.events_of("model_failed")[0]["kind"], "timeout");
         // The twin: as slow, and each piece is one of the reply.
-        let server = serve([paced(words(provider, &"word ".repeat(60))).chunked(100)]);
+        let server = serve([paced(words(provider, &"word ".repeat(40))).chunked(100)]);
         self::run(&world, &server, provider).expect(0);
     });
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 use supervisor::replay::{Block, Reply, Usage, chat, responses, sse};
 use tests::random::Random;
 use tests::replies::{done, model_of, serve};
-use tests::side_by_side::side_by_side;
+use tests::side_by_side::many_at_once;
 use tests::world::KEY;
 use tests::{Finished, User, World};
 
@@ -158,7 +158,7 @@ fn requests_that_were_changed_by_chance_arrive_whole_or_not_at_all() {
     let (_relay, socket) = Relay::of_one(&world, &server, &[]);
     let body = usual().to_string();
     let valid = format!("{}{body}", head("/v1/messages", body.len())).into_bytes();
-    let answered = side_by_side(0..300, |case| {
+    let answered = many_at_once(8, 0..300, |case| {
         let mut numbers = Random::new(case);
         let mut random = |below: usize| usize::try_from(numbers.below(below as u64)).unwrap();
         let mut bytes = valid.clone();
