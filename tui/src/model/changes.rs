@@ -23,11 +23,17 @@ pub(crate) struct Changes {
     left_out: usize,
     /// The lines that each file has more and less.
     counts: BTreeMap<WirePath, Counts>,
+    /// The changes that there were so far: the number of the next one.
+    next: usize,
+    /// Those that the last rewind took back.
+    taken_back: Vec<ChangeStep>,
 }
 
 /// The change of one file by one call.
 #[derive(Debug)]
 struct ChangeStep {
+    /// Its place among all changes of the session.
+    number: usize,
     /// The call, as its agent and its number.
     call: String,
     file: FileDiff,
@@ -41,14 +47,30 @@ impl Changes {
         if self.bytes > KEPT {
             return self.left_out();
         }
-        let step = |file| ChangeStep { call: call.to_owned(), file };
         let paths: BTreeSet<_> = files.iter().map(|file| file.path.clone()).collect();
-        self.steps.extend(files.into_iter().map(step));
+        for file in files {
+            self.steps.push(ChangeStep { number: self.next, call: call.to_owned(), file });
+            self.next += 1;
+        }
+        self.count(paths);
+    }
+
+    /// Counts the lines of these files again.
+    fn count(&mut self, paths: BTreeSet<WirePath>) {
         for path in paths {
             let steps: Vec<_> = self.steps.iter().filter(|step| step.file.path == path).collect();
-            let counts = composed(&steps).counts();
-            self.counts.insert(path, counts);
+            if steps.is_empty() {
+                self.counts.remove(&path);
+            } else {
+                let counts = composed(&steps).counts();
+                self.counts.insert(path, counts);
+            }
         }
+    }
+
+    /// The number of the next change: those that come from now on have this one or a higher one.
+    pub(crate) const fn next(&self) -> usize {
+        self.next
     }
 
     /// True before the first change.
@@ -61,10 +83,21 @@ impl Changes {
         (self.counts.iter().map(|(path, counts)| (path, *counts)), self.left_out)
     }
 
-    /// These files are no longer as the calls left them.
-    pub(crate) fn taken_back(&mut self, paths: &BTreeSet<WirePath>) {
-        self.steps.retain(|step| !paths.contains(&step.file.path));
-        self.counts.retain(|path, _| !paths.contains(path));
+    /// These files are as they were before the change of this number.
+    pub(crate) fn take_back(&mut self, paths: BTreeSet<WirePath>, first: usize) {
+        let (kept, taken) = std::mem::take(&mut self.steps)
+            .into_iter()
+            .partition(|step| step.number < first || !paths.contains(&step.file.path));
+        (self.steps, self.taken_back) = (kept, taken);
+        self.count(paths);
+    }
+
+    /// The last rewind is undone.
+    pub(crate) fn give_back(&mut self) {
+        let paths = self.taken_back.iter().map(|step| step.file.path.clone()).collect();
+        self.steps.append(&mut self.taken_back);
+        self.steps.sort_by_key(|step| step.number);
+        self.count(paths);
     }
 
     /// A call made changes that are not known.

@@ -14,6 +14,8 @@ pub(crate) struct SaidBefore {
     pub text: String,
     /// Its block in the transcript.
     pub block: usize,
+    /// The number of the first change of a file after it.
+    pub change: usize,
 }
 
 /// The rewind view.

@@ -309,7 +309,8 @@ fn user_said(model: &mut Model, agent: &AgentId, id: EventId, text: String, imag
     let block = user_message(view, now, &text, images);
     if agent.is_top_level() {
         model.rewind.can_undo = false;
-        model.rewind.said.push(SaidBefore { id, text, block });
+        let change = model.changes.next();
+        model.rewind.said.push(SaidBefore { id, text, block, change });
     }
     if begins {
         model.agents.forget_ended();

@@ -139,6 +139,15 @@ pub(super) fn refused(model: &mut Model) {
 pub(super) fn rewound(model: &mut Model, rewound: &Rewound) {
     let Rewound { target, files, left, error } = rewound;
     model.rewind.can_undo = target.to.is_some();
+    let project = model.start.project.as_path();
+    let paths = files.iter().map(|file| project.join(file.path.as_path()).into()).collect();
+    match target.to {
+        Some(to) => {
+            let said = model.rewind.said.iter().find(|said| said.id == to);
+            model.changes.take_back(paths, said.map_or(0, |said| said.change));
+        }
+        None => model.changes.give_back(),
+    }
     let view = model.agents.of(&AgentId::root());
     let transcript = &mut view.transcript;
     match target.to {
@@ -161,9 +170,6 @@ pub(super) fn rewound(model: &mut Model, rewound: &Rewound) {
             }
         }
     }
-    let project = model.start.project.as_path();
-    let paths = files.iter().map(|file| project.join(file.path.as_path()).into());
-    model.changes.taken_back(&paths.collect());
     let words = match (target.to.is_some(), target.scope) {
         (false, _) => "the last rewind is undone",
         (true, RewindScope::Both) => "files and conversation are as they were before that message",

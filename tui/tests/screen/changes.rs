@@ -1,9 +1,12 @@
 //! The changed files beside the transcript, with the lines that each has more and less.
 
 use insta::assert_snapshot;
-use ipc::event::{EventKind, FileDiff, ToolCallStatus};
-use ipc::id::CallId;
+use ipc::event::{
+    ChangeKind, ChangedFile, EventKind, FileDiff, RewindScope, RewindTarget, Rewound, ToolCallStatus,
+};
+use ipc::id::{CallId, EventId};
 
+use crate::core::logged_as;
 use crate::plans::executing;
 use crate::seat::Seat;
 use crate::text::finish_with;
@@ -124,6 +127,34 @@ fn of_many_files_the_number_of_those_that_do_not_show_does() {
     … 15 more (:diff)
     not counted: 1 call
     ");
+}
+
+#[test]
+fn a_rewind_takes_back_later_changes_alone_and_its_undoing_brings_them_again() {
+    let said = |seat: &mut Seat, id| {
+        let kind = EventKind::UserMessage { text: "go on".to_owned(), images: vec![] };
+        seat.core(logged_as(id, kind));
+    };
+    let path = "/home/me/project/src/parse.rs";
+    let mut seat = Seat::new(110, 16);
+    said(&mut seat, 100);
+    change(&mut seat, 1, path, None, "1\n");
+    said(&mut seat, 101);
+    change(&mut seat, 2, path, Some("1\n"), "1\n2\n3\n");
+    change(&mut seat, 3, "/home/me/project/new", None, "1\n");
+    let changed = |seat: &Seat| beside(seat).split_once("changed").map(|(_, rows)| rows.to_owned());
+    let before = changed(&seat);
+    assert!(before.as_ref().unwrap().contains("src/parse.rs +3"), "{before:?}");
+    let file = |path: &str| ChangedFile { path: path.into(), change: ChangeKind::Modified };
+    let files = vec![file("src/parse.rs"), file("new")];
+    let target = RewindTarget { to: Some(EventId(101)), scope: RewindScope::Files };
+    let done = Rewound { target, files, left: vec![], error: None };
+    seat.core(logged_as(102, EventKind::Rewound(done.clone())));
+    let rows = changed(&seat).unwrap();
+    assert!(rows.contains("src/parse.rs +1") && !rows.contains("new"), "{rows}");
+    let undone = Rewound { target: RewindTarget { to: None, ..target }, ..done };
+    seat.core(logged_as(103, EventKind::Rewound(undone)));
+    assert_eq!(changed(&seat), before);
 }
 
 #[test]
