@@ -6,7 +6,6 @@
 //! * [`launch`]: a start, from rights to exec; its broker stays behind.
 //! * [`compile`]: rights → rules as plain data. [`platform`]: what this kernel offers, and what stays open.
 //! * [`mediate`]: the calls that only a process outside can judge.
-//! * [`measure`]: what a seccomp program costs a start.
 //! * [`memory`]: what an idle process gives back.
 //! * [`modes`]: what plain file permissions allow. [`probe`]: acts that are tried inside a confinement.
 //! * [`domain`]: rules → a Landlock domain. [`seccomp`]: the denied system calls, as data with reasons.
@@ -30,7 +29,6 @@ pub mod environment;
 mod handover;
 mod init;
 pub mod launch;
-pub mod measure;
 pub mod mediate;
 pub mod memory;
 pub mod modes;

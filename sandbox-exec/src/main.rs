@@ -87,7 +87,7 @@ use sandbox_exec::launch::Launch;
 use sandbox_exec::options::{self, Flags, Invocation, Options, USAGE};
 use sandbox_exec::stage::{Failure, Stage};
 use sandbox_exec::tree::{Host, Tree};
-use sandbox_exec::{descriptors, measure, probe, self_test, system};
+use sandbox_exec::{descriptors, probe, self_test, system};
 
 /// This C library asks the kernel for each few pages anew, and gives them back as soon: dozens of calls and faults in a start.
 #[cfg(target_env = "musl")]
@@ -127,10 +127,6 @@ fn run(arguments: impl Iterator<Item = OsString>) -> Result<u8, Failure> {
         }
         Invocation::Probe => {
             probe::run(stdin().lock(), &mut stdout()).map_err(|error| Stage::Report.failed(error))?;
-            Ok(0)
-        }
-        Invocation::Measure => {
-            measure::run(&mut stdout()).map_err(|error| Stage::Report.failed(error))?;
             Ok(0)
         }
         Invocation::Help => print(USAGE).map(|()| 0),

@@ -14,8 +14,7 @@ usage: sandbox-exec [-C DIR] [--read PATH]… [--write PATH]… [--hide PATH]…
                     [--tier best|full|floor] [--landlock-abi N] [--allow-degraded] [--die-with-parent] [--] CMD [ARGUMENT]…
        sandbox-exec --rights-fd N [--status-fd N] [--] CMD [ARGUMENT]…
        sandbox-exec --self-test [--self-test-hidden PATH] [--net off|on]
-       sandbox-exec --probe
-       sandbox-exec --measure | --help | --version";
+       sandbox-exec --probe | --help | --version";
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,8 +31,6 @@ pub enum Invocation {
     },
     /// To try the acts that standard input has.
     Probe,
-    /// To measure what a seccomp program costs a start.
-    Measure,
     /// To print the manual.
     Help,
     /// To print the version.
@@ -114,7 +111,6 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Invocation
             b"--help" | b"-h" => return Ok(Invocation::Help),
             b"--version" => return Ok(Invocation::Version),
             b"--probe" => return Ok(Invocation::Probe),
-            b"--measure" => return Ok(Invocation::Measure),
             b"--self-test" => self_test = true,
             b"--self-test-hidden" => hidden = Some(value("--self-test-hidden")?.into()),
             b"--rights-fd" => options.rights_fd = Some(descriptor("--rights-fd", &value("--rights-fd")?)?),

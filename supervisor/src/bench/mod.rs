@@ -39,7 +39,6 @@ type Measure = fn(&ProjectSandbox) -> Result<BenchReport, BenchError>;
 /// The measurements, by name.
 const ALL: &[(&str, Measure)] = &[
     ("sandbox-exec", processes::sandbox_exec),
-    ("attach", processes::attach),
     ("worker-ready", processes::worker_ready),
     ("respawn", respawn::respawn),
     ("approved-command", approval::approved_command),

@@ -46,19 +46,6 @@ pub(super) fn sandbox_exec(setup: &ProjectSandbox) -> Result<BenchReport, BenchE
     Ok(report)
 }
 
-/// What a start pays for its seccomp program, as sandbox-exec measures it.
-pub(super) fn attach(setup: &ProjectSandbox) -> Result<BenchReport, BenchError> {
-    let output = Command::new(&setup.programs.sandbox_exec).arg("--measure").output()?;
-    let text = String::from_utf8(output.stdout)?;
-    let mut report = BenchReport::default();
-    for line in text.lines() {
-        let (tier, nanoseconds) = line.split_once('\t').ok_or("sandbox-exec measured nothing")?;
-        let microseconds = nanoseconds.parse::<f64>()? / 1000.0;
-        report.absolute(&format!("seccomp program attached, {tier}, p10 in µs"), microseconds, 200.0);
-    }
-    Ok(report)
-}
-
 /// Spawn → `Ready` of a worker: unconfined, confined by us as the first of a session and as a later one, for which a sandbox-exec
 /// waits, and in bubblewrap.
 pub(super) fn worker_ready(setup: &ProjectSandbox) -> Result<BenchReport, BenchError> {
