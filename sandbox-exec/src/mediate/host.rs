@@ -365,7 +365,8 @@ impl Outside {
 }
 
 fn has_abstract_name(socket: &OwnedFd) -> bool {
-    !socket::own_name(socket).is_ok_and(|own| matches!(own.meaning(), Meaning::Path(_) | Meaning::Unnamed))
+    // The kernel's own word for a path of the greatest length is longer than an address may be.
+    !socket::own_name(socket).is_ok_and(|own| !matches!(own.meaning(), Meaning::Abstract(_)))
 }
 
 /// True if this process connected the other end of an accepted unix socket.

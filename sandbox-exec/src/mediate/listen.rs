@@ -17,18 +17,21 @@ use super::socket_file::SocketFile;
 use super::waiting::Stop;
 
 impl MediatedCall<'_, '_> {
-    /// `bind(2)`. A unix socket that has a peer gets no name.
+    /// `bind(2)`. One end of a pair, or of a connection, gets no name.
     pub(super) fn bind(&mut self) -> Result<NotificationAnswer, Stop> {
         let [number, start, length, ..] = self.arguments;
         let (socket, kind) = self.socket(number)?;
         let address = Address::read(self.caller.memory(), start, length)?;
-        // A command that only reads has no other unix sockets than such, and its own domain is not asked here.
-        if kind.family == libc::AF_UNIX && socket::peer_name(&socket).is_ok() {
+        // A command that only reads has no other unix sockets than such, and its own domain is not asked here. Their other end may be
+        // gone; who it was stays.
+        if kind.family == libc::AF_UNIX && socket::has_met_a_peer(&socket) {
             return Err(Errno::EINVAL.into());
         }
         if let (libc::AF_UNIX, Meaning::Path(path)) = (kind.family, address.meaning()) {
             let file = SocketFile::of(&self.caller, path, &address)?;
             self.caller.still_waits()?;
+            // A file system may take its time.
+            self.turn.step_aside();
             file.bind(self.shared.domain.as_deref().ok_or(Errno::EACCES)?, &socket)?;
             return Ok(NotificationAnswer::Value(0));
         }

@@ -18,7 +18,7 @@
 //!
 //! It ends with the last process under the filter. If it dies, calls fail with `ENOSYS`.
 //!
-//! A program can notice this: Landlock rules of its own do not bind what is performed here, a unix socket that has a peer gets no name,
+//! A program can notice this: Landlock rules of its own do not bind what is performed here, one end of a pair of unix sockets, or of a connection, gets no name,
 //! and one that is bound by `/proc/self/fd` is named by another number; a peer sees the broker's pid (`SO_PEERCRED`, `SCM_CREDENTIALS`); `MSG_ZEROCOPY` is refused with
 //! `ENOBUFS`; a handler runs up to 50 ms late while a call waits; a caller that is not dumpable gets `EPERM`, unless this process
 //! may trace it (`CAP_SYS_PTRACE` in the user namespace). With the network off, on the host's, also: no socket can be given a filter

@@ -13,6 +13,8 @@ use std::ptr;
 use nix::errno::Errno;
 use nix::libc::{self, c_int, socklen_t};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::getsockopt;
+use nix::sys::socket::sockopt::PeerCredentials;
 
 use super::address::Address;
 
@@ -305,6 +307,11 @@ pub(super) fn own_name(socket: &OwnedFd) -> Result<Address, Errno> {
 /// The port of a socket, 0 if it has none.
 pub(super) fn port(socket: &OwnedFd) -> Result<u16, Errno> {
     own_name(socket).map(|own| own.port())
+}
+
+/// True of one end of a pair, or of a connection, whether the other is still there (`SO_PEERCRED` of unix(7)).
+pub(super) fn has_met_a_peer(socket: &OwnedFd) -> bool {
+    getsockopt(socket, PeerCredentials).is_ok_and(|peer| peer.pid() != 0 || peer.uid() != libc::uid_t::MAX)
 }
 
 pub(super) fn peer_name(socket: &OwnedFd) -> Result<Address, Errno> {

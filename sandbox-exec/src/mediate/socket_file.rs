@@ -7,7 +7,9 @@
 //!
 //! The path goes to the kernel as the program wrote it, since it is what `getsockname(2)` says afterwards.
 
+use std::ffi::{CString, OsStr};
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -20,9 +22,9 @@ use nix::unistd::{chdir, fchdir};
 
 use super::address::Address;
 use super::caller::Caller;
-use super::socket;
 use super::status::Status;
 use super::tree::by_descriptor;
+use super::{metadata, socket};
 use crate::domain::Domain;
 use crate::system;
 
@@ -34,7 +36,7 @@ static OF_THE_PROCESS: Mutex<()> = Mutex::new(());
 #[derive(Debug)]
 pub(super) struct SocketFile {
     address: Address,
-    /// The directory that a relative path begins at, or that stands in the path as a descriptor.
+    /// The directory that a relative path begins at, or that stands in the address as a descriptor.
     directory: Option<OwnedFd>,
     /// The mode bits that the file lacks.
     umask: mode_t,
@@ -44,20 +46,20 @@ impl SocketFile {
     /// Looks up what of a path is the caller's own: its working directory, its descriptors, its umask. All of it is only if the
     /// call still waits afterwards.
     pub(super) fn of(caller: &Caller<'_>, path: &Path, address: &Address) -> Result<Self, Errno> {
-        let address = address.clone();
         let umask = Status::of(caller.thread())?.umask;
-        let meant = caller.path(path)?;
-        if path.is_absolute() && meant == path {
-            return Ok(Self { address, directory: None, umask });
-        }
-        if path.is_relative() {
-            let directory = Some(directory(&caller.path(Path::new("."))?)?);
-            return Ok(Self { address, directory, umask });
-        }
-        // By what the caller calls itself in /proc, which is no word of this process's.
-        let (parent, name) = meant.parent().zip(meant.file_name()).ok_or(Errno::EADDRINUSE)?;
-        let directory = directory(parent)?;
-        let address = Address::of_path(Path::new(&by_descriptor(&directory)).join(name));
+        let start = if path.is_absolute() {
+            caller.path(Path::new("/"))?;
+            None
+        } else {
+            Some(directory(&caller.path(Path::new("."))?)?)
+        };
+        let (parent, name) = split(path.as_os_str().as_bytes());
+        let parent = CString::new(parent).map_err(|_| Errno::EINVAL)?;
+        // By a link in /proc that stands for an open file of the caller's.
+        let Some(directory) = metadata::led_elsewhere(caller.thread(), start.as_ref(), &parent)? else {
+            return Ok(Self { address: address.clone(), directory: start, umask });
+        };
+        let address = Address::of_path(Path::new(&by_descriptor(&directory)).join(OsStr::from_bytes(name)));
         Ok(Self { address, directory: Some(directory), umask })
     }
 
@@ -82,6 +84,15 @@ impl SocketFile {
         umask(ours);
         // No directory of the program's is kept in use.
         chdir("/").and(bound)
+    }
+}
+
+/// The directory that a path names something in, and the name with the slashes behind it.
+fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    let end = path.iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1);
+    match path[..end].iter().rposition(|&byte| byte == b'/') {
+        Some(at) => path.split_at(at + 1),
+        None => (b".", path),
     }
 }
 

@@ -1,11 +1,12 @@
 //! The host's network: own ports work, those of the host are out of reach, and strangers are not let in.
 
-use std::fs::File;
+use std::fs::{File, remove_file};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::fs::symlink;
+use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::time::Duration;
 
 use ipc::rights::{Network, Reach};
@@ -304,7 +305,7 @@ fn sockets_are_made_inside_only_and_under_the_name_that_was_asked_for() {
             server.accept().unwrap();
             drop(client);
             assert_eq!(errno(UnixListener::bind("relative")), libc::EADDRINUSE);
-            std::os::unix::fs::symlink("../out", "away").unwrap();
+            symlink("../out", "away").unwrap();
             for path in ["../out/socket", "away/socket"] {
                 assert_eq!(errno(UnixListener::bind(path)), libc::EACCES);
             }
@@ -322,6 +323,12 @@ fn a_socket_of_a_pair_gets_no_name() {
         let pair = || UnixStream::pair().unwrap().0.into();
         on(place, || {
             assert_eq!(errno(bind(&pair(), &unix(place.path("in/pair")))), libc::EINVAL);
+            // Others get one, also when they send to somebody already.
+            let server = UnixDatagram::bind(place.path("in/datagrams")).unwrap();
+            let client = UnixDatagram::unbound().unwrap();
+            client.connect(place.path("in/datagrams")).unwrap();
+            assert_eq!(errno(bind(&client.into(), &unix(place.path("in/answers")))), 0);
+            drop(server);
             assert_eq!(
                 errno(bind(&pair(), &unix(format!("\0{}", place.path("pair").display())))),
                 libc::EINVAL
@@ -339,11 +346,31 @@ fn a_socket_is_made_in_a_directory_that_a_program_has_open() {
         on(place, || {
             for (directory, expected) in [("in", 0), ("out", libc::EACCES)] {
                 let open = File::open(place.path(directory)).unwrap();
-                let path = format!("/proc/self/fd/{}/by-descriptor", open.as_raw_fd());
-                assert_eq!(errno(UnixListener::bind(path)), expected, "{directory}");
+                let (own, number) = (std::process::id(), open.as_raw_fd());
+                symlink("/proc/self/fd", place.path("in/way")).unwrap();
+                let link = place.path("in/way");
+                for (name, to) in [
+                    ("self", "/proc/self/fd"),
+                    ("dots", "/proc/./self/../thread-self/fd"),
+                    ("number", &format!("/proc/{own}/fd")),
+                    ("device", "/dev/fd"),
+                    ("link", link.to_str().unwrap()),
+                ] {
+                    let bound = UnixListener::bind(format!("{to}/{number}/{name}"));
+                    assert_eq!(errno(bound), expected, "{directory}, {to}");
+                }
+                remove_file(link).unwrap();
+                // What it says at its end is as the kernel has it.
+                for (end, answer) in [("x/", libc::ENOENT), (".", libc::EADDRINUSE), ("..", libc::EADDRINUSE)]
+                {
+                    let bound = UnixListener::bind(format!("/proc/self/fd/{number}/{end}"));
+                    assert_eq!(errno(bound), answer, "{directory}, {end:?}");
+                }
             }
         });
-        assert!(place.path("in/by-descriptor").exists() && !place.path("out/by-descriptor").exists());
+        for name in ["self", "dots", "number", "device", "link"] {
+            assert!(place.path("in").join(name).exists() && !place.path("out").join(name).exists(), "{name}");
+        }
     });
 }
 

@@ -19,6 +19,9 @@ mod request;
 mod resolve;
 mod walk;
 
+use std::ffi::CStr;
+use std::os::fd::OwnedFd;
+
 use nix::errno::Errno;
 use nix::libc::pid_t;
 
@@ -34,6 +37,19 @@ use request::{MetadataArguments, MetadataRequest};
 #[derive(Debug)]
 pub(super) struct Metadata {
     kinds: Kinds,
+}
+
+/// The directory that a path of a thread leads to, from a directory or the root; `None` if this process is led to the same by it.
+pub(super) fn led_elsewhere(
+    thread: pid_t,
+    from: Option<&OwnedFd>,
+    path: &CStr,
+) -> Result<Option<OwnedFd>, Errno> {
+    if resolve::look_up(from, path, true).is_ok() {
+        return Ok(None);
+    }
+    let from = from.map(OwnedFd::try_clone).transpose().map_err(|_| Errno::EMFILE)?;
+    walk::follow(Thread(thread), from, path, true).map(|found| Some(found.file))
 }
 
 /// Who asks, by its number: what was opened by it is the caller's own only if its call still waits afterwards.

@@ -54,7 +54,7 @@ pub(super) fn open(thread: Thread, place: &ResolvedPlace) -> Result<FoundFile, E
 /// Has the kernel resolve a path, if it has no link in `/proc` that stands for an open file: that could be one of this process's.
 /// Such a path can fail in any way here, and is then walked. A path that only passes by `/proc/self` either ends in `/proc`,
 /// where nothing can be changed, or leads to the same for everybody.
-fn look_up(directory: Option<&OwnedFd>, path: &CStr, follow: bool) -> Result<FoundFile, Errno> {
+pub(super) fn look_up(directory: Option<&OwnedFd>, path: &CStr, follow: bool) -> Result<FoundFile, Errno> {
     let directory = directory.map_or(AT_FDCWD, OwnedFd::as_fd);
     let how = OpenHow::new().flags(by_path_alone(follow)).resolve(ResolveFlag::RESOLVE_NO_MAGICLINKS);
     openat2(directory, path, how).map(|file| FoundFile { file, held: false })
