@@ -223,9 +223,17 @@ impl JudgedSurroundings<'_> {
         promised: &Promised<'_>,
     ) -> Vec<GitConfigEntry> {
         let places = OfConfiguration { around: self, path };
+        let all = self.is_main_configuration(path).then_some(entries);
         let is_guarded =
-            |entry: &&GitConfigEntry| !is_harmless(entry, &places) || promised.leads_away(entry, entries);
+            |entry: &&GitConfigEntry| !is_harmless(entry, &places) || promised.leads_away(entry, all);
         entries.iter().filter(is_guarded).cloned().collect()
+    }
+
+    /// True of `config` in a git directory: `config.worktree`, and what is included, adds to another.
+    fn is_main_configuration(self, path: &Path) -> bool {
+        let directory = path.parent().unwrap_or(Path::new(""));
+        path.file_name().is_some_and(|name| name == "config")
+            && self.repositories.iter().any(|repositories| repositories.contains(directory))
     }
 
     /// Whether `core.worktree` of a module names a directory of the project that is not in a git directory.

@@ -19,10 +19,12 @@ impl<'a> Promised<'a> {
         Self(entries.iter().filter_map(promised_by).collect())
     }
 
-    /// True if an entry of a configuration makes a promisor that is not near, or says where one of these is.
-    pub(super) fn leads_away(&self, entry: &GitConfigEntry, all: &[GitConfigEntry]) -> bool {
-        let makes = promised_by(entry).is_some_and(|name| !is_near(name, all));
-        makes || address(entry).is_some_and(|(name, value)| self.0.contains(name) && !is_local(value))
+    /// True if an entry of a configuration makes a promisor that is not near, or says where one of these is. Where these are not `all`
+    /// entries that git reads of a repository, an address can be in one file and the promise in another.
+    pub(super) fn leads_away(&self, entry: &GitConfigEntry, all: Option<&[GitConfigEntry]>) -> bool {
+        let makes = promised_by(entry).is_some_and(|name| !all.is_some_and(|all| is_near(name, all)));
+        let is_of_promisor = |name| all.is_none() || self.0.contains(name);
+        makes || address(entry).is_some_and(|(name, value)| is_of_promisor(name) && !is_local(value))
     }
 }
 
@@ -61,9 +63,21 @@ mod tests {
 
     /// The keys of a configuration that lead away, where this one was there before.
     fn away(before: &str, text: &str) -> Vec<String> {
-        let (before, all) = (parse(before.as_bytes()).unwrap(), parse(text.as_bytes()).unwrap());
-        let promised = Promised::of(&before);
-        all.iter().filter(|entry| promised.leads_away(entry, &all)).map(GitConfigEntry::name).collect()
+        away_in(before, text, true)
+    }
+
+    fn away_in(before: &str, text: &str, is_whole: bool) -> Vec<String> {
+        let (before, entries) = (parse(before.as_bytes()).unwrap(), parse(text.as_bytes()).unwrap());
+        let (promised, all) = (Promised::of(&before), is_whole.then_some(&entries[..]));
+        entries.iter().filter(|entry| promised.leads_away(entry, all)).map(GitConfigEntry::name).collect()
+    }
+
+    #[test]
+    fn what_one_file_promises_another_can_address() {
+        let near = "[remote \"o\"]\nurl = ../x\npromisor = true";
+        assert_eq!(away_in("", near, false), ["remote.o.promisor"]);
+        assert_eq!(away_in("", "[remote \"o\"]\nurl = https://h/x", false), ["remote.o.url"]);
+        assert_eq!(away_in("", "[remote \"o\"]\nurl = ../x", false), [""; 0]);
     }
 
     #[test]

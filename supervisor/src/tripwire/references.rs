@@ -112,11 +112,19 @@ impl<'a> Search<'a> {
     }
 
     fn everything(mut self) -> References {
+        // The person's own first: no repository uses up what is looked at.
+        self.read_outside();
         for (root, state) in self.sources.clone() {
             for (path, place) in &state.places {
                 self.place(root, path, place);
             }
         }
+        self.read_outside();
+        self.found
+    }
+
+    /// Reads the configurations that have to be, and those that they include.
+    fn read_outside(&mut self) {
         let (mut read, mut bytes) = (Vec::new(), 0);
         while let Some(path) = self.outside.pop() {
             if read.len() < MOST && bytes < MOST_BYTES && !read.contains(&path) {
@@ -127,7 +135,6 @@ impl<'a> Search<'a> {
                 read.push(path);
             }
         }
-        self.found
     }
 
     fn place(&mut self, root: &Path, path: &Path, place: &WatchedPlace) {

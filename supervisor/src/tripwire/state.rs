@@ -14,6 +14,7 @@ use nix::sys::stat::{FileStat, SFlag};
 use super::beneath;
 use super::layout::{self, LayoutPart, part};
 use super::root::GIT;
+use crate::messages::one_line;
 use crate::protected;
 
 /// The largest file whose content is kept.
@@ -321,7 +322,8 @@ impl<'a> TripwireLook<'a> {
 
     pub(super) fn note(&mut self, path: &Path, why: &str) {
         if self.state.notes.len() < 20 {
-            self.state.notes.push(format!("{} is not watched: {why}", path.display()));
+            let path = one_line(&path.to_string_lossy());
+            self.state.notes.push(format!("{path} is not watched: {why}"));
         }
     }
 }

@@ -13,23 +13,31 @@ use super::attack::{IDENTITY, attack, is_known};
 /// A repository beside the project's is the agent's own in the full tier as well.
 const PLACES: [&str; 2] = [".", "sub"];
 
+/// The promise in the file that has the address, and in another one with a harmless address, which git reads as the second.
+const PROMISES: [&str; 2] = [
+    "git config remote.o.promisor true; git config remote.o.partialclonefilter blob:none; git config extensions.partialClone o",
+    "git config extensions.worktreeConfig true; git config --worktree remote.o.url ../x; \
+    git config --worktree remote.o.promisor true; git config --worktree remote.o.partialclonefilter blob:none",
+];
+
 /// Makes a promisor at a port, and removes an object that every look at what is staged needs.
-fn promise(place: &str, port: u16) -> String {
+fn promise(place: &str, promise: &str, port: u16) -> String {
     format!(
         "{IDENTITY} [ -d {place}/.git ] || git init -q {place}; cd {place}; git commit -q --allow-empty -m p; \
         echo z > z; git add z; git commit -q -m z; \
-        git config remote.o.url http://127.0.0.1:{port}/what-was-read; git config remote.o.promisor true; \
-        git config remote.o.partialclonefilter blob:none; git config extensions.partialClone o; \
+        git config remote.o.url http://127.0.0.1:{port}/what-was-read; {promise}; \
         t=$(git rev-parse 'HEAD^{{tree}}'); rm -f .git/objects/${{t%${{t#??}}}}/${{t#??}}; true"
     )
 }
 
 #[test]
 fn a_persons_git_asks_no_promisor_that_an_agent_named() {
-    let cases = User::all().into_iter().flat_map(|user| PLACES.map(|place| (user, place)));
-    side_by_side(cases, |(user, place)| {
+    let places = || PLACES.into_iter().flat_map(|place| PROMISES.map(|words| (place, words)));
+    let cases =
+        User::all().into_iter().flat_map(|user| places().map(move |(place, words)| (user, place, words)));
+    side_by_side(cases, |(user, place, words)| {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let command = promise(place, listener.local_addr().unwrap().port());
+        let command = promise(place, words, listener.local_addr().unwrap().port());
         let asked = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&asked);
         // Nobody answers: that it was asked is all.
