@@ -15,7 +15,7 @@ use crate::core::standing;
 use crate::directories::Directories;
 use crate::driver::{Journal, Processes, RewindError, RewindJournal, Rewinder, RewoundFiles, Unlogged};
 use crate::exit::Exit;
-use crate::messages::{ReadingProgress, complain, harmless, say};
+use crate::messages::{ReadingProgress, complain, harmless, one_line, say};
 use crate::modes::ApprovalMode;
 use crate::opening::{Refusal, find_log, observer};
 use crate::place::{ConfinementOptions, Mode, ProjectSandbox, SetupError};
@@ -35,10 +35,14 @@ pub(super) fn run(args: &RewindArgs, runtime: &Runtime) -> Exit {
     })
 }
 
+/// The part of a hint that this command has no flag for.
+const COPY: &str = ", or go on in a copy with --fork";
+
 impl From<LogError> for Refusal {
     fn from(error: LogError) -> Self {
         match error {
-            LogError::Held { .. } | LogError::Broken { .. } => Self::usage(error),
+            LogError::Held { .. } => Self::usage(error.to_string().replace(COPY, "")),
+            LogError::Broken { .. } => Self::usage(error),
             _ => Self::internal(error),
         }
     }
@@ -223,16 +227,16 @@ fn print(preview: &RewindPreview) -> io::Result<()> {
             ChangeKind::Deleted => "removed",
             ChangeKind::Modified | ChangeKind::RenamedFrom(_) => "as it was",
         };
-        line(format!("{verb:<10}{}", file.path))?;
+        line(one_line(&format!("{verb:<10}{}", file.path)))?;
     }
     if files.is_empty() && target.scope.has_files() {
         line("no file changes".to_owned())?;
     }
     for left in left {
-        line(format!("stays     {} ({})", left.path, left.reason))?;
+        line(one_line(&format!("stays     {} ({})", left.path, left.reason)))?;
     }
     for note in notes {
-        line(format!("note: {note}"))?;
+        line(one_line(&format!("note: {note}")))?;
     }
     out.flush()
 }

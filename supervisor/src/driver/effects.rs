@@ -20,6 +20,7 @@ use super::tree::TreeOrder;
 use super::workers::Cancelled;
 use super::{AgentRun, ChangeTracker, SessionError, Shared, millis};
 use crate::core::{Effect, Input, NewAgent};
+use crate::messages::one_line;
 
 /// What begins when the base is taken and the tripwire set.
 pub(super) enum Held {
@@ -215,7 +216,7 @@ impl AgentRun {
     /// The base is taken or the tripwire set: what waited for both begins.
     pub(super) fn release(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
         for note in shared.changes.as_mut().map(ChangeTracker::take_notes).unwrap_or_default() {
-            self.notice(shared, NoticeCode::ChangeSet, &note)?;
+            self.notice(shared, NoticeCode::ChangeSet, &one_line(&note))?;
         }
         while let Some((call, held)) = self.held.pop_front() {
             if !self.may_begin(shared, call, &held)? {

@@ -10,6 +10,7 @@ use super::run::Totals;
 use super::tripwire::events;
 use super::{AgentRun, ChangeTracker, Session, SessionError, Shared, Turns, millis};
 use crate::core::{EndReason, Input, RunEnd};
+use crate::messages::one_line;
 use crate::monitor::WorkerEvent;
 
 impl AgentRun {
@@ -178,7 +179,7 @@ impl Session {
         match taken {
             Ok(taken) => {
                 for note in taken.notes {
-                    self.notice(NoticeCode::ChangeSet, &note)?;
+                    self.notice(NoticeCode::ChangeSet, &one_line(&note))?;
                 }
                 self.record(EventKind::ChangeSet { files: taken.files, patch: taken.patch })?;
                 Ok(Ok(()))

@@ -153,7 +153,7 @@ impl Past {
 
     /// Shows the conversation so far, as if it had just happened.
     fn show(&self, ui: &mpsc::UnboundedSender<UiEvent>) {
-        let mut runs = None;
+        let (mut runs, mut at_work) = (None, BTreeSet::new());
         let standing = standing(&self.needed.events);
         let files_stay_back = rewinds_of_files(&standing);
         let own = standing.into_iter().filter(|event| self.needed.is_whole(event));
@@ -167,6 +167,8 @@ impl Past {
             match &event.kind {
                 EventKind::UserMessage { .. } => runs = Some(event),
                 EventKind::TurnFinished(_) => runs = None,
+                EventKind::SubAgentSpawned(spawned) => drop(at_work.insert(&spawned.agent)),
+                EventKind::SubAgentResult(result) => drop(at_work.remove(&result.agent)),
                 EventKind::AssistantMessage(message) => {
                     for text in message.content.iter().filter_map(|block| words(block.get())) {
                         show(UiEventKind::TextDelta { text });
@@ -181,6 +183,16 @@ impl Past {
             }
             if is_said(&event.kind) || files_stay_back.contains(&event.id) {
                 show(logged(event.kind.clone()));
+            }
+        }
+        // A rewind of the conversation has taken back the end of an agent that began before it: that has ended all the same.
+        for event in self.needed.events.iter().filter(|_| self.shows) {
+            if let EventKind::SubAgentResult(result) = &event.kind
+                && at_work.remove(&result.agent)
+            {
+                let kind = UiEventKind::Logged(Box::new(event.clone()));
+                let (conversation_id, agent) = (event.session.clone(), event.agent.clone());
+                let _ = ui.send(UiEvent { conversation_id, agent, kind });
             }
         }
         if let Some(event) = runs {
@@ -201,7 +213,9 @@ impl Past {
 /// The rewinds of files alone that were not undone: the changes before them are not in the files any more. A rewind of the conversation has
 /// taken their calls back with it.
 fn rewinds_of_files(standing: &[&SessionEvent]) -> BTreeSet<EventId> {
-    let rewinds = standing.iter().filter_map(|event| Some((event.id, event.rewind()?)));
+    // An undoing is of the last one before it in the log; what it brings back stands behind it here.
+    let mut rewinds: Vec<_> = standing.iter().filter_map(|event| Some((event.id, event.rewind()?))).collect();
+    rewinds.sort_by_key(|(id, _)| *id);
     let mut left = Vec::new();
     for (id, target) in rewinds {
         if target.to.is_some() {
@@ -361,8 +375,8 @@ mod tests {
 
     use super::*;
 
-    /// The rewinds that the front end is shown, and the tokens that each agent spent before.
-    fn shown(events: &[(&str, &str, Value)]) -> (Vec<u64>, Vec<(String, u64)>) {
+    /// The events that the front end is shown.
+    fn events(events: &[(&str, &str, Value)]) -> Vec<UiEventKind> {
         let state = tempfile::tempdir().unwrap();
         let mut log = SessionLog::create(state.path(), &"s-1".into()).unwrap();
         for (agent, kind, data) in events {
@@ -375,9 +389,14 @@ mod tests {
         let past = Past::of(Some(&resume), &"/p".into(), state.path()).unwrap().unwrap();
         let (ui, mut events) = mpsc::unbounded_channel();
         past.show(&ui);
+        std::iter::from_fn(|| events.try_recv().ok()).map(|event| event.kind).collect()
+    }
+
+    /// The rewinds among them, and the tokens that each agent spent before.
+    fn shown(logged: &[(&str, &str, Value)]) -> (Vec<u64>, Vec<(String, u64)>) {
         let (mut rewinds, mut spent) = (Vec::new(), Vec::new());
-        while let Ok(event) = events.try_recv() {
-            match event.kind {
+        for kind in events(logged) {
+            match kind {
                 UiEventKind::Logged(event) if event.rewind().is_some() => rewinds.push(event.id.0),
                 UiEventKind::SpentBefore { accounts } => spent.extend(accounts),
                 _ => {}
@@ -417,6 +436,36 @@ mod tests {
             rewound(Some(4), "both"),
         ]);
         assert_eq!(rewinds, [3]);
+        let (rewinds, _) = shown(&[
+            said("a"),
+            said("b"),
+            rewound(Some(2), "files"),
+            said("c"),
+            rewound(Some(2), "both"),
+            rewound(None, "both"),
+        ]);
+        assert_eq!(rewinds, [3], "another one was undone");
+    }
+
+    #[test]
+    fn an_agent_that_ended_after_the_message_that_was_taken_back_has_ended() {
+        let spawned = json!({
+            "agent": "1.1", "task": "t", "model": "m", "write": [], "net": "off",
+            "reach": {"host": false, "lan": false, "link_local": false, "metadata": false}, "rights_digest": "",
+        });
+        let ended = json!({
+            "agent": "1.1", "status": "done", "denials": 0, "steps": 1, "duration_ms": 1, "text": "done",
+            "usage": {"input": 5, "cache_creation": 0, "cache_read": 0, "output": 4},
+        });
+        let all = events(&[
+            said("a"),
+            ("1", "sub_agent_spawned", spawned),
+            said("b"),
+            ("1", "sub_agent_result", ended),
+            rewound(Some(3), "both"),
+        ]);
+        let is_end = |kind: &UiEventKind| matches!(kind, UiEventKind::Logged(event) if matches!(event.kind, EventKind::SubAgentResult(_)));
+        assert_eq!(all.iter().filter(|kind| is_end(kind)).count(), 1);
     }
 
     #[test]

@@ -159,8 +159,11 @@ impl Relay {
 
     /// Removes the log of a relay that never came to serve anybody.
     pub fn withdraw_log(&self) {
-        // An empty file that stays does no harm.
-        let _ = std::fs::remove_file(self.log_path());
+        let is_empty = std::fs::metadata(self.log_path()).is_ok_and(|log| log.len() == 0);
+        if is_empty {
+            // If it stays, it does no harm.
+            let _ = std::fs::remove_file(self.log_path());
+        }
     }
 
     /// Sentences for a person: bundled certificates in use, or a key that is sent in the clear.

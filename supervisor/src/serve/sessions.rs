@@ -100,6 +100,9 @@ fn refusal(error: &OpenError) -> ErrorObject {
 fn in_request(text: &str) -> String {
     match text.split_once("\n  hint: ") {
         Some((cause, hint)) if hint.contains("-C ") => format!("{cause}\n  hint: name the project in cwd"),
+        Some((cause, hint)) => {
+            format!("{cause}\n  hint: {}", hint.replace("--fork", "fork").replace("--base-url", "base_url"))
+        }
         _ => text.to_owned(),
     }
 }
@@ -116,5 +119,7 @@ mod tests {
             "the session belongs to the project /p\n  hint: name the project in cwd"
         );
         assert_eq!(in_request("x\n  hint: chmod a+x /p"), "x\n  hint: chmod a+x /p");
+        let held = LogError::Held { path: "/p".into(), holder: None }.to_string();
+        assert!(in_request(&held).ends_with("hint: end it there, or go on in a copy with fork"), "{held}");
     }
 }

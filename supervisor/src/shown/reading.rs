@@ -19,7 +19,7 @@ use super::arguments::arguments;
 use super::asked::asked;
 use super::entry::{EntryKind, ShownEntry, ShownPart, ShownText, moment};
 use super::words::{about, decided_by, decision};
-use crate::messages::PlainDenial;
+use crate::messages::{PlainDenial, one_line};
 use crate::session::{Fault, Loaded, LogError, Tree, each_event};
 
 /// A moment, for a person.
@@ -186,8 +186,10 @@ impl<'a> Reading<'a> {
                 titled(EntryKind::Denial, format!("{beside}{title}")).with(ShownPart::whole(hints.trim()))
             }
             EventKind::Restored { places, .. } => {
-                let lines: Vec<_> =
-                    places.iter().map(|place| format!("{} ({})", place.path, place.phrase())).collect();
+                let lines: Vec<_> = places
+                    .iter()
+                    .map(|place| one_line(&format!("{} ({})", place.path, place.phrase())))
+                    .collect();
                 titled(EntryKind::Denial, "changed, and restored".to_owned())
                     .with(ShownPart::cut(&lines.join("\n"), self.full))
             }
