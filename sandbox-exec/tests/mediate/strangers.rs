@@ -17,7 +17,7 @@ use crate::children::{open_there, wait_until_open_there};
 use crate::harness::{Place, goes_on, in_the_floor_on_each_machine, pipe};
 use crate::network::{family, own_address};
 
-/// How often a stranger has to be quick.
+/// The number of times that a stranger has to be quick.
 const SLIPS: usize = 8;
 
 /// Sends to an address from what a stranger can bind: at any address, from the port of another if it gets it.

@@ -1,4 +1,4 @@
-//! What a test says of a child that does not end.
+//! A report of a child that does not end.
 
 use std::fmt::Write;
 use std::fs;

@@ -39,7 +39,7 @@ fn moments(tier: Tier, start: u64) -> u64 {
     least.max(starts * start)
 }
 
-/// How long anything may live on, where others need the processors: less than what is left runs by itself.
+/// The longest that anything may live on, where others need the processors: less than what is left runs by itself.
 const AFTERLIFE: Duration = Duration::from_secs(30);
 
 /// How many rounds at once: more than there are processors, since a round mostly waits.

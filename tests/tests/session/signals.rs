@@ -32,7 +32,7 @@ use tests::{Finished, User, World, marked, tier, wait_until};
 /// The moments: from the first instruction to well into the command, in microseconds.
 const MOMENTS: u64 = 200_000;
 
-/// How long anything may live on after what it served.
+/// The longest that anything may live on after what it served.
 const AFTERLIFE: Duration = Duration::from_secs(30);
 
 /// How many runs at once: more than there are processors, since a run mostly waits.
@@ -227,7 +227,7 @@ fn a_sandboxed_command_ends_with_the_code_of_the_signal() {
 const NEVER_READY: [&str; 2] =
     ["#!/bin/bash\nexec sleep 1000\n", "#!/bin/bash\ntrap '' TERM INT HUP\nexec sleep 1000\n"];
 
-/// How long the end may take where nothing gets ready: less than a start is waited for. What does not end when it is asked to
+/// The longest that the end may take where nothing gets ready: less than a start is waited for. What does not end when it is asked to
 /// is given two seconds.
 const PROMPTLY: Duration = Duration::from_secs(15);
 

@@ -46,7 +46,7 @@ use crate::tty::{size, stop_job};
 /// How long the user's terminal may take for its last answer, and for what is left to show.
 const ANSWER: Duration = Duration::from_millis(300);
 
-/// How long after a ^C we may hear of it.
+/// The longest time after a ^C at which we hear of it.
 const LATE: Duration = Duration::from_millis(100);
 
 /// Asks the terminal for its status, and what it answers (DSR, ECMA-48 §8.3.35): answers come in the order of requests.

@@ -69,19 +69,26 @@ fn a_command_in_front_of_a_pipe_has_a_terminal_that_works() {
     }
 }
 
+/// Interrupts a command in front of a pipe so long after its start; it has to end as it ends by itself.
+fn interrupt(tier: Tier, moment: Duration) {
+    let world = World::new(User::Myself);
+    let script = "trap 'echo interrupted; exit 7' INT; echo ready >&2; while :; do read -t 1; done";
+    let mut terminal =
+        Terminal::run(pipeline(&world, tier, script, "| { trap '' INT; echo deaf >&2; cat; }"));
+    terminal.until("ready");
+    // The other end of the pipe has to have done that, too.
+    terminal.until("deaf");
+    // Not an event: the moment is what is tried.
+    thread::sleep(moment);
+    terminal.types("\x03");
+    let (code, seen) = terminal.end();
+    assert!(code == 7 && seen.contains("interrupted"), "{tier} {moment:?}: {code} {seen}");
+}
+
 #[test]
 fn an_early_interrupt_is_the_commands_in_front_of_a_pipe_too() {
     for tier in tier::all() {
-        let world = World::new(User::Myself);
-        let script = "trap 'echo interrupted; exit 7' INT; echo ready >&2; while :; do read -t 1; done";
-        let mut terminal =
-            Terminal::run(pipeline(&world, tier, script, "| { trap '' INT; echo deaf >&2; cat; }"));
-        terminal.until("ready");
-        // The other end of the pipe has to have done that, too.
-        terminal.until("deaf");
-        terminal.types("\x03");
-        let (code, seen) = terminal.end();
-        assert!(code == 7 && seen.contains("interrupted"), "{tier} {code} {seen}");
+        interrupt(tier, Duration::ZERO);
     }
 }
 
@@ -89,22 +96,8 @@ fn an_early_interrupt_is_the_commands_in_front_of_a_pipe_too() {
 #[test]
 fn an_interrupt_is_the_commands_also_when_it_gets_the_keyboard_at_that_moment() {
     let moments = (492..508).step_by(2).map(Duration::from_millis);
-    side_by_side(
-        moments.flat_map(|moment| tier::all().into_iter().map(move |tier| (tier, moment))),
-        |(tier, moment)| {
-            let world = World::new(User::Myself);
-            let script = "trap 'echo interrupted; exit 7' INT; echo ready >&2; while :; do read -t 1; done";
-            let mut terminal =
-                Terminal::run(pipeline(&world, tier, script, "| { trap '' INT; echo deaf >&2; cat; }"));
-            terminal.until("ready");
-            terminal.until("deaf");
-            // Not an event: the moment is what is tried.
-            thread::sleep(moment);
-            terminal.types("\x03");
-            let (code, seen) = terminal.end();
-            assert!(code == 7 && seen.contains("interrupted"), "{tier} {moment:?}: {code} {seen}");
-        },
-    );
+    let cases = moments.flat_map(|moment| tier::all().into_iter().map(move |tier| (tier, moment)));
+    side_by_side(cases, |(tier, moment)| interrupt(tier, moment));
 }
 
 #[test]
