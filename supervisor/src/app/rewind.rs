@@ -35,14 +35,10 @@ pub(super) fn run(args: &RewindArgs, runtime: &Runtime) -> Exit {
     })
 }
 
-/// The part of a hint that this command has no flag for.
-const COPY: &str = ", or go on in a copy with --fork";
-
 impl From<LogError> for Refusal {
     fn from(error: LogError) -> Self {
         match error {
-            LogError::Held { .. } => Self::usage(error.to_string().replace(COPY, "")),
-            LogError::Broken { .. } => Self::usage(error),
+            LogError::Held { .. } | LogError::Broken { .. } => Self::usage(error),
             _ => Self::internal(error),
         }
     }

@@ -120,7 +120,15 @@ impl From<OpenError> for Refusal {
             | OpenError::Log(LogError::Held { .. } | LogError::Broken { .. }) => Exit::Usage,
             OpenError::Log(_) | OpenError::System(_) => Exit::Internal,
         };
-        Self(exit, error.to_string())
+        let other_way = if error.is_open_elsewhere() { ", or go on in a copy with --fork" } else { "" };
+        Self(exit, format!("{error}{other_way}"))
+    }
+}
+
+impl OpenError {
+    /// True of a session that another process has open: a copy of it can go on.
+    pub(crate) const fn is_open_elsewhere(&self) -> bool {
+        matches!(self, Self::Log(LogError::Held { .. }))
     }
 }
 

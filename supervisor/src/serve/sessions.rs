@@ -93,16 +93,15 @@ fn refusal(error: &OpenError) -> ErrorObject {
         | OpenError::Log(_)
         | OpenError::System(_) => ErrorWord::InternalError,
     };
-    word.because(in_request(&error.to_string()))
+    let other_way = if error.is_open_elsewhere() { ", or go on in a copy with fork" } else { "" };
+    word.because(in_request(&error.to_string()) + other_way)
 }
 
-/// An error whose hint is a flag of the command line for the project, which a request names in `cwd`.
+/// An error whose hint may be a flag of the command line, in the words of a request, which names the project in `cwd`.
 fn in_request(text: &str) -> String {
     match text.split_once("\n  hint: ") {
         Some((cause, hint)) if hint.contains("-C ") => format!("{cause}\n  hint: name the project in cwd"),
-        Some((cause, hint)) => {
-            format!("{cause}\n  hint: {}", hint.replace("--fork", "fork").replace("--base-url", "base_url"))
-        }
+        Some((cause, hint)) => format!("{cause}\n  hint: {}", hint.replace("--base-url", "base_url")),
         _ => text.to_owned(),
     }
 }
@@ -119,7 +118,7 @@ mod tests {
             "the session belongs to the project /p\n  hint: name the project in cwd"
         );
         assert_eq!(in_request("x\n  hint: chmod a+x /p"), "x\n  hint: chmod a+x /p");
-        let held = LogError::Held { path: "/p".into(), holder: None }.to_string();
-        assert!(in_request(&held).ends_with("hint: end it there, or go on in a copy with fork"), "{held}");
+        let held = refusal(&LogError::Held { path: "/p".into(), holder: None }.into()).message;
+        assert!(held.ends_with("\n  hint: end it there, or go on in a copy with fork"), "{held}");
     }
 }

@@ -38,7 +38,7 @@ pub enum LogError {
         source: io::Error,
     },
     /// Another process has the session open.
-    #[error("the session of {path} is open in another process{}\n  hint: end it there, or go on in a copy with --fork", holder.map(|pid| format!(" ({pid})")).unwrap_or_default())]
+    #[error("the session of {path} is open in another process{}\n  hint: end it there", holder.map(|pid| format!(" ({pid})")).unwrap_or_default())]
     Held {
         /// The log.
         path: PathBuf,

@@ -239,6 +239,21 @@ fn repositories_in_the_git_directory_run_nothing() {
     );
 }
 
+/// More includes than are looked at, in a repository that came along.
+#[test]
+fn a_crowd_of_includes_hides_no_hook_of_the_persons() {
+    let attack = Attack {
+        name: "hooks path of the person's behind includes",
+        there: there(
+            "mkdir .githooks; git config --global core.hooksPath .githooks; git init -q --bare kept.git; \
+            seq -f '[include] path = /none/%g' 2100 >> kept.git/config",
+        ),
+        act: "cp evil.sh .githooks/pre-commit",
+        later: COMMIT,
+    };
+    fails(PLACE, &[attack]);
+}
+
 #[test]
 fn a_crowd_hides_no_hook() {
     // Names of one empty file: a file system makes them five times as fast as it makes files.
