@@ -2,6 +2,7 @@
 
 mod cut_off;
 mod cut_off_plan;
+mod error;
 mod fixed_prompt;
 mod handle;
 mod model;
@@ -18,8 +19,9 @@ mod step_changes;
 mod sub_agents;
 mod unheard;
 
+pub(crate) use self::error::{OpenError, Refusal};
 pub(crate) use self::handle::{Handle, NotTaken};
-pub(crate) use self::open::{OpenError, OpenedSession, Refusal, SessionDirs, SessionEvents, observer, open};
+pub(crate) use self::open::{OpenedSession, SessionDirs, SessionEvents, observer, open};
 pub(crate) use self::options::{SessionOptions, for_activity, plan_options};
 pub(crate) use self::past::Resume;
 pub(crate) use self::plan::EarlierPlan;

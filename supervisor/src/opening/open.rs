@@ -11,37 +11,34 @@ use ipc::path::WirePath;
 use tokio::sync::{mpsc, watch};
 
 use super::cut_off_plan::CutOffPlan;
+use super::error::OpenError;
 use super::fixed_prompt;
 use super::handle::Handle;
-use super::model::ModelError;
 use super::options::SessionOptions;
 use super::past::{Earlier, Past, SessionBegin, first_events};
 use super::plan::planner_standing;
 use super::plan_files::PlanFiles;
-use super::relay_socket::{self, RelaySocketError};
+use super::relay_socket;
 use super::sub_agents::{SubAgents, tool_of};
 use crate::activity::Activity;
-use crate::changes::{PatchFile, PatchFileError};
+use crate::changes::PatchFile;
 use crate::core::{Agent, AgentConfig, Approver, Backoff, ModelChoice, Planning, RunEnd};
 use crate::directories::Directories;
 use crate::driver::{
     self, AgentParts, AgentRun, Boundary, ChangeTracker, Lives, Processes, Rewinder, SessionError,
     SessionWorker, Shared, SnapshotTaker, ToolServer, TripwireWatch, Turns,
 };
-use crate::exit::Exit;
 use crate::gate::{ApprovalMode, StandingRights};
 use crate::live::LiveSocket;
 use crate::messages::say;
 use crate::monitor::PrivateTemp;
-use crate::place::{Mode, ProjectSandbox, SetupError};
+use crate::place::{Mode, ProjectSandbox};
 use crate::prompt::{self, Part, Profile};
 use crate::provider::{
-    self, ConfigError, Connection, GiveUp, ModelProvider, ProviderError, RetryPolicy, Tried, socket_of,
+    self, Connection, GiveUp, ModelProvider, ProviderError, RetryPolicy, Tried, socket_of,
 };
-use crate::recording::{DirectoryError, Places, Recorder};
+use crate::recording::{Places, Recorder};
 use crate::secrets::{ApiKey, KeyError, TakenKeys, find_key};
-use crate::session::LogError;
-use crate::shell_word::shell_word;
 use crate::tools::{Kit, Registry};
 
 /// What a session has besides its options.
@@ -51,85 +48,6 @@ pub(crate) struct SessionDirs {
     pub directories: Directories,
     /// The keys that were in the environment.
     pub keys: TakenKeys,
-}
-
-/// What ended a session before it began, and how to exit.
-pub(crate) struct Refusal(pub Exit, pub String);
-
-impl Refusal {
-    /// The user's to mend.
-    pub(crate) fn usage(error: impl ToString) -> Self {
-        Self(Exit::Usage, error.to_string())
-    }
-
-    /// Ours, or the machine's.
-    pub(crate) fn internal(error: impl ToString) -> Self {
-        Self(Exit::Internal, error.to_string())
-    }
-}
-
-/// Why a session was not opened.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum OpenError {
-    /// Its place could not be made ready.
-    #[error(transparent)]
-    Setup(#[from] SetupError),
-    /// There is no usable key.
-    #[error(transparent)]
-    Key(#[from] KeyError),
-    /// The model cannot be asked so.
-    #[error(transparent)]
-    Model(#[from] ModelError),
-    /// The model's address is not usable.
-    #[error(transparent)]
-    Provider(#[from] ConfigError),
-    /// The model is behind a socket that is not safe to use.
-    #[error(transparent)]
-    RelaySocket(#[from] RelaySocketError),
-    /// The patch could not be written.
-    #[error(transparent)]
-    Patch(#[from] PatchFileError),
-    /// The traffic could not be recorded.
-    #[error("--record: {0}")]
-    Record(#[from] DirectoryError),
-    /// The session that is to go on is another project's.
-    #[error("the session belongs to the project {project}\n  hint: -C {project}", project = shell_word(.0.as_path()))]
-    OtherProject(WirePath),
-    /// There is no log.
-    #[error(transparent)]
-    Log(#[from] LogError),
-    /// The process itself is in trouble.
-    #[error(transparent)]
-    System(#[from] std::io::Error),
-}
-
-impl From<OpenError> for Refusal {
-    fn from(error: OpenError) -> Self {
-        let exit = match &error {
-            OpenError::Setup(error) => error.exit(),
-            OpenError::RelaySocket(RelaySocketError::Untried(_) | RelaySocketError::Reached(_)) => {
-                Exit::NoSandbox
-            }
-            OpenError::Key(_)
-            | OpenError::Model(_)
-            | OpenError::Provider(_)
-            | OpenError::RelaySocket(_)
-            | OpenError::Patch(_)
-            | OpenError::Record(_)
-            | OpenError::OtherProject(_)
-            | OpenError::Log(LogError::Held { .. } | LogError::Broken { .. }) => Exit::Usage,
-            OpenError::Log(_) | OpenError::System(_) => Exit::Internal,
-        };
-        let other_way = if error.is_open_elsewhere() { ", or go on in a copy with --fork" } else { "" };
-        Self(exit, format!("{error}{other_way}"))
-    }
-}
-
-impl OpenError {
-    /// True of a session that another process has open: a copy of it can go on.
-    pub(crate) const fn is_open_elsewhere(&self) -> bool {
-        matches!(self, Self::Log(LogError::Held { .. }))
-    }
 }
 
 /// A session that is open and does nothing yet.

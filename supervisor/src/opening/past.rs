@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 
 use super::cut_off;
 use super::cut_off_plan::CutOffPlan;
-use super::open::OpenError;
+use super::error::OpenError;
 use super::options::SessionOptions;
 use super::plan_files;
 use crate::checkpoints;
