@@ -301,6 +301,7 @@ impl Agent {
     }
 
     pub(super) fn log_seen_by(&mut self, observed_by: ObservedBy, kind: EventKind) {
+        self.ledger.see(&kind, &self.config.standing.project);
         self.effects.push(Effect::Log { kind, observed_by });
     }
 

@@ -5,7 +5,6 @@ use ipc::event::{CompactionCause, ContextCompacted, EventKind, NoticeCode, Summa
 use super::Agent;
 use super::agent::AgentState;
 use super::history::History;
-use super::ledger::Ledger;
 
 impl Agent {
     /// The user wants an empty conversation: at rest alone.
@@ -33,7 +32,6 @@ impl Agent {
         let first_message = self.standing_context();
         self.history =
             History::summarised(self.budget.fixed(), self.config.sees_images, first_message.clone());
-        self.ledger = Ledger::default();
         // What was to be said about the conversation before is said to nobody; the surroundings are told anew.
         self.context.clear();
         self.log(EventKind::ContextCompacted(ContextCompacted {

@@ -227,9 +227,6 @@ impl Agent {
         first_message.push(known.first_message(self.budget.first_message()).trim_end().to_owned());
         self.history =
             History::summarised(self.budget.fixed(), self.config.sees_images, first_message.clone());
-        if let Some(words) = summary {
-            self.ledger.sum_up(words);
-        }
         let Compacting { cause, from, then, before, usage } = compacting;
         self.log(EventKind::ContextCompacted(ContextCompacted {
             cause,

@@ -13,6 +13,9 @@ use crate::provider::UserBlock;
 /// Where the context comes from that says where the agent is, and what it may do.
 pub(super) const ENVIRONMENT: &str = "environment";
 
+/// Where the context comes from that says how the rights have changed.
+pub(super) const RIGHTS: &str = "rights";
+
 /// The source of the context that Bailiwick itself adds.
 pub(super) const OURS: &str = "bailiwick";
 
@@ -113,7 +116,6 @@ impl Agent {
         if !text.trim().is_empty() {
             blocks.push(UserBlock::Text(text.clone()));
         }
-        self.ledger.hear(&text);
         self.log(EventKind::UserMessage { text, images: shown });
     }
 

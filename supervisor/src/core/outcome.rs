@@ -55,7 +55,6 @@ impl Agent {
     ) -> CallResult {
         match outcome {
             CallOutcome::Done(output) => {
-                self.ledger.note(tool, &output, self.seen.project.as_path());
                 let rest = rest(tool, &output);
                 let diffs = match &output {
                     ToolOutput::Written(written) => diffs_told(written),

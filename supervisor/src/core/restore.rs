@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ipc::event::{AssistantMessage, EventKind, RewindTarget, SessionEvent, ToolCallStatus};
+use ipc::event::{AssistantMessage, EventKind, NoticeCode, RewindTarget, SessionEvent, ToolCallStatus};
 use ipc::id::{ApprovalId, CallId, EventId, GrantId, ToolUseId};
 use ipc::image::Image;
 use serde::Deserialize;
@@ -12,9 +12,11 @@ use super::calls::CallResult;
 use super::earlier_plan;
 use super::history::History;
 use super::ledger::Ledger;
-use super::message::{ENVIRONMENT, OURS};
+use super::message::{ENVIRONMENT, OURS, RIGHTS};
+use super::turn::INTERRUPTED_HERE;
 use super::{Agent, ContextItem, own_command};
 use crate::approval::SessionGrants;
+use crate::prompt::rewound_context;
 use crate::provider::UserBlock;
 
 /// The model is told so with the next message.
@@ -45,9 +47,11 @@ impl Agent {
     pub fn restored(mut self, events: &[SessionEvent], in_new_context: bool) -> Self {
         let own = || events.iter().filter(|event| event.agent == self.config.id).map(|event| &event.kind);
         let standing = standing(events);
-        let of_agent = standing.iter().filter(|event| event.agent == self.config.id).map(|event| &event.kind);
+        let of_agent = || {
+            standing.iter().filter(|event| event.agent == self.config.id).map(|event| &event.kind)
+        };
         let (fixed, sees_images) = (self.budget.fixed(), self.config.sees_images);
-        let history = of_agent.fold(Reader::new(fixed, sees_images), Reader::take).finish();
+        let history = of_agent().fold(Reader::new(fixed, sees_images), Reader::take).finish();
         let history = if in_new_context { history.for_another_model(fixed, sees_images) } else { history };
         let instructions = own().filter_map(|kind| match kind {
             EventKind::ContextAdded { source, text } if source != ENVIRONMENT && source != OURS => {
@@ -66,6 +70,7 @@ impl Agent {
             }
         }
         self.history = history;
+        self.ledger = Ledger::of(of_agent(), &self.config.standing.project);
         self.instructions = instructions;
         (self.last_call, self.last_approval) = (call, approval);
         self.grants = SessionGrants::after(grant);
@@ -83,9 +88,16 @@ impl Agent {
         if let Some(events) = events {
             let (fixed, sees_images) = (self.budget.fixed(), self.config.sees_images);
             let standing = standing(events);
-            let own = standing.iter().filter(|event| event.agent == self.config.id).map(|event| &event.kind);
-            self.history = own.fold(Reader::new(fixed, sees_images), Reader::take).finish();
-            self.ledger = Ledger::default();
+            let own =
+                || standing.iter().filter(|event| event.agent == self.config.id).map(|event| &event.kind);
+            self.history = own().fold(Reader::new(fixed, sees_images), Reader::take).finish();
+            self.ledger = Ledger::of(own(), &self.config.standing.project);
+            // What was to be said about what is taken back is said to nobody, and changes of the rights were perhaps told there.
+            self.context.retain(|item| item.text != INTERRUPTED_HERE);
+            if !self.starting {
+                let text = rewound_context(&self.seen);
+                self.context.push(ContextItem { source: RIGHTS.to_owned(), text });
+            }
         }
         self.note(told);
     }
@@ -190,6 +202,10 @@ impl Reader {
                     self.said.push(own_command::quoted(&content));
                 }
             }
+            EventKind::Rewound(rewound) if rewound.target.scope.has_conversation() => self.settle(),
+            EventKind::Notice { code: NoticeCode::InterruptedReplyDropped, .. } => {
+                self.history.drop_interrupted();
+            }
             EventKind::ModelChanged(changed) if changed.new_context => self.leave_context(),
             EventKind::PromptFixed(prompt) if prompt.new_context.is_some() => self.leave_context(),
             EventKind::ContextCompacted(compacted) => {
@@ -238,6 +254,14 @@ impl Reader {
             self.history.open(std::mem::take(&mut self.opening));
         }
         self.history.push_user(std::mem::take(&mut self.said));
+    }
+
+    /// The conversation stands so, also where nobody has said anything in it: what was told of the surroundings is still told.
+    fn settle(&mut self) {
+        self.flush();
+        if self.history.is_empty() {
+            self.history.open(std::mem::take(&mut self.opening));
+        }
     }
 
     fn finish(mut self) -> History {

@@ -13,6 +13,7 @@ use ipc::rights::{Network, Rights, RightsChange};
 use super::agent::AgentState;
 use super::calls::Open;
 use super::interrupt::Interruption;
+use super::message::RIGHTS;
 use super::{Agent, ContextItem, Effect, ReadyWorker};
 use crate::gate::{Change, Unchanged};
 use crate::prompt::{mode_context, narrowed_context, rights_context};
@@ -153,7 +154,7 @@ impl Agent {
     /// The same rights, and another answer to what is beyond them: whoever is asked now is not asked any more.
     fn mode_changed_alone(&mut self, mode: ApprovalMode) {
         self.log(EventKind::ModeChanged { mode });
-        self.context.push(ContextItem { source: "rights".to_owned(), text: mode_context(&self.seen) });
+        self.context.push(ContextItem { source: RIGHTS.to_owned(), text: mode_context(&self.seen) });
         self.withdraw("the approval mode was changed", MODE_CHANGED);
         self.go_on();
     }
@@ -210,7 +211,7 @@ impl Agent {
 
     /// The model learns of its rights with the next message, which may be the results that were held back.
     fn tell_of_rights(&mut self, text: String) {
-        self.context.push(ContextItem { source: "rights".to_owned(), text });
+        self.context.push(ContextItem { source: RIGHTS.to_owned(), text });
         while let Some(change) = self.replacement.next.pop_front() {
             self.on_change(change);
             if self.replacement.awaited {

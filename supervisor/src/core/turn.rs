@@ -6,6 +6,9 @@ use super::agent::{AgentState, TurnRun};
 use super::compaction::{Next, Then};
 use super::{Agent, Effect, EndReason, RunEnd};
 
+/// The model is told so with the message after an interruption.
+pub(super) const INTERRUPTED_HERE: &str = "The user interrupted you here.";
+
 impl Agent {
     /// Asks the model for the next reply, if the budget allows one and the context has room for it.
     pub(super) fn begin_step(&mut self) {
@@ -82,7 +85,7 @@ impl Agent {
     /// The next message of the user begins with that: the model would take what it did not finish for finished.
     fn mark_interrupted(&mut self, reason: EndReason) {
         if reason == EndReason::Interrupted {
-            self.note("The user interrupted you here.".to_owned());
+            self.note(INTERRUPTED_HERE.to_owned());
         }
     }
 

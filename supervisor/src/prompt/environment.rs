@@ -48,6 +48,15 @@ pub fn mode_context(standing: &StandingRights) -> String {
     text
 }
 
+/// What an agent is told that is back at an earlier place of its conversation, where its rights were perhaps others.
+pub fn rewound_context(standing: &StandingRights) -> String {
+    let mut text = String::from("<rights>\nFrom here on:\n");
+    mode(&mut text, standing);
+    rights(&mut text, standing);
+    text.push_str("</rights>");
+    text
+}
+
 fn mode(text: &mut String, standing: &StandingRights) {
     let means = match standing.mode {
         ApprovalMode::Ask => {

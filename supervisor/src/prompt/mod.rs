@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::roles::Role;
 
 pub use environment::{
-    PromptEnvironment, environment_context, mode_context, narrowed_context, rights_context,
+    PromptEnvironment, environment_context, mode_context, narrowed_context, rewound_context, rights_context,
 };
 
 /// The system prompt.

@@ -12,6 +12,9 @@ use super::typed::Arguments;
 /// The field that makes no sense, and what was expected of it.
 pub(super) type BadArgument = (&'static str, String);
 
+/// The name of the tool that reads a file.
+pub const READ_FILE: &str = ReadFile::NAME;
+
 /// The name of the tool that runs a command.
 pub const SHELL_EXEC: &str = ShellExec::NAME;
 

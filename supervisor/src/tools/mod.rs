@@ -17,7 +17,7 @@ mod schema;
 mod spawn;
 mod typed;
 
-pub use arguments::SHELL_EXEC;
+pub use arguments::{READ_FILE, SHELL_EXEC};
 pub use definition::ToolDefinition;
 pub use described::{LeftOut, diffs_of, diffs_told};
 pub use error::ToolUseError;

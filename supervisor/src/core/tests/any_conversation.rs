@@ -1,7 +1,7 @@
 //! Conversations that go on and on in the smallest window: whatever was summarised and whenever, each request is one that
 //! the API accepts, and the log has all of it.
 
-use ipc::event::{EventKind, ObservedBy, SessionEvent, TokenUsage};
+use ipc::event::{EventKind, ObservedBy, RewindScope, RewindTarget, Rewound, SessionEvent, TokenUsage};
 use ipc::frontend::Op;
 use ipc::id::{CallId, EventId};
 use ipc::message::CallOutcome;
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use super::script::{Script, command, config, error, file, not_found, read, run, text, thinking};
 use super::witness::{Witness, size};
-use crate::core::{Agent, AgentConfig, Effect, RequestId, Window};
+use crate::core::{Agent, AgentConfig, Counted, Effect, RequestId, Window, standing};
 use crate::provider::{StopReason, StreamEvent};
 
 /// What happens next.
@@ -25,7 +25,7 @@ enum Move {
     },
     /// The reply ends for this reason, whatever is asked.
     Stop(StopReason),
-    /// The request fails: it is too long, worth another attempt, or hopeless.
+    /// The request fails: it is too long, worth another attempt, refused for its form, or hopeless.
     Fail(usize),
     Interrupt,
     Compact,
@@ -34,6 +34,10 @@ enum Move {
     Own(usize),
     /// The network goes on, and its worker comes.
     Net,
+    /// The user takes the conversation back to this message, counted round and round.
+    Rewind(usize),
+    /// The user undoes the last rewind.
+    Undo,
 }
 
 fn any_move() -> impl Strategy<Value = Move> {
@@ -49,12 +53,14 @@ fn any_move() -> impl Strategy<Value = Move> {
             Just(StopReason::EndTurn),
         ]
         .prop_map(Move::Stop),
-        2 => (0..3usize).prop_map(Move::Fail),
+        2 => (0..4usize).prop_map(Move::Fail),
         1 => Just(Move::Interrupt),
         1 => Just(Move::Compact),
         1 => Just(Move::Clear),
         1 => (1..40usize).prop_map(Move::Own),
         1 => Just(Move::Net),
+        1 => (0..9usize).prop_map(Move::Rewind),
+        1 => Just(Move::Undo),
     ]
 }
 
@@ -130,8 +136,35 @@ impl Play {
             Move::Clear => _ = self.script.input(crate::core::Input::Op(Op::Clear)),
             Move::Own(lines) => self.own(lines),
             Move::Net => _ = self.script.net(Network::On).ready(2),
+            Move::Rewind(n) => {
+                let said = standing(&self.log).into_iter();
+                let said = said.filter(|event| matches!(event.kind, EventKind::UserMessage { .. }));
+                let said: Vec<_> = said.map(|event| event.id).collect();
+                if !said.is_empty() {
+                    self.rewind(Some(said[n % said.len()]));
+                }
+            }
+            Move::Undo => {
+                let last = self.log.iter().rev().find_map(SessionEvent::rewind);
+                if last.is_some_and(|last| last.to.is_some()) {
+                    self.rewind(None);
+                }
+            }
         }
         self.look();
+    }
+
+    /// As the driver does it: with an agent at rest alone.
+    fn rewind(&mut self, to: Option<EventId>) {
+        if self.script.agent.is_busy() {
+            return;
+        }
+        let target = RewindTarget { to, scope: RewindScope::Conversation };
+        let rewound = Rewound { target, files: Vec::new(), left: Vec::new(), error: None };
+        let id = self.log.len() as u64 + 1;
+        self.log.push(logged(id, EventKind::Rewound(rewound), ObservedBy::Supervisor));
+        self.witness.takes_back();
+        self.script.agent.rewind(Some(&self.log), "The user took the conversation back to here.".to_owned());
     }
 
     fn own(&mut self, lines: usize) {
@@ -173,6 +206,9 @@ impl Play {
         if kind == 0 {
             error.message = "prompt is too long: 9 tokens > 8 maximum".to_owned();
         }
+        if kind == 2 {
+            error.status = Some(400);
+        }
         self.script.failed(self.request(), error);
         self.script.timer(self.script.agent.last_timer.0);
     }
@@ -204,6 +240,7 @@ proptest! {
         let live = &play.script.agent;
         prop_assert_eq!(format!("{:?}", restored.history.messages()), format!("{:?}", live.history.messages()));
         prop_assert_eq!(restored.last_call, live.last_call);
+        prop_assert_eq!(&restored.ledger, &live.ledger);
     }
 
     #[test]

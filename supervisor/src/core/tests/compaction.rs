@@ -118,7 +118,7 @@ fn the_run_goes_on_with_the_summary_in_a_new_context() {
 
     ## Files touched, as Bailiwick recorded it
 
-    - b.rs: created; 12 bytes after the last change
+    - b.rs: changed once
     - a.rs: read once
 
     ## The last messages, word for word

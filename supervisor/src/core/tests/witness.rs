@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use ipc::approval::{ReviewDecision, ServerRequest};
-use ipc::event::{CompactionCause, EventKind, TokenUsage};
+use ipc::event::{CompactionCause, EventKind, NoticeCode, TokenUsage};
 use ipc::id::{ApprovalId, CallId};
 use ipc::rights::Grant;
 
@@ -107,6 +107,11 @@ impl Witness {
                 let said = |text: &String| format!("user {:?}", UserBlock::Text(text.clone()));
                 self.last_history = compacted.first_message.iter().map(said).collect();
             }
+            Effect::Log { kind: EventKind::Notice { code, .. }, .. }
+                if *code == NoticeCode::InterruptedReplyDropped =>
+            {
+                self.takes_back();
+            }
             Effect::StartStream { model, .. } => self.see_request(model),
             Effect::Finish(_) => {
                 assert_eq!(self.started, self.finished, "every call has its end");
@@ -115,6 +120,11 @@ impl Witness {
             }
             _ => {}
         }
+    }
+
+    /// What was sent is said no more.
+    pub(super) fn takes_back(&mut self) {
+        self.last_history.clear();
     }
 
     fn see_request(&mut self, model: &ModelRequest) {
