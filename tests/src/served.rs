@@ -85,6 +85,16 @@ impl Served {
         }
     }
 
+    /// The next request of this method from the server, as a whole.
+    pub fn asked(&mut self, method: &str) -> Value {
+        loop {
+            let line = self.read().unwrap_or_else(|| panic!("it ended before {method}"));
+            if line["method"] == method {
+                return line;
+            }
+        }
+    }
+
     /// The response to a request.
     pub fn ask(&mut self, method: &str, params: Value) -> Value {
         self.last += 1;

@@ -47,9 +47,8 @@ impl Agent {
     pub fn restored(mut self, events: &[SessionEvent], in_new_context: bool) -> Self {
         let own = || events.iter().filter(|event| event.agent == self.config.id).map(|event| &event.kind);
         let standing = standing(events);
-        let of_agent = || {
-            standing.iter().filter(|event| event.agent == self.config.id).map(|event| &event.kind)
-        };
+        let of_agent =
+            || standing.iter().filter(|event| event.agent == self.config.id).map(|event| &event.kind);
         let (fixed, sees_images) = (self.budget.fixed(), self.config.sees_images);
         let history = of_agent().fold(Reader::new(fixed, sees_images), Reader::take).finish();
         let history = if in_new_context { history.for_another_model(fixed, sees_images) } else { history };

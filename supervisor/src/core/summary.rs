@@ -130,7 +130,8 @@ mod tests {
     }
 
     fn heard(said: &[&str]) -> Ledger {
-        let said = said.iter().map(|text| EventKind::UserMessage { text: (*text).to_owned(), images: vec![] });
+        let said =
+            said.iter().map(|text| EventKind::UserMessage { text: (*text).to_owned(), images: vec![] });
         Ledger::of(said.collect::<Vec<_>>().iter(), &"/p".into())
     }
 

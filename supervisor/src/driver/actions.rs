@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use ipc::approval::ApprovalMode;
 use ipc::event::NoticeCode;
 use ipc::frontend::{Op, UserActionKind};
-use ipc::rights::RightsChange;
+use ipc::rights::{Network, RightsChange};
 use tokio::time::Instant;
 
 use super::{AgentRun, SessionError, Shared};
@@ -71,6 +72,16 @@ pub(super) const fn for_all(kind: &UserActionKind) -> Option<Op> {
         UserActionKind::HangUp => Some(Op::HangUp),
         _ => None,
     }
+}
+
+/// True of what takes a right away: it is taken from every agent of the session, whichever of them is named.
+pub(super) const fn takes_away(kind: &UserActionKind) -> bool {
+    matches!(
+        kind,
+        UserActionKind::SetRights {
+            change: RightsChange::Network { net: Network::Off, .. } | RightsChange::RemoveWrite { .. }
+        } | UserActionKind::SetMode { mode: ApprovalMode::Deny }
+    )
 }
 
 /// The input that an action is, with the path that the user named resolved, once: the core knows nothing of file systems.

@@ -116,7 +116,9 @@ impl Session {
 
     /// The end of the first agent, with what all of them came to.
     pub(super) fn account(&mut self) -> Option<RunEnd> {
-        let mut ends = self.runs.iter_mut().filter_map(AgentRun::account);
+        // What sub-agents spent is in what the budget has of them, also where they are cut off with everything else.
+        let top_level = self.runs.iter_mut().filter(|run| run.id().is_top_level());
+        let mut ends = top_level.filter_map(AgentRun::account);
         let mut first = ends.next()?;
         add_below(&mut first, self.shared.budget.take_rest());
         Some(ends.fold(first, |mut sum, other| {

@@ -66,7 +66,7 @@ impl Session {
         let mut none = VecDeque::new();
         tokio::select! {
             biased;
-            action = next_action(&mut none, &mut self.actions) => match action {
+            action = next_action(&mut none, &mut self.actions, false) => match action {
                 None => Woken::Ends,
                 Some(UserAction { kind: UserActionKind::RetryLog, .. }) => Woken::Asked,
                 Some(action) if super::actions::for_all(&action.kind).is_some() => Woken::Ends,

@@ -15,7 +15,13 @@ impl Session {
     /// Starts a planner, or says why not.
     pub(super) fn start_planner(&mut self, text: String) -> Result<(), SessionError> {
         match self.planner(text) {
-            Ok(agent) => self.start_beside(AgentId::root(), agent),
+            Ok(agent) => {
+                // Where nobody works it is a turn of its own, with the limits of one.
+                if !self.runs.iter().any(|run| !run.is_over() && run.agent.is_busy()) {
+                    self.shared.begin_turn(&AgentId::root());
+                }
+                self.start_beside(AgentId::root(), agent)
+            }
             Err(why) => self.notice(NoticeCode::PlanRefused, &format!("no planner was started: {why}")),
         }
     }

@@ -50,6 +50,7 @@ impl Session {
             );
         };
         let Some(first) = self.runs.first() else { return Ok(()) };
+        self.previews = digest.is_none();
         let mut journal = first.rewind_journal();
         let (rewinder, log) = (looks.rewinder().clone(), self.shared.log.path().to_owned());
         self.rewinding = Some(tokio::spawn(async move {
@@ -63,6 +64,13 @@ impl Session {
             Ok(done.map_or_else(RewindEnded::Previewed, |files| RewindEnded::Done(files, events)))
         }));
         Ok(())
+    }
+
+    /// Nobody waits any more for what a rewind would do. One that is carried out goes on to its end.
+    pub(super) fn give_up_preview(&mut self) {
+        if let Some(task) = self.rewinding.take_if(|_| self.previews) {
+            task.abort();
+        }
     }
 
     /// Takes in what became of a rewind.

@@ -335,7 +335,9 @@ pub(super) struct Looks {
     due: Vec<EventId>,
     /// True if the first agent may write in the project without asking.
     may_write: bool,
-    /// True if the project was looked at in this turn.
+    /// True while the first agent has a turn.
+    in_turn: bool,
+    /// True if the project was looked at in this turn, or before a plan that is executed beside it wrote.
     looked: bool,
     /// True if a call may have written since the last message.
     written: bool,
@@ -350,6 +352,7 @@ impl Looks {
             rewinder,
             due: Vec::new(),
             may_write: false,
+            in_turn: false,
             looked: false,
             written: false,
             looking: None,
@@ -370,20 +373,32 @@ impl Looks {
             }
             EventKind::RightsChanged(changed) => self.may_write = writes(&changed.rights),
             EventKind::UserMessage { .. } => {
+                self.in_turn = true;
                 self.due.push(event.id);
                 if self.may_write {
                     self.begin();
                 }
             }
             EventKind::ApprovalRequested { .. } => self.begin(),
-            EventKind::TurnFinished(_) => self.end_turn(),
+            EventKind::TurnFinished(_) => {
+                self.in_turn = false;
+                self.end_turn();
+            }
+            // A planner's, which works beside the first agent.
+            EventKind::SubAgentResult(result) if result.call.is_none() && !self.in_turn => self.end_turn(),
             _ => {}
         }
     }
 
     /// Has the project looked at, if it was not since the last message.
     fn begin(&mut self) {
-        if !self.due.is_empty() && self.looking.is_none() {
+        if !self.due.is_empty() {
+            self.look();
+        }
+    }
+
+    fn look(&mut self) {
+        if self.looking.is_none() {
             let at = At::Messages(std::mem::take(&mut self.due));
             let rewinder = self.rewinder.clone();
             self.looked = true;
@@ -401,10 +416,13 @@ impl Looks {
         }
     }
 
-    /// Has the project looked at, if it was not since the last message; true while that goes on: nothing may write.
+    /// Has the project looked at, if it was not since the last message; true while that goes on: nothing may write. What a plan changes
+    /// after the last turn is not taken for somebody else's either.
     pub(super) fn before_a_write(&mut self) -> bool {
         self.written = true;
-        self.begin();
+        if !self.looked || !self.due.is_empty() {
+            self.look();
+        }
         self.looking.is_some()
     }
 

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use tracing::{Instrument, info_span};
 
-use super::actions::for_all;
+use super::actions::{for_all, takes_away};
 use super::approvals::too_late;
 use super::observer::ObserverError;
 use super::rewind::{RewindEnded, RewindTask, rewound};
@@ -39,8 +39,10 @@ pub struct Session {
     /// The run that is looked at first, next time.
     turn: usize,
     pub(super) tree: AgentTree,
-    /// A rewind that is under way: the user's next action waits for its end.
+    /// A rewind that is under way: what the user does next waits for its end, unless that ends the session.
     pub(super) rewinding: Option<RewindTask>,
+    /// True if that is only looked at, and nothing is carried out.
+    pub(super) previews: bool,
     /// Actions of the user that came while the session was paused.
     pub(super) delayed: VecDeque<UserAction>,
 }
@@ -75,6 +77,7 @@ impl Session {
             turn: 0,
             tree,
             rewinding: None,
+            previews: false,
             delayed: VecDeque::new(),
         }
     }
@@ -135,7 +138,7 @@ impl Session {
         for run in &mut self.runs {
             run.begin(&self.shared);
         }
-        while !self.runs.iter().all(AgentRun::is_over) {
+        while !self.runs.iter().all(AgentRun::is_over) || self.rewinding.is_some() {
             let happened = self.next().await;
             self.on(happened)?;
             self.pause().await?;
@@ -150,7 +153,7 @@ impl Session {
         tokio::select! {
             // What the user does comes first.
             biased;
-            action = next_action(&mut self.delayed, &mut self.actions), if self.rewinding.is_none() => {
+            action = next_action(&mut self.delayed, &mut self.actions, self.rewinding.is_some()) => {
                 Happened::Action(action)
             }
             () = until(self.deadline) => Happened::TimeUp,
@@ -222,8 +225,21 @@ impl Session {
             (_, UserActionKind::Plan { text }) => self.start_planner(text),
             (_, UserActionKind::Rewind { target, files, digest }) => self.begin_rewind(target, files, digest),
             (run, kind) => {
+                if for_all(&kind).is_some() {
+                    self.give_up_preview();
+                }
                 self.withdraw(&kind);
                 self.take_back_from_planners(&kind)?;
+                if let Some(named) = agent.as_ref().filter(|_| takes_away(&kind))
+                    && *named != AgentId::root()
+                    && self.runs.first().is_some_and(|first| !first.is_over())
+                {
+                    self.guarded(0, |run, shared| run.act(shared, kind.clone()))?;
+                    // It has its rights from those above it, and has lost them by now.
+                    if !named.is_top_level() {
+                        return Ok(());
+                    }
+                }
                 match (for_all(&kind), run.filter(|run| !self.runs[*run].is_over())) {
                     (Some(op), _) => self.for_each(|run, shared| run.feed(shared, Input::Op(op.clone()))),
                     (None, Some(run)) => self.guarded(run, |run, shared| run.act(shared, kind)),
@@ -367,13 +383,17 @@ async fn next(run: &mut AgentRun) -> Result<Occurrence, SessionError> {
 pub(super) async fn next_action(
     delayed: &mut VecDeque<UserAction>,
     actions: &mut Option<mpsc::Receiver<UserAction>>,
+    ends_alone: bool,
 ) -> Option<UserAction> {
-    if let Some(action) = delayed.pop_front() {
+    if let Some(action) = delayed.pop_front_if(|_| !ends_alone) {
         return Some(action);
     }
-    match actions {
-        Some(actions) => actions.recv().await,
-        None => std::future::pending().await,
+    let Some(actions) = actions else { return std::future::pending().await };
+    loop {
+        match actions.recv().await {
+            Some(action) if ends_alone && for_all(&action.kind).is_none() => delayed.push_back(action),
+            action => return action,
+        }
     }
 }
 

@@ -287,7 +287,16 @@ async fn wait(
         Some(started) => started,
         None => note_start(reports.started().await.ok().flatten(), None),
     };
-    Ok((started, ended))
+    match (started, &ended) {
+        // The broker was killed from outside: the command may have been at work by then.
+        (Err(stopped), Ended::Signalled(signal)) if stopped.stage.is_empty() => {
+            say(&format!(
+                "the sandbox was ended by signal {signal} before it said that the command was started"
+            ));
+            Ok((Err(Stopped::by(*signal)), ended))
+        }
+        (started, _) => Ok((started, ended)),
+    }
 }
 
 /// The tier of the command, if the broker's first report says that it runs.

@@ -14,6 +14,7 @@ mod recording;
 mod resume;
 mod retries;
 mod rewind;
+mod rewind_plan;
 mod roles;
 mod serve;
 mod serve_python;

@@ -13,21 +13,21 @@ use tests::served::Served;
 use tests::{Finished, User, World, wait_until};
 
 /// A conversation of an agent that may write, and the messages of its user.
-struct Talk<'a> {
+pub(crate) struct Talk<'a> {
     world: &'a World,
-    served: Served,
-    id: String,
-    said: Vec<u64>,
+    pub served: Served,
+    pub id: String,
+    pub said: Vec<u64>,
 }
 
 impl<'a> Talk<'a> {
-    fn new(world: &'a World, server: &ReplayServer) -> Self {
+    pub(crate) fn new(world: &'a World, server: &ReplayServer) -> Self {
         let mut front = Served::greeted(world);
         let id = front.converse(&world.project(), &server.base_url(), "auto");
         Self { world, served: front, id, said: Vec::new() }
     }
 
-    fn say(&mut self, text: &str) {
+    pub(crate) fn say(&mut self, text: &str) {
         self.served.call("sendUserMessage", json!({"conversation_id": self.id, "text": text}));
         let said = self.served.until("event/userMessage");
         self.said.push(said["logged"]["id"].as_u64().unwrap());
@@ -42,7 +42,7 @@ impl<'a> Talk<'a> {
         wait_until("the end of the turn is seen", is_seen);
     }
 
-    fn preview(&mut self, to: Option<u64>, scope: &str) -> Value {
+    pub(crate) fn preview(&mut self, to: Option<u64>, scope: &str) -> Value {
         self.served.call("rewind", json!({"conversation_id": self.id, "to": to, "scope": scope}));
         self.served.until("event/rewindPreview")["data"].clone()
     }
@@ -56,12 +56,12 @@ impl<'a> Talk<'a> {
         self.served.until("event/rewound")["data"].clone()
     }
 
-    fn rewind(&mut self, to: Option<u64>, scope: &str) -> Value {
+    pub(crate) fn rewind(&mut self, to: Option<u64>, scope: &str) -> Value {
         let preview = self.preview(to, scope);
         self.confirm(&preview)
     }
 
-    fn end(self) {
+    pub(crate) fn end(self) {
         let (_, finished) = self.served.end();
         finished.expect(0);
         let audit = Finished::of(self.world.bailiwick(["audit", "-C"]).arg(self.world.project())).expect(0);
@@ -69,7 +69,7 @@ impl<'a> Talk<'a> {
     }
 }
 
-fn names(files: &Value) -> Vec<String> {
+pub(crate) fn names(files: &Value) -> Vec<String> {
     let row =
         |file: &Value| format!("{} {}", file["change"].as_str().unwrap(), file["path"].as_str().unwrap());
     files.as_array().into_iter().flatten().map(row).collect()
@@ -101,7 +101,7 @@ fn tree(world: &World) -> Vec<String> {
     found
 }
 
-fn messages(server: &ReplayServer, request: usize) -> String {
+pub(crate) fn messages(server: &ReplayServer, request: usize) -> String {
     let body: Value = serde_json::from_slice(&server.requests()[request].body).unwrap();
     body["messages"].to_string()
 }

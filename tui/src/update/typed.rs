@@ -135,17 +135,31 @@ pub(super) fn attached(model: &mut Model, read: Result<Image, String>) -> bool {
 }
 
 fn net(model: &mut Model, net: Network, actions: &mut Vec<Action>) {
-    model.agents.shown_mut().session.pending = Some(Pending::Net(net));
+    if net == Network::On || is_asked_itself(model) {
+        model.agents.shown_mut().session.pending = Some(Pending::Net(net));
+    }
     let change = RightsChange::Network { net, reach: None };
     tell(model, actions, UserActionKind::SetRights { change });
 }
 
 /// A path has quotes where a hint had to put it into some.
-fn write(model: &Model, path: &str, allows: bool, actions: &mut Vec<Action>) {
+fn write(model: &mut Model, path: &str, allows: bool, actions: &mut Vec<Action>) {
     let quoted = path.strip_prefix('\'').and_then(|path| path.strip_suffix('\''));
     let path = quoted.unwrap_or(path).into();
+    if !allows {
+        is_asked_itself(model);
+    }
     let change = if allows { RightsChange::AddWrite { path } } else { RightsChange::RemoveWrite { path } };
     tell(model, actions, UserActionKind::SetRights { change });
+}
+
+/// True if a right that is taken away is the shown agent's own; those of a sub-agent are taken from every agent of the session.
+fn is_asked_itself(model: &mut Model) -> bool {
+    let asked = model.agents.shown_id().is_top_level();
+    if !asked {
+        model.say(Look::Notice, "it is taken from every agent of the session");
+    }
+    asked
 }
 
 fn set_mode(model: &mut Model, mode: ApprovalMode, actions: &mut Vec<Action>) {
@@ -153,7 +167,9 @@ fn set_mode(model: &mut Model, mode: ApprovalMode, actions: &mut Vec<Action>) {
     if mode == session.mode && session.pending.is_none() {
         return model.say(Look::Notice, &format!("nothing changed: the mode is {mode}"));
     }
-    model.agents.shown_mut().session.pending = Some(Pending::Mode(mode));
+    if mode != ApprovalMode::Deny || is_asked_itself(model) {
+        model.agents.shown_mut().session.pending = Some(Pending::Mode(mode));
+    }
     tell(model, actions, UserActionKind::SetMode { mode });
 }
 

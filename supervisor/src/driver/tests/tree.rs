@@ -292,13 +292,14 @@ async fn a_right_that_is_taken_from_an_agent_is_taken_from_everything_below_firs
         ("1", vec![spawns(&[write("a")]), says("done")]),
         ("1.1", vec![spawns(&[write("deep")]), says("1.1 is done")]),
     ]);
-    for seed in 0..25 {
+    // It is taken from all of them, whichever is named.
+    for (seed, named) in (0..25).zip([None, Some("1.1.1"), Some("1.1"), Some("1.9")].into_iter().cycle()) {
         let play = Play::of(&scripts, seed, (TreeLimits::default(), Manner::Silent), Turns::Many);
         play.stage.prompt(None, "the task").await;
         // Workers that answer nothing, not even what the project says to agents: that wait has an end.
         play.stage.event(|event| event.agent == "1.1.1".into() && is_started(event)).await;
         let change = RightsChange::Network { net: Network::Off, reach: None };
-        play.stage.act(None, UserActionKind::SetRights { change }).await;
+        play.stage.act(named.map(AgentId::from).as_ref(), UserActionKind::SetRights { change }).await;
         play.stage.event(|event| event.agent == AgentId::root() && is_changed(event)).await;
         play.stage.act(None, UserActionKind::Quit).await;
         let played = play.end().await;
