@@ -38,9 +38,11 @@ pub(crate) fn of_tui(args: &TuiArgs) -> Layer {
     )
 }
 
-/// What the flags of `exec` say.
+/// What the flags of `exec` say. Its mode is that of the flag, also where that is not given: a project can only narrow it.
 pub(crate) fn of_exec(args: &ExecArgs) -> Layer {
+    let mode = ApprovalMode::from(args.mode).as_str().to_owned();
     with_model(of_confinement(&args.confinement), &args.model)
+        .with("mode", Some(Value::Text(mode)), ConfigOrigin::Flag("--mode"))
         .with(
             "limits.max_steps",
             args.max_steps.map(|steps| Value::Number(steps.into())),

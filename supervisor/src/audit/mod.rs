@@ -165,9 +165,16 @@ fn without_words(mut event: SessionEvent) -> SessionEvent {
 fn log_of(session: Option<&Path>, project: &Path) -> Result<PathBuf, AuditError> {
     let sessions = Directories::of_process()?.sessions();
     Ok(match session {
-        // A name without a slash is that of a session, or the beginning of one.
-        Some(name) if name.components().count() == 1 && !name.exists() => {
-            session::find(&sessions, Some(&name.to_string_lossy()), project).map_err(AuditError::Named)?
+        // A name without a slash is that of a session, or the beginning of one: no file of a project passes for a session.
+        Some(name) if name.components().count() == 1 => {
+            let name = name.to_string_lossy();
+            session::find(&sessions, Some(&name), project).map_err(|error| {
+                let file = Path::new(".").join(&*name);
+                let file = file.exists().then(|| shell_word(&file));
+                AuditError::Named(file.map_or(error, |file| {
+                    format!("no session {name}\n  hint: bailiwick audit {file} takes the file of this name")
+                }))
+            })?
         }
         Some(file) => file.to_owned(),
         None => last_session(sessions, project)?,

@@ -27,6 +27,8 @@ pub struct PatchFile {
     /// As the user named it.
     path: PathBuf,
     target: OutputTarget,
+    /// The project's place in its repository.
+    base: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -93,10 +95,16 @@ impl PatchFile {
         };
         let path = path.to_owned();
         match target {
-            Ok(target) => Ok(Self { path, target }),
+            Ok(target) => Ok(Self { path, target, base: Vec::new() }),
             Err(OutputRefusal::Kind(kind)) => Err(PatchFileError::Kind { path, kind }),
             Err(OutputRefusal::Errno(errno)) => Err(PatchFileError::Open { path, source: errno.into() }),
         }
+    }
+
+    /// For this project: `git apply` takes names from the top of the repository that it is called in.
+    #[must_use]
+    pub fn of_project(self, project: &Path) -> Self {
+        Self { base: place_in_repository(project), ..self }
     }
 
     /// As the user named it.
@@ -112,13 +120,14 @@ impl PatchFile {
 
     /// Writes the patch.
     pub fn write(self, set: &ChangeSet) -> Result<(), PatchFileError> {
-        let Self { path, target } = self;
+        let Self { path, target, base } = self;
         let written = match target {
-            OutputTarget::Stream(file) => write_all(file, set).map_err(|(_, error)| error),
+            OutputTarget::Stream(file) => write_all(file, set, &base).map_err(|(_, error)| error),
             OutputTarget::File { file, place } => {
                 place.current(file).map_err(io::Error::from).and_then(|file| {
                     file.set_len(0)?;
-                    write_all(file, set).map_err(|(file, error)| file.set_len(0).err().unwrap_or(error))
+                    write_all(file, set, &base)
+                        .map_err(|(file, error)| file.set_len(0).err().unwrap_or(error))
                 })
             }
         };
@@ -127,13 +136,25 @@ impl PatchFile {
 }
 
 /// Writes the patch; on failure gives the file back.
-fn write_all(file: File, set: &ChangeSet) -> Result<(), (File, io::Error)> {
+fn write_all(file: File, set: &ChangeSet, base: &[u8]) -> Result<(), (File, io::Error)> {
     let mut out = BufWriter::new(file);
-    match patch::write(set, &mut out).and_then(|()| out.flush()) {
+    match patch::write(set, base, &mut out).and_then(|()| out.flush()) {
         Ok(()) => Ok(()),
         // The file without the buffer, which would be written when it is dropped.
         Err(error) => Err((out.into_parts().0, error)),
     }
+}
+
+/// The path of a project in the repository that it is a directory of, with a slash at its end; empty at the top, and outside of any.
+fn place_in_repository(project: &Path) -> Vec<u8> {
+    let is_top = |directory: &&Path| {
+        let git = directory.join(".git");
+        git.is_file() || git.join("HEAD").symlink_metadata().is_ok()
+    };
+    let top = project.ancestors().find(is_top);
+    let below =
+        top.and_then(|top| project.strip_prefix(top).ok()).filter(|below| !below.as_os_str().is_empty());
+    below.map(|below| [below.as_os_str().as_bytes(), b"/"].concat()).unwrap_or_default()
 }
 
 enum OutputRefusal {

@@ -94,7 +94,7 @@ pub const KEYS: &[Key] = &[
         kind: Kind::Choice(&["deny", "ask", "auto"]),
         project: ProjectMay::Lower,
         preset: Preset::Word("ask"),
-        about: "The mode in which the terminal UI starts: `ask` asks before changes, `auto` makes them in the project, `deny` denies them. `exec` takes its mode from `--mode` alone.",
+        about: "The mode in which the terminal UI starts: `ask` asks before changes, `auto` makes them in the project, `deny` denies them. `exec` takes its mode from `--mode`, which a project narrows as well; `sandbox` has none.",
     },
     Key {
         name: "model",

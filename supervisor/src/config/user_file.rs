@@ -52,7 +52,10 @@ fn own_text(path: &Path, directories: &Directories, most: usize) -> Result<Optio
     // It may be a link: people keep such files in repositories of their own. What it leads to is judged.
     let opened = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path);
     let file = match opened {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        // A link that leads nowhere is no absence: what it led to perhaps hid paths and set limits.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && path.symlink_metadata().is_err() => {
+            return Ok(None);
+        }
         opened => opened.map_err(unreadable)?,
     };
     let meta = file.metadata().map_err(unreadable)?;
@@ -128,6 +131,8 @@ mod tests {
         assert!(!UserFile::read(&directories).unwrap().layer.is_empty());
         fs::set_permissions(place.path().join("real"), Permissions::from_mode(0o646)).unwrap();
         assert!(error(&directories).contains("has mode 646"));
+        fs::remove_file(place.path().join("real")).unwrap();
+        assert!(error(&directories).contains("No such file"), "one that leads nowhere is no absence");
     }
 
     #[test]

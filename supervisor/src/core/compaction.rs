@@ -199,6 +199,24 @@ impl Agent {
         }
     }
 
+    /// A reply to the request for a summary was cut off: nobody counts it, and it cost something all the same.
+    pub(super) fn count_interrupted_summary(&mut self, reply: &ModelReply) {
+        if !reply.has_begun() {
+            return;
+        }
+        let usage = self.estimated(reply);
+        if let Some(compacting) = &mut self.compacting {
+            compacting.usage += usage;
+        }
+    }
+
+    /// What was spent on a summary that did not come stands in the log as a reply of which nothing is left.
+    pub(super) fn log_given_up_summary(&mut self, Compacting { usage, .. }: Compacting) {
+        if usage != TokenUsage::default() {
+            self.log_as(&ModelReply::default(), Vec::new(), "interrupted", (usage, true));
+        }
+    }
+
     /// A request for a summary failed for good.
     pub(super) fn on_summary_failed(&mut self, compacting: Compacting, error: &ProviderError) -> bool {
         // What the provider refuses for its form or length may go well otherwise; a bad key never does.

@@ -98,7 +98,9 @@ impl Ledger {
             // One that was cut off has changed what it had changed by then.
             (Begun::Command, ToolCallStatus::Completed | ToolCallStatus::Interrupted) => self.commands += 1,
             (Begun::Read(files), ToolCallStatus::Completed) => {
-                files.iter().for_each(|path| self.file(path, project).reads += 1);
+                for path in &files {
+                    self.file(path, project).reads += 1;
+                }
             }
             (Begun::Edit(named), ToolCallStatus::Completed) => {
                 let made = diffs.iter().filter(|diff| diff.old_text.is_none()).map(|diff| &diff.path);

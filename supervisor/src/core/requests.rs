@@ -263,13 +263,19 @@ impl Agent {
         if !reply.has_begun() {
             return;
         }
+        let usage = self.estimated(reply);
+        let echo = reply.interrupted();
+        self.log_as(reply, echo.clone(), "interrupted", (usage, true));
+        self.history.push_interrupted(echo);
+    }
+
+    /// About what a reply cost that was cut off, which the run has spent.
+    pub(super) fn estimated(&mut self, reply: &ModelReply) -> TokenUsage {
         let usage =
             TokenUsage { input: self.history.tokens(), output: reply.tokens(), ..TokenUsage::default() };
         self.run.usage += usage;
         self.run.cost += self.cost(&usage).unwrap_or_default();
-        let echo = reply.interrupted();
-        self.log_as(reply, echo.clone(), "interrupted", (usage, true));
-        self.history.push_interrupted(echo);
+        usage
     }
 
     fn keep_whole(&mut self, reply: ModelReply, stop: &str, usage: TokenUsage) -> Vec<ToolUse> {
@@ -289,7 +295,7 @@ impl Agent {
         self.log_as(reply, content, stop, (usage, false));
     }
 
-    fn log_as(
+    pub(super) fn log_as(
         &mut self,
         reply: &ModelReply,
         content: Vec<Box<RawValue>>,

@@ -66,7 +66,9 @@ impl Agent {
             AgentState::BackingOff { .. } => self.finish(reason, message.map(str::to_owned)),
             AgentState::Streaming { request, reply } => {
                 self.effects.push(Effect::CancelStream(request));
-                if self.compacting.is_none() {
+                if self.compacting.is_some() {
+                    self.count_interrupted_summary(&reply);
+                } else {
                     self.keep_interrupted(&reply);
                     self.mark_interrupted(reason);
                 }
@@ -101,7 +103,8 @@ impl Agent {
 
     pub(super) fn finish(&mut self, reason: EndReason, message: Option<String>) {
         self.state = AgentState::Resting;
-        if self.compacting.take().is_some() {
+        if let Some(compacting) = self.compacting.take() {
+            self.log_given_up_summary(compacting);
             // What waited behind the summary was said all the same.
             self.say_what_waits();
         }

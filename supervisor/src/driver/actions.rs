@@ -74,14 +74,19 @@ pub(super) const fn for_all(kind: &UserActionKind) -> Option<Op> {
     }
 }
 
-/// True of what takes a right away: it is taken from every agent of the session, whichever of them is named.
-pub(super) const fn takes_away(kind: &UserActionKind) -> bool {
-    matches!(
-        kind,
-        UserActionKind::SetRights {
-            change: RightsChange::Network { net: Network::Off, .. } | RightsChange::RemoveWrite { .. }
-        } | UserActionKind::SetMode { mode: ApprovalMode::Deny }
-    )
+/// True of what takes a right away, in this mode: it is taken from every agent of the session, whichever of them is named.
+pub(super) const fn takes_away(kind: &UserActionKind, now: ApprovalMode) -> bool {
+    match kind {
+        UserActionKind::SetRights { change } => {
+            matches!(
+                change,
+                RightsChange::Network { net: Network::Off, .. } | RightsChange::RemoveWrite { .. }
+            )
+        }
+        UserActionKind::SetMode { mode: ApprovalMode::Deny } => true,
+        UserActionKind::SetMode { mode: ApprovalMode::Ask } => matches!(now, ApprovalMode::Auto),
+        _ => false,
+    }
 }
 
 /// The input that an action is, with the path that the user named resolved, once: the core knows nothing of file systems.

@@ -242,15 +242,25 @@ impl AgentRun {
         Ok(())
     }
 
+    /// True while something is carried out for it beside its worker.
+    pub(super) fn carries_out(&self) -> bool {
+        !self.one_shots.is_empty()
+    }
+
+    /// What happens to a run that is over while that ends. Cancel safe.
+    pub(super) async fn next_left(&mut self) -> Occurrence {
+        self.one_shots.cancel_all();
+        tokio::select! {
+            biased;
+            (flushed, after) = self.flushes.next() => Occurrence::Flushed(flushed, after),
+            told = self.one_shots.next() => Occurrence::OneShot(told),
+        }
+    }
+
     /// Ends what is still carried out, and waits for that.
     pub(super) async fn end_one_shots(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
-        self.one_shots.cancel_all();
-        while !self.one_shots.is_empty() {
-            let happened = tokio::select! {
-                biased;
-                (flushed, after) = self.flushes.next() => Occurrence::Flushed(flushed, after),
-                told = self.one_shots.next() => Occurrence::OneShot(told),
-            };
+        while self.carries_out() {
+            let happened = self.next_left().await;
             self.on(shared, happened)?;
             if shared.log.is_full() {
                 // Nobody waits for space any more.

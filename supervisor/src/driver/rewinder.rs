@@ -337,13 +337,19 @@ pub(super) struct Looks {
     may_write: bool,
     /// True while the first agent has a turn.
     in_turn: bool,
-    /// True if the project was looked at in this turn, or before a plan that is executed beside it wrote.
-    looked: bool,
-    /// True if a call may have written since the last message.
-    written: bool,
+    stretch: Stretch,
     looking: Option<Looking>,
     /// The look at the end of a turn, which nobody waits for.
     last: Option<Looking>,
+}
+
+/// The time in which what changes is the agents' own: a turn, or the execution of a plan beside it.
+#[derive(Default)]
+struct Stretch {
+    /// True if the project was looked at in it.
+    looked: bool,
+    /// True if a call may have written in it.
+    written: bool,
 }
 
 impl Looks {
@@ -353,8 +359,7 @@ impl Looks {
             due: Vec::new(),
             may_write: false,
             in_turn: false,
-            looked: false,
-            written: false,
+            stretch: Stretch { looked: false, written: false },
             looking: None,
             last: None,
         }
@@ -401,15 +406,15 @@ impl Looks {
         if self.looking.is_none() {
             let at = At::Messages(std::mem::take(&mut self.due));
             let rewinder = self.rewinder.clone();
-            self.looked = true;
+            self.stretch.looked = true;
             self.looking = Some(tokio::spawn(async move { rewinder.look(at).await }));
         }
     }
 
     fn end_turn(&mut self) {
         let rewinder = self.rewinder.clone();
-        let looked = std::mem::take(&mut self.looked);
-        if std::mem::take(&mut self.written) {
+        let Stretch { looked, written } = std::mem::take(&mut self.stretch);
+        if written {
             self.last = Some(tokio::spawn(async move { rewinder.look(At::End).await }));
         } else if looked {
             self.last = Some(tokio::spawn(async move { rewinder.rest().await }));
@@ -419,8 +424,8 @@ impl Looks {
     /// Has the project looked at, if it was not since the last message; true while that goes on: nothing may write. What a plan changes
     /// after the last turn is not taken for somebody else's either.
     pub(super) fn before_a_write(&mut self) -> bool {
-        self.written = true;
-        if !self.looked || !self.due.is_empty() {
+        self.stretch.written = true;
+        if !self.stretch.looked || !self.due.is_empty() {
             self.look();
         }
         self.looking.is_some()

@@ -230,9 +230,9 @@ impl Session {
                 }
                 self.withdraw(&kind);
                 self.take_back_from_planners(&kind)?;
-                if let Some(named) = agent.as_ref().filter(|_| takes_away(&kind))
-                    && *named != AgentId::root()
-                    && self.runs.first().is_some_and(|first| !first.is_over())
+                if let Some(named) = agent.as_ref().filter(|named| **named != AgentId::root())
+                    && let Some(first) = self.runs.first().filter(|first| !first.is_over())
+                    && takes_away(&kind, first.agent.standing().mode)
                 {
                     self.guarded(0, |run, shared| run.act(shared, kind.clone()))?;
                     // It has its rights from those above it, and has lost them by now.
@@ -365,7 +365,7 @@ async fn caught<T>(work: impl Future<Output = Result<T, SessionError>>) -> Resul
 /// What happens next in one of the runs. The one that was served last is looked at last. Cancel safe.
 async fn next_of(runs: &mut [AgentRun], first: usize) -> (usize, Result<Occurrence, SessionError>) {
     let next = |(index, run)| -> BoxFuture<'_, _> { Box::pin(async move { (index, next(run).await) }) };
-    let open = runs.iter_mut().enumerate().filter(|(_, run)| !run.is_over());
+    let open = runs.iter_mut().enumerate().filter(|(_, run)| !run.is_over() || run.carries_out());
     let mut waiting: Vec<_> = open.map(next).collect();
     if waiting.is_empty() {
         return std::future::pending().await;
@@ -376,7 +376,8 @@ async fn next_of(runs: &mut [AgentRun], first: usize) -> (usize, Result<Occurren
 }
 
 async fn next(run: &mut AgentRun) -> Result<Occurrence, SessionError> {
-    let next = AssertUnwindSafe(run.next()).catch_unwind().await;
+    let next = async { if run.is_over() { run.next_left().await } else { run.next().await } };
+    let next = AssertUnwindSafe(next).catch_unwind().await;
     next.map_err(|panic| panicked(&*panic))
 }
 

@@ -27,6 +27,8 @@ pub trait PlanRecords: Send + Sync {
 
 /// What exists once in a session.
 pub struct Shared {
+    /// What may be there as long as the log is held: first here, it is dropped before that.
+    _held: Option<Box<dyn Send>>,
     /// The session.
     pub conversation: ConversationId,
     /// The log.
@@ -68,6 +70,7 @@ impl Shared {
         tripwire: Option<TripwireWatch>,
     ) -> Self {
         Self {
+            _held: None,
             conversation,
             flusher: log.flusher(),
             prompts: Vec::new(),
@@ -91,6 +94,12 @@ impl Shared {
     #[must_use]
     pub fn within(self, limits: RunLimits) -> Self {
         Self { budget: SessionBudget::new(limits), ..self }
+    }
+
+    /// The same, which holds this until the moment before the log is given back.
+    #[must_use]
+    pub fn holding(self, held: Option<impl Send + 'static>) -> Self {
+        Self { _held: held.map(|held| Box::new(held) as _), ..self }
     }
 
     /// The same, which tells these records of everything that is logged.

@@ -313,10 +313,12 @@ impl Session {
         self.tell_parent(&child, report)
     }
 
-    /// Sub-agents whose turn is over have no worker any longer than it takes to end one.
+    /// Sub-agents whose turn is over have no worker any longer than it takes to end one, and what is carried out for them.
     fn take_out_ended(&mut self) {
-        while let Some(at) =
-            self.runs.iter().position(|run| run.is_over() && self.tree.living.contains_key(run.id()))
+        while let Some(at) = self
+            .runs
+            .iter()
+            .position(|run| self.tree.living.contains_key(run.id()) && run.is_over() && !run.carries_out())
         {
             let run = self.runs.remove(at);
             self.shared.rest(run.id());

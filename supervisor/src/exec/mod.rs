@@ -186,7 +186,7 @@ fn options(args: &ExecArgs, sources: Sources) -> SessionOptions {
         activity,
         profile: args.profile.into(),
         plan,
-        mode: args.mode.into(),
+        mode: effective.mode(),
         approvals: effective.approvals(args.approval_socket.is_some()),
         patch: args.patch.clone(),
         lists_changes: args.output == OutputFormat::Json,

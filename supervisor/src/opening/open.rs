@@ -21,7 +21,7 @@ use super::plan_files::PlanFiles;
 use super::relay_socket;
 use super::sub_agents::{SubAgents, tool_of};
 use crate::activity::Activity;
-use crate::changes::PatchFile;
+use crate::changes::{PatchFile, PatchFileError};
 use crate::core::{Agent, AgentConfig, Approver, Backoff, ModelChoice, Planning, RunEnd};
 use crate::directories::Directories;
 use crate::driver::{
@@ -57,7 +57,6 @@ pub(crate) struct OpenedSession {
     activity: Activity,
     places: Places,
     began: Instant,
-    _live: Option<LiveSocket>,
     // Removed when the session is over, and not before.
     _observer_temp: PrivateTemp,
     _setup: Arc<ProjectSandbox>,
@@ -79,7 +78,7 @@ pub(crate) fn open(
     let connection = connection(&options, &place.keys, recorder.clone(), &setup)?;
     let secret = connection.api_key.clone();
     let provider = provider(&options, &place.keys, connection)?;
-    let patch = options.patch.as_deref().map(PatchFile::open).transpose()?;
+    let patch = patch(&options, &setup)?;
     let (standing, planning) = first_rights(&options, setup.standing());
     let mut past = Past::of(options.resume.as_ref(), &standing.project, &setup.directories.state)?;
     let conversation = past.as_ref().map_or_else(new_conversation, Past::session);
@@ -133,6 +132,7 @@ pub(crate) fn open(
     let places = places(conversation.clone(), &standing, &surroundings);
     let rewinder = rewinder(&options, &setup, (&sub_agents.observer, &conversation));
     let shared = Shared::new(conversation.clone(), log, ui, changes, tripwire)
+        .holding(live_socket)
         .telling(plan_records)
         .rewound_by(rewinder)
         .watched_by(sub_agents.observer.clone());
@@ -149,7 +149,6 @@ pub(crate) fn open(
         activity: options.activity,
         places,
         began,
-        _live: live_socket,
         _observer_temp: observer_temp,
         _setup: setup,
     };
@@ -181,6 +180,12 @@ impl OpenedSession {
     pub(crate) async fn run(self) -> Result<RunEnd, SessionError> {
         Box::pin(self.inner.run(self.began.into())).await
     }
+}
+
+/// The file of the patch, which stands open before anything is done.
+fn patch(options: &SessionOptions, setup: &ProjectSandbox) -> Result<Option<PatchFile>, PatchFileError> {
+    let file = options.patch.as_deref().map(PatchFile::open).transpose()?;
+    Ok(file.map(|file| file.of_project(setup.standing().project.as_path())))
 }
 
 /// The place of the session, where no agent reaches the socket of a relay.

@@ -142,7 +142,7 @@ fn a_content_that_was_not_taken_is_named_and_not_in_the_patch() {
         ["huge changed; it is not in the patch, since it is too large or could not be read"]
     );
     let mut text = Vec::new();
-    patch::write(&set, &mut text).unwrap();
+    patch::write(&set, b"", &mut text).unwrap();
     assert_eq!(String::from_utf8(text).unwrap(), "");
 }
 

@@ -11,7 +11,7 @@ use crate::tree::{Node, Tree, change_set, file, program};
 /// Checks both directions; gives the patch.
 fn round_trip(old: &Tree, new: &Tree) -> Result<String, String> {
     let mut text = Vec::new();
-    patch::write(&change_set(old, new, &[]), &mut text).unwrap();
+    patch::write(&change_set(old, new, &[]), b"", &mut text).unwrap();
     let shown = String::from_utf8_lossy(&text).into_owned();
     let repository = git::repository(old);
     let directory = repository.path();

@@ -350,6 +350,28 @@ fn a_log_whose_events_do_not_agree_has_an_exit_code_of_its_own() {
 }
 
 #[test]
+fn no_file_of_a_project_passes_for_a_session() {
+    let world = World::new(User::Myself);
+    let server = model_of([done()]);
+    world.run(&server, &[]).expect(0);
+    let log = log_of(&world);
+    let name = log.file_stem().unwrap().to_str().unwrap();
+    world.file(name, "");
+    world.file("other", "");
+    let audit = |name: &str, code| {
+        let mut command = world.bailiwick(["audit", name]);
+        Finished::of(command.current_dir(world.project())).expect(code)
+    };
+    assert!(audit(name, 0).stdout.contains("the log is whole"));
+    let refused = audit("other", 2);
+    assert!(
+        refused.stderr.ends_with("hint: bailiwick audit ./other takes the file of this name\n"),
+        "{refused:?}"
+    );
+    audit("./other", 1);
+}
+
+#[test]
 fn without_an_id_the_last_session_of_this_project_is_audited() {
     let world = World::new(User::Myself);
     let other = world.root().join("other");

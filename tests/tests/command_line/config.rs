@@ -197,6 +197,16 @@ fn what_a_project_narrows_is_narrow_whatever_the_flags_say() {
 }
 
 #[test]
+fn a_project_narrows_the_mode_of_exec() {
+    let world = World::new(User::Myself);
+    world.file(NAME, "mode = \"deny\"\n");
+    let server = model_of([shell("echo d > d.txt"), done()]);
+    let run = world.run(&server, &["--mode", "auto"]).expect(0);
+    assert!(!world.project().join("d.txt").exists(), "{}", run.stderr);
+    assert!(run.stderr.contains("note: --mode does not hold: .bailiwick.toml:1"), "{}", run.stderr);
+}
+
+#[test]
 fn what_is_protected_stays_in_every_tier() {
     for (user, tier) in tier::everywhere() {
         let world = World::new(user);

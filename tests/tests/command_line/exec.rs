@@ -4,7 +4,7 @@ use serde_json::json;
 use tests::replies::model;
 use tests::tier::everywhere;
 use tests::world::tool_results;
-use tests::{Finished, World};
+use tests::{Finished, User, World};
 
 #[test]
 fn a_bug_is_fixed_and_the_patch_makes_the_test_pass() {
@@ -40,5 +40,36 @@ fn a_bug_is_fixed_and_the_patch_makes_the_test_pass() {
         assert_ne!(run("bash", &["test.sh"]), 0);
         assert_eq!(run("git", &["apply", patch.to_str().unwrap()]), 0);
         assert_eq!(run("bash", &["test.sh"]), 0);
+    }
+}
+
+#[test]
+fn the_patch_of_a_directory_of_a_repository_applies_in_it_and_at_the_top() {
+    let world = World::new(User::Myself);
+    world.file("README", "top\n");
+    world.file("sub dir/README", "below\n");
+    world.file("sub dir/old", "to be moved\n");
+    world.commit();
+    let (top, sub) = (world.project(), world.project().join("sub dir"));
+    let act = "echo changed > README; echo n > new.txt; mv old moved";
+    let server = model(&[("shell_exec", json!({"command": act}))]);
+    let patch = world.own().join("out.diff");
+    let mut command = world.bailiwick(["exec", "--mode", "auto", "--model", "scripted", "--patch"]);
+    command.arg(&patch).args(["--base-url", &server.base_url(), "-C"]).arg(&sub).arg("change it");
+    Finished::of(command.env("ANTHROPIC_API_KEY", "no-key-is-needed")).expect(0);
+    let git = |arguments: &[&str], directory| {
+        Finished::of(world.command("git").args(arguments).current_dir(directory)).expect(0).stdout
+    };
+    for directory in [&sub, &top] {
+        git(&["reset", "-q", "--hard"], &top);
+        git(&["clean", "-qfd"], &top);
+        assert_eq!(world.read("sub dir/README"), "below\n");
+        git(&["apply", patch.to_str().unwrap()], directory);
+        assert_eq!(
+            (world.read("README"), world.read("sub dir/README")),
+            ("top\n".into(), "changed\n".into())
+        );
+        assert_eq!(world.read("sub dir/new.txt"), "n\n");
+        assert!(sub.join("moved").exists() && !sub.join("old").exists());
     }
 }

@@ -136,6 +136,12 @@ impl Agents {
     pub(crate) fn spend(&mut self, agent: &AgentId, account: Account) {
         *self.spent.entry(agent.clone()).or_default() += account;
         self.of(agent).turn.account += account;
+        let all = std::iter::once((&self.first_id, &mut self.first)).chain(&mut self.others);
+        for (above, view) in all {
+            if agent.is_below(above) && view.turn.is_running() {
+                view.turn.below += account;
+            }
+        }
     }
 
     /// An agent has spent this in all.

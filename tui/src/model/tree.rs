@@ -105,21 +105,14 @@ impl Agents {
         agents
     }
 
-    /// The account of an agent's turn: of one that runs with its sub-agents, as that of one which is over has them already.
+    /// The account of an agent's turn with its sub-agents, which that of a turn of the top level has already when it is over.
     pub(crate) fn of_turn(&self, agent: &AgentId) -> Account {
-        let mut account = Account::default();
-        for (other, view) in self.each() {
-            if other == agent {
-                account += view.turn.account;
-            } else if other.is_below(agent) && self.is_running(agent) && !view.is_past() {
-                account += self.spent_by(other);
-            }
+        let turn = self.each().find(|(other, _)| *other == agent).map(|(_, view)| &view.turn);
+        let mut account = turn.map(|turn| turn.account).unwrap_or_default();
+        if let Some(turn) = turn.filter(|turn| turn.is_running() || !agent.is_top_level()) {
+            account += turn.below;
         }
         account
-    }
-
-    fn is_running(&self, agent: &AgentId) -> bool {
-        self.each().any(|(other, view)| other == agent && view.turn.is_running())
     }
 
     /// The beginning of a turn that runs, of whichever agent.

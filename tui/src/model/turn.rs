@@ -15,6 +15,8 @@ pub(crate) struct Turn {
     pub doing: TurnActivity,
     /// What it came to so far.
     pub account: Account,
+    /// What those below the agent came to while it ran.
+    pub below: Account,
     /// Whether the user asked for its end.
     pub interrupted: bool,
     /// The line that tells of the attempts that failed: the next one replaces it.

@@ -167,7 +167,8 @@ fn set_mode(model: &mut Model, mode: ApprovalMode, actions: &mut Vec<Action>) {
     if mode == session.mode && session.pending.is_none() {
         return model.say(Look::Notice, &format!("nothing changed: the mode is {mode}"));
     }
-    if mode != ApprovalMode::Deny || is_asked_itself(model) {
+    let takes_away = mode == ApprovalMode::Deny || session.mode == ApprovalMode::Auto;
+    if !takes_away || is_asked_itself(model) {
         model.agents.shown_mut().session.pending = Some(Pending::Mode(mode));
     }
     tell(model, actions, UserActionKind::SetMode { mode });

@@ -3,8 +3,8 @@
 use crossterm::event::KeyCode;
 use insta::assert_snapshot;
 use ipc::event::{
-    EndReason, EventKind, ObservedBy, SessionEvent, SubAgentResult, SubAgentSpawned, SubAgentStatus,
-    TokenUsage, ToolKind, WriteTurnAwaited, WriteTurnTaken,
+    AssistantMessage, EndReason, EventKind, ObservedBy, SessionEvent, SubAgentResult, SubAgentSpawned,
+    SubAgentStatus, TokenUsage, ToolKind, WriteTurnAwaited, WriteTurnTaken,
 };
 use ipc::frontend::{UiEvent, UiEventKind, UserActionKind};
 use ipc::id::{AgentId, CallId, EventId};
@@ -60,7 +60,22 @@ pub(crate) fn spawn(seat: &mut Seat, agent: &str, task: &str, write: &[&str]) {
     user(seat, agent, task);
 }
 
+fn replies(seat: &mut Seat, agent: &str, usage: TokenUsage) {
+    let message = AssistantMessage {
+        message_id: String::new(),
+        model: "m".to_owned(),
+        content: vec![],
+        stop_reason: "tool_use".to_owned(),
+        usage,
+        estimated: false,
+        cost_usd: None,
+    };
+    log(seat, agent, EventKind::AssistantMessage(message));
+}
+
 fn end(seat: &mut Seat, agent: &str, status: SubAgentStatus) {
+    let usage = TokenUsage { input: 2_100, output: 120, ..TokenUsage::default() };
+    replies(seat, agent, usage);
     let parent = agent.rsplit_once('.').unwrap().0.to_owned();
     let result = SubAgentResult {
         agent: agent.into(),
@@ -73,7 +88,7 @@ fn end(seat: &mut Seat, agent: &str, status: SubAgentStatus) {
         denials: 0,
         denied: vec![],
         steps: 2,
-        usage: TokenUsage { input: 2_100, output: 120, ..TokenUsage::default() },
+        usage,
         cost_usd: None,
         duration_ms: 9_400,
         text: "done".to_owned(),
@@ -265,6 +280,18 @@ fn the_account_of_a_turn_that_runs_has_that_of_its_sub_agents() {
     assert!(seat.screen().contains("turn ↑2.1k ↓120"), "{}", seat.screen());
     seat.end_turn(EndReason::Done);
     assert!(seat.screen().contains("turn ↑10.5k (85% cached) ↓456"), "the end has all: {}", seat.screen());
+}
+
+#[test]
+fn the_account_of_a_turn_has_nothing_that_was_spent_before_it() {
+    let mut seat = Seat::new(120, 30);
+    spawn(&mut seat, "1.1", "Plan it", &[]);
+    let usage = |input| TokenUsage { input, ..TokenUsage::default() };
+    replies(&mut seat, "1.1", usage(50_000));
+    user(&mut seat, "1", "Meanwhile, fix the parser.");
+    replies(&mut seat, "1.1", usage(3_000));
+    replies(&mut seat, "1", usage(1_000));
+    assert!(seat.screen().contains("turn ↑4.0k ↓0 · all ↑54.0k"), "{}", seat.screen());
 }
 
 #[test]

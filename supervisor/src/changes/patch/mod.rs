@@ -26,10 +26,11 @@ const TIME: Duration = Duration::from_secs(10);
 /// How long the lines of one file are compared.
 const TIME_PER_FILE: Duration = Duration::from_secs(2);
 
-/// Writes the patch. What it cannot hold is left out, and named by [`ChangeSet::notes`].
-pub fn write(set: &ChangeSet, out: &mut dyn Write) -> io::Result<()> {
+/// Writes the patch, of a project that lies at `base` in its repository: empty, or with a slash at its end. What it cannot hold is left
+/// out, and named by [`ChangeSet::notes`].
+pub fn write(set: &ChangeSet, base: &[u8], out: &mut dyn Write) -> io::Result<()> {
     let deadline = Instant::now() + TIME;
-    let mut patch = Patch { out, deadline };
+    let mut patch = Patch { out, base, deadline };
     set.changes()
         .iter()
         .filter(|change| change.obstacle().is_none())
@@ -46,6 +47,7 @@ pub(crate) fn unified_diff(old: &[u8], new: &[u8], deadline: Instant) -> Vec<u8>
 
 struct Patch<'a> {
     out: &'a mut dyn Write,
+    base: &'a [u8],
     deadline: Instant,
 }
 
@@ -76,8 +78,8 @@ impl Patch<'_> {
         self.header(from, to)?;
         self.modes(Some(old), Some(new))?;
         self.out.write_all(b"similarity index 100%\n")?;
-        self.line(&[b"rename from ", &QuotedName::plain(from).text()])?;
-        self.line(&[b"rename to ", &QuotedName::plain(to).text()])
+        self.line(&[b"rename from ", &QuotedName::after("", self.base, from).text()])?;
+        self.line(&[b"rename to ", &QuotedName::after("", self.base, to).text()])
     }
 
     fn pair(&mut self, path: &ProjectPath, old: Option<&State>, new: Option<&State>) -> io::Result<()> {
@@ -117,7 +119,7 @@ impl Patch<'_> {
             return Ok(());
         }
         let name = |prefix, exists| {
-            if exists { QuotedName::after(prefix, path).end() } else { b"/dev/null".to_vec() }
+            if exists { QuotedName::after(prefix, self.base, path).end() } else { b"/dev/null".to_vec() }
         };
         self.line(&[b"--- ", &name("a/", old.0)])?;
         self.line(&[b"+++ ", &name("b/", new.0)])?;
@@ -128,9 +130,9 @@ impl Patch<'_> {
     fn header(&mut self, old: &ProjectPath, new: &ProjectPath) -> io::Result<()> {
         self.line(&[
             b"diff --git ",
-            &QuotedName::after("a/", old).text(),
+            &QuotedName::after("a/", self.base, old).text(),
             b" ",
-            &QuotedName::after("b/", new).text(),
+            &QuotedName::after("b/", self.base, new).text(),
         ])
     }
 

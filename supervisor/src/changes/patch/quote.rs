@@ -6,14 +6,10 @@ use super::super::path::ProjectPath;
 pub(super) struct QuotedName(Vec<u8>);
 
 impl QuotedName {
-    /// The name alone, as renames write it.
-    pub(super) fn plain(path: &ProjectPath) -> Self {
-        Self::after("", path)
-    }
-
-    /// The name after `a/` or `b/`.
-    pub(super) fn after(prefix: &str, path: &ProjectPath) -> Self {
-        Self([prefix.as_bytes(), path.as_bytes()].concat())
+    /// The name after `a/` or `b/`, or after nothing, as renames write it; from the top of the repository, in which the project lies
+    /// at `base`.
+    pub(super) fn after(prefix: &str, base: &[u8], path: &ProjectPath) -> Self {
+        Self([prefix.as_bytes(), base, path.as_bytes()].concat())
     }
 
     /// The name, in C's quotes if it has bytes that need them.
@@ -81,7 +77,7 @@ mod tests {
             ),
         ] {
             let path = ProjectPath::try_from(WirePath::from(path.to_vec())).unwrap();
-            let name = QuotedName::after("a/", &path);
+            let name = QuotedName::after("a/", b"", &path);
             assert_eq!(String::from_utf8(name.text()).unwrap(), text);
             assert_eq!(String::from_utf8(name.end()).unwrap(), end);
         }

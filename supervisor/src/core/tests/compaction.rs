@@ -281,9 +281,16 @@ fn an_interrupt_leaves_the_context_as_it_was() {
     script.started(3).delta(3, 0, "So").interrupt().reply(3, &[text("late")], StopReason::EndTurn);
     assert_snapshot!(script.lines(), @r#"
     cancel 3
+    log assistant  0 blocks, interrupted by Supervisor
     log user "and c.rs" by Supervisor
-    finish interrupted text="I look." steps=2 tokens=14150 message=None
+    finish interrupted text="I look." steps=2 tokens=24218 message=None
     "#);
+    let spent = |effect: &Effect| match effect {
+        Effect::Log { kind, .. } => kind.spent().map(|account| account.usage.total()),
+        _ => None,
+    };
+    let logged: u64 = script.effects.iter().filter_map(spent).sum();
+    assert_eq!(logged, 24_218, "the log has what the run says");
     assert_eq!(compactions(&script).len(), 0);
 }
 

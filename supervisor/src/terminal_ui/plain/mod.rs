@@ -114,6 +114,8 @@ struct PlainUi {
     at_work: BTreeSet<AgentId>,
     /// The grants, once the session has begun.
     allowed: Option<(RightsSummary, ApprovalMode)>,
+    /// True while the log cannot be written.
+    is_paused: bool,
     /// True once the session ends.
     is_over: bool,
     /// True if a mark stands at the beginning of a line, behind which the user writes.
@@ -142,6 +144,20 @@ impl PlainUi {
                 if first {
                     self.ask();
                 }
+            }
+            // It is told at each attempt to go on.
+            UiEventKind::LogPaused { path, last, .. } if !self.is_paused => {
+                self.is_paused = true;
+                self.say(&format!(
+                    "paused: cannot write the log {path}: its disk is full; nothing is lost up to event {last}\n  free some space: the \
+                     session goes on by itself · :q ends it"
+                ));
+                self.invite();
+            }
+            UiEventKind::LogGoesOn => {
+                self.is_paused = false;
+                self.say("the log is written again: the session goes on, and nothing is lost");
+                self.invite();
             }
             // Replies and outputs are printed when they are whole.
             _ => {}
