@@ -98,7 +98,7 @@ impl Datagrams {
     /// Where the kernel does not say, none is taken to be closed.
     fn forget_closed(&self, state: &mut DatagramState) {
         if !state.known.is_empty()
-            && let Some(alive) = self.sockets.known_numbers()
+            && let Some(alive) = self.sockets.numbers()
         {
             state.known.retain(|inode| alive.contains(inode));
         }

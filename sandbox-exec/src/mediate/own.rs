@@ -72,8 +72,9 @@ impl Own {
             }
         }
         names.by_number.insert(number, name);
-        if names.by_number.len() > names.most {
-            let live = self.alive.numbers();
+        if names.by_number.len() > names.most
+            && let Some(live) = self.alive.numbers()
+        {
             names.by_number.retain(|number, _| live.contains(number));
             names.forget_cookies();
             names.most = names.by_number.len() * 2 + SLACK;
@@ -89,8 +90,7 @@ impl Own {
         if answering.is_empty() {
             return false;
         }
-        let live = self.alive.numbers();
-        answering.iter().any(|number| live.contains(number))
+        self.alive.numbers().is_some_and(|live| answering.iter().any(|number| live.contains(number)))
     }
 
     /// Whether the internet socket of this cookie is from inside; if it is closed, unless it is forgotten.
@@ -121,8 +121,11 @@ impl Own {
 mod tests {
     use std::net::TcpListener;
 
+    use nix::mount::{MsFlags, mount};
+
     use super::*;
     use crate::tests::comes_true;
+    use crate::tree::tests::with_own_mounts;
 
     fn name() -> Name {
         Name::Abstract(b"name".to_vec())
@@ -149,5 +152,22 @@ mod tests {
             own.remember(&socket, name()).unwrap();
         }
         assert!(own.lock().by_number.len() <= SLACK + 1);
+    }
+
+    #[test]
+    fn names_are_kept_while_the_kernel_does_not_say_whose_sockets_are_open() {
+        with_own_mounts(|| {
+            let own = Own::new()?;
+            let [first, second]: [OwnedFd; 2] =
+                std::array::from_fn(|_| TcpListener::bind("127.0.0.1:0").unwrap().into());
+            let cookie = socket::cookie(&first)?;
+            own.remember(&first, Name::Socket(cookie))?;
+            own.lock().most = 0;
+            mount(Some("none"), "/proc", Some("tmpfs"), MsFlags::empty(), None::<&str>)?;
+            own.remember(&second, name())?;
+            assert!(own.made(cookie));
+            assert!(!own.has(&name()), "nothing shows that it is open");
+            Ok(())
+        });
     }
 }

@@ -180,7 +180,8 @@ impl Reservations {
     }
 
     fn sweep(&self, state: &mut ReservationState) {
-        let alive = self.dependents.numbers();
+        // Where the kernel does not say, none is taken to be closed.
+        let Some(alive) = self.dependents.numbers() else { return };
         state.needs.retain(|need| alive.contains(&need.cookie));
         let ReservationState { held, needs, .. } = state;
         let needed: HashSet<_> = needs.iter().map(|need| need.address).collect();
@@ -270,4 +271,30 @@ fn shared(sockets: &[&OwnedFd], act: impl FnOnce() -> Result<(), Errno>) -> Resu
         let _fails_as_before = socket::allow_reuse(socket, was);
     }
     result
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use nix::mount::{MsFlags, mount};
+
+    use super::*;
+    use crate::tree::tests::with_own_mounts;
+
+    #[test]
+    fn a_port_stays_reserved_while_the_kernel_does_not_say_whose_sockets_are_open() {
+        with_own_mounts(|| {
+            let all = Arc::new(Reservations::new()?);
+            let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
+            let (to, receiver) = (receiver.local_addr().unwrap(), OwnedFd::from(receiver));
+            let sender: OwnedFd = UdpSocket::bind("127.0.0.1:0").unwrap().into();
+            all.reserve(&sender, to, || Ok(vec![receiver.try_clone().unwrap()]))?;
+            mount(Some("none"), "/proc", Some("tmpfs"), MsFlags::empty(), None::<&str>)?;
+            all.sweep(&mut all.lock());
+            drop(receiver);
+            assert!(UdpSocket::bind(to).is_err());
+            Ok(())
+        });
+    }
 }
