@@ -100,10 +100,9 @@ impl Kernel {
         let mut rest = self.buffer.get(..length).unwrap_or_default();
         while let Some((kind, content, next)) = message(rest) {
             match c_int::from(kind) {
-                libc::NLMSG_DONE => return Ok(false),
+                libc::NLMSG_DONE => return errno(content).map_or(Ok(false), Err),
                 _ if kind == BY_FAMILY || kind == OF_TCP => each(content),
-                // No such socket; or a kernel that cannot say.
-                _ => return Err(Errno::ENOENT),
+                _ => return Err(errno(content).unwrap_or(Errno::EIO)),
             }
             rest = next;
         }
@@ -119,6 +118,34 @@ fn message(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
     Some((kind, content, bytes.get(length.next_multiple_of(4)..).unwrap_or_default()))
 }
 
+/// Why there is no answer, or none any more: such a message begins with it, negative (`struct nlmsgerr`; `netlink_dump_done` of
+/// `net/netlink/af_netlink.c`).
+fn errno(content: &[u8]) -> Option<Errno> {
+    let number = c_int::from_ne_bytes(*content.first_chunk()?);
+    (number < 0).then(|| Errno::from_raw(number.saturating_neg()))
+}
+
 fn broken(error: std::io::Error) -> Errno {
     error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `ENOENT`: no such family, no such protocol, or no such socket (`sock_diag_rcv_msg`, `inet_diag_lock_handler`).
+    #[test]
+    fn the_kernel_says_what_it_does_not_list() {
+        let list = |family: c_int, protocol: u8| {
+            let body =
+                [&[u8::try_from(family).unwrap(), protocol, 0, 0], &u32::MAX.to_ne_bytes()[..], &[0; 48]];
+            Kernel::new().unwrap().list(&body.concat(), |_| {})
+        };
+        assert_eq!(list(libc::AF_INET, 6), Ok(()));
+        // No protocol has this number.
+        assert_eq!(list(libc::AF_INET, 200), Err(Errno::ENOENT));
+        assert_eq!(list(libc::AF_BLUETOOTH, 0), Err(Errno::ENOENT));
+        assert_eq!(errno(&(-libc::ENOMEM).to_ne_bytes()), Some(Errno::ENOMEM));
+        assert_eq!([errno(&[0; 4]), errno(&[])], [None, None]);
+    }
 }

@@ -54,8 +54,28 @@ impl HostNetwork {
                 holders.retain(|holder| holder.overlaps(own.ip(), v6_only));
                 self.are_own(&holders)
             }
-            Err(_) => !socket::shares_address(socket) && !socket::shares_port(socket),
+            Err(errno) => {
+                does_not_list(errno) && !socket::shares_address(socket) && !socket::shares_port(socket)
+            }
         };
         if is_free { Ok(()) } else { Err(Errno::EADDRINUSE) }
+    }
+}
+
+/// True if it is no fault of the moment: there is no such family of netlink (`netlink_create`), no such list of it
+/// (`inet_diag_lock_handler`), or none of TCP in the old form (`sock_diag_rcv_msg`).
+fn does_not_list(errno: Errno) -> bool {
+    matches!(errno, Errno::EPROTONOSUPPORT | Errno::ENOENT | Errno::EOPNOTSUPP)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_kernel_that_never_lists_sockets_is_trusted_to_keep_them_apart() {
+        assert!([Errno::EPROTONOSUPPORT, Errno::ENOENT, Errno::EOPNOTSUPP].into_iter().all(does_not_list));
+        let passing = [Errno::EMFILE, Errno::ENFILE, Errno::ENOBUFS, Errno::ENOMEM, Errno::EIO, Errno::EINTR];
+        assert!(!passing.into_iter().any(does_not_list));
     }
 }
