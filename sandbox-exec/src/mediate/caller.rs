@@ -191,3 +191,18 @@ pub(super) fn duplicate(process: &OwnedFd, number: RawFd) -> Result<OwnedFd, Err
         descriptor => descriptor,
     }
 }
+
+#[cfg(test)]
+pub(in crate::mediate) mod tests {
+    use std::fs::File;
+
+    use super::*;
+
+    /// Acts as for calls of this thread, none of which waits.
+    pub(in crate::mediate) fn with_own_calls<T>(act: impl FnOnce(&Caller<'_>) -> T) -> T {
+        let listener = Listener::new(File::open("/dev/null").unwrap().into());
+        let thread = nix::unistd::gettid().as_raw();
+        let notification = Notification { id: 0, thread, call: 0, arguments: [0; 6] };
+        act(&Caller::of(&listener, &notification, &Threads::default(), None))
+    }
+}

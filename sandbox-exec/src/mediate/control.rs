@@ -10,7 +10,7 @@ use super::status::Status;
 
 /// `struct cmsghdr` of 64-bit architectures: length, level, type. Items begin at multiples of eight.
 const ITEM: usize = 16;
-/// The most descriptors of one item (`SCM_MAX_FD`, net/scm.h).
+/// The most descriptors of one message, in all its items (`SCM_MAX_FD`, net/scm.h).
 const MAX_DESCRIPTORS: usize = 253;
 
 /// Control data with the numbers of this process.
@@ -81,7 +81,7 @@ impl Item {
 /// Replaces the caller's numbers by those of duplicates.
 fn descriptors(caller: &Caller<'_>, content: &mut [u8], held: &mut Vec<OwnedFd>) -> Result<(), Errno> {
     let numbers = content.as_chunks_mut::<4>().0;
-    if numbers.len() > MAX_DESCRIPTORS {
+    if held.len() + numbers.len() > MAX_DESCRIPTORS {
         return Err(Errno::EINVAL);
     }
     for number in numbers {
@@ -107,4 +107,34 @@ fn credentials(caller: &Caller<'_>, content: &mut [u8]) -> Result<(), Errno> {
     }
     *pid = std::process::id().to_ne_bytes();
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mediate::caller::tests::with_own_calls;
+
+    /// One item with so many descriptors.
+    fn item(count: usize) -> Vec<u8> {
+        let numbers = [0; 4].repeat(count);
+        let length = ITEM + numbers.len();
+        let kind = [libc::SOL_SOCKET, libc::SCM_RIGHTS].map(c_int::to_ne_bytes).concat();
+        let mut item = [&length.to_ne_bytes()[..], &kind, &numbers].concat();
+        item.resize(length.next_multiple_of(8), 0);
+        item
+    }
+
+    #[test]
+    fn the_descriptors_of_all_items_are_bounded() {
+        with_own_calls(|caller| {
+            let carried = |counts: &[usize]| {
+                let bytes = counts.iter().flat_map(|&count| item(count)).collect();
+                Control::carry(caller, bytes, |_, _| true).map(|control| control.held.len())
+            };
+            assert_eq!(carried(&[3, 2]), Ok(5));
+            assert_eq!(carried(&[MAX_DESCRIPTORS]), Ok(MAX_DESCRIPTORS));
+            assert_eq!(carried(&[MAX_DESCRIPTORS, 1]), Err(Errno::EINVAL));
+            assert_eq!(carried(&[MAX_DESCRIPTORS + 1]), Err(Errno::EINVAL));
+        });
+    }
 }
