@@ -171,8 +171,11 @@ impl MediationRules {
         if target.listener.as_ref().is_some_and(HeldListener::listens) {
             return true;
         }
-        match (self.network.host(), target.inside) {
-            (Some(host), Some(inside)) => host.has_led_inside(kind, inside),
+        match (self.network.host(), target.inside, target.address.meaning()) {
+            (Some(host), Some(inside), _) => host.has_led_inside(kind, inside),
+            (Some(host), None, Meaning::Abstract(name)) if kind.family == libc::AF_UNIX => {
+                host.admit_abstract(name).is_ok()
+            }
             _ => true,
         }
     }
@@ -235,5 +238,30 @@ impl MediationRules {
     /// Whether control data of this level and name may go along.
     pub(super) fn allows_control(&self, kind: SocketKind, level: c_int, name: c_int) -> bool {
         self.network.host().is_none() || super::listen::is_harmless(kind, level, name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ipc::rights::{Network, Reach};
+
+    use super::*;
+    use crate::mediate::caller::tests::with_own_calls;
+
+    #[test]
+    fn an_abstract_name_that_was_given_up_meanwhile_leads_nowhere() {
+        let network = Net::Host(Box::new(HostNetwork::new(Network::On, Reach::default()).unwrap()));
+        let rules = MediationRules::new(ProcessTree::new(vec![], vec![]), network);
+        let kind = SocketKind { family: libc::AF_UNIX, style: libc::SOCK_STREAM };
+        let [listener, client] = [(); 2].map(|()| socket::make(kind.family, kind.style, 0).unwrap());
+        with_own_calls(|caller| {
+            rules.bind(caller, &listener, kind, &Address::from_bytes(&1_u16.to_ne_bytes())).unwrap();
+            let address = socket::own_name(&listener).unwrap();
+            assert!(matches!(address.meaning(), Meaning::Abstract(_)));
+            let target = rules.target(caller, &client, kind, address).unwrap();
+            assert!(rules.has_led_inside(kind, &target));
+            drop(listener);
+            crate::tests::comes_true(|| !rules.has_led_inside(kind, &target));
+        });
     }
 }
