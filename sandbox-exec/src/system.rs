@@ -151,16 +151,12 @@ pub(crate) fn open_process(pid: libc::pid_t) -> io::Result<OwnedFd> {
     Ok(pidfd_open(pid, 0)?)
 }
 
-/// A duplicate of a descriptor of a process (`pidfd_getfd(2)`, Linux 5.6).
-pub(crate) fn duplicate_from(process: &OwnedFd, number: RawFd) -> io::Result<OwnedFd> {
-    Ok(pidfd_getfd(process, number)?)
-}
-
 pub(crate) fn pidfd_open(thread: libc::pid_t, flags: libc::c_int) -> Result<OwnedFd, Errno> {
     // SAFETY: integers only.
     own(unsafe { libc::syscall(libc::SYS_pidfd_open, thread, flags) })
 }
 
+/// A duplicate of a descriptor of a process (`pidfd_getfd(2)`, Linux 5.6).
 pub(crate) fn pidfd_getfd(process: &OwnedFd, number: RawFd) -> Result<OwnedFd, Errno> {
     // SAFETY: integers only.
     own(unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), number, 0) })

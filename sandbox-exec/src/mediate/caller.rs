@@ -12,8 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use nix::errno::Errno;
 use nix::libc::{self, c_int, pid_t};
 
-use super::finder;
-use super::holding::HoldingPlace;
+use super::holding::{self, HoldingPlace};
 use super::listener::{Listener, Notification};
 use super::made::Made;
 use super::memory::Memory;
@@ -91,7 +90,7 @@ impl<'a> Caller<'a> {
     /// A socket from inside, by its inode and cookie: whoever has it.
     pub(super) fn find(&self, inode: u32, cookie: u64) -> Option<OwnedFd> {
         match self.descriptors {
-            Descriptors::Of(_) => finder::find(inode, cookie, self.thread),
+            Descriptors::Of(_) => holding::duplicate(inode, cookie, self.thread),
             Descriptors::Among(made) => made.held(inode, cookie),
         }
     }

@@ -2,12 +2,16 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
-use std::os::fd::RawFd;
+use std::iter::once;
+use std::os::fd::{OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use nix::errno::Errno;
 use nix::libc::pid_t;
+
+use super::caller::{self, pidfd_open};
+use super::socket;
 
 /// A descriptor of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +35,11 @@ impl HoldingPlace {
         })?;
         inode(&link).ok_or(Errno::ENOTSOCK)
     }
+
+    /// A duplicate of what is there, of a process by its first thread.
+    fn duplicate(self) -> Result<OwnedFd, Errno> {
+        caller::duplicate(&pidfd_open(self.thread, 0)?, self.number)
+    }
 }
 
 /// Looks for sockets among what the processes that this one may look at have open, but for itself: a process that has several
@@ -39,7 +48,7 @@ impl HoldingPlace {
 pub(super) fn find(wanted: &HashSet<u64>) -> HashMap<u64, HoldingPlace> {
     let own = std::process::id().cast_signed();
     let mut found = HashMap::new();
-    for process in numbers(Path::new("/proc")).filter(|&process| process != own) {
+    for process in numbers("/proc").filter(|&process| process != own) {
         if found.len() == wanted.len() {
             break;
         }
@@ -49,7 +58,7 @@ pub(super) fn find(wanted: &HashSet<u64>) -> HashMap<u64, HoldingPlace> {
 }
 
 fn find_in(thread: pid_t, wanted: &HashSet<u64>, found: &mut HashMap<u64, HoldingPlace>) {
-    for number in numbers(&PathBuf::from(format!("/proc/{thread}/fd"))) {
+    for number in numbers(&format!("/proc/{thread}/fd")) {
         let place = HoldingPlace { thread, number };
         if let Some(inode) = place.socket().ok().filter(|inode| wanted.contains(inode)) {
             found.insert(inode, place);
@@ -57,8 +66,21 @@ fn find_in(thread: pid_t, wanted: &HashSet<u64>, found: &mut HashMap<u64, Holdin
     }
 }
 
+/// A duplicate of the socket of an inode and a cookie: first of what a thread has, then of what any process has that may be
+/// looked at. Those of others are never found: outside of the domain that ours is nested in nobody may be.
+pub(super) fn duplicate(inode: u32, cookie: u64, first: pid_t) -> Option<OwnedFd> {
+    once(first).chain(numbers("/proc")).find_map(|process| {
+        let places =
+            numbers(&format!("/proc/{process}/fd")).map(|number| HoldingPlace { thread: process, number });
+        let mut named = places.filter(|place| place.socket() == Ok(inode.into()));
+        // What has the number by now can be another.
+        let is_it = |found: &OwnedFd| socket::cookie(found) == Ok(cookie);
+        named.find_map(|place| place.duplicate().ok().filter(is_it))
+    })
+}
+
 /// The numbers among the names in a directory.
-fn numbers(directory: &Path) -> impl Iterator<Item = i32> + use<> {
+pub(super) fn numbers(directory: &str) -> impl Iterator<Item = i32> + use<> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }

@@ -8,7 +8,7 @@
 //! * `filter`: which calls. `probe`: whether there can be a listener. `listener`: where they arrive. `crew`: the threads.
 //!   `waiting`: calls that wait, and the signals of their callers.
 //! * `caller`, `memory`, `status`, `text`: who calls. `address`, `message`, `control`: what they pass.
-//! * `rules`: what is allowed. `tree`: by path. `host`, `internet`, `own`, `alive`, `holders`, `listening`, `sock_diag`, `finder`,
+//! * `rules`: what is allowed. `tree`: by path. `host`, `internet`, `own`, `alive`, `holders`, `listening`, `sock_diag`,
 //!   `connections`, `reservations`, `introduce`, `admitted`, `taken`: on the host's network.
 //! * `act`, `listen`, `socket`: the calls. `metadata`: those on files. `socket_file`: a unix socket's file.
 //! * `refusals`: what is refused is told. `listeners`: whether a unix socket would have answered. `objects`: System V memory, semaphores and queues.
@@ -48,7 +48,6 @@ mod control;
 pub(crate) mod crew;
 mod datagrams;
 mod filter;
-mod finder;
 mod holders;
 mod holding;
 mod host;

@@ -1,7 +1,6 @@
 //! Sending a signal as far as its sender's scope reaches.
 
 use std::collections::HashMap;
-use std::fs;
 
 use ipc::refusal::Target;
 use nix::errno::Errno;
@@ -9,6 +8,7 @@ use nix::libc::{self, c_int, pid_t};
 use nix::unistd::geteuid;
 
 use super::aim::{Aim, Info};
+use super::holding::numbers;
 use super::lineage::{Lineage, Scope};
 use super::refusals::Denied;
 use super::status::Status;
@@ -113,9 +113,7 @@ fn may_signal(sender: &Status, target: &Status) -> bool {
 
 /// The processes of a group, or all.
 fn members(group: Option<pid_t>) -> Vec<pid_t> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let processes = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    processes.filter(|process| in_group(*process, group).is_ok()).collect()
+    numbers("/proc").filter(|process| in_group(*process, group).is_ok()).collect()
 }
 
 fn in_group(process: pid_t, group: Option<pid_t>) -> Result<(), Errno> {
