@@ -9,6 +9,7 @@ use std::os::fd::OwnedFd;
 use nix::errno::Errno;
 use nix::libc::{self, sock_filter};
 
+use super::filter::{answer, equal, jump, statement};
 use super::socket;
 
 /// The most ports of one socket. What a filter takes counts against `net.core.optmem_max` (20 KiB before Linux 6.9), twice while
@@ -24,6 +25,7 @@ const V4: u32 = 0x0800;
 const V6: u32 = 0x86dd;
 /// How many comparisons reach one answer: a jump skips at most 255 instructions.
 const REACH: usize = 255;
+/// How much of a datagram is kept.
 const ALL: u32 = u32::MAX;
 const NOTHING: u32 = 0;
 
@@ -46,9 +48,9 @@ fn program(senders: &[SocketAddr]) -> Vec<sock_filter> {
         comparisons(&of_family.map(|sender| sender.port().into()).collect::<Vec<u32>>())
     };
     let (v4, v6) = (ports(true), ports(false));
-    let mut program = vec![load(libc::BPF_W, PROTOCOL), equal(V4, 1), skip(v4.len())];
+    let mut program = vec![load(libc::BPF_W, PROTOCOL), equal(V4, 1, 0), jump(v4.len())];
     program.extend(v4);
-    program.extend([equal(V6, 1), answer(NOTHING)]);
+    program.extend([equal(V6, 1, 0), answer(NOTHING)]);
     program.extend(v6);
     program
 }
@@ -58,34 +60,15 @@ fn comparisons(ports: &[u32]) -> Vec<sock_filter> {
     for some in ports.chunks(REACH) {
         // Over the comparisons that are left, and over what skips the answer.
         let left = (1..=some.len()).rev().map(|left| u8::try_from(left).unwrap_or(u8::MAX));
-        program.extend(some.iter().zip(left).map(|(&port, left)| equal(port, left)));
-        program.extend([skip(1), answer(ALL)]);
+        program.extend(some.iter().zip(left).map(|(&port, left)| equal(port, left, 0)));
+        program.extend([jump(1), answer(ALL)]);
     }
     program.push(answer(NOTHING));
     program
 }
 
 fn load(size: u32, at: u32) -> sock_filter {
-    instruction(libc::BPF_LD | size | libc::BPF_ABS, 0, at)
-}
-
-/// Skips `then` instructions if what was loaded is `value`.
-fn equal(value: u32, then: u8) -> sock_filter {
-    instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, then, value)
-}
-
-fn skip(count: usize) -> sock_filter {
-    instruction(libc::BPF_JMP | libc::BPF_JA, 0, u32::try_from(count).unwrap_or(u32::MAX))
-}
-
-/// How much of the datagram is kept.
-fn answer(bytes: u32) -> sock_filter {
-    instruction(libc::BPF_RET | libc::BPF_K, 0, bytes)
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "the codes of linux/filter.h are below 0x100")]
-fn instruction(code: u32, jt: u8, k: u32) -> sock_filter {
-    sock_filter { code: code as u16, jt, jf: 0, k }
+    statement(libc::BPF_LD | size | libc::BPF_ABS, 0, 0, at)
 }
 
 #[cfg(test)]

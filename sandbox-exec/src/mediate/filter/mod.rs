@@ -42,11 +42,11 @@ use std::os::fd::OwnedFd;
 
 use nix::libc::{self, sock_filter};
 
-use self::tree::{answer, jump};
 use crate::seccomp::Program;
 use crate::system;
 
 pub(super) use self::calls::{F_SETOWN, F_SETOWN_EX, FIOSETOWN, FilteredCalls, SIOCSPGRP};
+pub(super) use self::tree::{answer, equal, jump, statement};
 
 /// The mediation program, ready to be attached.
 #[derive(Clone, Debug)]

@@ -73,7 +73,7 @@ fn add_leaf(program: &mut Vec<sock_filter>, calls: &[FilteredCall<'_>]) {
     }
 }
 
-pub(super) fn jump(over: usize) -> sock_filter {
+pub(in super::super) fn jump(over: usize) -> sock_filter {
     statement(libc::BPF_JMP | libc::BPF_JA, 0, 0, u32::try_from(over).unwrap_or(u32::MAX))
 }
 
@@ -87,15 +87,15 @@ pub(super) fn and(bits: c_int) -> sock_filter {
 }
 
 /// Skips `then` instructions if what was loaded is `value`, else `otherwise`.
-pub(super) fn equal(value: u32, then: u8, otherwise: u8) -> sock_filter {
+pub(in super::super) fn equal(value: u32, then: u8, otherwise: u8) -> sock_filter {
     statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, then, otherwise, value)
 }
 
-pub(super) fn answer(action: u32) -> sock_filter {
+pub(in super::super) fn answer(action: u32) -> sock_filter {
     statement(libc::BPF_RET | libc::BPF_K, 0, 0, action)
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "the codes of linux/filter.h are below 0x100")]
-fn statement(code: u32, jt: u8, jf: u8, k: u32) -> sock_filter {
+pub(in super::super) fn statement(code: u32, jt: u8, jf: u8, k: u32) -> sock_filter {
     sock_filter { code: code as u16, jt, jf, k }
 }
