@@ -81,11 +81,16 @@ pub(super) fn is_connected_stream(socket: &OwnedFd) -> bool {
 
 /// Reads an option that is an `int`.
 pub(super) fn option(socket: &OwnedFd, level: c_int, name: c_int) -> Result<c_int, Errno> {
-    let mut value: c_int = 0;
-    let mut length = length(&value.to_ne_bytes());
+    read_option(socket, level, name).map(c_int::from_ne_bytes)
+}
+
+/// Reads an option that has so many bytes.
+fn read_option<const N: usize>(socket: &OwnedFd, level: c_int, name: c_int) -> Result<[u8; N], Errno> {
+    let mut value = [0; N];
+    let mut length = length(&value);
     // SAFETY: the kernel writes at most `length` bytes, which `value` has.
     let answer = unsafe {
-        libc::getsockopt(socket.as_raw_fd(), level, name, (&raw mut value).cast(), &raw mut length)
+        libc::getsockopt(socket.as_raw_fd(), level, name, value.as_mut_ptr().cast(), &raw mut length)
     };
     Errno::result(answer).map(|_| value)
 }
@@ -101,32 +106,18 @@ fn set_option(socket: &OwnedFd, level: c_int, name: c_int, value: c_int) -> Resu
 
 /// Which socket it is (`SO_COOKIE`): no other of this kernel has the same, also later.
 pub(super) fn cookie(socket: &OwnedFd) -> Result<u64, Errno> {
-    wide_option(socket, libc::SO_COOKIE)
+    read_option(socket, libc::SOL_SOCKET, libc::SO_COOKIE).map(u64::from_ne_bytes)
 }
 
 /// Which network namespace it belongs to (`SO_NETNS_COOKIE`, Linux 5.14; asm-generic/socket.h).
 pub(super) fn network(socket: &OwnedFd) -> Result<u64, Errno> {
     const SO_NETNS_COOKIE: c_int = 71;
-    wide_option(socket, SO_NETNS_COOKIE)
-}
-
-/// Reads an option of `SOL_SOCKET` that has 64 bits.
-fn wide_option(socket: &OwnedFd, name: c_int) -> Result<u64, Errno> {
-    let mut value: u64 = 0;
-    let mut length = length(&value.to_ne_bytes());
-    // SAFETY: the kernel writes at most `length` bytes, which `value` has.
-    let answer = unsafe {
-        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, name, (&raw mut value).cast(), &raw mut length)
-    };
-    Errno::result(answer).map(|_| value)
+    read_option(socket, libc::SOL_SOCKET, SO_NETNS_COOKIE).map(u64::from_ne_bytes)
 }
 
 /// A new datagram socket of an internet family.
 pub(super) fn datagram(family: c_int) -> Result<OwnedFd, Errno> {
-    // SAFETY: integers only.
-    let socket = unsafe { libc::socket(family, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
-    // SAFETY: the kernel has just made this descriptor, and nothing else knows of it.
-    Errno::result(socket).map(|socket| unsafe { OwnedFd::from_raw_fd(socket) })
+    make(family, libc::SOCK_DGRAM, 0)
 }
 
 /// Lets others that let it too have the port of a socket (`SO_REUSEADDR`), or not; whether it did before.
@@ -157,14 +148,8 @@ pub(super) fn is_readable(socket: &OwnedFd) -> bool {
 /// Whether a time-out is set (`SO_SNDTIMEO`, `SO_RCVTIMEO`): a call that waits with one is not made again after a signal
 /// (signal(7)).
 pub(super) fn has_timeout(socket: &OwnedFd, name: c_int) -> bool {
-    // SAFETY: a structure of integers.
-    let mut value: libc::timeval = unsafe { mem::zeroed() };
-    let mut length = length(&[0; size_of::<libc::timeval>()]);
-    // SAFETY: the kernel writes at most `length` bytes, which `value` has.
-    let answer = unsafe {
-        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, name, (&raw mut value).cast(), &raw mut length)
-    };
-    answer == 0 && (value.tv_sec, value.tv_usec) != (0, 0)
+    let value = read_option::<{ size_of::<libc::timeval>() }>(socket, libc::SOL_SOCKET, name);
+    value.is_ok_and(|value| value.iter().any(|&byte| byte != 0))
 }
 
 pub(super) fn connect(socket: &OwnedFd, address: &Address) -> Result<(), Errno> {
@@ -178,10 +163,10 @@ pub(super) fn connect(socket: &OwnedFd, address: &Address) -> Result<(), Errno> 
 pub(super) fn disconnect(socket: &OwnedFd) {
     // SAFETY: integers only.
     unsafe { libc::shutdown(socket.as_raw_fd(), libc::SHUT_RDWR) };
-    let _undone = connect(socket, &Address::from_bytes(&[0; 16]));
+    release_port(socket);
 }
 
-/// Gives up the port of a datagram socket, if the kernel has chosen it (`__udp_disconnect`); nothing else.
+/// Gives up the peer of a socket, and its port if the kernel has chosen it (`__udp_disconnect`, `tcp_disconnect`).
 pub(super) fn release_port(socket: &OwnedFd) {
     let _released = connect(socket, &Address::from_bytes(&[0; 16]));
 }
