@@ -62,9 +62,6 @@ impl MediatedCall<'_, '_> {
     /// kill(2), tkill(2), `rt_sigqueueinfo(2)`, `pidfd_send_signal(2)` and their kind.
     pub(super) fn signal(&mut self, call: c_long) -> Result<NotificationAnswer, Errno> {
         let signals = self.shared.signals.as_ref().ok_or(Errno::ENOSYS)?;
-        if self.is_for_calling_thread(call) {
-            return Ok(NotificationAnswer::GoesOn);
-        }
         let caller = Status::of(self.caller.thread())?;
         let [first, second, third, fourth, ..] = self.arguments;
         let (first, second, third) = (integer(first), integer(second), integer(third));
@@ -91,17 +88,6 @@ impl MediatedCall<'_, '_> {
         let info = queued.then(|| Info::read(self.caller.memory(), info)).transpose()?;
         let sent = Sent { number, info: info.map(|info| info.of_signal(number)) };
         self.send_signal(signals, &caller, whom, sent, || Ok(()))
-    }
-
-    /// Whether that is clear from the numbers alone, as for raise(3).
-    fn is_for_calling_thread(&self, call: c_long) -> bool {
-        let [first, second, ..] = self.arguments.map(integer);
-        let thread = self.caller.thread();
-        match call {
-            libc::SYS_kill | libc::SYS_tkill | libc::SYS_rt_sigqueueinfo => first == thread,
-            libc::SYS_tgkill | libc::SYS_rt_tgsigqueueinfo => second == thread,
-            _ => false,
-        }
     }
 
     /// `pidfd_send_signal(2)`. What a descriptor of the caller's names is told by its `fdinfo`.
