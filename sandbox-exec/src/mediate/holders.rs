@@ -10,7 +10,7 @@ use ipc::place::plain;
 use nix::errno::Errno;
 use nix::libc::{self, c_int};
 
-use super::sock_diag::Question;
+use super::sock_diag::{Question, attributes};
 use super::socket;
 
 /// The states in which a TCP socket takes connections, and all states (`enum` of `net/tcp_states.h`).
@@ -71,7 +71,8 @@ impl Holder {
     fn parse(entry: &[u8]) -> Option<Self> {
         let cookie = entry.get(COOKIE..).and_then(|rest| rest.first_chunk())?;
         let address = address(entry, SOURCE)?;
-        let v6_only = attribute(entry.get(ENTRY..)?, V6_ONLY).is_some_and(|value| value.first() == Some(&1));
+        let v6_only =
+            attributes(entry.get(ENTRY..)?).any(|(kind, value)| kind == V6_ONLY && value.first() == Some(&1));
         let inode = entry.get(INODE..).and_then(|rest| rest.first_chunk())?;
         Some(Self {
             cookie: u64::from_ne_bytes(*cookie),
@@ -177,19 +178,6 @@ fn sockets(source_port: u16, destination_port: u16, ends: Option<(IpAddr, IpAddr
         &ANY_COOKIE,
     ]
     .concat()
-}
-
-/// An attribute of an entry (`struct rtattr`).
-fn attribute(mut bytes: &[u8], wanted: u16) -> Option<&[u8]> {
-    loop {
-        let length = usize::from(u16::from_ne_bytes(*bytes.first_chunk()?));
-        let kind = u16::from_ne_bytes(*bytes.get(2..)?.first_chunk()?);
-        let content = bytes.get(4..length)?;
-        if kind == wanted {
-            return Some(content);
-        }
-        bytes = bytes.get(length.next_multiple_of(4)..)?;
-    }
 }
 
 #[cfg(test)]

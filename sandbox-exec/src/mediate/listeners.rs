@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use nix::libc::{self, c_int};
 use nix::sys::stat::{major, minor};
 
-use super::sock_diag::Kernel;
+use super::sock_diag::{Kernel, attributes};
 
 /// `UDIAG_SHOW_NAME`, `UDIAG_SHOW_VFS`, `UDIAG_SHOW_PEER` (`linux/unix_diag.h`).
 const SHOW: u32 = 1 | 2 | 4;
@@ -91,17 +91,6 @@ fn question() -> Vec<u8> {
     let family = u8::try_from(libc::AF_UNIX).unwrap_or_default();
     let [states, inode, show] = [states, 0, SHOW].map(u32::to_ne_bytes);
     [&[family, 0, 0, 0], &states[..], &inode, &show, &[0; 8]].concat()
-}
-
-/// The attributes (`struct nlattr`): their types and values.
-fn attributes(mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
-    std::iter::from_fn(move || {
-        let length = usize::from(u16::from_ne_bytes(*rest.first_chunk()?));
-        let kind = u16::from_ne_bytes(*rest.get(2..)?.first_chunk()?);
-        let value = rest.get(4..length)?;
-        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
-        Some((kind, value))
-    })
 }
 
 /// `struct unix_diag_vfs`: inode and device.

@@ -118,6 +118,17 @@ fn message(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
     Some((kind, content, bytes.get(length.next_multiple_of(4)..).unwrap_or_default()))
 }
 
+/// The attributes of an entry (`struct nlattr`): their types and values.
+pub(super) fn attributes(mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let length = usize::from(u16::from_ne_bytes(*rest.first_chunk()?));
+        let kind = u16::from_ne_bytes(*rest.get(2..)?.first_chunk()?);
+        let value = rest.get(4..length)?;
+        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some((kind, value))
+    })
+}
+
 /// Why there is no answer, or none any more: such a message begins with it, negative (`struct nlmsgerr`; `netlink_dump_done` of
 /// `net/netlink/af_netlink.c`).
 fn errno(content: &[u8]) -> Option<Errno> {
