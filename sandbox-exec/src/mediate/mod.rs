@@ -318,8 +318,8 @@ impl Shared {
         if let Some(made) = &self.made {
             made.is_back(notification.thread);
         }
-        if Metadata::has(notification) {
-            return match self.metadata.act(self.rules.tree(), &self.listener, notification) {
+        if let Some(acted) = self.metadata.act(self.rules.tree(), &self.listener, notification) {
+            return match acted {
                 Ok(()) => NotificationAnswer::Value(0),
                 Err(hindrance) => NotificationAnswer::Failed(self.refusals.tell(
                     notification.thread,

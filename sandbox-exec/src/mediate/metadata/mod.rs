@@ -23,20 +23,22 @@ use std::ffi::CStr;
 use std::os::fd::OwnedFd;
 
 use nix::errno::Errno;
-use nix::libc::pid_t;
+use nix::libc::{self, pid_t};
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::stat::fstat;
 
 use super::listener::{Listener, Notification};
 use super::memory::Memory;
 use super::refusals::Denied;
 use super::tree::ProcessTree;
-use object::Kinds;
 pub(super) use request::{IOCTLS, numbers};
-use request::{MetadataArguments, MetadataRequest};
+use request::{MetadataArguments, MetadataRequest, Reading};
 
 /// Performs them.
 #[derive(Debug)]
 pub(super) struct Metadata {
-    kinds: Kinds,
+    /// The device on which the kernel keeps memory that is no file.
+    memory: libc::dev_t,
 }
 
 /// The directory that a path of a thread leads to, from a directory or the root; `None` if this process is led to the same by it.
@@ -58,22 +60,28 @@ struct Thread(pid_t);
 
 impl Metadata {
     pub(super) fn new() -> Result<Self, Errno> {
-        Ok(Self { kinds: Kinds::learn()? })
+        let memory = memfd_create(c"", MFdFlags::MFD_CLOEXEC)?;
+        Ok(Self { memory: fstat(&memory)?.st_dev })
     }
 
-    /// Whether a call is one of these.
-    pub(super) fn has(notification: &Notification) -> bool {
-        request::reading(notification).is_some()
-    }
-
-    /// Performs a call.
+    /// Performs a call, if it is one of these.
     pub(super) fn act(
         &self,
         tree: &ProcessTree,
         listener: &Listener,
         notification: &Notification,
+    ) -> Option<Result<(), Denied>> {
+        let reading = request::reading(notification)?;
+        Some(self.perform(reading, tree, listener, notification))
+    }
+
+    fn perform(
+        &self,
+        reading: Reading,
+        tree: &ProcessTree,
+        listener: &Listener,
+        notification: &Notification,
     ) -> Result<(), Denied> {
-        let reading = request::reading(notification).ok_or(Errno::ENOSYS)?;
         let memory = Memory(notification.thread);
         let arguments = MetadataArguments { memory, values: notification.arguments };
         let MetadataRequest::Change(place, change) = reading(&arguments)? else {
@@ -83,7 +91,7 @@ impl Metadata {
         if !listener.waits(notification.id) {
             return Err(Errno::ESRCH.into());
         }
-        self.kinds.admit(tree, &found, &change)?;
+        self.admit(tree, &found, &change)?;
         Ok(change.make(&found.file)?)
     }
 }

@@ -14,7 +14,6 @@ use std::os::fd::OwnedFd;
 use ipc::refusal::Target;
 use nix::errno::Errno;
 use nix::libc;
-use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::stat::{FileStat, fstat, major};
 use nix::sys::statfs::{FsType, fstatfs};
 use nix::sys::statvfs::{FsFlags, fstatvfs};
@@ -22,6 +21,7 @@ use nix::unistd::{getegid, geteuid, getgroups};
 
 use super::super::refusals::Denied;
 use super::super::tree::{self, ProcessTree};
+use super::Metadata;
 use super::change::Change;
 use super::resolve::FoundFile;
 
@@ -32,19 +32,7 @@ const SOCKETS: FsType = FsType(0x534F_434B);
 /// The major number of the null device and its like (Documentation/admin-guide/devices.txt).
 const MEMORY_DEVICES: libc::c_uint = 1;
 
-/// What is needed to tell kinds of objects apart.
-#[derive(Debug)]
-pub(super) struct Kinds {
-    /// The device on which the kernel keeps memory that is no file.
-    memory: libc::dev_t,
-}
-
-impl Kinds {
-    pub(super) fn learn() -> Result<Self, Errno> {
-        let memory = memfd_create(c"", MFdFlags::MFD_CLOEXEC)?;
-        Ok(Self { memory: fstat(&memory)?.st_dev })
-    }
-
+impl Metadata {
     /// Fails with `EACCES` unless what was found may be changed so.
     pub(super) fn admit(&self, tree: &ProcessTree, found: &FoundFile, change: &Change) -> Result<(), Denied> {
         let Err(denied) = tree.contains(&found.file) else {
