@@ -79,14 +79,6 @@ impl<'a> Caller<'a> {
         }
     }
 
-    /// The calling thread, for as long as it lives, if that is how its descriptors are duplicated.
-    pub(super) fn opened(&self) -> Option<Arc<OwnedFd>> {
-        match &self.descriptors {
-            Descriptors::Of(threads) => threads.known(self.thread),
-            Descriptors::Among(_) => None,
-        }
-    }
-
     /// A socket from inside, by its inode and cookie: whoever has it.
     pub(super) fn find(&self, inode: u32, cookie: u64) -> Option<OwnedFd> {
         match self.descriptors {

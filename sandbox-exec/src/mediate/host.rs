@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::{OwnedFd, RawFd};
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ipc::place::{Place, is_local, is_resolver, plain, resolvers};
@@ -19,7 +19,6 @@ use super::caller::Caller;
 use super::connections::Connections;
 use super::holders::{self, Holder};
 use super::internet::{named, stays_here};
-use super::listening::{HeldListener, Listening};
 use super::own::{Name, Own};
 use super::refusals::Denied;
 use super::reservations::Reservations;
@@ -34,7 +33,6 @@ pub(super) struct HostNetwork {
     /// Whether it is known which of them share their ports.
     sees_sharing: bool,
     begun: Connections,
-    listening: Listening,
     pub(super) reservations: Arc<Reservations>,
     /// What a receiver hears is changed by one at a time.
     pub(super) introducing: Mutex<()>,
@@ -49,8 +47,6 @@ pub(super) struct Inside {
     pub(super) at: SocketAddr,
     /// The sockets, where they were asked for.
     pub(super) receivers: Vec<Holder>,
-    /// The listener, where one was known.
-    pub(super) listener: Option<HeldListener>,
 }
 
 /// What may be reached that is not from inside.
@@ -73,7 +69,6 @@ impl HostNetwork {
             own: Own::new()?,
             sees_sharing: false,
             begun: Connections::default(),
-            listening: Listening::default(),
             reservations,
             introducing: Mutex::default(),
             binding: Mutex::default(),
@@ -112,36 +107,14 @@ impl HostNetwork {
         if place != Place::Host || !stays_here(to.ip()) {
             return None;
         }
-        let inside = |receivers, listener| Some(Inside { at: to, receivers, listener });
-        if let Some(listener) = self.known_listener(kind, to) {
-            return inside(vec![], Some(listener));
-        }
+        let inside = |receivers| Some(Inside { at: to, receivers });
         if self.has_one_of_ours_alone(kind, to) {
-            return inside(vec![], None);
+            return inside(vec![]);
         }
         let mut receivers = self.holders(kind, to.port()).ok()?;
         let received = receivers.iter().any(|holder| holder.receives(to.ip()));
         receivers.retain(|holder| holder.might_receive(to.ip()));
-        if received && self.are_own(&receivers) { inside(receivers, None) } else { None }
-    }
-
-    /// A listener from inside that connections to an address reach, and nobody else's.
-    fn known_listener(&self, kind: SocketKind, to: SocketAddr) -> Option<HeldListener> {
-        let asked = self.sees_sharing && kind.is_stream();
-        asked.then(|| self.listening.hold(to, |cookie| self.own.has_alone(cookie))).flatten()
-    }
-
-    /// Remembers who is asked for connections, by what descriptor.
-    pub(super) fn learn_listener(
-        &self,
-        caller: &Caller<'_>,
-        number: RawFd,
-        listener: &OwnedFd,
-        kind: SocketKind,
-    ) {
-        if self.sees_sharing && kind.is_internet() && kind.is_stream() {
-            self.listening.learn(caller, number, listener);
-        }
+        if received && self.are_own(&receivers) { inside(receivers) } else { None }
     }
 
     /// Whether connections to an address reach a listener from inside, and nobody else can listen there: unless it shares its port

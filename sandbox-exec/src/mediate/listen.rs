@@ -73,7 +73,6 @@ impl MediatedCall<'_, '_> {
         // Before it is too late to keep the connection.
         let room = self.room(name, length)?;
         self.caller.still_waits()?;
-        self.shared.rules.learn_listener(&self.caller, integer(number), &socket, kind);
         let (shared, thread) = (self.shared, self.caller.thread());
         let accept = || loop {
             let (accepted, peer) = socket::accept(&socket, flags & libc::SOCK_NONBLOCK)?;

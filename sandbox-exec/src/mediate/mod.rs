@@ -8,7 +8,7 @@
 //! * `filter`: which calls. `probe`: whether there can be a listener. `listener`: where they arrive. `crew`: the threads.
 //!   `waiting`: calls that wait, and the signals of their callers.
 //! * `caller`, `memory`, `status`, `text`: who calls. `address`, `message`, `control`: what they pass.
-//! * `rules`: what is allowed. `tree`: by path. `host`, `internet`, `own`, `alive`, `holders`, `listening`, `sock_diag`,
+//! * `rules`: what is allowed. `tree`: by path. `host`, `internet`, `own`, `alive`, `holders`, `sock_diag`,
 //!   `connections`, `reservations`, `introduce`, `admitted`, `taken`: on the host's network.
 //! * `act`, `listen`, `socket`: the calls. `metadata`: those on files. `socket_file`: a unix socket's file.
 //! * `refusals`: what is refused is told. `listeners`: whether a unix socket would have answered. `objects`: System V memory, semaphores and queues.
@@ -57,7 +57,6 @@ mod lineage;
 mod listen;
 mod listener;
 mod listeners;
-mod listening;
 mod made;
 mod make;
 mod memory;

@@ -1,7 +1,7 @@
 //! Where a call may lead, and whom it may bring in.
 
 use std::net::SocketAddr;
-use std::os::fd::{OwnedFd, RawFd};
+use std::os::fd::OwnedFd;
 
 use ipc::place::Place;
 use ipc::refusal::Target as Refused;
@@ -11,7 +11,6 @@ use nix::libc::{self, c_int};
 use super::address::{Address, Meaning};
 use super::caller::Caller;
 use super::host::{HostNetwork, Inside};
-use super::listening::HeldListener;
 use super::refusals::Denied;
 use super::socket::{self, SocketKind};
 use super::tree::{ProcessTree, by_descriptor};
@@ -62,15 +61,13 @@ pub(super) struct Target {
     pub(super) address: Address,
     /// Where on this machine that is, if only what is from inside may be there.
     pub(super) inside: Option<SocketAddr>,
-    /// The listener there, which stays open until then.
-    listener: Option<HeldListener>,
     /// What the address names, which must stay open until then.
     _held: Option<OwnedFd>,
 }
 
 impl From<Address> for Target {
     fn from(address: Address) -> Self {
-        Self { address, inside: None, listener: None, _held: None }
+        Self { address, inside: None, _held: None }
     }
 }
 
@@ -107,7 +104,7 @@ impl MediationRules {
             (Meaning::Path(path), _) => {
                 let found = self.tree.open(&caller.path(path)?)?;
                 let address = Address::of_path(by_descriptor(&found));
-                return Ok(Target { address, inside: None, listener: None, _held: Some(found) });
+                return Ok(Target { address, inside: None, _held: Some(found) });
             }
             (Meaning::Abstract(name), Some(host)) => host.admit_abstract(name)?,
             _ => {}
@@ -129,8 +126,8 @@ impl MediationRules {
             if kind.style == libc::SOCK_DGRAM {
                 host.introduce(caller, socket, &inside)?;
             }
-            let Inside { at, listener, .. } = inside;
-            return Ok(Target { address: Address::of_internet(at), inside: Some(at), listener, _held: None });
+            let Inside { at, .. } = inside;
+            return Ok(Target { address: Address::of_internet(at), inside: Some(at), _held: None });
         }
         Ok(address.into())
     }
@@ -168,9 +165,6 @@ impl MediationRules {
 
     /// Whether a connection that was begun has led where it was to lead.
     pub(super) fn has_led_inside(&self, kind: SocketKind, target: &Target) -> bool {
-        if target.listener.as_ref().is_some_and(HeldListener::listens) {
-            return true;
-        }
         match (self.network.host(), target.inside, target.address.meaning()) {
             (Some(host), Some(inside), _) => host.has_led_inside(kind, inside),
             (Some(host), None, Meaning::Abstract(name)) if kind.family == libc::AF_UNIX => {
@@ -214,19 +208,6 @@ impl MediationRules {
                 Denied::Rules { target: Refused::Internet(to, Place::of(to)), errno }
             }
             _ => errno.into(),
-        }
-    }
-
-    /// Remembers who is asked for connections, by what descriptor.
-    pub(super) fn learn_listener(
-        &self,
-        caller: &Caller<'_>,
-        number: RawFd,
-        listener: &OwnedFd,
-        kind: SocketKind,
-    ) {
-        if let Some(host) = self.network.host() {
-            host.learn_listener(caller, number, listener, kind);
         }
     }
 

@@ -203,11 +203,6 @@ pub(super) fn shares_address(socket: &OwnedFd) -> bool {
     option(socket, libc::SOL_SOCKET, libc::SO_REUSEADDR) != Ok(0)
 }
 
-/// Whether it takes connections.
-pub(super) fn listens(socket: &OwnedFd) -> bool {
-    option(socket, libc::SOL_SOCKET, libc::SO_ACCEPTCONN) == Ok(1)
-}
-
 /// Keeps a socket of IPv6 from the addresses of IPv4 (`IPV6_V6ONLY`, ipv6(7)).
 pub(super) fn keep_to_v6(socket: &OwnedFd) -> Result<(), Errno> {
     set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)
