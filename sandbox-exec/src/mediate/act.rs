@@ -56,7 +56,6 @@ impl MediatedCall<'_, '_> {
                     .accept(accept_flags(notification.call, &self.arguments))
                     .unwrap_or_else(NotificationAnswer::from);
             }
-            libc::SYS_setsockopt => self.share_port().map_err(Stop::from),
             libc::SYS_socket => return self.make_guarded().unwrap_or_else(NotificationAnswer::Failed),
             call @ (libc::SYS_shmget
             | libc::SYS_shmat

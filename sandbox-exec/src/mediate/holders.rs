@@ -19,7 +19,6 @@ const ANY_STATE: u32 = u32::MAX;
 const ANY_COOKIE: [u8; 8] = [0xff; 8];
 /// `sizeof(struct inet_diag_msg)`, and where it has what is read here.
 const ENTRY: usize = 72;
-const STATE: usize = 1;
 const SOURCE_PORT: usize = 4;
 const DESTINATION_PORT: usize = 6;
 const SOURCE: usize = 8;
@@ -140,22 +139,6 @@ fn at_this_end(local: SocketAddr, remote: SocketAddr, all: bool) -> Option<u64> 
     asked.ok().and(found)
 }
 
-/// The cookie of the TCP socket that takes connections to an address of this machine, if one does.
-pub(super) fn listener(at: SocketAddr) -> Option<u64> {
-    let own = plain(at.ip());
-    let family = Some(if own.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 });
-    // From port 0, which nobody has.
-    let wanted = sockets(at.port(), 0, Some((own, own)));
-    let style = libc::SOCK_STREAM;
-    let question = Question { style, family, states: ANY_STATE, sockets: &wanted, all: false };
-    let mut found = None;
-    let asked = question.ask(|entry| {
-        let listens = entry.get(STATE).is_some_and(|&state| LISTENING == 1 << state);
-        found = Holder::parse(entry).filter(|_| listens).map(|holder| holder.cookie);
-    });
-    asked.ok().and(found)
-}
-
 /// `struct inet_diag_sockid`. Both ends of a connection of this machine are on its loopback device, and may be tied to it.
 fn sockets(source_port: u16, destination_port: u16, ends: Option<(IpAddr, IpAddr)>) -> Vec<u8> {
     let address = |address: Option<IpAddr>| match address {
@@ -271,27 +254,6 @@ mod tests {
         let (address, udp) = (Ipv6Addr::UNSPECIFIED.into(), OwnedFd::from(udp));
         let inode = inode_of(&udp);
         assert_eq!(all, [Holder { cookie: cookie(udp), inode, address, v6_only: false }]);
-    }
-
-    #[test]
-    fn who_listens_at_an_address_is_found_by_it() {
-        for (own, to, other) in [
-            ("127.0.0.1", "127.0.0.1", "127.0.0.2"),
-            ("0.0.0.0", "127.0.0.1", "::1"),
-            ("[::]", "127.0.0.1", "127.0.0.1"),
-            ("[::1]", "::1", "127.0.0.1"),
-        ] {
-            let server = TcpListener::bind(format!("{own}:0")).unwrap();
-            let port = server.local_addr().unwrap().port();
-            let found = |address: &str| listener(SocketAddr::new(address.parse().unwrap(), port));
-            let connected = TcpStream::connect((to, port)).unwrap();
-            let cookie = cookie(server.try_clone().unwrap());
-            assert_eq!(found(to), Some(cookie), "{own}");
-            assert_eq!(found(other), (own == "[::]").then_some(cookie), "{own} {other}");
-            drop(server);
-            comes_true(|| found(to).is_none());
-            drop(connected);
-        }
     }
 
     #[test]

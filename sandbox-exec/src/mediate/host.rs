@@ -9,7 +9,7 @@ use ipc::place::{Place, is_local, is_resolver, plain, resolvers};
 use ipc::refusal::Target;
 use ipc::rights::{Network, Reach};
 use nix::errno::Errno;
-use nix::libc::{self, c_int};
+use nix::libc;
 use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::PeerCredentials;
 use nix::unistd::getpid;
@@ -30,8 +30,6 @@ pub(super) struct HostNetwork {
     /// Where sockets lead that are not from inside; nowhere, while the network is off.
     pub(super) outside: Option<Outside>,
     own: Own,
-    /// Whether it is known which of them share their ports.
-    sees_sharing: bool,
     begun: Connections,
     pub(super) reservations: Arc<Reservations>,
     /// What a receiver hears is changed by one at a time.
@@ -45,7 +43,7 @@ pub(super) struct HostNetwork {
 pub(super) struct Inside {
     /// The address.
     pub(super) at: SocketAddr,
-    /// The sockets, where they were asked for.
+    /// The sockets.
     pub(super) receivers: Vec<Holder>,
 }
 
@@ -67,17 +65,11 @@ impl HostNetwork {
         Ok(Self {
             outside,
             own: Own::new()?,
-            sees_sharing: false,
             begun: Connections::default(),
             reservations,
             introducing: Mutex::default(),
             binding: Mutex::default(),
         })
-    }
-
-    /// The same, where every socket that shares its port is made known by [`HostNetwork::share_port`].
-    pub(super) fn that_sees_sharing(self) -> Self {
-        Self { sees_sharing: true, ..self }
     }
 
     /// Judges an internet address; the address to act on, if it may be reached only as one from inside.
@@ -107,31 +99,10 @@ impl HostNetwork {
         if place != Place::Host || !stays_here(to.ip()) {
             return None;
         }
-        let inside = |receivers| Some(Inside { at: to, receivers });
-        if self.has_one_of_ours_alone(kind, to) {
-            return inside(vec![]);
-        }
         let mut receivers = self.holders(kind, to.port()).ok()?;
         let received = receivers.iter().any(|holder| holder.receives(to.ip()));
         receivers.retain(|holder| holder.might_receive(to.ip()));
-        if received && self.are_own(&receivers) { inside(receivers) } else { None }
-    }
-
-    /// Whether connections to an address reach a listener from inside, and nobody else can listen there: unless it shares its port
-    /// (`SO_REUSEPORT`), no other socket gets one at the same address (`inet_csk_get_port` of the kernel). To ask for this one takes a
-    /// tenth of what a list of all takes.
-    fn has_one_of_ours_alone(&self, kind: SocketKind, to: SocketAddr) -> bool {
-        let listener = || holders::listener(to).is_some_and(|listener| self.own.has_alone(listener));
-        self.sees_sharing && kind.is_stream() && listener()
-    }
-
-    /// Sets whether a socket shares its port. It may be bound at the same time: who does that looks at it afterwards.
-    pub(super) fn share_port(&self, socket: &OwnedFd, value: c_int) -> Result<(), Errno> {
-        let cookie = socket::cookie(socket)?;
-        self.own.share(cookie);
-        let set = socket::share_port(socket, value);
-        self.own.share(cookie);
-        set
+        (received && self.are_own(&receivers)).then_some(Inside { at: to, receivers })
     }
 
     /// Who has a port, but for ourselves.
@@ -202,9 +173,6 @@ impl HostNetwork {
     /// Whether what was begun with an address from inside has led there: nobody else has taken the port meanwhile. Whoever was
     /// there may be gone, having accepted.
     pub(super) fn has_led_inside(&self, kind: SocketKind, to: SocketAddr) -> bool {
-        if self.has_one_of_ours_alone(kind, to) {
-            return true;
-        }
         self.holders(kind, to.port()).is_ok_and(|mut holders| {
             holders.retain(|holder| holder.might_receive(to.ip()));
             self.are_own(&holders)
@@ -302,12 +270,7 @@ impl HostNetwork {
             Meaning::Abstract(name) => Name::Abstract(name.to_vec()),
             _ => return Ok(()),
         };
-        self.own.remember(socket, name)?;
-        // It may have begun to share its port when it was not known here yet.
-        if self.sees_sharing && socket::shares_port(socket) {
-            self.own.share(socket::cookie(socket)?);
-        }
-        Ok(())
+        self.own.remember(socket, name)
     }
 
     /// Whether the other end of an accepted connection is inside.

@@ -42,18 +42,6 @@ impl MediatedCall<'_, '_> {
         Ok(NotificationAnswer::Value(0))
     }
 
-    /// `setsockopt(2)` of `SO_REUSEPORT`.
-    pub(super) fn share_port(&mut self) -> Result<i64, Errno> {
-        let [number, _, _, value, length, _] = self.arguments;
-        let (socket, _) = self.socket(number)?;
-        if !usize::try_from(integer(length)).is_ok_and(|length| length >= size_of::<c_int>()) {
-            return Err(Errno::EINVAL);
-        }
-        let value = c_int::from_ne_bytes(self.caller.memory().read(value)?);
-        self.caller.still_waits()?;
-        self.shared.rules.share_port(&socket, value).map(|()| 0)
-    }
-
     /// An address that only a socket has that is held here, and closed by its programs, is not taken.
     fn bind_unless_taken(&self, socket: &OwnedFd, kind: SocketKind, address: &Address) -> Result<(), Errno> {
         let bind = || self.shared.rules.bind(&self.caller, socket, kind, address);

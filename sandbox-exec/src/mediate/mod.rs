@@ -155,7 +155,6 @@ impl Mediation {
         let calls = FilteredCalls::new(self.host_network);
         let calls = if self.keeps_strangers_out() { calls.with_guarded_sockets() } else { calls };
         let calls = if self.sockets.are_made() { calls.with_made_sockets() } else { calls };
-        let calls = if self.sees_sharing() { calls.with_shared_ports() } else { calls };
         let calls = if self.objects { calls.with_objects() } else { calls };
         let calls = if self.signals { calls.with_signals() } else { calls };
         let calls = if self.metadata { calls.with_metadata() } else { calls };
@@ -180,11 +179,6 @@ impl Mediation {
     /// Whether a network that is off is the host's: what sockets from inside hear is looked after here.
     fn keeps_strangers_out(&self) -> bool {
         self.host_network && self.net == Network::Off
-    }
-
-    /// Whether sockets on the host's network let others have their ports only with the knowledge of this process.
-    fn sees_sharing(&self) -> bool {
-        self.host_network && !self.sockets.are_made()
     }
 }
 
@@ -243,8 +237,7 @@ impl Prepared {
     pub(crate) fn new(mediation: Mediation, refusals: Refusals) -> io::Result<Self> {
         waiting::prepare_interruption()?;
         let network = if mediation.host_network {
-            let host = HostNetwork::new(mediation.net, mediation.reach)?;
-            Net::Host(Box::new(if mediation.sees_sharing() { host.that_sees_sharing() } else { host }))
+            Net::Host(Box::new(HostNetwork::new(mediation.net, mediation.reach)?))
         } else {
             Net::private()?
         };

@@ -7,7 +7,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use nix::errno::Errno;
 
 use super::alive::Alive;
-use super::socket;
 
 /// How many names may be dead before they are looked for.
 const SLACK: usize = 256;
@@ -31,9 +30,8 @@ pub(super) struct Own {
 #[derive(Debug, Default)]
 struct Names {
     by_number: HashMap<u64, Name>,
-    /// The cookies of internet sockets among them, and of those that share their ports.
+    /// The cookies of internet sockets among them.
     cookies: HashSet<u64>,
-    sharing: HashSet<u64>,
     last: u64,
     /// How many may be kept before the dead ones are dropped.
     most: usize,
@@ -44,8 +42,6 @@ impl Names {
     fn forget_cookies(&mut self) {
         let cookie = |name: &Name| if let Name::Socket(cookie) = name { Some(*cookie) } else { None };
         self.cookies = self.by_number.values().filter_map(cookie).collect();
-        let Self { cookies, sharing, .. } = self;
-        sharing.retain(|cookie| cookies.contains(cookie));
     }
 }
 
@@ -67,9 +63,6 @@ impl Own {
         }
         if let Name::Socket(cookie) = name {
             names.cookies.insert(cookie);
-            if socket::shares_port(socket) {
-                names.sharing.insert(cookie);
-            }
         }
         names.by_number.insert(number, name);
         if names.by_number.len() > names.most
@@ -98,20 +91,6 @@ impl Own {
         self.lock().cookies.contains(&cookie)
     }
 
-    /// Notes that an internet socket shares its port, if it is one that is remembered.
-    pub(super) fn share(&self, cookie: u64) {
-        let mut names = self.lock();
-        if names.cookies.contains(&cookie) {
-            names.sharing.insert(cookie);
-        }
-    }
-
-    /// Whether the internet socket of this cookie is from inside and shares its port with nobody.
-    pub(super) fn has_alone(&self, cookie: u64) -> bool {
-        let names = self.lock();
-        names.cookies.contains(&cookie) && !names.sharing.contains(&cookie)
-    }
-
     fn lock(&self) -> MutexGuard<'_, Names> {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -124,6 +103,7 @@ mod tests {
     use nix::mount::{MsFlags, mount};
 
     use super::*;
+    use crate::mediate::socket;
     use crate::tests::comes_true;
     use crate::tree::tests::with_own_mounts;
 

@@ -132,14 +132,6 @@ impl MediationRules {
         Ok(address.into())
     }
 
-    /// Sets whether a socket shares its port.
-    pub(super) fn share_port(&self, socket: &OwnedFd, value: c_int) -> Result<(), Errno> {
-        match self.network.host() {
-            Some(host) => host.share_port(socket, value),
-            None => socket::share_port(socket, value),
-        }
-    }
-
     /// Whether what is connected to is on this machine, where only a full queue has it wait.
     pub(super) fn answers_at_once(&self, kind: SocketKind, target: &Target) -> bool {
         !kind.is_internet() || target.inside.is_some() || self.network.host().is_none()

@@ -188,11 +188,6 @@ pub(super) fn filter(socket: &OwnedFd, instructions: &[libc::sock_filter]) -> Re
     }
 }
 
-/// Lets other sockets of the same user that share it too have the port of a socket (`SO_REUSEPORT`), or not.
-pub(super) fn share_port(socket: &OwnedFd, value: c_int) -> Result<(), Errno> {
-    set_option(socket, libc::SOL_SOCKET, libc::SO_REUSEPORT, value)
-}
-
 /// Whether others may have its port; so they may, if it does not say.
 pub(super) fn shares_port(socket: &OwnedFd) -> bool {
     option(socket, libc::SOL_SOCKET, libc::SO_REUSEPORT) != Ok(0)

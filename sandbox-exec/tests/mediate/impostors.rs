@@ -331,9 +331,10 @@ fn a_stranger_with_the_port_of_a_socket_from_inside_is_not_let_in() {
     });
 }
 
-/// A listener that shares its port.
+/// A listener that shares its port. A connection that the broker closes a moment later than its program keeps no port from it.
 fn sharing(port: u16) -> TcpListener {
     let socket = socket(libc::AF_INET, STREAM);
+    set(&socket, libc::SOL_SOCKET, libc::SO_REUSEADDR);
     set(&socket, libc::SOL_SOCKET, libc::SO_REUSEPORT);
     bind(&socket, &internet(&format!("127.0.0.1:{port}"))).unwrap();
     listen(&socket, 64);

@@ -96,12 +96,6 @@ impl FilteredCalls {
         self.first(libc::SYS_socket, internet()).first(libc::SYS_setsockopt, socket_filters())
     }
 
-    /// Also notifies what lets others have a socket's port: whoever has it alone is known by less.
-    #[must_use]
-    pub(in super::super) fn with_shared_ports(self) -> Self {
-        self.first(libc::SYS_setsockopt, shared_ports())
-    }
-
     /// Also notifies what makes sockets, and denies those that nobody here could make.
     #[must_use]
     pub(in super::super) fn with_made_sockets(self) -> Self {
@@ -194,17 +188,6 @@ fn socket_filters() -> Vec<sock_filter> {
         equal(program, 1, 0),
         answer(libc::SECCOMP_RET_ALLOW),
         answer(libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned()),
-    ]
-}
-
-/// `setsockopt` of what shares a port. Other options may be another's to judge.
-fn shared_ports() -> Vec<sock_filter> {
-    vec![
-        load(COMMAND),
-        equal(libc::SOL_SOCKET.cast_unsigned(), 0, 3),
-        load(NAME),
-        equal(libc::SO_REUSEPORT.cast_unsigned(), 0, 1),
-        answer(libc::SECCOMP_RET_USER_NOTIF),
     ]
 }
 

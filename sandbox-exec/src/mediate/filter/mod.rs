@@ -20,8 +20,6 @@
 //!     number == socket ?       args[0] is AF_INET, AF_INET6 ? notify : allow
 //!                                                    where the network is off and the host's: who reaches it?
 //!     number == setsockopt ?   args[1] == SOL_SOCKET && args[2] attaches or detaches a socket filter ? EPERM : allow     "
-//!     number == setsockopt ?   args[1] == SOL_SOCKET && args[2] == SO_REUSEPORT ? notify : allow
-//!                                                    where the names of sockets are the host's: who else may have its port?
 //!     number == socket ?       notify                where sockets are made by the mediator, and all that follows
 //!     number == bind ?         notify
 //!     number == clone ?        args[0] & (CLONE_FILES | CLONE_THREAD) == CLONE_FILES ? notify : allow

@@ -183,27 +183,6 @@ fn socket_filters_are_denied_where_it_is_said_whom_sockets_hear() {
 }
 
 #[test]
-fn what_shares_a_port_is_notified_and_other_options_are_judged_as_before() {
-    let errno = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
-    let shared = FilteredCalls::new(true).with_shared_ports().filter();
-    let both = FilteredCalls::new(true).with_guarded_sockets().with_shared_ports().filter();
-    for (level, name) in (0..100).flat_map(|name| [(libc::SOL_SOCKET, name), (libc::IPPROTO_IP, name)]) {
-        let wide = |value: c_int| 0xffff_ffff_0000_0000 | u64::from(value.cast_unsigned());
-        let arguments = [3, wide(level), wide(name), 0, 0, 0];
-        let set = |filter: &Filter| run(filter, NATIVE, number(libc::SYS_setsockopt), arguments);
-        let socket = level == libc::SOL_SOCKET;
-        let expected = if socket && name == 15 { NOTIFY } else { ALLOW };
-        assert_eq!(set(&shared), expected, "{level} {name}");
-        let denied = socket && [26, 27, 44, 50].contains(&name);
-        assert_eq!(set(&both), if denied { errno } else { expected }, "{level} {name}");
-    }
-    assert_eq!(
-        answered(&shared, [1; 6], NOTIFY),
-        answered(&FilteredCalls::new(true).filter(), [1; 6], NOTIFY)
-    );
-}
-
-#[test]
 fn a_process_that_shares_its_descriptors_is_notified_and_a_thread_is_not() {
     let (files, thread) = (libc::CLONE_FILES, libc::CLONE_THREAD);
     for (flags, expected) in [(files, NOTIFY), (files | thread, ALLOW), (thread, ALLOW), (0, ALLOW)] {
@@ -225,7 +204,7 @@ fn foreign_architectures_are_killed_and_x32_is_left_to_the_denying_program() {
 /// When it is attached, the kernel walks the program once for every number.
 #[test]
 fn no_call_passes_all_the_others() {
-    let all = FilteredCalls::new(true).with_guarded_sockets().with_shared_ports().with_objects();
+    let all = FilteredCalls::new(true).with_guarded_sockets().with_objects();
     let all = all.with_signals().with_metadata();
     let filter = all.filter();
     let steps = |call| {
@@ -246,11 +225,7 @@ fn behind_a_denying_program_nothing_is_allowed_that_it_denies_and_nothing_else_c
     for policy in policies() {
         let denying = Program::standing(policy);
         let alone = nothing().behind(denying);
-        let calls = FilteredCalls::new(true)
-            .with_guarded_sockets()
-            .with_shared_ports()
-            .with_objects()
-            .with_metadata();
+        let calls = FilteredCalls::new(true).with_guarded_sockets().with_objects().with_metadata();
         let filter = calls.filter();
         let both = filter.clone().behind(denying);
         for call in (0..480).chain([600, 0x4000_0000, 0x4000_0000 + number(libc::SYS_connect), u32::MAX]) {
