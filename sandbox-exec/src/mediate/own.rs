@@ -1,6 +1,6 @@
 //! The names that sockets from inside have on the host's network, for as long as these sockets live.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -30,19 +30,9 @@ pub(super) struct Own {
 #[derive(Debug, Default)]
 struct Names {
     by_number: HashMap<u64, Name>,
-    /// The cookies of internet sockets among them.
-    cookies: HashSet<u64>,
     last: u64,
     /// How many may be kept before the dead ones are dropped.
     most: usize,
-}
-
-impl Names {
-    /// Forgets the cookies of those that have no name any more.
-    fn forget_cookies(&mut self) {
-        let cookie = |name: &Name| if let Name::Socket(cookie) = name { Some(*cookie) } else { None };
-        self.cookies = self.by_number.values().filter_map(cookie).collect();
-    }
 }
 
 impl Own {
@@ -61,15 +51,11 @@ impl Own {
             Err(Errno::EEXIST) if matches!(name, Name::Socket(_)) => return Ok(()),
             added => added?,
         }
-        if let Name::Socket(cookie) = name {
-            names.cookies.insert(cookie);
-        }
         names.by_number.insert(number, name);
         if names.by_number.len() > names.most
             && let Some(live) = self.alive.numbers()
         {
             names.by_number.retain(|number, _| live.contains(number));
-            names.forget_cookies();
             names.most = names.by_number.len() * 2 + SLACK;
         }
         Ok(())
@@ -88,7 +74,7 @@ impl Own {
 
     /// Whether the internet socket of this cookie is from inside; if it is closed, unless it is forgotten.
     pub(super) fn made(&self, cookie: u64) -> bool {
-        self.lock().cookies.contains(&cookie)
+        self.lock().by_number.values().any(|name| *name == Name::Socket(cookie))
     }
 
     fn lock(&self) -> MutexGuard<'_, Names> {
