@@ -1,13 +1,12 @@
 //! A thread whose call waits.
 
-use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs;
 use std::os::fd::{OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::OnceLock;
 
 use nix::errno::Errno;
 use nix::libc::{self, c_int, pid_t};
@@ -29,31 +28,14 @@ pub(super) struct Caller<'a> {
     listener: &'a Listener,
     id: u64,
     thread: pid_t,
-    descriptors: Descriptors<'a>,
-}
-
-/// Threads whose descriptors were asked for lately: programs make several calls, and to open one costs as much as two duplicates.
-#[derive(Debug, Default)]
-pub(super) struct Threads(Mutex<VecDeque<(pid_t, Arc<OwnedFd>)>>);
-
-/// How to get at its descriptors.
-enum Descriptors<'a> {
-    /// By a pidfd.
-    Of(&'a Threads),
-    /// Among the sockets that were made here.
-    Among(&'a Made),
+    /// Where its sockets are, unless they can be duplicated.
+    made: Option<&'a Made>,
 }
 
 impl<'a> Caller<'a> {
     /// The caller of a notification. `made` is where its sockets are, unless they can be duplicated.
-    pub(super) fn of(
-        listener: &'a Listener,
-        notification: &Notification,
-        threads: &'a Threads,
-        made: Option<&'a Made>,
-    ) -> Self {
-        let descriptors = made.map_or(Descriptors::Of(threads), Descriptors::Among);
-        Self { listener, id: notification.id, thread: notification.thread, descriptors }
+    pub(super) fn of(listener: &'a Listener, notification: &Notification, made: Option<&'a Made>) -> Self {
+        Self { listener, id: notification.id, thread: notification.thread, made }
     }
 
     /// Its number among all notifications.
@@ -73,17 +55,23 @@ impl<'a> Caller<'a> {
 
     /// A duplicate of one of its descriptors. The one place where acting on the caller's own socket begins.
     pub(super) fn descriptor(&self, number: RawFd) -> Result<OwnedFd, Errno> {
-        match &self.descriptors {
-            Descriptors::Of(threads) => threads.duplicate(self.thread, number),
-            Descriptors::Among(made) => made.duplicate(self.place(number)),
+        if let Some(made) = self.made {
+            return made.duplicate(self.place(number));
         }
+        let opened = match pidfd_open(self.thread, PIDFD_THREAD) {
+            // Threads share their descriptors, unless they asked not to; then a kernel before 6.9 looks at the wrong ones,
+            // where the call fails or acts on what the first thread has: also the caller's.
+            Err(Errno::EINVAL) => pidfd_open(Status::of(self.thread)?.process, 0),
+            opened => opened,
+        };
+        duplicate(&opened?, number)
     }
 
     /// A socket from inside, by its inode and cookie: whoever has it.
     pub(super) fn find(&self, inode: u32, cookie: u64) -> Option<OwnedFd> {
-        match self.descriptors {
-            Descriptors::Of(_) => holding::duplicate(inode, cookie, self.thread),
-            Descriptors::Among(made) => made.held(inode, cookie),
+        match self.made {
+            None => holding::duplicate(inode, cookie, self.thread),
+            Some(made) => made.held(inode, cookie),
         }
     }
 
@@ -137,43 +125,6 @@ fn join(directory: &Path, rest: &[u8]) -> PathBuf {
     path.into()
 }
 
-impl Threads {
-    /// How many are kept.
-    const MOST: usize = 8;
-
-    /// A duplicate of a descriptor of a thread that waits.
-    fn duplicate(&self, thread: pid_t, number: RawFd) -> Result<OwnedFd, Errno> {
-        if let Some(known) = self.known(thread) {
-            match duplicate(&known, number) {
-                // That of a thread that has ended, which had this number before.
-                Err(Errno::ESRCH) => self.lock().retain(|(other, _)| *other != thread),
-                descriptor => return descriptor,
-            }
-        }
-        let opened = match pidfd_open(thread, PIDFD_THREAD) {
-            // Threads share their descriptors, unless they asked not to; then a kernel before 6.9 looks at the wrong ones,
-            // where the call fails or acts on what the first thread has: also the caller's. Of that one's number nothing
-            // follows later.
-            Err(Errno::EINVAL) => return duplicate(&pidfd_open(Status::of(thread)?.process, 0)?, number),
-            opened => Arc::new(opened?),
-        };
-        let mut known = self.lock();
-        known.truncate(Self::MOST - 1);
-        known.push_front((thread, Arc::clone(&opened)));
-        drop(known);
-        duplicate(&opened, number)
-    }
-
-    /// What was opened of a thread of this number. For as long as it can be duplicated from it is the one that waits.
-    fn known(&self, thread: pid_t) -> Option<Arc<OwnedFd>> {
-        self.lock().iter().find(|(other, _)| *other == thread).map(|(_, opened)| Arc::clone(opened))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<(pid_t, Arc<OwnedFd>)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// `pidfd_getfd(2)`, Linux 5.6.
 pub(super) fn duplicate(process: &OwnedFd, number: RawFd) -> Result<OwnedFd, Errno> {
     match system::pidfd_getfd(process, number) {
@@ -194,6 +145,6 @@ pub(in crate::mediate) mod tests {
         let listener = Listener::new(File::open("/dev/null").unwrap().into());
         let thread = nix::unistd::gettid().as_raw();
         let notification = Notification { id: 0, thread, call: 0, arguments: [0; 6] };
-        act(&Caller::of(&listener, &notification, &Threads::default(), None))
+        act(&Caller::of(&listener, &notification, None))
     }
 }

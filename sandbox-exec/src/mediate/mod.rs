@@ -97,7 +97,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use act::MediatedCall;
 use address::Address;
-use caller::{Caller, Threads};
+use caller::Caller;
 pub(crate) use crew::WorkerThread;
 use crew::{Turn, WorkerPool};
 pub use filter::Filter;
@@ -199,7 +199,6 @@ struct Shared {
     metadata: Metadata,
     domain: Option<Arc<Domain>>,
     refusals: Refusals,
-    threads: Threads,
     /// The sockets of the programs, where they are made here.
     made: Option<Made>,
     waiting: Waiting,
@@ -256,7 +255,6 @@ impl Prepared {
             metadata,
             domain: mediation.domain,
             refusals,
-            threads: Threads::default(),
             made,
             waiting: Waiting::default(),
             watched: Mutex::default(),
@@ -320,7 +318,7 @@ impl Shared {
                 )),
             };
         }
-        let caller = Caller::of(&self.listener, notification, &self.threads, self.made.as_ref());
+        let caller = Caller::of(&self.listener, notification, self.made.as_ref());
         let arguments = notification.arguments;
         MediatedCall { shared: self, caller, arguments, turn, held: None }.act(notification)
     }
