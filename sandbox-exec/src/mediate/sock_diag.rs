@@ -1,6 +1,5 @@
 //! Questions to the kernel about the sockets of the network namespace, and its answers (`sock_diag(7)`).
 
-use std::cell::RefCell;
 use std::fs::File;
 use std::io::{Read, Write};
 
@@ -35,11 +34,7 @@ pub(super) struct Question<'a> {
 impl Question<'_> {
     /// Asks; every entry (`struct inet_diag_msg`) of the answer goes to `each`.
     pub(super) fn ask(&self, mut each: impl FnMut(&[u8])) -> Result<(), Errno> {
-        let mut kernel = KERNEL.take().map_or_else(Kernel::new, Ok)?;
-        kernel.ask(&self.message()?, self.all, &mut each)?;
-        // What failed is not used again: what is left of its answer belongs to no other question.
-        KERNEL.set(Some(kernel));
-        Ok(())
+        Kernel::new()?.ask(&self.message()?, self.all, &mut each)
     }
 
     /// `struct nlmsghdr`, and `struct inet_diag_req_v2` or the older `struct inet_diag_req`.
@@ -63,11 +58,6 @@ fn request(kind: u16, all: bool, body: &[u8]) -> Result<Vec<u8>, Errno> {
     let flags = u16::try_from(flags).map_err(|_| Errno::EINVAL)?;
     let length = u32::try_from(HEADER + body.len()).map_err(|_| Errno::EINVAL)?;
     Ok([&length.to_ne_bytes()[..], &kind.to_ne_bytes(), &flags.to_ne_bytes(), &[0; 8], body].concat())
-}
-
-thread_local! {
-    /// Each thread's own: to make one costs as much as an answer.
-    static KERNEL: RefCell<Option<Kernel>> = const { RefCell::new(None) };
 }
 
 /// A socket to ask with, and room for an answer.
