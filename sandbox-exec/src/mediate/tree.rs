@@ -7,7 +7,7 @@
 //! it says. A name on another mount can lie (one of another namespace, one that is mounted over or gone), so it is proven: opened
 //! again beneath the root, without links, it must lead to the same inode.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use ipc::refusal::Target;
 use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, open, openat2, readlinkat};
+use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, open, openat2};
 use nix::libc;
 use nix::sys::stat::{FileStat, Mode, fstat};
 use nix::unistd::{AccessFlags, access, geteuid};
@@ -32,11 +32,9 @@ const DELETED: &[u8] = b" (deleted)";
 /// Trees, but for what is hidden in them.
 #[derive(Debug)]
 pub(super) struct ProcessTree {
-    /// This process's descriptors: to look one up from here costs half.
-    descriptors: Option<OwnedFd>,
     roots: Vec<Root>,
     /// By their bytes: what is found is canonical as they are, and comparing components costs ten times as much.
-    hidden: Vec<OsString>,
+    hidden: Vec<PathBuf>,
 }
 
 /// A directory with all that is beneath it, or a file.
@@ -56,9 +54,7 @@ impl ProcessTree {
             let mount = mount_of(&opened).ok()?;
             Some(Root { path, opened, mount })
         });
-        let descriptors = open("/proc/self/fd", OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty()).ok();
-        let hidden = hidden.into_iter().map(PathBuf::into_os_string).collect();
-        Self { descriptors, roots: roots.collect(), hidden }
+        Self { roots: roots.collect(), hidden }
     }
 
     /// Opens the unix socket that a path leads to, if it lies in the tree. Who may not write a socket outside may not be
@@ -77,7 +73,7 @@ impl ProcessTree {
     pub(super) fn contains(&self, found: &OwnedFd) -> Result<(), Errno> {
         // It may be moved while it is looked for, within the tree too, and back.
         for _ in 0..MOST_LOOKS {
-            let name = self.name(found)?;
+            let name = name(found)?;
             if self.places(&name).next().is_none() {
                 break;
             }
@@ -93,7 +89,7 @@ impl ProcessTree {
 
     /// Whether what is open has no name any more, and its last one was in the tree: a temporary file.
     pub(super) fn contained(&self, found: &OwnedFd) -> Result<bool, Errno> {
-        let name = self.name(found)?;
+        let name = name(found)?;
         let last = name.as_os_str().as_bytes().strip_suffix(DELETED);
         let last = last.map(|last| Path::new(OsStr::from_bytes(last)));
         Ok(last.is_some_and(|last| self.places(last).next().is_some()) && fstat(found)?.st_nlink == 0)
@@ -108,7 +104,7 @@ impl ProcessTree {
         let mount = mount_of(found)?;
         Ok(self
             .places(name)
-            .any(|(root, _)| root.mount == mount && self.name(&root.opened).as_ref() == Ok(&root.path)))
+            .any(|(root, _)| root.mount == mount && self::name(&root.opened).as_ref() == Ok(&root.path)))
     }
 
     /// Whether this name of what is open leads to it, beneath a root and without links.
@@ -124,26 +120,14 @@ impl ProcessTree {
         Ok(self.places(name).any(leads))
     }
 
-    fn name(&self, file: &OwnedFd) -> Result<PathBuf, Errno> {
-        let descriptors = self.descriptors.as_ref().ok_or(Errno::EACCES)?;
-        let name = readlinkat(descriptors, file.as_raw_fd().to_string().as_str());
-        name.map(PathBuf::from).map_err(|_| Errno::EACCES)
-    }
-
     /// Where a name that is not hidden lies, root by root.
     fn places<'a>(&'a self, name: &'a Path) -> impl Iterator<Item = (&'a Root, &'a Path)> {
         let hides = |root: &Root| {
-            self.hidden.iter().any(|hidden| lies_in(name, hidden) && !lies_in(&root.path, hidden))
+            self.hidden.iter().any(|hidden| name.starts_with(hidden) && !root.path.starts_with(hidden))
         };
         let roots = self.roots.iter().filter(move |root| !hides(root));
         roots.filter_map(move |root| name.strip_prefix(&root.path).ok().map(|rest| (root, rest)))
     }
-}
-
-/// Whether one canonical path is another, or lies beneath it.
-fn lies_in(path: &Path, place: &OsStr) -> bool {
-    let rest = path.as_os_str().as_bytes().strip_prefix(place.as_bytes());
-    rest.is_some_and(|rest| rest.is_empty() || rest[0] == b'/' || place == "/")
 }
 
 fn without_links(more: ResolveFlag) -> OpenHow {
