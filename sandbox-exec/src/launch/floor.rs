@@ -9,6 +9,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
+use std::thread;
 
 use ipc::confinement::{Confinement, NoFullTier};
 use ipc::id::Generation;
@@ -27,7 +28,7 @@ use crate::cgroup::Cgroup;
 use crate::descendants::Bound;
 use crate::domain::{Domain, Opened, open_path};
 use crate::handover::Handover;
-use crate::mediate::{Filter, Listeners, Mediation, Mediator, Prepared, Refusals, WorkerThread, crew};
+use crate::mediate::{Filter, Listeners, Mediation, Mediator};
 use crate::platform::Platform;
 use crate::privilege;
 use crate::stage::{Failure, Stage};
@@ -141,7 +142,7 @@ fn enter_bound(platform: Platform) -> Result<Bound, Failure> {
     Bound::enter(signals.as_ref(), getppid().as_raw()).map_err(at(Stage::Landlock))
 }
 
-/// Makes the rules, and beside that gets the mediator ready: what the program tries first of all, it answers.
+/// Makes the rules, and beside that starts the mediator: what the program tries first of all, it answers.
 fn attend(
     (mut making, ordered): (Making<'_>, Ordered),
     Calls { handover, theirs }: Calls,
@@ -151,31 +152,26 @@ fn attend(
 ) -> Result<(Option<Mediator>, Opened), Failure> {
     let tries = Arc::new(AtomicBool::new(true));
     let refusals = broker::refusals(program, status, Arc::clone(&tries), Listeners::here)?;
-    let (took, taken) = mpsc::channel();
-    let (ready, mediator) = mpsc::channel();
-    let life = move || {
-        let prepared = prepare(mediation, refusals);
+    let (took, taken) = mpsc::channel::<()>();
+    let mediate = move || {
+        // What the mediator's threads perform for the program needs no capabilities: nothing is opened for it with any.
+        let cleared = privilege::clear_capabilities().map_err(at(Stage::Broker));
         // Then the child has a table of descriptors of its own.
         let listener = handover.take(program).map_err(at(Stage::Broker));
         drop((took, theirs));
-        let begun = listener.and_then(|listener| begin(prepared?, listener));
-        let (outcome, first) = match begun {
-            Ok(Some((mediator, first))) => (Ok(Some(mediator)), Some(first)),
-            Ok(None) => (Ok(None), None),
-            Err(failure) => (Err(failure), None),
-        };
-        // Who waited for it may have failed meanwhile, and ends everything.
-        drop(ready.send(outcome));
-        first.into_iter().for_each(WorkerThread::work);
+        cleared?;
+        let both = mediation.zip(listener?);
+        let started = both.map(|(mediation, listener)| Mediator::start(listener, mediation, refusals));
+        started.transpose().map_err(at(Stage::Broker))
     };
-    // Threads make no forks, so they begin after the only one.
-    crew::thread(life).map_err(at(Stage::Broker))?;
+    // Threads make no forks, so it begins after the only one.
+    let mediating = thread::Builder::new().spawn(mediate).map_err(at(Stage::Broker))?;
     let opened = making.plan().and_then(|plan| making.add(plan, ordered));
     // Until the program has left our table of descriptors, nothing is closed that was open before it began.
     let _has_left: Result<(), mpsc::RecvError> = taken.recv();
     tries.store(false, Ordering::Release);
     let opened = opened.and_then(|opened| making.tell().map(|()| opened));
-    let mediator = mediator.recv().unwrap_or_else(|_| Err(Stage::Broker.failed("the mediator panicked")));
+    let mediator = mediating.join().unwrap_or_else(|_| Err(Stage::Broker.failed("the mediator panicked")));
     privilege::drop_capabilities().map_err(at(Stage::Broker))?;
     Ok((mediator?, opened?))
 }
@@ -184,19 +180,4 @@ fn attend(
 fn datagrams(ruleset: &Ruleset) -> io::Result<Option<OwnedFd>> {
     let used = |mediation: &Mediation| mediation.net == Network::Off && !mediation.sockets.are_made();
     ruleset.mediation.as_ref().filter(|mediation| used(mediation)).map(|_| attempt::datagrams()).transpose()
-}
-
-/// What the threads perform for the program needs no capabilities: nothing is opened for it with any, and each thread gives up its
-/// own, as this one does.
-fn prepare(mediation: Option<Mediation>, refusals: Refusals) -> Result<Option<Prepared>, Failure> {
-    privilege::clear_capabilities().map_err(at(Stage::Broker))?;
-    mediation.map(|mediation| Prepared::new(mediation, refusals)).transpose().map_err(at(Stage::Broker))
-}
-
-fn begin(
-    prepared: Option<Prepared>,
-    listener: Option<OwnedFd>,
-) -> Result<Option<(Mediator, WorkerThread)>, Failure> {
-    let both = prepared.zip(listener);
-    both.map(|(prepared, listener)| prepared.begin(listener)).transpose().map_err(at(Stage::Broker))
 }

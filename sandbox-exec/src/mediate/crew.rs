@@ -3,8 +3,9 @@
 //!
 //! So no call is handed from thread to thread, and none that waits holds up another for long.
 
+use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread;
 
 use super::Shared;
 use crate::privilege::clear_capabilities;
@@ -125,22 +126,6 @@ pub(super) fn relieve(shared: &Arc<Shared>, lead: Lead) {
     shared.crew.next.notify_one();
 }
 
-/// A thread that was counted, and has to begin.
-pub(crate) struct WorkerThread(Arc<Shared>);
-
-impl WorkerThread {
-    /// Counts the first.
-    pub(super) fn first(shared: &Arc<Shared>) -> Self {
-        shared.crew.count().joined();
-        Self(Arc::clone(shared))
-    }
-
-    /// The life of a thread of the crew, on this one.
-    pub(crate) fn work(self) {
-        work(&self.0);
-    }
-}
-
 impl Count {
     fn joined(&mut self) {
         self.all += 1;
@@ -148,17 +133,17 @@ impl Count {
     }
 }
 
-/// A thread of a crew.
-pub(crate) fn thread(life: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
-    thread::Builder::new().name("mediator".into()).stack_size(STACK).spawn(life)
+/// Makes the first thread.
+pub(super) fn begin(shared: &Arc<Shared>) -> io::Result<()> {
+    add_to(&mut shared.crew.count(), shared)
 }
 
-fn add_to(count: &mut Count, shared: &Arc<Shared>) -> std::io::Result<()> {
+fn add_to(count: &mut Count, shared: &Arc<Shared>) -> io::Result<()> {
     if count.all >= MOST {
         return Ok(());
     }
     let theirs = Arc::clone(shared);
-    thread(move || work(&theirs))?;
+    thread::Builder::new().name("mediator".into()).stack_size(STACK).spawn(move || work(&theirs))?;
     count.joined();
     Ok(())
 }

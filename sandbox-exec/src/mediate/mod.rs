@@ -45,7 +45,7 @@ mod alive;
 mod caller;
 mod connections;
 mod control;
-pub(crate) mod crew;
+mod crew;
 mod datagrams;
 mod filter;
 mod holders;
@@ -98,7 +98,6 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use act::MediatedCall;
 use address::Address;
 use caller::Caller;
-pub(crate) use crew::WorkerThread;
 use crew::{Turn, WorkerPool};
 pub use filter::Filter;
 use filter::FilteredCalls;
@@ -215,9 +214,36 @@ impl Mediator {
     /// Landlock domain or in one that it is nested in. Its threads give up every capability, and may look at programs that have
     /// none, in the sense of ptrace(2).
     pub fn start(listener: OwnedFd, mediation: Mediation, refusals: Refusals) -> io::Result<Self> {
-        let (mediator, first) = Prepared::new(mediation, refusals)?.begin(listener)?;
-        crew::thread(move || first.work())?;
-        Ok(mediator)
+        waiting::prepare_interruption()?;
+        let network = if mediation.host_network {
+            Net::Host(Box::new(HostNetwork::new(mediation.net, mediation.reach)?))
+        } else {
+            Net::private()?
+        };
+        let made = match mediation.sockets {
+            Sockets::Made(handed_in) => Some(Made::new(handed_in)?),
+            Sockets::Duplicated => None,
+        };
+        allow_many_descriptors()?;
+        let shared = Arc::new(Shared {
+            listener: Listener::new(listener),
+            rules: MediationRules::new(ProcessTree::new(mediation.writable, mediation.hidden), network),
+            objects: mediation.objects.then(Arc::default),
+            signals: mediation.signals.then(Signals::new),
+            metadata: Metadata::new()?,
+            domain: mediation.domain,
+            refusals,
+            made,
+            waiting: Waiting::default(),
+            watched: Mutex::default(),
+            crew: WorkerPool::default(),
+        });
+        if shared.made.is_some() {
+            let holding = Arc::clone(&shared);
+            thread::Builder::new().name("sockets".into()).spawn(move || holding.watch_sockets())?;
+        }
+        crew::begin(&shared)?;
+        Ok(Self { threads: Arc::downgrade(&shared), objects: shared.objects.clone() })
     }
 
     /// Waits until no mediated program is left.
@@ -225,53 +251,6 @@ impl Mediator {
         if let Some(shared) = self.threads.upgrade() {
             shared.crew.wait();
         }
-    }
-}
-
-/// All that a mediator needs but its listener.
-pub(crate) struct Prepared(Box<dyn FnOnce(Listener) -> Shared>);
-
-impl Prepared {
-    /// Gets it ready, on a thread that will be the first of the mediator's threads itself, or makes that.
-    pub(crate) fn new(mediation: Mediation, refusals: Refusals) -> io::Result<Self> {
-        waiting::prepare_interruption()?;
-        let network = if mediation.host_network {
-            Net::Host(Box::new(HostNetwork::new(mediation.net, mediation.reach)?))
-        } else {
-            Net::private()?
-        };
-        let rules = MediationRules::new(ProcessTree::new(mediation.writable, mediation.hidden), network);
-        let made = match mediation.sockets {
-            Sockets::Made(handed_in) => Some(Made::new(handed_in)?),
-            Sockets::Duplicated => None,
-        };
-        allow_many_descriptors()?;
-        let metadata = Metadata::new()?;
-        Ok(Self(Box::new(move |listener| Shared {
-            listener,
-            rules,
-            objects: mediation.objects.then(Arc::default),
-            signals: mediation.signals.then(Signals::new),
-            metadata,
-            domain: mediation.domain,
-            refusals,
-            made,
-            waiting: Waiting::default(),
-            watched: Mutex::default(),
-            crew: WorkerPool::default(),
-        })))
-    }
-
-    /// Begins to mediate.
-    pub(crate) fn begin(self, listener: OwnedFd) -> io::Result<(Mediator, WorkerThread)> {
-        let shared = Arc::new(self.0(Listener::new(listener)));
-        let first = WorkerThread::first(&shared);
-        if shared.made.is_some() {
-            let holding = Arc::clone(&shared);
-            thread::Builder::new().name("sockets".into()).spawn(move || holding.watch_sockets())?;
-        }
-        let objects = shared.objects.clone();
-        Ok((Mediator { threads: Arc::downgrade(&shared), objects }, first))
     }
 }
 
