@@ -20,7 +20,7 @@
 //!
 //! A program can notice this: Landlock rules of its own do not bind what is performed here, one end of a pair of unix sockets, or of a connection, gets no name,
 //! and one that is bound by `/proc/self/fd` is named by another number; a peer sees the broker's pid (`SO_PEERCRED`, `SCM_CREDENTIALS`); `MSG_ZEROCOPY` is refused with
-//! `ENOBUFS`; a handler runs up to 50 ms late while a call waits; on the host's network a connection to an abstract name fails with
+//! `ENOBUFS`; a handler runs, and a process stops, up to 50 ms late while a call waits; on the host's network a connection to an abstract name fails with
 //! `ECONNREFUSED` if its listener is closed in that moment; a caller that is not dumpable gets `EPERM`, unless this process
 //! may trace it (`CAP_SYS_PTRACE` in the user namespace). With the network off, on the host's, also: no socket can be given a filter
 //! (`SO_ATTACH_FILTER` …: `EPERM`); a datagram is lost if its port is bound anew inside in that moment; at most 1024 ports of datagram

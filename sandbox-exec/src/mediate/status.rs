@@ -8,6 +8,8 @@ use super::text;
 /// A thread's status, as far as mediation looks at it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Status {
+    /// What the thread does, by the letter of the kernel: 0 if it does not say.
+    pub(super) state: u8,
     /// The process (thread group).
     pub(super) process: pid_t,
     /// The process that reaps it: who made it, or who has adopted it since.
@@ -43,6 +45,7 @@ impl Status {
         for (name, value) in text.lines().filter_map(|line| line.split_once(":\t")) {
             let set = || u64::from_str_radix(value, 16).unwrap_or(0);
             match name {
+                "State" => status.state = value.bytes().next().unwrap_or(0),
                 "Tgid" => status.process = value.parse().unwrap_or(0),
                 "PPid" => status.parent = value.parse().unwrap_or(0),
                 // By its numbers in this pid namespace and those beneath it.
@@ -94,9 +97,10 @@ mod tests {
 
     #[test]
     fn signals_are_hexadecimal() {
-        let text = "Name:\tTgid:\nUmask:\t0027\nTgid:\t7\nPPid:\t5\nNSpgid:\t6\t1\nThreads:\t3\nUid:\t1\t2\t3\t4\n\
+        let text = "Name:\tTgid:\nUmask:\t0027\nState:\tT (stopped)\nTgid:\t7\nPPid:\t5\nNSpgid:\t6\t1\nThreads:\t3\nUid:\t1\t2\t3\t4\n\
                     SigPnd:\t0000000000000200\nShdPnd:\t0000000000000002\nSigBlk:\t8000000000000000\n";
         let expected = Status {
+            state: b'T',
             process: 7,
             parent: 5,
             group: 6,

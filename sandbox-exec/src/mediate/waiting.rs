@@ -1,7 +1,7 @@
 //! Calls that may wait for something: performed on threads that may wait, and ended when their callers want them to.
 //!
 //! Once a call was received, only fatal signals end its caller's waiting (`SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV`). So somebody
-//! has to look whether a signal is pending whose handler should run. Nothing reports that: a thread of its own looks, often
+//! has to look whether a signal is pending whose handler should run, or the process is to stop. Nothing reports that: a thread of its own looks, often
 //! at first and then twenty times a second, as long as there is a call that waits. It also has another thread lead where the leader
 //! waits, against expectation.
 
@@ -14,6 +14,7 @@ use nix::libc::{self, c_int, pid_t};
 
 use super::caller::Caller;
 use super::crew::Lead;
+use super::holding::numbers;
 use super::listener::{Listener, NotificationAnswer};
 use super::status::Status;
 use crate::system::{self, process};
@@ -27,6 +28,9 @@ const EXPECTED: Duration = Duration::from_millis(1);
 const LINGER: Duration = Duration::from_millis(200);
 /// How often a signal that any thread could take is seen before it is taken to be for this one.
 const PATIENCE: u8 = 3;
+
+/// How many threads are asked whether their process stops.
+const MOST_LOOKED_AT: usize = 8;
 
 /// Why an act did not succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -218,7 +222,7 @@ impl Wait {
         }
         // A caller that is gone is found out by its call at the next look.
         let status = Status::of(self.caller).ok()?;
-        if status.pending & !status.blocked != 0 {
+        if status.pending & !status.blocked != 0 || self.is_to_stop(&status) {
             return Some(INTERRUPTED);
         }
         if status.shared_pending & !status.blocked == 0 {
@@ -232,6 +236,18 @@ impl Wait {
             return Some(INTERRUPTED);
         }
         (self.seen.fetch_add(1, Ordering::Relaxed) >= PATIENCE).then_some(ENDED)
+    }
+
+    /// True if another thread has taken a signal that stops the process: it has not stopped before this one has (`do_signal_stop` of
+    /// kernel/signal.c), which has no signal pending. Every other thread shows that, but one that waits for an answer itself.
+    fn is_to_stop(&self, status: &Status) -> bool {
+        if status.threads < 2 {
+            return false;
+        }
+        let others =
+            numbers(&format!("/proc/{}/task", status.process)).filter(|&thread| thread != self.caller);
+        let mut seen = others.take(MOST_LOOKED_AT).filter_map(|other| Some(Status::of(other).ok()?.state));
+        seen.find(|&state| state != b'D') == Some(b'T')
     }
 }
 

@@ -28,6 +28,7 @@ mod raced;
 mod races;
 mod signals;
 mod soak;
+mod stops;
 mod strangers;
 mod stuck;
 mod taken;
