@@ -14,6 +14,7 @@ use crate::messages::{ReadingProgress, complain, harmless};
 use crate::opening::{Refusal, find_log};
 use crate::pager;
 use crate::session::{Loaded, each_line, load_as};
+use crate::sessions::check_no_export;
 use crate::shown::{Reading, agents, is_event, markdown, page, text, without_texts};
 use crate::signals::UserSignals;
 use crate::tty;
@@ -61,6 +62,7 @@ fn show(args: &ShowSessionArgs, runtime: &Runtime) -> Result<Exit, Refusal> {
 /// The log of a session by its name, or a log by its path. A path has a slash: no file of a project passes for a session.
 pub(super) fn log_of(session: Option<&str>, directory: &Path) -> Result<PathBuf, Refusal> {
     if let Some(path) = session.map(Path::new).filter(|path| path.components().count() > 1) {
+        check_no_export(path).map_err(Refusal::usage)?;
         return Ok(path.to_owned());
     }
     let directories = Directories::of_process().map_err(Refusal::usage)?;

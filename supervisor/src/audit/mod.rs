@@ -36,6 +36,7 @@ use crate::exit::{Exit, printed};
 use crate::explain::{ExplainError, ExplainedPlace};
 use crate::messages::{ReadingProgress, complain, harmless};
 use crate::session::{self, LogError, last_of};
+use crate::sessions::{IsExport, check_no_export};
 use crate::shell_word::shell_word;
 
 /// Why nothing was audited.
@@ -57,6 +58,8 @@ enum AuditError {
     )]
     NoSession { project: PathBuf, sessions: PathBuf },
     #[error(transparent)]
+    Export(#[from] IsExport),
+    #[error(transparent)]
     Explain(#[from] ExplainError),
     #[error(transparent)]
     Page(#[from] PageError),
@@ -71,6 +74,7 @@ impl AuditError {
             | Self::Project(..)
             | Self::NoSession { .. }
             | Self::Named(_)
+            | Self::Export(_)
             | Self::Page(_) => Exit::Usage,
             Self::Explain(error) => error.exit(),
         }
@@ -176,7 +180,10 @@ fn log_of(session: Option<&Path>, project: &Path) -> Result<PathBuf, AuditError>
                 }))
             })?
         }
-        Some(file) => file.to_owned(),
+        Some(file) => {
+            check_no_export(file)?;
+            file.to_owned()
+        }
         None => last_session(sessions, project)?,
     })
 }

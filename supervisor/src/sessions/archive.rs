@@ -24,7 +24,7 @@ const VERSION: u32 = 1;
 pub(crate) const LARGEST: u64 = 4 << 30;
 
 /// The longest head.
-const LONGEST_HEAD: usize = 64 << 10;
+pub(super) const LONGEST_HEAD: usize = 64 << 10;
 
 /// The highest number of an event: what goes on counts on from it.
 const HIGHEST: u64 = 1 << 53;

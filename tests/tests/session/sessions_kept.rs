@@ -108,6 +108,19 @@ fn an_export_has_no_secret_of_a_known_form_and_an_import_goes_on() {
 }
 
 #[test]
+fn an_export_is_no_log_and_says_which_command_takes_it() {
+    let world = session();
+    let file = world.root().join("export.jsonl");
+    let file = file.to_str().unwrap();
+    run(&world, &["export", &names(&world)[0], file]).expect(0);
+    for command in ["show", "audit", "export"] {
+        let refused = run(&world, &[command, file]).expect(2);
+        let hint = format!("it is an export\n  hint: bailiwick import {file} makes a session of it");
+        assert!(refused.stdout.is_empty() && refused.stderr.contains(&hint), "{command}: {}", refused.stderr);
+    }
+}
+
+#[test]
 fn an_export_without_redaction_keeps_every_byte() {
     let world = session();
     let name = &names(&world)[0];
