@@ -33,14 +33,8 @@ pub(crate) fn find(sessions: &Path, name: Option<&str>, project: &Path) -> Resul
     let Some(name) = name else {
         let last = last_of(sessions, project);
         let last = last.map_err(|error| format!("{}: {error}", sessions.display()))?;
-        return last.ok_or_else(|| {
-            format!(
-                "no session of {}\n  hint: bailiwick sessions --all lists those of every project",
-                project.display()
-            )
-        });
+        return last.ok_or_else(|| none_of(project, &listed));
     };
-    let stem = |log: &PathBuf| log.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
     if let Some(log) = listed.iter().find(|log| stem(log) == name) {
         return Ok(log.clone());
     }
@@ -51,6 +45,26 @@ pub(crate) fn find(sessions: &Path, name: Option<&str>, project: &Path) -> Resul
         [log] => Ok((*log).clone()),
         several => Err(format!("{name:?} begins the names of {} sessions: give more of it", several.len())),
     }
+}
+
+/// The error where a project has no last session.
+fn none_of(project: &Path, logs: &[PathBuf]) -> String {
+    let is_imported =
+        |log: &&PathBuf| is_of(log, project).unwrap_or(false) && is_just_imported(log).unwrap_or(false);
+    let project = project.display();
+    match logs.iter().rev().find(is_imported).map(|log| stem(log)) {
+        Some(name) => format!(
+            "no session of {project} but {name}, which was imported and is found by its name alone\n  hint: bailiwick exec --resume {name} or \
+             bailiwick resume {name} goes on with it, bailiwick show {name} shows it"
+        ),
+        None => {
+            format!("no session of {project}\n  hint: bailiwick sessions --all lists those of every project")
+        }
+    }
+}
+
+fn stem(log: &Path) -> &str {
+    log.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default()
 }
 
 /// Every log; the one that was written to last is the last. Names are UUIDs of version 7: those of one moment sort by their beginning.

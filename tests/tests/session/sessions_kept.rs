@@ -121,6 +121,22 @@ fn an_export_is_no_log_and_says_which_command_takes_it() {
 }
 
 #[test]
+fn where_there_is_an_imported_session_alone_the_error_names_it() {
+    let world = session();
+    let file = world.root().join("export.jsonl");
+    run(&world, &["export", &names(&world)[0], file.to_str().unwrap()]).expect(0);
+    run(&world, &["sessions", "delete", &names(&world)[0]]).expect(0);
+    let imported = run(&world, &["import", file.to_str().unwrap()]).expect(0).stdout;
+    let named = format!("but {name}, which was imported", name = imported.trim());
+    for command in ["show", "export", "rewind"] {
+        let refused = run(&world, &[command]).expect(2).stderr;
+        assert!(refused.contains(&named), "{command}: {refused}");
+    }
+    let refused = Finished::of(&mut world.exec(&model_of([]), &["-c"])).expect(2).stderr;
+    assert!(refused.contains(&format!("hint: bailiwick exec --resume {}", imported.trim())), "{refused}");
+}
+
+#[test]
 fn an_export_without_redaction_keeps_every_byte() {
     let world = session();
     let name = &names(&world)[0];
