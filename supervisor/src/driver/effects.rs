@@ -18,8 +18,9 @@ use super::flushes::After;
 use super::rewinder::Looks;
 use super::tree::TreeOrder;
 use super::workers::Cancelled;
-use super::{AgentRun, ChangeTracker, SessionError, Shared, millis};
-use crate::core::{Effect, Input, NewAgent};
+use super::{AgentRun, ChangeTracker, SessionError, Shared, Turns, millis};
+use crate::activity::Activity;
+use crate::core::{Effect, EndReason, Input, NewAgent, RunEnd};
 use crate::messages::one_line;
 
 /// What begins when the base is taken and the tripwire set.
@@ -81,10 +82,23 @@ impl AgentRun {
             Effect::Show(kind) => self.show(shared, kind),
             Effect::Finish(end) => {
                 shared.rest(&self.id);
-                self.rest(shared, end)?;
+                self.rest(shared, self.without_plan(end))?;
             }
         }
         Ok(())
+    }
+
+    /// The end of a run that was to make a plan: without one it is no success, since a script looks for the path of its file.
+    fn without_plan(&self, end: RunEnd) -> RunEnd {
+        let was_due = self.turns == Turns::One
+            && self.id.is_top_level()
+            && self.agent.activity() == Activity::Plan
+            && end.reason == EndReason::Done;
+        if !was_due || self.tally.has_plan {
+            return end;
+        }
+        let message = "no plan was written: the agent ended its turn without one".to_owned();
+        RunEnd { reason: EndReason::GaveUp, message: Some(message), ..end }
     }
 
     /// Sends the request that waits, if the session's budget has something left for it.

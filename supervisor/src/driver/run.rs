@@ -124,6 +124,8 @@ pub(super) struct Tally {
     pub(super) files: BTreeSet<WirePath>,
     /// Files that open calls of them change.
     pub(super) changing: HashMap<CallId, WirePath>,
+    /// True if it made a plan.
+    pub(super) has_plan: bool,
 }
 
 /// The most denials that an agent's account lists: the log has all of them.
@@ -366,8 +368,10 @@ impl AgentRun {
         kind: EventKind,
         observed_by: ObservedBy,
     ) -> Result<(), SessionError> {
-        if let EventKind::Denied { denial, .. } = &kind {
-            self.tally.note(denial);
+        match &kind {
+            EventKind::Denied { denial, .. } => self.tally.note(denial),
+            EventKind::PlanCreated(_) => self.tally.has_plan = true,
+            _ => {}
         }
         let logged = shared.record(&self.id, kind, observed_by)?;
         self.show(shared, logged);

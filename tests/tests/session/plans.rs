@@ -99,6 +99,21 @@ fn an_approved_plan_is_executed_and_goes_on_at_the_step_that_failed() {
 }
 
 #[test]
+fn a_planner_that_writes_no_plan_has_given_up() {
+    let flags: [&[&str]; 2] = [&[], &["--mode", "auto", "--approve-plan"]];
+    for flags in flags {
+        let world = World::new(User::Myself);
+        let arguments = [&["exec", "--activity", "plan"], flags, &["plan it"]].concat();
+        let run = with_model(&world, &model_of([done()]), &arguments).expect(3);
+        assert!(run.stderr.contains("bailiwick: no plan was written"), "{}", run.stderr);
+        let arguments = [&arguments[..], &["--output", "json"]].concat();
+        let run = with_model(&world, &model_of([done()]), &arguments).expect(3);
+        let result: Value = serde_json::from_str(&run.stdout).unwrap();
+        assert_eq!((&result["data"]["exit_code"], &result["data"]["reason"]), (&json!(3), &json!("gave_up")));
+    }
+}
+
+#[test]
 fn an_execution_that_was_killed_goes_on_at_its_step_within_its_session() {
     let world = World::new(User::Myself);
     world.file("a.txt", "one\n");
