@@ -88,7 +88,7 @@ fn host(server: &ReplayServer) -> String {
 #[test]
 fn the_api_is_asked_without_a_key_and_any_answer_is_one() {
     let world = World::new(User::Myself);
-    for status in [200, 401, 404, 529] {
+    for status in [200, 401, 404] {
         let server = serve([Reply::error(status, "x", "y")]);
         let (state, found, _) = ask(&world, &server.base_url());
         let expected = format!("{} answers ({status} without a key)", host(&server));
@@ -98,6 +98,11 @@ fn the_api_is_asked_without_a_key_and_any_answer_is_one() {
             assert!(request.header(header).is_none(), "no key goes out");
         }
     }
+    let broken = serve([Reply::error(501, "x", "y")]);
+    let (state, found, remedy) = ask(&world, &broken.base_url());
+    assert_eq!(state, "warn");
+    assert!(found.ends_with("(501 without a key): the server is reached, and does not serve"), "{found}");
+    assert_eq!(remedy.as_deref(), Some("try again later, or check the base URL"));
     let old = Reply::error(401, "x", "y").header("date", "Tue, 15 Nov 1994 08:12:31 GMT");
     let (state, found, remedy) = ask(&world, &serve([old]).base_url());
     assert_eq!(state, "warn");
