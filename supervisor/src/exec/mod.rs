@@ -1,6 +1,7 @@
 //! `bailiwick exec`: one task to its end, without a terminal.
 
 mod approval_socket;
+mod limits;
 mod output;
 mod plan;
 pub(crate) mod replay;
@@ -13,6 +14,7 @@ use ipc::frontend::UserActionKind;
 use tokio::task::JoinSet;
 
 use self::approval_socket::{ApprovalSocket, relay};
+use self::limits::ProjectLimits;
 use self::output::{Format, OutputPrinter};
 pub(crate) use self::plan::{ApprovedPlan, execute_plan};
 use crate::args::{ActivityArg, DeniedArg, ExecArgs, OutputFormat, ProfileArg, of_exec};
@@ -110,7 +112,7 @@ fn prepare(
         return Err(Refusal::usage("--profile minimal: its agent has no tool for a plan"));
     }
     let sources = Sources::read(&place.directories, &args.directory).map_err(Refusal::usage)?;
-    let mut options = options(args, sources);
+    let (mut options, limits) = options(args, sources);
     options.resume = resume(args, &place).map_err(Refusal::usage)?;
     let executes_plan = matches!(beginning, Beginning::Plan(_));
     let beginning = match beginning {
@@ -136,8 +138,8 @@ fn prepare(
             (events, Some(relay))
         }
     };
-    let format =
-        Format { output: args.output, deltas: args.deltas, executes_plan, log: session.log_path().into() };
+    let log = session.log_path().into();
+    let format = Format { output: args.output, deltas: args.deltas, executes_plan, limits, log };
     let printer = OutputPrinter::start(format, events).map_err(Refusal::internal)?;
     Ok(PreparedRun { session, handle, printer, beginning, relay })
 }
@@ -170,7 +172,7 @@ fn approval_socket(path: &Path, options: &SessionOptions) -> Result<ApprovalSock
     ApprovalSocket::listen(path, &roots).map_err(Refusal::usage)
 }
 
-fn options(args: &ExecArgs, sources: Sources) -> SessionOptions {
+fn options(args: &ExecArgs, sources: Sources) -> (SessionOptions, ProjectLimits) {
     let activity = args.activity.into();
     let flags = for_activity(of_exec(args), &sources, activity);
     let effective = sources.effective(&flags);
@@ -193,7 +195,8 @@ fn options(args: &ExecArgs, sources: Sources) -> SessionOptions {
         fails_when_denied: args.denied == DeniedArg::Fail,
         ..SessionOptions::new(&effective, args.directory.clone(), wanted, Turns::One)
     };
-    options.choosing_from(sources, flags)
+    let limits = ProjectLimits::of(&effective);
+    (options.choosing_from(sources, flags), limits)
 }
 
 impl PreparedRun {

@@ -22,6 +22,7 @@ use self::call::{beginning, columns, ending};
 use self::delta::OutputDelta;
 use self::summary::OutputTally;
 
+use super::limits::ProjectLimits;
 use crate::activity::Activity;
 use crate::args::OutputFormat;
 use crate::messages::{PlainDenial, harmless, one_line};
@@ -38,6 +39,8 @@ pub(super) struct Format {
     pub deltas: bool,
     /// True if the run begins with the execution of a plan.
     pub executes_plan: bool,
+    /// The limits that no flag raises.
+    pub limits: ProjectLimits,
     /// The session's log.
     pub log: WirePath,
 }
@@ -253,7 +256,8 @@ impl Page {
             }
             None => self.note(&format!("bailiwick: {message}")),
         }
-        if let Some(step) = next_step(*reason) {
+        let limits = &self.format.limits;
+        if let Some(step) = limits.next_step(*reason).or_else(|| next_step(*reason).map(str::to_owned)) {
             self.note(&format!("  hint: {step}"));
         }
     }
