@@ -89,6 +89,9 @@ fn misplaced(command: &Command, matches: &ArgMatches) -> Option<String> {
     let sub = command.find_subcommand(name)?;
     match own {
         Some(arg) => Some(match arg.get_long() {
+            Some(long) if sub.get_arguments().all(|arg| arg.get_long() != Some(long)) => {
+                format!("--{long} stands before the command {name}, which has no such flag: leave it out")
+            }
             Some(long) => format!("--{long} stands before the command {name}: write it after {name}"),
             None => format!("a task stands before the command {name}: bailiwick exec runs a task"),
         }),
@@ -228,8 +231,12 @@ mod tests {
             "--mode stands before the command exec: write it after exec"
         );
         assert_eq!(
+            fault("bailiwick --plain exec hi"),
+            "--plain stands before the command exec, which has no such flag: leave it out"
+        );
+        assert_eq!(
             fault("bailiwick config --json trust"),
-            "--json stands before the command trust: write it after trust"
+            "--json stands before the command trust, which has no such flag: leave it out"
         );
         let error = Cli::read(["bailiwick", "fix it", "exec", "hi"]).unwrap_err().to_string();
         assert!(error.contains("a task stands before the command exec"), "{error}");
