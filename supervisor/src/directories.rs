@@ -68,6 +68,19 @@ impl Directories {
         Self::from_environment(|name| std::env::var_os(name))
     }
 
+    /// The variable of the environment that chose a place of ours; none of one that lies where it does by default.
+    pub fn chosen_by(&self, place: &Path, get: impl Fn(&str) -> Option<OsString>) -> Option<&'static str> {
+        let is_set = |name: &&str| get(name).is_some_and(|value| Path::new(&value).is_absolute());
+        let own = [
+            (&self.config, "XDG_CONFIG_HOME"),
+            (&self.state, "XDG_STATE_HOME"),
+            (&self.cache, "XDG_CACHE_HOME"),
+        ];
+        let resolved = |own: &PathBuf| own.canonicalize().unwrap_or_else(|_| own.clone());
+        let (_, name) = own.into_iter().find(|(own, _)| place.starts_with(resolved(own)))?;
+        ["BAILIWICK_HOME", name].into_iter().find(is_set)
+    }
+
     /// Where session logs lie.
     pub fn sessions(&self) -> PathBuf {
         self.state.join("sessions")
@@ -136,6 +149,22 @@ mod tests {
         let found = directories(&[("HOME", "/h"), ("BAILIWICK_HOME", "/b")]).unwrap();
         assert_eq!(found.key_file("anthropic"), Path::new("/b/config/anthropic.key"));
         assert_eq!(found.sessions(), Path::new("/b/state/sessions"));
+    }
+
+    #[test]
+    fn a_place_names_the_variable_that_chose_it() {
+        let chosen = |variables: &[(&str, &str)], place: &str| {
+            let get = |name: &str| {
+                variables.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value))
+            };
+            directories(variables).unwrap().chosen_by(Path::new(place), get)
+        };
+        let home = ("HOME", "/nonexistent");
+        assert_eq!(chosen(&[home, ("BAILIWICK_HOME", "/b")], "/b/config"), Some("BAILIWICK_HOME"));
+        let state = [home, ("XDG_STATE_HOME", "/s")];
+        assert_eq!(chosen(&state, "/s/bailiwick"), Some("XDG_STATE_HOME"));
+        assert_eq!(chosen(&state, "/nonexistent/.config/bailiwick"), None);
+        assert_eq!(chosen(&state, "/etc"), None);
     }
 
     #[test]

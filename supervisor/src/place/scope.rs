@@ -16,7 +16,7 @@ use crate::modes::ApprovalMode;
 use crate::monitor::Temps;
 use crate::policy::{
     BuildRoots, Builds, Environments, ExternalGitDirs, Fetched, HiddenPaths, Host, Owner, Policy,
-    configured_write_root, make_caches, open_project, warning_of_home, write_root,
+    ProjectError, configured_write_root, make_caches, open_project, warning_of_home, write_root,
 };
 use crate::tripwire::Watch;
 
@@ -164,7 +164,13 @@ fn resolve(
     // What the user hides may well lie inside the project; what is hidden by default must not.
     let defaults = HiddenPaths::new(host, directories, &canonical);
     let roots: Vec<PathBuf> = defaults.0.iter().map(|path| path.as_path().to_owned()).collect();
-    let project = open_project(directory, host, &roots)?;
+    let project = open_project(directory, host, &roots).map_err(|error| match error {
+        ProjectError::Hidden { path, why, place, .. } => {
+            let variable = directories.chosen_by(&place, |name| std::env::var_os(name));
+            ProjectError::Hidden { path, why, place, variable }
+        }
+        error => error,
+    })?;
     let hide: Vec<_> = hide.iter().map(|named| project.join(&named.path)).collect();
     Ok((project, defaults.with(&hide)))
 }

@@ -32,6 +32,25 @@ pub enum ProjectError {
         /// What is wrong with it.
         why: String,
     },
+    /// What is hidden from agents meets it.
+    #[error(
+        "{path} cannot be the project: it {why}, which is hidden from agents{cause}\n  hint: {hint}",
+        cause = .variable.map_or_else(String::new, |name| format!(": {name} places it there")),
+        hint = .variable.map_or_else(
+            || "cd into a project, or name one with -C DIR".to_owned(),
+            |name| format!("set {name} to a directory outside of the project"),
+        )
+    )]
+    Hidden {
+        /// What was asked for.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+        /// The hidden place.
+        place: PathBuf,
+        /// The variable that chose the place, if it is one of our own.
+        variable: Option<&'static str>,
+    },
     /// Its workers would run as its owner, who cannot get there.
     #[error(
         "{path} belongs to uid {owner}, whom {closed} is closed to, and a worker of root has no capability to work \
@@ -58,8 +77,11 @@ pub fn open_project(path: &Path, host: &Host, hidden: &[PathBuf]) -> Result<Path
     if !meta.is_dir() {
         return Err(ProjectError::NotADirectory(project));
     }
-    if let Some(why) = too_wide(&project, host, hidden) {
+    if let Some(why) = too_wide(&project, host) {
         return Err(ProjectError::TooWide { path: project, why });
+    }
+    if let Some((why, place)) = meets_hidden(&project, hidden) {
+        return Err(ProjectError::Hidden { path: project, why, place: place.to_owned(), variable: None });
     }
     Ok(project)
 }
@@ -75,7 +97,7 @@ pub fn check_reachable(project: &Path, identity: Identity) -> Result<(), Project
     }
 }
 
-fn too_wide(project: &Path, host: &Host, hidden: &[PathBuf]) -> Option<String> {
+fn too_wide(project: &Path, host: &Host) -> Option<String> {
     if project == Path::new("/") {
         return Some("is the whole file system".to_owned());
     }
@@ -87,15 +109,21 @@ fn too_wide(project: &Path, host: &Host, hidden: &[PathBuf]) -> Option<String> {
             return Some(format!("contains the home directory {}", home.display()));
         }
     }
-    for path in hidden {
-        if project.starts_with(path) {
-            return Some(format!("lies in {}, which is hidden from agents", path.display()));
-        }
-        if path.starts_with(project) && path.exists() {
-            return Some(format!("contains {}, which is hidden from agents", path.display()));
-        }
-    }
     None
+}
+
+/// The first hidden place that the project lies in, or contains, and which of both it is.
+fn meets_hidden<'a>(project: &Path, hidden: &'a [PathBuf]) -> Option<(String, &'a Path)> {
+    hidden.iter().find_map(|place| {
+        let relation = if project.starts_with(place) {
+            "lies in"
+        } else if place.starts_with(project) && place.exists() {
+            "contains"
+        } else {
+            return None;
+        };
+        Some((format!("{relation} {}", place.display()), place.as_path()))
+    })
 }
 
 #[cfg(test)]
@@ -111,12 +139,15 @@ mod tests {
             is_root: true,
         };
         let hidden = [PathBuf::from("/h/me/.ssh"), PathBuf::from("/etc")];
-        let why = |project: &str| too_wide(Path::new(project), &host, &hidden);
+        let why = |project: &str| {
+            let project = Path::new(project);
+            too_wide(project, &host).or_else(|| meets_hidden(project, &hidden).map(|(why, _)| why))
+        };
         assert_eq!(why("/").as_deref(), Some("is the whole file system"));
         assert_eq!(why("/h/me").as_deref(), Some("is a home directory"));
         assert_eq!(why("/h").as_deref(), Some("contains the home directory /h/me"));
         assert_eq!(why("/h/you").as_deref(), Some("is a home directory"));
-        assert_eq!(why("/h/me/.ssh/x").as_deref(), Some("lies in /h/me/.ssh, which is hidden from agents"));
+        assert_eq!(why("/h/me/.ssh/x").as_deref(), Some("lies in /h/me/.ssh"));
         assert_eq!(why("/h/me/p"), None);
         assert_eq!(why("/h/me/.sshd"), None, "a sibling of the same prefix is not inside");
     }

@@ -132,6 +132,13 @@ fn two_is_a_project_that_is_too_wide() {
     bailiwick: [world] cannot be the project: it contains the home directory [world]/home
       hint: cd into a project, or name one with -C DIR
     ");
+    let home = world.project().join("bh");
+    let mut command = world.bailiwick(["explain", ".", "-C"]);
+    let own = usage_error(&world, command.arg(world.project()).env("BAILIWICK_HOME", home));
+    insta::assert_snapshot!(own, @r"
+    bailiwick: [world]/project cannot be the project: it contains [world]/project/bh/config, which is hidden from agents: BAILIWICK_HOME places it there
+      hint: set BAILIWICK_HOME to a directory outside of the project
+    ");
     insta::assert_snapshot!(of(&world.root().join("nowhere")), @r"
     bailiwick: cannot use [world]/nowhere as the project: No such file or directory (os error 2)
       hint: name a directory with -C DIR
