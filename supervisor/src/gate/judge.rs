@@ -42,7 +42,7 @@ pub struct Place {
     /// The file.
     pub path: WirePath,
     /// What has to be writable for that: the file, or for a new one the nearest directory that there is. Absent where no
-    /// right could be given, since a link is on the way.
+    /// right could be given, since a link is on the way. The root is never granted.
     pub grant: Option<WirePath>,
 }
 
@@ -97,6 +97,8 @@ impl StandingRights {
         let later = || path.as_path().strip_prefix(&self.project).is_ok_and(is_acted_on);
         let rule = if self.hidden_root(path).is_some() {
             ClosedBy::Hidden
+        } else if place.grant.as_ref().is_some_and(|grant| grant.as_path() == Path::new("/")) {
+            ClosedBy::Wide
         } else if self.is_git_config(path) && place.grant.is_some() {
             return None;
         } else if within(&self.rights.protected) || later() {

@@ -81,7 +81,8 @@ pub fn configured_write_root(project: &Path, path: &Path) -> Result<WirePath, St
 }
 
 /// What has to be writable so that a file can be changed, or made where it does not exist: the file, or the nearest directory
-/// that there is, since a rule is on an inode. Nothing where a link is on the way: what it leads to was not shown.
+/// that there is, since a rule is on an inode. Nothing where a link is on the way: what it leads to was not shown. It may be the root,
+/// which no approval opens.
 ///
 /// The path is a worker's: it is looked at, and not opened.
 pub fn place_to_grant(path: &Path, exists: bool) -> Option<WirePath> {
@@ -91,14 +92,15 @@ pub fn place_to_grant(path: &Path, exists: bool) -> Option<WirePath> {
         path.ancestors().skip(1).find(|above| above.symlink_metadata().is_ok())?
     };
     let found = std::fs::canonicalize(place).ok()?;
-    (found == place && found != Path::new("/")).then(|| found.into())
+    (found == place).then(|| found.into())
 }
 
 /// The same for a path that a command was denied. A command does in that place whatever it likes, so that the user's home, and
 /// the trees that hold it, are never offered.
 pub fn place_to_offer(path: &Path) -> Option<WirePath> {
     let exists = path.symlink_metadata().is_ok();
-    place_to_grant(path, exists).filter(|place| !holds_home(place.as_path()))
+    let is_root = |place: &WirePath| place.as_path() == Path::new("/");
+    place_to_grant(path, exists).filter(|place| !is_root(place) && !holds_home(place.as_path()))
 }
 
 /// The user's home, where there is one.

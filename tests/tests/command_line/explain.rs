@@ -359,6 +359,14 @@ fn a_person_reads_the_reason_and_the_remedy_of_an_address_and_a_command() {
 }
 
 #[test]
+fn a_path_that_only_the_root_is_above_names_no_link() {
+    let world = World::new(User::Myself);
+    let mut command = world.bailiwick(["explain", "/nonexistent/x", "-C"]);
+    let said = Finished::of(command.arg(world.project())).expect(0).stdout;
+    assert!(!said.contains("link") && said.contains("which is not opened as a whole"), "{said}");
+}
+
+#[test]
 fn what_is_no_subject_is_a_usage_error() {
     let world = World::new(User::Myself);
     for (arguments, words) in [
