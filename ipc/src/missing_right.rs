@@ -184,7 +184,7 @@ impl ClosedBy {
         match self {
             Self::Mode => None,
             Self::Hidden => Some("which is hidden"),
-            Self::Protected => Some("which the user's own programs act on"),
+            Self::Protected => Some("protected by the settings or by Bailiwick"),
             Self::Kernel => Some("which is the kernel's own"),
             Self::Link => Some("which a link leads to"),
             Self::Socket => Some("a socket of another program"),
@@ -232,7 +232,7 @@ mod tests {
             (MissingRight::write(&path()), "write /p/x"),
             (write(ClosedBy::Mode), "write /p/x"),
             (write(ClosedBy::Hidden), "write /p/x, which is hidden"),
-            (write(ClosedBy::Protected), "write /p/x, which the user's own programs act on"),
+            (write(ClosedBy::Protected), "write /p/x, protected by the settings or by Bailiwick"),
             (write(ClosedBy::Kernel), "write /p/x, which is the kernel's own"),
             (write(ClosedBy::Link), "write /p/x, which a link leads to"),
             (write(ClosedBy::Socket), "write /p/x, a socket of another program"),
@@ -247,7 +247,7 @@ mod tests {
             (MissingRight::WriteForSubAgent { path: path() }, "write /p/x, to give it to a sub-agent"),
             (
                 MissingRight::Move { path: path() },
-                "move or remove /p/x, which the user's own programs act on",
+                "move or remove /p/x, protected by the settings or by Bailiwick",
             ),
             (MissingRight::Read { path: path() }, "read /p/x"),
             (MissingRight::Execute { path: path() }, "execute /p/x"),

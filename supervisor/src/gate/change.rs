@@ -114,7 +114,7 @@ impl StandingRights {
         if self.hidden_root(path).is_some() {
             Some(format!("{path} is hidden"))
         } else if within(&self.rights.protected) {
-            Some(format!("{path} is protected: the host runs it later"))
+            Some(format!("{path} is protected by the settings or by Bailiwick"))
         } else if ["/proc", "/sys", "/dev"].into_iter().any(holds)
             || is_kernel_tree(path) && !path.is_within(&"/dev".into())
         {

@@ -154,7 +154,7 @@ mod tests {
         let closed = MissingRight::Write { path, closed_by: Some(ClosedBy::Protected) };
         let protected =
             Denial { missing_right: closed.into(), ..of_path(Operation::Write, "/p/.git/hooks/x") };
-        insta::assert_snapshot!(PlainDenial(&protected), @"blocked by the kernel (read-only mount): /p/.git/hooks/x is read-only here, which the user's own programs act on; no flag allows it");
+        insta::assert_snapshot!(PlainDenial(&protected), @"blocked by the kernel (read-only mount): /p/.git/hooks/x is read-only here, protected by the settings or by Bailiwick; no flag allows it");
         let removed = Denial {
             missing_right: MissingRight::write(&"/srv".into()).into(),
             grant: Some("--write /srv".to_owned()),

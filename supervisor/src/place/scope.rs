@@ -92,6 +92,7 @@ impl PlaceScope {
         let write = given.clone();
         let given = given.into_iter().map(PathBuf::from).collect();
         let kept = kept(&project, &wanted.protect);
+        tell(&overruled(&project, &wanted.write, &wanted.protect));
         Ok(Self { project, hidden, elsewhere, caches, given, kept, write, auto })
     }
 
@@ -233,6 +234,24 @@ fn kept(project: &Path, named: &[NamedPath]) -> Vec<PathBuf> {
         }
     }
     kept
+}
+
+/// The write roots that the settings protect: no flag opens these.
+fn overruled(project: &Path, write: &[NamedPath], closed: &[NamedPath]) -> Vec<String> {
+    let note = |NamedPath { path, origin }: &NamedPath| {
+        let root = project.join(path).canonicalize().ok()?;
+        let covers = |named: &&NamedPath| {
+            let place = project.join(&named.path);
+            place.starts_with(project) && is_solid(&place) && root.starts_with(&place)
+        };
+        let by = closed.iter().find(covers)?;
+        let by = format!("{} protects {:?}", by.origin, by.path.display());
+        Some(match origin {
+            ConfigOrigin::Flag(flag) => format!("{flag} {:?} does not hold: {by}", path.display()),
+            _ => format!("{origin}: {:?} is not made writable: {by}", path.display()),
+        })
+    };
+    write.iter().filter_map(note).collect()
 }
 
 /// Whether it is a file or directory itself, and no link on the way leads to it.

@@ -190,6 +190,8 @@ fn what_a_project_narrows_is_narrow_whatever_the_flags_say() {
         run.stderr
     );
     assert!(run.stderr.contains("note: --max-steps does not hold: .bailiwick.toml:5"), "{}", run.stderr);
+    let note = "note: --write \"kept\" does not hold: .bailiwick.toml:3 protects \"kept\"";
+    assert!(run.stderr.contains(note), "{}", run.stderr);
     let hint = "hint: .bailiwick.toml:5 sets limits.max_steps, and no flag allows more: change it there";
     assert!(run.stderr.contains(hint) && !run.stderr.contains("with --max-steps"), "{}", run.stderr);
     assert_eq!(run.events_of("session_started")[0]["rights"]["net"], "off");

@@ -56,7 +56,7 @@ fn what_becomes_of_each_change() {
         (
             auto(),
             add("/home/me/p/.git/hooks"),
-            "the rights were not changed: /home/me/p/.git/hooks is protected: the host runs it later",
+            "the rights were not changed: /home/me/p/.git/hooks is protected by the settings or by Bailiwick",
         ),
     ];
     for (standing, change, expected) in table {

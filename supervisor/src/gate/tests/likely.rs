@@ -106,7 +106,7 @@ const WRITES: &[(&str, &str, &str)] = &[
     (
         "git commit",
         "fatal: cannot write '/home/me/p/.git/hooks/x': Permission denied",
-        "/home/me/p/.git/hooks/x, which the user's own programs act on",
+        "/home/me/p/.git/hooks/x, protected by the settings or by Bailiwick",
     ),
 ];
 

@@ -77,7 +77,7 @@ fn file_tools_are_held_to_it_as_well() {
         let said = [1, 2].map(|request| tool_results(&server, request)[0].to_string());
         match tier {
             Tier::Full => {
-                let refused = "which the user's own programs act on; nothing can allow it here";
+                let refused = "protected by the settings or by Bailiwick; nothing can allow it here";
                 assert!(said.iter().all(|said| said.contains(refused)), "{said:?}");
                 assert_eq!(restored(&done), Vec::<String>::new());
             }
