@@ -159,6 +159,7 @@ fn write(
     let open = || -> Result<BatchOutput, super::output::OutputError> {
         let output = BatchOutput::open(fresh.path())?;
         output.agree(manifest)?;
+        output.choose(merged.keys().map(String::as_str))?;
         Ok(output)
     };
     let results = open().map_err(|error| failed(io::Error::other(error)))?;

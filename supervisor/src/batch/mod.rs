@@ -100,7 +100,8 @@ async fn carry_out(
     tell(&sources.notices(&effective, &flags));
     let name = args.name.clone().unwrap_or_else(|| format!("bailiwick/{}", effective.model()));
     let manifest = Manifest::new(digest, name, &effective, args);
-    output.agree(&manifest).map_err(Refusal::usage)?;
+    let begins = output.agree(&manifest).and_then(|()| output.choose(chosen.iter().map(|task| &*task.id)));
+    begins.map_err(Refusal::usage)?;
     let hidden = hidden(file, &output).map_err(Refusal::usage)?;
     let model = [effective.model().to_owned(), effective.provider().as_str().to_owned()];
     let runs = Runs::new(args, place.keys, hidden, output.root(), model).map_err(Refusal::usage)?;

@@ -2,11 +2,13 @@
 //!
 //! ```text
 //! batch.json            what the batch was told; the next one has to agree
+//! tasks.json            the names of the tasks that were chosen; a task that was not begun leaves nothing else
 //! predictions/          predictions.jsonl: a line for each task that is over; preds.json: the same as one object
 //! instances/ID/         state.json, patch.diff, result.json, stderr.log, session.jsonl
 //! work/ID.N/            the N-th run while it goes on: prompt, checkout/ and what the run writes
 //! ```
 
+use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -14,12 +16,15 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::state::{BatchState, load, store};
+use super::state::{BatchState, load, read_bounded, store};
 use crate::activity::Activity;
 use crate::args::BatchRunsArgs;
 use crate::config::Effective;
 use crate::modes::ApprovalMode;
 use crate::prompt::Profile;
+
+/// The most bytes of the names of all tasks.
+const MOST_NAMES: u64 = 64 << 20;
 
 /// An output directory that this process alone uses.
 #[derive(Debug)]
@@ -119,6 +124,15 @@ impl BatchOutput {
         }
     }
 
+    /// Adds the names of tasks to those that earlier batches here chose.
+    pub(super) fn choose<'a>(&self, ids: impl Iterator<Item = &'a str>) -> Result<(), OutputError> {
+        let path = tasks_file(&self.root);
+        let failed = |source| OutputError::Unusable { path: path.clone(), source };
+        let earlier = chosen(&self.root).map_err(failed)?;
+        let all: BTreeSet<String> = ids.map(str::to_owned).chain(earlier.iter().cloned()).collect();
+        if all == earlier { Ok(()) } else { store(&path, &all).map_err(failed) }
+    }
+
     pub(super) fn root(&self) -> &Path {
         &self.root
     }
@@ -163,6 +177,18 @@ pub(super) fn state_file(instance: &Path) -> PathBuf {
     instance.join("state.json")
 }
 
+fn tasks_file(root: &Path) -> PathBuf {
+    root.join("tasks.json")
+}
+
+/// The names of the tasks that batches here chose; none where an earlier version wrote no file of them.
+fn chosen(root: &Path) -> io::Result<BTreeSet<String>> {
+    match read_bounded(&tasks_file(root), MOST_NAMES) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(BTreeSet::new()),
+        read => Ok(serde_json::from_slice(&read?)?),
+    }
+}
+
 /// Makes a directory for this user alone, where it is missing.
 pub(super) fn make(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
@@ -176,4 +202,13 @@ pub(super) fn states(root: &Path) -> io::Result<Vec<BatchState>> {
     }
     paths.sort_unstable();
     paths.iter().filter_map(|path| load(path).transpose()).collect()
+}
+
+/// The same, with the tasks that were chosen and not begun.
+pub(super) fn states_of_all(root: &Path) -> io::Result<Vec<BatchState>> {
+    let mut states = states(root)?;
+    let begun: BTreeSet<_> = states.iter().map(|state| state.id.clone()).collect();
+    states.extend(chosen(root)?.difference(&begun).map(|id| BatchState::queued(id)));
+    states.sort_by(|a, b| a.id.cmp(&b.id));
+    Ok(states)
 }

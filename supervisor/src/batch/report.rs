@@ -9,7 +9,7 @@ use ipc::cost::Usd;
 use ipc::event::{EndReason, TokenUsage};
 use serde::Serialize;
 
-use super::output::{Manifest, states};
+use super::output::{Manifest, states_of_all};
 use super::progress::{counted, span, spent};
 use super::state::{BatchState, Status, TaskStage, load};
 use crate::exit::Exit;
@@ -92,7 +92,7 @@ pub(super) fn print(root: &Path, as_json: bool) -> Result<Exit, Refusal> {
     let manifest = manifest.ok_or_else(|| {
         Refusal::usage(format!("{} has no results of a batch: it has no batch.json", root.display()))
     })?;
-    let states = states(root).map_err(unreadable)?;
+    let states = states_of_all(root).map_err(unreadable)?;
     let report = BatchReport::new(&manifest, &states);
     let mut text = if as_json {
         serde_json::to_string_pretty(&report).map_err(Refusal::internal)?

@@ -259,7 +259,7 @@ fn failures_in_a_row_stop_a_batch_and_the_report_says_why() {
     let report =
         Finished::of(world.bailiwick(["batch", "report", "out", "--json"]).current_dir(world.root()));
     let report: Value = serde_json::from_str(&report.stdout).unwrap();
-    assert_eq!(report["statuses"], json!({"failed": 2}));
+    assert_eq!(report["statuses"], json!({"failed": 2, "queued": 2}));
     let task = &report["tasks"][0];
     assert_eq!((&task["stage"], &task["fault"]), (&json!("checkout"), &json!("scaffold")));
     assert!(task["message"].as_str().unwrap().contains("cannot make the checkout"), "{task}");
