@@ -80,6 +80,12 @@ pub enum KeyError {
         file: PathBuf,
         source: io::Error,
     },
+    /// There is nothing where the key should be.
+    #[error("the key from {origin} is empty\n  hint: put the key there, in one line")]
+    Empty {
+        /// Where it came from.
+        origin: String,
+    },
     /// The key cannot stand in a header.
     #[error(
         "the key from {origin} holds characters that no key has\n  hint: check for line breaks, spaces or quotes around it"
@@ -100,7 +106,10 @@ pub fn find_key(taken: Option<TakenKey>, variable: &'static str, file: &Path) ->
         None => read_key_file(variable, file)?,
     };
     let text = key.secret.expose_secret();
-    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+    if text.is_empty() {
+        return Err(KeyError::Empty { origin: key.origin });
+    }
+    if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(KeyError::Malformed { origin: key.origin });
     }
     Ok(key)
@@ -165,6 +174,9 @@ mod tests {
         assert!(error.contains("has mode 644") && error.contains("chmod 600"), "{error}");
         let error = find_key(None, "ANTHROPIC_API_KEY", Path::new("/nonexistent/k")).unwrap_err().to_string();
         assert!(error.contains("set ANTHROPIC_API_KEY") && error.contains("bailiwick demo"), "{error}");
+        let (_directory, empty) = key_file(0o600, "\n");
+        let error = find_key(None, "ANTHROPIC_API_KEY", &empty).unwrap_err().to_string();
+        assert!(error.contains(" is empty\n  hint: "), "{error}");
         let error = find_key(Some(taken("a\nb")), "ANTHROPIC_API_KEY", &file).unwrap_err().to_string();
         assert!(error.contains("line breaks") && !error.contains("a\nb"), "{error}");
     }
