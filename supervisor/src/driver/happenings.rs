@@ -1,6 +1,6 @@
 //! What comes from a worker, as inputs of the core.
 
-use ipc::event::{EventKind, NoticeCode, ObservedBy};
+use ipc::event::{EventKind, NoticeCode, ObservedBy, WorkerEnd};
 use ipc::id::{CallId, Generation};
 use ipc::message::{CallOutcome, Chunk};
 use tracing::info_span;
@@ -81,7 +81,7 @@ impl AgentRun {
                 }
                 let kind = EventKind::WorkerEnded { generation, reason: reason.clone().into() };
                 self.record(shared, kind, ObservedBy::Supervisor)?;
-                self.lose(shared, open, &format!("its worker {reason}"))?;
+                self.lose(shared, open, &lost_with(&reason))?;
                 self.lost_instructions(shared)?;
                 Ok(None)
             }
@@ -141,5 +141,27 @@ impl AgentRun {
             self.record(shared, event, ObservedBy::Supervisor)?;
         }
         self.unlooked.remove(&call).map_or(Ok(()), |input| self.feed(shared, input))
+    }
+}
+
+/// The reason for which the calls of a worker are lost.
+fn lost_with(end: &WorkerEnd) -> String {
+    match end {
+        WorkerEnd::BrokerSignalled { signal } => {
+            format!("the broker of its worker was ended by signal {signal}")
+        }
+        end => format!("its worker {end}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lost_call_names_the_process_that_ended() {
+        assert_eq!(lost_with(&WorkerEnd::Signalled { signal: 9 }), "its worker ended by signal 9");
+        let broker = WorkerEnd::BrokerSignalled { signal: 9 };
+        assert_eq!(lost_with(&broker), "the broker of its worker was ended by signal 9");
     }
 }
