@@ -355,7 +355,8 @@ impl Effective {
         }
     }
 
-    fn elements(&self, name: &str) -> &[Element] {
+    /// The elements of a list.
+    pub(crate) fn elements(&self, name: &str) -> &[Element] {
         self.value(name).map(Value::elements).unwrap_or_default()
     }
 }

@@ -3,6 +3,7 @@
 mod agent;
 mod environment;
 mod error;
+mod idle;
 mod machine;
 mod programs;
 mod scope;
@@ -12,6 +13,7 @@ mod wanted;
 
 pub(crate) use agent::AgentPlace;
 pub(crate) use error::SetupError;
+pub(crate) use idle::idle_flags;
 pub(crate) use machine::User;
 pub(crate) use scope::Mode;
 pub(crate) use setup::ProjectSandbox;

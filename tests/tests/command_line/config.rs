@@ -211,6 +211,25 @@ fn a_project_narrows_the_mode_of_exec() {
 }
 
 #[test]
+fn a_flag_without_effect_gets_a_note() {
+    let world = World::new(User::Myself);
+    let flags = ["--hide", "nosuch", "--env", "NOT_SET_ANYWHERE", "--env", "SET=1", "--reach", "lan"];
+    let run = world.run(&model_of([done()]), &flags).expect(0);
+    for note in [
+        "note: --hide \"nosuch\": there is no such file or directory\n",
+        "note: --env NOT_SET_ANYWHERE: there is no such variable to pass\n",
+        "note: --reach has no effect while the network is off\n  hint: --net on\n",
+    ] {
+        assert_eq!(run.stderr.matches(note).count(), 1, "{note}: {}", run.stderr);
+    }
+    assert!(!run.stderr.contains("--env SET:"), "{}", run.stderr);
+    let given = ["--hide", "a.txt", "--reach", "lan", "--net", "on"];
+    world.file("a.txt", "a\n");
+    let run = world.run(&model_of([done()]), &given).expect(0);
+    assert!(!run.stderr.contains("note: --"), "{}", run.stderr);
+}
+
+#[test]
 fn what_is_protected_stays_in_every_tier() {
     for (user, tier) in tier::everywhere() {
         let world = World::new(user);
