@@ -107,7 +107,7 @@ async fn rewind(args: &RewindArgs, directories: Directories) -> Result<Exit, Ref
     let RewoundFiles { files, left, error, target } = match done {
         Ok(done) => done,
         Err(preview) => {
-            print(&preview).map_err(Refusal::internal)?;
+            shown(print(&preview))?;
             let why =
                 "the project changed meanwhile: nothing was taken back; what would be done now stands above";
             return Err(Refusal::usage(why));
@@ -170,7 +170,7 @@ fn list(said: &[&SessionEvent], log: &Path) -> Result<Exit, Refusal> {
         }
         out.flush()
     };
-    write().map_err(Refusal::internal)?;
+    shown(write())?;
     let session = log.file_stem().unwrap_or_default().to_string_lossy();
     if said.is_empty() {
         say("nothing was said in this session");
@@ -184,10 +184,16 @@ fn list(said: &[&SessionEvent], log: &Path) -> Result<Exit, Refusal> {
 
 /// The digest that is confirmed, if it is.
 fn confirmed(preview: &RewindPreview, digest: Option<&str>) -> Result<Option<String>, Refusal> {
-    if let Some(digest) = digest {
+    if let Some(digest) = digest.filter(|digest| *digest == preview.digest) {
         return Ok(Some(digest.to_owned()));
     }
-    print(preview).map_err(Refusal::internal)?;
+    shown(print(preview))?;
+    if let Some(digest) = digest {
+        return Err(Refusal::usage(format!(
+            "nothing was taken back: got --digest {digest}, expected {} for what stands above",
+            preview.digest
+        )));
+    }
     if !can_ask() {
         return Err(Refusal::usage(format!(
             "nobody can be asked: standard input or standard error is no terminal\n  hint: --digest {} does exactly what is shown",
@@ -205,6 +211,11 @@ fn confirmed(preview: &RewindPreview, digest: Option<&str>) -> Result<Option<Str
         Ok::<_, io::Error>(matches!(answer.trim(), "y" | "Y" | "yes"))
     };
     Ok(ask().map_err(Refusal::internal)?.then(|| preview.digest.clone()))
+}
+
+/// The error of standard output, which it names.
+fn shown(printed: io::Result<()>) -> Result<(), Refusal> {
+    printed.map_err(|error| Refusal::internal(format!("cannot write to standard output: {error}")))
 }
 
 fn print(preview: &RewindPreview) -> io::Result<()> {
