@@ -38,7 +38,8 @@ fn show(args: &ShowSessionArgs, runtime: &Runtime) -> Result<Exit, Refusal> {
     drop(progress);
     let agent = args.agent.as_deref().map(AgentId::from);
     check_agent(agent.as_ref(), &loaded)?;
-    let exit = if loaded.is_intact() { Exit::Done } else { Exit::Internal };
+    let is_whole = loaded.is_intact() && loaded.tree.events().next().is_some();
+    let exit = if is_whole { Exit::Done } else { Exit::Internal };
     if args.output == SessionOutput::Json {
         for fault in &loaded.faults {
             complain(fault);

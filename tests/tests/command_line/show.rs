@@ -67,6 +67,10 @@ fn a_session_is_found_by_its_name_and_its_log_by_its_path() {
     for named in [name, &name[..20], log.to_str().unwrap()] {
         assert_eq!(show(&world, &[named]).expect(0).stdout, whole, "{named}");
     }
+    world.file("empty.jsonl", "");
+    let empty = world.project().join("empty.jsonl");
+    let shown = show(&world, &[empty.to_str().unwrap()]).expect(1).stdout;
+    assert!(shown.contains("no event that can be read"), "{shown}");
     assert!(show(&world, &["x"]).expect(2).stderr.contains("no session \"x\""));
     assert!(show(&world, &["/no/such.jsonl"]).expect(2).stderr.contains("cannot read the session log"));
 }
