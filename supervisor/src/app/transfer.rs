@@ -45,27 +45,64 @@ fn write(args: &ExportSessionArgs) -> Result<(), Refusal> {
         _ => failed(&error),
     })?;
     let redacts = !args.no_redact;
-    let head = match &args.file {
+    let (head, unwritten) = match &args.file {
         Some(file) => {
-            let mut out = BufWriter::new(new_file(file).map_err(|error| failed(&error))?);
-            let head = write_archive(&mut bytes, redacts, &mut out);
+            let mut out = WatchedOutput::new(new_file(file).map_err(|error| failed(&error))?);
+            let head = write_archive(&mut bytes, redacts, &mut BufWriter::new(&mut out));
             if head.is_err() {
                 // It was made a moment ago, and nobody else's is overwritten.
                 let _ = fs::remove_file(file);
             }
-            head
+            (head, out.failed.then(|| file.display().to_string()))
         }
         None if io::stdout().is_terminal() => {
             return Err(Refusal::usage("cannot export to a terminal\n  hint: bailiwick export SESSION FILE"));
         }
-        None => write_archive(&mut bytes, redacts, &mut BufWriter::new(io::stdout().lock())),
+        None => {
+            let mut out = WatchedOutput::new(io::stdout().lock());
+            let head = write_archive(&mut bytes, redacts, &mut BufWriter::new(&mut out));
+            (head, out.failed.then(|| "to standard output".to_owned()))
+        }
     };
     match head {
         // A reader of standard output that has seen enough is no failure.
         Err(ArchiveError::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => {}
-        head => say(&told(&head.map_err(|error| failed(&error))?)),
+        head => say(&told(&head.map_err(|error| match unwritten {
+            Some(output) => Refusal::internal(format!("cannot write {output}: {error}")),
+            None => failed(&error),
+        })?)),
     }
     Ok(())
+}
+
+/// A writer that knows whether it was the one that failed: the log is read meanwhile.
+struct WatchedOutput<W> {
+    to: W,
+    failed: bool,
+}
+
+impl<W> WatchedOutput<W> {
+    const fn new(to: W) -> Self {
+        Self { to, failed: false }
+    }
+
+    fn noted<T>(&mut self, done: io::Result<T>) -> io::Result<T> {
+        // An interrupted write is tried again.
+        self.failed |= done.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::Interrupted);
+        done
+    }
+}
+
+impl<W: Write> Write for WatchedOutput<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.to.write(bytes);
+        self.noted(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let flushed = self.to.flush();
+        self.noted(flushed)
+    }
 }
 
 /// Creates a file that its owner alone can read. `O_EXCL` follows no link and overwrites nothing (open(2)).

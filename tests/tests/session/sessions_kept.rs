@@ -221,6 +221,19 @@ fn an_export_that_nobody_reads_to_its_end_is_no_failure() {
 }
 
 #[test]
+fn an_output_on_a_full_disk_is_named_and_no_usage_error() {
+    let world = session();
+    for arguments in [&["export"][..], &["rewind"]] {
+        let mut command = world.bailiwick(arguments);
+        let command = command.current_dir(world.project()).stdin(Stdio::null()).stderr(Stdio::piped());
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let failed = Finished::from(command.stdout(full).output().unwrap()).expect(1);
+        let words = "cannot write to standard output: No space left on device";
+        assert!(failed.stderr.contains(words), "{arguments:?}: {}", failed.stderr);
+    }
+}
+
+#[test]
 fn an_import_may_go_on_in_a_project_of_this_machine() {
     let world = session();
     let file = world.root().join("export.jsonl");
