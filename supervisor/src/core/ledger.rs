@@ -19,7 +19,7 @@ pub(super) struct Ledger {
     /// What the model said last of all that was before.
     summary: Option<String>,
     /// The calls that have begun.
-    begun: BTreeMap<CallId, Begun>,
+    begun: BTreeMap<CallId, BegunCall>,
     files: BTreeMap<String, Deeds>,
     /// Commands that may have changed files too.
     commands: u64,
@@ -29,7 +29,7 @@ pub(super) struct Ledger {
 
 /// A call whose end says what it did.
 #[derive(Debug, PartialEq, Eq)]
-enum Begun {
+enum BegunCall {
     /// It reads a file.
     Read(Vec<WirePath>),
     /// It changes files.
@@ -69,7 +69,7 @@ impl Ledger {
                 self.summary = words.map(str::to_owned).or_else(|| self.summary.take());
             }
             EventKind::ToolCallStarted { call, name, kind, locations, input, .. } => {
-                if let Some(begun) = Begun::of(name, *kind, locations, input) {
+                if let Some(begun) = BegunCall::of(name, *kind, locations, input) {
                     self.begun.insert(*call, begun);
                 }
             }
@@ -92,17 +92,19 @@ impl Ledger {
         self.summary.as_deref()
     }
 
-    fn end(&mut self, begun: Begun, status: ToolCallStatus, diffs: &[FileDiff], project: &WirePath) {
+    fn end(&mut self, begun: BegunCall, status: ToolCallStatus, diffs: &[FileDiff], project: &WirePath) {
         self.clock += 1;
         match (begun, status) {
             // One that was cut off has changed what it had changed by then.
-            (Begun::Command, ToolCallStatus::Completed | ToolCallStatus::Interrupted) => self.commands += 1,
-            (Begun::Read(files), ToolCallStatus::Completed) => {
+            (BegunCall::Command, ToolCallStatus::Completed | ToolCallStatus::Interrupted) => {
+                self.commands += 1;
+            }
+            (BegunCall::Read(files), ToolCallStatus::Completed) => {
                 for path in &files {
                     self.file(path, project).reads += 1;
                 }
             }
-            (Begun::Edit(named), ToolCallStatus::Completed) => {
+            (BegunCall::Edit(named), ToolCallStatus::Completed) => {
                 let made = diffs.iter().filter(|diff| diff.old_text.is_none()).map(|diff| &diff.path);
                 for path in made.collect::<BTreeSet<_>>() {
                     self.file(path, project).created = true;
@@ -138,7 +140,7 @@ impl Ledger {
     }
 }
 
-impl Begun {
+impl BegunCall {
     /// A call, if its end is of interest.
     fn of(name: &str, kind: ToolKind, locations: &[Location], input: &RawValue) -> Option<Self> {
         let files = || locations.iter().map(|place| place.path.clone()).collect();
