@@ -126,8 +126,13 @@ impl StandingRights {
         (!self.of_sub_agent).then(|| flag.to_owned())
     }
 
+    /// True of a path in the private temp directory. In the full tier that is /tmp, and a project or another write root below it is the
+    /// host's all the same.
     pub(super) fn is_in_temp(&self, path: &WirePath) -> bool {
-        self.temp.as_ref().is_some_and(|temp| path.is_within(temp))
+        let Some(temp) = &self.temp else { return false };
+        let is_the_hosts = |root: &WirePath| root != temp && root.is_within(temp) && path.is_within(root);
+        let mut roots = self.rights.write.iter().chain([&self.project]);
+        path.is_within(temp) && !roots.any(is_the_hosts)
     }
 
     /// The write root that decides about `path`: the deepest that holds it.

@@ -39,6 +39,30 @@ fn likely(standing: &StandingRights, output: &str) -> Option<Denial> {
 }
 
 #[test]
+fn a_project_below_the_directory_of_temporary_files_is_no_temporary_file() {
+    let mut standing = auto();
+    standing.project = "/tmp/p".into();
+    standing.rights.write.push("/tmp/p".into());
+    standing.rights.write.push("/tmp/given".into());
+    standing.rights.hidden.push("/tmp/p/secret".into());
+    standing.rights.protected.push("/tmp/p/.git/hooks".into());
+    standing.rights = standing.rights.normalised();
+    let full = standing.seen_in(Tier::Full);
+    assert_eq!(full.temp, Some("/tmp".into()));
+    for (path, may_write) in [
+        ("/tmp/p/a", true),
+        ("/tmp/given/a", true),
+        ("/tmp/own", true),
+        ("/tmp/p/.git/hooks/a", false),
+        ("/tmp/p/secret", false),
+    ] {
+        assert_eq!(full.allows_write(&path.into()), may_write, "{path}");
+        assert_eq!(full.is_in_temp(&path.into()), path == "/tmp/own", "{path}");
+    }
+    assert!(full.hidden_root(&"/tmp/p/secret/key".into()).is_some());
+}
+
+#[test]
 fn each_refusal_of_the_full_tier_names_who_refused() {
     use Operation::{Network, Read, Write};
     let table = [
