@@ -34,8 +34,9 @@ impl Stub {
 
     /// Waits for the end of everything; the exit status.
     pub(crate) fn watch(mut self, reports: &mut Reports) -> Result<u8, Failure> {
-        Self::retire()?;
+        // After a refusal of the namespaces this process may go on as the broker of the floor, with all that it has.
         let started = self.progress.started()?;
+        Self::retire()?;
         self.begin(started, reports)?;
         system::give_back_heap();
         if let Some(group) = &self.group {
@@ -49,7 +50,7 @@ impl Stub {
         Ok(status)
     }
 
-    /// Gives up what is not needed any more, while the program gets ready.
+    /// Gives up what is not needed any more.
     fn retire() -> Result<(), Failure> {
         system::make_undumpable().map_err(broken)?;
         system::set_no_new_privs().map_err(broken)?;

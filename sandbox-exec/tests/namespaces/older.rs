@@ -1,6 +1,8 @@
 //! Machines that can do less: an older Landlock, and no namespaces.
 
+use std::fs;
 use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output};
@@ -132,6 +134,35 @@ fn where_the_machine_refuses_the_best_tier_is_the_floor() {
         let full = without_namespaces(place, "--tier full");
         assert_eq!(full.status.code(), Some(106), "{}", errors(&full));
         assert!(errors(&full).contains("namespaces: cannot make namespaces (ENOSPC)"), "{}", errors(&full));
+    });
+}
+
+/// A machine that masks a part of `/proc` refuses its init a new one, after init was cloned.
+#[test]
+fn what_init_is_refused_leaves_the_floor_all_capabilities() {
+    in_full(|place| {
+        if place.user().is_some() || !nix::unistd::geteuid().is_root() {
+            eprintln!("skipped: another user's project (needs root)");
+            return;
+        }
+        place.make("anothers/project/file", "mine\n");
+        let anothers = place.path("anothers");
+        chown(&anothers, Some(12345), Some(12345)).unwrap();
+        fs::set_permissions(&anothers, fs::Permissions::from_mode(0o700)).unwrap();
+        let sandbox = |tier: &str| {
+            let sandbox = place.path("sandbox-exec").display().to_string();
+            let script = format!(
+                "mount --bind /dev/null /proc/version && cd {}/project && exec {sandbox} --tier {tier} -- /bin/echo started",
+                anothers.display()
+            );
+            place.command("unshare").args(["-m", "/bin/bash", "-c", &script]).output().unwrap()
+        };
+        let full = sandbox("full");
+        assert!(errors(&full).contains("cannot mount /proc (EPERM)"), "{}", errors(&full));
+        for tier in ["floor", "best"] {
+            let output = sandbox(tier);
+            assert_eq!(text(&output), "started\n", "{tier}: {}", errors(&output));
+        }
     });
 }
 
