@@ -17,9 +17,9 @@ use ipc::frame::FrameError;
 use ipc::id::Generation;
 use ipc::pipe::Outgoing;
 use nix::fcntl::{FcntlArg, OFlag, fcntl, open};
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::Mode;
-use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::pipe2;
 use tokio::sync::oneshot;
 
@@ -306,9 +306,14 @@ impl Program {
         let descriptors = vec![stdin, stdout, stderr, given, status_writer];
         let pid = child::execute(&format!("/proc/self/fd/{}", opened.as_raw_fd()), &arguments, descriptors)
             .map_err(unusable)?;
+        // Not reaped yet, so that the number is still the child's.
+        let end = |_: &io::Error| {
+            let _ended = kill(pid, Signal::SIGKILL).and_then(|()| waitpid(pid, None));
+        };
+        let pidfd = system::open_process(pid).inspect_err(end)?;
         let [stdin, stdout, stderr] = ours;
         let launched = Launched {
-            pidfd: system::open_process(pid)?,
+            pidfd,
             stdin,
             stdout,
             stderr,
