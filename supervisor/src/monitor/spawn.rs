@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io;
 use std::iter;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
 use std::thread::{self, JoinHandle};
@@ -273,11 +274,15 @@ fn start(
     let origin = if waiting.is_some() { Origin::Spare } else { Origin::Fresh };
     let begun = waiting.map_or_else(|| program.begin(&command, stdio), Ok)?;
     // Filled while sandbox-exec is executed, which waits for it.
-    // What a panic left half done is not built upon.
-    let filled = before.lock().map_err(|_| "an earlier look for it broke off".into());
-    let filled = filled.and_then(|mut before| before.fill(&mut confinement)).map_err(SpawnError::Hidden);
+    let filled = fill(before, &mut confinement).map_err(SpawnError::Hidden);
     let order = filled.map(|()| Order { confinement, arguments });
     begun.execute(order).map(|launched| Launched { origin, ..launched })
+}
+
+/// Says the last word. Others use this thread: a panic is an error of this start, and what it left half done is not built upon.
+fn fill(before: &Before, confinement: &mut Confinement) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let fill = || before.lock().map_err(|_| "an earlier look for it broke off")?.fill(confinement);
+    panic::catch_unwind(AssertUnwindSafe(fill)).unwrap_or_else(|_| Err("the look for it broke off".into()))
 }
 
 /// sandbox-exec itself.
@@ -312,14 +317,7 @@ impl Program {
         };
         let pidfd = system::open_process(pid).inspect_err(end)?;
         let [stdin, stdout, stderr] = ours;
-        let launched = Launched {
-            pidfd,
-            stdin,
-            stdout,
-            stderr,
-            status,
-            origin: Origin::Fresh,
-        };
+        let launched = Launched { pidfd, stdin, stdout, stderr, status, origin: Origin::Fresh };
         Ok(BegunLaunch { launched, orders: Outgoing::new(orders.into(), Generation(0)) })
     }
 }
@@ -397,4 +395,46 @@ fn open_program(path: &Path) -> io::Result<OwnedFd> {
 fn fcntl_dup(file: impl AsFd, least: i32) -> nix::Result<OwnedFd> {
     let number = fcntl(file, FcntlArg::F_DUPFD(least))?;
     system::own(number).map_err(|_| nix::Error::EBADF)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug)]
+    struct Panicking;
+
+    impl BeforeSpawn for Panicking {
+        fn fill(&mut self, _: &mut Confinement) -> Result<(), Box<dyn Error + Send + Sync>> {
+            panic!("a look that breaks off")
+        }
+    }
+
+    #[derive(Debug)]
+    struct Silent;
+
+    impl BeforeSpawn for Silent {
+        fn fill(&mut self, _: &mut Confinement) -> Result<(), Box<dyn Error + Send + Sync>> {
+            Ok(())
+        }
+    }
+
+    fn launch() -> Launch {
+        let confinement = Confinement::new(ipc::rights::Rights::default(), "/".into());
+        Launch { confinement, command: vec!["true".into()], arguments: vec![], stdio: Stdio::Piped }
+    }
+
+    #[tokio::test]
+    async fn a_panic_before_one_start_leaves_the_thread_to_others() {
+        let program = || PathBuf::from("/bin/true");
+        let panicking = Spawner::of_this_process(program(), Panicking).unwrap();
+        for wanted in ["the look for it broke off", "an earlier look for it broke off"] {
+            let error = panicking.spawn(launch()).await.unwrap_err().to_string();
+            assert_eq!(error, format!("cannot keep hidden what is hidden: {wanted}"));
+        }
+        let other = Spawner::of_this_process(program(), Silent).unwrap();
+        assert!(Arc::ptr_eq(&other.requests, &panicking.requests));
+        let launched = other.spawn(launch()).await.unwrap();
+        waitid(Id::PIDFd(launched.pidfd.as_fd()), WaitPidFlag::WEXITED).unwrap();
+    }
 }
