@@ -4,7 +4,7 @@
 //! Landlock code, so that every process of the system can share one vocabulary without sharing anything else.
 //!
 //! * [`rights`]: what an agent may do, as a lattice.
-//! * [`name`]: what a look-up may find. [`place`]: what an internet address is to this machine. [`probe`]: an act that is tried inside a confinement.
+//! * [`place`]: what an internet address is to this machine. [`probe`]: an act that is tried inside a confinement.
 //! * [`tool`] and [`effect`]: calls that the model made, and the exact change that a call would make.
 //! * [`image`]: pictures that a model is shown, which nothing here looks into.
 //! * [`message`] and [`phase`]: the two directions of the worker boundary, and which message may come when.

@@ -31,7 +31,7 @@
 //! * `--allow-degraded`: starts although Landlock, seccomp or its listener is missing.
 //! * `--die-with-parent`: ends everything when the process that started sandbox-exec ends.
 //! * `--rights-fd N`: reads all of the above from a descriptor (frames of `Order`, which can also add arguments to CMD's), and
-//!   implies `--die-with-parent`. An order that only announces the next one has what is likely to be needed looked up.
+//!   implies `--die-with-parent`.
 //! * `--status-fd N`: writes what happened to a descriptor (frames of `BrokerReport`).
 //! * `--self-test`: tries forbidden acts and prints a JSON object for each; meant to be CMD of another sandbox-exec, whose
 //!   `--net on` it is told.
