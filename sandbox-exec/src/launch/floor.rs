@@ -55,12 +55,9 @@ fn start(launch: &Launch, seen: &Seen<'_>, ruleset: &Ruleset, status: &Reports) 
     let domain = rules.domain();
     let making = Making::new(seen, rules);
     let progress = Progress::new(FrameReader::new(File::from(progress), Generation(0)));
-    let ordered = Ordered::of(launch, ruleset, seen);
-    // What is private is known by now.
-    let own = seen.private().memory();
-    let mediation = ruleset.mediation.clone().map(|mediation| mediation.with_writable(own));
+    let ordered = Ordered::of(launch, ruleset);
     let attended = begun.and(domain).and_then(|domain| {
-        let mediation = mediation.map(|mediation| mediation.with_domain(domain));
+        let mediation = ruleset.mediation.clone().map(|mediation| mediation.with_domain(domain));
         attend((making, ordered), calls, program, mediation, status)
     });
     match attended {

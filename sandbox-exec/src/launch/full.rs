@@ -64,7 +64,7 @@ pub(super) fn run(launch: &Launch, platform: Platform, reports: &mut Reports) ->
             let stub = Stub::new(init, progress, met, group);
             release(init, map)?;
             let plan = making.plan()?;
-            let opened = making.add(plan, Ordered::of(launch, &ruleset, &seen))?;
+            let opened = making.add(plan, Ordered::of(launch, &ruleset))?;
             making.tell()?;
             drop(opened);
             stub.watch(reports)

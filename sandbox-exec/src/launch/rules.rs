@@ -6,7 +6,6 @@
 //! child, which alone sees it, adds the rules.
 
 use std::borrow::Cow;
-use std::cell::OnceCell;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -42,8 +41,8 @@ pub(crate) struct Seen<'a> {
     pub(crate) platform: Platform,
     /// Whether the program has a `/tmp` of its own.
     own_tmp: bool,
-    /// What was found to be private, where the tier makes nothing so; looked for when it is asked for.
-    private: OnceCell<Private>,
+    /// What was found to be private, where the tier makes nothing so.
+    pub(super) private: Private,
 }
 
 /// More bytes than most words have.
@@ -107,7 +106,7 @@ impl<'a> Seen<'a> {
             tier,
             platform,
             own_tmp: false,
-            private: OnceCell::new(),
+            private: Private::find(confinement),
         }
     }
 
@@ -117,12 +116,7 @@ impl<'a> Seen<'a> {
         confinement.rights.hidden.retain(|hidden| layout.shows(hidden.as_path()));
         let own_tmp = layout.tmp.is_some();
         let confinement = Cow::Owned(confinement);
-        Self { confinement, tier: Tier::Full, platform, own_tmp, private: OnceCell::from(Private::default()) }
-    }
-
-    /// What was found to be private: nothing that a child needs before its rules.
-    pub(super) fn private(&self) -> &Private {
-        self.private.get_or_init(|| Private::find(&self.confinement))
+        Self { confinement, tier: Tier::Full, platform, own_tmp, private: Private::default() }
     }
 
     /// What is hidden in a `/tmp` of the program's own.
@@ -138,7 +132,7 @@ impl<'a> Seen<'a> {
         // The place that its temp directory lies in is hidden, because of the others' there.
         let plan = compile::compile(&rights, temp.as_ref(), hidden_files, self.tier, host);
         let mut plan = plan.map_err(at(Stage::Rules))?;
-        plan.allow_private(self.private().rules());
+        plan.allow_private(self.private.rules());
         if *terminal {
             plan.allow_terminal(terminal::paths(self.tier));
         }
@@ -253,14 +247,14 @@ impl Awaited {
 }
 
 impl Ordered {
-    pub(super) fn of(launch: &Launch, ruleset: &Ruleset, seen: &Seen<'_>) -> Self {
+    pub(super) fn of(launch: &Launch, ruleset: &Ruleset) -> Self {
         let environment = ruleset.environment.iter().map(|(name, value)| (name.into(), value.into()));
         Self {
             command: launch.command.iter().map(WirePath::from).collect(),
             environment: environment.collect(),
             allow_degraded: launch.confinement.allow_degraded,
             no_full_tier: ruleset.no_full_tier.clone(),
-            missing: ruleset.missing.iter().chain(&seen.private().denied).cloned().collect(),
+            missing: ruleset.missing.clone(),
         }
     }
 
@@ -299,7 +293,7 @@ mod tests {
             tier,
             platform: Platform::probe(),
             own_tmp,
-            private: OnceCell::new(),
+            private: Private::default(),
         };
         let hosts = |seen: Seen<'_>| {
             ["/", "/tmp", "/tmp/x", "/tmpx", "/dev/null", "/proc", "/sys"]

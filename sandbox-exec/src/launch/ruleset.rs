@@ -56,6 +56,7 @@ impl Ruleset {
         missing.extend(seen.hidden_in_own_tmp().map(|hidden| {
             format!("{hidden} is below /tmp: where it does not exist now, it can be read when it comes")
         }));
+        missing.extend(seen.private.denied.iter().cloned());
         let mediation = platform.mediates(tier).then(|| mediation(seen, platform));
         let (net, no_full_tier) = (rights.net, None);
         Ok(Self { environment, platform, tier, net, programs, mediation, no_full_tier, missing })
@@ -82,7 +83,8 @@ impl Ruleset {
 fn mediation(seen: &Seen<'_>, platform: Platform) -> Mediation {
     let (rights, tier) = (&seen.confinement.rights, seen.tier);
     let own = [MEMORY].map(PathBuf::from).into_iter().filter(|_| tier == Tier::Full);
-    // The floor may still find this to be private.
+    let own = own.chain(seen.private.memory());
+    // A root too, where it is private.
     let memory = WirePath::from(MEMORY);
     let writable = || rights.write.iter().chain([&memory]);
     let hidden = rights.hidden.iter().filter(|hidden| writable().any(|root| hidden.is_within(root)));

@@ -160,13 +160,6 @@ impl Mediation {
         calls.filter()
     }
 
-    /// With more trees in which unix sockets may be reached, and metadata changed.
-    #[must_use]
-    pub(crate) fn with_writable(mut self, more: impl Iterator<Item = PathBuf>) -> Self {
-        self.writable.extend(more);
-        self
-    }
-
     /// With what confines the programs at paths.
     #[must_use]
     pub(crate) fn with_domain(self, domain: Domain) -> Self {
