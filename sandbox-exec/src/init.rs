@@ -4,6 +4,7 @@
 
 #![expect(unsafe_code, reason = "the program shares the table of descriptors until its filter is attached")]
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
@@ -35,6 +36,8 @@ use crate::system::process::fork_sharing_descriptors;
 /// PID 1, when it begins.
 pub(crate) struct Init<'a> {
     pub(crate) confinement: &'a Confinement,
+    /// The program and its arguments.
+    pub(crate) command: &'a [OsString],
     pub(crate) ruleset: &'a Ruleset,
     pub(crate) layout: &'a Layout,
     /// The stub, as the host knows it.
@@ -101,11 +104,11 @@ impl Init<'_> {
         introduce(meet).map_err(at(Stage::Start))?;
         let surroundings = Surroundings::Full { stub: self.stub, witness: witness.as_fd() };
         let reports = told.try_clone().map_err(at(Stage::Start))?;
-        let Self { confinement, ruleset, .. } = *self;
+        let Self { confinement, command, ruleset, .. } = *self;
         enter(&confinement.project, open_path(confinement.project.as_path(), true))?;
         let bounds = group.map(Cgroup::bounds).unwrap_or_default();
         let programs = &ruleset.programs;
-        LaunchedProgram { confinement, ruleset, surroundings, programs, rules, bounds }.run(reports)
+        LaunchedProgram { confinement, command, ruleset, surroundings, programs, rules, bounds }.run(reports)
     }
 
     /// Threads make no forks, so it begins after the only one.

@@ -1,7 +1,7 @@
 //! The last step of a start: the program's image.
 
 use std::convert::Infallible;
-use std::ffi::{CString, OsStr};
+use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,14 @@ use nix::unistd::execve;
 use crate::stage::{Failure, Stage};
 
 /// Executes, searching `PATH` of the new environment as execvp(3) does.
-pub(super) fn execute(command: &[&OsStr], environment: &[(&OsStr, &OsStr)]) -> Result<Infallible, Failure> {
+pub(super) fn execute(
+    command: &[OsString],
+    environment: &[(OsString, OsString)],
+) -> Result<Infallible, Failure> {
     let refuse = |name: &OsStr, error: &dyn std::fmt::Display| {
         Stage::Execute.failed(format!("cannot execute {}: {error}", name.display()))
     };
-    let name = command.first().copied().unwrap_or_default();
+    let name = command.first().map(OsString::as_os_str).unwrap_or_default();
     let c_string = |bytes: &[u8]| CString::new(bytes).map_err(|_| refuse(name, &"a word holds a NUL byte"));
     let arguments = command.iter().map(|word| c_string(word.as_bytes())).collect::<Result<Vec<_>, _>>()?;
     let variables = environment
@@ -35,11 +38,12 @@ pub(super) fn execute(command: &[&OsStr], environment: &[(&OsStr, &OsStr)]) -> R
     Err(refuse(name, &io::Error::from(worst)))
 }
 
-fn candidates(name: &OsStr, environment: &[(&OsStr, &OsStr)]) -> Vec<PathBuf> {
+fn candidates(name: &OsStr, environment: &[(OsString, OsString)]) -> Vec<PathBuf> {
     if name.as_bytes().contains(&b'/') {
         return vec![name.into()];
     }
-    let path = environment.iter().find(|(variable, _)| *variable == "PATH").map(|(_, value)| *value);
+    let path =
+        environment.iter().find(|(variable, _)| *variable == "PATH").map(|(_, value)| value.as_os_str());
     // What execvp(3) searches without PATH.
     let path = path.unwrap_or(OsStr::new("/bin:/usr/bin"));
     std::env::split_paths(path).map(|directory| Path::new(&directory).join(name)).collect()

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use ipc::confinement::{Confinement, NoFullTier};
+use ipc::confinement::NoFullTier;
 use ipc::id::Generation;
 use ipc::pipe::{FrameReader, Outgoing};
 use ipc::rights::Network;
@@ -19,7 +19,7 @@ use nix::fcntl::OFlag;
 use nix::unistd::{Pid, getpid, getppid, pipe2};
 
 use super::program::{self, LaunchedProgram, enter, no_entry};
-use super::rules::{self, Awaited, Awaiting, Making, Ordered, Seen};
+use super::rules::{self, Awaited, Awaiting, Making, Seen};
 use super::ruleset::Ruleset;
 use super::{Launch, at};
 use crate::attempt::{self, Surroundings};
@@ -49,16 +49,15 @@ pub(super) fn run(
 }
 
 fn start(launch: &Launch, seen: &Seen<'_>, ruleset: &Ruleset, status: &Reports) -> Result<Broker, Failure> {
-    let child = Child::fork(&launch.confinement, ruleset)?;
+    let child = Child::fork(launch, ruleset)?;
     let Child { program, bound, mut rules, progress, calls, group } = child;
     let begun = rules.begin();
     let domain = rules.domain();
     let making = Making::new(seen, rules);
     let progress = Progress::new(FrameReader::new(File::from(progress), Generation(0)));
-    let ordered = Ordered::of(launch, ruleset);
     let attended = begun.and(domain).and_then(|domain| {
         let mediation = ruleset.mediation.clone().map(|mediation| mediation.with_domain(domain));
-        attend((making, ordered), calls, program, mediation, status)
+        attend(making, calls, program, mediation, status)
     });
     match attended {
         Ok((mediator, opened)) => Ok(Broker::new(program, bound, progress, mediator).with(opened, group)),
@@ -94,7 +93,8 @@ type Theirs = (OwnedFd, Awaited, Option<OwnedFd>, File);
 
 impl Child {
     /// Forks it. Until the listener is there, this process closes nothing that is open now.
-    fn fork(confinement: &Confinement, ruleset: &Ruleset) -> Result<Self, Failure> {
+    fn fork(launch: &Launch, ruleset: &Ruleset) -> Result<Self, Failure> {
+        let Launch { confinement, command, .. } = launch;
         let (rules, awaited) = rules::begin(ruleset)?;
         let place = &confinement.project;
         let project = open_path(place.as_path(), true).map_err(|error| no_entry(place, &error))?;
@@ -116,7 +116,7 @@ impl Child {
             }
             drop((progress, rules, handover));
             let bounds = group.as_ref().map(Cgroup::bounds).unwrap_or_default();
-            LaunchedProgram { confinement, ruleset, surroundings, programs, rules: awaited, bounds }
+            LaunchedProgram { confinement, command, ruleset, surroundings, programs, rules: awaited, bounds }
                 .run(reports)
         };
         let calls = Calls { handover, theirs: (reports, awaited, datagrams, project) };
@@ -141,7 +141,7 @@ fn enter_bound(platform: Platform) -> Result<Bound, Failure> {
 
 /// Makes the rules, and beside that starts the mediator: what the program tries first of all, it answers.
 fn attend(
-    (mut making, ordered): (Making<'_>, Ordered),
+    mut making: Making<'_>,
     Calls { handover, theirs }: Calls,
     program: Pid,
     mediation: Option<Mediation>,
@@ -163,7 +163,7 @@ fn attend(
     };
     // Threads make no forks, so it begins after the only one.
     let mediating = thread::Builder::new().spawn(mediate).map_err(at(Stage::Broker))?;
-    let opened = making.plan().and_then(|plan| making.add(plan, ordered));
+    let opened = making.plan().and_then(|plan| making.add(plan));
     // Until the program has left our table of descriptors, nothing is closed that was open before it began.
     let _has_left: Result<(), mpsc::RecvError> = taken.recv();
     tries.store(false, Ordering::Release);

@@ -16,7 +16,7 @@ use nix::fcntl::OFlag;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socketpair, sockopt};
 use nix::unistd::{Pid, getpid, pipe2};
 
-use super::rules::{self, Making, Ordered, Seen};
+use super::rules::{self, Making, Seen};
 use super::ruleset::Ruleset;
 use super::{Launch, at};
 use crate::broker::{Progress, Reports};
@@ -53,9 +53,9 @@ pub(super) fn run(launch: &Launch, platform: Platform, reports: &mut Reports) ->
         Err(error) => Err(Refusal::new("make namespaces", error).failure()),
         Ok(None) => {
             drop((progress, map, met, making));
-            let confinement = &launch.confinement;
+            let Launch { confinement, command, .. } = launch;
             let group = group.as_ref();
-            Init { confinement, ruleset: &ruleset, layout: &layout, stub, group, status: reports }
+            Init { confinement, command, ruleset: &ruleset, layout: &layout, stub, group, status: reports }
                 .run(mapped, told, introduced, awaited)
         }
         Ok(Some(init)) => {
@@ -64,7 +64,7 @@ pub(super) fn run(launch: &Launch, platform: Platform, reports: &mut Reports) ->
             let stub = Stub::new(init, progress, met, group);
             release(init, map)?;
             let plan = making.plan()?;
-            let opened = making.add(plan, Ordered::of(launch, &ruleset))?;
+            let opened = making.add(plan)?;
             making.tell()?;
             drop(opened);
             stub.watch(reports)

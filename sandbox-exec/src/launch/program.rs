@@ -1,6 +1,7 @@
 //! The child's whole life before exec, the same in both tiers.
 
 use std::convert::Infallible;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -28,11 +29,13 @@ use crate::terminal;
 /// A process on its way to become the program.
 pub(crate) struct LaunchedProgram<'a> {
     pub(crate) confinement: &'a Confinement,
+    /// The program and its arguments.
+    pub(crate) command: &'a [OsString],
     pub(crate) ruleset: &'a Ruleset,
     pub(crate) surroundings: Surroundings<'a>,
     /// The seccomp programs that are left to be attached.
     pub(crate) programs: &'a [seccomp::Program],
-    /// Its rules, which its parent makes, and what it executes.
+    /// Its rules, which its parent makes.
     pub(crate) rules: Awaited,
     /// What its control group bounds.
     pub(crate) bounds: Bounds,
@@ -60,7 +63,7 @@ impl LaunchedProgram<'_> {
         }
         die_with(self.surroundings.broker())?;
         system::set_no_new_privs().map_err(at(Stage::Privileges))?;
-        let Self { ruleset, surroundings, programs, mut rules, .. } = self;
+        let Self { confinement, ruleset, surroundings, programs, mut rules, command, .. } = self;
         let of_calls =
             || try_all(&Attempts::of_calls(ruleset.net, ruleset.tier, ruleset.platform, surroundings));
         let early = matches!(surroundings, Surroundings::Floor { .. });
@@ -76,34 +79,34 @@ impl LaunchedProgram<'_> {
             // is moved to another.
             thread::yield_now();
         }
-        let (domain, plan, ordered) = rules.finish(ruleset)?;
+        let (domain, plan) = rules.finish(ruleset)?;
         if !early {
             privilege::drop_capabilities().map_err(at(Stage::Capabilities))?;
             give_up_calls(programs)?;
         }
         let of_rules = Attempts::of_rules(&plan, ruleset.platform, surroundings);
         domain.enter().map_err(at(Stage::Landlock))?;
-        if let (Some(untried), false) = (of_rules.untried.first(), ordered.allow_degraded) {
+        if let (Some(untried), false) = (of_rules.untried.first(), confinement.allow_degraded) {
             return Err(Stage::Attempt.failed(untried));
         }
         tried.extend(try_all(&of_rules)?);
         if !early {
             tried.extend(of_calls()?);
         }
-        let ruleset = RulesetReport {
+        let report = RulesetReport {
             tier: ruleset.tier,
             landlock_abi: ruleset.platform.abi,
             rules: domain.rules(),
             seccomp_rules: ruleset.seccomp_rules(),
             bounds,
-            no_full_tier: ordered.no_full_tier.clone(),
-            missing: ordered.missing.iter().chain(&of_rules.untried).cloned().collect(),
+            no_full_tier: ruleset.no_full_tier.clone(),
+            missing: ruleset.missing.iter().chain(&of_rules.untried).cloned().collect(),
             attempts: tried,
         };
         reports
-            .send(&BrokerReport::Started { pid: std::process::id(), ruleset })
+            .send(&BrokerReport::Started { pid: std::process::id(), ruleset: report })
             .map_err(at(Stage::Report))?;
-        execute(&ordered.command(), &ordered.environment())
+        execute(command, &ruleset.environment)
     }
 }
 

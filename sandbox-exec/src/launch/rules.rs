@@ -6,14 +6,13 @@
 //! child, which alone sees it, adds the rules.
 
 use std::borrow::Cow;
-use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use ipc::codec;
-use ipc::confinement::{Confinement, NoFullTier, Tier};
+use ipc::confinement::{Confinement, Tier};
 use ipc::path::WirePath;
 use ipc::rights::Rights;
 use nix::fcntl::OFlag;
@@ -21,8 +20,8 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::unistd::pipe2;
 use serde::{Deserialize, Serialize};
 
+use super::at;
 use super::ruleset::Ruleset;
-use super::{Launch, at};
 use crate::attempt;
 use crate::compile::{self, Access, PathRule, Plan};
 use crate::domain::{Domain, Opened};
@@ -45,9 +44,6 @@ pub(crate) struct Seen<'a> {
     pub(super) private: Private,
 }
 
-/// More bytes than most words have.
-const USUAL: usize = 4 << 10;
-
 /// What the child gets once the parent is done.
 #[derive(Debug, Serialize, Deserialize)]
 struct Word {
@@ -56,19 +52,6 @@ struct Word {
     hidden_witness: Option<WirePath>,
     /// The rules that are left for the child: path, access, whether it must exist, whether it is a file.
     left: Vec<(WirePath, Access, bool, bool)>,
-    ordered: Ordered,
-}
-
-/// What the child executes, and what it says of that. Words and variables are bytes, as paths are.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Ordered {
-    command: Vec<WirePath>,
-    environment: Vec<(WirePath, WirePath)>,
-    pub(crate) allow_degraded: bool,
-    /// Why the tier is not the full one, where the best was asked for.
-    pub(crate) no_full_tier: Option<NoFullTier>,
-    /// What is missing of the confinement.
-    pub(crate) missing: Vec<String>,
 }
 
 /// The parent's end of what a child waits for.
@@ -183,7 +166,7 @@ impl<'a> Making<'a> {
     }
 
     /// Adds what is the host's. What was opened for it can be closed later.
-    pub(super) fn add(&mut self, plan: Plan, ordered: Ordered) -> Result<Opened, Failure> {
+    pub(super) fn add(&mut self, plan: Plan) -> Result<Opened, Failure> {
         let (ours, left): (Vec<_>, Vec<_>) =
             plan.rules.into_iter().partition(|rule| self.seen.is_the_hosts(&rule.path));
         let domain = &mut self.child.domain;
@@ -195,7 +178,6 @@ impl<'a> Making<'a> {
                 .into_iter()
                 .map(|rule| (rule.path.into(), rule.access, rule.named, rule.file))
                 .collect(),
-            ordered,
         };
         self.word = codec::encode_unbounded(&word).map_err(at(Stage::Rules))?;
         Ok(opened)
@@ -223,8 +205,8 @@ impl Awaited {
     }
 
     /// Waits for the parent, and adds what was left. The plan that comes back has these rules alone.
-    pub(crate) fn finish(mut self, ruleset: &Ruleset) -> Result<(Domain, Plan, Ordered), Failure> {
-        let mut bytes = Vec::with_capacity(USUAL);
+    pub(crate) fn finish(mut self, ruleset: &Ruleset) -> Result<(Domain, Plan), Failure> {
+        let mut bytes = vec![];
         self.word.read_to_end(&mut bytes).map_err(at(Stage::Rules))?;
         if bytes.is_empty() {
             return Err(Stage::Parent.failed("the process that compiles the rules is gone"));
@@ -242,31 +224,7 @@ impl Awaited {
         domain.add(&rules).map_err(at(Stage::Rules))?;
         let hidden_witness = word.hidden_witness.map(PathBuf::from);
         let plan = Plan { rules, net: ruleset.net, tier: ruleset.tier, hidden_witness };
-        Ok((domain, plan, word.ordered))
-    }
-}
-
-impl Ordered {
-    pub(super) fn of(launch: &Launch, ruleset: &Ruleset) -> Self {
-        let environment = ruleset.environment.iter().map(|(name, value)| (name.into(), value.into()));
-        Self {
-            command: launch.command.iter().map(WirePath::from).collect(),
-            environment: environment.collect(),
-            allow_degraded: launch.confinement.allow_degraded,
-            no_full_tier: ruleset.no_full_tier.clone(),
-            missing: ruleset.missing.clone(),
-        }
-    }
-
-    /// The program and its arguments.
-    pub(super) fn command(&self) -> Vec<&OsStr> {
-        self.command.iter().map(|word| word.as_path().as_os_str()).collect()
-    }
-
-    /// Its variables.
-    pub(super) fn environment(&self) -> Vec<(&OsStr, &OsStr)> {
-        let variables = self.environment.iter();
-        variables.map(|(name, value)| (name.as_path().as_os_str(), value.as_path().as_os_str())).collect()
+        Ok((domain, plan))
     }
 }
 
