@@ -50,12 +50,11 @@ pub(super) fn run(
 
 fn start(launch: &Launch, seen: &Seen<'_>, ruleset: &Ruleset, status: &Reports) -> Result<Broker, Failure> {
     let child = Child::fork(launch, ruleset)?;
-    let Child { program, bound, mut rules, progress, calls, group } = child;
-    let begun = rules.begin();
+    let Child { program, bound, rules, progress, calls, group } = child;
     let domain = rules.domain();
     let making = Making::new(seen, rules);
     let progress = Progress::new(FrameReader::new(File::from(progress), Generation(0)));
-    let attended = begun.and(domain).and_then(|domain| {
+    let attended = domain.and_then(|domain| {
         let mediation = ruleset.mediation.clone().map(|mediation| mediation.with_domain(domain));
         attend(making, calls, program, mediation, status)
     });

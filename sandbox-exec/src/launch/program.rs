@@ -63,7 +63,7 @@ impl LaunchedProgram<'_> {
         }
         die_with(self.surroundings.broker())?;
         system::set_no_new_privs().map_err(at(Stage::Privileges))?;
-        let Self { confinement, ruleset, surroundings, programs, mut rules, command, .. } = self;
+        let Self { confinement, ruleset, surroundings, programs, rules, command, .. } = self;
         let of_calls =
             || try_all(&Attempts::of_calls(ruleset.net, ruleset.tier, ruleset.platform, surroundings));
         let early = matches!(surroundings, Surroundings::Floor { .. });
@@ -71,7 +71,6 @@ impl LaunchedProgram<'_> {
         if early {
             // The broker opens everything that a rule is on, and is still at it.
             give_up_calls(programs)?;
-            rules.begun()?;
             // The mediator looks into it.
             system::make_dumpable().map_err(at(Stage::Start))?;
             tried.extend(of_calls()?);

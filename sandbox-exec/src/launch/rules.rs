@@ -8,7 +8,6 @@
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use ipc::codec;
@@ -16,7 +15,6 @@ use ipc::confinement::{Confinement, Tier};
 use ipc::path::WirePath;
 use ipc::rights::Rights;
 use nix::fcntl::OFlag;
-use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::unistd::pipe2;
 use serde::{Deserialize, Serialize};
 
@@ -58,7 +56,6 @@ struct Word {
 #[derive(Debug)]
 pub(super) struct Awaiting {
     domain: Domain,
-    begun: File,
     to: File,
 }
 
@@ -75,8 +72,6 @@ pub(super) struct Making<'a> {
 #[derive(Debug)]
 pub(crate) struct Awaited {
     domain: Domain,
-    /// No pipe: who is woken by one is taken to follow on a writer that sleeps, and waits for that one's processor.
-    begun: File,
     word: File,
 }
 
@@ -135,24 +130,15 @@ impl<'a> Seen<'a> {
 /// A ruleset without rules yet, for both sides of a fork.
 pub(super) fn begin(ruleset: &Ruleset) -> Result<(Awaiting, Awaited), Failure> {
     let domain = Domain::empty(ruleset.net, ruleset.tier, ruleset.platform).map_err(at(Stage::Rules))?;
-    let begun = EventFd::from_flags(EfdFlags::EFD_CLOEXEC).map_err(at(Stage::Start))?;
-    let begun = File::from(OwnedFd::from(begun));
     let (word, to) = pipe2(OFlag::O_CLOEXEC).map_err(at(Stage::Start))?;
     let theirs = domain.try_clone().map_err(at(Stage::Start))?;
-    let heard = begun.try_clone().map_err(at(Stage::Start))?;
-    let awaited = Awaited { domain: theirs, begun: heard, word: word.into() };
-    Ok((Awaiting { domain, begun, to: to.into() }, awaited))
+    Ok((Awaiting { domain, to: to.into() }, Awaited { domain: theirs, word: word.into() }))
 }
 
 impl Awaiting {
     /// The domain, for acts in the program's place.
     pub(super) fn domain(&self) -> Result<Domain, Failure> {
         self.domain.try_clone().map_err(at(Stage::Start))
-    }
-
-    /// Tells the child that its broker gets ready: what the child tries from now on will be answered.
-    pub(super) fn begin(&mut self) -> Result<(), Failure> {
-        self.begun.write_all(&1_u64.to_ne_bytes()).map_err(at(Stage::Start))
     }
 }
 
@@ -197,11 +183,6 @@ impl Awaited {
     /// The domain, for acts in the program's place.
     pub(crate) fn domain(&self) -> Result<Domain, Failure> {
         self.domain.try_clone().map_err(at(Stage::Start))
-    }
-
-    /// Waits until the broker of its program gets ready. Nobody waits for one that ended: this process would end with it.
-    pub(crate) fn begun(&mut self) -> Result<(), Failure> {
-        self.begun.read_exact(&mut [0; size_of::<u64>()]).map_err(at(Stage::Rules))
     }
 
     /// Waits for the parent, and adds what was left. The plan that comes back has these rules alone.
