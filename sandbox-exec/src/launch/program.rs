@@ -5,7 +5,6 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::thread;
 
 use ipc::confinement::{Attempt, Bounds, BrokerReport, Confinement, RulesetReport, Tier};
 use ipc::id::Generation;
@@ -74,9 +73,6 @@ impl LaunchedProgram<'_> {
             // The mediator looks into it.
             system::make_dumpable().map_err(at(Stage::Start))?;
             tried.extend(of_calls()?);
-            // The mediator, which has answered, has yet to go to sleep on this processor: a program that is executed beside somebody
-            // is moved to another.
-            thread::yield_now();
         }
         let (domain, plan) = rules.finish(ruleset)?;
         if !early {
