@@ -6,8 +6,6 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use ipc::confinement::BrokerReport;
 use ipc::pipe::{FrameReader, Outgoing};
@@ -180,17 +178,15 @@ impl Progress {
     }
 }
 
-/// What tells of refused calls, but for those that the program `tries` before it is one, where the broker's reports go: somewhere, or
-/// `listeners` is not needed.
+/// What tells of refused calls where the broker's reports go: somewhere, or `listeners` is not needed.
 pub(crate) fn refusals(
     program: Pid,
     reports: &Reports,
-    tries: Arc<AtomicBool>,
     listeners: impl FnOnce() -> Listeners,
 ) -> Result<Refusals, Failure> {
     let pipe = reports.as_ref().map(|reports| reports.as_fd().try_clone_to_owned()).transpose();
     let telling = pipe.map_err(broken)?.map(|pipe| (pipe, listeners()));
-    Ok(Refusals::told(program.as_raw(), tries, telling))
+    Ok(Refusals::told(program.as_raw(), telling))
 }
 
 /// Keeps none of the program's pipes open. Standard error is ours for as long as nobody else takes our reports.

@@ -8,7 +8,6 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
 
 use ipc::confinement::Confinement;
 use ipc::id::Generation;
@@ -96,7 +95,7 @@ impl Init<'_> {
             let domain = rules.domain()?;
             drop(rules);
             retire().map_err(at(Stage::Broker))?;
-            let refusals = broker::refusals(program, self.status, Arc::default(), || listeners)?;
+            let refusals = broker::refusals(program, self.status, || listeners)?;
             return Ok(Watched { program, signals, _mediator: self.mediate(listener, domain, refusals)? });
         }
         system::set_no_new_privs().map_err(at(Stage::Privileges))?;

@@ -7,8 +7,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::mpsc;
 use std::thread;
 
 use ipc::confinement::NoFullTier;
@@ -146,8 +145,7 @@ fn attend(
     mediation: Option<Mediation>,
     status: &Reports,
 ) -> Result<(Option<Mediator>, Opened), Failure> {
-    let tries = Arc::new(AtomicBool::new(true));
-    let refusals = broker::refusals(program, status, Arc::clone(&tries), Listeners::here)?;
+    let refusals = broker::refusals(program, status, Listeners::here)?;
     let (took, taken) = mpsc::channel::<()>();
     let mediate = move || {
         // What the mediator's threads perform for the program needs no capabilities: nothing is opened for it with any.
@@ -165,7 +163,6 @@ fn attend(
     let opened = making.plan().and_then(|plan| making.add(plan));
     // Until the program has left our table of descriptors, nothing is closed that was open before it began.
     let _has_left: Result<(), mpsc::RecvError> = taken.recv();
-    tries.store(false, Ordering::Release);
     let opened = opened.and_then(|opened| making.tell().map(|()| opened));
     let mediator = mediating.join().unwrap_or_else(|_| Err(Stage::Broker.failed("the mediator panicked")));
     privilege::drop_capabilities().map_err(at(Stage::Broker))?;

@@ -9,8 +9,7 @@ mod report;
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ipc::refusal::{Act, Refusal, Target};
 use nix::errno::Errno;
@@ -62,7 +61,6 @@ pub struct Refusals(Option<Telling>);
 #[derive(Debug)]
 struct Telling {
     program: pid_t,
-    tries: Arc<AtomicBool>,
     /// The unix sockets of the host.
     listeners: Listeners,
     state: Mutex<RefusalState>,
@@ -80,15 +78,10 @@ impl Refusals {
         Self(None)
     }
 
-    /// Of this program, a child of this process, to the reader of a pipe, if there is one. For as long as it is known that it only
-    /// `tries` what must be refused, it is not asked what it calls itself.
-    pub(crate) fn told(
-        program: pid_t,
-        tries: Arc<AtomicBool>,
-        telling: Option<(OwnedFd, Listeners)>,
-    ) -> Self {
+    /// Of this program, a child of this process, to the reader of a pipe, if there is one.
+    pub(crate) fn told(program: pid_t, telling: Option<(OwnedFd, Listeners)>) -> Self {
         let state = |pipe| Mutex::new(RefusalState { pipe: File::from(pipe), origins: Origins::default() });
-        Self(telling.map(|(pipe, listeners)| Telling { program, tries, listeners, state: state(pipe) }))
+        Self(telling.map(|(pipe, listeners)| Telling { program, listeners, state: state(pipe) }))
     }
 
     /// Tells of what the rules do not allow a thread, whose call must wait until then; what that is told itself.
@@ -130,7 +123,7 @@ impl Telling {
 
     /// True if this thread will be the program, and tries what must be refused.
     fn only_tries(&self, thread: pid_t) -> bool {
-        thread == self.program && (self.tries.load(Ordering::Acquire) || name(thread) == OWN_NAME)
+        thread == self.program && name(thread) == OWN_NAME
     }
 
     /// The process of a thread, and the child of the program that it descends from, if it is not the program itself. What

@@ -30,7 +30,7 @@ impl Told {
     fn new() -> Self {
         let (read, write) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK).unwrap();
         Self {
-            refusals: Refusals::told(getppid().as_raw(), Arc::default(), Some((write, Listeners::here()))),
+            refusals: Refusals::told(getppid().as_raw(), Some((write, Listeners::here()))),
             read: read.into(),
         }
     }
@@ -95,7 +95,7 @@ fn a_pipe_that_nobody_reads_holds_nobody_up_and_what_did_not_fit_is_told_later()
     while has_room(&fill) {
         fill.write_all(&[0; MAX_REFUSAL]).unwrap();
     }
-    let refusals = Refusals::told(getppid().as_raw(), Arc::default(), Some((write, Listeners::here())));
+    let refusals = Refusals::told(getppid().as_raw(), Some((write, Listeners::here())));
     let began = Instant::now();
     for port in 1..100 {
         assert_eq!(refusals.tell(gettid().as_raw(), Act::Send, to(port)), Errno::ENETUNREACH);
