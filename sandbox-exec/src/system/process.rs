@@ -16,14 +16,10 @@ use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc::{self, c_int, c_long, c_uint, pid_t};
 use nix::unistd::{ForkResult, Pid, fork};
 
-use super::{check, exit, ioctl_command, open_process};
+use super::{check, exit, ioctl_command};
 
 /// `CLONE_INTO_CGROUP` (linux/sched.h).
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
-
-/// `PIDFD_GET_INFO`, and the bit of what is wanted (linux/pidfd.h, Linux 6.13).
-const GET_INFO: c_uint = 0xc040_ff0b;
-const INFO_CGROUP: u64 = 1 << 2;
 
 /// `F_SETOWN_EX` (asm-generic/fcntl.h).
 const SET_OWNER: c_int = 15;
@@ -202,23 +198,4 @@ pub(crate) fn mask(how: c_int, signal: c_int, others: bool) -> Result<(), Errno>
 pub(crate) fn is_filtered() -> bool {
     // SAFETY: asks for a number.
     unsafe { libc::prctl(libc::PR_GET_SECCOMP, 0, 0, 0, 0) != 0 }
-}
-
-/// The beginning of `struct pidfd_info` (linux/pidfd.h): what is wanted and was given, and the number of a group.
-#[repr(C)]
-struct ProcessInfo {
-    mask: u64,
-    group: u64,
-    _identities: [u32; 12],
-}
-
-const _: () = assert!(size_of::<ProcessInfo>() == 64, "what the command says");
-
-/// The number of this process's own control group, which the kernel says since Linux 6.13.
-pub(crate) fn own_group() -> Option<u64> {
-    let process = open_process(std::process::id().cast_signed()).ok()?;
-    let mut info = ProcessInfo { mask: INFO_CGROUP, group: 0, _identities: [0; 12] };
-    // SAFETY: the kernel fills in as many bytes as the command has, which the structure has.
-    let answer = unsafe { libc::ioctl(process.as_raw_fd(), ioctl_command(GET_INFO), &raw mut info) };
-    (answer == 0 && info.mask & INFO_CGROUP != 0).then_some(info.group)
 }
