@@ -74,7 +74,6 @@ impl Broker {
         }
         // The program is under way, and nobody waits for this.
         drop(std::mem::take(&mut self.opened));
-        system::give_back_heap();
         if let Some(group) = &self.group {
             group.end_left();
         }

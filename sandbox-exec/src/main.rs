@@ -102,7 +102,6 @@ fn main() -> ExitCode {
 
 fn begin() -> u8 {
     system::set_name(c"sandbox-exec");
-    system::share_heap();
     match run(env::args_os().skip(1)) {
         Ok(status) => status,
         Err(failure) => {

@@ -38,7 +38,6 @@ impl Stub {
         let started = self.progress.started()?;
         Self::retire()?;
         self.begin(started, reports)?;
-        system::give_back_heap();
         if let Some(group) = &self.group {
             group.end_left();
         }

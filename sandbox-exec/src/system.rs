@@ -263,32 +263,3 @@ pub(crate) fn ioctl_command(command: c_uint) -> libc::Ioctl {
     #[cfg(not(target_env = "musl"))]
     return command.into();
 }
-
-/// What of the heap is freed stays, up to here: a start frees most of what it used, and would use it again; in bytes.
-#[cfg(target_env = "gnu")]
-const KEPT: libc::c_int = 4 << 20;
-
-/// How much more than is asked for the heap grows by at once; in bytes.
-#[cfg(target_env = "gnu")]
-const GROWTH: libc::c_int = 256 << 10;
-
-/// Has all threads of this process share one heap, and keep it until [`give_back_heap`]: to make another costs as much as a thread,
-/// and none of them allocates much. A page that was given back costs a fault and a page of zeroes when it comes again.
-pub fn share_heap() {
-    // SAFETY: sets parameters, before there are threads. What fails changes nothing.
-    #[cfg(target_env = "gnu")]
-    unsafe {
-        libc::mallopt(libc::M_ARENA_MAX, 1);
-        libc::mallopt(libc::M_TRIM_THRESHOLD, KEPT);
-        libc::mallopt(libc::M_TOP_PAD, GROWTH);
-    };
-}
-
-/// Gives back what of the heap nobody uses.
-pub(crate) fn give_back_heap() {
-    // SAFETY: the allocator's own; other threads wait for its lock.
-    #[cfg(target_env = "gnu")]
-    unsafe {
-        libc::malloc_trim(0);
-    };
-}
