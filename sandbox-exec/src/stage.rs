@@ -85,32 +85,6 @@ impl Stage {
         self as u8
     }
 
-    /// The stage's name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Usage => "usage",
-            Self::Rights => "rights",
-            Self::Descriptors => "descriptors",
-            Self::Identity => "identity",
-            Self::Rules => "rules",
-            Self::Platform => "platform",
-            Self::Namespaces => "namespaces",
-            Self::Mounts => "mounts",
-            Self::Start => "start",
-            Self::Session => "session",
-            Self::Parent => "parent",
-            Self::Directory => "directory",
-            Self::Privileges => "privileges",
-            Self::Capabilities => "capabilities",
-            Self::Landlock => "landlock",
-            Self::Seccomp => "seccomp",
-            Self::Attempt => "attempt",
-            Self::Report => "report",
-            Self::Execute => "execute",
-            Self::Broker => "broker",
-        }
-    }
-
     /// The stage of an exit code.
     pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|stage| stage.code() == code)
@@ -122,9 +96,10 @@ impl Stage {
     }
 }
 
+/// The stage's name.
 impl fmt::Display for Stage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.write_str(&format!("{self:?}").to_lowercase())
     }
 }
 

@@ -99,7 +99,7 @@ fn a_failed_stage_is_the_exit_code_a_line_and_a_report() {
             let [BrokerReport::Failed { code, stage: name, detail, .. }] = &reports[..] else {
                 panic!("{reports:?}")
             };
-            assert_eq!((*code, name.as_str()), (stage.code(), stage.name()));
+            assert_eq!((*code, name.clone()), (stage.code(), stage.to_string()));
             assert!(line.contains(detail));
         }
     });
