@@ -66,27 +66,6 @@ pub enum ErrorWord {
 }
 
 impl ErrorWord {
-    /// Every word.
-    pub const ALL: [Self; 17] = [
-        Self::ParseError,
-        Self::InvalidRequest,
-        Self::MethodNotFound,
-        Self::InvalidParams,
-        Self::InternalError,
-        Self::NotInitialised,
-        Self::AlreadyInitialised,
-        Self::NoSuchConversation,
-        Self::ProjectRefused,
-        Self::OptionRefused,
-        Self::SandboxUnavailable,
-        Self::NoKey,
-        Self::ProviderRefused,
-        Self::Busy,
-        Self::ShuttingDown,
-        Self::Occupied,
-        Self::NoSuchAgent,
-    ];
-
     /// The number for it.
     pub const fn code(self) -> i64 {
         match self {

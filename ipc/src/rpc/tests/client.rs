@@ -165,12 +165,32 @@ fn each_result_has_its_shape() {
     );
 }
 
+const WORDS: [ErrorWord; 17] = [
+    ErrorWord::ParseError,
+    ErrorWord::InvalidRequest,
+    ErrorWord::MethodNotFound,
+    ErrorWord::InvalidParams,
+    ErrorWord::InternalError,
+    ErrorWord::NotInitialised,
+    ErrorWord::AlreadyInitialised,
+    ErrorWord::NoSuchConversation,
+    ErrorWord::ProjectRefused,
+    ErrorWord::OptionRefused,
+    ErrorWord::SandboxUnavailable,
+    ErrorWord::NoKey,
+    ErrorWord::ProviderRefused,
+    ErrorWord::Busy,
+    ErrorWord::ShuttingDown,
+    ErrorWord::Occupied,
+    ErrorWord::NoSuchAgent,
+];
+
 #[test]
 fn every_error_has_a_number_of_its_own() {
-    let codes: std::collections::BTreeSet<_> = ErrorWord::ALL.iter().map(|word| word.code()).collect();
-    assert_eq!(codes.len(), ErrorWord::ALL.len());
+    let codes: std::collections::BTreeSet<_> = WORDS.iter().map(|word| word.code()).collect();
+    assert_eq!(codes.len(), WORDS.len());
     let own = codes.iter().filter(|code| **code >= -32099 && **code <= -32000);
-    assert_eq!(own.count(), ErrorWord::ALL.len() - 5, "JSON-RPC leaves -32000 to -32099 to servers");
+    assert_eq!(own.count(), WORDS.len() - 5, "JSON-RPC leaves -32000 to -32099 to servers");
 }
 
 /// What is wrong is named by its place; nothing has a default that a front end did not choose.
