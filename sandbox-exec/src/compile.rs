@@ -110,10 +110,8 @@ pub enum CompileError {
     Hidden { root: WirePath, hidden: WirePath },
     #[error("cannot look at {path}: {source}")]
     Look { path: WirePath, source: io::Error },
-    #[error(
-        "{0} rules, of which there may be {MAX_RULES}: what is hidden lies in directories with too many entries"
-    )]
-    TooManyRules(usize),
+    #[error("more rules than {MAX_RULES}: what is hidden lies in directories with too many entries")]
+    TooManyRules,
 }
 
 /// Compiles rights against a file system.
@@ -142,9 +140,7 @@ pub fn compile(
         compiler.root(root, Access::ALL)?;
     }
     compiler.devices(tier);
-    if compiler.rules.count() > MAX_RULES {
-        return Err(CompileError::TooManyRules(compiler.rules.count()));
-    }
+    compiler.check_count()?;
     let mut plan = compiler.finish(rights.net, tier);
     for own in own {
         plan.own(own.as_path());
@@ -216,11 +212,13 @@ impl<'a, T: Tree> Compiler<'a, T> {
                     self.rules.add(path, access.without(Access::READ));
                     return Ok(());
                 }
+                io::ErrorKind::FileTooLarge => return Err(CompileError::TooManyRules),
                 _ => return Err(look(path, error)),
             },
         };
         self.rules.add(path, access.without(Access::READ));
         for entry in entries.iter() {
+            self.check_count()?;
             let child = path.join(&entry.name);
             if entry.kind == Kind::Link || self.exceptions.has(&child, entry.inode, self.tree) {
                 continue;
@@ -231,6 +229,10 @@ impl<'a, T: Tree> Compiler<'a, T> {
             }
         }
         Ok(())
+    }
+
+    fn check_count(&self) -> Result<(), CompileError> {
+        if self.rules.count() > MAX_RULES { Err(CompileError::TooManyRules) } else { Ok(()) }
     }
 
     fn devices(&mut self, tier: Tier) {

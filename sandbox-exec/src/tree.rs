@@ -18,10 +18,11 @@ use nix::sys::statfs::{
 };
 
 use self::candidates::Candidates;
+use crate::compile::MAX_RULES;
 
 /// What compilation has to know of a file system; a plain value stands in for it in tests.
 pub trait Tree {
-    /// The entries of a directory.
+    /// The entries of a directory; too many are an error ([`io::ErrorKind::FileTooLarge`]).
     fn entries(&self, directory: &Path) -> io::Result<Rc<[Entry]>>;
     /// The device and inode of what lies at `path`, without following a link at its end.
     fn identity(&self, path: &Path) -> io::Result<Identity>;
@@ -81,6 +82,10 @@ pub struct Identity {
     pub directory: bool,
 }
 
+/// The most entries of a directory that are listed: a program can make millions beside a hidden path, and each start would look
+/// at all of them. More than a domain may have rules, since links need none.
+const MOST_ENTRIES: usize = 5 * MAX_RULES;
+
 /// The file system of this process.
 #[derive(Debug, Default)]
 pub struct Host {
@@ -103,7 +108,7 @@ struct Known {
 enum Holds {
     /// It is not there.
     Nothing,
-    /// It cannot be listed.
+    /// It cannot be listed, or has too many.
     Unknown,
     These(Rc<[Entry]>),
 }
@@ -113,12 +118,7 @@ impl Tree for Host {
         if let Some(listed) = self.listed.borrow().get(directory.as_os_str()) {
             return Ok(Rc::clone(listed));
         }
-        let entry = |entry: io::Result<fs::DirEntry>| {
-            let entry = entry?;
-            let kind = entry.file_type()?.into();
-            Ok(Entry { kind, inode: entry.ino(), name: entry.file_name() })
-        };
-        let mut listed: Vec<Entry> = fs::read_dir(directory)?.map(entry).collect::<io::Result<_>>()?;
+        let mut listed = list(directory, MOST_ENTRIES)?;
         if !lists_inodes(directory, &listed) {
             for entry in &mut listed {
                 // Of what went away since, nothing has to be known.
@@ -207,6 +207,19 @@ impl From<Metadata> for Identity {
     }
 }
 
+fn list(directory: &Path, most: usize) -> io::Result<Vec<Entry>> {
+    let mut listed = vec![];
+    for entry in fs::read_dir(directory)? {
+        if listed.len() == most {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        let entry = entry?;
+        let kind = entry.file_type()?.into();
+        listed.push(Entry { kind, inode: entry.ino(), name: entry.file_name() });
+    }
+    Ok(listed)
+}
+
 /// Of linux/magic.h; the C library's own constant is not in every one of them.
 pub(crate) const XFS_SUPER_MAGIC: FsType = FsType(0x5846_5342);
 
@@ -279,6 +292,16 @@ pub(crate) mod tests {
         }
         assert_eq!(host.find(Path::new("/")).path, Path::new("/"));
         assert_eq!(resolve(Path::new("/")), Path::new("/"));
+    }
+
+    #[test]
+    fn a_list_ends_at_the_most_entries() {
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["a", "b", "c"] {
+            fs::write(directory.path().join(name), "").unwrap();
+        }
+        assert_eq!(list(directory.path(), 3).unwrap().len(), 3);
+        assert_eq!(list(directory.path(), 2).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
     }
 
     fn listing(root: &Path, mut entries: [Entry; 2]) -> Host {

@@ -1,3 +1,4 @@
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
@@ -274,18 +275,30 @@ fn the_full_tier_has_devices_of_its_own() {
 
 #[test]
 fn the_number_of_rules_is_bounded() {
-    let error =
-        compile(&rights(&["/"], &["/secret"], &[]), None, &[], Tier::Full, &Many(MAX_RULES)).unwrap_err();
-    assert!(matches!(error, CompileError::TooManyRules(rules) if rules > MAX_RULES), "{error}");
+    let hidden = ["/d0/secret", "/d1/secret", "/d2/secret"];
+    let tree = Many { listed: Cell::new(0), answer: || Ok(MAX_RULES) };
+    let error = compile(&rights(&["/"], &hidden, &[]), None, &[], Tier::Full, &tree).unwrap_err();
+    assert!(matches!(error, CompileError::TooManyRules), "{error}");
+    assert_eq!(tree.listed.get(), 2, "the root and the first directory: none after that");
+    let tree = Many { listed: Cell::new(0), answer: || Err(io::ErrorKind::FileTooLarge.into()) };
+    let error = compile(&rights(&["/"], &hidden, &[]), None, &[], Tier::Full, &tree).unwrap_err();
+    assert!(matches!(error, CompileError::TooManyRules), "{error}");
 }
 
-/// A root with so many files.
-struct Many(usize);
+/// A root with some directories, in each of which there are so many files.
+struct Many {
+    listed: Cell<usize>,
+    answer: fn() -> io::Result<usize>,
+}
 
 impl Tree for Many {
-    fn entries(&self, _: &Path) -> io::Result<Rc<[Entry]>> {
-        let entry = |number| Entry { name: format!("f{number}").into(), kind: Kind::Other, inode: 1 };
-        Ok((0..self.0).map(entry).collect())
+    fn entries(&self, directory: &Path) -> io::Result<Rc<[Entry]>> {
+        self.listed.set(self.listed.get() + 1);
+        let is_root = directory == Path::new("/");
+        let (letter, kind) = if is_root { ("d", Kind::Directory) } else { ("f", Kind::Other) };
+        let entry = |number| Entry { name: format!("{letter}{number}").into(), kind, inode: 1 };
+        let count = if is_root { 3 } else { (self.answer)()? };
+        Ok((0..count).map(entry).collect())
     }
 
     fn identity(&self, path: &Path) -> io::Result<Identity> {
