@@ -126,7 +126,6 @@ impl Tree for Host {
                 entry.inode = found.map_or(entry.inode, |found| found.inode);
             }
         }
-        candidates::sort(&mut listed);
         let listed: Rc<[Entry]> = listed.into();
         self.listed.borrow_mut().insert(directory.as_os_str().to_owned(), Rc::clone(&listed));
         Ok(listed)
@@ -304,8 +303,7 @@ pub(crate) mod tests {
         assert_eq!(list(directory.path(), 2).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
     }
 
-    fn listing(root: &Path, mut entries: [Entry; 2]) -> Host {
-        candidates::sort(&mut entries);
+    fn listing(root: &Path, entries: [Entry; 2]) -> Host {
         let listed = HashMap::from([(root.as_os_str().to_owned(), entries.into())]);
         Host { listed: RefCell::new(listed), ..Host::default() }
     }

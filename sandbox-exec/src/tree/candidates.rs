@@ -8,22 +8,9 @@ use super::Entry;
 /// one of the very name alone; a rule is made for each entry, by the name that is listed.
 pub(super) struct Candidates<'a>(Vec<&'a Entry>);
 
-/// Brings a list into the order in which candidates are looked for: names of ASCII letters by their lengths, then all others.
-pub(super) fn sort(listed: &mut [Entry]) {
-    listed.sort_by_cached_key(|entry| rank(&entry.name));
-}
-
-fn rank(name: &OsStr) -> (bool, usize) {
-    (!name.is_ascii(), name.len())
-}
-
 impl<'a> Candidates<'a> {
-    /// Of a sorted list.
     pub(super) fn of(listed: &'a [Entry], name: &OsStr) -> Self {
-        let others = listed.partition_point(|entry| entry.name.is_ascii());
-        let (ascii, others) = listed.split_at(others);
-        let ascii = if name.is_ascii() { of_length(ascii, name.len()) } else { ascii };
-        Self(ascii.iter().chain(others).filter(|entry| might_be(&entry.name, name)).collect())
+        Self(listed.iter().filter(|entry| might_be(&entry.name, name)).collect())
     }
 
     /// Whether the name means nothing.
@@ -46,12 +33,6 @@ impl<'a> Candidates<'a> {
             .or_else(|| by(&|entry| folded_name.is_some() && folded(&entry.name) == folded_name));
         other.map(|entry| entry.name.as_os_str())
     }
-}
-
-fn of_length(sorted: &[Entry], length: usize) -> &[Entry] {
-    let first = sorted.partition_point(|entry| entry.name.len() < length);
-    let after = sorted.partition_point(|entry| entry.name.len() <= length);
-    &sorted[first..after]
 }
 
 /// Whether a file system can take one name for another: what letters beyond ASCII fold to differs.
@@ -81,10 +62,9 @@ mod tests {
     #[test]
     fn an_inode_says_more_than_a_name_and_a_name_more_than_nothing() {
         let entry = |(inode, name): (u64, &str)| Entry { name: name.into(), kind: Kind::Other, inode };
-        let mut listed =
+        let listed =
             [(1, ".ENV"), (2, "Straße"), (3, "STRASSE"), (4, "\u{212a}ey"), (5, "ÜBER"), (6, "other")]
                 .map(entry);
-        sort(&mut listed);
         let called = |name: &str, inode| {
             let name = OsStr::new(name);
             Candidates::of(&listed, name).called(name, inode).map(|called| called.to_str().unwrap())
