@@ -20,6 +20,7 @@ use crate::cgroup::Cgroup;
 use crate::descendants::{self, Bound, Waited};
 use crate::domain::Opened;
 use crate::mediate::{Listeners, Mediator, Refusals};
+use crate::privilege;
 use crate::stage::{Failure, Stage};
 use crate::system;
 
@@ -186,6 +187,13 @@ pub(crate) fn refusals(
     let pipe = reports.as_ref().map(|reports| reports.as_fd().try_clone_to_owned()).transpose();
     let telling = pipe.map_err(broken)?.map(|pipe| (pipe, listeners()));
     Ok(Refusals::told(program.as_raw(), telling))
+}
+
+/// Gives up what only a start needs: for who stays beside a program of the full tier.
+pub(crate) fn retire() -> io::Result<()> {
+    system::set_no_new_privs()?;
+    privilege::drop_capabilities().map_err(io::Error::other)?;
+    system::make_undumpable()
 }
 
 /// Keeps none of the program's pipes open. Standard error is ours for as long as nobody else takes our reports.

@@ -15,7 +15,7 @@ use ipc::pipe::Outgoing;
 use nix::libc::{self, pid_t};
 use nix::sys::signal::{SigSet, Signal, killpg};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::unistd::{Pid, dup2_stderr, dup2_stdin, dup2_stdout};
+use nix::unistd::Pid;
 
 use crate::attempt::Surroundings;
 use crate::broker::{self, Reports, exit_code};
@@ -94,7 +94,7 @@ impl Init<'_> {
             let listener = handover.take(program).map_err(at(Stage::Broker))?;
             let domain = rules.domain()?;
             drop(rules);
-            retire().map_err(at(Stage::Broker))?;
+            broker::let_go_of_pipes(true).and_then(|()| broker::retire()).map_err(at(Stage::Broker))?;
             let refusals = broker::refusals(program, self.status, || listeners)?;
             return Ok(Watched { program, signals, _mediator: self.mediate(listener, domain, refusals)? });
         }
@@ -159,23 +159,6 @@ impl Watched {
 /// Tells the stub who this process is: the kernel adds that to the byte, in the numbers of whoever reads it (`unix(7)`).
 fn introduce(meet: OwnedFd) -> io::Result<()> {
     io::Write::write_all(&mut File::from(meet), &[1])
-}
-
-/// Lets go of everything that only a start needs.
-fn retire() -> Result<(), RetireError> {
-    let null = File::options().read(true).write(true).open("/dev/null")?;
-    dup2_stdin(&null).and_then(|()| dup2_stdout(&null)).and_then(|()| dup2_stderr(&null))?;
-    system::set_no_new_privs()?;
-    privilege::drop_capabilities()?;
-    Ok(system::make_undumpable()?)
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("cannot retire: {0}")]
-enum RetireError {
-    System(#[from] io::Error),
-    Errno(#[from] nix::Error),
-    Privilege(#[from] privilege::PrivilegeError),
 }
 
 fn at<E: std::fmt::Display>(stage: Stage) -> impl Fn(E) -> Failure {

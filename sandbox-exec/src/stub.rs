@@ -11,10 +11,9 @@ use nix::sys::socket::{ControlMessageOwned, MsgFlags, UnixCredentials, recvmsg};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-use crate::broker::{Progress, Reports, SIGNALS, let_go_of_pipes};
+use crate::broker::{Progress, Reports, SIGNALS, let_go_of_pipes, retire};
 use crate::cgroup::Cgroup;
 use crate::stage::{Failure, Stage};
-use crate::{privilege, system};
 
 /// The stub of one program.
 #[derive(Debug)]
@@ -36,7 +35,7 @@ impl Stub {
     pub(crate) fn watch(mut self, reports: &mut Reports) -> Result<u8, Failure> {
         // After a refusal of the namespaces this process may go on as the broker of the floor, with all that it has.
         let started = self.progress.started()?;
-        Self::retire()?;
+        retire().map_err(broken)?;
         self.begin(started, reports)?;
         if let Some(group) = &self.group {
             group.end_left();
@@ -47,13 +46,6 @@ impl Stub {
             drop(reports.send(&BrokerReport::Ended { status: status.into() }));
         }
         Ok(status)
-    }
-
-    /// Gives up what is not needed any more.
-    fn retire() -> Result<(), Failure> {
-        system::make_undumpable().map_err(broken)?;
-        system::set_no_new_privs().map_err(broken)?;
-        privilege::drop_capabilities().map_err(|error| Stage::Broker.failed(error))
     }
 
     /// Passes on what the program reported, with its number out here, and lets go of its pipes.
