@@ -61,7 +61,7 @@ impl Attempt<'_> {
         chdir(cwd.as_c_str()).map_err(at(Stage::Directory))?;
         default_signals().map_err(at(Stage::Session))?;
         self.domain.map_or(Ok(()), Domain::enter).map_err(at(Stage::Landlock))?;
-        self.filter.map_or(Ok(()), |filter| filter.attach_only()).map_err(at(Stage::Seccomp))?;
+        self.filter.map_or(Ok(()), |filter| filter.attach()).map_err(at(Stage::Seccomp))?;
         let program = argv.first().ok_or(Failed(Stage::Execute, Errno::ENOENT.into()))?;
         execve(program, argv, environment).map_err(at(Stage::Execute))
     }

@@ -37,7 +37,7 @@ use crate::compile::{Devices, Plan};
 use crate::descendants;
 use crate::domain::{Domain, DomainError};
 use crate::platform::Platform;
-use crate::seccomp::{Policy, Program, SeccompError};
+use crate::seccomp::{Policy, Program};
 use crate::stage::Stage;
 pub use reaper::reap;
 use request::{CommandFilter, Request};
@@ -54,8 +54,6 @@ pub enum CommandError {
     Denied,
     #[error("cannot build the domain of a command: {0}")]
     Domain(#[from] DomainError),
-    #[error(transparent)]
-    Seccomp(#[from] SeccompError),
     #[error("{what} holds a NUL byte")]
     Nul { what: &'static str },
     #[error("the command is empty")]
@@ -307,7 +305,7 @@ fn children() -> io::Result<Vec<pid_t>> {
 }
 
 /// Forbids this thread, and all that it makes, to execute anything: for a worker whose rights have no commands.
-pub fn deny_execution() -> Result<(), SeccompError> {
+pub fn deny_execution() -> io::Result<()> {
     Program::no_execution().attach()
 }
 

@@ -67,14 +67,6 @@ pub struct Program {
     rules: u32,
 }
 
-/// Why a program cannot be attached.
-#[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say what the fields are")]
-pub enum SeccompError {
-    #[error("cannot attach the seccomp program: {0}")]
-    Attach(#[source] seccompiler::Error),
-}
-
 impl Program {
     /// The program that every worker and every confined program runs under.
     pub fn standing(policy: Policy) -> Self {
@@ -115,13 +107,9 @@ impl Program {
         self.rules
     }
 
-    /// Attaches it to this thread, for good. Async-signal-safe where it succeeds.
-    pub fn attach(&self) -> Result<(), SeccompError> {
-        seccompiler::apply_filter(self.instructions).map_err(SeccompError::Attach)
-    }
-
-    /// The same where `no_new_privs` is set, and async-signal-safe in any case.
-    pub(crate) fn attach_only(&self) -> io::Result<()> {
+    /// Attaches it to this thread, for good. Async-signal-safe.
+    pub fn attach(&self) -> io::Result<()> {
+        system::set_no_new_privs()?;
         system::attach_filter(self.instructions)
     }
 }

@@ -22,6 +22,7 @@ pub mod shell_exec;
 pub mod snapshot;
 pub mod text;
 
+use std::io;
 use std::sync::Arc;
 
 use ipc::effect::{Effect, EffectError, Exec, Patch};
@@ -29,7 +30,6 @@ use ipc::message::{CallOutcome, Work};
 use ipc::rights::Execution;
 use ipc::tool::{ToolCall, ToolErrorKind, ToolOutput};
 use sandbox_exec::command::deny_execution;
-use sandbox_exec::seccomp::SeccompError;
 use tokio::task::spawn_blocking;
 
 use self::read_file::Opened;
@@ -52,7 +52,7 @@ pub enum Job {
 pub enum ToolsError {
     /// The rights deny execution, and the kernel would not.
     #[error("cannot deny the execution of programs: {0}")]
-    DenyExecution(#[from] SeccompError),
+    DenyExecution(#[from] io::Error),
 }
 
 /// The six tools of one agent.
