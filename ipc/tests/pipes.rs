@@ -12,7 +12,7 @@ use ipc::effect::{Effect, FileEffect, FileState, Part, Patch};
 use ipc::frame::{self, FrameError, MAX_FRAME};
 use ipc::id::{AgentId, CallId, Generation};
 use ipc::message::{CallOutcome, Chunk, Hello, Leftovers, Ready, ToSupervisor, ToWorker, Work};
-use ipc::pipe::{AsyncIncoming, AsyncOutgoing, FrameReader, async_pair, supervisor_ends, worker_ends};
+use ipc::pipe::{AsyncIncoming, AsyncOutgoing, FrameReader, Outgoing, async_pair};
 use ipc::place::Place;
 use ipc::refusal::{Act, Refusal, Target};
 use ipc::rights::Rights;
@@ -143,7 +143,7 @@ fn golden_frames_are_what_they_were() {
         assert!(golden == bytes, "{name} differs: bump frame::VERSION, then run this test with BLESS=1");
     }
     let golden = std::fs::read(format!("{directory}/down.bin")).unwrap();
-    let (mut incoming, _) = worker_ends(Cursor::new(golden), std::io::sink(), GENERATION);
+    let mut incoming = FrameReader::new(Cursor::new(golden), GENERATION);
     for message in down() {
         assert_eq!(incoming.receive().unwrap(), Some(message));
     }
@@ -161,7 +161,8 @@ fn the_two_ends_of_two_pipes_understand_each_other() {
     let (down_reader, down_writer) = std::io::pipe().unwrap();
     let (up_reader, up_writer) = std::io::pipe().unwrap();
     let worker = std::thread::spawn(move || {
-        let (mut incoming, mut outgoing) = worker_ends(down_reader, up_writer, GENERATION);
+        let mut incoming = FrameReader::new(down_reader, GENERATION);
+        let mut outgoing = Outgoing::new(up_writer, GENERATION);
         for message in down() {
             assert_eq!(incoming.receive().unwrap(), Some(message));
         }
@@ -169,7 +170,8 @@ fn the_two_ends_of_two_pipes_understand_each_other() {
             outgoing.send(&message).unwrap();
         }
     });
-    let (mut incoming, mut outgoing) = supervisor_ends(up_reader, down_writer, GENERATION);
+    let mut incoming = FrameReader::new(up_reader, GENERATION);
+    let mut outgoing = Outgoing::new(down_writer, GENERATION);
     for message in down() {
         outgoing.send(&message).unwrap();
     }
@@ -286,11 +288,11 @@ proptest! {
         let message = ToSupervisor::Output { call: CallId(9), chunk: Chunk::Text(text) };
         let mut buffer = Vec::new();
         {
-            let (_, mut outgoing) = worker_ends(std::io::empty(), &mut buffer, GENERATION);
+            let mut outgoing = Outgoing::new(&mut buffer, GENERATION);
             outgoing.send(&message).unwrap();
         }
         buffer.flush().unwrap();
-        let (mut incoming, _) = supervisor_ends(Cursor::new(buffer), std::io::sink(), GENERATION);
+        let mut incoming = FrameReader::new(Cursor::new(buffer), GENERATION);
         prop_assert_eq!(incoming.receive().unwrap(), Some(message));
     }
 }

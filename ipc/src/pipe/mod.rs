@@ -10,22 +10,3 @@ mod nonblocking;
 pub use blocking::{FrameReader, Outgoing};
 #[cfg(feature = "tokio")]
 pub use nonblocking::{AsyncIncoming, AsyncOutgoing, async_pair};
-
-use crate::id::Generation;
-use crate::message::{ToSupervisor, ToWorker};
-
-/// The supervisor's ends of a worker's pipes.
-pub type SupervisorEnds<R, W> = (FrameReader<R, ToSupervisor>, Outgoing<W, ToWorker>);
-
-/// The worker's ends of its pipes.
-pub type WorkerEnds<R, W> = (FrameReader<R, ToWorker>, Outgoing<W, ToSupervisor>);
-
-/// Makes the supervisor's blocking ends of two byte streams.
-pub fn supervisor_ends<R, W>(reader: R, writer: W, generation: Generation) -> SupervisorEnds<R, W> {
-    (FrameReader::new(reader, generation), Outgoing::new(writer, generation))
-}
-
-/// Makes the worker's blocking ends of two byte streams.
-pub fn worker_ends<R, W>(reader: R, writer: W, generation: Generation) -> WorkerEnds<R, W> {
-    (FrameReader::new(reader, generation), Outgoing::new(writer, generation))
-}

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use ipc::confinement::{Confinement, TierChoice};
 use ipc::id::{AgentId, Generation};
 use ipc::message::{Hello, ToSupervisor, ToWorker};
-use ipc::pipe::supervisor_ends;
+use ipc::pipe::{FrameReader, Outgoing};
 
 use super::stats::{BenchReport, interleaved, rested, timed};
 use super::{BenchError, ProjectSandbox, linking};
@@ -184,7 +184,8 @@ impl Bare {
             .spawn()?;
         let (reader, writer) = (child.stdout.take(), child.stdin.take());
         let (Some(reader), Some(writer)) = (reader, writer) else { return Err("no pipes".into()) };
-        let (mut incoming, mut outgoing) = supervisor_ends(reader, writer, Generation(1));
+        let mut incoming = FrameReader::new(reader, Generation(1));
+        let mut outgoing = Outgoing::new(writer, Generation(1));
         outgoing.send(&ToWorker::Hello(hello(setup)))?;
         let first: Option<ToSupervisor> = incoming.receive()?;
         if !matches!(first, Some(ToSupervisor::Ready(_))) {
