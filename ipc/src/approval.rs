@@ -27,9 +27,7 @@ pub use kinds::{
     PLAN_APPROVAL_METHOD, SERVER_METHODS,
 };
 pub use plan::PlanApprovalParams;
-pub use request::{
-    ApplyPatchApprovalParams, ExternalToolApprovalParams, ServerRequest, UnknownServerRequest,
-};
+pub use request::{ApplyPatchApprovalParams, ExternalToolApprovalParams, ServerRequest};
 pub use scope::{ApprovalMode, SessionGrant, SessionScope};
 
 #[cfg(test)]

@@ -88,11 +88,6 @@ pub struct ExternalToolApprovalParams {
     pub reason: Option<String>,
 }
 
-/// A method that no request has.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no request has the method {0:?}")]
-pub struct UnknownServerRequest(pub String);
-
 macro_rules! requests {
     ($($kind:ident($what:literal): $request:ident($params:ident) -> $response:ident,
         $op:ident, $constant:ident = $method:literal;)*) => {
@@ -159,11 +154,11 @@ macro_rules! requests {
                 }
             }
 
-            fn read(method: String, params: &str) -> Result<Self, ReadError> {
-                Ok(match method.as_str() {
-                    $($constant => Self::$request(serde_json::from_str(params)?),)*
-                    _ => return Err(UnknownServerRequest(method).into()),
-                })
+            fn read(method: &str, params: &str) -> serde_json::Result<Self> {
+                match method {
+                    $($constant => serde_json::from_str(params).map(Self::$request),)*
+                    _ => Err(serde::de::Error::custom(format_args!("no request has the method {method:?}"))),
+                }
             }
 
             /// The answer of this kind that carries a decision, bound to the digest of this request.
@@ -197,15 +192,6 @@ macro_rules! requests {
 }
 
 approval_kinds!(requests);
-
-/// Why a method and its parameters are no request.
-#[derive(Debug, thiserror::Error)]
-enum ReadError {
-    #[error(transparent)]
-    Method(#[from] UnknownServerRequest),
-    #[error(transparent)]
-    Params(#[from] serde_json::Error),
-}
 
 impl ServerRequest {
     /// The method of its JSON-RPC form.
@@ -252,6 +238,6 @@ impl<'de> Deserialize<'de> for ServerRequest {
             params: Box<RawValue>,
         }
         let RequestForm { method, params } = RequestForm::deserialize(deserializer)?;
-        Self::read(method, params.get()).map_err(D::Error::custom)
+        Self::read(&method, params.get()).map_err(D::Error::custom)
     }
 }
