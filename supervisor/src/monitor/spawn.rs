@@ -7,7 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::iter;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
@@ -17,7 +17,7 @@ use ipc::confinement::{Confinement, Order};
 use ipc::frame::FrameError;
 use ipc::id::Generation;
 use ipc::pipe::Outgoing;
-use nix::fcntl::{FcntlArg, OFlag, fcntl, open};
+use nix::fcntl::{OFlag, open};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::Mode;
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
@@ -32,6 +32,9 @@ use crate::system;
 /// Descriptors that sandbox-exec is told of, as it sees them.
 const RIGHTS_FD: i32 = 3;
 const STATUS_FD: i32 = 4;
+
+/// Under this number a child has sandbox-exec itself.
+const PROGRAM_FD: i32 = 5;
 
 /// Where the programs of the system are: beside each other.
 #[derive(Clone, Debug)]
@@ -146,7 +149,8 @@ impl Requests {
     /// executed. (What runs cannot be written in place: ETXTBSY, execve(2).)
     fn start(sandbox_exec: PathBuf) -> io::Result<Self> {
         // Whether it is there is told by the first spawn, with its name.
-        let program = Program { opened: open_program(&sandbox_exec), path: sandbox_exec.clone() };
+        let opened = open(&sandbox_exec, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty());
+        let program = Program { opened, path: sandbox_exec.clone() };
         let (requests, inbox) = mpsc::channel();
         let thread = thread::Builder::new().name("spawn".to_owned()).stack_size(256 << 10);
         let thread = thread.spawn(move || serve(&program, inbox))?;
@@ -288,16 +292,14 @@ fn fill(before: &Before, confinement: &mut Confinement) -> Result<(), Box<dyn Er
 /// sandbox-exec itself.
 struct Program {
     path: PathBuf,
-    opened: io::Result<OwnedFd>,
+    opened: nix::Result<OwnedFd>,
 }
 
 impl Program {
     /// Executes it; it waits for its orders.
     fn begin(&self, command: &[OsString], wanted: Stdio) -> Result<BegunLaunch, SpawnError> {
         let unusable = |source| SpawnError::Execute { program: self.path.clone(), source };
-        let opened = self.opened.as_ref();
-        let opened = opened
-            .map_err(|error| unusable(io::Error::from_raw_os_error(error.raw_os_error().unwrap_or(0))))?;
+        let opened = self.opened.as_ref().map_err(|errno| unusable((*errno).into()))?;
         let (given, orders) = pipe2(OFlag::O_CLOEXEC)?;
         let (status, status_writer) = pipe2(OFlag::O_CLOEXEC)?;
         let Streams { theirs: [stdin, stdout, stderr], ours } = Streams::new(wanted)?;
@@ -307,10 +309,10 @@ impl Program {
             .chain(options)
             .chain(command.iter().map(OsString::as_os_str))
             .collect();
-        // Each under its number.
-        let descriptors = vec![stdin, stdout, stderr, given, status_writer];
-        let pid = child::execute(&format!("/proc/self/fd/{}", opened.as_raw_fd()), &arguments, descriptors)
-            .map_err(unusable)?;
+        // Each under its number. The program too: where it is a script, its interpreter opens it by that.
+        let descriptors = vec![stdin, stdout, stderr, given, status_writer, opened.try_clone()?];
+        let program = format!("/proc/self/fd/{PROGRAM_FD}");
+        let pid = child::execute(&program, &arguments, descriptors).map_err(unusable)?;
         // Not reaped yet, so that the number is still the child's.
         let end = |_: &io::Error| {
             let _ended = kill(pid, Signal::SIGKILL).and_then(|()| waitpid(pid, None));
@@ -384,21 +386,10 @@ impl Streams {
     }
 }
 
-/// Opens a program to be executed by its descriptor: above those that a child's own descriptors are mapped to.
-fn open_program(path: &Path) -> io::Result<OwnedFd> {
-    let file = open(path, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?;
-    Ok(fcntl_dup(&file, STATUS_FD + 1)?)
-}
-
-/// A duplicate with a number of at least `least`. It does not close on exec: where the program is a script, its interpreter
-/// opens it by this number. Nothing but sandbox-exec is executed here, which closes it first of all.
-fn fcntl_dup(file: impl AsFd, least: i32) -> nix::Result<OwnedFd> {
-    let number = fcntl(file, FcntlArg::F_DUPFD(least))?;
-    system::own(number).map_err(|_| nix::Error::EBADF)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[derive(Debug)]
@@ -436,5 +427,17 @@ mod tests {
         assert!(Arc::ptr_eq(&other.requests, &panicking.requests));
         let launched = other.spawn(launch()).await.unwrap();
         waitid(Id::PIDFd(launched.pidfd.as_fd()), WaitPidFlag::WEXITED).unwrap();
+    }
+
+    /// As tests have one, and whoever wraps it.
+    #[tokio::test]
+    async fn a_script_is_executed_by_a_descriptor_too() {
+        let directory = tempfile::tempdir().unwrap();
+        let script = directory.path().join("sandbox-exec");
+        std::fs::write(&script, "#!/bin/sh\nexit 7\n").unwrap();
+        std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let launched = Spawner::start(script, Silent).unwrap().spawn(launch()).await.unwrap();
+        let status = waitid(Id::PIDFd(launched.pidfd.as_fd()), WaitPidFlag::WEXITED).unwrap();
+        assert!(matches!(status, WaitStatus::Exited(_, 7)), "{status:?}");
     }
 }
