@@ -1,7 +1,5 @@
 //! What a front end may ask for.
 
-use serde::de::{Deserializer, Error as _};
-use serde::ser::{SerializeStruct, Serializer};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -29,27 +27,13 @@ macro_rules! requests {
         /// The methods of all requests of a front end.
         pub const CLIENT_METHODS: &[&str] = &[$($constant),*];
 
-        /// A request of a front end. In JSON `{"method": …, "params": …}`.
+        /// A request of a front end.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum ClientRequest {
             $($(#[$doc])* $variant($params),)*
         }
 
         impl ClientRequest {
-            /// The method of its JSON-RPC form.
-            pub const fn method(&self) -> &'static str {
-                match self {
-                    $(Self::$variant(_) => $constant,)*
-                }
-            }
-
-            /// The parameters as JSON.
-            pub fn params(&self) -> serde_json::Result<Box<RawValue>> {
-                match self {
-                    $(Self::$variant(params) => serde_json::value::to_raw_value(params),)*
-                }
-            }
-
             /// The request that a method and its parameters are; no parameters are an empty object.
             pub fn read(method: &str, params: Option<&RawValue>) -> Result<Self, ErrorObject> {
                 let params = object(params)?;
@@ -426,27 +410,4 @@ fn object(params: Option<&RawValue>) -> Result<&str, ErrorObject> {
 
 fn unknown(method: &str) -> ErrorObject {
     ErrorWord::MethodNotFound.because(format!("there is no method {method:?}"))
-}
-
-impl Serialize for ClientRequest {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        use serde::ser::Error as _;
-        let mut request = serializer.serialize_struct("ClientRequest", 2)?;
-        request.serialize_field("method", self.method())?;
-        request.serialize_field("params", &self.params().map_err(S::Error::custom)?)?;
-        request.end()
-    }
-}
-
-impl<'de> Deserialize<'de> for ClientRequest {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct RequestMessage {
-            method: String,
-            params: Box<RawValue>,
-        }
-        let RequestMessage { method, params } = RequestMessage::deserialize(deserializer)?;
-        Self::read(&method, Some(&params)).map_err(|error| D::Error::custom(error.message))
-    }
 }

@@ -3,13 +3,10 @@
 //! The typed form has a method for each kind of event; the generic form has one method, and the kind as `type`. Both are
 //! made from the same value: `{"v", "conversation_id", "logged"?, "data"}`.
 
-use serde::de::{DeserializeOwned, Deserializer, Error as _};
-use serde::ser::{Error as _, SerializeStruct, Serializer};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::RequestId;
-use super::response::decode;
 use crate::event::{EventKind, ObservedBy, RewindPreview, SCHEMA, SessionEvent};
 use crate::frontend::{UiEvent, UiEventKind};
 use crate::id::{AgentId, ApprovalId, CallId, ConversationId, EventId};
@@ -199,20 +196,19 @@ pub struct Logged {
 }
 
 /// The parameters of a notification; `type` only in the generic form.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Serialize)]
 struct Params {
     v: u32,
     conversation_id: ConversationId,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     r#type: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     logged: Option<Logged>,
     data: Box<RawValue>,
 }
 
 /// The JSON of either kind of content: adjacently tagged.
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 struct TaggedNotification {
     r#type: String,
     data: Box<RawValue>,
@@ -293,42 +289,6 @@ impl Notification {
             observed_by: event.observed_by,
         })
     }
-
-    fn read(method: &str, params: &str) -> Result<Self, String> {
-        let Params { v, conversation_id, r#type, logged, data } = decode(params)?;
-        if v != SCHEMA {
-            return Err(format!("event of schema version {v}, expected {SCHEMA}"));
-        }
-        let r#type = match (method == SESSION_EVENT_METHOD, r#type) {
-            (true, Some(r#type)) => r#type,
-            (false, None) => {
-                type_of(method).ok_or_else(|| format!("no notification has the method {method:?}"))?
-            }
-            (true, None) => return Err("type is missing".to_owned()),
-            (false, Some(_)) => return Err("only the generic form has a type".to_owned()),
-        };
-        // The tag stands before the content: only then does serde hand the content on without buffering it.
-        let tagged =
-            serde_json::to_string(&TaggedNotification { r#type, data }).map_err(|error| error.to_string())?;
-        let Some(logged) = logged else {
-            return Ok(Self::Passing { conversation_id, kind: kind(&tagged)? });
-        };
-        Ok(Self::Logged(Box::new(SessionEvent {
-            id: logged.id,
-            parent: logged.parent,
-            time_ms: logged.time_ms,
-            session: conversation_id,
-            agent: logged.agent,
-            parent_agent: logged.parent_agent,
-            observed_by: logged.observed_by,
-            kind: kind(&tagged)?,
-        })))
-    }
-}
-
-/// Without the path to an error, which would have every kind of event compiled once more.
-fn kind<T: DeserializeOwned>(tagged: &str) -> Result<T, String> {
-    serde_json::from_str(tagged).map_err(|error| error.to_string())
 }
 
 /// True if this version knows events of this type.
@@ -347,28 +307,4 @@ pub(super) fn type_of(method: &str) -> Option<String> {
         snake.push(letter.to_ascii_lowercase());
     }
     Some(snake)
-}
-
-/// In JSON the typed form, `{"method": …, "params": …}`.
-impl Serialize for Notification {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut told = serializer.serialize_struct("Notification", 2)?;
-        told.serialize_field("method", self.method())?;
-        told.serialize_field("params", &self.params(NotificationForm::Typed).map_err(S::Error::custom)?)?;
-        told.end()
-    }
-}
-
-/// Either form.
-impl<'de> Deserialize<'de> for Notification {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct NotificationParts {
-            method: String,
-            params: Box<RawValue>,
-        }
-        let NotificationParts { method, params } = NotificationParts::deserialize(deserializer)?;
-        Self::read(&method, params.get()).map_err(D::Error::custom)
-    }
 }
