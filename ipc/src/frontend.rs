@@ -1,7 +1,5 @@
 //! The protocol between the core and every front end: the TUI, `exec`, and later JSON-RPC.
 
-use serde::{Deserialize, Serialize};
-
 use crate::approval::{ApprovalAnswer, ApprovalMode, ReviewDecision, ServerRequest, approval_kinds};
 use crate::event::{Account, RewindPreview, RewindTarget, SessionEvent};
 use crate::id::{AgentId, ApprovalId, CallId, ConversationId, EventId, GrantId};
@@ -11,7 +9,7 @@ use crate::plan::Plan;
 use crate::rights::RightsChange;
 
 /// Core → front end.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct UiEvent {
     /// The session that it belongs to.
     pub conversation_id: ConversationId,
@@ -22,8 +20,7 @@ pub struct UiEvent {
 }
 
 /// What there is to show.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", content = "data", rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq)]
 pub enum UiEventKind {
     /// An event was logged.
     Logged(Box<SessionEvent>),
@@ -92,27 +89,24 @@ pub enum UiEventKind {
 }
 
 /// Front end → core's edge.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserAction {
     /// The session that it belongs to.
     pub conversation_id: ConversationId,
     /// The agent of which it is wanted; the session's first where none is named.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentId>,
     /// What the user wants.
     pub kind: UserActionKind,
 }
 
 /// What the user wants.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", content = "data", rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UserActionKind {
     /// Sends a message to the agent.
     Prompt {
         /// The message.
         text: String,
         /// The pictures that go before it.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
         images: Vec<Image>,
     },
     /// Changes the rights of the agent. Answered by the event `rights_changed`, or by a notice that says why not.
@@ -196,10 +190,8 @@ pub enum UserActionKind {
         /// The rewind.
         target: RewindTarget,
         /// The files that it is about, relative to the project: all of them where none is named.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
         files: Vec<WirePath>,
         /// The digest of the preview that the user confirmed.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         digest: Option<String>,
     },
     /// Tries again to write the log, where the session is paused since that failed.
