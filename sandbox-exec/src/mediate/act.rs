@@ -97,7 +97,10 @@ impl MediatedCall<'_, '_> {
         } else {
             connect().map_err(Stop::from)
         };
-        self.confirm(&socket, kind, &target)?;
+        // A name whose server was gone leaves the socket as it was: it can try again.
+        if connected.is_ok() || kind.family != libc::AF_UNIX {
+            self.confirm(&socket, kind, &target)?;
+        }
         self.shared.settle(&socket, kind);
         connected.map(|()| 0).map_err(|stop| self.unreached(Act::Connect, &target, stop))
     }
@@ -122,7 +125,12 @@ impl MediatedCall<'_, '_> {
         if self.shared.rules.has_led_inside(kind, target) {
             return Ok(());
         }
-        socket::disconnect(socket);
+        if kind.family == libc::AF_UNIX && kind.style == libc::SOCK_DGRAM {
+            // It may still receive.
+            socket::release_port(socket);
+        } else {
+            socket::disconnect(socket);
+        }
         Err(Errno::ECONNREFUSED)
     }
 

@@ -49,8 +49,8 @@ impl Holder {
 
     /// Whether that is possible at all, whatever the kernel prefers.
     pub(super) fn might_receive(&self, to: IpAddr) -> bool {
-        let own = plain(self.address);
-        own.is_unspecified() || own == plain(to)
+        let (own, to) = (plain(self.address), plain(to));
+        own == to || own.is_unspecified() && self.is_in_family(to.is_ipv4())
     }
 
     /// Whether it has its port at an address of this family: then nobody has it at all of them, unless both allow that.
@@ -194,7 +194,16 @@ mod tests {
         assert!(receives("0.0.0.0", false, "127.0.0.1") && receives("::", false, "127.0.0.1"));
         assert!(receives("::", true, "::1") && !receives("::", true, "127.0.0.1"));
         assert!(!receives("127.0.0.1", false, "127.0.0.2") && !receives("0.0.0.0", false, "::1"));
-        assert!(holder("::", true).might_receive("127.0.0.1".parse().unwrap()), "rather than miss one");
+        let might = |own: &str, v6_only, to: &str| holder(own, v6_only).might_receive(to.parse().unwrap());
+        assert!(
+            might("::", false, "127.0.0.1")
+                && might("::", true, "::1")
+                && might("0.0.0.0", false, "127.0.0.1")
+        );
+        assert!(
+            !might("::", true, "127.0.0.1") && !might("0.0.0.0", false, "::1"),
+            "a server of the other family"
+        );
         assert!(!holder("127.0.0.2", false).might_receive("127.0.0.1".parse().unwrap()));
     }
 

@@ -63,9 +63,11 @@ impl HostNetwork {
 }
 
 /// True if it is no fault of the moment: there is no such family of netlink (`netlink_create`), no such list of it
-/// (`inet_diag_lock_handler`), or none of TCP in the old form (`sock_diag_rcv_msg`).
+/// (`inet_diag_lock_handler`), or none of TCP in the old form (`sock_diag_rcv_msg`); or whoever started us keeps netlink from us, as
+/// systemd's `RestrictAddressFamilies` does, a filter of a container, or a module of the kernel.
 fn does_not_list(errno: Errno) -> bool {
-    matches!(errno, Errno::EPROTONOSUPPORT | Errno::ENOENT | Errno::EOPNOTSUPP)
+    let never = matches!(errno, Errno::EPROTONOSUPPORT | Errno::ENOENT | Errno::EOPNOTSUPP);
+    never || matches!(errno, Errno::EAFNOSUPPORT | Errno::EPERM | Errno::EACCES)
 }
 
 #[cfg(test)]
@@ -75,6 +77,7 @@ mod tests {
     #[test]
     fn only_a_kernel_that_never_lists_sockets_is_trusted_to_keep_them_apart() {
         assert!([Errno::EPROTONOSUPPORT, Errno::ENOENT, Errno::EOPNOTSUPP].into_iter().all(does_not_list));
+        assert!([Errno::EAFNOSUPPORT, Errno::EPERM, Errno::EACCES].into_iter().all(does_not_list));
         let passing = [Errno::EMFILE, Errno::ENFILE, Errno::ENOBUFS, Errno::ENOMEM, Errno::EIO, Errno::EINTR];
         assert!(!passing.into_iter().any(does_not_list));
     }

@@ -5,6 +5,7 @@
 //! at first and then twenty times a second, as long as there is a call that waits. It also has another thread lead where the leader
 //! waits, against expectation.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -166,11 +167,12 @@ impl Waiting {
             if state.ended && state.calls.is_empty() {
                 return;
             }
+            let mut stopping = HashMap::new();
             for wait in self.sleep(state) {
                 if let Some(lead) = wait.lead.filter(|_| wait.since.elapsed() >= EXPECTED) {
                     relieve(lead);
                 }
-                if let Some(verdict) = wait.judge(listener) {
+                if let Some(verdict) = wait.judge(listener, &mut stopping) {
                     wait.verdict.store(verdict, Ordering::Release);
                     self.interrupt(&wait);
                 }
@@ -215,14 +217,16 @@ impl Waiting {
 }
 
 impl Wait {
-    /// Whether to end it.
-    fn judge(&self, listener: &Listener) -> Option<u8> {
+    /// Whether to end it. Which processes are to stop is looked up once in a round.
+    fn judge(&self, listener: &Listener, stopping: &mut HashMap<pid_t, bool>) -> Option<u8> {
         if !listener.waits(self.id) {
             return Some(ENDED);
         }
         // A caller that is gone is found out by its call at the next look.
         let status = Status::of(self.caller).ok()?;
-        if status.pending & !status.blocked != 0 || self.is_to_stop(&status) {
+        if status.pending & !status.blocked != 0
+            || *stopping.entry(status.process).or_insert_with(|| is_to_stop(&status))
+        {
             return Some(INTERRUPTED);
         }
         if status.shared_pending & !status.blocked == 0 {
@@ -237,18 +241,17 @@ impl Wait {
         }
         (self.seen.fetch_add(1, Ordering::Relaxed) >= PATIENCE).then_some(ENDED)
     }
+}
 
-    /// True if another thread has taken a signal that stops the process: it has not stopped before this one has (`do_signal_stop` of
-    /// kernel/signal.c), which has no signal pending. Every other thread shows that, but one that waits for an answer itself.
-    fn is_to_stop(&self, status: &Status) -> bool {
-        if status.threads < 2 {
-            return false;
-        }
-        let others =
-            numbers(&format!("/proc/{}/task", status.process)).filter(|&thread| thread != self.caller);
-        let mut seen = others.take(MOST_LOOKED_AT).filter_map(|other| Some(Status::of(other).ok()?.state));
-        seen.find(|&state| state != b'D') == Some(b'T')
+/// True if a thread has taken a signal that stops the process: it has not stopped before those have (`do_signal_stop` of kernel/signal.c)
+/// that wait for an answer, and have no signal pending. Every other thread shows that, but one that has ended or is traced.
+fn is_to_stop(status: &Status) -> bool {
+    if status.threads < 2 {
+        return false;
     }
+    let threads = numbers(&format!("/proc/{}/task", status.process)).take(MOST_LOOKED_AT);
+    let mut seen = threads.filter_map(|thread| Some(Status::of(thread).ok()?.state));
+    seen.find(|state| !matches!(state, b'D' | b'Z' | b'X' | b't')) == Some(b'T')
 }
 
 /// Until the call that began last wants to be looked at.

@@ -38,11 +38,16 @@ pub(crate) fn of_tui(args: &TuiArgs) -> Layer {
     )
 }
 
-/// What the flags of `exec` say. Its mode is that of the flag, also where that is not given: a project can only narrow it.
-pub(crate) fn of_exec(args: &ExecArgs) -> Layer {
+/// What the flags of `exec` say that begins with a task. Its mode is that of the flag, also where that is not given: a project can only
+/// narrow it.
+pub(crate) fn of_task(args: &ExecArgs) -> Layer {
     let mode = ApprovalMode::from(args.mode).as_str().to_owned();
+    of_exec(args).with("mode", Some(Value::Text(mode)), ConfigOrigin::Flag("--mode"))
+}
+
+/// What the flags of every `exec` say.
+pub(crate) fn of_exec(args: &ExecArgs) -> Layer {
     with_model(of_confinement(&args.confinement), &args.model)
-        .with("mode", Some(Value::Text(mode)), ConfigOrigin::Flag("--mode"))
         .with(
             "limits.max_steps",
             args.max_steps.map(|steps| Value::Number(steps.into())),

@@ -95,8 +95,8 @@ impl Ledger {
     fn end(&mut self, begun: BegunCall, status: ToolCallStatus, diffs: &[FileDiff], project: &WirePath) {
         self.clock += 1;
         match (begun, status) {
-            // One that was cut off has changed what it had changed by then.
-            (BegunCall::Command, ToolCallStatus::Completed | ToolCallStatus::Interrupted) => {
+            // One that failed or was cut off has changed what it had changed by then.
+            (BegunCall::Command, status) if status != ToolCallStatus::Denied => {
                 self.commands += 1;
             }
             (BegunCall::Read(files), ToolCallStatus::Completed) => {

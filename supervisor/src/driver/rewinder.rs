@@ -1,5 +1,6 @@
 //! Taking files back: looks by workers that only read, and one-shots that write exactly what was shown.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use ipc::effect::Effect;
 use ipc::event::{
     ChangeKind, ChangedFile, EventKind, LeftFile, Recorded, RewindPreview, RewindTarget, SessionEvent,
 };
-use ipc::id::{CallId, ConversationId, EventId, Generation};
+use ipc::id::{AgentId, CallId, ConversationId, EventId, Generation};
 use ipc::message::CallOutcome;
 use ipc::path::WirePath;
 use ipc::rights::{Grant, NamedRoot, RightsSummary};
@@ -337,6 +338,8 @@ pub(super) struct Looks {
     may_write: bool,
     /// True while the first agent has a turn.
     in_turn: bool,
+    /// The agents that execute a plan beside it.
+    executors: BTreeSet<AgentId>,
     stretch: Stretch,
     looking: Option<Looking>,
     /// The look at the end of a turn, which nobody waits for.
@@ -359,6 +362,7 @@ impl Looks {
             due: Vec::new(),
             may_write: false,
             in_turn: false,
+            executors: BTreeSet::new(),
             stretch: Stretch { looked: false, written: false },
             looking: None,
             last: None,
@@ -369,10 +373,21 @@ impl Looks {
         &self.rewinder
     }
 
-    /// Takes note of what was logged of the first agent. The model, or a person who is asked, takes longer than a look: it begins before
+    /// Takes note of what was logged. The model, or a person who is asked, takes longer than a look: it begins before
     /// they answer.
     pub(super) fn note(&mut self, event: &SessionEvent) {
         match &event.kind {
+            EventKind::SubAgentSpawned(spawned) if spawned.plan.is_some() => {
+                self.executors.insert(spawned.agent.clone());
+            }
+            EventKind::SubAgentResult(result) => {
+                let executed = self.executors.remove(&result.agent);
+                if (executed || result.call.is_none()) && !self.in_turn {
+                    self.end_turn();
+                }
+            }
+            // The rest is about the first agent.
+            _ if !event.agent.is_top_level() => {}
             EventKind::WorkerStarted(started) if started.one_shot.is_none() => {
                 self.may_write = writes(&started.rights);
             }
@@ -389,8 +404,6 @@ impl Looks {
                 self.in_turn = false;
                 self.end_turn();
             }
-            // A planner's, which works beside the first agent.
-            EventKind::SubAgentResult(result) if result.call.is_none() && !self.in_turn => self.end_turn(),
             _ => {}
         }
     }
@@ -411,7 +424,14 @@ impl Looks {
         }
     }
 
+    /// While a plan is executed, what changes is still the agents' own.
     fn end_turn(&mut self) {
+        if self.executors.is_empty() {
+            self.end_stretch();
+        }
+    }
+
+    fn end_stretch(&mut self) {
         let rewinder = self.rewinder.clone();
         let Stretch { looked, written } = std::mem::take(&mut self.stretch);
         if written {
@@ -442,7 +462,7 @@ impl Looks {
     /// Waits for the looks that are not over.
     pub(super) async fn finish(&mut self) {
         let open = self.looking.take();
-        self.end_turn();
+        self.end_stretch();
         for look in [open, self.last.take()].into_iter().flatten() {
             if let Ok(Err(error)) = look.await {
                 tracing::warn!(%error, "the last look at the project failed");

@@ -150,10 +150,14 @@ impl Session {
 
     /// Waits for whatever happens first.
     async fn next(&mut self) -> Happened {
+        let rewinds = self.rewinding.is_some();
         tokio::select! {
             // What the user does comes first.
             biased;
-            action = next_action(&mut self.delayed, &mut self.actions, self.rewinding.is_some()) => {
+            // Only an end overtakes a preview, and nothing what is carried out.
+            action = next_action(&mut self.delayed, &mut self.actions, rewinds),
+                if !rewinds || self.previews =>
+            {
                 Happened::Action(action)
             }
             () = until(self.deadline) => Happened::TimeUp,
@@ -163,7 +167,9 @@ impl Session {
             looked = looked(&mut self.shared.looks) => Happened::Looked(looked),
             () = files_seen(&mut self.shared.written) => Happened::FilesSeen,
             ended = rewound(&mut self.rewinding) => Happened::Rewound(ended),
-            (run, happened) = next_of(&mut self.runs, self.turn) => Happened::Run(run, happened),
+            (run, happened) = next_of(&mut self.runs, self.turn, rewinds) => {
+                Happened::Run(run, happened)
+            }
         }
     }
 
@@ -171,6 +177,7 @@ impl Session {
         match happened {
             Happened::Action(None) => {
                 self.actions = None;
+                self.give_up_preview();
                 self.for_each(|run, shared| run.feed(shared, Input::FrontEndGone))
             }
             Happened::Action(Some(action)) => self.act(action),
@@ -299,9 +306,12 @@ impl Session {
 
     /// Takes no more actions, and logs those that came too late. The session has no line after its result.
     pub(super) fn close_actions(&mut self) -> Result<(), SessionError> {
-        let Some(mut actions) = self.actions.take() else { return Ok(()) };
-        actions.close();
-        while let Ok(UserAction { agent, kind, .. }) = actions.try_recv() {
+        let mut late = std::mem::take(&mut self.delayed);
+        if let Some(mut actions) = self.actions.take() {
+            actions.close();
+            late.extend(std::iter::from_fn(|| actions.try_recv().ok()));
+        }
+        for UserAction { agent, kind, .. } in late {
             let agent = agent.unwrap_or_else(AgentId::root);
             if let Some((code, message)) = too_late(&agent, &kind) {
                 self.notice(code, &message)?;
@@ -362,10 +372,17 @@ async fn caught<T>(work: impl Future<Output = Result<T, SessionError>>) -> Resul
     AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|panic| Err(panicked(&*panic)))
 }
 
-/// What happens next in one of the runs. The one that was served last is looked at last. Cancel safe.
-async fn next_of(runs: &mut [AgentRun], first: usize) -> (usize, Result<Occurrence, SessionError>) {
+/// What happens next in one of the runs. The one that was served last is looked at last. One that is over is there for what is still carried
+/// out for it, and the first one for a rewind. Cancel safe.
+async fn next_of(
+    runs: &mut [AgentRun],
+    first: usize,
+    rewinds: bool,
+) -> (usize, Result<Occurrence, SessionError>) {
     let next = |(index, run)| -> BoxFuture<'_, _> { Box::pin(async move { (index, next(run).await) }) };
-    let open = runs.iter_mut().enumerate().filter(|(_, run)| !run.is_over() || run.carries_out());
+    let is_open =
+        |(index, run): &(usize, &mut AgentRun)| !run.is_over() || run.carries_out() || *index == 0 && rewinds;
+    let open = runs.iter_mut().enumerate().filter(is_open);
     let mut waiting: Vec<_> = open.map(next).collect();
     if waiting.is_empty() {
         return std::future::pending().await;

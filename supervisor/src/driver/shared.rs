@@ -152,7 +152,7 @@ impl Shared {
         if let EventKind::PromptFixed(prompt @ PromptFixed { same_as: None, .. }) = &event.kind {
             self.prompts.push((event.id, prompt.clone()));
         }
-        if let Some(looks) = self.looks.as_mut().filter(|_| agent.is_top_level()) {
+        if let Some(looks) = &mut self.looks {
             looks.note(&event);
         }
         Ok(UiEventKind::Logged(Box::new(event)))

@@ -419,6 +419,10 @@ impl Session {
 
     /// Waits for the sub-agents that are ending, when all agents of the top level are over.
     pub(super) async fn see_subtree_off(&mut self) -> Result<(), SessionError> {
+        let shared = &mut self.shared;
+        for run in self.runs.iter_mut().filter(|run| self.tree.living.contains_key(run.id())) {
+            run.end_one_shots(shared).await?;
+        }
         self.take_out_ended();
         while !self.tree.ending.is_empty() {
             let closed = self.tree.next().await;

@@ -17,7 +17,7 @@ use self::approval_socket::{ApprovalSocket, relay};
 use self::limits::ProjectLimits;
 use self::output::{Format, OutputPrinter};
 pub(crate) use self::plan::{ApprovedPlan, execute_plan};
-use crate::args::{ActivityArg, DeniedArg, ExecArgs, OutputFormat, ProfileArg, of_exec};
+use crate::args::{ActivityArg, DeniedArg, ExecArgs, OutputFormat, ProfileArg, of_exec, of_task};
 use crate::config::Sources;
 use crate::core::Approver;
 use crate::driver::Turns;
@@ -112,7 +112,7 @@ fn prepare(
         return Err(Refusal::usage("--profile minimal: its agent has no tool for a plan"));
     }
     let sources = Sources::read(&place.directories, &args.directory).map_err(Refusal::usage)?;
-    let (mut options, limits) = options(args, sources);
+    let (mut options, limits) = options(args, sources, &beginning);
     options.resume = resume(args, &place).map_err(Refusal::usage)?;
     let executes_plan = matches!(beginning, Beginning::Plan(_));
     let beginning = match beginning {
@@ -172,10 +172,19 @@ fn approval_socket(path: &Path, options: &SessionOptions) -> Result<ApprovalSock
     ApprovalSocket::listen(path, &roots).map_err(Refusal::usage)
 }
 
-fn options(args: &ExecArgs, sources: Sources) -> (SessionOptions, ProjectLimits) {
+fn options(args: &ExecArgs, sources: Sources, beginning: &Beginning) -> (SessionOptions, ProjectLimits) {
     let activity = args.activity.into();
-    let flags = for_activity(of_exec(args), &sources, activity);
+    let flags = match beginning {
+        Beginning::Task(_) => of_task(args),
+        Beginning::Plan(_) => of_exec(args),
+    };
+    let flags = for_activity(flags, &sources, activity);
     let effective = sources.effective(&flags);
+    let mode = match beginning {
+        Beginning::Task(_) => effective.mode(),
+        // The plan's approval is the word on that.
+        Beginning::Plan(_) => args.mode.into(),
+    };
     // Nobody is asked here: what is not trusted is not enabled, and that is said.
     tell(&sources.notices(&effective, &flags));
     tell(&idle_flags(&effective, &args.directory));
@@ -189,7 +198,7 @@ fn options(args: &ExecArgs, sources: Sources) -> (SessionOptions, ProjectLimits)
         activity,
         profile: args.profile.into(),
         plan,
-        mode: effective.mode(),
+        mode,
         approvals: effective.approvals(args.approval_socket.is_some()),
         patch: args.patch.clone(),
         lists_changes: args.output == OutputFormat::Json,

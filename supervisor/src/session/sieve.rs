@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ipc::event::{EventKind, NoticeCode, SessionEvent, ToolKind};
+use ipc::event::{CompactionCause, EventKind, NoticeCode, SessionEvent, ToolKind};
 use ipc::id::{AgentId, CallId, EventId, Generation};
 use serde_json::value::RawValue;
 
@@ -64,6 +64,12 @@ impl Sieve {
             }
             EventKind::UserMessage { .. } if event.agent.is_top_level() => {
                 self.waits_for_call = true;
+                self.keep(thin(event));
+            }
+            // What was said before is said no more.
+            EventKind::ContextCompacted(compacted)
+                if is_first && compacted.cause == CompactionCause::Clear =>
+            {
                 self.keep(thin(event));
             }
             EventKind::AssistantMessage(_) if is_first && !self.has_reply => {
@@ -187,6 +193,7 @@ pub(super) fn thin(mut event: SessionEvent) -> SessionEvent {
             *text = text.chars().take(NAME).collect();
         }
         EventKind::AssistantMessage(message) => message.content = Vec::new(),
+        EventKind::ContextCompacted(compacted) => compacted.first_message = Vec::new(),
         EventKind::ToolCallStarted { input, .. } => *input = RawValue::NULL.to_owned(),
         EventKind::ToolCallFinished { content, diffs, images, .. } => {
             if content.starts_with(CUT_OFF) {

@@ -1,4 +1,4 @@
-//! What the execution of a plan did beside the first agent is taken back.
+//! Files are taken back where more goes on: what a plan did beside the first agent, and while the session ends.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -52,4 +52,23 @@ fn a_plan_that_is_executed_after_a_turn_is_nobody_elses_work() {
     assert_eq!(fs::read_to_string(world.project().join("a.txt")).unwrap(), "one\n");
     assert!(world.project().join("theirs").exists());
     talk.end();
+}
+
+#[test]
+fn a_session_whose_front_end_goes_while_files_are_taken_back_ends_with_them_taken_back() {
+    let world = World::new(User::Myself);
+    world.file("a.txt", "one\n");
+    let server = model_of([
+        calls(&[("write_file", json!({"path": "a.txt", "content": "two\n"}))]),
+        says("Done.", "end_turn"),
+    ]);
+    let mut talk = Talk::new(&world, &server);
+    talk.say("write two");
+    let preview = talk.preview(Some(talk.said[0]), "files");
+    let wanted = json!({
+        "conversation_id": talk.id, "to": talk.said[0], "scope": "files", "digest": preview["digest"],
+    });
+    talk.served.call("rewind", wanted);
+    talk.end();
+    assert_eq!(fs::read_to_string(world.project().join("a.txt")).unwrap(), "one\n");
 }
