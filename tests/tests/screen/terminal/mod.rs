@@ -141,7 +141,7 @@ fn the_terminal_of_who_works_as_a_projects_owner_is_the_owners() {
         let world = World::new(User::Myself);
         chown(world.project(), Some(PLAIN_USER), Some(PLAIN_USER)).unwrap();
         let script = "id -u; stat -Lc %u:%g /proc/self/fd/0; chmod 600 /proc/self/fd/0 && echo its modes; \
-            echo to-tty > /dev/tty; read line < /dev/tty; echo got $line; trap 'echo interrupted; exit 3' INT; \
+            echo to-tty > /dev/tty; read line < /dev/tty; trap 'echo interrupted; exit 3' INT; echo got $line; \
             while :; do read -t 1; done";
         let mut command = world.bailiwick(["sandbox", "-C"]);
         command.arg(world.project()).args(tier::flags(tier)).args(["--", "bash", "-c", script]);
