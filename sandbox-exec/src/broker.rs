@@ -178,7 +178,7 @@ impl Progress {
     }
 }
 
-/// What tells of refused calls where the broker's reports go: somewhere, or `listeners` is not needed.
+/// The teller of refused calls, where the broker's reports go somewhere; otherwise `listeners` is not needed.
 pub(crate) fn refusals(
     program: Pid,
     reports: &Reports,

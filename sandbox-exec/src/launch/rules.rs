@@ -38,7 +38,7 @@ pub(crate) struct Seen<'a> {
     pub(crate) platform: Platform,
     /// Whether the program has a `/tmp` of its own.
     own_tmp: bool,
-    /// What was found to be private, where the tier makes nothing so.
+    /// The places that were found to be private, where the tier makes nothing so.
     pub(super) private: Private,
 }
 

@@ -25,7 +25,7 @@ const V4: u32 = 0x0800;
 const V6: u32 = 0x86dd;
 /// How many comparisons reach one answer: a jump skips at most 255 instructions.
 const REACH: usize = 255;
-/// How much of a datagram is kept.
+/// The part of a datagram that is kept.
 const ALL: u32 = u32::MAX;
 const NOTHING: u32 = 0;
 

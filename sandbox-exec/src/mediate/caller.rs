@@ -28,7 +28,7 @@ pub(super) struct Caller<'a> {
     listener: &'a Listener,
     id: u64,
     thread: pid_t,
-    /// Where its sockets are, unless they can be duplicated.
+    /// The table of its sockets, unless they can be duplicated.
     made: Option<&'a Made>,
 }
 

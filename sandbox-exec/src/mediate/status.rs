@@ -8,7 +8,7 @@ use super::text;
 /// A thread's status, as far as mediation looks at it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Status {
-    /// What the thread does, by the letter of the kernel: 0 if it does not say.
+    /// The thread's state, by the letter of the kernel: 0 if it does not say.
     pub(super) state: u8,
     /// The process (thread group).
     pub(super) process: pid_t,

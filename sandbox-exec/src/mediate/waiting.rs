@@ -30,7 +30,7 @@ const LINGER: Duration = Duration::from_millis(200);
 /// How often a signal that any thread could take is seen before it is taken to be for this one.
 const PATIENCE: u8 = 3;
 
-/// How many threads are asked whether their process stops.
+/// The most threads that are asked whether their process stops.
 const MOST_LOOKED_AT: usize = 8;
 
 /// Why an act did not succeed.
@@ -217,7 +217,7 @@ impl Waiting {
 }
 
 impl Wait {
-    /// Whether to end it. Which processes are to stop is looked up once in a round.
+    /// The verdict on it, if it is to end. Processes that are to stop are looked up once in a round.
     fn judge(&self, listener: &Listener, stopping: &mut HashMap<pid_t, bool>) -> Option<u8> {
         if !listener.waits(self.id) {
             return Some(ENDED);

@@ -38,14 +38,14 @@ pub(crate) fn of_tui(args: &TuiArgs) -> Layer {
     )
 }
 
-/// What the flags of `exec` say that begins with a task. Its mode is that of the flag, also where that is not given: a project can only
+/// The flags of an `exec` that begins with a task. Its mode is that of the flag, also where that is not given: a project can only
 /// narrow it.
 pub(crate) fn of_task(args: &ExecArgs) -> Layer {
     let mode = ApprovalMode::from(args.mode).as_str().to_owned();
     of_exec(args).with("mode", Some(Value::Text(mode)), ConfigOrigin::Flag("--mode"))
 }
 
-/// What the flags of every `exec` say.
+/// The flags of every `exec`.
 pub(crate) fn of_exec(args: &ExecArgs) -> Layer {
     with_model(of_confinement(&args.confinement), &args.model)
         .with(

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::summary;
 use crate::tools::READ_FILE;
 
-/// What the user said, and what calls did to files.
+/// The user's words, and what calls did to files.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Ledger {
     said: Vec<String>,
@@ -49,7 +49,7 @@ struct Deeds {
 }
 
 impl Ledger {
-    /// What these events tell, with files named from the project.
+    /// The ledger of these events, with files named from the project.
     pub(super) fn of<'a>(events: impl Iterator<Item = &'a EventKind>, project: &WirePath) -> Self {
         events.fold(Self::default(), |mut ledger, event| {
             ledger.see(event, project);

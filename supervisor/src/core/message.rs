@@ -13,7 +13,7 @@ use crate::provider::UserBlock;
 /// Where the context comes from that says where the agent is, and what it may do.
 pub(super) const ENVIRONMENT: &str = "environment";
 
-/// Where the context comes from that says how the rights have changed.
+/// The source of the context that says how the rights have changed.
 pub(super) const RIGHTS: &str = "rights";
 
 /// The source of the context that Bailiwick itself adds.

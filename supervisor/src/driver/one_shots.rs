@@ -247,7 +247,7 @@ impl AgentRun {
         !self.one_shots.is_empty()
     }
 
-    /// What happens to a run that is over while that ends. Cancel safe.
+    /// The next thing that happens to a run that is over while that ends. Cancel safe.
     pub(super) async fn next_left(&mut self) -> Occurrence {
         self.one_shots.cancel_all();
         tokio::select! {

@@ -27,7 +27,7 @@ pub trait PlanRecords: Send + Sync {
 
 /// What exists once in a session.
 pub struct Shared {
-    /// What may be there as long as the log is held: first here, it is dropped before that.
+    /// Something that may be there as long as the log is held: first here, it is dropped before that.
     _held: Option<Box<dyn Send>>,
     /// The session.
     pub conversation: ConversationId,

@@ -25,7 +25,7 @@ impl ProjectLimits {
         Self(KEYS.into_iter().filter_map(of_project).collect())
     }
 
-    /// What a person can do about a run that ended at one of them.
+    /// The remedy for a run that ended at one of them.
     pub(super) fn next_step(&self, reason: EndReason) -> Option<String> {
         let (_, limit) = self.0.iter().find(|(of, _)| *of == reason)?;
         Some(format!("{limit}: change it there, or give a smaller task"))

@@ -13,7 +13,7 @@ use crate::secrets::KeyError;
 use crate::session::LogError;
 use crate::shell_word::shell_word;
 
-/// What ended a session before it began, and how to exit.
+/// The end of a session before it began: the exit code and the message.
 pub(crate) struct Refusal(pub Exit, pub String);
 
 impl Refusal {

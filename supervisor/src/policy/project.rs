@@ -16,7 +16,7 @@ pub enum ProjectError {
     /// It is not there, or cannot be entered.
     #[error("cannot use {path} as the project: {source}\n  hint: name a directory with -C DIR")]
     Unreachable {
-        /// What was asked for.
+        /// The path that was asked for.
         path: PathBuf,
         /// Why not.
         source: io::Error,
@@ -27,12 +27,12 @@ pub enum ProjectError {
     /// It is too much.
     #[error("{path} cannot be the project: it {why}\n  hint: cd into a project, or name one with -C DIR")]
     TooWide {
-        /// What was asked for.
+        /// The path that was asked for.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault in it.
         why: String,
     },
-    /// What is hidden from agents meets it.
+    /// A place that is hidden from agents meets it.
     #[error(
         "{path} cannot be the project: it {why}, which is hidden from agents{cause}\n  hint: {hint}",
         cause = .variable.map_or_else(String::new, |name| format!(": {name} places it there")),
@@ -42,9 +42,9 @@ pub enum ProjectError {
         )
     )]
     Hidden {
-        /// What was asked for.
+        /// The path that was asked for.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault in it.
         why: String,
         /// The hidden place.
         place: PathBuf,

@@ -48,7 +48,7 @@ pub fn mode_context(standing: &StandingRights) -> String {
     text
 }
 
-/// What an agent is told that is back at an earlier place of its conversation, where its rights were perhaps others.
+/// The words for an agent that is back at an earlier place of its conversation, where its rights were perhaps others.
 pub fn rewound_context(standing: &StandingRights) -> String {
     let mut text = String::from("<rights>\nFrom here on:\n");
     mode(&mut text, standing);

@@ -83,7 +83,7 @@ pub enum KeyError {
     /// There is nothing where the key should be.
     #[error("the key from {origin} is empty\n  hint: put the key there, in one line")]
     Empty {
-        /// Where it came from.
+        /// The place that it came from.
         origin: String,
     },
     /// The key cannot stand in a header.
@@ -91,7 +91,7 @@ pub enum KeyError {
         "the key from {origin} holds characters that no key has\n  hint: check for line breaks, spaces or quotes around it"
     )]
     Malformed {
-        /// Where it came from.
+        /// The place that it came from.
         origin: String,
     },
 }

@@ -15,7 +15,7 @@ pub(crate) struct Turn {
     pub doing: TurnActivity,
     /// What it came to so far.
     pub account: Account,
-    /// What those below the agent came to while it ran.
+    /// The account of those below the agent while it ran.
     pub below: Account,
     /// Whether the user asked for its end.
     pub interrupted: bool,

@@ -122,7 +122,7 @@ impl Witness {
         }
     }
 
-    /// What was sent is said no more.
+    /// Forgets what was sent: it is said no more.
     pub(super) fn takes_back(&mut self) {
         self.last_history.clear();
     }
