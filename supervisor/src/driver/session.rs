@@ -39,7 +39,7 @@ pub struct Session {
     /// The run that is looked at first, next time.
     turn: usize,
     pub(super) tree: AgentTree,
-    /// A rewind that is under way: what the user does next waits for its end, unless that ends the session.
+    /// A rewind that is under way: what the user does next waits for its end; the end of the session overtakes a preview.
     pub(super) rewinding: Option<RewindTask>,
     /// True if that is only looked at, and nothing is carried out.
     pub(super) previews: bool,

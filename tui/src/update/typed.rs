@@ -135,7 +135,7 @@ pub(super) fn attached(model: &mut Model, read: Result<Image, String>) -> bool {
 }
 
 fn net(model: &mut Model, net: Network, actions: &mut Vec<Action>) {
-    if net == Network::On || is_asked_itself(model) {
+    if net == Network::On || take_away(model) {
         model.agents.shown_mut().session.pending = Some(Pending::Net(net));
     }
     let change = RightsChange::Network { net, reach: None };
@@ -147,14 +147,14 @@ fn write(model: &mut Model, path: &str, allows: bool, actions: &mut Vec<Action>)
     let quoted = path.strip_prefix('\'').and_then(|path| path.strip_suffix('\''));
     let path = quoted.unwrap_or(path).into();
     if !allows {
-        is_asked_itself(model);
+        take_away(model);
     }
     let change = if allows { RightsChange::AddWrite { path } } else { RightsChange::RemoveWrite { path } };
     tell(model, actions, UserActionKind::SetRights { change });
 }
 
-/// True if a right that is taken away is the shown agent's own; those of a sub-agent are taken from every agent of the session.
-fn is_asked_itself(model: &mut Model) -> bool {
+/// Says where a right is taken that is taken away: that of a sub-agent from every agent of the session. True if it is the shown one's own.
+fn take_away(model: &mut Model) -> bool {
     let asked = model.agents.shown_id().is_top_level();
     if !asked {
         model.say(Look::Notice, "it is taken from every agent of the session");
@@ -168,7 +168,7 @@ fn set_mode(model: &mut Model, mode: ApprovalMode, actions: &mut Vec<Action>) {
         return model.say(Look::Notice, &format!("nothing changed: the mode is {mode}"));
     }
     let takes_away = mode == ApprovalMode::Deny || session.mode == ApprovalMode::Auto;
-    if !takes_away || is_asked_itself(model) {
+    if !takes_away || take_away(model) {
         model.agents.shown_mut().session.pending = Some(Pending::Mode(mode));
     }
     tell(model, actions, UserActionKind::SetMode { mode });
