@@ -153,7 +153,7 @@ fn write(model: &mut Model, path: &str, allows: bool, actions: &mut Vec<Action>)
     tell(model, actions, UserActionKind::SetRights { change });
 }
 
-/// Says where a right is taken that is taken away: that of a sub-agent from every agent of the session. True if it is the shown one's own.
+/// Tells the person that a right of a sub-agent is taken from every agent of the session. True if it is the shown agent's own.
 fn take_away(model: &mut Model) -> bool {
     let asked = model.agents.shown_id().is_top_level();
     if !asked {
