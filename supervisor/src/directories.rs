@@ -106,6 +106,11 @@ impl Directories {
         self.state.join("moved-aside")
     }
 
+    /// The baselines of what is watched, while sessions may change it.
+    pub fn baselines(&self) -> PathBuf {
+        self.state.join("baselines")
+    }
+
     /// The key file of a provider.
     pub fn key_file(&self, provider: &str) -> PathBuf {
         self.config.join(format!("{provider}.key"))

@@ -159,6 +159,38 @@ pub(crate) fn give_back_heap() {
     }
 }
 
+/// The file handle of a directory, type first: no other directory of its file system has it, now or later. An error where the file
+/// system has none.
+pub(crate) fn file_handle(directory: &impl AsFd) -> io::Result<Vec<u8>> {
+    /// `struct file_handle`, with room for the largest.
+    #[repr(C)]
+    struct Handle {
+        bytes: u32,
+        kind: c_int,
+        handle: [u8; libc::MAX_HANDLE_SZ as usize],
+    }
+    // AT_HANDLE_FID, Linux 6.5: a file system without decodable handles has those that identify (linux/fcntl.h).
+    const IDENTIFIES: c_int = 0x200;
+    let mut refused = io::Error::from(io::ErrorKind::Unsupported);
+    for flags in [libc::AT_EMPTY_PATH, libc::AT_EMPTY_PATH | IDENTIFIES] {
+        let room = [0; libc::MAX_HANDLE_SZ as usize];
+        let mut found = Handle { bytes: libc::MAX_HANDLE_SZ as u32, kind: 0, handle: room };
+        let mut mount: c_int = 0;
+        let (number, name) = (directory.as_fd().as_raw_fd(), c"".as_ptr());
+        let (handle, mount) = (&raw mut found, &raw mut mount);
+        // SAFETY: the kernel writes at most as many bytes as `bytes` says, and one integer.
+        match done(unsafe { libc::syscall(libc::SYS_name_to_handle_at, number, name, handle, mount, flags) })
+        {
+            Ok(()) => {
+                let used = found.handle.get(..found.bytes as usize).unwrap_or_default();
+                return Ok([&found.kind.to_ne_bytes(), used].concat());
+            }
+            Err(error) => refused = error,
+        }
+    }
+    Err(refused)
+}
+
 /// Turns the answer of a system call into a result.
 fn done(answer: impl Into<c_long>) -> io::Result<()> {
     if answer.into() < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }

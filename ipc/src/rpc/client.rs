@@ -161,6 +161,17 @@ pub struct Capabilities {
     pub max_line_bytes: u64,
 }
 
+/// A word on what differs after a session was ended in the middle of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum BaselineWord {
+    /// Every difference is the person's, and stays.
+    Mine,
+    /// Every place becomes what it was before the command.
+    Restore,
+}
+
 /// Parameters of [`NEW_CONVERSATION_METHOD`]. Secrets have no place here: the server has its own key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -212,6 +223,10 @@ pub struct NewConversationParams {
     /// Whether to start although a layer of the sandbox is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow_degraded: Option<bool>,
+    /// Whose changes are those that a session left which was ended in the middle of a command; if absent, the conversation is not
+    /// opened where there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<BaselineWord>,
     /// How long an approval is waited for, in seconds; then its call is denied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval_timeout_s: Option<u64>,

@@ -38,7 +38,9 @@ pub(crate) use self::sessions::{
 pub(crate) use self::shared::{AgentArgs, ConfinementArgs, ModelArgs};
 pub(crate) use self::task::{ExecArgs, ReplayArgs, ResumeArgs, TuiArgs};
 pub(crate) use self::values::{AccessArg, DeniedArg, EngineArg, OutputFormat, SubjectArg};
-pub(crate) use self::values::{ActivityArg, ModeArg, NetArg, ProfileArg, ProviderArg, ReachArg, TierArg};
+pub(crate) use self::values::{
+    ActivityArg, BaselineArg, ModeArg, NetArg, ProfileArg, ProviderArg, ReachArg, TierArg,
+};
 use crate::attempt::Attempt;
 use crate::exit::EXIT_STATUS;
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{ModeArg, NetArg, ProviderArg, ReachArg, TierArg};
+use super::{BaselineArg, ModeArg, NetArg, ProviderArg, ReachArg, TierArg};
 
 /// What is confined, and how.
 #[derive(Clone, Debug, Default, Args)]
@@ -28,6 +28,9 @@ pub(crate) struct ConfinementArgs {
     /// Starts although a layer of the sandbox is missing, and says which
     #[arg(long)]
     pub allow_degraded: bool,
+    /// Keeps or restores what differs after a run that was killed
+    #[arg(long, value_enum, value_name = "WORD")]
+    pub baseline: Option<BaselineArg>,
     /// Takes the best sandbox of this machine, or one tier alone
     #[arg(long, value_enum, default_value_t = TierArg::Best)]
     pub tier: TierArg,

@@ -11,6 +11,7 @@ use crate::config::time_of;
 use crate::modes::ApprovalMode;
 use crate::prompt::Profile;
 use crate::provider::ProviderKind;
+use crate::tripwire::BaselineChoice;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ModeArg {
@@ -20,6 +21,24 @@ pub(crate) enum ModeArg {
     Auto,
     /// The project is read-only; what is beyond is denied.
     Deny,
+}
+
+/// The values of `--baseline`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BaselineArg {
+    /// Every difference is yours, and stays.
+    Mine,
+    /// Every place becomes what it was before the run.
+    Restore,
+}
+
+impl From<BaselineArg> for BaselineChoice {
+    fn from(word: BaselineArg) -> Self {
+        match word {
+            BaselineArg::Mine => Self::Mine,
+            BaselineArg::Restore => Self::Restore,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

@@ -18,7 +18,7 @@ use super::flushes::After;
 use super::rewinder::Looks;
 use super::tree::TreeOrder;
 use super::workers::Cancelled;
-use super::{AgentRun, ChangeTracker, SessionError, Shared, Turns, millis};
+use super::{AgentRun, ChangeTracker, SessionError, Shared, TripwireWatch, Turns, millis};
 use crate::activity::Activity;
 use crate::core::{Effect, EndReason, Input, NewAgent, RunEnd};
 use crate::messages::one_line;
@@ -172,7 +172,12 @@ impl AgentRun {
                 }
                 let looks =
                     shared.written.as_mut().is_some_and(|files| files.before_a_write(&self.id, &roots));
-                Ok(!looks && !shared.log.is_full())
+                let is_watched = match held {
+                    Held::Run(_) => shared.tripwire.as_mut().is_none_or(TripwireWatch::may_begin),
+                    // A one-shot watches by itself.
+                    Held::CarryOut(..) => true,
+                };
+                Ok(!looks && is_watched && !shared.log.is_full())
             }
             Err(holders) => {
                 // Said once.

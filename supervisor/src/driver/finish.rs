@@ -23,6 +23,9 @@ impl AgentRun {
             self.end = Some(end);
             return Ok(());
         }
+        if let Some(guard) = &mut shared.tripwire {
+            guard.end_turn();
+        }
         let totals = &mut self.totals;
         totals.steps = totals.steps.saturating_add(end.steps);
         totals.usage += end.usage;

@@ -17,6 +17,8 @@ pub struct ModePlaces {
     pub watch: Option<Watch>,
     /// The environments of agents by their rights.
     pub environments: Environments,
+    /// What exists to protect in repositories that agents may write since the session began.
+    pub protected: Vec<WirePath>,
 }
 
 impl ModePlaces {
@@ -32,15 +34,21 @@ impl ModePlaces {
 }
 
 impl ModePlaces {
-    /// Has what the host runs later taken, if it is not yet, before an agent with these rights may write.
-    fn watch(&self, shared: &mut Shared, rights: &Rights) -> Result<(), SessionError> {
-        if shared.tripwire.is_none()
-            && let Some(watch) = self.watch_under(rights)
-        {
-            shared.tripwire = Some(TripwireWatch::start(watch.clone()).map_err(SessionError::Tripwire)?);
-        }
-        if let Some(guard) = &shared.tripwire {
-            guard.widen(rights.write.iter().map(|root| root.as_path().to_owned()).collect());
+    /// Has what the host runs later taken, if it is not yet, before an agent with these rights may write: also in repositories that
+    /// no agent could write so far.
+    fn watch(&mut self, shared: &mut Shared, rights: &Rights) -> Result<(), SessionError> {
+        let Some(watch) = &mut self.watch else { return Ok(()) };
+        let known = watch.repositories.len();
+        let has_more = watch.widen(rights.write.iter().map(WirePath::as_path));
+        let existing = watch.existing_since(known).map_err(SessionError::Tripwire)?;
+        self.protected.extend(existing.into_iter().map(WirePath::from));
+        match (&shared.tripwire, self.watch_under(rights)) {
+            (None, Some(watch)) => {
+                let guard = TripwireWatch::start(watch.clone()).map_err(SessionError::Tripwire)?;
+                shared.tripwire = Some(guard);
+            }
+            (Some(guard), Some(watch)) if has_more => guard.widen(watch.clone()),
+            _ => {}
         }
         Ok(())
     }
@@ -48,14 +56,22 @@ impl ModePlaces {
 
 impl AgentRun {
     /// The same for the first worker of an agent that starts while a session is under way.
-    pub(super) fn watch_under(&self, shared: &mut Shared) -> Result<(), SessionError> {
+    pub(super) fn watch_under(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
         self.modes.watch(shared, &self.worker.confinement().rights)
     }
 
     /// Replaces the worker. Where the next one may write in the project, what the host runs later is taken before its first
     /// call that may write.
-    pub(super) fn replace_worker(&mut self, shared: &mut Shared, rights: Rights) -> Result<(), SessionError> {
+    pub(super) fn replace_worker(
+        &mut self,
+        shared: &mut Shared,
+        mut rights: Rights,
+    ) -> Result<(), SessionError> {
         self.modes.watch(shared, &rights)?;
+        if !self.modes.protected.is_empty() {
+            rights.protected.extend(self.modes.protected.iter().cloned());
+            rights = rights.normalised();
+        }
         let present = self.worker.confinement().clone();
         let environment = match &present.temp {
             Some(temp) => self.modes.environments.under(&rights, temp),

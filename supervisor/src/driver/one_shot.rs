@@ -26,7 +26,7 @@ use super::start::worker_started;
 use super::tripwire::{apart, events, remark};
 use crate::approval::effect_digest;
 use crate::monitor::{StartError, WorkerEvent};
-use crate::tripwire::{Tripwire, Watch};
+use crate::tripwire::{Report, Tripwire, Watch};
 
 /// How long a patch may take, and what a command may take beyond its own time: its worker ends it in time.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -213,15 +213,29 @@ fn meets(root: &Path, place: &Path) -> bool {
     root.starts_with(place) || place.starts_with(root)
 }
 
+/// A tripwire around a call that has begun, and what was found before it.
+struct SetTripwire {
+    tripwire: Tripwire,
+    report: Report,
+}
+
 /// Takes what there is of what the host runs later.
-async fn set(watched: Option<Watch>) -> io::Result<Option<Tripwire>> {
+async fn set(watched: Option<Watch>) -> io::Result<Option<SetTripwire>> {
     let Some(watch) = watched else { return Ok(None) };
-    apart(move || Tripwire::set(&watch)).await.and_then(|set| set).map(Some)
+    let set = move || {
+        let mut tripwire = Tripwire::set(&watch)?;
+        let report = tripwire.begin_call()?;
+        Ok(SetTripwire { tripwire, report })
+    };
+    apart(set).await.and_then(|set| set).map(Some)
 }
 
 /// Puts back what the host runs later, and tells of it.
-async fn look(mut tripwire: Tripwire, call: CallId, journal: &mut impl Journal) -> Result<(), OneShotError> {
-    let report = apart(move || tripwire.check_everything()).await.map_err(OneShotError::Unwatched)?;
+async fn look(set: SetTripwire, call: CallId, journal: &mut impl Journal) -> Result<(), OneShotError> {
+    let SetTripwire { mut tripwire, report: mut before } = set;
+    let report = apart(move || tripwire.end()).await.map_err(OneShotError::Unwatched)?;
+    before.append(report);
+    let report = before;
     if let Some(text) = remark(&[], &report.changes) {
         journal.remark(text).await;
     }

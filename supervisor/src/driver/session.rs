@@ -190,7 +190,15 @@ impl Session {
                 self.for_each(AgentRun::release)
             }
             Happened::Tripwire(watched) => match watched? {
-                Watched::Set => self.for_each(AgentRun::release),
+                Watched::Ready(report) => {
+                    events(None, &[], report).into_iter().try_for_each(|event| self.record(event))?;
+                    self.for_each(AgentRun::release)?;
+                    self.shared.tripwire.iter_mut().for_each(TripwireWatch::rest);
+                    Ok(())
+                }
+                Watched::TurnEnded(report) => {
+                    events(None, &[], report).into_iter().try_for_each(|event| self.record(event))
+                }
                 Watched::Looked(look) => self.on_looked(look),
             },
             Happened::Closed(closed) => {

@@ -6,7 +6,6 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io;
-use std::path::PathBuf;
 use std::sync::mpsc as orders;
 
 use ipc::event::{EventKind, NoticeCode, RestoredPlace};
@@ -24,30 +23,52 @@ const MOST_TOLD: usize = 12;
 pub struct TripwireWatch {
     orders: orders::Sender<Order>,
     answers: mpsc::UnboundedReceiver<Answer>,
-    is_set: bool,
+    stage: GuardStage,
+    /// True if something that may write ran since the last turn ended.
+    has_run: bool,
     /// Calls that may write, until the look after them is over.
     writing: BTreeSet<AgentCall>,
     /// The calls of which one did what the next look finds.
     ran: BTreeSet<AgentCall>,
 }
 
+/// How far the tripwire is on the way to a call that may write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum GuardStage {
+    /// What there is is being taken.
+    Setting,
+    /// No call runs: what a person changes is the person's.
+    Resting,
+    /// What the person changed is being taken.
+    Beginning,
+    /// Calls may run.
+    AtWork,
+}
+
 enum Order {
     Accept(Vec<Approved>),
-    Widen(Vec<PathBuf>),
+    Widen(Box<Watch>),
+    BeginCall,
+    EndCall,
     LookAfter(AgentCall),
+    EndTurn,
     LookAtEverything,
 }
 
 enum Answer {
     Set(io::Result<()>),
+    Begun(io::Result<Report>),
     Looked(AgentCall, Report),
+    TurnEnded(Report),
     LookedAtEverything(Report),
 }
 
 /// What became of the tripwire.
 pub(super) enum Watched {
-    /// It is set: what may write may begin.
-    Set,
+    /// It is set, or a call may begin: what waited for it is asked again.
+    Ready(Report),
+    /// The look after a turn is over.
+    TurnEnded(Report),
     /// A look is over.
     Looked(GuardLook),
 }
@@ -68,16 +89,48 @@ impl TripwireWatch {
         let (orders, inbox) = orders::channel();
         let (outbox, answers) = mpsc::unbounded_channel();
         aside("tripwire", move || serve(&watch, &inbox, &outbox))?;
-        Ok(Self { orders, answers, is_set: false, writing: BTreeSet::new(), ran: BTreeSet::new() })
+        let stage = GuardStage::Setting;
+        Ok(Self { orders, answers, stage, has_run: false, writing: BTreeSet::new(), ran: BTreeSet::new() })
     }
 
     /// True while what there is is still being taken: nothing may write until it is.
     pub(super) const fn is_setting(&self) -> bool {
-        !self.is_set
+        matches!(self.stage, GuardStage::Setting)
+    }
+
+    /// True if a call that may write can begin; else it is made ready, and [`Watched::Ready`] says so.
+    pub(super) fn may_begin(&mut self) -> bool {
+        match self.stage {
+            GuardStage::AtWork => return true,
+            GuardStage::Resting => {
+                self.stage = GuardStage::Beginning;
+                self.order(Order::BeginCall);
+            }
+            GuardStage::Setting | GuardStage::Beginning => {}
+        }
+        false
+    }
+
+    /// Goes to rest where no call that may write runs, or is about to.
+    pub(super) fn rest(&mut self) {
+        if self.stage == GuardStage::AtWork && self.writing.is_empty() {
+            self.stage = GuardStage::Resting;
+            self.order(Order::EndCall);
+        }
+    }
+
+    /// Has everything looked at when a turn is over in which something may have written.
+    pub(super) fn end_turn(&mut self) {
+        self.rest();
+        if self.has_run && self.stage == GuardStage::Resting {
+            self.has_run = false;
+            self.order(Order::EndTurn);
+        }
     }
 
     /// Remembers a call that may write.
     pub(super) fn sent(&mut self, call: AgentCall) {
+        self.has_run = true;
         self.writing.insert(call.clone());
         self.ran.insert(call);
     }
@@ -96,9 +149,9 @@ impl TripwireWatch {
         self.order(Order::Accept(approved));
     }
 
-    /// Lets agents write these directories as well, from now on.
-    pub(super) fn widen(&self, writable: Vec<PathBuf>) {
-        self.order(Order::Widen(writable));
+    /// Watches what agents may write from now on as well. What is ordered afterwards waits until that is taken.
+    pub(super) fn widen(&self, watch: Watch) {
+        self.order(Order::Widen(Box::new(watch)));
     }
 
     /// A thread that is gone answers nothing, which is found out by whoever waits for an answer.
@@ -112,10 +165,15 @@ impl TripwireWatch {
             match self.answer().await? {
                 Answer::Set(set) => {
                     set.map_err(SessionError::Tripwire)?;
-                    self.is_set = true;
-                    return Ok(Watched::Set);
+                    self.stage = GuardStage::Resting;
+                    return Ok(Watched::Ready(Report::default()));
+                }
+                Answer::Begun(begun) => {
+                    self.stage = GuardStage::AtWork;
+                    return begun.map(Watched::Ready).map_err(SessionError::Tripwire);
                 }
                 Answer::Looked(call, report) => return Ok(Watched::Looked(self.looked(call, report))),
+                Answer::TurnEnded(report) => return Ok(Watched::TurnEnded(report)),
                 Answer::LookedAtEverything(_) => {}
             }
         }
@@ -131,18 +189,24 @@ impl TripwireWatch {
         // What runs on, or was not looked after yet, may have done what the next look finds as well.
         let ran = std::mem::replace(&mut self.ran, self.writing.clone());
         let beside = ran.into_iter().filter(|call| *call != after).collect();
+        self.rest();
         GuardLook { after, beside, report }
     }
 
     /// Looks at everything, when no worker lives any more. What looks after calls found comes first.
     pub(super) async fn look_at_everything(mut self) -> Result<(Vec<GuardLook>, Report), SessionError> {
-        let mut looks = Vec::new();
+        let (mut looks, mut before) = (Vec::new(), Report::default());
         self.order(Order::LookAtEverything);
         loop {
             match self.answer().await? {
                 Answer::Set(set) => set.map_err(SessionError::Tripwire)?,
+                Answer::Begun(Ok(report)) | Answer::TurnEnded(report) => before.append(report),
+                Answer::Begun(Err(error)) => before.notes.push(error.to_string()),
                 Answer::Looked(call, report) => looks.push(self.looked(call, report)),
-                Answer::LookedAtEverything(report) => return Ok((looks, report)),
+                Answer::LookedAtEverything(report) => {
+                    before.append(report);
+                    return Ok((looks, before));
+                }
             }
         }
     }
@@ -160,14 +224,20 @@ fn serve(watch: &Watch, orders: &orders::Receiver<Order>, answers: &mpsc::Unboun
         }
     };
     let mut heard = answer(Answer::Set(Ok(())));
+    // What could not be widened lets no call begin.
+    let mut refused = None;
     while heard && let Ok(order) = orders.recv() {
         match order {
             Order::Accept(approved) => tripwire.accept(&approved),
-            Order::Widen(writable) => tripwire.widen(writable),
-            Order::LookAfter(call) => heard = answer(Answer::Looked(call, tripwire.check())),
-            Order::LookAtEverything => {
-                heard = answer(Answer::LookedAtEverything(tripwire.check_everything()));
+            Order::Widen(watch) => refused = tripwire.widen(&watch).err().or(refused),
+            Order::BeginCall => {
+                let begun = refused.take().map_or_else(|| tripwire.begin_call(), Err);
+                heard = answer(Answer::Begun(begun));
             }
+            Order::EndCall => tripwire.end_call(),
+            Order::LookAfter(call) => heard = answer(Answer::Looked(call, tripwire.check())),
+            Order::EndTurn => heard = answer(Answer::TurnEnded(tripwire.end())),
+            Order::LookAtEverything => heard = answer(Answer::LookedAtEverything(tripwire.end())),
         }
     }
 }

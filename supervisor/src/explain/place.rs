@@ -11,7 +11,7 @@ use crate::config::{ConfigOrigin, Effective, Layer, Value};
 use crate::directories::Directories;
 use crate::gate::{ApprovalMode, StandingRights};
 use crate::messages::tell;
-use crate::place::{ConfinementOptions, Mode, ProjectSandbox, SetupError};
+use crate::place::{ConfinementOptions, Leftovers, Mode, ProjectSandbox, SetupError};
 
 /// A session's place, and where its rules come from.
 pub(crate) struct ExplainedPlace {
@@ -38,7 +38,9 @@ impl ExplainedPlace {
         let flags = flags(args);
         let effective = sources.effective(&flags);
         tell(&sources.notices(&effective, &flags));
-        let wanted = ConfinementOptions::new(&effective, &args.confinement);
+        let leftovers = Leftovers::Leave;
+        let wanted =
+            ConfinementOptions { leftovers, ..ConfinementOptions::new(&effective, &args.confinement) };
         let setup =
             ProjectSandbox::new(directories, &args.directory, Mode::fixed(effective.mode()), &wanted)?;
         Ok(Self { setup, wanted, approvals: effective.approvals(true), effective })

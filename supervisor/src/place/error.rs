@@ -48,6 +48,9 @@ pub(crate) enum SetupError {
     /// No temp directory.
     #[error(transparent)]
     Temp(#[from] TempError),
+    /// An earlier session was ended in the middle of a command, and nobody said whose its changes are.
+    #[error("cannot start in this project: {0}")]
+    Leftovers(io::Error),
     /// The process itself is in trouble.
     #[error("cannot prepare to spawn: {0}")]
     System(#[from] io::Error),
@@ -62,7 +65,7 @@ impl SetupError {
             | Self::TooMuchHidden(_)
             | Self::Path { .. }
             | Self::Env(_) => Exit::Usage,
-            Self::Programs { .. } | Self::Temp(_) | Self::System(_) => Exit::NoSandbox,
+            Self::Programs { .. } | Self::Temp(_) | Self::Leftovers(_) | Self::System(_) => Exit::NoSandbox,
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::policy::{
     BuildRoots, Builds, Environments, ExternalGitDirs, Fetched, HiddenPaths, Host, Owner, Policy,
     ProjectError, configured_write_root, make_caches, open_project, warning_of_home, write_root,
 };
-use crate::tripwire::Watch;
+use crate::tripwire::{JournalOptions, Watch};
 
 /// Where agents may read and write: what flags, project and machine add up to.
 pub(super) struct PlaceScope {
@@ -97,12 +97,13 @@ impl PlaceScope {
     }
 
     /// The directories to watch, if an agent may write in one of them at all.
-    pub(super) fn watch(&self, mode: Mode, directories: &Directories) -> Option<Watch> {
+    pub(super) fn watch(&self, mode: Mode, directories: &Directories, allow_shared: bool) -> Option<Watch> {
         let Self { project, elsewhere, given, caches, .. } = self;
         let git_directories: Vec<_> = elsewhere.directory.iter().cloned().collect();
         let mut watch = Watch { git_directories, kept: self.kept.clone(), ..Watch::of(project.to_owned()) };
         watch.add_granted(given);
         watch.aside = Some(directories.aside().join(project.file_name().unwrap_or_default()));
+        watch.journals = Some(JournalOptions { directory: directories.baselines(), allow_shared });
         watch.writable =
             given.iter().chain(caches).chain([project]).chain(&elsewhere.directory).cloned().collect();
         let meets = |path: &PathBuf| path.starts_with(project) || project.starts_with(path);

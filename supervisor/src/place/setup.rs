@@ -10,6 +10,7 @@ use ipc::rights::Rights;
 
 use super::environment::of_flags;
 use super::error::SetupError;
+use super::leftovers::settle;
 use super::machine::User;
 use super::scope::{Mode, PlaceScope};
 use super::unwritable::warn_of_unwritable;
@@ -75,7 +76,9 @@ impl ProjectSandbox {
         if mode.may_write() {
             warn_of_unwritable(&scope.project, identity);
         }
-        let mut watch = scope.watch(mode, &directories);
+        let mut watch = scope.watch(mode, &directories, wanted.allow_degraded);
+        // What is restored is protected like everything that was there.
+        watch.as_ref().map_or(Ok(()), |watch| settle(watch, wanted.leftovers))?;
         let protected = scope.protected(watch.as_ref())?;
         let temp = private_temp(&temps, &directories, identity)?;
         if let Some(watch) = &mut watch {
@@ -141,7 +144,8 @@ impl ProjectSandbox {
 
     /// What a change of mode or rights needs.
     pub(crate) fn mode_places(&self) -> ModePlaces {
-        ModePlaces { watch: self.watch.clone(), environments: self.environments.clone() }
+        let (watch, environments) = (self.watch.clone(), self.environments.clone());
+        ModePlaces { watch, environments, protected: Vec::new() }
     }
 
     /// Has a sandbox-exec wait for the session's first worker, while everything else is made ready. What starts no worker announces

@@ -8,8 +8,9 @@ use ipc::rights::{Limits, Network, Reach};
 
 use super::environment::home;
 use crate::args::ConfinementArgs;
-use crate::config::{ConfigOrigin, Effective, Element, at_home};
+use crate::config::{ConfigOrigin, Effective, Element, at_home, can_ask};
 use crate::provider::socket_of;
+use crate::tripwire::BaselineChoice;
 
 /// What becomes of a project's caches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,6 +20,20 @@ pub(crate) enum Caches {
     OutliveIt,
     /// They end with it, as the project does.
     EndWithIt,
+}
+
+/// The word on what a session left that was ended in the middle of a command.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Leftovers {
+    /// Nothing is looked at: nothing is written here.
+    #[default]
+    Leave,
+    /// The start is refused where something differs.
+    Refuse,
+    /// A person at the terminal is asked about each difference.
+    Ask,
+    /// The same word for all of them.
+    All(BaselineChoice),
 }
 
 /// What is wanted.
@@ -46,6 +61,8 @@ pub(crate) struct ConfinementOptions {
     pub tier: TierChoice,
     /// What becomes of the project's caches.
     pub caches: Caches,
+    /// The word on what an earlier session left.
+    pub leftovers: Leftovers,
 }
 
 /// A path that somebody named, relative to the project or absolute.
@@ -60,7 +77,16 @@ pub(crate) struct NamedPath {
 impl ConfinementOptions {
     /// What settings and flags add up to; of the flags only those that nobody can set otherwise are looked at.
     pub(crate) fn new(effective: &Effective, flags: &ConfinementArgs) -> Self {
-        Self::of(effective, flags.tier.into(), flags.allow_degraded)
+        let leftovers = flags.baseline.map_or(Leftovers::Refuse, |word| Leftovers::All(word.into()));
+        Self { leftovers, ..Self::of(effective, flags.tier.into(), flags.allow_degraded) }
+    }
+
+    /// Has a person asked about what an earlier session left, where there is one and no flag says it.
+    pub(crate) fn asking(self) -> Self {
+        match self.leftovers {
+            Leftovers::Refuse if can_ask() => Self { leftovers: Leftovers::Ask, ..self },
+            Leftovers::Leave | Leftovers::Refuse | Leftovers::Ask | Leftovers::All(_) => self,
+        }
     }
 
     /// The same, for a front end that has no flags.
@@ -77,6 +103,7 @@ impl ConfinementOptions {
             allow_degraded,
             tier,
             caches: Caches::default(),
+            leftovers: Leftovers::default(),
         }
     }
 }

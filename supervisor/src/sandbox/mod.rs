@@ -31,7 +31,7 @@ use crate::monitor::{
 };
 use crate::place::{Caches, ConfinementOptions, Mode, ProjectSandbox, SetupError};
 use crate::signals::{Endings, end_with};
-use crate::tripwire::Tripwire;
+use crate::tripwire::{Tripwire, Watch};
 
 /// How long what is left of the command's output may take once a signal has ended it.
 const LEAVING: Duration = Duration::from_secs(2);
@@ -112,8 +112,7 @@ async fn start(args: SandboxArgs) -> Result<(ProjectSandbox, RunningCommand), Sa
     let directories = Directories::of_process().map_err(SetupError::from)?;
     let wanted = wanted(&directories, &args)?;
     let setup = ProjectSandbox::new(directories, &args.directory, Mode::fixed(mode), &wanted)?;
-    let tripwire =
-        setup.watch.as_ref().map(Tripwire::set).transpose().map_err(SandboxStartError::Tripwire)?;
+    let tripwire = setup.watch.as_ref().map(set).transpose().map_err(SandboxStartError::Tripwire)?;
     inherit_orphans().map_err(io::Error::from)?;
     let rights = rights(&setup, args.access);
     let confinement =
@@ -130,6 +129,13 @@ async fn start(args: SandboxArgs) -> Result<(ProjectSandbox, RunningCommand), Sa
     Ok((setup, RunningCommand { rights, launched, relay, passage, endings, tripwire }))
 }
 
+/// Takes the baseline, for the one call that there is.
+fn set(watch: &Watch) -> io::Result<Tripwire> {
+    let mut tripwire = Tripwire::set(watch)?;
+    restored(&tripwire.begin_call()?).iter().for_each(|line| say(line));
+    Ok(tripwire)
+}
+
 /// What flags and settings add up to; nobody is asked here.
 fn wanted(directories: &Directories, args: &SandboxArgs) -> Result<ConfinementOptions, SettingsError> {
     let sources = Sources::read(directories, &args.directory)?;
@@ -137,7 +143,7 @@ fn wanted(directories: &Directories, args: &SandboxArgs) -> Result<ConfinementOp
     let effective = sources.effective(&flags);
     tell(&sources.notices(&effective, &flags));
     let caches = if args.batch.is_some() { Caches::EndWithIt } else { Caches::OutliveIt };
-    Ok(ConfinementOptions { caches, ..ConfinementOptions::new(&effective, &args.confinement) })
+    Ok(ConfinementOptions { caches, ..ConfinementOptions::new(&effective, &args.confinement).asking() })
 }
 
 fn rights(setup: &ProjectSandbox, access: AccessArg) -> Rights {
@@ -173,7 +179,7 @@ async fn attend(running: RunningCommand) -> io::Result<SandboxReport> {
         end_orphans();
     }
     // Nothing lives that could change it again. It waits for nobody's terminal, and the runtime has nothing better to do.
-    let found = tripwire.map(|mut tripwire| tripwire.check_everything()).unwrap_or_default();
+    let found = tripwire.map(|mut tripwire| tripwire.end()).unwrap_or_default();
     let interrupted = matches!(followed, Ok(FollowedCommand { ended: Ended::Signalled(_), .. }));
     let left = rest(relay, passage, &mut endings, interrupted).await;
     for line in restored(&found) {

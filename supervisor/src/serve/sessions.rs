@@ -13,7 +13,7 @@ use crate::config::Sources;
 use crate::directories::Directories;
 use crate::driver::{Models, Turns};
 use crate::opening::{self, OpenError, Resume, SessionDirs, SessionOptions, find_log, for_activity};
-use crate::place::{ConfinementOptions, SetupError};
+use crate::place::{ConfinementOptions, Leftovers, SetupError};
 use crate::provider::ProviderKind;
 use crate::session::LogError;
 
@@ -59,7 +59,8 @@ fn options(directories: &Directories, params: &NewConversationParams) -> Result<
     let asked = for_activity(settings::of_request(params), &sources, activity);
     let effective = sources.effective(&asked);
     let (tier, degraded) = (params.tier.unwrap_or_default(), params.allow_degraded.unwrap_or_default());
-    let wanted = ConfinementOptions::of(&effective, tier, degraded);
+    let leftovers = params.baseline.map_or(Leftovers::Refuse, |word| Leftovers::All(word.into()));
+    let wanted = ConfinementOptions { leftovers, ..ConfinementOptions::of(&effective, tier, degraded) };
     let mut options = SessionOptions::new(&effective, directory, wanted, Turns::Many);
     if let Some(seconds) = params.approval_timeout_s {
         options.approvals.timeout = Duration::from_secs(seconds);
@@ -82,9 +83,12 @@ fn refusal(error: &OpenError) -> ErrorObject {
         | OpenError::RelaySocket(_)
         | OpenError::OtherProject(_)
         | OpenError::Log(LogError::Held { .. } | LogError::Broken { .. }) => ErrorWord::OptionRefused,
-        OpenError::Setup(SetupError::Programs { .. } | SetupError::Temp(_) | SetupError::System(_)) => {
-            ErrorWord::SandboxUnavailable
-        }
+        OpenError::Setup(
+            SetupError::Programs { .. }
+            | SetupError::Temp(_)
+            | SetupError::Leftovers(_)
+            | SetupError::System(_),
+        ) => ErrorWord::SandboxUnavailable,
         OpenError::Key(_) => ErrorWord::NoKey,
         OpenError::Provider(_) => ErrorWord::ProviderRefused,
         OpenError::Setup(SetupError::Directories(_))

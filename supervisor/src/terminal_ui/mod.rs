@@ -247,7 +247,7 @@ fn usable_terminal() -> Result<(), Refusal> {
 }
 
 fn options(args: &TuiArgs, effective: &Effective) -> SessionOptions {
-    let wanted = ConfinementOptions::new(effective, &args.confinement);
+    let wanted = ConfinementOptions::new(effective, &args.confinement).asking();
     let record = |directory| Record { directory, front_end: FrontEnd::Tui, task: None };
     let mut options = SessionOptions {
         record: args.record.clone().map(record),

@@ -45,6 +45,17 @@ pub(super) struct JudgedSurroundings<'a> {
 /// that git does not accept.
 pub(super) type Own = BTreeMap<PathBuf, Option<Vec<GitConfigEntry>>>;
 
+impl TripwireVerdict {
+    /// The change that does not stay; absent if it passes.
+    pub(super) fn change(self) -> Option<PlaceChange> {
+        match self {
+            Self::Pass => None,
+            Self::Restore(what) | Self::Keep(_, what) | Self::MoveAside(what) => Some(what),
+            Self::Thin(_) => Some(PlaceChange::Crowded),
+        }
+    }
+}
+
 impl JudgedSurroundings<'_> {
     /// Judges one place.
     pub(super) fn judge(

@@ -12,6 +12,7 @@ mod anchor;
 mod aside;
 pub(crate) mod beneath;
 mod config;
+mod journal;
 mod judge;
 mod keys;
 mod layout;
@@ -26,27 +27,24 @@ mod settle;
 mod state;
 mod walk;
 mod watch;
+mod watched;
 
 use std::collections::BTreeSet;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use ipc::event::{PlaceChange, RestoredPlace};
-use nix::errno::Errno;
+use ipc::event::RestoredPlace;
 use sha2::{Digest as _, Sha256};
 
-use anchor::{Anchor, FoundAnchor};
-use judge::{Own, content};
+use journal::BaselineJournal;
+pub use journal::{BaselineChoice, Difference, JournalOptions, settle_leftovers};
 pub(crate) use judge::{git_file_target, worktree_in};
-use references::References;
-use root::{GIT, Root};
-use settle::{Around, ConfigView, settle};
-use state::{FileKind, WatchState};
-use watch::Given;
-
-use crate::shell_word::shell_word;
+use root::Root;
+use settle::Around;
+use state::WatchState;
 pub use watch::Watch;
+use watched::WatchedRoots;
+
 /// Keeps what the host runs later.
 #[derive(Debug)]
 pub struct Tripwire {
@@ -81,79 +79,118 @@ pub struct Report {
     pub notes: Vec<String>,
 }
 
-#[derive(Debug)]
-struct WatchedRoots {
-    root: Root,
-    path: PathBuf,
-    held: OwnedFd,
-    /// What something watched leads to.
-    references: References,
-    state: WatchState,
-    /// Repositories elsewhere in a project.
-    nested: WatchState,
-    /// The entries of configurations that are the person's own.
-    own: Own,
-    anchor: Anchor,
-}
-
 impl Tripwire {
-    /// Takes what there is. Blocks for as long as it takes to walk the project, and for a file under a lease as long as the kernel
-    /// lets a lease be held.
+    /// Takes what there is, or joins the baseline of another session. Blocks for as long as it takes to walk the project, for a file
+    /// under a lease as long as the kernel lets a lease be held, and while a command of a session runs in a directory that contains
+    /// this one or lies in it.
     ///
     /// Fails if something on the fixed list is there and cannot be read: it could not be put back.
     pub fn set(watch: &Watch) -> io::Result<Self> {
-        let mut roots = watch.roots()?;
-        for watched in roots.iter_mut().filter(|watched| watched.root == Root::Project) {
-            watched.nested = walk::nested(&watched.held, &watched.state.repositories, None);
+        let mut tripwire = Self { roots: Vec::new(), around: watch.around(), notes: BTreeSet::new() };
+        let paths: Vec<_> = watch.places_by_root().map(|(root, path)| (root, path.to_owned())).collect();
+        tripwire.join(paths, watch)?;
+        Ok(tripwire)
+    }
+
+    /// Lets agents write these directories as well, from now on, and takes the repositories among them.
+    pub fn widen(&mut self, watch: &Watch) -> io::Result<()> {
+        self.around.widen(watch.around());
+        let is_new = |path: &Path| !self.roots.iter().any(|watched| watched.path == path);
+        let new = watch.places_by_root().filter(|(_, path)| is_new(path));
+        let new: Vec<_> = new.map(|(root, path)| (root, path.to_owned())).collect();
+        self.join(new, watch)
+    }
+
+    /// Joins or takes the baselines of these directories.
+    fn join(&mut self, paths: Vec<(Root, PathBuf)>, watch: &Watch) -> io::Result<()> {
+        let first = self.roots.len();
+        let mut rights = Vec::new();
+        for (root, path) in paths {
+            let kept = if first == 0 && self.roots.is_empty() { watch.kept.as_slice() } else { &[] };
+            let mut watched = WatchedRoots::empty(root, &path)?;
+            rights.push(watched.join(watch.journals.as_ref(), &self.around)?);
+            if rights.last().is_some_and(|right| right.is_some() || watch.journals.is_none()) {
+                watched.take(kept);
+            }
+            self.roots.push(watched);
         }
-        references::follow(&mut roots);
-        let around = watch.around();
-        if let Some(unread) = roots.iter().find_map(|watched| watched.unread(&around.given)) {
+        let new = &mut self.roots[first..];
+        references::follow(new);
+        if let Some(unread) = new.iter().find_map(|watched| watched.unread(&self.around.given)) {
             return Err(unread);
         }
-        for watched in &mut roots {
-            watched.take_own(&around);
+        for (watched, right) in new.iter_mut().zip(rights) {
+            watched.write_baseline(right, &self.around)?;
         }
-        Ok(Self { roots, around, notes: BTreeSet::new() })
+        Ok(())
     }
 
-    /// Lets agents write these directories as well, from now on.
-    pub fn widen(&mut self, writable: impl IntoIterator<Item = PathBuf>) {
-        self.around.writable.extend(writable);
-    }
-
-    /// After a call: compares the fixed list, and puts back what changed.
-    pub fn check(&mut self) -> Report {
+    /// Before a call that may write. Where no such call of any session runs, what is there is the person's: the baseline is renewed.
+    pub fn begin_call(&mut self) -> io::Result<Report> {
         let mut report = Report::default();
         for (index, watched) in self.roots.iter_mut().enumerate() {
             let full = (index > 0).then(|| watched.path.clone());
             let first = report.changes.len();
-            watched.anchored(&mut report);
-            let WatchedRoots { held, root, references, state, nested, own, path, .. } = watched;
-            let view = ConfigView { path, known: &nested.repositories, own, around: &self.around };
-            let look = |before: &WatchState| root.look(held, references, Some(before));
-            settle(held, state, view, look, &mut report.changes);
-            report.notes.extend(state.notes.iter().cloned());
+            watched.begin_call(&self.around, &mut report)?;
             named(&mut report.changes[first..], full.as_deref());
         }
-        self.told_once(report)
+        Ok(self.told_once(report))
+    }
+
+    /// After the last call that may write, and the look that followed it.
+    pub fn end_call(&mut self) {
+        self.rest(false);
+    }
+
+    /// After a call: compares the fixed list, and puts back what changed.
+    pub fn check(&mut self) -> Report {
+        self.look_at(WatchedRoots::check)
     }
 
     /// At the end of a turn: the fixed list, and repositories anywhere in the project. Blocks like [`Tripwire::set`].
     pub fn check_everything(&mut self) -> Report {
         let mut report = self.check();
-        for (index, watched) in self.roots.iter_mut().enumerate() {
-            if watched.root != Root::Project {
-                continue;
+        report.append(self.look_at(WatchedRoots::check_nested));
+        report
+    }
+
+    /// The same where no call of ours runs any more.
+    pub fn end(&mut self) -> Report {
+        let report = self.check_everything();
+        self.rest(true);
+        report
+    }
+
+    /// A mark that stays costs the next start a comparison.
+    fn rest(&mut self, everything: bool) {
+        for watched in &mut self.roots {
+            if let Err(error) = watched.end_call(everything) {
+                tracing::warn!(path = %watched.path.display(), %error, "the end of a call is not recorded");
             }
+        }
+    }
+
+    fn look_at(
+        &mut self,
+        look: impl Fn(&mut WatchedRoots, &Around, &mut Report, Option<&mut BaselineJournal>) -> io::Result<()>,
+    ) -> Report {
+        let mut report = Report::default();
+        for (index, watched) in self.roots.iter_mut().enumerate() {
             let full = (index > 0).then(|| watched.path.clone());
             let first = report.changes.len();
-            let WatchedRoots { held, state, nested, own, path, .. } = watched;
-            let known = &state.repositories;
-            let view = ConfigView { path, known, own, around: &self.around };
-            let look = |before: &WatchState| walk::nested(held, known, Some(before));
-            settle(held, nested, view, look, &mut report.changes);
-            report.notes.extend(nested.notes.iter().cloned());
+            let mut has_looked = false;
+            let looked = watched.exclusively(|watched, journal| {
+                has_looked = true;
+                look(watched, &self.around, &mut report, journal)
+            });
+            // What changed is put back whether or not others hear of it.
+            let looked = match looked {
+                Err(error) if !has_looked => look(watched, &self.around, &mut report, None).and(Err(error)),
+                looked => looked,
+            };
+            if let Err(error) = looked {
+                report.notes.push(format!("other sessions here do not hear of this look: {error}"));
+            }
             named(&mut report.changes[first..], full.as_deref());
         }
         self.told_once(report)
@@ -169,9 +206,10 @@ impl Tripwire {
             if inside.is_empty() {
                 continue;
             }
-            let now = watched.root.look(&watched.held, &watched.references, Some(&watched.state));
-            for (path, approved) in inside {
-                watched.accept(path, approved, &now, &self.around);
+            let accepted =
+                watched.exclusively(|watched, journal| watched.accept(&inside, &self.around, journal));
+            if let Err(error) = accepted {
+                tracing::warn!(path = %watched.path.display(), %error, "other sessions do not hear of an approved change");
             }
         }
     }
@@ -182,88 +220,20 @@ impl Tripwire {
     }
 }
 
+impl Report {
+    /// Adds what another look brought.
+    pub(crate) fn append(&mut self, other: Self) {
+        self.changes.extend(other.changes);
+        self.notes.extend(other.notes);
+    }
+}
+
 /// Places of the project are told relative to it, all others in full.
 fn named(changes: &mut [RestoredPlace], root: Option<&Path>) {
     if let Some(root) = root {
         for change in changes {
             change.path = root.join(&change.path).into();
         }
-    }
-}
-
-impl WatchedRoots {
-    fn new(root: Root, path: &Path, kept: &[PathBuf]) -> io::Result<Self> {
-        let held = beneath::open_root(path)?;
-        let references = kept.iter().map(|path| (path.clone(), FileKind::Whole)).collect();
-        let state = root.look(&held, &references, None);
-        let anchor = Anchor::new(&held);
-        let (nested, own) = (WatchState::default(), Own::new());
-        Ok(Self { root, path: path.to_owned(), held, references, state, nested, own, anchor })
-    }
-
-    fn look(&self) -> WatchState {
-        self.root.look(&self.held, &self.references, None)
-    }
-
-    /// Why something that is not given away cannot be kept.
-    fn unread(&self, given: &Given) -> Option<io::Error> {
-        let is_kept = |(path, _): &&(PathBuf, Errno)| !given.has(&self.path.join(path));
-        let (path, error) = self.state.unread.iter().find(is_kept)?;
-        let path = self.path.join(path);
-        Some(io::Error::other(format!(
-            "cannot read {}: {}, so that a change of it could not be undone\n  hint: make it readable, or use --write {} \
-             to leave it to the agent",
-            path.display(),
-            error.desc(),
-            shell_word(&path)
-        )))
-    }
-
-    fn take_own(&mut self, around: &Around) {
-        let places: Vec<_> = [&self.state, &self.nested]
-            .into_iter()
-            .flat_map(|state| &state.places)
-            .filter(|(_, place)| place.kind == FileKind::Config)
-            .map(|(path, place)| (path.clone(), place.clone()))
-            .collect();
-        let view =
-            ConfigView { path: &self.path, known: &self.nested.repositories, own: &Own::new(), around };
-        let own = places.into_iter().map(|(path, place)| {
-            let own = view.surroundings(&self.state).own(&path, &place);
-            (path, own)
-        });
-        self.own = own.collect();
-    }
-
-    fn accept(&mut self, path: &Path, approved: &Approved, now: &WatchState, around: &Around) {
-        let found = now.places.get(path);
-        if found.and_then(content).map(digest) != approved.digest {
-            return;
-        }
-        let Some(place) = found else {
-            self.state.places.remove(path);
-            return;
-        };
-        self.state.places.insert(path.to_owned(), place.clone());
-        if place.kind == FileKind::Config {
-            let view =
-                ConfigView { path: &self.path, known: &self.nested.repositories, own: &Own::new(), around };
-            let guarded = view.surroundings(&self.state).own(path, place);
-            self.own.insert(path.to_owned(), guarded);
-        }
-    }
-
-    fn anchored(&mut self, report: &mut Report) {
-        if self.root != Root::Project {
-            return;
-        }
-        let error = match self.anchor.hold(&self.held) {
-            FoundAnchor::InPlace => return,
-            FoundAnchor::PutBack => None,
-            FoundAnchor::Lost(error) => Some(error.to_string()),
-        };
-        let (what, restored) = (PlaceChange::MovedAway, error.is_none());
-        report.changes.push(RestoredPlace { path: GIT.into(), what, moved_to: None, error, restored });
     }
 }
 

@@ -75,7 +75,8 @@ pub(super) fn follow(roots: &mut [WatchedRoots]) {
                 (inside != Path::new("") && is_new).then(|| (inside.to_owned(), *kind))
             });
             let new: Vec<_> = inside.filter(|(path, _)| !watched.references.contains_key(path)).collect();
-            if !new.is_empty() {
+            // What was read from a journal is as the person left it.
+            if !new.is_empty() && watched.is_taken_anew() {
                 has_grown = true;
                 watched.references.extend(new);
                 watched.state = watched.look();

@@ -24,6 +24,16 @@ pub(super) struct Around {
     pub(super) aside: Option<PathBuf>,
 }
 
+impl Around {
+    /// Adds the directories of wider rights.
+    pub(super) fn widen(&mut self, other: Self) {
+        for (own, new) in [(&mut self.searched, other.searched), (&mut self.writable, other.writable)] {
+            let known: BTreeSet<_> = own.iter().cloned().collect();
+            own.extend(new.into_iter().filter(|path| !known.contains(path)));
+        }
+    }
+}
+
 /// One root, and what its places are judged by.
 #[derive(Clone, Copy)]
 pub(super) struct ConfigView<'a> {
@@ -44,7 +54,11 @@ impl<'a> ConfigView<'a> {
         }
     }
 
-    fn verdicts(self, before: &WatchState, now: &'a WatchState) -> BTreeMap<PathBuf, TripwireVerdict> {
+    pub(super) fn verdicts(
+        self,
+        before: &WatchState,
+        now: &'a WatchState,
+    ) -> BTreeMap<PathBuf, TripwireVerdict> {
         let around = self.surroundings(now);
         let is_given = |path: &Path| self.around.given.has(&self.path.join(path));
         let paths: BTreeSet<&PathBuf> = before.places.keys().chain(now.places.keys()).collect();
@@ -63,20 +77,22 @@ impl<'a> ConfigView<'a> {
     }
 }
 
-/// Looks, puts back, and looks again until nothing is left to be put back; what passes is what the next look starts from.
+/// Looks, puts back, and looks again until nothing is left to be put back; what passes is what the next look starts from. Gives what
+/// the state was before, if all of it is settled.
 pub(super) fn settle(
     held: &OwnedFd,
     state: &mut WatchState,
     view: ConfigView<'_>,
     look: impl Fn(&WatchState) -> WatchState,
     report: &mut Vec<RestoredPlace>,
-) {
+) -> Option<WatchState> {
+    let mut settled = None;
     let mut changes: BTreeMap<PathBuf, RestoredPlace> = BTreeMap::new();
     for round in 0..=ROUNDS {
         let now = look(state);
         let verdicts = view.verdicts(state, &now);
         if verdicts.is_empty() {
-            *state = now;
+            settled = Some(std::mem::replace(state, now));
             break;
         }
         if round == ROUNDS {
@@ -85,7 +101,7 @@ pub(super) fn settle(
                 changes.into_iter().map(|(path, change)| RestoredPlace { restored: !left(&path), ..change }),
             );
             state.notes = now.notes;
-            return;
+            return None;
         }
         for (path, verdict) in verdicts {
             let change = put_back(held, state, &path, verdict, view.around.aside.as_deref());
@@ -93,6 +109,7 @@ pub(super) fn settle(
         }
     }
     report.extend(changes.into_values());
+    settled
 }
 
 /// Restores one place, and describes its change for the report. Failures show in the next look.

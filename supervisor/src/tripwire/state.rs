@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use nix::errno::Errno;
 use nix::sys::stat::{FileStat, SFlag};
+use serde::{Deserialize, Serialize};
 
 use super::beneath;
 use super::layout::{self, LayoutPart, part};
@@ -33,7 +34,8 @@ const MOST_ENTRIES: usize = 20_000;
 const DEEPEST: usize = 24;
 
 /// How a place is judged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum FileKind {
     /// Any change counts.
     Whole,
@@ -52,7 +54,8 @@ pub(super) enum FileKind {
 }
 
 /// The content that a file of git's own state may have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum TripwireRule {
     /// Commands of a rebase, none of them one to execute.
     Todo,
@@ -127,7 +130,7 @@ impl TripwireListing {
 /// Evidence that what cannot be read did not change. Of what can be read the content alone counts: a write through a shared
 /// mapping that was read before leaves times and size as they were on a tmpfs (`shmem_fault` maps the page writable, so that
 /// no `file_update_time` follows).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FileStamp {
     kind: u32,
     device: u64,
@@ -138,7 +141,7 @@ pub(super) struct FileStamp {
 }
 
 /// One place.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct WatchedPlace {
     pub(super) kind: FileKind,
     pub(super) body: FileBody,

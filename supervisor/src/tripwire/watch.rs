@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::root::{self, GIT, Root};
-use super::{Around, WatchedRoots, references};
+use super::{Around, JournalOptions, WatchedRoots, references};
 
 /// The directories to watch, and what in them may change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub struct Watch {
     pub writable: Vec<PathBuf>,
     /// The directory for what is moved aside; without one, what has no part in a git directory is removed.
     pub aside: Option<PathBuf>,
+    /// The baselines that sessions share; without one, each has its own.
+    pub journals: Option<JournalOptions>,
 }
 
 impl Watch {
@@ -36,6 +38,7 @@ impl Watch {
             kept: Vec::new(),
             writable: Vec::new(),
             aside: None,
+            journals: None,
         }
     }
 
@@ -55,6 +58,23 @@ impl Watch {
         let granted: Vec<_> =
             paths.iter().filter(inside).filter(|path| !is_repository(path)).cloned().collect();
         self.granted.extend(granted);
+    }
+
+    /// Adds directories that agents may write from now on; a repository outside of what is watched is watched as the project is. True
+    /// if one was new.
+    pub fn widen<'a>(&mut self, roots: impl Iterator<Item = &'a Path>) -> bool {
+        let is_new = |path: &&Path| !self.writable.iter().any(|known| known == path);
+        let new: Vec<_> = roots.filter(is_new).map(Path::to_owned).collect();
+        let is_outside = |path: &&PathBuf| {
+            let meets = |place: &Path| path.starts_with(place) || place.starts_with(path);
+            !self.places().any(meets)
+        };
+        let repositories: Vec<_> =
+            new.iter().filter(is_outside).filter(|path| is_repository(path)).cloned().collect();
+        self.repositories.extend(repositories);
+        let has_more = !new.is_empty();
+        self.writable.extend(new);
+        has_more
     }
 
     /// The directories that are watched.
@@ -84,6 +104,13 @@ impl Watch {
         Ok(existing)
     }
 
+    /// The same of the repositories from a number on.
+    pub fn existing_since(&self, known: usize) -> io::Result<Vec<PathBuf>> {
+        let mut new = self.repositories.iter().skip(known).cloned();
+        let Some(project) = new.next() else { return Ok(Vec::new()) };
+        Self { repositories: new.collect(), granted: self.granted.clone(), ..Self::of(project) }.existing()
+    }
+
     pub(super) fn given(&self) -> Given {
         let kept = self.kept.iter().map(|path| self.project.join(path)).collect();
         Given { granted: self.granted.clone().into(), kept }
@@ -98,15 +125,24 @@ impl Watch {
         }
     }
 
-    /// The project first.
-    pub(super) fn roots(&self) -> io::Result<Vec<WatchedRoots>> {
-        let project = WatchedRoots::new(Root::Project, &self.project, &self.kept);
-        let elsewhere =
-            self.git_directories.iter().map(|path| WatchedRoots::new(Root::GitDirectory, path, &[]));
-        let others = self.repositories.iter().map(|path| WatchedRoots::new(Root::Project, path, &[]));
-        [project].into_iter().chain(elsewhere).chain(others).collect()
+    /// The directories and what each is, the project first.
+    pub(super) fn places_by_root(&self) -> impl Iterator<Item = (Root, &Path)> {
+        let elsewhere = self.git_directories.iter().map(|path| (Root::GitDirectory, path.as_path()));
+        let projects = [&self.project].into_iter().chain(&self.repositories);
+        let mut projects = projects.map(|path| (Root::Project, path.as_path()));
+        projects.next().into_iter().chain(elsewhere).chain(projects)
+    }
+
+    fn roots(&self) -> io::Result<Vec<WatchedRoots>> {
+        let roots = self.places_by_root().enumerate();
+        roots
+            .map(|(index, (root, path))| {
+                WatchedRoots::taken(root, path, if index == 0 { &self.kept } else { &[] })
+            })
+            .collect()
     }
 }
+
 /// The places that the user has given away, and those that stay all the same.
 #[derive(Debug)]
 pub(super) struct Given {

@@ -135,6 +135,7 @@ fn a_new_conversation_has_its_shape() {
         env: vec!["CI".to_owned()],
         tier: Some(TierChoice::Floor),
         allow_degraded: Some(true),
+        baseline: Some(BaselineWord::Mine),
         approval_timeout_s: Some(2),
         max_steps: Some(3),
         max_tokens: Some(4),
@@ -146,7 +147,7 @@ fn a_new_conversation_has_its_shape() {
             r#""fork":true,"net":"on","#,
             r#""reach":{"host":false,"lan":false,"link_local":false,"metadata":false},"model":"m","#,
             r#""provider":"openai","base_url":"http://127.0.0.1:1/x","write":["/w"],"hide":["h"],"env":["CI"],"tier":"floor","#,
-            r#""allow_degraded":true,"approval_timeout_s":2,"max_steps":3,"max_tokens":4,"max_usd":2.5}}"#
+            r#""allow_degraded":true,"baseline":"mine","approval_timeout_s":2,"max_steps":3,"max_tokens":4,"max_usd":2.5}}"#
         ),
         &ClientRequest::NewConversation(full),
     );

@@ -156,7 +156,7 @@ fn run_with(
         provider: Arc::clone(model) as _,
         worker: SessionWorker::new(Arc::clone(boundary) as _, id.clone(), confinement),
         live: watch::Sender::new(Lives::new()),
-        modes: ModePlaces { watch: None, environments },
+        modes: ModePlaces { watch: None, environments, protected: Vec::new() },
         surroundings: surroundings(),
         turns,
     })

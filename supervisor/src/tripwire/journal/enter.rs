@@ -1,0 +1,181 @@
+//! Joining a journal, as the first session or as another one.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::identity::RootIdentity;
+use super::leftover::refuse;
+use super::neighbours::{self, write_about};
+use super::{BaselineJournal, JournalOptions, lock_now, make_private, open_file};
+use crate::tripwire::WatchedRoots;
+use crate::tripwire::beneath::open_root;
+use crate::tripwire::settle::Around;
+
+/// Time for another session to compare with what a killed one left; a person may be asked meanwhile.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Time between two looks at a lock.
+const POLL: Duration = Duration::from_millis(20);
+
+/// A way into a journal.
+pub(super) enum Entry {
+    /// Nobody else is there, and nobody else enters before [`Doorway::open`].
+    First(BaselineJournal, Doorway),
+    /// Others are.
+    Joined(BaselineJournal),
+}
+
+/// The way in, closed to others.
+pub(super) struct Doorway(File);
+
+impl Doorway {
+    pub(super) fn open(self) -> io::Result<()> {
+        self.0.unlock()
+    }
+}
+
+impl BaselineJournal {
+    /// Joins the journal of a directory, and reads what it says. The first session settles what a killed one left.
+    pub(in crate::tripwire) fn join(
+        options: &JournalOptions,
+        watched: &mut WatchedRoots,
+        around: &Around,
+    ) -> io::Result<Self> {
+        match Self::enter(options, &watched.path, watched.held())? {
+            Entry::Joined(journal) => Ok(journal),
+            Entry::First(mut journal, door) => {
+                journal.settle_left(watched, around, &mut |differences| refuse(differences))?;
+                watched.forget();
+                door.open().map(|()| journal)
+            }
+        }
+    }
+
+    /// Enters the journal of a directory.
+    pub(super) fn enter(options: &JournalOptions, path: &Path, held: &OwnedFd) -> io::Result<Entry> {
+        let identity = RootIdentity::of(path, held)?;
+        let place = options.directory.join(identity.key());
+        let door = door(&place)?;
+        let alive = open_file(&place, "alive")?;
+        let is_first = lock_now(&alive, File::try_lock)?;
+        // Nobody else asks before the door is open.
+        alive.lock_shared()?;
+        let mut notes = Vec::new();
+        if is_first {
+            write_about(&place, &identity)?;
+            notes.extend(neighbours::set_replaced_aside(&options.directory, &identity)?);
+        }
+        let directory = File::from(open_root(path)?);
+        notes.extend(lock_directory(&directory, path, is_first, options.allow_shared)?);
+        let journal = Self {
+            session: uuid::Uuid::new_v4().simple().to_string(),
+            calls: open_file(&place, "calls")?,
+            lines: open_file(&place, "lines")?,
+            alive,
+            place,
+            identity,
+            in_call: false,
+            read: 0,
+            boot: String::new(),
+            working: Default::default(),
+            unsearched: Default::default(),
+            _directory: directory,
+            notes,
+        };
+        if is_first {
+            Ok(Entry::First(journal, Doorway(door)))
+        } else {
+            door.unlock().map(|()| Entry::Joined(journal))
+        }
+    }
+
+    /// Drops every line.
+    pub(super) fn clear(&mut self) -> io::Result<()> {
+        self.working.clear();
+        self.unsearched.clear();
+        self.read = 0;
+        self.lines.set_len(0)
+    }
+}
+
+/// Closes the way in.
+fn door(place: &Path) -> io::Result<File> {
+    let begun = Instant::now();
+    loop {
+        make_private(place)?;
+        let Some(door) = found(open_file(place, "door"))? else { continue };
+        // The last one that left may have removed what was opened here.
+        if lock_now(&door, File::try_lock)? {
+            if is_in_place(&door, &place.join("door")) {
+                return Ok(door);
+            }
+        } else if begun.elapsed() > PATIENCE {
+            return Err(io::Error::other(
+                "another session that starts here waits for an answer of yours\n  hint: answer it, or end it",
+            ));
+        } else {
+            std::thread::sleep(POLL);
+        }
+    }
+}
+
+/// Absent if the directory was removed meanwhile.
+fn found(opened: io::Result<File>) -> io::Result<Option<File>> {
+    match opened {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn is_in_place(file: &File, path: &Path) -> bool {
+    let same = |one: fs::Metadata, other: fs::Metadata| (one.dev(), one.ino()) == (other.dev(), other.ino());
+    file.metadata().is_ok_and(|one| fs::metadata(path).is_ok_and(|other| same(one, other)))
+}
+
+/// Locks the watched directory for everybody to see; gives what is to be told.
+fn lock_directory(
+    directory: &File,
+    path: &Path,
+    is_first: bool,
+    allow_shared: bool,
+) -> io::Result<Option<String>> {
+    let begun = Instant::now();
+    let is_free = !is_first || lock_now(directory, File::try_lock).unwrap_or(true);
+    if !is_free && !allow_shared {
+        return Err(io::Error::other(format!(
+            "a session of another user, container or state directory may write {}, and would take for yours what its agent \
+             changed\n  hint: end it first, or use --allow-degraded",
+            path.display()
+        )));
+    }
+    loop {
+        match lock_now(directory, File::try_lock_shared) {
+            Ok(true) => break,
+            // Somebody looks whether it is free.
+            Ok(false) if begun.elapsed() < PATIENCE => std::thread::sleep(POLL),
+            Ok(false) => {
+                return Err(io::Error::other(format!("{} is locked by another program", path.display())));
+            }
+            // NFS, for one, locks no directory.
+            Err(error) => {
+                return Ok(Some(format!(
+                    "sessions of other users in {} are not noticed: {error}",
+                    path.display()
+                )));
+            }
+        }
+    }
+    let shared = || {
+        format!(
+            "another session of another user, container or state directory may write {} too: what its agent changes may be taken \
+             for yours",
+            path.display()
+        )
+    };
+    Ok((!is_free).then(shared))
+}

@@ -1,0 +1,168 @@
+//! The lines of a journal: what one participant writes and each other one reads.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use ipc::path::WirePath;
+use serde::{Deserialize, Serialize};
+
+use super::super::references::References;
+use super::super::state::{FileBody, FileKind, FileStamp, WatchState, WatchedPlace};
+
+/// One line, a JSON object.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum JournalLine {
+    /// The first line: the boot in which the journal began.
+    Began { version: u32, boot: String },
+    /// A call that may write begins in a session.
+    Working { session: String },
+    /// No such call of the session runs. `everything` is true if a search of the whole directory followed.
+    Resting { session: String, everything: bool },
+    /// The places that are watched because something leads there.
+    References(Vec<ReferenceLine>),
+    /// What is different from before.
+    Changed { part: Part, by: Author, delta: StateDelta },
+}
+
+/// The version of these lines.
+pub(super) const VERSION: u32 = 1;
+
+/// A part of what is watched in a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(in super::super) enum Part {
+    /// The fixed list of places.
+    Listed,
+    /// Repositories elsewhere.
+    Nested,
+}
+
+/// The one who changed a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(in super::super) enum Author {
+    Person,
+    /// An agent, whose change may stay.
+    Agent,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct ReferenceLine {
+    path: WirePath,
+    kind: FileKind,
+}
+
+/// The difference between two states of watched places.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(in super::super) struct StateDelta {
+    places: Vec<PlaceLine>,
+    gone: Vec<WirePath>,
+    /// All of them, if they are others than before.
+    directories: Option<Vec<WirePath>>,
+    repositories: Option<Vec<WirePath>>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct PlaceLine {
+    path: WirePath,
+    kind: FileKind,
+    mode: u32,
+    body: BodyLine,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum BodyLine {
+    /// A file's content, in base64.
+    File(String),
+    Link(WirePath),
+    Directory,
+    Closed(FileStamp),
+}
+
+impl StateDelta {
+    /// The way from one state to another; absent where they are the same.
+    pub(in super::super) fn between(before: &WatchState, now: &WatchState) -> Option<Self> {
+        let places = now.places.iter().filter(|(path, place)| before.places.get(*path) != Some(*place));
+        let gone = before.places.keys().filter(|path| !now.places.contains_key(*path));
+        let delta = Self {
+            places: places.map(|(path, place)| PlaceLine::of(path, place)).collect(),
+            gone: gone.map(WirePath::from).collect(),
+            directories: (before.directories != now.directories).then(|| all(&now.directories)),
+            repositories: (before.repositories != now.repositories).then(|| all(&now.repositories)),
+        };
+        let is_empty = delta.places.is_empty()
+            && delta.gone.is_empty()
+            && delta.directories.is_none()
+            && delta.repositories.is_none();
+        (!is_empty).then_some(delta)
+    }
+
+    /// Goes that way; absent if a line is not one of ours.
+    pub(in super::super) fn apply(
+        self,
+        state: &mut WatchState,
+        mut each: impl FnMut(&Path, Option<&WatchedPlace>),
+    ) -> Option<()> {
+        for path in self.gone {
+            each(path.as_path(), None);
+            state.places.remove(path.as_path());
+        }
+        for line in self.places {
+            let (path, place) = line.place()?;
+            each(&path, Some(&place));
+            state.places.insert(path, place);
+        }
+        let paths = |all: Vec<WirePath>| all.into_iter().map(PathBuf::from);
+        if let Some(directories) = self.directories {
+            state.directories = paths(directories).collect();
+        }
+        if let Some(repositories) = self.repositories {
+            state.repositories = paths(repositories).collect();
+        }
+        Some(())
+    }
+}
+
+impl PlaceLine {
+    fn of(path: &Path, place: &WatchedPlace) -> Self {
+        let body = match &place.body {
+            FileBody::File(content) => BodyLine::File(STANDARD.encode(content)),
+            FileBody::Link(target) => BodyLine::Link(Path::new(target).into()),
+            FileBody::Directory => BodyLine::Directory,
+            FileBody::Closed(stamp) => BodyLine::Closed(*stamp),
+        };
+        Self { path: path.into(), kind: place.kind, mode: place.mode, body }
+    }
+
+    fn place(self) -> Option<(PathBuf, WatchedPlace)> {
+        let body = match self.body {
+            BodyLine::File(content) => FileBody::File(Arc::from(STANDARD.decode(content).ok()?)),
+            BodyLine::Link(target) => FileBody::Link(OsString::from_vec(target.as_bytes().to_vec())),
+            BodyLine::Directory => FileBody::Directory,
+            BodyLine::Closed(stamp) => FileBody::Closed(stamp),
+        };
+        Some((self.path.into(), WatchedPlace { kind: self.kind, body, mode: self.mode }))
+    }
+}
+
+/// The references as a line.
+pub(super) fn references(references: &References) -> JournalLine {
+    let line = |(path, kind): (&PathBuf, &FileKind)| ReferenceLine { path: path.into(), kind: *kind };
+    JournalLine::References(references.iter().map(line).collect())
+}
+
+/// The references of a line.
+pub(super) fn referenced(lines: Vec<ReferenceLine>) -> References {
+    lines.into_iter().map(|line| (line.path.into(), line.kind)).collect::<BTreeMap<_, _>>()
+}
+
+fn all<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Vec<WirePath> {
+    paths.into_iter().map(WirePath::from).collect()
+}

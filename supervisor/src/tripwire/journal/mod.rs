@@ -1,0 +1,317 @@
+//! The baseline of a watched directory on the disk, shared by all sessions that may write there.
+//!
+//! A session that took its baseline by itself would take a file that another session's command has just planted for the person's
+//! own, and one that starts after a kill would take what the killed one left. So the baseline is the directory's: the first session
+//! writes it into a journal in the state directory, others join it, and each look compares with it. Locks (`flock(2)`, which end
+//! with whoever holds them) say what a pid could not:
+//!
+//! | file | shared | exclusive |
+//! | --- | --- | --- |
+//! | `door` | – | by one that enters or leaves; by the first, until it has compared with what a killed one left |
+//! | `alive` | by each session, for its life | nobody else lives: tried behind the door |
+//! | `calls` | while a call that may write runs | while the baseline is taken or renewed: no call runs anywhere |
+//! | `lines` | – | while one reads, compares and appends |
+//!
+//! The watched directory itself is locked as well, shared, which sessions of other users, containers and state directories see.
+
+mod enter;
+mod identity;
+mod leftover;
+mod lines;
+mod neighbours;
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use identity::RootIdentity;
+use lines::{JournalLine, VERSION, referenced, references};
+use neighbours::Neighbours;
+
+use super::WatchedRoots;
+pub use leftover::{BaselineChoice, Difference, settle_leftovers};
+pub(super) use lines::{Author, Part, StateDelta};
+
+/// Where journals lie, and how strict they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JournalOptions {
+    /// The directory of all journals; made if it is missing.
+    pub directory: PathBuf,
+    /// True if a directory that somebody else's session writes is written all the same.
+    pub allow_shared: bool,
+}
+
+/// One session's part in the journal of one watched directory.
+#[derive(Debug)]
+pub(super) struct BaselineJournal {
+    place: PathBuf,
+    identity: RootIdentity,
+    /// The name of this participant.
+    session: String,
+    alive: File,
+    calls: File,
+    lines: File,
+    /// True while a call of ours runs, for which `calls` is locked.
+    in_call: bool,
+    /// Bytes of `lines` that were read or written by us.
+    read: u64,
+    /// The boot in which the journal began.
+    boot: String,
+    /// Sessions of which a call that may write was not looked after yet.
+    working: BTreeSet<String>,
+    /// Sessions after whose calls nobody has searched the whole directory.
+    unsearched: BTreeSet<String>,
+    /// The watched directory, locked. It ends the lock.
+    _directory: File,
+    notes: Vec<String>,
+}
+
+/// The exclusive right to take a baseline: while it lives no call that may write runs in what is watched.
+#[derive(Debug)]
+pub(super) struct AtRest(#[expect(dead_code, reason = "its locks end with it")] Neighbours);
+
+impl BaselineJournal {
+    /// True if somebody has written a baseline that holds.
+    pub(super) const fn has_baseline(&self) -> bool {
+        self.read > 0
+    }
+
+    /// What is to be told of the start, once.
+    pub(super) fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
+    }
+
+    /// Locks out every call that may write in this directory, or in one that it contains or lies in; absent while one runs.
+    pub(super) fn at_rest(&self) -> io::Result<Option<AtRest>> {
+        // A lock that cannot be converted is lost (flock(2)).
+        if self.in_call || !lock_now(&self.calls, File::try_lock)? {
+            return Ok(None);
+        }
+        match Neighbours::at_rest(&self.place, &self.identity)? {
+            Some(neighbours) => Ok(Some(AtRest(neighbours))),
+            None => self.calls.unlock().map(|()| None),
+        }
+    }
+
+    /// Ends the exclusive right without beginning a call.
+    pub(super) fn leave_rest(&self, _right: AtRest) -> io::Result<()> {
+        self.calls.unlock()
+    }
+
+    /// True if a session ended in the middle of a call: asked while nothing runs.
+    pub(super) fn was_cut_off(&self) -> bool {
+        self.working.iter().any(|session| *session != self.session)
+    }
+
+    /// Has others see that a call that may write runs. Waits while somebody takes the baseline anew.
+    pub(super) fn lock_calls(&mut self) -> io::Result<()> {
+        // From exclusive to shared there is a moment without a lock (flock(2)). Nothing of ours runs yet.
+        self.calls.lock_shared()?;
+        self.in_call = true;
+        Ok(())
+    }
+
+    pub(super) fn unlock_calls(&mut self) -> io::Result<()> {
+        self.in_call = false;
+        self.calls.unlock()
+    }
+
+    /// Notes that a call that may write begins.
+    pub(super) fn write_working(&mut self) -> io::Result<()> {
+        if self.working.contains(&self.session) {
+            return Ok(());
+        }
+        let is_first = !self.unsearched.contains(&self.session);
+        self.append(&[JournalLine::Working { session: self.session.clone() }])?;
+        // Once in a turn: a machine that stops in a call finds the mark at the next start.
+        if is_first { self.lines.sync_data() } else { Ok(()) }
+    }
+
+    /// Notes that no call of ours runs any more, and that its changes were looked at.
+    pub(super) fn write_resting(&mut self, everything: bool) -> io::Result<()> {
+        if self.working.contains(&self.session) || (everything && !self.unsearched.is_empty()) {
+            self.append(&[JournalLine::Resting { session: self.session.clone(), everything }])?;
+        }
+        Ok(())
+    }
+
+    /// Notes that what sessions have changed that were cut off is settled.
+    pub(super) fn write_settled(&mut self) -> io::Result<()> {
+        let cut_off = self.working.iter().filter(|session| **session != self.session);
+        let lines: Vec<_> = cut_off
+            .map(|session| JournalLine::Resting { session: session.clone(), everything: true })
+            .collect();
+        self.append(&lines)
+    }
+
+    /// Reads what others wrote since, under the lock that keeps them from writing more.
+    pub(super) fn exclusively<T>(
+        &mut self,
+        watched: &mut WatchedRoots,
+        work: impl FnOnce(&mut Self, &mut WatchedRoots) -> io::Result<T>,
+    ) -> io::Result<T> {
+        self.lines.lock()?;
+        let done = self.catch_up(watched).and_then(|()| work(self, watched));
+        self.lines.unlock()?;
+        done
+    }
+
+    /// Writes the whole baseline of a directory as the person's.
+    pub(super) fn write_whole(&mut self, watched: &WatchedRoots) -> io::Result<()> {
+        let empty = super::WatchState::default();
+        let parts = [(Part::Listed, &watched.state), (Part::Nested, &watched.nested)];
+        let mut lines =
+            vec![JournalLine::Began { version: VERSION, boot: boot() }, references(&watched.references)];
+        for (part, state) in parts {
+            let delta = StateDelta::between(&empty, state).unwrap_or_default();
+            lines.push(JournalLine::Changed { part, by: Author::Person, delta });
+        }
+        self.append(&lines)?;
+        self.lines.sync_data()
+    }
+
+    pub(super) fn write_references(&mut self, watched: &WatchedRoots) -> io::Result<()> {
+        self.append(&[references(&watched.references)])
+    }
+
+    /// Writes what somebody changed, if it is anything.
+    pub(super) fn write(&mut self, part: Part, by: Author, delta: Option<StateDelta>) -> io::Result<()> {
+        delta.map_or(Ok(()), |delta| self.append(&[JournalLine::Changed { part, by, delta }]))
+    }
+
+    fn append(&mut self, lines: &[JournalLine]) -> io::Result<()> {
+        let mut text = Vec::new();
+        for line in lines {
+            serde_json::to_writer(&mut text, line)?;
+            text.push(b'\n');
+            self.note_work(line);
+        }
+        if text.is_empty() {
+            return Ok(());
+        }
+        self.lines.write_all(&text)?;
+        self.read += text.len() as u64;
+        Ok(())
+    }
+
+    fn note_work(&mut self, line: &JournalLine) {
+        match line {
+            JournalLine::Working { session } => {
+                self.working.insert(session.clone());
+                self.unsearched.insert(session.clone());
+            }
+            JournalLine::Resting { session, everything } => {
+                self.working.remove(session);
+                if *everything {
+                    // A search finds what any of them left.
+                    self.unsearched.retain(|other| self.working.contains(other));
+                }
+            }
+            JournalLine::Began { boot, .. } => self.boot.clone_from(boot),
+            JournalLine::References(_) | JournalLine::Changed { .. } => {}
+        }
+    }
+
+    /// Takes in the lines behind those that were read.
+    fn catch_up(&mut self, watched: &mut WatchedRoots) -> io::Result<()> {
+        for line in self.unread()? {
+            self.note_work(&line);
+            self.take_in(watched, line)?;
+        }
+        Ok(())
+    }
+
+    /// The lines behind those that were read. One that was cut off by the end of its writer is dropped.
+    fn unread(&mut self) -> io::Result<Vec<JournalLine>> {
+        let length = self.lines.metadata()?.len();
+        let mut found = Vec::new();
+        if length == self.read {
+            return Ok(found);
+        }
+        self.lines.seek(SeekFrom::Start(self.read))?;
+        let mut reader = BufReader::new(&self.lines).take(length.saturating_sub(self.read));
+        let (mut line, mut read) = (Vec::new(), self.read);
+        while reader.read_until(b'\n', &mut line)? > 0 && line.ends_with(b"\n") {
+            found.push(serde_json::from_slice(&line).map_err(|error| self.torn(&error))?);
+            read += line.len() as u64;
+            line.clear();
+        }
+        self.lines.set_len(read)?;
+        self.read = read;
+        Ok(found)
+    }
+
+    fn take_in(&self, watched: &mut WatchedRoots, line: JournalLine) -> io::Result<()> {
+        match line {
+            JournalLine::Began { version, .. } if version != VERSION => {
+                Err(io::Error::other(format!("{} is of another version of Bailiwick", self.place.display())))
+            }
+            JournalLine::Began { .. } | JournalLine::Working { .. } | JournalLine::Resting { .. } => Ok(()),
+            JournalLine::References(lines) => {
+                watched.references = referenced(lines);
+                Ok(())
+            }
+            JournalLine::Changed { part, by, delta } => {
+                watched.take_in(part, by, delta).ok_or_else(|| self.torn(&"a place in it is none"))
+            }
+        }
+    }
+
+    fn torn(&self, why: &dyn std::fmt::Display) -> io::Error {
+        io::Error::other(format!(
+            "cannot read {}/lines: {why}\n  hint: look at `git status` and the settings of your editors, then remove \
+             that file",
+            self.place.display()
+        ))
+    }
+}
+
+impl Drop for BaselineJournal {
+    /// The last one that leaves takes the journal with it, unless the next start has to compare with it.
+    fn drop(&mut self) {
+        let Ok(door) = open_file(&self.place, "door") else { return };
+        let behind = |lock: &File| lock_now(lock, File::try_lock).unwrap_or(false);
+        // One that enters finds out by itself that it is the first.
+        if !behind(&door) || !behind(&self.alive) {
+            return;
+        }
+        let Ok(unread) = self.unread() else { return };
+        unread.iter().for_each(|line| self.note_work(line));
+        if self.working.is_empty() && self.unsearched.is_empty() {
+            // What cannot be removed is compared with at the next start, where nothing differs.
+            if let Err(error) = fs::remove_dir_all(&self.place) {
+                tracing::debug!(place = %self.place.display(), %error, "a journal stays");
+            }
+        }
+    }
+}
+
+/// Opens a file of a journal, which is made if it is missing.
+fn open_file(place: &Path, name: &str) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).append(true).create(true).mode(0o600);
+    options.open(place.join(name))
+}
+
+/// Takes a lock if it is free; false if somebody holds it.
+fn lock_now(file: &File, lock: impl FnOnce(&File) -> Result<(), TryLockError>) -> io::Result<bool> {
+    match lock(file) {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+fn make_private(directory: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)
+}
+
+/// The name of this boot of the machine; empty where the kernel does not say.
+fn boot() -> String {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|id| id.trim().to_owned()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,108 @@
+//! Other journals that concern a directory.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::identity::RootIdentity;
+use super::{lock_now, open_file};
+
+/// The end of the name of a journal that counts for nothing any more.
+const ASIDE: &str = ".aside";
+
+/// The locks on the calls of all journals of directories that contain a directory, or lie in it.
+#[derive(Debug)]
+pub(super) struct Neighbours(#[expect(dead_code, reason = "its locks end with it")] Vec<File>);
+
+impl Neighbours {
+    /// Locks them; absent while a call runs in one.
+    pub(super) fn at_rest(place: &Path, identity: &RootIdentity) -> io::Result<Option<Self>> {
+        let mut locks = Vec::new();
+        for (other, its) in all(place.parent().unwrap_or(place))? {
+            if other == place || !its.overlaps(identity) {
+                continue;
+            }
+            match open_file(&other, "calls") {
+                Ok(calls) if lock_now(&calls, File::try_lock)? => locks.push(calls),
+                Ok(_) => return Ok(None),
+                // It was removed meanwhile.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Some(Self(locks)))
+    }
+}
+
+/// Says of which directory a journal is.
+pub(super) fn write_about(place: &Path, identity: &RootIdentity) -> io::Result<()> {
+    let new = place.join("about.new");
+    fs::write(&new, serde_json::to_vec(identity)?)?;
+    fs::rename(new, place.join("about"))
+}
+
+/// Sets aside the journals of directories that were at the same path before; gives what is to be told.
+pub(super) fn set_replaced_aside(directory: &Path, identity: &RootIdentity) -> io::Result<Vec<String>> {
+    let mut notes = Vec::new();
+    for (place, its) in all(directory)? {
+        if !identity.replaces(&its) || !is_left(&place)? {
+            continue;
+        }
+        let mut aside = place.clone().into_os_string();
+        aside.push(ASIDE);
+        let aside = PathBuf::from(aside);
+        if aside.exists() {
+            fs::remove_dir_all(&aside)?;
+        }
+        fs::rename(&place, &aside)?;
+        notes.push(format!(
+            "{} was made anew since a session there was ended in the middle of a command: the record of how it was before is in {}",
+            identity.path,
+            aside.display()
+        ));
+    }
+    Ok(notes)
+}
+
+/// Takes over the journal that a directory has from before it was moved.
+pub(super) fn follow_move(directory: &Path, place: &Path, identity: &RootIdentity) -> io::Result<()> {
+    if place.join("lines").exists() {
+        return Ok(());
+    }
+    let moved = all(directory)?.into_iter().find(|(_, its)| identity.was_at(its));
+    match moved {
+        Some((old, _)) if is_left(&old)? && !place.exists() => {
+            fs::rename(old, place)?;
+            write_about(place, identity)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// True if no session lives that has this journal.
+fn is_left(place: &Path) -> io::Result<bool> {
+    lock_now(&open_file(place, "alive")?, File::try_lock)
+}
+
+/// The journals and their directories.
+fn all(directory: &Path) -> io::Result<Vec<(PathBuf, RootIdentity)>> {
+    let entries = match fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let place = entry?.path();
+        if place.extension().is_some_and(|end| end == ASIDE.trim_start_matches('.')) {
+            continue;
+        }
+        // One without it is being made, or removed.
+        if let Ok(about) = fs::read(place.join("about"))
+            && let Ok(identity) = serde_json::from_slice(&about)
+        {
+            found.push((place, identity));
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,480 @@
+//! One watched directory: what it was like, and who may have changed it.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ipc::event::{PlaceChange, RestoredPlace};
+use nix::errno::Errno;
+
+use super::anchor::{Anchor, FoundAnchor};
+use super::journal::{AtRest, Author, BaselineJournal, Difference, JournalOptions, Part, StateDelta};
+use super::judge::{Own, TripwireVerdict, content};
+use super::references::References;
+use super::root::{GIT, Root};
+use super::settle::{Around, ConfigView, settle};
+use super::state::{FileKind, WatchState, WatchedPlace};
+use super::watch::Given;
+use super::{Approved, Report, beneath, digest, walk};
+use crate::shell_word::shell_word;
+
+/// Time between two looks whether a command of another session still runs.
+const POLL: Duration = Duration::from_millis(50);
+
+/// The most places that are named of those that a person changed.
+const MOST_NAMED: usize = 5;
+
+/// A directory, what it was like, and what something in it leads to.
+#[derive(Debug)]
+pub(super) struct WatchedRoots {
+    pub(super) root: Root,
+    pub(super) path: PathBuf,
+    held: OwnedFd,
+    /// What something watched leads to.
+    pub(super) references: References,
+    pub(super) state: WatchState,
+    /// Repositories elsewhere in a project.
+    pub(super) nested: WatchState,
+    /// Configurations as the person left them.
+    persons: BTreeMap<PathBuf, WatchedPlace>,
+    /// The entries of those that no agent may set.
+    own: Own,
+    anchor: Anchor,
+    /// True if others wrote what the person changed since.
+    own_is_old: bool,
+    /// True if a turn ended since repositories elsewhere were taken.
+    nested_is_old: bool,
+    /// The recorded state that was taken anew and is not written yet, listed places and repositories elsewhere.
+    unwritten: Option<[WatchState; 2]>,
+    /// Absent where the baseline is this process's alone.
+    journal: Option<BaselineJournal>,
+}
+
+impl WatchedRoots {
+    /// Of a directory of which nothing was taken yet.
+    pub(super) fn empty(root: Root, path: &Path) -> io::Result<Self> {
+        let held = beneath::open_root(path)?;
+        Ok(Self {
+            root,
+            path: path.to_owned(),
+            anchor: Anchor::new(&held),
+            held,
+            references: References::new(),
+            state: WatchState::default(),
+            nested: WatchState::default(),
+            persons: BTreeMap::new(),
+            own: Own::new(),
+            own_is_old: false,
+            nested_is_old: false,
+            unwritten: None,
+            journal: None,
+        })
+    }
+
+    /// Of a directory as it is now, but for repositories elsewhere in it.
+    pub(super) fn taken(root: Root, path: &Path, kept: &[PathBuf]) -> io::Result<Self> {
+        let mut watched = Self::empty(root, path)?;
+        watched.take_listed(kept);
+        Ok(watched)
+    }
+
+    pub(super) const fn held(&self) -> &OwnedFd {
+        &self.held
+    }
+
+    fn take_listed(&mut self, kept: &[PathBuf]) {
+        self.references = kept.iter().map(|path| (path.clone(), FileKind::Whole)).collect();
+        let state = self.look();
+        let recorded = [std::mem::replace(&mut self.state, state), std::mem::take(&mut self.nested)];
+        self.unwritten = Some(recorded);
+    }
+
+    /// Takes what there is.
+    pub(super) fn take(&mut self, kept: &[PathBuf]) {
+        self.take_listed(kept);
+        if self.root == Root::Project {
+            self.nested = walk::nested(&self.held, &self.state.repositories, None);
+        }
+    }
+
+    /// True if nothing was read from a journal, but looked at.
+    pub(super) const fn is_taken_anew(&self) -> bool {
+        self.unwritten.is_some()
+    }
+
+    pub(super) fn look(&self) -> WatchState {
+        self.root.look(&self.held, &self.references, None)
+    }
+
+    /// Joins the journal. Gives the exclusive right to take the baseline, if that is to be taken: nothing may write meanwhile.
+    pub(super) fn join(
+        &mut self,
+        options: Option<&JournalOptions>,
+        around: &Around,
+    ) -> io::Result<Option<AtRest>> {
+        let Some(options) = options else { return Ok(None) };
+        let mut journal = BaselineJournal::join(options, self, around)?;
+        let right = loop {
+            journal.exclusively(self, |_, _| Ok(()))?;
+            match journal.at_rest()? {
+                // What a session left that was killed meanwhile is restored at the next look.
+                Some(right) if journal.was_cut_off() => {
+                    journal.leave_rest(right)?;
+                    break None;
+                }
+                Some(right) => break Some(right),
+                None if journal.has_baseline() => break None,
+                None => std::thread::sleep(POLL),
+            }
+        };
+        self.journal = Some(journal);
+        Ok(right)
+    }
+
+    /// Writes what was taken for the others, and ends the exclusive right to take it.
+    pub(super) fn write_baseline(&mut self, right: Option<AtRest>, around: &Around) -> io::Result<()> {
+        if let Some([state, nested]) = self.unwritten.take() {
+            self.exclusively(|watched, journal| {
+                watched.note_persons(&state, Part::Listed);
+                watched.note_persons(&nested, Part::Nested);
+                journal.map_or(Ok(()), |journal| watched.write_taken(journal, [&state, &nested]))
+            })?;
+        }
+        self.take_own(around);
+        match (&self.journal, right) {
+            (Some(journal), Some(right)) => journal.leave_rest(right),
+            _ => Ok(()),
+        }
+    }
+
+    fn write_taken(
+        &self,
+        journal: &mut BaselineJournal,
+        [state, nested]: [&WatchState; 2],
+    ) -> io::Result<()> {
+        if !journal.has_baseline() {
+            return journal.write_whole(self);
+        }
+        journal.write_references(self)?;
+        journal.write(Part::Listed, Author::Person, StateDelta::between(state, &self.state))?;
+        journal.write(Part::Nested, Author::Person, StateDelta::between(nested, &self.nested))
+    }
+
+    /// Does something while no other session looks, after what others found was taken in.
+    pub(super) fn exclusively<T>(
+        &mut self,
+        work: impl FnOnce(&mut Self, Option<&mut BaselineJournal>) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let Some(mut journal) = self.journal.take() else { return work(self, None) };
+        let done = journal.exclusively(self, |journal, watched| work(watched, Some(journal)));
+        self.journal = Some(journal);
+        done
+    }
+
+    /// Before a call that may write.
+    pub(super) fn begin_call(&mut self, around: &Around, report: &mut Report) -> io::Result<()> {
+        let Some(journal) = &self.journal else { return Ok(()) };
+        let right = journal.at_rest()?;
+        report.notes.extend(self.journal.as_mut().map(BaselineJournal::take_notes).unwrap_or_default());
+        if right.is_some() {
+            self.exclusively(|watched, journal| {
+                let Some(journal) = journal else { return Ok(()) };
+                if journal.was_cut_off() {
+                    return watched.settle_cut_off(around, report, journal);
+                }
+                watched.renew(Part::Listed, around, report, journal)?;
+                if std::mem::take(&mut watched.nested_is_old) {
+                    watched.renew(Part::Nested, around, report, journal)?;
+                }
+                Ok(())
+            })?;
+        }
+        if let Some(journal) = &mut self.journal {
+            journal.lock_calls()?;
+        }
+        drop(right);
+        self.exclusively(|_, journal| journal.map_or(Ok(()), BaselineJournal::write_working))
+    }
+
+    pub(super) fn end_call(&mut self, everything: bool) -> io::Result<()> {
+        self.nested_is_old |= everything && self.root == Root::Project;
+        self.exclusively(|_, journal| journal.map_or(Ok(()), |journal| journal.write_resting(everything)))?;
+        self.journal.as_mut().map_or(Ok(()), BaselineJournal::unlock_calls)
+    }
+
+    /// Puts back what a session changed that was ended in a call while this one lives.
+    fn settle_cut_off(
+        &mut self,
+        around: &Around,
+        report: &mut Report,
+        journal: &mut BaselineJournal,
+    ) -> io::Result<()> {
+        self.check(around, report, Some(journal))?;
+        self.check_nested(around, report, Some(journal))?;
+        journal.write_settled()
+    }
+
+    /// Takes what a person changed while no call ran anywhere.
+    fn renew(
+        &mut self,
+        part: Part,
+        around: &Around,
+        report: &mut Report,
+        journal: &mut BaselineJournal,
+    ) -> io::Result<()> {
+        let now = match part {
+            Part::Listed => self.look(),
+            Part::Nested => walk::nested(&self.held, &self.state.repositories, None),
+        };
+        let before = self.part(part);
+        let Some(delta) = StateDelta::between(before, &now) else { return Ok(()) };
+        if let Some((path, error)) =
+            now.unread.iter().find(|(path, _)| !around.given.has(&self.path.join(path)))
+        {
+            report.notes.push(format!(
+                "{} is judged by what it was before: {}",
+                path.display(),
+                error.desc()
+            ));
+            return Ok(());
+        }
+        let changed = self.view(around).verdicts(before, &now);
+        let names: Vec<_> = changed.keys().take(MOST_NAMED).map(|path| path.display().to_string()).collect();
+        if !names.is_empty() {
+            let more = if changed.len() > MOST_NAMED { " and others" } else { "" };
+            report.notes.push(format!("changed while no command ran, and kept: {}{more}", names.join(", ")));
+        }
+        let before = std::mem::replace(self.part_mut(part), now);
+        self.note_persons(&before, part);
+        self.take_own(around);
+        journal.write(part, Author::Person, Some(delta))
+    }
+
+    /// Compares the fixed list, and puts back what changed.
+    pub(super) fn check(
+        &mut self,
+        around: &Around,
+        report: &mut Report,
+        journal: Option<&mut BaselineJournal>,
+    ) -> io::Result<()> {
+        self.anchored(report);
+        self.refresh_own(around);
+        let Self { held, root, references, state, nested, own, path, .. } = self;
+        let view = ConfigView { path, known: &nested.repositories, own, around };
+        let look = |before: &WatchState| root.look(held, references, Some(before));
+        let before = settle(held, state, view, look, &mut report.changes);
+        report.notes.extend(state.notes.iter().cloned());
+        self.write_passed(Part::Listed, before, journal)
+    }
+
+    /// Compares the repositories elsewhere in a project, and puts back what changed.
+    pub(super) fn check_nested(
+        &mut self,
+        around: &Around,
+        report: &mut Report,
+        journal: Option<&mut BaselineJournal>,
+    ) -> io::Result<()> {
+        if self.root != Root::Project {
+            return Ok(());
+        }
+        self.refresh_own(around);
+        let Self { held, state, nested, own, path, .. } = self;
+        let known = &state.repositories;
+        let view = ConfigView { path, known, own, around };
+        let look = |before: &WatchState| walk::nested(held, known, Some(before));
+        let before = settle(held, nested, view, look, &mut report.changes);
+        report.notes.extend(nested.notes.iter().cloned());
+        self.write_passed(Part::Nested, before, journal)
+    }
+
+    /// Tells the others of changes that may stay.
+    fn write_passed(
+        &self,
+        part: Part,
+        before: Option<WatchState>,
+        journal: Option<&mut BaselineJournal>,
+    ) -> io::Result<()> {
+        match (before, journal) {
+            (Some(before), Some(journal)) => {
+                journal.write(part, Author::Agent, StateDelta::between(&before, self.part(part)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    const fn part(&self, part: Part) -> &WatchState {
+        match part {
+            Part::Listed => &self.state,
+            Part::Nested => &self.nested,
+        }
+    }
+
+    const fn part_mut(&mut self, part: Part) -> &mut WatchState {
+        match part {
+            Part::Listed => &mut self.state,
+            Part::Nested => &mut self.nested,
+        }
+    }
+
+    fn view<'a>(&'a self, around: &'a Around) -> ConfigView<'a> {
+        ConfigView { path: &self.path, known: &self.nested.repositories, own: &self.own, around }
+    }
+
+    /// Takes in what another session wrote; absent if it is no state.
+    pub(super) fn take_in(&mut self, part: Part, by: Author, delta: StateDelta) -> Option<()> {
+        self.own_is_old |= by == Author::Person;
+        let persons = &mut self.persons;
+        let state = match part {
+            Part::Listed => &mut self.state,
+            Part::Nested => &mut self.nested,
+        };
+        delta.apply(state, |path, place| {
+            if by == Author::Person {
+                note_person(persons, path, place);
+            }
+        })
+    }
+
+    /// Notes the configurations that are others than before as the person's.
+    fn note_persons(&mut self, before: &WatchState, part: Part) {
+        let now = match part {
+            Part::Listed => &self.state,
+            Part::Nested => &self.nested,
+        };
+        for path in before.places.keys().chain(now.places.keys()) {
+            let place = now.places.get(path);
+            if place != before.places.get(path) {
+                note_person(&mut self.persons, path, place);
+            }
+        }
+    }
+
+    fn take_own(&mut self, around: &Around) {
+        let none = Own::new();
+        let view = ConfigView { path: &self.path, known: &self.nested.repositories, own: &none, around };
+        let own = self.persons.iter().map(|(path, place)| {
+            let own = view.surroundings(&self.state).own(path, place);
+            (path.clone(), own)
+        });
+        self.own = own.collect();
+        self.own_is_old = false;
+    }
+
+    fn refresh_own(&mut self, around: &Around) {
+        if self.own_is_old {
+            self.take_own(around);
+        }
+    }
+
+    /// Forgets what was read.
+    pub(super) fn forget(&mut self) {
+        self.references.clear();
+        self.persons.clear();
+        (self.state, self.nested) = Default::default();
+    }
+
+    /// The places that are not as they were, and would be put back.
+    pub(super) fn differences(&mut self, around: &Around) -> Vec<Difference> {
+        self.take_own(around);
+        let listed = self.root.look(&self.held, &self.references, Some(&self.state));
+        let mut changed = self.view(around).verdicts(&self.state, &listed);
+        let mut nested = WatchState::default();
+        if self.root == Root::Project {
+            nested = walk::nested(&self.held, &self.state.repositories, Some(&self.nested));
+            let view = ConfigView { known: &self.state.repositories, ..self.view(around) };
+            changed.extend(view.verdicts(&self.nested, &nested));
+        }
+        let text =
+            |state: &WatchState, path: &Path| state.places.get(path).and_then(content).map(<[u8]>::to_vec);
+        let difference = |(path, verdict): (PathBuf, TripwireVerdict)| {
+            let [before, now] = [[&self.state, &self.nested], [&listed, &nested]]
+                .map(|states| states.into_iter().find_map(|state| text(state, &path)));
+            Some(Difference { path: self.path.join(path), what: verdict.change()?, before, now })
+        };
+        changed.into_iter().filter_map(difference).collect()
+    }
+
+    /// Takes these places, absolute, as they are.
+    pub(super) fn take_as_they_are<'a>(&mut self, paths: impl Iterator<Item = &'a Path>) {
+        let listed = self.look();
+        let nested = walk::nested(&self.held, &listed.repositories, None);
+        for path in paths.filter_map(|path| path.strip_prefix(&self.path).ok()) {
+            for (state, now) in [(&mut self.state, &listed), (&mut self.nested, &nested)] {
+                state.places.remove(path);
+                state.places.extend(now.places.get(path).map(|place| (path.to_owned(), place.clone())));
+            }
+        }
+    }
+
+    /// Puts back everything that changed.
+    pub(super) fn restore_all(&mut self, around: &Around) -> io::Result<Report> {
+        let mut report = Report::default();
+        self.check(around, &mut report, None)?;
+        self.check_nested(around, &mut report, None)?;
+        for change in &mut report.changes {
+            change.path = self.path.join(&change.path).into();
+        }
+        Ok(report)
+    }
+
+    /// Why something that is not given away cannot be kept.
+    pub(super) fn unread(&self, given: &Given) -> Option<io::Error> {
+        let is_kept = |(path, _): &&(PathBuf, Errno)| !given.has(&self.path.join(path));
+        let (path, error) = self.state.unread.iter().find(is_kept)?;
+        let path = self.path.join(path);
+        Some(io::Error::other(format!(
+            "cannot read {}: {}, so that a change of it could not be undone\n  hint: make it readable, or use --write {} \
+             to leave it to the agent",
+            path.display(),
+            error.desc(),
+            shell_word(&path)
+        )))
+    }
+
+    /// Takes places as they are now, as far as they have the content that somebody approved.
+    pub(super) fn accept(
+        &mut self,
+        approved: &[(&Path, &Approved)],
+        around: &Around,
+        journal: Option<&mut BaselineJournal>,
+    ) -> io::Result<()> {
+        let now = self.root.look(&self.held, &self.references, Some(&self.state));
+        let before = self.state.clone();
+        for (path, approved) in approved {
+            let found = now.places.get(*path);
+            if found.and_then(content).map(digest) != approved.digest {
+                continue;
+            }
+            match found {
+                Some(place) => self.state.places.insert((*path).to_owned(), place.clone()),
+                None => self.state.places.remove(*path),
+            };
+        }
+        self.note_persons(&before, Part::Listed);
+        self.take_own(around);
+        let delta = StateDelta::between(&before, &self.state);
+        journal.map_or(Ok(()), |journal| journal.write(Part::Listed, Author::Person, delta))
+    }
+
+    fn anchored(&mut self, report: &mut Report) {
+        if self.root != Root::Project {
+            return;
+        }
+        let error = match self.anchor.hold(&self.held) {
+            FoundAnchor::InPlace => return,
+            FoundAnchor::PutBack => None,
+            FoundAnchor::Lost(error) => Some(error.to_string()),
+        };
+        let (what, restored) = (PlaceChange::MovedAway, error.is_none());
+        report.changes.push(RestoredPlace { path: GIT.into(), what, moved_to: None, error, restored });
+    }
+}
+
+fn note_person(persons: &mut BTreeMap<PathBuf, WatchedPlace>, path: &Path, place: Option<&WatchedPlace>) {
+    match place {
+        Some(place) if place.kind == FileKind::Config => drop(persons.insert(path.to_owned(), place.clone())),
+        Some(_) | None => drop(persons.remove(path)),
+    }
+}
