@@ -1,6 +1,8 @@
 //! The signals that sessions and `bailiwick sandbox` answer to; from the making of these on, none has its default effect.
 
+use std::future::poll_fn;
 use std::io;
+use std::task::Poll;
 
 use ipc::frontend::UserActionKind;
 use nix::sys::prctl::set_pdeathsig;
@@ -19,52 +21,91 @@ pub(crate) fn end_with(parent: i32) -> io::Result<()> {
     }
 }
 
+/// Signals that end a process which does not handle them, and that somebody sends to it: signal(7), the action *Term*, and *Core* as
+/// far as a person or a limit causes it. Not the faults of the process itself, and not SIGKILL.
+const ENDING: &[i32] = &[
+    libc::SIGTERM,
+    libc::SIGQUIT,
+    libc::SIGALRM,
+    libc::SIGVTALRM,
+    libc::SIGPROF,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGIO,
+    libc::SIGPWR,
+    libc::SIGSTKFLT,
+    libc::SIGXCPU,
+];
+
+/// Signals whose default ends a process, and that say here that a write failed: the error of the write says so too.
+const WITHOUT_EFFECT: &[i32] = &[libc::SIGPIPE, libc::SIGXFSZ];
+
+/// The signals of [`ENDING`], and those for real-time use.
+fn ending() -> impl Iterator<Item = i32> {
+    ENDING.iter().copied().chain(libc::SIGRTMIN()..=libc::SIGRTMAX())
+}
+
+/// Several signals that mean the same.
+#[derive(Debug)]
+struct AnyOf(Vec<(i32, Signal)>);
+
+impl AnyOf {
+    fn new(numbers: impl Iterator<Item = i32>) -> io::Result<Self> {
+        for number in WITHOUT_EFFECT {
+            // A handler that nobody asks takes the default action away.
+            drop(signal(SignalKind::from_raw(*number))?);
+        }
+        numbers
+            .map(|number| Ok((number, signal(SignalKind::from_raw(number))?)))
+            .collect::<io::Result<_>>()
+            .map(Self)
+    }
+
+    /// Waits for one; its number. Cancel safe.
+    async fn next(&mut self) -> i32 {
+        poll_fn(|context| {
+            let come = |(number, signal): &mut (i32, Signal)| {
+                signal.poll_recv(context).is_ready().then_some(*number)
+            };
+            self.0.iter_mut().find_map(come).map_or(Poll::Pending, Poll::Ready)
+        })
+        .await
+    }
+}
+
 /// The signals by which a user acts on a session without a terminal UI. What comes before somebody waits for it is kept.
 #[derive(Debug)]
 pub(crate) struct UserSignals {
     interrupt: Signal,
-    terminate: Signal,
     hangup: Signal,
+    ending: AnyOf,
 }
 
 impl UserSignals {
     /// Handles them from now on. Must be called within the runtime.
     pub(crate) fn new() -> io::Result<Self> {
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            hangup: signal(SignalKind::hangup())?,
-        })
+        let [interrupt, hangup] = [SignalKind::interrupt(), SignalKind::hangup()].map(signal);
+        Ok(Self { interrupt: interrupt?, hangup: hangup?, ending: AnyOf::new(ending())? })
     }
 
-    /// Waits for one; SIGINT interrupts, SIGTERM and SIGHUP end the session. Cancel safe.
+    /// Waits for one; SIGINT interrupts, and every other one ends the session. Cancel safe.
     pub(crate) async fn next(&mut self) -> UserActionKind {
         tokio::select! {
             _ = self.interrupt.recv() => UserActionKind::Interrupt,
-            _ = self.terminate.recv() => UserActionKind::Terminate,
             _ = self.hangup.recv() => UserActionKind::HangUp,
+            _ = self.ending.next() => UserActionKind::Terminate,
         }
     }
 }
 
 /// Every signal that ends us.
 #[derive(Debug)]
-pub(crate) struct Endings {
-    interrupt: Signal,
-    terminate: Signal,
-    hangup: Signal,
-    quit: Signal,
-}
+pub(crate) struct Endings(AnyOf);
 
 impl Endings {
     /// Handles them from now on. Must be called within the runtime.
     pub(crate) fn new() -> io::Result<Self> {
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            hangup: signal(SignalKind::hangup())?,
-            quit: signal(SignalKind::quit())?,
-        })
+        AnyOf::new([libc::SIGINT, libc::SIGHUP].into_iter().chain(ending())).map(Self)
     }
 
     /// The number of one that has come by now.
@@ -80,12 +121,7 @@ impl Endings {
 
     /// Waits for one; its number. Cancel safe.
     pub(crate) async fn next(&mut self) -> i32 {
-        tokio::select! {
-            _ = self.interrupt.recv() => libc::SIGINT,
-            _ = self.terminate.recv() => libc::SIGTERM,
-            _ = self.hangup.recv() => libc::SIGHUP,
-            _ = self.quit.recv() => libc::SIGQUIT,
-        }
+        self.0.next().await
     }
 }
 

@@ -239,12 +239,14 @@ impl Common<'_> {
             ..Confinement::new(standing.rights.clone(), standing.project.clone())
         };
         let provider = Arc::new(ReplayProvider::new(replies));
+        let mut modes = ModePlaces::new((!beginning.files.is_empty()).then(|| watch(world)), environments);
+        let confined = modes.confine(confinement).unwrap();
         let run = AgentRun::new(AgentParts {
             agent: agent(&id, standing, &self.session, beginning.approvals.clone(), tools).starting(),
             provider: (beginning.model)(Arc::clone(&provider)),
-            worker: SessionWorker::new(Arc::clone(&self.boundary), id.clone(), confinement),
+            worker: SessionWorker::new(Arc::clone(&self.boundary), id.clone(), confined),
             live: watch::Sender::default(),
-            modes: ModePlaces { watch: (!beginning.files.is_empty()).then(|| watch(world)), environments },
+            modes,
             surroundings: surroundings(),
             turns: beginning.turns,
         });

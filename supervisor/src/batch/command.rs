@@ -245,6 +245,7 @@ fn confinement(line: &mut CommandLine, args: &ConfinementArgs) {
     if args.allow_degraded {
         line.0.push("--allow-degraded".into());
     }
+    line.word("--baseline", args.baseline);
 }
 
 /// A command line as it grows.

@@ -57,7 +57,7 @@ pub use changes::ChangeTracker;
 pub(crate) use digest::{rights_digest, ruleset_digest};
 pub use live::{Live, Lives};
 pub use models::Models;
-pub use modes::ModePlaces;
+pub use modes::{ModePlaces, WatchedConfinement};
 pub use observer::{ObserverError, SnapshotTaker};
 pub use one_shot::{Journal, OneShot, OneShotError, Unlogged};
 pub use prepare::{PrepareError, prepare};

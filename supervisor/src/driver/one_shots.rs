@@ -155,7 +155,7 @@ impl AgentRun {
             agent: self.id.clone(),
             generation: self.worker.reserve_generation(),
             standing: self.worker.confinement().clone(),
-            watch: self.modes.watch.clone(),
+            watch: self.watch().cloned(),
             asked: grant.clone(),
             granted: grant,
             call,

@@ -126,7 +126,7 @@ impl AgentRun {
     pub(super) fn give_up_instructions(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
         let message = format!("{INSTRUCTIONS} was not read: the worker did not answer");
         self.notice(shared, NoticeCode::NoInstructions, &message)?;
-        self.worker.replace(Ok(self.worker.confinement().clone()));
+        self.worker.replace(Ok(self.worker.watched().clone()));
         self.tell_where_it_is(shared)
     }
 

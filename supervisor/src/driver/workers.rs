@@ -10,6 +10,7 @@ use ipc::id::{AgentId, CallId, Generation};
 use ipc::message::Work;
 use tokio::sync::oneshot;
 
+use super::WatchedConfinement;
 use super::boundary::{Boundary, StartedWorker, WorkerOrder};
 use crate::monitor::{StartError, WorkerEvent};
 
@@ -19,12 +20,12 @@ type StartOutcome = Result<StartedWorker, StartError>;
 pub struct SessionWorker {
     boundary: Arc<dyn Boundary>,
     agent: AgentId,
-    confinement: Confinement,
+    confinement: WatchedConfinement,
     generation: Generation,
     state: WorkerState,
     waiting: VecDeque<(CallId, Work)>,
     /// What takes the present worker's place as soon as it is gone.
-    replacement: Option<Result<Confinement, StartError>>,
+    replacement: Option<Result<WatchedConfinement, StartError>>,
 }
 
 enum WorkerState {
@@ -64,7 +65,7 @@ pub enum WorkerUpdate {
 
 impl SessionWorker {
     /// A worker that starts with its first call.
-    pub fn new(boundary: Arc<dyn Boundary>, agent: AgentId, confinement: Confinement) -> Self {
+    pub fn new(boundary: Arc<dyn Boundary>, agent: AgentId, confinement: WatchedConfinement) -> Self {
         Self {
             boundary,
             agent,
@@ -78,6 +79,10 @@ impl SessionWorker {
 
     /// The confinement of the next generation, and of the present one unless it is being replaced.
     pub fn confinement(&self) -> &Confinement {
+        self.watched().get()
+    }
+
+    pub(super) fn watched(&self) -> &WatchedConfinement {
         match &self.replacement {
             Some(Ok(confinement)) => confinement,
             Some(Err(_)) | None => &self.confinement,
@@ -132,7 +137,7 @@ impl SessionWorker {
     /// Ends the worker with everything below it, then starts one that is confined so; an error leaves none.
     ///
     /// Calls that come meanwhile wait for it. [`SessionWorker::next`] tells when the old one is gone and the new one is ready.
-    pub fn replace(&mut self, confinement: Result<Confinement, StartError>) {
+    pub fn replace(&mut self, confinement: Result<WatchedConfinement, StartError>) {
         self.replacement = Some(confinement);
         match &mut self.state {
             WorkerState::Serving { worker, .. } => worker.control.kill(),
@@ -156,7 +161,7 @@ impl SessionWorker {
         let order = WorkerOrder {
             agent: self.agent.clone(),
             generation: self.generation,
-            confinement: self.confinement.clone(),
+            confinement: self.confinement.get().clone(),
         };
         let (cancel, cancelled) = oneshot::channel();
         let starting = self.boundary.start(order, cancelled);

@@ -103,6 +103,8 @@ pub(crate) fn open(
         (patch.is_some() || options.lists_changes).then(|| ChangeTracker::start(observer.clone(), patch));
     let tripwire = setup.watched_at_once().map(TripwireWatch::start).transpose()?;
     let confinement = setup.confinement(standing.rights.clone());
+    let mut modes = setup.mode_places();
+    let confinement = modes.confine(confinement)?;
     let worker = SessionWorker::new(Arc::clone(&boundary), AgentId::root(), confinement);
     let (plan_files, plan_records) = PlanFiles::shared(&setup, &conversation, options.plan.earlier.as_ref());
     let (live, live_socket) = live(&setup.directories, &conversation);
@@ -123,7 +125,7 @@ pub(crate) fn open(
         provider,
         worker,
         live,
-        modes: setup.mode_places(),
+        modes,
         surroundings: surroundings.clone(),
         turns: options.turns,
     });

@@ -145,7 +145,7 @@ impl ProjectSandbox {
     /// What a change of mode or rights needs.
     pub(crate) fn mode_places(&self) -> ModePlaces {
         let (watch, environments) = (self.watch.clone(), self.environments.clone());
-        ModePlaces { watch, environments, protected: Vec::new() }
+        ModePlaces::new(watch, environments)
     }
 
     /// Has a sandbox-exec wait for the session's first worker, while everything else is made ready. What starts no worker announces

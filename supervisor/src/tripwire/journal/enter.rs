@@ -29,12 +29,15 @@ pub(super) enum Entry {
     Joined(BaselineJournal),
 }
 
-/// The way in, closed to others.
+/// The way in, closed to others until this is dropped.
 pub(super) struct Doorway(File);
 
-impl Doorway {
-    pub(super) fn open(self) -> io::Result<()> {
-        self.0.unlock()
+impl Drop for Doorway {
+    fn drop(&mut self) {
+        // A process that was forked meanwhile has the file until it executes a program.
+        if let Err(error) = self.0.unlock() {
+            tracing::warn!(%error, "the way into a journal stays closed");
+        }
     }
 }
 
@@ -50,7 +53,8 @@ impl BaselineJournal {
             Entry::First(mut journal, door) => {
                 journal.settle_left(watched, around, &mut |differences| refuse(differences))?;
                 watched.forget();
-                door.open().map(|()| journal)
+                drop(door);
+                Ok(journal)
             }
         }
     }
@@ -83,7 +87,7 @@ impl BaselineJournal {
             boot: String::new(),
             working: Default::default(),
             unsearched: Default::default(),
-            _directory: directory,
+            directory,
             notes,
         };
         if is_first {

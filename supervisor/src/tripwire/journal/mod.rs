@@ -63,8 +63,8 @@ pub(super) struct BaselineJournal {
     working: BTreeSet<String>,
     /// Sessions after whose calls nobody has searched the whole directory.
     unsearched: BTreeSet<String>,
-    /// The watched directory, locked. It ends the lock.
-    _directory: File,
+    /// The watched directory, locked.
+    directory: File,
     notes: Vec<String>,
 }
 
@@ -268,22 +268,37 @@ impl BaselineJournal {
     }
 }
 
-impl Drop for BaselineJournal {
-    /// The last one that leaves takes the journal with it, unless the next start has to compare with it.
-    fn drop(&mut self) {
-        let Ok(door) = open_file(&self.place, "door") else { return };
-        let behind = |lock: &File| lock_now(lock, File::try_lock).unwrap_or(false);
+impl BaselineJournal {
+    /// Takes the journal away with the last session, unless the next start has to compare with it.
+    fn leave(&mut self, door: &File) -> io::Result<()> {
         // One that enters finds out by itself that it is the first.
-        if !behind(&door) || !behind(&self.alive) {
-            return;
+        if !lock_now(door, File::try_lock)? || !lock_now(&self.alive, File::try_lock)? {
+            return Ok(());
         }
-        let Ok(unread) = self.unread() else { return };
-        unread.iter().for_each(|line| self.note_work(line));
+        for line in self.unread()? {
+            self.note_work(&line);
+        }
         if self.working.is_empty() && self.unsearched.is_empty() {
-            // What cannot be removed is compared with at the next start, where nothing differs.
-            if let Err(error) = fs::remove_dir_all(&self.place) {
-                tracing::debug!(place = %self.place.display(), %error, "a journal stays");
+            fs::remove_dir_all(&self.place)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl Drop for BaselineJournal {
+    fn drop(&mut self) {
+        let left = open_file(&self.place, "door").and_then(|door| {
+            let left = self.leave(&door);
+            // A process that was forked meanwhile has these files until it executes a program: closing them ends no lock.
+            for lock in [&self.calls, &self.lines, &self.alive, &self.directory, &door] {
+                drop(lock.unlock());
             }
+            left
+        });
+        // What cannot be removed is compared with at the next start.
+        if let Err(error) = left {
+            tracing::debug!(place = %self.place.display(), %error, "a journal stays");
         }
     }
 }

@@ -12,25 +12,32 @@ const ASIDE: &str = ".aside";
 
 /// The locks on the calls of all journals of directories that contain a directory, or lie in it.
 #[derive(Debug)]
-pub(super) struct Neighbours(#[expect(dead_code, reason = "its locks end with it")] Vec<File>);
+pub(super) struct Neighbours(Vec<File>);
+
+impl Drop for Neighbours {
+    fn drop(&mut self) {
+        // A process that was forked meanwhile has these files until it executes a program.
+        self.0.iter().for_each(|lock| drop(lock.unlock()));
+    }
+}
 
 impl Neighbours {
     /// Locks them; absent while a call runs in one.
     pub(super) fn at_rest(place: &Path, identity: &RootIdentity) -> io::Result<Option<Self>> {
-        let mut locks = Vec::new();
+        let mut found = Self(Vec::new());
         for (other, its) in all(place.parent().unwrap_or(place))? {
             if other == place || !its.overlaps(identity) {
                 continue;
             }
             match open_file(&other, "calls") {
-                Ok(calls) if lock_now(&calls, File::try_lock)? => locks.push(calls),
+                Ok(calls) if lock_now(&calls, File::try_lock)? => found.0.push(calls),
                 Ok(_) => return Ok(None),
                 // It was removed meanwhile.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(Some(Self(locks)))
+        Ok(Some(found))
     }
 }
 
@@ -81,7 +88,9 @@ pub(super) fn follow_move(directory: &Path, place: &Path, identity: &RootIdentit
 
 /// True if no session lives that has this journal.
 fn is_left(place: &Path) -> io::Result<bool> {
-    lock_now(&open_file(place, "alive")?, File::try_lock)
+    let alive = open_file(place, "alive")?;
+    let is_left = lock_now(&alive, File::try_lock)?;
+    alive.unlock().map(|()| is_left)
 }
 
 /// The journals and their directories.
