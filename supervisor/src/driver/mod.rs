@@ -68,6 +68,7 @@ pub use session::Session;
 pub use shared::{PlanRecords, Shared};
 pub use tree::{OpenedAgent, OpensAgents};
 pub use tripwire::TripwireWatch;
+pub(crate) use tripwire::apart;
 pub use workers::SessionWorker;
 
 /// How many turns an agent run has.

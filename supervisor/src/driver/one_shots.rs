@@ -16,10 +16,11 @@ use super::flushes::After;
 use super::one_shot::{Journal, OneShot, OneShotError, Unlogged};
 use super::rewinder::{NO_CALL, RewindJournal};
 use super::run::Occurrence;
+use super::tripwire::aside;
 use super::{AgentRun, SessionError, Shared, millis};
 use crate::core::Input;
 use crate::session::LogError;
-use crate::tripwire::{Approved, digest};
+use crate::tripwire::{Approved, digest, tell_others};
 
 /// How much may wait for the main loop: a command that prints waits as well.
 const INBOX: usize = 8;
@@ -205,14 +206,27 @@ impl AgentRun {
             OneShotUpdate::Finished { call, outcome } => {
                 let shot = self.one_shots.running.remove(&call);
                 let duration_ms = shot.as_ref().map_or(0, |shot| millis(shot.began.elapsed()));
-                if let (Some(shot), Some(guard), Ok(CallOutcome::Done(_))) =
-                    (shot, &shared.tripwire, &outcome)
-                {
-                    guard.accept(shot.files);
+                if let (Some(shot), Ok(CallOutcome::Done(_))) = (shot, &outcome) {
+                    self.accept(shared, shot.files);
                 }
                 Ok(Some(Input::OneShotFinished { call, outcome, duration_ms }))
             }
         }
+    }
+
+    /// Has what was approved stay, in this session and in others that work here.
+    fn accept(&self, shared: &Shared, files: Vec<Approved>) {
+        if let Some(guard) = &shared.tripwire {
+            return guard.accept(files);
+        }
+        let Some(watch) = self.watch().filter(|_| !files.is_empty()).cloned() else { return };
+        let told = aside("tripwire", move || {
+            if let Err(error) = tell_others(&watch, &files) {
+                tracing::warn!(%error, "other sessions do not hear of an approved change");
+            }
+        });
+        // Nobody waits for it.
+        drop(told);
     }
 
     /// Does what waited for the disk. Where that was full, it waits until the log's lines were written once more.

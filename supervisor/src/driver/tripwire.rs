@@ -254,12 +254,12 @@ pub(super) fn events(call: Option<CallId>, beside: &[AgentCall], report: Report)
 }
 
 /// Blocking work on a thread of its own, waited for.
-pub(super) async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
+pub(crate) async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
     aside("tripwire", work)?.await.map_err(|_| io::ErrorKind::BrokenPipe.into())
 }
 
 /// Blocking work on a thread that nobody has to wait for.
-fn aside<T: Send + 'static>(
+pub(super) fn aside<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<oneshot::Receiver<T>> {

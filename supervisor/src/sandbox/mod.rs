@@ -23,6 +23,7 @@ use crate::args::{AccessArg, SandboxArgs, of_confinement};
 use crate::config::SettingsError;
 use crate::config::Sources;
 use crate::directories::Directories;
+use crate::driver::apart;
 use crate::exit::Exit;
 use crate::messages::{complain, say, tell};
 use crate::modes::ApprovalMode;
@@ -112,7 +113,16 @@ async fn start(args: SandboxArgs) -> Result<(ProjectSandbox, RunningCommand), Sa
     let directories = Directories::of_process().map_err(SetupError::from)?;
     let wanted = wanted(&directories, &args)?;
     let setup = ProjectSandbox::new(directories, &args.directory, Mode::fixed(mode), &wanted)?;
-    let tripwire = setup.watch.as_ref().map(set).transpose().map_err(SandboxStartError::Tripwire)?;
+    let tripwire = match setup.watch.clone() {
+        // A command of another session may be waited for.
+        Some(watch) => tokio::select! {
+            set = apart(move || set(&watch)) => {
+                Some(set.and_then(|set| set).map_err(SandboxStartError::Tripwire)?)
+            }
+            signal = endings.next() => return Err(SandboxStartError::Signal(signal)),
+        },
+        None => None,
+    };
     inherit_orphans().map_err(io::Error::from)?;
     let rights = rights(&setup, args.access);
     let confinement =

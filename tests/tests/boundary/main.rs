@@ -21,6 +21,7 @@ mod storm;
 mod temps;
 mod tools;
 mod tripwire;
+mod tripwire_journal;
 mod tripwire_references;
 mod tripwire_sandbox;
 mod tripwire_settings;

@@ -11,7 +11,7 @@ use super::identity::RootIdentity;
 use super::{BaselineJournal, JournalOptions, boot, neighbours};
 use crate::tripwire::beneath::open_root;
 use crate::tripwire::settle::Around;
-use crate::tripwire::{Report, Watch, WatchedRoots};
+use crate::tripwire::{Approved, Report, Tripwire, Watch, WatchedRoots};
 
 /// A place that is not as it was before a call that was cut off.
 #[derive(Clone, Debug)]
@@ -64,6 +64,19 @@ pub fn settle_leftovers(
         }
     }
     Ok(report)
+}
+
+/// Tells the sessions that live in these directories of a change that somebody approved, byte by byte, in one that watches none of them.
+pub fn tell_others(watch: &Watch, approved: &[Approved]) -> io::Result<()> {
+    let Some(options) = &watch.journals else { return Ok(()) };
+    let has_others = |path: &Path| has_journal(options, path).unwrap_or(false);
+    if !watch
+        .places()
+        .any(|place| approved.iter().any(|file| file.path.starts_with(place)) && has_others(place))
+    {
+        return Ok(());
+    }
+    Tripwire::set(watch).map(|mut tripwire| tripwire.accept(approved))
 }
 
 /// True if there is a journal with lines. A directory that was moved brings its own.

@@ -31,7 +31,7 @@ use lines::{JournalLine, VERSION, referenced, references};
 use neighbours::Neighbours;
 
 use super::WatchedRoots;
-pub use leftover::{BaselineChoice, Difference, settle_leftovers};
+pub use leftover::{BaselineChoice, Difference, settle_leftovers, tell_others};
 pub(super) use lines::{Author, Part, StateDelta};
 
 /// Where journals lie, and how strict they are.
