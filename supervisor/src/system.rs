@@ -164,7 +164,7 @@ pub(crate) fn give_back_heap() {
 pub(crate) fn file_handle(directory: &impl AsFd) -> io::Result<Vec<u8>> {
     /// `struct file_handle`, with room for the largest.
     #[repr(C)]
-    struct Handle {
+    struct RawFileHandle {
         bytes: u32,
         kind: c_int,
         handle: [u8; libc::MAX_HANDLE_SZ as usize],
@@ -174,7 +174,7 @@ pub(crate) fn file_handle(directory: &impl AsFd) -> io::Result<Vec<u8>> {
     let mut refused = io::Error::from(io::ErrorKind::Unsupported);
     for flags in [libc::AT_EMPTY_PATH, libc::AT_EMPTY_PATH | IDENTIFIES] {
         let room = [0; libc::MAX_HANDLE_SZ as usize];
-        let mut found = Handle { bytes: libc::MAX_HANDLE_SZ as u32, kind: 0, handle: room };
+        let mut found = RawFileHandle { bytes: libc::MAX_HANDLE_SZ as u32, kind: 0, handle: room };
         let mut mount: c_int = 0;
         let (number, name) = (directory.as_fd().as_raw_fd(), c"".as_ptr());
         let (handle, mount) = (&raw mut found, &raw mut mount);

@@ -8,7 +8,7 @@ use similar::TextDiff;
 use super::error::SetupError;
 use super::wanted::Leftovers;
 use crate::messages::{one_line, say, tell};
-use crate::tripwire::{BaselineChoice, Difference, Watch, settle_leftovers};
+use crate::tripwire::{BaselineChoice, CutOffChange, Watch, settle_leftovers};
 
 /// The most lines of a difference that are shown.
 const MOST_LINES: usize = 40;
@@ -18,7 +18,7 @@ const MOST_NAMED: usize = 20;
 
 /// Settles it before anything may write.
 pub(super) fn settle(watch: &Watch, word: Leftovers) -> Result<(), SetupError> {
-    let decide: fn(&[Difference]) -> io::Result<Vec<BaselineChoice>> = match word {
+    let decide: fn(&[CutOffChange]) -> io::Result<Vec<BaselineChoice>> = match word {
         Leftovers::Leave => return Ok(()),
         Leftovers::Refuse => refuse,
         Leftovers::Ask => ask,
@@ -34,7 +34,7 @@ pub(super) fn settle(watch: &Watch, word: Leftovers) -> Result<(), SetupError> {
     Ok(())
 }
 
-fn refuse(found: &[Difference]) -> io::Result<Vec<BaselineChoice>> {
+fn refuse(found: &[CutOffChange]) -> io::Result<Vec<BaselineChoice>> {
     let mut places: Vec<_> =
         found.iter().take(MOST_NAMED).map(|place| format!("\n  {}", named(place))).collect();
     if found.len() > MOST_NAMED {
@@ -47,12 +47,12 @@ fn refuse(found: &[Difference]) -> io::Result<Vec<BaselineChoice>> {
     )))
 }
 
-fn named(place: &Difference) -> String {
+fn named(place: &CutOffChange) -> String {
     one_line(&format!("{} ({})", place.path.display(), place.what))
 }
 
 /// Asks about each place. An answer that is none of the two is asked for again; a terminal that is gone answers nothing.
-fn ask(found: &[Difference]) -> io::Result<Vec<BaselineChoice>> {
+fn ask(found: &[CutOffChange]) -> io::Result<Vec<BaselineChoice>> {
     let mut out = io::stderr().lock();
     writeln!(
         out,
@@ -68,7 +68,7 @@ fn ask(found: &[Difference]) -> io::Result<Vec<BaselineChoice>> {
 
 fn ask_about(
     out: &mut impl Write,
-    place: &Difference,
+    place: &CutOffChange,
     (number, all): (usize, usize),
 ) -> io::Result<BaselineChoice> {
     writeln!(out, "\n{number} of {all}: {}", named(place))?;
@@ -93,7 +93,7 @@ fn ask_about(
 }
 
 /// The difference of a text file, in lines.
-fn shown(place: &Difference) -> Vec<String> {
+fn shown(place: &CutOffChange) -> Vec<String> {
     let text = |content: &Option<Vec<u8>>| {
         content.as_deref().map(|bytes| String::from_utf8_lossy(bytes).into_owned())
     };

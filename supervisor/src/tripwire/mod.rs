@@ -37,7 +37,7 @@ use ipc::event::RestoredPlace;
 use sha2::{Digest as _, Sha256};
 
 use journal::BaselineJournal;
-pub use journal::{BaselineChoice, Difference, JournalOptions, settle_leftovers, tell_others};
+pub use journal::{BaselineChoice, CutOffChange, JournalOptions, settle_leftovers, tell_others};
 pub(crate) use judge::{git_file_target, worktree_in};
 use root::Root;
 use settle::Around;

@@ -10,7 +10,9 @@ use ipc::event::{PlaceChange, RestoredPlace};
 use nix::errno::Errno;
 
 use super::anchor::{Anchor, FoundAnchor};
-use super::journal::{AtRest, Author, BaselineJournal, Difference, JournalOptions, Part, StateDelta};
+use super::journal::{
+    AtRest, Author, BaselineJournal, BaselinePart, CutOffChange, JournalOptions, StateDelta,
+};
 use super::judge::{Own, TripwireVerdict, content};
 use super::references::References;
 use super::root::{GIT, Root};
@@ -137,8 +139,8 @@ impl WatchedRoots {
     pub(super) fn write_baseline(&mut self, right: Option<AtRest>, around: &Around) -> io::Result<()> {
         if let Some([state, nested]) = self.unwritten.take() {
             self.exclusively(|watched, journal| {
-                watched.note_persons(&state, Part::Listed);
-                watched.note_persons(&nested, Part::Nested);
+                watched.note_persons(&state, BaselinePart::Listed);
+                watched.note_persons(&nested, BaselinePart::Nested);
                 journal.map_or(Ok(()), |journal| watched.write_taken(journal, [&state, &nested]))
             })?;
         }
@@ -158,8 +160,8 @@ impl WatchedRoots {
             return journal.write_whole(self);
         }
         journal.write_references(self)?;
-        journal.write(Part::Listed, Author::Person, StateDelta::between(state, &self.state))?;
-        journal.write(Part::Nested, Author::Person, StateDelta::between(nested, &self.nested))
+        journal.write(BaselinePart::Listed, Author::Person, StateDelta::between(state, &self.state))?;
+        journal.write(BaselinePart::Nested, Author::Person, StateDelta::between(nested, &self.nested))
     }
 
     /// Does something while no other session looks, after what others found was taken in.
@@ -184,9 +186,9 @@ impl WatchedRoots {
                 if journal.was_cut_off() {
                     return watched.settle_cut_off(around, report, journal);
                 }
-                watched.renew(Part::Listed, around, report, journal)?;
+                watched.renew(BaselinePart::Listed, around, report, journal)?;
                 if std::mem::take(&mut watched.nested_is_old) {
-                    watched.renew(Part::Nested, around, report, journal)?;
+                    watched.renew(BaselinePart::Nested, around, report, journal)?;
                 }
                 Ok(())
             })?;
@@ -219,14 +221,14 @@ impl WatchedRoots {
     /// Takes what a person changed while no call ran anywhere.
     fn renew(
         &mut self,
-        part: Part,
+        part: BaselinePart,
         around: &Around,
         report: &mut Report,
         journal: &mut BaselineJournal,
     ) -> io::Result<()> {
         let now = match part {
-            Part::Listed => self.look(),
-            Part::Nested => walk::nested(&self.held, &self.state.repositories, None),
+            BaselinePart::Listed => self.look(),
+            BaselinePart::Nested => walk::nested(&self.held, &self.state.repositories, None),
         };
         let before = self.part(part);
         let Some(delta) = StateDelta::between(before, &now) else { return Ok(()) };
@@ -266,7 +268,7 @@ impl WatchedRoots {
         let look = |before: &WatchState| root.look(held, references, Some(before));
         let before = settle(held, state, view, look, &mut report.changes);
         report.notes.extend(state.notes.iter().cloned());
-        self.write_passed(Part::Listed, before, journal)
+        self.write_passed(BaselinePart::Listed, before, journal)
     }
 
     /// Compares the repositories elsewhere in a project, and puts back what changed.
@@ -286,13 +288,13 @@ impl WatchedRoots {
         let look = |before: &WatchState| walk::nested(held, known, Some(before));
         let before = settle(held, nested, view, look, &mut report.changes);
         report.notes.extend(nested.notes.iter().cloned());
-        self.write_passed(Part::Nested, before, journal)
+        self.write_passed(BaselinePart::Nested, before, journal)
     }
 
     /// Tells the others of changes that may stay.
     fn write_passed(
         &self,
-        part: Part,
+        part: BaselinePart,
         before: Option<WatchState>,
         journal: Option<&mut BaselineJournal>,
     ) -> io::Result<()> {
@@ -304,17 +306,17 @@ impl WatchedRoots {
         }
     }
 
-    const fn part(&self, part: Part) -> &WatchState {
+    const fn part(&self, part: BaselinePart) -> &WatchState {
         match part {
-            Part::Listed => &self.state,
-            Part::Nested => &self.nested,
+            BaselinePart::Listed => &self.state,
+            BaselinePart::Nested => &self.nested,
         }
     }
 
-    const fn part_mut(&mut self, part: Part) -> &mut WatchState {
+    const fn part_mut(&mut self, part: BaselinePart) -> &mut WatchState {
         match part {
-            Part::Listed => &mut self.state,
-            Part::Nested => &mut self.nested,
+            BaselinePart::Listed => &mut self.state,
+            BaselinePart::Nested => &mut self.nested,
         }
     }
 
@@ -323,12 +325,12 @@ impl WatchedRoots {
     }
 
     /// Takes in what another session wrote; absent if it is no state.
-    pub(super) fn take_in(&mut self, part: Part, by: Author, delta: StateDelta) -> Option<()> {
+    pub(super) fn take_in(&mut self, part: BaselinePart, by: Author, delta: StateDelta) -> Option<()> {
         self.own_is_old |= by == Author::Person;
         let persons = &mut self.persons;
         let state = match part {
-            Part::Listed => &mut self.state,
-            Part::Nested => &mut self.nested,
+            BaselinePart::Listed => &mut self.state,
+            BaselinePart::Nested => &mut self.nested,
         };
         delta.apply(state, |path, place| {
             if by == Author::Person {
@@ -338,10 +340,10 @@ impl WatchedRoots {
     }
 
     /// Notes the configurations that are others than before as the person's.
-    fn note_persons(&mut self, before: &WatchState, part: Part) {
+    fn note_persons(&mut self, before: &WatchState, part: BaselinePart) {
         let now = match part {
-            Part::Listed => &self.state,
-            Part::Nested => &self.nested,
+            BaselinePart::Listed => &self.state,
+            BaselinePart::Nested => &self.nested,
         };
         for path in before.places.keys().chain(now.places.keys()) {
             let place = now.places.get(path);
@@ -376,7 +378,7 @@ impl WatchedRoots {
     }
 
     /// The places that are not as they were, and would be put back.
-    pub(super) fn differences(&mut self, around: &Around) -> Vec<Difference> {
+    pub(super) fn differences(&mut self, around: &Around) -> Vec<CutOffChange> {
         self.take_own(around);
         let listed = self.root.look(&self.held, &self.references, Some(&self.state));
         let mut changed = self.view(around).verdicts(&self.state, &listed);
@@ -391,7 +393,7 @@ impl WatchedRoots {
         let difference = |(path, verdict): (PathBuf, TripwireVerdict)| {
             let [before, now] = [[&self.state, &self.nested], [&listed, &nested]]
                 .map(|states| states.into_iter().find_map(|state| text(state, &path)));
-            Some(Difference { path: self.path.join(path), what: verdict.change()?, before, now })
+            Some(CutOffChange { path: self.path.join(path), what: verdict.change()?, before, now })
         };
         changed.into_iter().filter_map(difference).collect()
     }
@@ -452,10 +454,10 @@ impl WatchedRoots {
                 None => self.state.places.remove(*path),
             };
         }
-        self.note_persons(&before, Part::Listed);
+        self.note_persons(&before, BaselinePart::Listed);
         self.take_own(around);
         let delta = StateDelta::between(&before, &self.state);
-        journal.map_or(Ok(()), |journal| journal.write(Part::Listed, Author::Person, delta))
+        journal.map_or(Ok(()), |journal| journal.write(BaselinePart::Listed, Author::Person, delta))
     }
 
     fn anchored(&mut self, report: &mut Report) {

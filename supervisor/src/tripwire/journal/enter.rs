@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_millis(20);
 
 /// A way into a journal.
-pub(super) enum Entry {
+pub(super) enum JournalEntry {
     /// Nobody else is there, and nobody else enters before [`Doorway::open`].
     First(BaselineJournal, Doorway),
     /// Others are.
@@ -49,8 +49,8 @@ impl BaselineJournal {
         around: &Around,
     ) -> io::Result<Self> {
         match Self::enter(options, &watched.path, watched.held())? {
-            Entry::Joined(journal) => Ok(journal),
-            Entry::First(mut journal, door) => {
+            JournalEntry::Joined(journal) => Ok(journal),
+            JournalEntry::First(mut journal, door) => {
                 journal.settle_left(watched, around, &mut |differences| refuse(differences))?;
                 watched.forget();
                 drop(door);
@@ -60,7 +60,7 @@ impl BaselineJournal {
     }
 
     /// Enters the journal of a directory.
-    pub(super) fn enter(options: &JournalOptions, path: &Path, held: &OwnedFd) -> io::Result<Entry> {
+    pub(super) fn enter(options: &JournalOptions, path: &Path, held: &OwnedFd) -> io::Result<JournalEntry> {
         let identity = RootIdentity::of(path, held)?;
         let place = options.directory.join(identity.key());
         let door = door(&place)?;
@@ -91,9 +91,9 @@ impl BaselineJournal {
             notes,
         };
         if is_first {
-            Ok(Entry::First(journal, Doorway(door)))
+            Ok(JournalEntry::First(journal, Doorway(door)))
         } else {
-            door.unlock().map(|()| Entry::Joined(journal))
+            door.unlock().map(|()| JournalEntry::Joined(journal))
         }
     }
 

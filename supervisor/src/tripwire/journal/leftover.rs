@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use ipc::event::PlaceChange;
 use ipc::rpc::BaselineWord;
 
-use super::enter::Entry;
+use super::enter::JournalEntry;
 use super::identity::RootIdentity;
 use super::{BaselineJournal, JournalOptions, boot, neighbours};
 use crate::tripwire::beneath::open_root;
@@ -15,7 +15,7 @@ use crate::tripwire::{Approved, Report, Tripwire, Watch, WatchedRoots};
 
 /// A place that is not as it was before a call that was cut off.
 #[derive(Clone, Debug)]
-pub struct Difference {
+pub struct CutOffChange {
     /// The place, absolute.
     pub path: PathBuf,
     /// Its change.
@@ -49,7 +49,7 @@ impl From<BaselineWord> for BaselineChoice {
 /// differs.
 pub fn settle_leftovers(
     watch: &Watch,
-    mut decide: impl FnMut(&[Difference]) -> io::Result<Vec<BaselineChoice>>,
+    mut decide: impl FnMut(&[CutOffChange]) -> io::Result<Vec<BaselineChoice>>,
 ) -> io::Result<Report> {
     let mut report = Report::default();
     let Some(options) = &watch.journals else { return Ok(report) };
@@ -59,7 +59,9 @@ pub fn settle_leftovers(
         }
         let mut watched = WatchedRoots::empty(root, path)?;
         // One with a living session is none that was left.
-        if let Entry::First(mut journal, _door) = BaselineJournal::enter(options, path, watched.held())? {
+        if let JournalEntry::First(mut journal, _door) =
+            BaselineJournal::enter(options, path, watched.held())?
+        {
             report.append(journal.settle_left(&mut watched, &watch.around(), &mut decide)?);
         }
     }
@@ -96,7 +98,7 @@ impl BaselineJournal {
         &mut self,
         watched: &mut WatchedRoots,
         around: &Around,
-        decide: &mut dyn FnMut(&[Difference]) -> io::Result<Vec<BaselineChoice>>,
+        decide: &mut dyn FnMut(&[CutOffChange]) -> io::Result<Vec<BaselineChoice>>,
     ) -> io::Result<Report> {
         let mut report = Report::default();
         self.exclusively(watched, |_, _| Ok(()))?;
@@ -122,7 +124,7 @@ impl BaselineJournal {
 }
 
 /// The answer of a start that cannot ask anybody.
-pub(super) fn refuse(differences: &[Difference]) -> io::Result<Vec<BaselineChoice>> {
+pub(super) fn refuse(differences: &[CutOffChange]) -> io::Result<Vec<BaselineChoice>> {
     let places: Vec<_> = differences.iter().map(|difference| difference.path.display().to_string()).collect();
     Err(io::Error::other(format!(
         "a session here was ended in the middle of a command, and these are not as they were before it: {}\n  hint: start Bailiwick \

@@ -27,7 +27,7 @@ pub(super) enum JournalLine {
     /// The places that are watched because something leads there.
     References(Vec<ReferenceLine>),
     /// What is different from before.
-    Changed { part: Part, by: Author, delta: StateDelta },
+    Changed { part: BaselinePart, by: Author, delta: StateDelta },
 }
 
 /// The version of these lines.
@@ -36,7 +36,7 @@ pub(super) const VERSION: u32 = 1;
 /// A part of what is watched in a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(in super::super) enum Part {
+pub(in super::super) enum BaselinePart {
     /// The fixed list of places.
     Listed,
     /// Repositories elsewhere.

@@ -31,8 +31,8 @@ use lines::{JournalLine, VERSION, referenced, references};
 use neighbours::Neighbours;
 
 use super::WatchedRoots;
-pub use leftover::{BaselineChoice, Difference, settle_leftovers, tell_others};
-pub(super) use lines::{Author, Part, StateDelta};
+pub use leftover::{BaselineChoice, CutOffChange, settle_leftovers, tell_others};
+pub(super) use lines::{Author, BaselinePart, StateDelta};
 
 /// Where journals lie, and how strict they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -161,7 +161,7 @@ impl BaselineJournal {
     /// Writes the whole baseline of a directory as the person's.
     pub(super) fn write_whole(&mut self, watched: &WatchedRoots) -> io::Result<()> {
         let empty = super::WatchState::default();
-        let parts = [(Part::Listed, &watched.state), (Part::Nested, &watched.nested)];
+        let parts = [(BaselinePart::Listed, &watched.state), (BaselinePart::Nested, &watched.nested)];
         let mut lines =
             vec![JournalLine::Began { version: VERSION, boot: boot() }, references(&watched.references)];
         for (part, state) in parts {
@@ -177,7 +177,12 @@ impl BaselineJournal {
     }
 
     /// Writes what somebody changed, if it is anything.
-    pub(super) fn write(&mut self, part: Part, by: Author, delta: Option<StateDelta>) -> io::Result<()> {
+    pub(super) fn write(
+        &mut self,
+        part: BaselinePart,
+        by: Author,
+        delta: Option<StateDelta>,
+    ) -> io::Result<()> {
         delta.map_or(Ok(()), |delta| self.append(&[JournalLine::Changed { part, by, delta }]))
     }
 

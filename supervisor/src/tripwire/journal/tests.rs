@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::super::{Approved, Report, Tripwire, Watch, digest};
-use super::{BaselineChoice, Difference, JournalOptions, settle_leftovers};
+use super::{BaselineChoice, CutOffChange, JournalOptions, settle_leftovers};
 
 struct Place {
     directory: tempfile::TempDir,
@@ -60,7 +60,7 @@ impl Place {
     /// The places that the next start asks about, each of which gets this word.
     fn next_start(&self, word: BaselineChoice) -> Vec<String> {
         let mut asked = Vec::new();
-        let decide = |found: &[Difference]| {
+        let decide = |found: &[CutOffChange]| {
             asked.extend(found.iter().map(|place| self.inside(&place.path)));
             Ok(vec![word; found.len()])
         };
