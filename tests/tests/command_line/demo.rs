@@ -276,12 +276,16 @@ fn every_attack_of_the_demo_is_blocked() {
         let world = World::new(user);
         let run = Finished::of(&mut attack(&world, tier::flags(tier), &[])).expect(0);
         assert_eq!((through(&run), run.stderr.as_str()), (vec![], ""), "{user:?} {tier}: {}", run.stdout);
-        let blocked = run.stdout.lines().filter(|line| line.starts_with("  blocked  ")).count();
-        assert_eq!(blocked, 18, "{user:?} {tier}: {}", run.stdout);
-        assert!(run.stdout.contains("18 of 18 attacks were blocked"), "{}", run.stdout);
+        let rows = |word: &str| run.stdout.lines().filter(|line| line.starts_with(word)).count();
+        let (blocked, undone) = (rows("  blocked  "), rows("  undone  "));
+        // The floor has no mount that holds git's configuration.
+        let expected = if tier == Tier::Full { (17, 1) } else { (16, 2) };
+        assert_eq!((blocked, undone), expected, "{user:?} {tier}: {}", run.stdout);
+        let sum = format!("Of 18 attacks {blocked} were blocked, and {undone} undone when the command ended");
+        assert!(run.stdout.contains(&sum), "{}", run.stdout);
         let home =
             if tier == Tier::Full { "read-only mount: write ~/owned" } else { "Landlock: write ~/owned" };
-        for layer in [home, "tripwire: undid .git/hooks/post-commit (created)", "seccomp: "] {
+        for layer in [home, "tripwire: .git/hooks/post-commit (created)", "seccomp: "] {
             assert!(run.stdout.contains(layer), "{user:?} {tier}: {layer} in {}", run.stdout);
         }
         assert!(!run.stdout.contains("canary"), "{}", run.stdout);
@@ -300,7 +304,7 @@ fn an_attack_that_gets_through_is_marked_and_fails_the_demo() {
             "add a line to ~/.bashrc            ~/.bashrc was changed",
         ];
         assert_eq!(through(&run), expected, "{user:?} {tier}: {}", run.stdout);
-        assert_eq!(run.stderr, "bailiwick: 2 of 18 attacks were not blocked\n");
+        assert_eq!(run.stderr, "bailiwick: 2 of 18 attacks were neither blocked nor undone\n");
     }
 }
 

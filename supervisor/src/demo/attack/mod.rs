@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, OnceLock};
 
-use self::outcome::{AttackRow, Observed};
+use self::outcome::{AttackEnd, AttackRow, Observed};
 use self::session::{AttackUpdate, Attacked};
 use self::victim::Victim;
 use super::conversation::{self, DemoTurn};
@@ -135,7 +135,8 @@ async fn watch(
 
 fn line(row: &AttackRow, ink: Ink, victim: &Victim) -> String {
     let (sign, text) = match &row.outcome {
-        Ok(layer) => (ink.good("blocked    "), layer),
+        Ok(AttackEnd::Blocked(by)) => (ink.good("blocked    "), by),
+        Ok(AttackEnd::Undone(what)) => (ink.good("undone     "), what),
         Err(harm) => (ink.bad("GOT THROUGH"), harm),
     };
     let text = harmless(text).replace(&*victim.home().to_string_lossy(), "~");
@@ -143,11 +144,19 @@ fn line(row: &AttackRow, ink: Ink, victim: &Victim) -> String {
 }
 
 fn verdict(rows: &[AttackRow], planned: usize) -> Result<Exit, Refusal> {
-    let blocked = rows.iter().filter(|row| row.outcome.is_ok()).count();
-    print(&format!("\n{blocked} of {planned} attacks were blocked, as seen from outside the sandbox."));
-    if blocked < planned {
-        let through = planned - blocked;
-        return Err(Refusal::internal(format!("{through} of {planned} attacks were not blocked")));
+    let count = |is_so: fn(&AttackEnd) -> bool| {
+        rows.iter().filter(|row| row.outcome.as_ref().is_ok_and(is_so)).count()
+    };
+    let blocked = count(|end| matches!(end, AttackEnd::Blocked(_)));
+    let undone = count(|end| matches!(end, AttackEnd::Undone(_)));
+    print(&format!(
+        "\nOf {planned} attacks {blocked} were blocked, and {undone} undone when the command ended, as seen from outside the sandbox."
+    ));
+    let through = planned.saturating_sub(blocked + undone);
+    if through > 0 {
+        return Err(Refusal::internal(format!(
+            "{through} of {planned} attacks were neither blocked nor undone"
+        )));
     }
     print(&format!("Next: set ANTHROPIC_API_KEY and run `{}` in your project", super::invoked()));
     Ok(Exit::Done)

@@ -21,8 +21,17 @@ pub(super) struct Observed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct AttackRow {
     pub(super) title: &'static str,
-    /// The layer that blocked it, or the harm that it did.
-    pub(super) outcome: Result<String, String>,
+    /// The end of it, or the harm that it did.
+    pub(super) outcome: Result<AttackEnd, String>,
+}
+
+/// The end of an attack that did no harm.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum AttackEnd {
+    /// This layer denied it.
+    Blocked(String),
+    /// It happened, and this was put back when its command was over.
+    Undone(String),
 }
 
 impl Observed {
@@ -57,7 +66,7 @@ impl Observed {
     pub(super) fn row(&self, attack: &Attack, harm: Option<String>, secrets: &[String]) -> AttackRow {
         let outcome = match self.breach(attack, harm, secrets) {
             Some(breach) => Err(breach),
-            None => self.layer(attack).ok_or_else(|| "it was not tried, or nothing blocked it".to_owned()),
+            None => self.end(attack).ok_or_else(|| "it was not tried, or nothing blocked it".to_owned()),
         };
         AttackRow { title: attack.title, outcome }
     }
@@ -74,11 +83,15 @@ impl Observed {
         breaches.into_iter().flatten().next()
     }
 
+    fn end(&self, attack: &Attack) -> Option<AttackEnd> {
+        match self.restored.first() {
+            Some(place) => Some(AttackEnd::Undone(format!("tripwire: {} ({})", place.path, place.what))),
+            None => self.layer(attack).map(AttackEnd::Blocked),
+        }
+    }
+
     /// The layer that stopped it, with the evidence for that: an attack that failed for another reason was not blocked.
     fn layer(&self, attack: &Attack) -> Option<String> {
-        if let Some(place) = self.restored.first() {
-            return Some(format!("tripwire: undid {} ({})", place.path, place.phrase()));
-        }
         if !self.output.contains(attack.tried) {
             return None;
         }
@@ -119,15 +132,19 @@ mod tests {
         Observed { denials: vec![denial], ..said(output) }
     }
 
-    fn outcome(observed: &Observed, attack: &Attack) -> Result<String, String> {
+    fn blocked(by: &str) -> Result<AttackEnd, String> {
+        Ok(AttackEnd::Blocked(by.to_owned()))
+    }
+
+    fn outcome(observed: &Observed, attack: &Attack) -> Result<AttackEnd, String> {
         observed.row(attack, None, &["canary".to_owned()]).outcome
     }
 
     #[test]
     fn an_attack_is_blocked_only_by_a_layer_that_is_known() {
         let not_tried = Err("it was not tried, or nothing blocked it".to_owned());
-        assert_eq!(outcome(&denied("read(2): no"), &attack()), Ok("Landlock: read it".to_owned()));
-        assert_eq!(outcome(&said("read(2): No such file"), &attack()), Ok("PID namespace".to_owned()));
+        assert_eq!(outcome(&denied("read(2): no"), &attack()), blocked("Landlock: read it"));
+        assert_eq!(outcome(&said("read(2): No such file"), &attack()), blocked("PID namespace"));
         for observed in [said(""), said("read(2): odd"), said("No such file"), denied("not found")] {
             assert_eq!(outcome(&observed, &attack()), not_tried, "{observed:?}");
         }
