@@ -54,11 +54,8 @@ fn named(place: &CutOffChange) -> String {
 /// Asks about each place. An answer that is none of the two is asked for again; a terminal that is gone answers nothing.
 fn ask(found: &[CutOffChange]) -> io::Result<Vec<BaselineChoice>> {
     let mut out = io::stderr().lock();
-    writeln!(
-        out,
-        "A session was ended here in the middle of a command. Programs of yours run what is in these places, and they are not as they \
-         were before the command:"
-    )?;
+    writeln!(out, "A session was ended here in the middle of a command. Your git, shell and editors run")?;
+    writeln!(out, "files from these places, and they are not as they were before the command:")?;
     found
         .iter()
         .enumerate()
@@ -98,7 +95,11 @@ fn shown(place: &CutOffChange) -> Vec<String> {
         content.as_deref().map(|bytes| String::from_utf8_lossy(bytes).into_owned())
     };
     if place.before.is_none() && place.now.is_none() {
-        return Vec::new();
+        let names = place.inside.iter().filter_map(|inside| inside.strip_prefix(&place.path).ok());
+        return names
+            .take(MOST_LINES)
+            .map(|name| format!("+{}", one_line(&name.to_string_lossy())))
+            .collect();
     }
     let [before, now] = [&place.before, &place.now].map(|content| text(content).unwrap_or_default());
     let diff = TextDiff::from_lines(&before, &now);

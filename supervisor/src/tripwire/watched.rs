@@ -390,12 +390,19 @@ impl WatchedRoots {
         }
         let text =
             |state: &WatchState, path: &Path| state.places.get(path).and_then(content).map(<[u8]>::to_vec);
-        let difference = |(path, verdict): (PathBuf, TripwireVerdict)| {
+        let difference = |(path, verdict): (&PathBuf, &TripwireVerdict)| {
+            // What lies in a directory goes with it.
+            if path.ancestors().skip(1).any(|above| changed.contains_key(above)) {
+                return None;
+            }
             let [before, now] = [[&self.state, &self.nested], [&listed, &nested]]
-                .map(|states| states.into_iter().find_map(|state| text(state, &path)));
-            Some(CutOffChange { path: self.path.join(path), what: verdict.change()?, before, now })
+                .map(|states| states.into_iter().find_map(|state| text(state, path)));
+            let inside = changed.keys().filter(|other| *other != path && other.starts_with(path));
+            let inside = inside.map(|other| self.path.join(other)).collect();
+            let what = verdict.clone().change()?;
+            Some(CutOffChange { path: self.path.join(path), what, before, now, inside })
         };
-        changed.into_iter().filter_map(difference).collect()
+        changed.iter().filter_map(difference).collect()
     }
 
     /// Takes these places, absolute, as they are.
@@ -404,8 +411,9 @@ impl WatchedRoots {
         let nested = walk::nested(&self.held, &listed.repositories, None);
         for path in paths.filter_map(|path| path.strip_prefix(&self.path).ok()) {
             for (state, now) in [(&mut self.state, &listed), (&mut self.nested, &nested)] {
-                state.places.remove(path);
-                state.places.extend(now.places.get(path).map(|place| (path.to_owned(), place.clone())));
+                state.places.retain(|place, _| !place.starts_with(path));
+                let inside = now.places.iter().filter(|(place, _)| place.starts_with(path));
+                state.places.extend(inside.map(|(path, place)| (path.clone(), place.clone())));
             }
         }
     }

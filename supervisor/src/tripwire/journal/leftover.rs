@@ -24,6 +24,8 @@ pub struct CutOffChange {
     pub before: Option<Vec<u8>>,
     /// The content of the file now.
     pub now: Option<Vec<u8>>,
+    /// Places in it that are not as they were either, if it is a directory: the word on it is one on them.
+    pub inside: Vec<PathBuf>,
 }
 
 /// A person's word on a difference.

@@ -151,6 +151,7 @@ fn what_a_killed_session_left_is_asked_about() {
         place.write(".git/hooks/pre-push", "evil");
         place.write("vendored/.git/HEAD", "ref: refs/heads/main\n");
         place.write("vendored/.git/hooks/post-checkout", "evil");
+        place.write(".vscode/tasks.json", "evil");
         drop(killed);
         // A start that can ask nobody changes nothing.
         let refused = settle_leftovers(&place.watch(), |_| Err(io::ErrorKind::Other.into()));
@@ -158,11 +159,13 @@ fn what_a_killed_session_left_is_asked_about() {
         let refused = Tripwire::set(&place.watch()).unwrap_err().to_string();
         assert!(refused.contains(".envrc") && refused.contains("hint:"), "{refused}");
         let asked = place.next_start(word);
-        assert_eq!(asked, [".envrc", ".git/hooks/pre-push", "vendored/.git/hooks/post-checkout"]);
+        // A directory is one question.
+        assert_eq!(asked, [".envrc", ".git/hooks/pre-push", ".vscode", "vendored/.git/hooks/post-checkout"]);
         let stays = word == BaselineChoice::Mine;
         assert_eq!(place.read(".envrc").is_some(), stays);
         assert_eq!(place.read("vendored/.git/hooks/post-checkout").is_some(), stays);
         assert_eq!(place.read(".git/hooks/pre-push").as_deref(), Some(if stays { "evil" } else { "own" }));
+        assert_eq!(place.read(".vscode/tasks.json").is_some(), stays);
         assert!(!place.is_left());
         assert_eq!(place.at_work().end(), Report::default());
     }
