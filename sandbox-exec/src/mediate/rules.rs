@@ -226,25 +226,58 @@ impl MediationRules {
 mod tests {
     use ipc::rights::{Network, Reach};
     use nix::sys::socket::{Backlog, listen};
+    use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
 
     use super::*;
     use crate::mediate::caller::tests::with_own_calls;
 
+    fn rules() -> MediationRules {
+        let network = Net::Host(Box::new(HostNetwork::new(Network::On, Reach::default(), false).unwrap()));
+        MediationRules::new(ProcessTree::new(vec![], vec![]), network).unwrap()
+    }
+
+    /// A listener from inside, a client, and the name that the first one has.
+    fn own(rules: &MediationRules, family: c_int, name: &Address) -> (SocketKind, [OwnedFd; 2], Address) {
+        let kind = SocketKind { family, style: libc::SOCK_STREAM };
+        let [listener, client] = [(); 2].map(|()| socket::make(kind.family, kind.style, 0).unwrap());
+        with_own_calls(|caller| rules.bind(caller, &listener, kind, name)).unwrap();
+        listen(&listener, Backlog::new(1).unwrap()).unwrap();
+        let name = socket::own_name(&listener).unwrap();
+        (kind, [listener, client], name)
+    }
+
     #[test]
     fn an_abstract_name_that_was_given_up_meanwhile_leads_nowhere() {
-        let network = Net::Host(Box::new(HostNetwork::new(Network::On, Reach::default(), false).unwrap()));
-        let rules = MediationRules::new(ProcessTree::new(vec![], vec![]), network).unwrap();
-        let kind = SocketKind { family: libc::AF_UNIX, style: libc::SOCK_STREAM };
-        let [listener, client] = [(); 2].map(|()| socket::make(kind.family, kind.style, 0).unwrap());
-        with_own_calls(|caller| {
-            rules.bind(caller, &listener, kind, &Address::unnamed()).unwrap();
-            let address = socket::own_name(&listener).unwrap();
-            assert!(matches!(address.meaning(), Meaning::Abstract(_)));
-            listen(&listener, Backlog::new(1).unwrap()).unwrap();
-            let target = rules.target(caller, &client, kind, address).unwrap();
-            assert!(rules.has_led_inside(kind, &target));
-            drop(listener);
-            crate::tests::comes_true(|| !rules.has_led_inside(kind, &target));
-        });
+        let rules = rules();
+        let (kind, [listener, client], name) = own(&rules, libc::AF_UNIX, &Address::unnamed());
+        assert!(matches!(name.meaning(), Meaning::Abstract(_)));
+        let target = with_own_calls(|caller| rules.target(caller, &client, kind, name)).unwrap();
+        assert!(rules.has_led_inside(kind, &target));
+        drop(listener);
+        crate::tests::comes_true(|| !rules.has_led_inside(kind, &target));
+    }
+
+    /// Denies this thread to ask it.
+    fn deny_sockets() {
+        let denied = SeccompAction::Errno(libc::EPERM.cast_unsigned());
+        let architecture = std::env::consts::ARCH.try_into().unwrap();
+        let calls = [(libc::SYS_socket, vec![])].into();
+        let filter = SeccompFilter::new(calls, SeccompAction::Allow, denied, architecture).unwrap();
+        apply_filter(&BpfProgram::try_from(filter).unwrap()).unwrap();
+    }
+
+    #[test]
+    fn where_the_kernel_does_not_answer_nobody_is_inside() {
+        let rules = rules();
+        let address = Address::of_internet("127.0.0.1:0".parse().unwrap());
+        let all = [own(&rules, libc::AF_UNIX, &Address::unnamed()), own(&rules, libc::AF_INET, &address)];
+        let targets = || {
+            all.each_ref().map(|(kind, [_, client], name)| {
+                with_own_calls(|caller| rules.target(caller, client, *kind, name.clone())).is_ok()
+            })
+        };
+        assert_eq!(targets(), [true; 2]);
+        deny_sockets();
+        assert_eq!(targets(), [false; 2]);
     }
 }

@@ -1,7 +1,8 @@
 //! The other parts of the keys by which the kernel knows ports and names: family, protocol, network namespace.
 
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU16, Ordering};
 
 use nix::libc;
 use nix::sched::{CloneFlags, unshare};
@@ -108,6 +109,13 @@ fn elsewhere<T: Send>(make: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| scope.spawn(made).join().unwrap())
 }
 
+/// A port that the kernel chooses for nobody, and another for each that asks: two sockets are to have it in two namespaces.
+fn unused_port() -> u16 {
+    static ASKED: AtomicU16 = AtomicU16::new(0);
+    let pid = u16::try_from(std::process::id() % 10_000).unwrap();
+    20_000 + pid + ASKED.fetch_add(1, Ordering::Relaxed)
+}
+
 /// A socket of another namespace, which was handed in: names are those of its own one.
 #[test]
 fn a_name_taken_inside_opens_none_of_another_namespace() {
@@ -117,8 +125,7 @@ fn a_name_taken_inside_opens_none_of_another_namespace() {
     }
     as_each_user(|place| {
         let name = unix(format!("\0keys-{}", place.path("").display()));
-        let own = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = own.local_addr().unwrap();
+        let address = SocketAddr::from(([127, 0, 0, 1], unused_port()));
         let to = internet(&address.to_string());
         let unix_server = || {
             let server = socket(libc::AF_UNIX, DATAGRAM | libc::SOCK_NONBLOCK);
@@ -131,7 +138,6 @@ fn a_name_taken_inside_opens_none_of_another_namespace() {
             let [tcp, udp] = [STREAM, DATAGRAM].map(|style| server(style, &at).unwrap());
             (tcp, udp, unix_server(), (clients, socket(libc::AF_UNIX, DATAGRAM)))
         });
-        drop(own);
         let ([stream, datagrams], unix_client) = clients;
         on(place, || {
             let _own =
