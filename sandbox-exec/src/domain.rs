@@ -70,8 +70,8 @@ pub enum DomainError {
     Symlink(WirePath),
     #[error("cannot add a rule for {path}: {source}")]
     Add { path: WirePath, source: io::Error },
-    #[error("cannot add the rule that bounds only signals: {0}")]
-    Signals(#[source] RulesetError),
+    #[error("cannot add the rule of a domain that only has scopes: {0}")]
+    Scopes(#[source] RulesetError),
 }
 
 impl Domain {
@@ -132,11 +132,11 @@ impl Domain {
         self.rules = rules;
     }
 
-    /// Builds a domain that only bounds signals; `None` where the ABI has no scopes.
+    /// Builds a domain that bounds only signals and abstract unix sockets; `None` where the ABI has no scopes.
     ///
     /// Every layer of a process that has file rights at all must allow to move and link files between directories, or
     /// it is denied (EXDEV), even by a layer that handles no file right: so this one handles REFER and grants it.
-    pub fn of_signals(platform: Platform) -> Result<Option<Self>, DomainError> {
+    pub fn of_scopes(platform: Platform) -> Result<Option<Self>, DomainError> {
         if platform.abi < crate::platform::SCOPES {
             return Ok(None);
         }
@@ -145,12 +145,12 @@ impl Domain {
         let ruleset = Ruleset::default()
             .set_compatibility(CompatLevel::HardRequirement)
             .handle_access(AccessFs::Refer)
-            .and_then(|ruleset| ruleset.scope(Scope::Signal))
+            .and_then(|ruleset| ruleset.scope(Scope::Signal | Scope::AbstractUnixSocket))
             .and_then(Ruleset::create)
             .map_err(DomainError::Create)?;
         let ruleset = ruleset
             .add_rule(PathBeneath::new(root, AccessFs::Refer).set_compatibility(CompatLevel::HardRequirement))
-            .map_err(DomainError::Signals)?;
+            .map_err(DomainError::Scopes)?;
         Ok(Some(Self { ruleset: ruleset.into(), abi: ABI::V6, rules: 0 }))
     }
 

@@ -23,7 +23,7 @@ use crate::cgroup::Cgroup;
 use crate::descendants::{self, Waited};
 use crate::domain::{Domain, open_path};
 use crate::handover::Handover;
-use crate::launch::{Awaited, LaunchedProgram, Ruleset, enter, give_up};
+use crate::launch::{Awaited, LaunchedProgram, Ruleset, enter, enter_scopes, give_up};
 use crate::mediate::{Listeners, Mediation, Mediator, Refusals};
 use crate::namespace::layout::Layout;
 use crate::namespace::{machine, tree};
@@ -87,6 +87,11 @@ impl Init<'_> {
         let filter = self.ruleset.mediation.as_ref().map(Mediation::filter);
         let handover = Handover::new().map_err(at(Stage::Start))?;
         // For both of us.
+        system::set_no_new_privs().map_err(at(Stage::Privileges))?;
+        if self.ruleset.is_scoped() {
+            // With it, nothing is mounted any more.
+            enter_scopes(self.ruleset, |scopes| scopes.map_or(Ok(()), Domain::enter))?;
+        }
         privilege::drop_bounds().map_err(at(Stage::Capabilities))?;
         // SAFETY: this process has one thread, and both sides of the handover keep to what it asks.
         let (program, group) = unsafe { fork_sharing_descriptors(self.group) }.map_err(at(Stage::Start))?;
@@ -98,7 +103,6 @@ impl Init<'_> {
             let refusals = broker::refusals(program, self.status, || listeners)?;
             return Ok(Watched { program, signals, _mediator: self.mediate(listener, domain, refusals)? });
         }
-        system::set_no_new_privs().map_err(at(Stage::Privileges))?;
         handover.give(filter.as_ref()).map_err(at(Stage::Seccomp))?;
         introduce(meet).map_err(at(Stage::Start))?;
         let surroundings = Surroundings::Full { stub: self.stub, witness: witness.as_fd() };

@@ -7,7 +7,7 @@
 //! | 2 | 5.19 | TRUNCATE | held by seccomp | held by seccomp, and outside the write roots by mounts |
 //! | 3 | 6.2 | TCP rules | held by the broker, which mediates | held by a network namespace |
 //! | 4 | 6.7 | `IOCTL_DEV` | nothing: five harmless devices can be opened at all | the same |
-//! | 5 | 6.10 | scopes | held by the broker, which mediates signals | held by a pid namespace, and the broker |
+//! | 5 | 6.10 | scopes | held by the broker, which mediates signals, and asks whose an abstract name is | held by a pid namespace, and the broker |
 //! | 6 | 6.12 | audit flags | nothing | nothing |
 //! | 7, 8 | 6.15, 7.0 | `RESOLVE_UNIX` | held by the broker, which mediates | held by the broker, which mediates |
 //! | 9 | 7.1 | – | newer ABIs are used as 9 | |

@@ -55,7 +55,7 @@ fn broker() -> String {
 fn a_bound_that_cannot_be_verified_is_not_believed() {
     let nobody = i32::MAX;
     assert_eq!(Bound::enter(None, nobody).unwrap(), Bound::Children);
-    let Some(signals) = Domain::of_signals(Platform::probe()).unwrap() else {
+    let Some(signals) = Domain::of_scopes(Platform::probe()).unwrap() else {
         eprintln!("skipped: needs Landlock ABI 6");
         return;
     };

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! worker                 domain W        (threads)
-//!   └ reaper             domain W ∘ R    the worker's image, executed anew; R bounds signals: the command can neither signal nor trace its reaper
+//!   └ reaper             domain W ∘ R    the worker's image, executed anew; R only has scopes: the command can neither signal nor trace its reaper
 //!       └ command        W ∘ R ∘ C       C: the rights again, or for `read` less; own session, no terminal
 //!           └ …          W ∘ R ∘ C       all ended by the reaper when the command ends, a daemon too
 //! ```
@@ -153,7 +153,7 @@ impl CommandDomain {
                 &Plan::within(&rights.read, &write, rights.net, tier, Devices::Own),
                 platform,
             )?,
-            signals: Domain::of_signals(platform)?,
+            signals: Domain::of_scopes(platform)?,
             null,
             may_execute: rights.exec == Execution::Allowed,
             net: rights.net,

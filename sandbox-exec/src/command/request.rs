@@ -23,7 +23,7 @@ pub(super) struct Request {
     pub(super) worker: pid_t,
     /// False on kernels without Landlock: then the descriptor of the domain is none.
     pub(super) has_domain: bool,
-    /// False on kernels without signal scopes: then the descriptor of the signal-only domain is none.
+    /// False on kernels without signal scopes: then the descriptor of the domain with scopes is none.
     pub(super) has_signals: bool,
     /// The seccomp program on top of the worker's.
     pub(super) filter: Option<CommandFilter>,

@@ -1,6 +1,6 @@
-//! The floor tier: the broker is the process that was started. It enters a domain of its own that only bounds signals, so that
-//! at the end it can kill exactly what is beneath it. The program's domain is nested in that one, so that the mediator may still
-//! look at the program's memory and duplicate its sockets.
+//! The floor tier: the broker is the process that was started. It enters a domain of its own that only has scopes, so that
+//! at the end it can kill exactly what is beneath it, and reaches the abstract unix sockets of nobody else. The program's domain is
+//! nested in that one, so that the mediator may still look at the program's memory and duplicate its sockets.
 
 #![expect(unsafe_code, reason = "the program shares the table of descriptors until its filter is attached")]
 
@@ -20,12 +20,12 @@ use nix::unistd::{Pid, getpid, getppid, pipe2};
 use super::program::{self, LaunchedProgram, enter, no_entry};
 use super::rules::{self, Awaited, Awaiting, Making, Seen};
 use super::ruleset::Ruleset;
-use super::{Launch, at};
+use super::{Launch, at, enter_scopes};
 use crate::attempt::{self, Surroundings};
 use crate::broker::{self, Broker, Progress, Reports};
 use crate::cgroup::Cgroup;
 use crate::descendants::Bound;
-use crate::domain::{Domain, Opened, open_path};
+use crate::domain::{Opened, open_path};
 use crate::handover::Handover;
 use crate::mediate::{Filter, Listeners, Mediation, Mediator};
 use crate::platform::Platform;
@@ -97,7 +97,7 @@ impl Child {
         let place = &confinement.project;
         let project = open_path(place.as_path(), true).map_err(|error| no_entry(place, &error))?;
         let (progress, reports) = pipe2(OFlag::O_CLOEXEC).map_err(at(Stage::Start))?;
-        let bound = enter_bound(ruleset.platform)?;
+        let bound = enter_bound(ruleset)?;
         let datagrams = datagrams(ruleset).map_err(at(Stage::Start))?;
         let broker = getpid().as_raw();
         let surroundings = Surroundings::Floor { broker, datagrams: datagrams.as_ref().map(OwnedFd::as_fd) };
@@ -129,12 +129,11 @@ fn give_up(handover: &Handover, filter: Option<&Filter>) -> Result<(), Failure> 
     privilege::drop_capabilities().map_err(at(Stage::Capabilities))
 }
 
-/// Enters the domain that bounds signals, and adopts what descends from this process.
-fn enter_bound(platform: Platform) -> Result<Bound, Failure> {
+/// Enters the domain with scopes, and adopts what descends from this process.
+fn enter_bound(ruleset: &Ruleset) -> Result<Bound, Failure> {
     system::set_subreaper().map_err(at(Stage::Start))?;
     system::set_no_new_privs().map_err(at(Stage::Privileges))?;
-    let signals = Domain::of_signals(platform).map_err(at(Stage::Landlock))?;
-    Bound::enter(signals.as_ref(), getppid().as_raw()).map_err(at(Stage::Landlock))
+    enter_scopes(ruleset, |scopes| Bound::enter(scopes, getppid().as_raw()))
 }
 
 /// Makes the rules, and beside that starts the mediator: what the program tries first of all, it answers.

@@ -14,6 +14,7 @@ mod rules;
 mod ruleset;
 
 use std::ffi::OsString;
+use std::io;
 
 use ipc::confinement::{Confinement, NoFullTier, TierChoice};
 use nix::libc;
@@ -25,7 +26,8 @@ pub(crate) use self::rules::Awaited;
 pub(crate) use self::ruleset::Ruleset;
 pub use crate::broker::Reports;
 use crate::broker::SIGNALS;
-use crate::mediate;
+use crate::domain::Domain;
+use crate::mediate::{self, Stranger};
 use crate::platform::Platform;
 use crate::privilege;
 use crate::stage::{Failure, Stage};
@@ -84,6 +86,21 @@ impl Launch {
         }
         Err(Stage::Parent.failed("the process that started this one is gone"))
     }
+}
+
+/// Enters a domain that only has scopes, and sees that it keeps the broker from abstract unix sockets where it is to: every process and
+/// thread that this one starts is in it or beneath it.
+pub(crate) fn enter_scopes<T>(
+    ruleset: &Ruleset,
+    enter: impl FnOnce(Option<&Domain>) -> io::Result<T>,
+) -> Result<T, Failure> {
+    let scopes = Domain::of_scopes(ruleset.platform).map_err(at(Stage::Landlock))?;
+    let stranger = ruleset.is_scoped().then(Stranger::new).transpose().map_err(at(Stage::Landlock))?;
+    let entered = enter(scopes.as_ref()).map_err(at(Stage::Landlock))?;
+    if stranger.is_some_and(|stranger| !stranger.is_denied()) {
+        return Err(Stage::Landlock.failed("abstract unix sockets of the host are not denied to the broker"));
+    }
+    Ok(entered)
 }
 
 fn at<E: std::fmt::Display>(stage: Stage) -> impl Fn(E) -> Failure {

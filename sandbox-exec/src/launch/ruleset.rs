@@ -73,6 +73,11 @@ impl Ruleset {
         }
     }
 
+    /// Whether the kernel is to keep the broker from abstract unix sockets of the host.
+    pub(crate) fn is_scoped(&self) -> bool {
+        self.mediation.as_ref().is_some_and(|mediation| mediation.scoped)
+    }
+
     /// The number of rules for calls.
     pub(crate) fn seccomp_rules(&self) -> u32 {
         self.programs.iter().map(Program::rules).sum()
@@ -88,12 +93,14 @@ fn mediation(seen: &Seen<'_>, platform: Platform) -> Mediation {
     let memory = WirePath::from(MEMORY);
     let writable = || rights.write.iter().chain([&memory]);
     let hidden = rights.hidden.iter().filter(|hidden| writable().any(|root| hidden.is_within(root)));
+    let host_network = tier != Tier::Full || rights.net == Network::On;
     Mediation {
         net: rights.net,
         reach: rights.reach,
         writable: rights.write.iter().map(|root| root.clone().into()).chain(own).collect(),
         hidden: hidden.map(|hidden| hidden.clone().into()).collect(),
-        host_network: tier != Tier::Full || rights.net == Network::On,
+        host_network,
+        scoped: host_network && platform.abi >= SCOPES,
         objects: tier != Tier::Full,
         signals: platform.abi < SCOPES,
         metadata: tier != Tier::Full,

@@ -102,7 +102,7 @@ impl MediatedCall<'_, '_> {
             self.confirm(&socket, kind, &target)?;
         }
         self.shared.settle(&socket, kind);
-        connected.map(|()| 0).map_err(|stop| self.unreached(Act::Connect, &target, stop))
+        connected.map(|()| 0).map_err(|stop| self.unreached(Act::Connect, kind, &target, stop))
     }
 
     /// Tells of what the rules do not allow; what the caller is told.
@@ -111,10 +111,10 @@ impl MediatedCall<'_, '_> {
     }
 
     /// The same of a call that was made and led nowhere.
-    fn unreached(&self, act: Act, target: &Target, stop: Stop) -> Stop {
+    fn unreached(&self, act: Act, kind: SocketKind, target: &Target, stop: Stop) -> Stop {
         match stop {
             Stop::Failed(errno) => {
-                Stop::Failed(self.refused(act, self.shared.rules.hindrance_of_way(target, errno)))
+                Stop::Failed(self.refused(act, self.shared.rules.hindrance_of_way(kind, target, errno)))
             }
             Stop::Interrupted => stop,
         }
@@ -203,7 +203,7 @@ impl MediatedCall<'_, '_> {
         }
         self.shared.settle(socket, kind);
         let sent = match &target {
-            Some(target) => sent.map_err(|stop| self.unreached(Act::Send, target, stop)),
+            Some(target) => sent.map_err(|stop| self.unreached(Act::Send, kind, target, stop)),
             None => sent,
         };
         sent.map(|sent| i64::try_from(sent).unwrap_or(i64::MAX))

@@ -54,6 +54,11 @@ impl Address {
         Self(bytes)
     }
 
+    /// The address of a unix socket without a name: `bind` chooses an abstract one.
+    pub(super) fn unnamed() -> Self {
+        Self(family_bytes(libc::AF_UNIX).to_vec())
+    }
+
     /// An internet address.
     pub(super) fn of_internet(address: SocketAddr) -> Self {
         let port = address.port().to_be_bytes();

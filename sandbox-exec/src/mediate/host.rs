@@ -9,7 +9,7 @@ use ipc::place::{Place, is_local, is_resolver, plain, resolvers};
 use ipc::refusal::Target;
 use ipc::rights::{Network, Reach};
 use nix::errno::Errno;
-use nix::libc;
+use nix::libc::{self, c_int};
 use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::PeerCredentials;
 use nix::unistd::getpid;
@@ -19,7 +19,8 @@ use super::caller::Caller;
 use super::connections::Connections;
 use super::holders::{self, Holder};
 use super::internet::{named, stays_here};
-use super::own::{Name, Own};
+use super::listeners;
+use super::own::Own;
 use super::refusals::Denied;
 use super::reservations::Reservations;
 use super::socket::{self, SocketKind, port};
@@ -29,6 +30,8 @@ use super::socket::{self, SocketKind, port};
 pub(super) struct HostNetwork {
     /// Where sockets lead that are not from inside; nowhere, while the network is off.
     pub(super) outside: Option<Outside>,
+    /// Whether the kernel keeps this process from abstract names that are not from inside.
+    scoped: bool,
     own: Own,
     begun: Connections,
     pub(super) reservations: Arc<Reservations>,
@@ -56,7 +59,7 @@ pub(super) struct Outside {
 
 impl HostNetwork {
     /// With the resolvers that the machine has now.
-    pub(super) fn new(net: Network, reach: Reach) -> Result<Self, Errno> {
+    pub(super) fn new(net: Network, reach: Reach, scoped: bool) -> Result<Self, Errno> {
         let outside = (net == Network::On).then(|| Outside {
             reach,
             resolvers: resolvers(&fs::read_to_string("/etc/resolv.conf").unwrap_or_default()),
@@ -64,6 +67,7 @@ impl HostNetwork {
         let reservations = Arc::new(Reservations::new()?);
         Ok(Self {
             outside,
+            scoped,
             own: Own::new()?,
             begun: Connections::default(),
             reservations,
@@ -179,17 +183,26 @@ impl HostNetwork {
         })
     }
 
-    /// Whether an abstract name is one from inside.
-    pub(super) fn admit_abstract(&self, name: &[u8]) -> Result<(), Denied> {
-        if self.own.has(&Name::Abstract(name.to_vec())) {
-            return Ok(());
+    /// The socket from inside that has an abstract name for a type of sockets; `None` where the kernel judges.
+    pub(super) fn admit_abstract(&self, style: c_int, name: &[u8]) -> Result<Option<u64>, Denied> {
+        if self.scoped {
+            return Ok(None);
         }
         // What a process would see if the name were not there.
         let errno = Errno::ECONNREFUSED;
-        if has_abstract(name) {
-            return Err(Denied::Rules { target: Target::Abstract(name.to_vec()), errno });
+        match listeners::of_name(style, name).as_deref() {
+            Ok(&[cookie]) if self.own.made(cookie) => Ok(Some(cookie)),
+            Ok([]) | Err(_) => Err(errno.into()),
+            Ok([_, ..]) => Err(Denied::Rules { target: Target::Abstract(name.to_vec()), errno }),
         }
-        Err(errno.into())
+    }
+
+    /// Why the kernel denied an abstract name: what has it is not from inside, or takes datagrams of its peer alone.
+    pub(super) fn hindrance_of_name(&self, style: c_int, name: &[u8]) -> Denied {
+        match listeners::of_name(style, name).as_deref() {
+            Ok(&[cookie]) if self.own.made(cookie) => Errno::EPERM.into(),
+            _ => Denied::Rules { target: Target::Abstract(name.to_vec()), errno: Errno::ECONNREFUSED },
+        }
     }
 
     /// Gives a datagram socket without a port one before its peer can see it, so that the peer knows it for one from inside, or can
@@ -231,7 +244,7 @@ impl HostNetwork {
             return self.bind_internet(caller, socket, kind, address);
         }
         socket::bind(socket, address)?;
-        self.remember(socket)
+        self.own.remember(socket)
     }
 
     fn bind_internet(
@@ -244,7 +257,7 @@ impl HostNetwork {
         let _one_at_a_time = self.binding.lock().unwrap_or_else(PoisonError::into_inner);
         self.check_before_bind(socket, kind, address)?;
         if kind.is_stream() {
-            socket::bind(socket, address).and_then(|()| self.remember(socket))?;
+            socket::bind(socket, address).and_then(|()| self.own.remember(socket))?;
             return self.check_after_bind(socket, kind);
         }
         self.bind_datagrams(caller, socket, address)?;
@@ -257,20 +270,10 @@ impl HostNetwork {
         match socket::bind(socket, address) {
             Err(Errno::EADDRINUSE) => self.unheard_meanwhile(caller, address.port(), || {
                 self.reservations.bind(socket, address)?;
-                self.remember(socket)
+                self.own.remember(socket)
             }),
-            bound => bound.and_then(|()| self.remember(socket)),
+            bound => bound.and_then(|()| self.own.remember(socket)),
         }
-    }
-
-    /// Remembers the name that a socket was bound to.
-    fn remember(&self, socket: &OwnedFd) -> Result<(), Errno> {
-        let name = match socket::own_name(socket)?.meaning() {
-            Meaning::Internet(_) => Name::Socket(socket::cookie(socket)?),
-            Meaning::Abstract(name) => Name::Abstract(name.to_vec()),
-            _ => return Ok(()),
-        };
-        self.own.remember(socket, name)
     }
 
     /// Whether the other end of an accepted connection is inside.
@@ -278,7 +281,7 @@ impl HostNetwork {
         match peer.meaning() {
             Meaning::Internet(peer) if Place::of(peer) == Place::Host => self.has_begun(accepted, peer),
             // Of a unix socket it is the path that decides who reaches it. An abstract name is everybody's: who connected to it from
-            // inside did so by this process.
+            // inside did so by this process, which lives: its number is nobody else's.
             _ => kind.family == libc::AF_UNIX && (!has_abstract_name(accepted) || is_ours(accepted)),
         }
     }
@@ -308,17 +311,6 @@ fn has_abstract_name(socket: &OwnedFd) -> bool {
 /// True if this process connected the other end of an accepted unix socket.
 fn is_ours(accepted: &OwnedFd) -> bool {
     getsockopt(accepted, PeerCredentials).is_ok_and(|peer| peer.pid() == getpid().as_raw())
-}
-
-/// Whether any socket of this network namespace has an abstract name (`proc_pid_net(5)`): the last field, with an `@` for each null
-/// byte. Names with an `@` are taken for those with a null byte: whoever is asked about one exists.
-fn has_abstract(name: &[u8]) -> bool {
-    let shown = name.iter().map(|&byte| if byte == 0 { b'@' } else { byte });
-    let shown: Vec<u8> = std::iter::once(b'@').chain(shown).collect();
-    let sockets = fs::read("/proc/net/unix").unwrap_or_default();
-    sockets
-        .split(|&byte| byte == b'\n')
-        .any(|line| line.splitn(8, |&byte| byte == b' ').last() == Some(&shown))
 }
 
 /// Duplicates of the sockets that have a port. Whoever cannot be looked at cannot be sent to for good.

@@ -2,13 +2,14 @@
 //!
 //! A socket whose file is left over answers nobody: what is refused there would have failed without the rules too. The kernel lists the
 //! unix sockets of a network namespace with the inodes that they are bound to (`unix_diag`, `sock_diag(7)`); those of other
-//! namespaces it does not.
+//! namespaces it does not. Abstract names are found there as well.
 
 use std::fs;
 use std::os::linux::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+use nix::errno::Errno;
 use nix::libc::{self, c_int};
 use nix::sys::stat::{major, minor};
 
@@ -24,8 +25,9 @@ const PEER: u16 = 2;
 const CONNECTED: u8 = 1;
 const UNCONNECTED: u8 = 7;
 const LISTENING: u8 = 10;
-/// `sizeof(struct unix_diag_msg)`.
+/// `sizeof(struct unix_diag_msg)`, and where it has the cookie.
 const ENTRY: usize = 16;
+const COOKIE: usize = 8;
 
 /// The unix sockets of a network namespace.
 #[derive(Debug)]
@@ -85,6 +87,25 @@ impl<'a> File<'a> {
     }
 }
 
+/// The cookies of the sockets of a type that answer at an abstract name, in the network namespace that this process is in now. The kernel
+/// has such a name once for each type (`unix_abstract_hash` of `net/unix/af_unix.c`).
+pub(super) fn of_name(style: c_int, name: &[u8]) -> Result<Vec<u64>, Errno> {
+    let mut found = vec![];
+    Kernel::new()?.list(&question(), |entry| found.extend(cookie_at(entry, style, name)))?;
+    Ok(found)
+}
+
+/// The cookie of an entry, if it is of a socket of this type that answers at an abstract name. One that was accepted has its listener's name
+/// and answers nobody.
+fn cookie_at(entry: &[u8], style: c_int, name: &[u8]) -> Option<u64> {
+    let [_, of_type, state, ..] = *entry else { return None };
+    let answers = style == libc::SOCK_DGRAM || state == LISTENING;
+    let is_named = attributes(entry.get(ENTRY..)?)
+        .any(|(kind, value)| kind == NAME && value.strip_prefix(b"\0") == Some(name));
+    let cookie = u64::from_ne_bytes(*entry.get(COOKIE..)?.first_chunk()?);
+    (c_int::from(of_type) == style && answers && is_named).then_some(cookie)
+}
+
 /// `struct unix_diag_req`: all that could answer.
 fn question() -> Vec<u8> {
     let states: u32 = 1 << CONNECTED | 1 << UNCONNECTED | 1 << LISTENING;
@@ -101,7 +122,8 @@ fn numbers(value: &[u8]) -> Option<[u32; 2]> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
+    use std::os::linux::net::SocketAddrExt;
+    use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener, UnixStream};
 
     use nix::sys::socket::{AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, listen, socket};
     use std::os::fd::AsRawFd;
@@ -157,6 +179,30 @@ mod tests {
         for length in 0..40 {
             assert!(!file.is_bound_to(&vec![0xff; length]));
             assert!(!file.is_bound_to(&vec![1; length]));
+            assert_eq!(cookie_at(&vec![1; length], 1, b"a"), None);
         }
+    }
+
+    #[test]
+    fn an_abstract_name_is_one_for_each_type() {
+        let name = format!("listeners-{}", std::process::id());
+        let cookies = |style| of_name(style, name.as_bytes()).unwrap();
+        let made = [(SockType::Stream, libc::SOCK_STREAM), (SockType::Datagram, libc::SOCK_DGRAM)];
+        let [stream, datagram] = made.map(|(kind, style)| {
+            let made = socket(AddressFamily::Unix, kind, SockFlag::SOCK_CLOEXEC, None).unwrap();
+            assert!(cookies(style).is_empty());
+            bind(made.as_raw_fd(), &UnixAddr::new_abstract(name.as_bytes()).unwrap()).unwrap();
+            made
+        });
+        let cookie = |socket| vec![crate::mediate::socket::cookie(socket).unwrap()];
+        assert_eq!(cookies(libc::SOCK_DGRAM), cookie(&datagram));
+        assert!(cookies(libc::SOCK_STREAM).is_empty(), "it does not listen");
+        listen(&stream, Backlog::new(1).unwrap()).unwrap();
+        let address = SocketAddr::from_abstract_name(&name).unwrap();
+        let client = UnixStream::connect_addr(&address).unwrap();
+        let accepted = UnixListener::from(stream.try_clone().unwrap()).accept().unwrap();
+        assert_eq!(cookies(libc::SOCK_STREAM), cookie(&stream), "the accepted one has the name too");
+        assert!(cookies(libc::SOCK_SEQPACKET).is_empty());
+        drop((client, accepted));
     }
 }

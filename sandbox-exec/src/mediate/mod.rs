@@ -11,16 +11,31 @@
 //! * `rules`: what is allowed. `tree`: by path. `host`, `internet`, `own`, `alive`, `holders`, `sock_diag`,
 //!   `connections`, `reservations`, `introduce`, `admitted`, `taken`: on the host's network.
 //! * `act`, `listen`, `socket`: the calls. `metadata`: those on files. `socket_file`: a unix socket's file.
-//! * `refusals`: what is refused is told. `listeners`: whether a unix socket would have answered. `objects`: System V memory, semaphores and queues.
+//! * `refusals`: what is refused is told. `listeners`: who answers at a unix socket. `stranger`: whether the kernel judges abstract names. `objects`: System V memory, semaphores and queues.
 //! * `sockets`: how the socket of a caller is got at. `made`, `make`, `registry`, `holding`, `datagrams`, `tables`: without
 //!   `pidfd_getfd(2)`, which the profiles of containers deny.
 //! * `signal`, `owner`: signals, where Landlock has no scope for them. `lineage`: how far they reach. `sender`, `aim`: whom.
+//!
+//! What is from inside is known by the kernel's whole key, never by a part of it that another object may have as well
+//! (`tests/mediate/keys.rs` and `names.rs` attack each part):
+//!
+//! | object | the kernel's key | how it is asked | what may change in between |
+//! | --- | --- | --- | --- |
+//! | abstract unix socket | network namespace, type, name | the call itself, which Landlock's scope denies; below ABI 6 `sock_diag` for the one that answers, by its cookie, before and after | nothing; below ABI 6 the host may take a name that is given up: a connection to it is undone, a datagram is not |
+//! | unix socket by path | mount, inode | opened (`O_PATH`), and reached by that descriptor | nothing |
+//! | internet socket | network namespace, protocol, family, address, port, device | `sock_diag` for all that might receive, by their cookies, before and after | the host may take a port that is given up: as above; not one that a datagram socket is connected to |
+//! | client of a connection | its socket; on abstract names who connected it | its cookie, by the addresses of both ends; `SO_PEERCRED`, which has to be this very process | nothing |
+//! | object of System V | ipc namespace, kind, number | the table of those that were made here | removed from outside, its number may come again 65,536 objects later |
+//! | process, thread | pid namespace, number | held by a pidfd; the caller by its call, which still waits | nothing |
+//! | file | mount, inode | held open (`O_PATH`), by the kernel's own name of it | nothing |
+//!
+//! A socket of another network namespace, or of another protocol than TCP and UDP, which somebody must have handed in, leads nowhere.
 //!
 //! It ends with the last process under the filter. If it dies, calls fail with `ENOSYS`.
 //!
 //! A program can notice this: Landlock rules of its own do not bind what is performed here, one end of a pair of unix sockets, or of a connection, gets no name,
 //! and one that is bound by `/proc/self/fd` is named by another number; a peer sees the broker's pid (`SO_PEERCRED`, `SCM_CREDENTIALS`); `MSG_ZEROCOPY` is refused with
-//! `ENOBUFS`; a handler runs, and a process stops, up to 50 ms late while a call waits; on the host's network a connection to an abstract name fails with
+//! `ENOBUFS`; a handler runs, and a process stops, up to 50 ms late while a call waits; on the host's network a connection to an abstract name fails, below ABI 6, with
 //! `ECONNREFUSED` if its listener is closed in that moment; a caller that is not dumpable gets `EPERM`, unless this process
 //! may trace it (`CAP_SYS_PTRACE` in the user namespace). With the network off, on the host's, also: no socket can be given a filter
 //! (`SO_ATTACH_FILTER` …: `EPERM`); a datagram is lost if its port is bound anew inside in that moment; at most 1024 ports of datagram
@@ -77,6 +92,7 @@ mod socket;
 mod socket_file;
 mod sockets;
 mod status;
+mod stranger;
 mod tables;
 mod taken;
 mod text;
@@ -113,6 +129,7 @@ use rules::{MediationRules, Net};
 use signal::Signals;
 use socket::SocketKind;
 pub use sockets::Sockets;
+pub(crate) use stranger::Stranger;
 use tree::ProcessTree;
 use waiting::Waiting;
 
@@ -136,6 +153,8 @@ pub struct Mediation {
     pub hidden: Vec<PathBuf>,
     /// Whether the programs share the host's network namespace.
     pub host_network: bool,
+    /// Whether the kernel keeps this process from abstract unix sockets that are not from inside.
+    pub scoped: bool,
     /// Whether objects of System V are mediated, since there is no ipc namespace for them.
     pub objects: bool,
     /// Whether signals are mediated, since Landlock has no scope for them. This process adopts orphans, then.
@@ -209,9 +228,9 @@ impl Mediator {
     pub fn start(listener: OwnedFd, mediation: Mediation, refusals: Refusals) -> io::Result<Self> {
         waiting::prepare_interruption()?;
         let network = if mediation.host_network {
-            Net::Host(Box::new(HostNetwork::new(mediation.net, mediation.reach)?))
+            Net::Host(Box::new(HostNetwork::new(mediation.net, mediation.reach, mediation.scoped)?))
         } else {
-            Net::private()?
+            Net::Private
         };
         let made = match mediation.sockets {
             Sockets::Made(handed_in) => Some(Made::new(handed_in)?),
@@ -220,7 +239,7 @@ impl Mediator {
         allow_many_descriptors()?;
         let shared = Arc::new(Shared {
             listener: Listener::new(listener),
-            rules: MediationRules::new(ProcessTree::new(mediation.writable, mediation.hidden), network),
+            rules: MediationRules::new(ProcessTree::new(mediation.writable, mediation.hidden), network)?,
             objects: mediation.objects.then(Arc::default),
             signals: mediation.signals.then(Signals::new),
             metadata: Metadata::new()?,

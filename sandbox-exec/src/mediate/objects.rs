@@ -354,6 +354,23 @@ mod tests {
         }
     }
 
+    /// Each kind has numbers and keys of its own, and the kernel begins them alike.
+    #[test]
+    fn a_number_or_a_key_of_one_kind_opens_none_of_another() {
+        let kinds = [ObjectKind::Memory, ObjectKind::Semaphores, ObjectKind::Queue];
+        for kind in kinds {
+            let objects = Objects::default();
+            let own = obtain(&objects, kind, (7, 1, MAKE)).unwrap();
+            for other in kinds.into_iter().filter(|&other| other != kind) {
+                assert!(objects.use_own(other, own).is_err(), "{kind:?} {other:?}");
+                assert!(objects.control(other, own, libc::IPC_RMID).is_err(), "{kind:?} {other:?}");
+                assert_eq!(obtain(&objects, other, (7, 1, 0)), Err(Errno::ENOENT), "{kind:?} {other:?}");
+            }
+            assert!(objects.use_own(kind, own).is_ok());
+            objects.remove_all();
+        }
+    }
+
     #[test]
     fn a_sandbox_has_so_many() {
         let objects = Objects::default();

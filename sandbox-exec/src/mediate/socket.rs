@@ -104,6 +104,16 @@ fn set_option(socket: &OwnedFd, level: c_int, name: c_int, value: c_int) -> Resu
     Errno::result(answer).map(drop)
 }
 
+/// Whether it has its ports in TCP or UDP, and not in a protocol that looks like one of these (MPTCP, SCTP, UDP-Lite, ICMP).
+pub(super) fn is_tcp_or_udp(socket: &OwnedFd, kind: SocketKind) -> Result<bool, Errno> {
+    let protocol = option(socket, libc::SOL_SOCKET, libc::SO_PROTOCOL)?;
+    Ok(match kind.style {
+        libc::SOCK_STREAM => protocol == libc::IPPROTO_TCP,
+        libc::SOCK_DGRAM => protocol == libc::IPPROTO_UDP,
+        _ => false,
+    })
+}
+
 /// Which socket it is (`SO_COOKIE`): no other of this kernel has the same, also later.
 pub(super) fn cookie(socket: &OwnedFd) -> Result<u64, Errno> {
     read_option(socket, libc::SOL_SOCKET, libc::SO_COOKIE).map(u64::from_ne_bytes)

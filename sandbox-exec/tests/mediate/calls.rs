@@ -20,8 +20,12 @@ pub(crate) fn socket(family: c_int, style: c_int) -> OwnedFd {
 }
 
 pub(crate) fn try_socket(family: c_int, style: c_int) -> io::Result<OwnedFd> {
+    try_socket_of(family, style, 0)
+}
+
+pub(crate) fn try_socket_of(family: c_int, style: c_int, protocol: c_int) -> io::Result<OwnedFd> {
     // SAFETY: integers.
-    let socket = check(unsafe { libc::socket(family, style | libc::SOCK_CLOEXEC, 0) } as isize)?;
+    let socket = check(unsafe { libc::socket(family, style | libc::SOCK_CLOEXEC, protocol) } as isize)?;
     // SAFETY: the descriptor is new.
     Ok(unsafe { OwnedFd::from_raw_fd(c_int::try_from(socket).unwrap()) })
 }

@@ -18,7 +18,6 @@ use ipc::rights::{Network, Reach};
 use nix::errno::Errno;
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 use nix::sys::wait::{WaitStatus, waitpid};
@@ -26,11 +25,11 @@ use nix::unistd::{ForkResult, Gid, Pid, Uid, fork, setgroups, setresgid, setresu
 use sandbox_exec::compile::{Devices, Plan};
 use sandbox_exec::domain::Domain;
 use sandbox_exec::mediate::{Filter, Mediation, Mediator, Refusals, Sockets};
-use sandbox_exec::platform::Platform;
+use sandbox_exec::platform::{Platform, SCOPES};
 use sandbox_exec::system;
-use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 use tempfile::TempDir;
 
+use crate::machine::{Machine, deny_as_containers_do, drop_capabilities, private_network};
 use crate::messages::receive_descriptor;
 use crate::stuck::stuck;
 
@@ -47,22 +46,28 @@ pub(crate) struct Place {
     user: Option<u32>,
     tier: Tier,
     machine: Machine,
+    /// Whether the mediator is in a domain with scopes, so that the kernel judges abstract names.
+    scoped: bool,
     outside: RefCell<Vec<RawFd>>,
-}
-
-/// What the mediator may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Machine {
-    /// All that it wants.
-    Bare,
-    /// What the profile of a container allows, which denies `pidfd_getfd` and `kcmp`.
-    Container,
 }
 
 /// Runs a test in both tiers as every user that this process can be, on each machine.
 pub(crate) fn as_each_user(test: impl Fn(&Place)) {
     for machine in [Machine::Bare, Machine::Container] {
         in_tiers(&[Tier::Full, Tier::Floor], machine, &test);
+    }
+}
+
+/// The same twice: abstract names are judged by the mediator, then by the kernel.
+pub(crate) fn by_each_judge(test: impl Fn(&Place)) {
+    let has_scopes = Platform::probe().abi >= SCOPES;
+    if !has_scopes {
+        eprintln!("skipped: names are judged by the kernel (it has no scopes)");
+    }
+    for scoped in [false, true].into_iter().take(1 + usize::from(has_scopes)) {
+        as_each_user(|place| {
+            test(&Place { scoped, machine: place.machine, tier: place.tier, ..Place::new(place.user) })
+        });
     }
 }
 
@@ -140,8 +145,14 @@ impl Place {
         let directory =
             tempfile::Builder::new().prefix("m-").permissions(permissions).tempdir_in("/tmp").unwrap();
         chown(directory.path(), user, user).unwrap();
-        let place =
-            Self { directory, user, tier: Tier::Full, machine: Machine::Bare, outside: RefCell::default() };
+        let place = Self {
+            directory,
+            user,
+            tier: Tier::Full,
+            machine: Machine::Bare,
+            scoped: false,
+            outside: RefCell::default(),
+        };
         for name in ["in", "in/hidden", "out"] {
             fs::create_dir(place.path(name)).unwrap();
             chown(place.path(name), user, user).unwrap();
@@ -250,6 +261,7 @@ impl Place {
             writable,
             hidden,
             host_network,
+            scoped: host_network && self.scoped,
             objects: self.tier == Tier::Floor,
             signals: false,
             metadata: false,
@@ -270,6 +282,10 @@ impl Place {
             }
             drop_capabilities();
             system::set_subreaper().unwrap();
+            if mediation.scoped {
+                system::set_no_new_privs().unwrap();
+                Domain::of_scopes(Platform::probe()).unwrap().unwrap().enter().unwrap();
+            }
             broker(Mediation { sockets: self.sockets(machine), ..mediation }, program);
         })
     }
@@ -440,42 +456,4 @@ fn attach(filter: &Filter, to: UnixStream) -> OwnedFd {
     tell.send(listener.as_raw_fd()).unwrap();
     passing.join().unwrap();
     listener
-}
-
-/// Denies this process, and those that it makes, what Docker's profile denies without `CAP_SYS_PTRACE`.
-fn deny_as_containers_do() {
-    let rules = [libc::SYS_pidfd_getfd, libc::SYS_kcmp].map(|call| (call, vec![]));
-    let denied = SeccompAction::Errno(libc::EPERM.cast_unsigned());
-    let architecture = std::env::consts::ARCH.try_into().unwrap();
-    let filter = SeccompFilter::new(rules.into(), SeccompAction::Allow, denied, architecture).unwrap();
-    let program: BpfProgram = filter.try_into().unwrap();
-    seccompiler::apply_filter(&program).unwrap();
-}
-
-/// A network namespace with nothing but lo, which is up.
-fn private_network() {
-    let (uid, gid) = (Uid::effective(), Gid::effective());
-    unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNET).unwrap();
-    fs::write("/proc/self/setgroups", "deny").unwrap();
-    fs::write("/proc/self/uid_map", format!("{uid} {uid} 1")).unwrap();
-    fs::write("/proc/self/gid_map", format!("{gid} {gid} 1")).unwrap();
-    // SAFETY: a structure of bytes and integers, which the kernel reads.
-    unsafe {
-        let socket = libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
-        let mut request: libc::ifreq = std::mem::zeroed();
-        request.ifr_name[..2].copy_from_slice(&[b'l'.cast_signed(), b'o'.cast_signed()]);
-        request.ifr_ifru.ifru_flags = i16::try_from(libc::IFF_UP).unwrap();
-        assert_eq!(libc::ioctl(socket, libc::SIOCSIFFLAGS as _, &raw const request), 0);
-        libc::close(socket);
-    }
-    // SAFETY: integers.
-    assert_eq!(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0) }, 0);
-}
-
-fn drop_capabilities() {
-    for set in
-        [caps::CapSet::Ambient, caps::CapSet::Inheritable, caps::CapSet::Effective, caps::CapSet::Permitted]
-    {
-        caps::clear(None, set).unwrap();
-    }
 }

@@ -4,7 +4,6 @@ use std::fs::{File, remove_file};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::time::Duration;
@@ -232,62 +231,6 @@ fn strangers_are_closed_before_a_byte_and_the_waiting_goes_on() {
             lets_in_only_its_own(&server, closed);
         });
         drop(watch.join().unwrap());
-    });
-}
-
-#[test]
-fn abstract_names_of_the_host_are_refused_and_own_ones_work() {
-    as_each_user(|place| {
-        let address = |name: &str| std::os::unix::net::SocketAddr::from_abstract_name(name).unwrap();
-        let name = format!("mediate-{}", place.path("").display());
-        let (host, own) = (address(&name), address(&format!("{name}-own")));
-        let listener = UnixListener::bind_addr(&host).unwrap();
-        listener.set_nonblocking(true).unwrap();
-        on(place, || {
-            assert_eq!(errno(UnixStream::connect_addr(&host)), libc::ECONNREFUSED);
-            let server = UnixListener::bind_addr(&own).unwrap();
-            let client = UnixStream::connect_addr(&own).unwrap();
-            server.accept().unwrap();
-            drop((server, client));
-            assert_eq!(errno(UnixStream::connect_addr(&own)), libc::ECONNREFUSED);
-        });
-        assert!(listener.accept().is_err());
-        place.unmediated(|| drop(UnixStream::connect_addr(&host).unwrap()));
-        assert!(listener.accept().is_ok());
-    });
-}
-
-/// Whoever connected is let in, or not.
-fn meets_a_stranger(place: &Place, run: impl FnOnce(&dyn Fn() -> i32)) {
-    let name = format!("mediate-{}-met", place.path("").display());
-    let own = std::os::unix::net::SocketAddr::from_abstract_name(name).unwrap();
-    let ((mut bound, binding), (connected, mut connecting)) = (pipe(), pipe());
-    let to = own.clone();
-    let stranger = std::thread::spawn(move || {
-        bound.read_exact(&mut [0]).unwrap();
-        let stranger = UnixStream::connect_addr(&to);
-        connecting.write_all(b"x").unwrap();
-        stranger
-    });
-    run(&|| {
-        let server = UnixListener::bind_addr(&own).unwrap();
-        (&binding).write_all(b"x").unwrap();
-        (&connected).read_exact(&mut [0]).unwrap();
-        server.set_nonblocking(true).unwrap();
-        let of_stranger = errno(server.accept());
-        let client = UnixStream::connect_addr(&own).unwrap();
-        server.accept().unwrap();
-        drop(client);
-        of_stranger
-    });
-    drop(stranger.join().unwrap().unwrap());
-}
-
-#[test]
-fn strangers_at_an_abstract_name_are_not_let_in() {
-    as_each_user(|place| {
-        meets_a_stranger(place, |accept| place.unmediated(|| assert_eq!(accept(), 0)));
-        meets_a_stranger(place, |accept| on(place, || assert_eq!(accept(), libc::EAGAIN)));
     });
 }
 

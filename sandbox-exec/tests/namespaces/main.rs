@@ -9,6 +9,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod names;
 mod older;
 mod processes;
 mod project;

@@ -98,6 +98,19 @@ pub(super) const ACTS: &[(&str, Act)] = &[
     ("abstract-seqpacket", |a| connect(libc::AF_UNIX, libc::SOCK_SEQPACKET, 0, &pathname(a, true)?)),
     ("abstract-stream", |a| connect(libc::AF_UNIX, libc::SOCK_STREAM, 0, &pathname(a, true)?)),
     ("abstract-datagram", |a| send(new(libc::AF_UNIX, libc::SOCK_DGRAM, 0)?, 0, &pathname(a, true)?)),
+    // The kernel has such a name once for each type: the others are taken here.
+    ("abstract-stream-beside", |a| {
+        take_name(&[libc::SOCK_DGRAM, libc::SOCK_SEQPACKET], a)?;
+        connect(libc::AF_UNIX, libc::SOCK_STREAM, 0, &pathname(a, true)?)
+    }),
+    ("abstract-datagram-beside", |a| {
+        take_name(&[libc::SOCK_STREAM, libc::SOCK_SEQPACKET], a)?;
+        send(new(libc::AF_UNIX, libc::SOCK_DGRAM, 0)?, 0, &pathname(a, true)?)
+    }),
+    ("abstract-seqpacket-beside", |a| {
+        take_name(&[libc::SOCK_STREAM, libc::SOCK_DGRAM], a)?;
+        connect(libc::AF_UNIX, libc::SOCK_SEQPACKET, 0, &pathname(a, true)?)
+    }),
     ("socketpair-sendto", |a| {
         let mut ends = [0; 2];
         // SAFETY: the array has room for two descriptors.
@@ -120,6 +133,21 @@ impl Address {
 /// `sockaddr_un`: a path, or a name in the abstract namespace; unix(7).
 fn pathname(a: &Arguments, is_abstract: bool) -> io::Result<Address> {
     unix(a.os(0)?.as_encoded_bytes(), is_abstract)
+}
+
+/// Has sockets of these types answer at an abstract name, for as long as this process lives.
+fn take_name(types: &[c_int], a: &Arguments) -> io::Result<()> {
+    let address = pathname(a, true)?;
+    let (pointer, length) = address.pointer();
+    for &of_type in types {
+        let socket = new(libc::AF_UNIX, of_type, 0)?;
+        // SAFETY: the address is valid for its length. A datagram socket does not listen.
+        unsafe {
+            libc::bind(socket, pointer, length);
+            libc::listen(socket, 1);
+        }
+    }
+    Ok(())
 }
 
 fn unix(path: &[u8], is_abstract: bool) -> io::Result<Address> {

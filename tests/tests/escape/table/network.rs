@@ -97,8 +97,14 @@ fn unix_sockets() -> Vec<Attack> {
         "unix-pass-descriptor {o}/datagram",
         "socketpair-sendto {o}/datagram 2",
     ];
-    let abstract_names =
-        ["abstract-stream {name}", "abstract-datagram {name}-d", "abstract-seqpacket {name}-p"];
+    let abstract_names = [
+        "abstract-stream {name}",
+        "abstract-datagram {name}-d",
+        "abstract-seqpacket {name}-p",
+        "abstract-stream-beside {name}",
+        "abstract-datagram-beside {name}-d",
+        "abstract-seqpacket-beside {name}-p",
+    ];
     [
         rows(UnixSockets, Harms, With(&[EACCES]), With(DENIED), &named),
         rows(UnixSockets, Harms, With(&[ECONNREFUSED, EPERM]), With(&[ECONNREFUSED, EPERM]), &abstract_names),
