@@ -358,14 +358,16 @@ fn a_long_output_is_whole_in_a_file_that_the_other_tools_read() {
         let result = run(&mut worker, ShellExec { access, ..shell("seq 1 1000000") }).unwrap();
         let saved = result.saved.unwrap();
         assert_eq!((saved.bytes, saved.cut), (6_888_896, None));
-        let read = ReadFile { path: saved.path.clone(), offset: Some(500_000), limit: Some(1) };
+        let read =
+            ReadFile { path: saved.path.clone(), offset: Some(500_000), limit: Some(1), inside: false };
         let call = worker.call(Work::Run(ToolCall::ReadFile(read)));
         let (_, _, outcome) = worker.all_of(call);
         assert!(
             matches!(&outcome, CallOutcome::Done(ToolOutput::File(file)) if file.text == "500000\n"),
             "{outcome:?}"
         );
-        let search = SearchFiles { pattern: "^77777$".to_owned(), path: Some(saved.path), glob: None };
+        let search =
+            SearchFiles { pattern: "^77777$".to_owned(), path: Some(saved.path), glob: None, inside: false };
         let call = worker.call(Work::Run(ToolCall::SearchFiles(search)));
         let (_, _, outcome) = worker.all_of(call);
         assert!(
