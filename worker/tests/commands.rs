@@ -231,6 +231,24 @@ fn what_was_not_granted_is_refused_before_anything_runs() {
 }
 
 #[test]
+fn a_command_that_declares_to_write_does_so_where_its_rights_are() {
+    let directory = tempfile::tempdir().unwrap();
+    let project = directory.path().canonicalize().unwrap();
+    std::fs::create_dir(project.join("src")).unwrap();
+    let mut narrow = hello(&project);
+    narrow.rights = ipc::rights::Rights { write: vec![project.join("src").into()], ..rights(&project) };
+    let mut worker = Worker::start(command(), narrow);
+    let writes = |command: &str| ShellExec { access: Access::Write, ..shell(command) };
+    assert_eq!(run(&mut worker, writes("touch src/made")).unwrap().exit, CommandExit::Code(0));
+    assert_eq!(
+        run(&mut worker, writes("touch made")).unwrap().exit,
+        CommandExit::Code(1),
+        "the kernel judges"
+    );
+    assert!(project.join("src/made").exists() && !project.join("made").exists());
+}
+
+#[test]
 fn a_worker_without_execution_executes_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let project = directory.path().canonicalize().unwrap();
