@@ -25,6 +25,7 @@ mod observer;
 mod one_shot;
 mod one_shots;
 mod passing;
+mod patience;
 mod pause;
 mod planners;
 mod preparations;
