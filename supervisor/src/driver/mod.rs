@@ -67,7 +67,7 @@ pub use run::{AgentParts, AgentRun};
 pub use served::ToolServer;
 pub use session::Session;
 pub use shared::{PlanRecords, Shared};
-pub use tree::{OpenedAgent, OpensAgents};
+pub use tree::{NotOpened, OpenedAgent, OpensAgents};
 pub use tripwire::TripwireWatch;
 pub use workers::SessionWorker;
 
