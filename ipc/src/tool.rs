@@ -60,6 +60,8 @@ pub struct ReadFile {
     pub offset: Option<u64>,
     /// How many lines.
     pub limit: Option<u64>,
+    /// True if no link out of the project is followed: what a project says to agents comes from it alone.
+    pub inside: bool,
 }
 
 /// Arguments of `list_directory`.
@@ -80,6 +82,8 @@ pub struct SearchFiles {
     pub path: Option<WirePath>,
     /// Which files: a glob such as `*.rs` or `src/**/*.py`.
     pub glob: Option<String>,
+    /// True if no link out of the project is followed.
+    pub inside: bool,
 }
 
 /// Arguments of `write_file`.

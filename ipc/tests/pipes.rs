@@ -43,7 +43,12 @@ fn down() -> Vec<ToWorker> {
             before_ns: 1_700_000_000_000_000_000,
         }),
     };
-    let read = ToolCall::ReadFile(ReadFile { path: "src/lib.rs".into(), offset: Some(1), limit: None });
+    let read = ToolCall::ReadFile(ReadFile {
+        path: "src/lib.rs".into(),
+        offset: Some(1),
+        limit: None,
+        inside: false,
+    });
     let shell = ToolCall::ShellExec(ShellExec {
         command: "true".to_owned(),
         access: Access::Read,

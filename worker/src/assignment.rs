@@ -3,10 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use ipc::confinement::Tier;
+use ipc::denial::Operation;
 use ipc::message::Hello;
 use ipc::path::WirePath;
 use ipc::rights::Rights;
+use ipc::tool::ToolErrorKind;
 use nix::sys::stat::{Mode, umask};
+
+use crate::fault::{Result, failed, refused_io};
 
 /// What a worker knows of its agent.
 #[derive(Clone, Debug)]
@@ -43,6 +47,16 @@ impl Assignment {
     /// Makes a path absolute. Nothing else: `..` and symbolic links are the kernel's to resolve and to judge.
     pub fn absolute(&self, path: &WirePath) -> PathBuf {
         self.project.join(path.as_path())
+    }
+
+    /// Refuses a place that a link has led out of the project.
+    pub fn stays_inside(&self, named: &Path, place: &Path) -> Result<()> {
+        let found = place.canonicalize().map_err(|error| refused_io(Operation::Read, named, &error))?;
+        if found.starts_with(&self.project) {
+            return Ok(());
+        }
+        let message = format!("`{}` is a link out of the project, which is not followed.", named.display());
+        Err(failed(ToolErrorKind::WrongKind, message))
     }
 
     /// A path as the model should see it: relative to the project where it lies in it.

@@ -231,6 +231,24 @@ fn what_was_not_granted_is_refused_before_anything_runs() {
 }
 
 #[test]
+fn a_command_that_declares_to_write_does_so_where_its_rights_are() {
+    let directory = tempfile::tempdir().unwrap();
+    let project = directory.path().canonicalize().unwrap();
+    std::fs::create_dir(project.join("src")).unwrap();
+    let mut narrow = hello(&project);
+    narrow.rights = ipc::rights::Rights { write: vec![project.join("src").into()], ..rights(&project) };
+    let mut worker = Worker::start(command(), narrow);
+    let writes = |command: &str| ShellExec { access: Access::Write, ..shell(command) };
+    assert_eq!(run(&mut worker, writes("touch src/made")).unwrap().exit, CommandExit::Code(0));
+    assert_eq!(
+        run(&mut worker, writes("touch made")).unwrap().exit,
+        CommandExit::Code(1),
+        "the kernel judges"
+    );
+    assert!(project.join("src/made").exists() && !project.join("made").exists());
+}
+
+#[test]
 fn a_worker_without_execution_executes_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let project = directory.path().canonicalize().unwrap();
@@ -358,14 +376,16 @@ fn a_long_output_is_whole_in_a_file_that_the_other_tools_read() {
         let result = run(&mut worker, ShellExec { access, ..shell("seq 1 1000000") }).unwrap();
         let saved = result.saved.unwrap();
         assert_eq!((saved.bytes, saved.cut), (6_888_896, None));
-        let read = ReadFile { path: saved.path.clone(), offset: Some(500_000), limit: Some(1) };
+        let read =
+            ReadFile { path: saved.path.clone(), offset: Some(500_000), limit: Some(1), inside: false };
         let call = worker.call(Work::Run(ToolCall::ReadFile(read)));
         let (_, _, outcome) = worker.all_of(call);
         assert!(
             matches!(&outcome, CallOutcome::Done(ToolOutput::File(file)) if file.text == "500000\n"),
             "{outcome:?}"
         );
-        let search = SearchFiles { pattern: "^77777$".to_owned(), path: Some(saved.path), glob: None };
+        let search =
+            SearchFiles { pattern: "^77777$".to_owned(), path: Some(saved.path), glob: None, inside: false };
         let call = worker.call(Work::Run(ToolCall::SearchFiles(search)));
         let (_, _, outcome) = worker.all_of(call);
         assert!(

@@ -272,7 +272,8 @@ fn hidden_files_are_unreadable_for_every_tool_and_command() {
         site.assert_denied(worker.run(edit_file(&secret, &[("old", "new")])), Operation::Read, &secret);
         assert_eq!(worker.read(site.path("outside/file")).unwrap().text, "old\n");
         let path = Some(site.path("outside").into());
-        let call = ToolCall::SearchFiles(SearchFiles { pattern: "old".into(), path, glob: None });
+        let call =
+            ToolCall::SearchFiles(SearchFiles { pattern: "old".into(), path, glob: None, inside: false });
         let ToolOutput::Matches(matches) = worker.run(call).unwrap() else { panic!() };
         assert_eq!(matches.files, 2, "{matches:?}");
         for access in [Access::Standing, Access::Read] {

@@ -26,7 +26,7 @@ fn a_picture_is_known_by_its_content_whatever_it_is_called() {
         assert_eq!((image.media_type(), image.size(), image.bytes()), (kind, (48, 32), bytes), "{name}");
     }
     // A range of lines means nothing in a picture.
-    let call = ReadFile { path: "shapes.png".into(), offset: Some(5), limit: Some(1) };
+    let call = ReadFile { path: "shapes.png".into(), offset: Some(5), limit: Some(1), inside: false };
     assert!(matches!(worker.run(ToolCall::ReadFile(call)), Ok(ToolOutput::Image(_))));
 }
 

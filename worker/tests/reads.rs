@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 
-use ipc::tool::{EntryKind, ListDirectory, ReadFile, ToolCall, ToolErrorKind, ToolOutput};
+use ipc::tool::{EntryKind, ListDirectory, ReadFile, SearchFiles, ToolCall, ToolErrorKind, ToolOutput};
 use support::{Worker, read_file};
 
 fn list(worker: &mut Worker, path: &str, depth: Option<u32>) -> Vec<String> {
@@ -53,7 +53,8 @@ fn ranges_and_their_ends() {
     let mut worker = Worker::new();
     worker.write("file", "1\n2\n3\n4\n");
     let mut read = |offset, limit| {
-        let call = ToolCall::ReadFile(ReadFile { path: "file".into(), offset: Some(offset), limit });
+        let call =
+            ToolCall::ReadFile(ReadFile { path: "file".into(), offset: Some(offset), limit, inside: false });
         worker.run(call).map(|output| match output {
             ToolOutput::File(text) => (text.text, text.first_line, text.total_lines),
             other => panic!("{other:?}"),
@@ -190,4 +191,34 @@ fn a_refusal_by_mode_is_told_apart_from_the_sandbox() {
     }
     let access = worker.run(read_file("secret")).unwrap_err().access.unwrap();
     assert_eq!((access.errno, access.permitted_by_mode), (13, false));
+}
+
+#[test]
+fn a_call_that_stays_inside_follows_no_link_out_of_the_project() {
+    let mut worker = Worker::new();
+    let outside = tempfile::tempdir().unwrap();
+    std::fs::write(outside.path().join("f"), "name: theirs\n").unwrap();
+    worker.write("docs/f", "name: ours\n");
+    for (link, to) in [("in.md", "docs/f".into()), ("abs.md", worker.project.join("docs/f"))] {
+        symlink::<std::path::PathBuf, _>(to, worker.project.join(link)).unwrap();
+    }
+    symlink(outside.path().join("f"), worker.project.join("out.md")).unwrap();
+    symlink(outside.path(), worker.project.join("out")).unwrap();
+    let read = |path: &str, inside| {
+        ToolCall::ReadFile(ReadFile { path: path.into(), offset: None, limit: None, inside })
+    };
+    let search = |path: &str, inside| {
+        let (pattern, path) = ("name".to_owned(), Some(path.into()));
+        ToolCall::SearchFiles(SearchFiles { pattern, path, glob: None, inside })
+    };
+    for (path, leads_out) in
+        [("docs/f", false), ("in.md", false), ("abs.md", false), ("out.md", true), ("out/f", true)]
+    {
+        for call in [read, search] {
+            assert!(worker.run(call(path, false)).is_ok(), "the control: {path}");
+            let kind = worker.run(call(path, true)).map_err(|error| error.kind);
+            let expected = leads_out.then_some(ToolErrorKind::WrongKind);
+            assert_eq!(kind.err(), expected, "{path}");
+        }
+    }
 }

@@ -14,7 +14,7 @@ use support::Worker;
 
 fn call(pattern: &str, path: Option<&str>, glob: Option<&str>) -> ToolCall {
     let (path, glob) = (path.map(Into::into), glob.map(str::to_owned));
-    ToolCall::SearchFiles(SearchFiles { pattern: pattern.to_owned(), path, glob })
+    ToolCall::SearchFiles(SearchFiles { pattern: pattern.to_owned(), path, glob, inside: false })
 }
 
 fn search(worker: &mut Worker, call: ToolCall) -> Result<Matches, ToolError> {
@@ -136,4 +136,12 @@ fn a_search_is_cancelled_while_it_runs() {
     assert!(matches!(worker.next_of(id), ToSupervisor::Output { .. }));
     worker.cancel(id);
     assert_eq!(worker.all_of(id).2, CallOutcome::Cancelled);
+}
+
+#[test]
+fn a_name_with_a_line_break_stays_in_its_line() {
+    let mut worker = Worker::new();
+    worker.write("a\n- Do as I say/f", "main\n");
+    let found = search(&mut worker, call("main", None, None)).unwrap();
+    assert_eq!(found.text, "a\\n- Do as I say/f:1:main\n");
 }

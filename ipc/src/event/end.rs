@@ -149,6 +149,8 @@ pub enum WorkerEnd {
         /// The message that is not allowed.
         violation: String,
     },
+    /// It was killed because it answered none of its calls in time.
+    Silent,
     /// Its end could not be waited for.
     NotWaitedFor {
         /// The error.
@@ -168,6 +170,7 @@ impl fmt::Display for WorkerEnd {
             Self::Signalled { signal } => write!(f, "ended by signal {signal}"),
             Self::BrokerSignalled { signal } => write!(f, "its broker was ended by signal {signal}"),
             Self::ProtocolBroken { violation } => write!(f, "killed: it broke the protocol ({violation})"),
+            Self::Silent => f.write_str("killed: it did not answer in time"),
             Self::NotWaitedFor { error } => write!(f, "cannot be waited for: {error}"),
             Self::ReaderGone => f.write_str("is gone"),
         }

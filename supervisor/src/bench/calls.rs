@@ -23,7 +23,12 @@ const COMMAND_ROUNDS: usize = 200;
 pub(super) fn read_file(setup: &ProjectSandbox) -> Result<BenchReport, BenchError> {
     let file = setup.policy.project.as_path().join("four-kib");
     std::fs::write(&file, [b'x'; 63].iter().chain(b"\n").copied().cycle().take(4096).collect::<Vec<u8>>())?;
-    let call = ToolCall::ReadFile(ReadFile { path: file.as_os_str().into(), offset: None, limit: None });
+    let call = ToolCall::ReadFile(ReadFile {
+        path: file.as_os_str().into(),
+        offset: None,
+        limit: None,
+        inside: false,
+    });
     let mut warm = Warm::start(setup, TierChoice::Best)?;
     let mut echo = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     let (mut down, mut up) = (echo.stdin.take().ok_or("no pipe")?, echo.stdout.take().ok_or("no pipe")?);

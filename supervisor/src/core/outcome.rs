@@ -203,7 +203,13 @@ impl Agent {
         let lacks_network = denial.missing_right.value() == Some(&MissingRight::Network);
         match denial.operation {
             _ if !self.asks() => "",
-            Operation::Write if in_project && denial.grant.is_some() && command.access != Access::Write => {
+            // Under the roots that it holds, the same command would run and fail again, and nobody would be asked.
+            Operation::Write
+                if in_project
+                    && denial.grant.is_some()
+                    && command.access != Access::Write
+                    && !self.seen.holds_a_write_root() =>
+            {
                 WRITE_HINT
             }
             Operation::Network

@@ -60,7 +60,7 @@ impl Branch {
         let call = CallId(FIRST.saturating_add(self.asked));
         self.asked += 1;
         self.open = Some((call, look));
-        (call, Work::Run(ToolCall::ReadFile(ReadFile { path, offset: None, limit: Some(1) })))
+        (call, Work::Run(ToolCall::ReadFile(ReadFile { path, offset: None, limit: Some(1), inside: false })))
     }
 }
 

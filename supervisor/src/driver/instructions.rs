@@ -7,6 +7,7 @@ use ipc::id::CallId;
 use ipc::message::CallOutcome;
 use ipc::path::WirePath;
 use ipc::tool::{Matches, ReadFile, SearchFiles, ToolCall, ToolOutput};
+use tui::text::SafeText;
 
 use crate::core::ContextItem;
 
@@ -53,19 +54,26 @@ impl InstructionsLook {
     }
 
     fn call(self) -> ToolCall {
-        let read = |path: &str| ReadFile { path: path.into(), offset: None, limit: Some(LINES) };
+        let read =
+            |path: &str| ReadFile { path: path.into(), offset: None, limit: Some(LINES), inside: true };
         match self {
             Self::Instructions => ToolCall::ReadFile(read(INSTRUCTIONS)),
             Self::Fallback => ToolCall::ReadFile(read(FALLBACK)),
             Self::Nested => {
                 // A file without a line says nothing.
                 let glob = Some(format!("**/*/{INSTRUCTIONS}"));
-                ToolCall::SearchFiles(SearchFiles { pattern: r"\S".to_owned(), path: None, glob })
+                ToolCall::SearchFiles(SearchFiles {
+                    pattern: r"\S".to_owned(),
+                    path: None,
+                    glob,
+                    inside: true,
+                })
             }
             Self::Skills => ToolCall::SearchFiles(SearchFiles {
                 pattern: "^(name|description):".to_owned(),
                 path: Some(WirePath::from(SKILLS)),
                 glob: Some("*/SKILL.md".to_owned()),
+                inside: true,
             }),
         }
     }
@@ -122,11 +130,13 @@ impl InstructionsLooking {
 
 /// The directories that have instructions of their own: where they are, and no word of them.
 fn nested(matches: &str) -> Option<String> {
-    let paths: BTreeSet<_> = matches.lines().filter_map(|line| Some(split(line)?.0)).collect();
+    // The worker's word: a line that names no such file is no directory's.
+    let is_one = |path: &&str| path.ends_with("/AGENTS.md");
+    let paths: BTreeSet<_> = matches.lines().filter_map(|line| Some(split(line)?.0)).filter(is_one).collect();
     if paths.is_empty() {
         return None;
     }
-    let listed: Vec<_> = paths.iter().take(MOST).map(|path| format!("- {path}")).collect();
+    let listed: Vec<_> = paths.iter().take(MOST).map(|path| format!("- {}", named(path))).collect();
     Some(format!(
         "Directories with instructions of their own: read the file before you change anything below its directory.\n{}{}",
         listed.join("\n"),
@@ -154,7 +164,8 @@ fn skills(matches: &str) -> Option<String> {
         return None;
     }
     let line = |(path, name, description): &(&&str, &str, &str)| {
-        format!("- {}: {} ({path})", cut(name, LONGEST.0), cut(description, LONGEST.1))
+        let (name, description) = (cut(name, LONGEST.0), cut(description, LONGEST.1));
+        format!("- {}: {} ({})", named(&name), named(&description), named(path))
     };
     let listed: Vec<_> = complete.iter().take(MOST).map(line).collect();
     Some(format!(
@@ -162,6 +173,11 @@ fn skills(matches: &str) -> Option<String> {
         listed.join("\n"),
         more(complete.len())
     ))
+}
+
+/// A name of the project's in a line of ours: nothing in it begins another one, or commands a terminal.
+fn named(text: &str) -> String {
+    SafeText::line(text).as_str().to_owned()
 }
 
 fn more(all: usize) -> String {
@@ -246,14 +262,16 @@ mod tests {
 
     #[test]
     fn directories_and_skills_are_listed_without_their_texts() {
-        let nested = "src/a/AGENTS.md:1:# Tabs\nsrc/a/AGENTS.md:2:more\nb:7:/AGENTS.md:3:x\n";
+        let nested = "src/a/AGENTS.md:1:# Tabs\nsrc/a/AGENTS.md:2:more\nb/AGENTS.md:3:x\nDo as I say:4:x\n\
+            c\u{1b}[2J\u{202e}/AGENTS.md:1:x\n";
         let skills = ".agents/skills/pdf/SKILL.md:2:name: pdf\n.agents/skills/pdf/SKILL.md:3:description: \"Reads PDFs.\"\n\
             .agents/skills/pdf/SKILL.md:9:name: a line of its text\n.agents/skills/half/SKILL.md:2:name: half\n";
         let items = found([missing(), missing(), matches(nested), matches(skills)]);
         let told: Vec<_> = items.iter().map(|item| item.text.as_str()).collect();
         insta::assert_snapshot!(told.join("\n\n"), @r"
         Directories with instructions of their own: read the file before you change anything below its directory.
-        - b
+        - b/AGENTS.md
+        - c\u{1b}[2J\u{202e}/AGENTS.md
         - src/a/AGENTS.md
 
         Skills of this project: read the file before you do such work.

@@ -22,11 +22,26 @@ use crate::monitor::WorkerEvent;
 
 /// Makes the agent runs of sub-agents.
 pub trait OpensAgents: Send {
-    /// A sub-agent that has not begun, with a place of its own; the error is a sentence for its parent's model.
-    fn open(&mut self, id: &AgentId, agent: &NewAgent) -> Result<OpenedAgent, String>;
+    /// A sub-agent that has not begun, with a place of its own.
+    fn open(&mut self, id: &AgentId, agent: &NewAgent) -> Result<OpenedAgent, NotOpened>;
 
     /// The planning of a planner beside an agent with these rights, which bound those of execution; none where no plans are made.
     fn planning(&self, ceiling: StandingRights) -> Option<Planning>;
+}
+
+/// The reason why there is no sub-agent: a sentence for its parent's model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotOpened {
+    /// Its rights are none that anybody has.
+    Denied(String),
+    /// Something is missing, or failed.
+    Failed(String),
+}
+
+impl From<String> for NotOpened {
+    fn from(why: String) -> Self {
+        Self::Failed(why)
+    }
 }
 
 /// A sub-agent that has not begun.
@@ -244,11 +259,14 @@ impl Session {
         let agent = self.within_its_parent(&id, &child, agent);
         let opened = match &mut self.tree.opener {
             Some(opener) => opener.open(&id, &agent),
-            None => Err("this session has no sub-agents".to_owned()),
+            None => Err("this session has no sub-agents".to_owned().into()),
         };
         let OpenedAgent { mut run, model, rights_digest } = match opened {
             Ok(opened) => opened,
-            Err(why) => return self.not_started(id, child, why),
+            Err(NotOpened::Failed(why)) => return self.not_started(id, child, why),
+            Err(NotOpened::Denied(why)) => {
+                return self.not_started_as(SubAgentStatus::Denied, id, child, why);
+            }
         };
         let NewAgent { spawn, rights, grant, purpose } = *agent;
         let parent = self.runs.iter().find(|run| *run.id() == child.parent);
@@ -294,10 +312,20 @@ impl Session {
     }
 
     fn not_started(&mut self, id: AgentId, child: Child, why: String) -> Result<(), SessionError> {
+        self.not_started_as(SubAgentStatus::Crashed, id, child, why)
+    }
+
+    fn not_started_as(
+        &mut self,
+        status: SubAgentStatus,
+        id: AgentId,
+        child: Child,
+        why: String,
+    ) -> Result<(), SessionError> {
         let report = SubAgentResult {
             agent: id,
             call: child.call,
-            status: SubAgentStatus::Crashed,
+            status,
             message: Some(why),
             files: Vec::new(),
             unseen: None,

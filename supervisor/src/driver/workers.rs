@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 
 use super::WatchedConfinement;
 use super::boundary::{Boundary, StartedWorker, WorkerOrder};
+use super::patience::Patience;
 use crate::monitor::{StartError, WorkerEvent};
 
 type StartOutcome = Result<StartedWorker, StartError>;
@@ -40,7 +41,7 @@ enum WorkerState {
         replaces: bool,
     },
     /// One serves. One that nobody was told of is on its way to its end.
-    Serving { worker: StartedWorker, announced: bool },
+    Serving { worker: StartedWorker, announced: bool, patience: Patience },
 }
 
 /// What happened to the worker.
@@ -125,8 +126,9 @@ impl SessionWorker {
 
     /// Sends a call, as soon as there is a worker that is not being replaced.
     pub fn call(&mut self, call: CallId, work: Work) {
-        match &self.state {
-            WorkerState::Serving { worker, .. } if self.replacement.is_none() => {
+        match &mut self.state {
+            WorkerState::Serving { worker, patience, .. } if self.replacement.is_none() => {
+                patience.sent(call, &work, &self.confinement.rights.limits);
                 worker.control.call(call, work);
             }
             _ => self.waiting.push_back((call, work)),
@@ -210,14 +212,19 @@ impl SessionWorker {
                 let (started, replaces) = (starting.await, *replaces);
                 self.on_start(started, replaces)
             }
-            WorkerState::Serving { worker, .. } => {
+            WorkerState::Serving { worker, patience, .. } => {
                 let generation = worker.generation;
-                let event = worker.events.recv().await.unwrap_or_else(|| WorkerEvent::Ended {
-                    reason: WorkerEnd::ReaderGone,
-                    violation: None,
-                    open: Vec::new(),
-                });
-                self.on_event(generation, event)
+                let event = tokio::select! {
+                    // What it has said counts, however long nobody listened.
+                    biased;
+                    event = worker.events.recv() => event,
+                    () = patience.is_over() => {
+                        patience.give_up();
+                        worker.control.kill();
+                        return None;
+                    }
+                };
+                self.on_event(generation, event.unwrap_or(GONE))
             }
         }
     }
@@ -226,15 +233,17 @@ impl SessionWorker {
         let announced = self.replacement.is_none();
         match started {
             Ok(worker) if announced => {
+                let mut patience = Patience::new();
                 for (call, work) in self.waiting.drain(..) {
+                    patience.sent(call, &work, &self.confinement.rights.limits);
                     worker.control.call(call, work);
                 }
-                self.state = WorkerState::Serving { worker, announced };
+                self.state = WorkerState::Serving { worker, announced, patience };
                 Some(WorkerUpdate::Started)
             }
             Ok(worker) => {
                 worker.control.kill();
-                self.state = WorkerState::Serving { worker, announced };
+                self.state = WorkerState::Serving { worker, announced, patience: Patience::new() };
                 None
             }
             Err(_) if !announced => {
@@ -249,8 +258,20 @@ impl SessionWorker {
         }
     }
 
-    fn on_event(&mut self, generation: Generation, event: WorkerEvent) -> Option<WorkerUpdate> {
+    fn on_event(&mut self, generation: Generation, mut event: WorkerEvent) -> Option<WorkerUpdate> {
         let announced = self.serving().is_some();
+        if let WorkerState::Serving { patience, .. } = &mut self.state {
+            match &mut event {
+                WorkerEvent::Outcome { call, .. } => patience.ended(*call),
+                WorkerEvent::Ended { reason, violation: None, .. } if patience.is_given_up() => {
+                    *reason = WorkerEnd::Silent;
+                }
+                WorkerEvent::Output { .. }
+                | WorkerEvent::Prepared { .. }
+                | WorkerEvent::Refused(_)
+                | WorkerEvent::Ended { .. } => {}
+            }
+        }
         if matches!(event, WorkerEvent::Ended { .. }) {
             self.state = WorkerState::None;
         }
@@ -291,6 +312,10 @@ impl SessionWorker {
         last
     }
 }
+
+/// The end of a worker that nothing reads from any more.
+const GONE: WorkerEvent =
+    WorkerEvent::Ended { reason: WorkerEnd::ReaderGone, violation: None, open: Vec::new() };
 
 /// Where a call was when it was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use ipc::approval::AskKind;
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::missing_right::{ClosedBy, MissingRight};
 use ipc::path::WirePath;
-use ipc::rights::{Execution, Grant, Network, Reach};
+use ipc::rights::{Execution, Grant, Network};
 use ipc::tool::{Access, EditFile, ShellExec, ToolCall, WriteFile};
 
 use super::standing::is_kernel_tree;
@@ -66,12 +66,10 @@ impl StandingRights {
         match call {
             ToolCall::ShellExec(command) if asks => self.judge_to_ask(command),
             ToolCall::ShellExec(command) => self.judge_command(command).map_or(Verdict::Run, Verdict::Deny),
-            ToolCall::WriteFile(WriteFile { path, .. }) | ToolCall::EditFile(EditFile { path, .. })
-                if asks && !self.writes_as_named(path) =>
-            {
-                Verdict::Prepare
+            ToolCall::WriteFile(WriteFile { path, .. }) | ToolCall::EditFile(EditFile { path, .. }) => {
+                if asks && !self.writes_as_named(path) { Verdict::Prepare } else { Verdict::Run }
             }
-            _ => Verdict::Run,
+            ToolCall::ReadFile(_) | ToolCall::ListDirectory(_) | ToolCall::SearchFiles(_) => Verdict::Run,
         }
     }
 
@@ -126,12 +124,11 @@ impl StandingRights {
         }
         let network = call.network == Some(Network::On);
         let reads = call.access == Access::Read;
-        let writes = call.access == Access::Write && !self.allows_write(&self.project);
+        let writes = call.access == Access::Write && !self.holds_a_write_root();
         let lacks_network = network && self.rights.net == Network::Off;
         let grant = Grant {
             write: writes.then(|| self.project.clone()).into_iter().collect(),
-            net: if lacks_network { Network::On } else { Network::Off },
-            reach: if lacks_network { self.reach } else { Reach::default() },
+            ..self.lacked_network(call)
         };
         let kind = match () {
             // What may read everything could send it out.
@@ -141,6 +138,14 @@ impl StandingRights {
             () => return Verdict::Run,
         };
         Verdict::Ask(Ask { kind, grant })
+    }
+
+    /// The network, where the command declares it and the standing rights lack it.
+    pub(super) fn lacked_network(&self, call: &ShellExec) -> Grant {
+        if call.network != Some(Network::On) || self.rights.net == Network::On {
+            return Grant::default();
+        }
+        Grant { net: Network::On, reach: self.reach, ..Grant::default() }
     }
 
     fn no_external(&self, call: &ExternalCall) -> Denial {
@@ -166,8 +171,7 @@ impl StandingRights {
                 self.offered("--net on"),
             ));
         }
-        let writable = self.allows_write(&self.project);
-        if call.access == Access::Write && !writable {
+        if call.access == Access::Write && !self.holds_a_write_root() {
             let missing = self.right_to_write(&self.project);
             let object = Object::Path(self.project.clone());
             return Some(refused(Operation::Write, object, missing, self.write_grant(&self.project)));

@@ -6,7 +6,7 @@
 use ipc::denial::{Denial, Grade};
 use ipc::missing_right::{ClosedBy, MissingRight};
 use ipc::path::WirePath;
-use ipc::rights::{Grant, Network};
+use ipc::rights::{Execution, Grant, Network};
 use ipc::tool::{Access, ShellExec};
 
 use super::judge::plain;
@@ -42,9 +42,7 @@ impl StandingRights {
                     return None;
                 }
                 match closed_by {
-                    Some(ClosedBy::Mode) if path.is_within(&self.project) => {
-                        self.declared(ShellExec { access: Access::Write, ..command.clone() })
-                    }
+                    Some(ClosedBy::Mode) if path.is_within(&self.project) => self.with_the_project(command),
                     None if denial.grade == Grade::Proved && !reads && !path.is_within(&self.project) => {
                         return Some(Offer {
                             denial: denial.clone(),
@@ -65,6 +63,13 @@ impl StandingRights {
         let (command, lacked) = lifted?;
         let grant = given.join(&lacked);
         (grant != *given).then(|| Offer { denial: denial.clone(), command, grant, place: None })
+    }
+
+    /// The command as one that writes the project: declared alone, it would run under the write roots that there are.
+    fn with_the_project(&self, command: &ShellExec) -> Option<(ShellExec, Grant)> {
+        let command = ShellExec { access: Access::Write, ..command.clone() };
+        let project = Grant { write: vec![self.project.clone()], ..self.lacked_network(&command) };
+        (self.rights.exec == Execution::Allowed).then_some((command, project))
     }
 
     /// A command that declares more, and the access that it then lacks.

@@ -111,6 +111,13 @@ impl StandingRights {
         (self.rights.allows_write(path) || self.is_in_temp(path)) && !self.is_read_only(path)
     }
 
+    /// True if the agent holds a write root besides its private temp and caches, which everyone has: a command that declares to
+    /// write then runs under these roots, and the kernel judges each path.
+    pub fn holds_a_write_root(&self) -> bool {
+        let is_private = |root: &WirePath| self.is_in_temp(root) || self.is_in_caches(root);
+        self.rights.write.iter().any(|root| !is_private(root))
+    }
+
     /// True if the contents of `path` may be read.
     pub fn allows_read(&self, path: &WirePath) -> bool {
         self.rights.allows_read(path) || self.is_in_temp(path)

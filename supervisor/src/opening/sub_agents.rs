@@ -13,8 +13,8 @@ use super::step_changes::StepChanges;
 use crate::activity::Activity;
 use crate::core::{Agent, AgentConfig, ModelChoice, NewAgent, Planning, Purpose, RunLimits, TreeLimits};
 use crate::driver::{
-    AgentParts, AgentRun, Boundary, Lives, Models, OpenedAgent, OpensAgents, SessionWorker, SnapshotTaker,
-    ToolServer, Turns, rights_digest,
+    AgentParts, AgentRun, Boundary, Lives, Models, NotOpened, OpenedAgent, OpensAgents, SessionWorker,
+    SnapshotTaker, ToolServer, Turns, rights_digest,
 };
 use crate::gate::StandingRights;
 use crate::place::{AgentPlace, ProjectSandbox};
@@ -43,14 +43,18 @@ impl OpensAgents for SubAgents {
         Some(self.options.plan.planning(ceiling))
     }
 
-    fn open(&mut self, id: &AgentId, agent: &NewAgent) -> Result<OpenedAgent, String> {
+    fn open(&mut self, id: &AgentId, agent: &NewAgent) -> Result<OpenedAgent, NotOpened> {
         let role = agent.spawn.role.as_ref().and_then(|name| self.options.roles.get(name));
         let ModelChoice { name: model, max_tokens, options: asked, sees_images, prices, window } =
             self.model(agent, role)?;
         if let Some(missing) = agent.rights.write.iter().find(|root| is_missing(root)) {
             return Err(format!(
                 "write: {missing} does not exist: make it first, or name the directory it is to lie in"
-            ));
+            )
+            .into());
+        }
+        if let Some(link) = agent.rights.write.iter().find_map(link) {
+            return Err(NotOpened::Denied(link));
         }
         let place = self.setup.sub_agent_place(agent.rights.clone());
         let AgentPlace { temp, confinement, standing } =
@@ -164,6 +168,14 @@ pub(super) const fn tool_of(part: Part) -> PlanTool {
         Part::Planner => PlanTool::Write,
         Part::Executor => PlanTool::Report,
     }
+}
+
+/// The reason against a root that a link is on the way to: no link is followed when rules are made, and what it leads to was not
+/// judged.
+fn link(root: &WirePath) -> Option<String> {
+    let found = root.as_path().canonicalize().ok()?;
+    (found != root.as_path())
+        .then(|| format!("write: {root} leads through a link to {}: name that place", found.display()))
 }
 
 /// True where nothing stands: no rule of the kernel could be about it. A link stands there, whatever it leads to.

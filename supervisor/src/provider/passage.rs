@@ -4,6 +4,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, StatusCode, Url};
+use secrecy::SecretString;
 
 use super::connection::{self, ConfigError, Connection};
 use super::deadlines::{Deadlines, TimedBody};
@@ -11,6 +12,7 @@ use super::endpoint::bearer;
 use super::http::{self, Http, Timeouts};
 use super::key::ProviderApiKey;
 use super::{Credential, ProviderError, ProviderKind, anthropic, chat};
+use crate::secrets::Redactor;
 
 /// The way to one API.
 pub(crate) struct Passage {
@@ -19,6 +21,7 @@ pub(crate) struct Passage {
     url: Url,
     headers: HeaderMap,
     key: ProviderApiKey,
+    other_keys: Vec<Redactor>,
     timeouts: Timeouts,
     notices: Vec<String>,
     form: chat::Form,
@@ -59,7 +62,8 @@ impl Passage {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream, application/json"));
         let url = connection::endpoint(&base, path);
-        Ok(Self { kind, client, url, headers, key, timeouts: connection.timeouts, notices, form })
+        let (timeouts, other_keys) = (connection.timeouts, Vec::new());
+        Ok(Self { kind, client, url, headers, key, other_keys, timeouts, notices, form })
     }
 
     /// The API that is spoken.
@@ -82,9 +86,19 @@ impl Passage {
         self.form
     }
 
-    /// A text without the key.
+    /// Takes the keys of other ways: a server that stands behind more than one of them may quote any.
+    pub(crate) fn hide_also(&mut self, keys: &[SecretString]) {
+        self.other_keys = keys.iter().map(|key| Redactor::new(Some(key.clone()))).collect();
+    }
+
+    /// The key itself.
+    pub(crate) fn secret(&self) -> Option<SecretString> {
+        self.key.secret()
+    }
+
+    /// A text without the key, and without those of other ways.
     pub(crate) fn hide(&self, text: &str) -> String {
-        self.key.hide(text)
+        self.other_keys.iter().fold(self.key.hide(text), |text, key| key.masked(&text))
     }
 
     /// Sends a body, with these headers beside our own.

@@ -105,8 +105,11 @@ impl Relay {
             if socket_of(&connection.base_url).is_some() {
                 return Err(RelayError::Behind(connection.base_url));
             }
-            passages.push(Arc::new(Passage::new(kind, connection)?));
+            passages.push(Passage::new(kind, connection)?);
         }
+        let keys: Vec<_> = passages.iter().filter_map(Passage::secret).collect();
+        passages.iter_mut().for_each(|passage| passage.hide_also(&keys));
+        let passages = passages.into_iter().map(Arc::new).collect();
         let log =
             RelayLog::create(&directory).map_err(|source| RelayError::Log { path: directory, source })?;
         let shared = RelayShared { passages, facts, models, max_reply, log: Arc::new(log) };

@@ -43,6 +43,7 @@ impl Arguments for ReadFile {
             path: path("path", &self.path)?,
             offset: positive("offset", self.offset)?,
             limit: positive("limit", self.limit)?,
+            inside: false,
         }))
     }
 }
@@ -94,6 +95,7 @@ impl Arguments for SearchFiles {
             pattern: filled("pattern", self.pattern)?,
             path: self.path.map(|text| path("path", &text)).transpose()?,
             glob: self.glob.map(|text| filled("glob", text)).transpose()?,
+            inside: false,
         }))
     }
 }

@@ -84,7 +84,8 @@ mod tests {
 
     #[test]
     fn a_call_has_a_kind_and_absolute_places() {
-        let read = ToolCall::ReadFile(ReadFile { path: "/x".into(), offset: Some(7), limit: None });
+        let read =
+            ToolCall::ReadFile(ReadFile { path: "/x".into(), offset: Some(7), limit: None, inside: false });
         let read = Invocation::from(read);
         assert_eq!(read.kind(), ToolKind::Read);
         assert_eq!(read.locations(&"/p".into()), [Location { path: "/x".into(), line: Some(7) }]);

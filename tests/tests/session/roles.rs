@@ -207,6 +207,24 @@ fn a_write_root_that_does_not_exist_is_told_with_what_to_do() {
 }
 
 #[test]
+fn a_write_root_that_a_link_leads_to_is_denied() {
+    let world = World::new(User::Myself);
+    world.file("real/f", "");
+    for (name, to) in [("link", world.project().join("real")), ("out", std::env::temp_dir())] {
+        std::os::unix::fs::symlink(to, world.project().join(name)).unwrap();
+    }
+    for (root, denied) in [("real", false), ("link", true), ("out", true)] {
+        let spawn = spawns(json!({"task": "x", "write": [root]}));
+        let server = model_of([spawn, done(), done()]);
+        let run = Finished::of(&mut world.exec(&server, &["--mode", "auto"])).expect(0);
+        let [ended] = &run.events_of("sub_agent_result")[..] else { panic!("{}", run.stdout) };
+        assert_eq!(ended["status"] == "denied", denied, "{root}: {ended}");
+        let message = ended["message"].as_str().unwrap_or_default();
+        assert_eq!(message.contains("leads through a link"), denied, "{root}: {message}");
+    }
+}
+
+#[test]
 fn a_roles_bounds_end_its_sub_agent_and_no_call_widens_them() {
     let world = World::new(User::Myself);
     world.configure("[agents.short]\ndescription = \"d\"\nprompt = \"p\"\nmax_steps = 1\nmax_usd = 0.5\n");

@@ -56,7 +56,7 @@ impl Sink for Lines<'_> {
             let number = line.line_number().unwrap_or(0);
             self.found.lines.push(format!(
                 "{}:{number}:{}\n",
-                self.path.display(),
+                in_a_line(self.path),
                 clipped(text.trim_end_matches(['\r', '\n']))
             ));
         }
@@ -67,6 +67,12 @@ impl Sink for Lines<'_> {
         self.binary = true;
         Ok(false)
     }
+}
+
+/// A path that stays in its line, whatever its names hold.
+fn in_a_line(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    text.chars().map(|c| if c.is_control() { c.escape_debug().to_string() } else { c.to_string() }).collect()
 }
 
 fn clipped(line: &str) -> String {

@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -44,6 +45,9 @@ impl Opened {
         let metadata = file.metadata().map_err(|error| refused_io(Operation::Read, &path, &error))?;
         if !metadata.is_file() {
             return Err(wrong_kind(&path, metadata.file_type()));
+        }
+        if call.inside {
+            assignment.stays_inside(&path, &opened_place(&file))?;
         }
         Ok(Self { file, path, size: metadata.size(), read: 0 })
     }
@@ -184,6 +188,11 @@ impl Text {
         text.notes.extend(form.note().or(broken).map(str::to_owned));
         text
     }
+}
+
+/// The kernel's own name of what was opened, wherever the path leads by now.
+fn opened_place(file: &File) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
 fn range(call: &ReadFile) -> Result<(u64, u64)> {

@@ -28,6 +28,9 @@ const THREADS: usize = 4;
 pub fn search_files(assignment: &Assignment, call: &SearchFiles, open: &OpenCall) -> Result<Matches> {
     let root =
         call.path.as_ref().map_or_else(|| assignment.project.clone(), |path| assignment.absolute(path));
+    if call.inside {
+        assignment.stays_inside(&root, &root)?;
+    }
     let search = Search {
         matcher: matcher(&call.pattern)?,
         glob: call.glob.as_deref().map(Glob::new).transpose()?,

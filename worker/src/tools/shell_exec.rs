@@ -236,12 +236,17 @@ fn granted(assignment: &Assignment, exec: &Exec) -> Result<()> {
         Exec { network: Some(Network::On), .. } if rights.net == Network::Off => {
             "The network is off here; do without it."
         }
-        Exec { access: Access::Write, .. } if !rights.allows_write(&(&assignment.project).into()) => {
-            "Writing to the project was not granted; use access `read`."
+        Exec { access: Access::Write, .. } if !has_write_root(assignment) => {
+            "Writing was not granted; use access `read`."
         }
         _ => return Ok(()),
     };
     Err(failed(ToolErrorKind::NotGranted, message))
+}
+
+fn has_write_root(assignment: &Assignment) -> bool {
+    let temp = assignment.temp.as_ref().map(WirePath::from);
+    assignment.rights.write.iter().any(|root| Some(root) != temp.as_ref())
 }
 
 /// The argument vector with the program's absolute path, found as execvp(3) would.

@@ -245,7 +245,7 @@ pub fn done(outcome: CallOutcome) -> Result<ToolOutput, ToolError> {
 }
 
 pub fn read_file(path: impl AsRef<Path>) -> ToolCall {
-    ToolCall::ReadFile(ReadFile { path: path.as_ref().into(), offset: None, limit: None })
+    ToolCall::ReadFile(ReadFile { path: path.as_ref().into(), offset: None, limit: None, inside: false })
 }
 
 pub fn write_file(path: impl AsRef<Path>, content: &str) -> ToolCall {

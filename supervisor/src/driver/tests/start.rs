@@ -115,6 +115,23 @@ async fn instructions_that_do_not_come_are_not_waited_for() {
     assert_eq!(notices.count(), 1);
 }
 
+/// A worker that gets ready and answers nothing holds a run no longer than its calls may take.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_not_answered_is_lost_and_the_run_goes_on() {
+    let read = Reply { reads: vec!["a.txt".to_owned()], ..Reply::default() };
+    let replies = [vec![read], says("done")].concat();
+    let (boundary, model) = (Imagined::new(Manner::Silent, 1), Scripted::new(replies, 1));
+    let stage = Stage::open(vec![run(&boundary, &AgentId::from("1"), &model, Turns::One)], None);
+    stage.prompt(None, "do it").await;
+    let ended = stage.end().await;
+    assert_eq!((ended.end.reason, ended.end.text.as_str()), (EndReason::Done, "done"));
+    // The instructions, which are not waited for as long, and the call.
+    assert!((310..312).contains(&ended.lived.as_secs()), "{:?}", ended.lived);
+    let request = model.requests().pop().unwrap();
+    assert!(request.contains("its worker killed: it did not answer in time"), "{request}");
+    assert_eq!(*boundary.alive.lock().unwrap(), 0);
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_answer_or_a_message_that_comes_too_late_has_a_line_in_the_log() {
     let (boundary, model) = (Imagined::new(Manner::Answering, 1), Scripted::new(says("done"), 1));

@@ -15,7 +15,7 @@ use super::imagined::{Imagined, Manner, POISON};
 use super::model::{Reply, Scripted};
 use super::stage::{Dice, Ended, Stage, run_under};
 use crate::core::{EndReason, NewAgent, Planning, TreeLimits};
-use crate::driver::{OpenedAgent, OpensAgents, Turns};
+use crate::driver::{NotOpened, OpenedAgent, OpensAgents, Turns};
 use crate::gate::StandingRights;
 
 /// How many orders of things are tried with eight agents.
@@ -38,7 +38,7 @@ impl OpensAgents for Opener {
         None
     }
 
-    fn open(&mut self, id: &AgentId, agent: &NewAgent) -> Result<OpenedAgent, String> {
+    fn open(&mut self, id: &AgentId, agent: &NewAgent) -> Result<OpenedAgent, NotOpened> {
         let model = Scripted::new(self.scripts.of(id), self.dice.below(u64::MAX));
         self.models.lock().unwrap().insert(id.clone(), Arc::clone(&model));
         let run = run_under(&self.boundary, id, &model, Turns::One, agent.rights.clone());

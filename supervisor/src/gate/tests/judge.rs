@@ -1,7 +1,9 @@
 use std::fmt::Write;
 
 use insta::assert_snapshot;
-use ipc::rights::Execution;
+use ipc::denial::Grade;
+use ipc::rights::{Execution, Grant};
+use ipc::tool::{Access, ShellExec};
 
 use super::{auto, deny, online};
 use crate::activity::Activity;
@@ -107,6 +109,46 @@ fn commands_by_what_they_declare() {
 
 fn ask() -> StandingRights {
     StandingRights { mode: ApprovalMode::Ask, ..deny() }
+}
+
+#[test]
+fn a_writing_command_runs_under_whatever_write_root_there_is() {
+    let writes =
+        |standing: &StandingRights| verdict(standing, "shell_exec", r#"{"command":"ls","access":"write"}"#);
+    let with = |mut standing: StandingRights, roots: &[&str]| {
+        standing.caches = Some("/home/me/.cache/bailiwick/c".into());
+        standing.rights.write.extend(roots.iter().map(|root| (*root).into()));
+        standing
+    };
+    let roots = ["/srv/x", "/home/me/p/src", "/home/me/p/notes.txt", "/home/me"];
+    for (standing, of_sub_agent) in [(ask(), false), (ask(), true), (deny(), false), (deny(), true)] {
+        let standing = StandingRights { of_sub_agent, ..standing };
+        for root in roots {
+            assert_eq!(writes(&with(standing.clone(), &[root])), "run", "{:?} {root}", standing.mode);
+        }
+        // Everyone has these, and they are no right to change anything.
+        let private = with(standing.clone(), &["/home/me/.cache/bailiwick/c"]);
+        let said = writes(&private);
+        let expected =
+            if standing.mode == ApprovalMode::Ask { "ask Exec: write /home/me/p" } else { "denied" };
+        assert!(said.starts_with(expected), "{said}");
+    }
+}
+
+#[test]
+fn a_denied_writing_command_is_still_offered_the_project() {
+    let mut standing = ask();
+    standing.rights.write.push("/srv/x".into());
+    let call = ShellExec {
+        command: "touch a".to_owned(),
+        access: Access::Write,
+        network: None,
+        cwd: None,
+        timeout_ms: None,
+    };
+    let denial = standing.unwritable(&"/home/me/p/a".into(), Grade::Proved, None);
+    let offer = standing.offer(&call, &[denial], &Grant::default()).unwrap();
+    assert_eq!(offer.grant.to_string(), "write /home/me/p");
 }
 
 #[test]

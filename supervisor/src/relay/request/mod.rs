@@ -238,7 +238,7 @@ pub(super) fn understand(
         .and_then(|model| serde_json::from_str(model.get()).ok())
         .ok_or_else(|| field("model", "is missing"))?;
     let (prices, most) = known_model(&model, bounds)?;
-    let output = bound_reply(kind, &mut members, most, bounds);
+    let output = bound_reply(kind, &mut members, most, bounds)?;
     within_reply(&found, output)?;
     let trail = trail(&members, pictures, counted);
     let body = members.into_json();
@@ -310,12 +310,21 @@ fn within_reply(found: &RelayMembers<'_>, output: u64) -> Result<(), Refused> {
 }
 
 /// Bounds the reply in the API's own word; the bound.
-fn bound_reply(kind: ProviderKind, members: &mut RelayBody, most: u64, bounds: &RequestBounds<'_>) -> u64 {
+fn bound_reply(
+    kind: ProviderKind,
+    members: &mut RelayBody,
+    most: u64,
+    bounds: &RequestBounds<'_>,
+) -> Result<u64, Refused> {
     let names: &[&'static str] = match kind {
         ProviderKind::Anthropic => &["max_tokens"],
         ProviderKind::OpenAi => &["max_tokens", "max_completion_tokens"],
         ProviderKind::Responses => &["max_output_tokens"],
     };
+    // Servers differ about a reply without a token: some make one as long as they like, for which nothing would be reserved.
+    if let Some(name) = names.iter().find(|name| members.number(name) == Some(0)) {
+        return Err(field(name, "must be at least 1"));
+    }
     let asked = names.iter().filter_map(|name| members.number(name)).min();
     let limit = asked.unwrap_or(most).min(most);
     let name = match (kind, bounds.chat.reply_limit) {
@@ -338,5 +347,5 @@ fn bound_reply(kind: ProviderKind, members: &mut RelayBody, most: u64, bounds: &
         }
         ProviderKind::Responses => members.set("store", "false".to_owned()),
     }
-    limit
+    Ok(limit)
 }

@@ -36,11 +36,11 @@ fn arguments_become_calls() {
         writeln!(seen, "{call:?}").unwrap();
     }
     assert_snapshot!(seen, @r#"
-    ReadFile(ReadFile { path: "a", offset: None, limit: None })
-    ReadFile(ReadFile { path: "/a b/ü", offset: Some(2), limit: Some(3) })
+    ReadFile(ReadFile { path: "a", offset: None, limit: None, inside: false })
+    ReadFile(ReadFile { path: "/a b/ü", offset: Some(2), limit: Some(3), inside: false })
     ListDirectory(ListDirectory { path: ".", depth: Some(2) })
-    SearchFiles(SearchFiles { pattern: "a|b", path: None, glob: None })
-    SearchFiles(SearchFiles { pattern: "x", path: Some("src"), glob: Some("*.rs") })
+    SearchFiles(SearchFiles { pattern: "a|b", path: None, glob: None, inside: false })
+    SearchFiles(SearchFiles { pattern: "x", path: Some("src"), glob: Some("*.rs"), inside: false })
     WriteFile(WriteFile { path: "a", content: "" })
     EditFile(EditFile { path: "a", edits: [Edit { old_string: "b", new_string: "", replace_all: false }] })
     EditFile(EditFile { path: "a", edits: [Edit { old_string: "b", new_string: "c", replace_all: true }] })

@@ -251,6 +251,24 @@ fn a_reply_is_bounded_in_the_servers_own_word_and_store_is_off() {
 }
 
 #[test]
+fn a_reply_without_a_token_is_refused_in_each_of_its_words() {
+    for (kind, names) in [
+        (ProviderKind::Anthropic, &["max_tokens"][..]),
+        (ProviderKind::OpenAi, &["max_tokens", "max_completion_tokens"]),
+        (ProviderKind::Responses, &["max_output_tokens"]),
+    ] {
+        for name in names {
+            let mut body = usual(kind);
+            body[*name] = json!(0);
+            let error = read(kind, &body.to_string()).expect_err("no reply");
+            assert_eq!(error, format!("{name}: must be at least 1"));
+            body[*name] = json!(1);
+            assert!(read(kind, &body.to_string()).is_ok(), "the control: {name}");
+        }
+    }
+}
+
+#[test]
 fn what_two_parsers_could_read_in_two_ways_is_refused() {
     let body = usual(ProviderKind::Anthropic).to_string();
     let twice = |from: &str, to: &str| body.replacen(from, to, 1);

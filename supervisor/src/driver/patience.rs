@@ -1,0 +1,136 @@
+//! The time that a worker has for its open calls: one that says nothing was taken over, or hangs, and is ended.
+//!
+//! A call may wait in the worker for those before it, so that none has a time of its own: one of the open calls ends within the
+//! longest of their times, counted from the last one that ended.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use ipc::id::CallId;
+use ipc::message::Work;
+use ipc::rights::Limits;
+use ipc::tool::ToolCall;
+use tokio::time::{Instant, sleep_until};
+
+/// The time for a call of a file tool, and of a command beyond its own: its worker ends it in time.
+pub(super) const PATIENCE: Duration = Duration::from_mins(5);
+
+/// The open calls of a worker, and their time.
+#[derive(Debug)]
+pub(super) struct Patience {
+    open: HashMap<CallId, Duration>,
+    since: Instant,
+    given_up: bool,
+}
+
+impl Patience {
+    /// Without a call.
+    pub(super) fn new() -> Self {
+        Self { open: HashMap::new(), since: Instant::now(), given_up: false }
+    }
+
+    /// A call was sent to a worker with these limits.
+    pub(super) fn sent(&mut self, call: CallId, work: &Work, limits: &Limits) {
+        if self.open.is_empty() {
+            self.since = Instant::now();
+        }
+        self.open.insert(call, time_of(work, limits));
+    }
+
+    /// A call ended.
+    pub(super) fn ended(&mut self, call: CallId) {
+        if self.open.remove(&call).is_some() {
+            self.since = Instant::now();
+        }
+    }
+
+    /// It is over, and the worker is being ended.
+    pub(super) fn give_up(&mut self) {
+        self.given_up = true;
+    }
+
+    /// True of a worker that is being ended since it said nothing.
+    pub(super) const fn is_given_up(&self) -> bool {
+        self.given_up
+    }
+
+    /// Waits until the worker is late; pends while it has nothing to do. Cancel safe.
+    pub(super) async fn is_over(&self) {
+        match self.open.values().max() {
+            Some(longest) if !self.given_up => sleep_until(self.since + *longest).await,
+            Some(_) | None => std::future::pending().await,
+        }
+    }
+}
+
+fn time_of(work: &Work, limits: &Limits) -> Duration {
+    let of_command = match work {
+        Work::Run(ToolCall::ShellExec(command)) => {
+            command.timeout_ms.unwrap_or(limits.timeout_ms).min(limits.timeout_ms)
+        }
+        Work::Run(
+            ToolCall::ReadFile(_)
+            | ToolCall::ListDirectory(_)
+            | ToolCall::SearchFiles(_)
+            | ToolCall::WriteFile(_)
+            | ToolCall::EditFile(_),
+        )
+        | Work::Prepare(_)
+        | Work::Snapshot { .. }
+        | Work::Fetch { .. } => 0,
+    };
+    PATIENCE + Duration::from_millis(of_command)
+}
+
+#[cfg(test)]
+mod tests {
+    use ipc::tool::{Access, ListDirectory, ShellExec};
+    use tokio::time::{sleep, timeout};
+
+    use super::*;
+
+    const LIMITS: Limits = Limits { timeout_ms: 600_000, output_bytes: 1 };
+
+    fn list() -> Work {
+        Work::Run(ToolCall::ListDirectory(ListDirectory { path: ".".into(), depth: None }))
+    }
+
+    fn command(timeout_ms: u64) -> Work {
+        let (command, access, network, cwd) = ("x".to_owned(), Access::Standing, None, None);
+        Work::Run(ToolCall::ShellExec(ShellExec {
+            command,
+            access,
+            network,
+            cwd,
+            timeout_ms: Some(timeout_ms),
+        }))
+    }
+
+    async fn left(patience: &Patience) -> Option<u64> {
+        let began = Instant::now();
+        timeout(Duration::from_hours(1), patience.is_over()).await.ok()?;
+        Some(began.elapsed().as_secs())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_time_is_that_of_the_longest_call_since_the_last_one_ended() {
+        let mut patience = Patience::new();
+        assert_eq!(left(&patience).await, None, "nothing is waited for");
+        patience.sent(CallId(1), &list(), &LIMITS);
+        patience.sent(CallId(2), &command(60_000), &LIMITS);
+        patience.sent(CallId(3), &command(9_000_000), &LIMITS);
+        sleep(Duration::from_secs(100)).await;
+        patience.ended(CallId(3));
+        patience.ended(CallId(3));
+        assert_eq!(left(&patience).await, Some(360));
+        // More calls give a worker that answers none no more time.
+        patience.sent(CallId(4), &list(), &LIMITS);
+        assert_eq!(left(&patience).await, Some(0));
+        for call in [1, 2, 4] {
+            patience.ended(CallId(call));
+        }
+        assert_eq!(left(&patience).await, None);
+        patience.sent(CallId(5), &list(), &LIMITS);
+        assert_eq!(left(&patience).await, Some(300));
+    }
+}
