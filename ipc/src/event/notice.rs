@@ -49,6 +49,8 @@ words! {
         RewindRefused = "rewind_refused",
         /// The session goes on that an earlier run began.
         Resumed = "resumed",
+        /// The provider does not take back a part of the conversation: it goes on without.
+        PartLeftOut = "part_left_out",
         /// No planner was started.
         PlanRefused = "plan_refused",
         /// There is no worker.

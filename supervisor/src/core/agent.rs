@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ipc::approval::AskKind;
 use ipc::cost::Usd;
-use ipc::event::{EventKind, NoticeCode, ObservedBy, PromptFixed, TokenUsage};
+use ipc::event::{EventKind, LeftOut, NoticeCode, ObservedBy, PromptFixed, TokenUsage};
 use ipc::frontend::Op;
 use ipc::id::{AgentId, ApprovalId, CallId};
 use ipc::plan::{OnFailure, PlanStep};
@@ -112,6 +112,8 @@ pub(super) struct TurnRun {
     pub(super) cuts: u32,
     /// Replies in a row that the provider paused.
     pub(super) pauses: u32,
+    /// The part of the conversation that was left out, since the provider refused it, and no reply has come since.
+    pub(super) left_out: Option<LeftOut>,
     /// Whether the context was left because the provider found it too long, and no reply has come since.
     pub(super) overflowed: bool,
 }

@@ -26,6 +26,7 @@ mod history;
 mod images;
 mod interrupt;
 mod ledger;
+mod left_out;
 mod message;
 mod model;
 mod offers;

@@ -1,7 +1,7 @@
 //! The model's side of the loop: requests, retries, and what becomes of a reply.
 
 use ipc::cost::Usd;
-use ipc::event::{AssistantMessage, EventKind, FailureKind, NoticeCode, TokenUsage};
+use ipc::event::{AssistantMessage, EventKind, FailureKind, LeftOut, NoticeCode, TokenUsage};
 use ipc::frontend::UiEventKind;
 use serde_json::value::RawValue;
 
@@ -123,12 +123,18 @@ impl Agent {
     fn request_failed(&mut self, error: &ProviderError, has_begun: bool) {
         let tried = Tried { attempt: self.run.attempt, waited: self.run.waited };
         let delay = self.config.backoff.delay(tried, error);
+        let left_out = if delay.is_err() { self.leave_out(error) } else { None };
         self.log(EventKind::ModelFailed {
             kind: FailureKind::from(error.kind.as_str()),
             message: error.message.clone(),
             discarded: has_begun,
             retry_in_ms: delay.as_ref().ok().map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
+            left_out,
         });
+        if let Some(part) = left_out {
+            self.notice(NoticeCode::PartLeftOut, without(part));
+            return self.begin_attempt();
+        }
         let after = match delay {
             Ok(after) => after,
             Err(why) => return self.given_up(error, &why),
@@ -137,6 +143,15 @@ impl Agent {
         self.last_timer = TimerId(self.last_timer.0.saturating_add(1));
         self.state = AgentState::BackingOff { timer: self.last_timer, failure: error.message.clone() };
         self.effects.push(Effect::StartTimer { id: self.last_timer, after });
+    }
+
+    /// Leaves the part of the conversation out that a refusal names, once for a request (WIRE Z3).
+    fn leave_out(&mut self, error: &ProviderError) -> Option<LeftOut> {
+        let part = error.blames.filter(|_| self.compacting.is_none() && self.run.left_out.is_none())?;
+        if self.history.leave_out(part, self.config.sees_images) {
+            self.run.left_out = Some(part);
+        }
+        self.run.left_out
     }
 
     /// A request that is not sent again: without the conversation's length it might have gone well.
@@ -176,6 +191,7 @@ impl Agent {
         if reply.has_twin_calls() {
             return self.request_failed(&twin_calls(), true);
         }
+        self.run.left_out = None;
         self.run.steps = self.run.steps.saturating_add(1);
         self.run.usage += usage;
         self.run.cost += self.cost(&usage).unwrap_or_default();
@@ -323,6 +339,18 @@ impl Agent {
         let text = reply.text();
         if !text.is_empty() {
             self.run.text = text;
+        }
+    }
+}
+
+/// One line about what the provider does not take back.
+const fn without(part: LeftOut) -> &'static str {
+    match part {
+        LeftOut::Thinking => {
+            "the provider does not take back the model's thinking so far: the conversation goes on without it"
+        }
+        LeftOut::Message(_) => {
+            "the provider does not take back a part of the conversation: it goes on without that part"
         }
     }
 }

@@ -7,6 +7,7 @@
     reason = "a test fails by panicking, and says aloud what it skips"
 )]
 
+mod any_log;
 mod cache;
 mod caching;
 mod driver;
@@ -15,4 +16,6 @@ mod interrupted;
 mod interrupted_requests;
 mod plan;
 mod sdk;
+#[path = "../../../tests/src/strict.rs"]
+mod strict;
 mod writer;
