@@ -9,8 +9,6 @@ words! {
         ApprovalIgnored = "approval_ignored",
         /// The user took back what was approved.
         ApprovalsWithdrawn = "approvals_withdrawn",
-        /// The model stopped for another reason than its calls: they did not run.
-        CallsNotRun = "calls_not_run",
         /// The change set has a gap, or there is none.
         ChangeSet = "change_set",
         /// A command of the user's own was not run.

@@ -16,6 +16,7 @@ use super::calls::Calls;
 use super::compaction::Compacting;
 use super::history::History;
 use super::ledger::Ledger;
+use super::loops::Steps;
 use super::message::UserSaid;
 use super::record::both_ends;
 use super::reply::ModelReply;
@@ -110,6 +111,10 @@ pub(super) struct TurnRun {
     pub(super) is_own_command: bool,
     /// Replies in a row that were cut at their limit.
     pub(super) cuts: u32,
+    /// Replies in a row without a word and without a call.
+    pub(super) silences: u32,
+    /// The steps so far: a model may do the same again and again.
+    pub(super) past: Steps,
     /// Replies in a row that the provider paused.
     pub(super) pauses: u32,
     /// The part of the conversation that was left out, since the provider refused it, and no reply has come since.

@@ -27,6 +27,7 @@ mod images;
 mod interrupt;
 mod ledger;
 mod left_out;
+mod loops;
 mod message;
 mod model;
 mod offers;

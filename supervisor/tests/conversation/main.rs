@@ -17,5 +17,6 @@ mod interrupted_requests;
 mod plan;
 mod sdk;
 #[path = "../../../tests/src/strict.rs"]
+#[expect(unreachable_pub, reason = "the tests of the programs share it")]
 mod strict;
 mod writer;
