@@ -70,6 +70,7 @@ impl From<EndReason> for Exit {
             EndReason::Terminated => Self::Terminated,
             EndReason::HungUp => Self::HungUp,
             EndReason::GaveUp
+            | EndReason::NothingSaid
             | EndReason::StepLimit
             | EndReason::TokenLimit
             | EndReason::CostLimit

@@ -23,6 +23,7 @@ pub mod served;
 pub mod session;
 pub mod side_by_side;
 pub mod standing;
+pub mod strict;
 pub mod svg;
 pub mod tier;
 pub mod trust;

@@ -9,6 +9,8 @@ use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 use supervisor::replay::{Check, RecordedRequest, ReplayServer, Reply, Script, sse};
 
+use crate::strict;
+
 /// A reply with these tool calls, all in one turn; their ids are `toolu_0`, `toolu_1` …
 pub fn calls(calls: &[(&str, Value)]) -> String {
     let blocks: Vec<_> = calls.iter().enumerate().map(call).collect();
@@ -61,6 +63,9 @@ pub fn model_of_agents(
 
 fn by_task(mut rest: VecDeque<String>, mut tasks: BTreeMap<String, VecDeque<String>>) -> Check {
     Box::new(move |number, request| {
+        if let Some(refusal) = refusal(request) {
+            return Some(refusal);
+        }
         let of_task = tasks.iter_mut().find(|(task, _)| has_task(request, task));
         let reply = of_task.map_or(&mut rest, |(_, replies)| replies).pop_front();
         let nothing = || Reply::error(500, "api_error", &format!("request {number} has no reply"));
@@ -74,10 +79,17 @@ fn has_task(request: &RecordedRequest, task: &str) -> bool {
     blocks.iter().any(|block| block["text"] == task)
 }
 
-/// A model that gives these replies, with whatever the network does to them.
+/// A model that gives these replies, with whatever the network does to them, to requests that hold to the vendor's rules.
 pub fn serve(replies: impl IntoIterator<Item = Reply>) -> ReplayServer {
     let script = replies.into_iter().fold(Script::new(), Script::push);
-    ReplayServer::start(script).expect("loopback")
+    ReplayServer::start_checked(script, Box::new(|_, request| refusal(request))).expect("loopback")
+}
+
+/// The vendor's answer to a request that breaks its rules.
+fn refusal(request: &RecordedRequest) -> Option<Reply> {
+    let body: Value = serde_json::from_slice(&request.body).ok()?;
+    let fault = strict::fault(&request.path, &body)?;
+    Some(Reply::error(400, "invalid_request_error", &fault).header("x-should-retry", "false"))
 }
 
 /// A stream with status 200 whose body is compressed.

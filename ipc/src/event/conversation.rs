@@ -25,6 +25,9 @@ pub struct SessionStarted {
     pub model: String,
     /// The provider's name.
     pub provider: String,
+    /// The address of the model's server. Absent in older logs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<String>,
     /// The standing rights.
     pub rights: Recorded<RightsSummary>,
     /// True if the session goes on that an earlier run began.

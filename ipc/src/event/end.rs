@@ -13,6 +13,8 @@ pub enum EndReason {
     Done,
     /// The model did not get on.
     GaveUp,
+    /// The model said nothing, and called nothing, also when it was asked once more.
+    NothingSaid,
     /// The steps are spent.
     StepLimit,
     /// The tokens are spent.
@@ -50,9 +52,10 @@ pub enum EndReason {
 
 impl EndReason {
     /// Every reason.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Done,
         Self::GaveUp,
+        Self::NothingSaid,
         Self::StepLimit,
         Self::TokenLimit,
         Self::CostLimit,
@@ -76,6 +79,7 @@ impl EndReason {
             Self::Done | Self::Closed => 0,
             Self::Internal => 1,
             Self::GaveUp
+            | Self::NothingSaid
             | Self::StepLimit
             | Self::TokenLimit
             | Self::CostLimit
@@ -96,6 +100,7 @@ impl EndReason {
         match self {
             Self::Done => "done",
             Self::GaveUp => "gave_up",
+            Self::NothingSaid => "nothing_said",
             Self::StepLimit => "step_limit",
             Self::TokenLimit => "token_limit",
             Self::CostLimit => "cost_limit",

@@ -1,6 +1,19 @@
-//! Kinds of failures of a model's reply.
+//! Kinds of failures of a model's reply, and the parts of a conversation that a failure is about.
+
+use serde::{Deserialize, Serialize};
 
 use super::word::words;
+
+/// A part of the conversation that a provider does not take back: the requests after it are made without that part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum LeftOut {
+    /// The model's thinking so far, with signatures and blocks of the provider's own tools.
+    Thinking,
+    /// The contents of the message with this index: its pictures or its thinking, or all of it.
+    Message(u32),
+}
 
 words! {
     /// Why a reply did not come, or not to its end: the API's word for it, or ours.

@@ -7,8 +7,8 @@ use serde_json::value::RawValue;
 
 use super::{
     ApprovalAnswered, AssistantMessage, ChangedFile, CompactionStarted, ContextCompacted, FailureKind,
-    FileDiff, Location, ModelChanged, NoticeCode, PlanApproved, PlanCreated, PlanStepStatus, PromptFixed,
-    Recorded, RestoredPlace, Rewound, RightsChanged, RunResult, SessionStarted, SubAgentResult,
+    FileDiff, LeftOut, Location, ModelChanged, NoticeCode, PlanApproved, PlanCreated, PlanStepStatus,
+    PromptFixed, Recorded, RestoredPlace, Rewound, RightsChanged, RunResult, SessionStarted, SubAgentResult,
     SubAgentSpawned, ToolKind, TurnFinished, WorkerEnd, WorkerStarted, WriteTurnAwaited, WriteTurnTaken,
 };
 use crate::approval::{ApprovalMode, ServerRequest, SessionGrant};
@@ -63,6 +63,9 @@ pub enum EventKind {
         /// When it is tried again, in milliseconds; absent if it is not.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_in_ms: Option<u64>,
+        /// The part of the conversation that the provider does not take back, if the request is made again without it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        left_out: Option<LeftOut>,
     },
     /// The context is about to be summarised: the next requests are for the summary.
     CompactionStarted(CompactionStarted),

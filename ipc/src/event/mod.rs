@@ -36,7 +36,7 @@ pub use change::{ChangeKind, ChangedFile, PlaceChange, RestoredPlace};
 pub use context::{CompactionCause, CompactionStarted, ContextCompacted, SummaryFrom};
 pub use conversation::{AssistantMessage, ModelChanged, RunResult, SessionStarted, TokenUsage, TurnFinished};
 pub use end::{EndReason, WorkerEnd};
-pub use failure::FailureKind;
+pub use failure::{FailureKind, LeftOut};
 pub use kind::{EventKind, ToolCallStatus};
 pub use notice::NoticeCode;
 pub use plan::{AcceptanceOutcome, PlanApproved, PlanAuthor, PlanCreated, PlanStepStatus, StepAccount};

@@ -9,8 +9,6 @@ words! {
         ApprovalIgnored = "approval_ignored",
         /// The user took back what was approved.
         ApprovalsWithdrawn = "approvals_withdrawn",
-        /// The model stopped for another reason than its calls: they did not run.
-        CallsNotRun = "calls_not_run",
         /// The change set has a gap, or there is none.
         ChangeSet = "change_set",
         /// A command of the user's own was not run.
@@ -49,6 +47,8 @@ words! {
         RewindRefused = "rewind_refused",
         /// The session goes on that an earlier run began.
         Resumed = "resumed",
+        /// The provider does not take back a part of the conversation: it goes on without.
+        PartLeftOut = "part_left_out",
         /// No planner was started.
         PlanRefused = "plan_refused",
         /// There is no worker.

@@ -58,6 +58,8 @@ impl Eq for RecordedTool {}
 pub enum NewContext {
     /// Another model, or another provider, answers.
     Model,
+    /// The same model answers at another address.
+    Server,
     /// A tool of the earlier runs is not offered any more: its name.
     Tool(String),
     /// The prompt comes from elsewhere: the session was imported.
@@ -69,6 +71,7 @@ impl fmt::Display for NewContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Model => f.write_str("another model answers"),
+            Self::Server => f.write_str("another server answers"),
             Self::Tool(name) => write!(f, "its tool {name} is not offered any more"),
             Self::Imported => f.write_str("its prompt is not this program's"),
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ipc::approval::AskKind;
 use ipc::cost::Usd;
-use ipc::event::{EventKind, NoticeCode, ObservedBy, PromptFixed, TokenUsage};
+use ipc::event::{EventKind, LeftOut, NoticeCode, ObservedBy, PromptFixed, TokenUsage};
 use ipc::frontend::Op;
 use ipc::id::{AgentId, ApprovalId, CallId};
 use ipc::plan::{OnFailure, PlanStep};
@@ -16,6 +16,7 @@ use super::calls::Calls;
 use super::compaction::Compacting;
 use super::history::History;
 use super::ledger::Ledger;
+use super::loops::Steps;
 use super::message::UserSaid;
 use super::record::both_ends;
 use super::reply::ModelReply;
@@ -110,8 +111,14 @@ pub(super) struct TurnRun {
     pub(super) is_own_command: bool,
     /// Replies in a row that were cut at their limit.
     pub(super) cuts: u32,
+    /// Replies in a row without a word and without a call.
+    pub(super) silences: u32,
+    /// The steps so far: a model may do the same again and again.
+    pub(super) past: Steps,
     /// Replies in a row that the provider paused.
     pub(super) pauses: u32,
+    /// The part of the conversation that was left out, since the provider refused it, and no reply has come since.
+    pub(super) left_out: Option<LeftOut>,
     /// Whether the context was left because the provider found it too long, and no reply has come since.
     pub(super) overflowed: bool,
 }

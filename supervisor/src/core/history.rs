@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use ipc::event::TokenUsage;
+use ipc::event::{LeftOut, TokenUsage};
 use ipc::image::Image;
 use serde_json::value::RawValue;
 
 use super::images::Images;
+use super::left_out;
 use super::record::{RecordEntry, entries};
 use super::window::tokens;
 use crate::provider::{Message, UserBlock, plain_block};
@@ -191,6 +192,30 @@ impl History {
             self.messages.remove(message);
         }
         true
+    }
+
+    /// Leaves a part out that the provider does not take back; false if nothing of it is there.
+    pub(super) fn leave_out(&mut self, part: LeftOut, sees_images: bool) -> bool {
+        match part {
+            LeftOut::Thinking => {
+                let plain = self.for_another_model(self.size.known, sees_images);
+                let is_less = plain.blocks() < self.blocks();
+                if is_less {
+                    *self = Self { size: self.size, ..plain };
+                }
+                is_less
+            }
+            LeftOut::Message(index) => left_out::of(&mut self.messages, index),
+        }
+    }
+
+    /// How many blocks of the model are in it.
+    fn blocks(&self) -> usize {
+        let of = |message: &Arc<Message>| match &**message {
+            Message::User(_) => 0,
+            Message::Assistant(blocks) => blocks.len(),
+        };
+        self.messages.iter().map(of).sum()
     }
 
     /// The same conversation as a model takes it that has said nothing in it: no thinking, no signature, no block of a

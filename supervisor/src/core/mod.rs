@@ -26,6 +26,8 @@ mod history;
 mod images;
 mod interrupt;
 mod ledger;
+mod left_out;
+mod loops;
 mod message;
 mod model;
 mod offers;

@@ -1,7 +1,7 @@
 //! The model's side of the loop: requests, retries, and what becomes of a reply.
 
 use ipc::cost::Usd;
-use ipc::event::{AssistantMessage, EventKind, FailureKind, NoticeCode, TokenUsage};
+use ipc::event::{AssistantMessage, EventKind, FailureKind, LeftOut, NoticeCode, TokenUsage};
 use ipc::frontend::UiEventKind;
 use serde_json::value::RawValue;
 
@@ -12,6 +12,13 @@ use crate::provider::{GiveUp, ModelRequest, ProviderError, StopReason, StreamEve
 
 /// The most replies in a row that may be cut at their limit.
 const MAX_CUTS: u32 = 3;
+
+/// The most replies in a row that may say nothing.
+const MAX_SILENCES: u32 = 1;
+
+/// The model is told so after a reply with nothing in it.
+const SILENT: &str =
+    "Your reply was empty: no words, and no tool call. Go on with the task, or say in words what came of it.";
 
 /// The most replies in a row that the provider may pause: a bound on a loop that only the provider controls.
 const MAX_PAUSES: u32 = 16;
@@ -123,12 +130,18 @@ impl Agent {
     fn request_failed(&mut self, error: &ProviderError, has_begun: bool) {
         let tried = Tried { attempt: self.run.attempt, waited: self.run.waited };
         let delay = self.config.backoff.delay(tried, error);
+        let left_out = if delay.is_err() { self.leave_out(error) } else { None };
         self.log(EventKind::ModelFailed {
             kind: FailureKind::from(error.kind.as_str()),
             message: error.message.clone(),
             discarded: has_begun,
             retry_in_ms: delay.as_ref().ok().map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
+            left_out,
         });
+        if let Some(part) = left_out {
+            self.notice(NoticeCode::PartLeftOut, without(part));
+            return self.begin_attempt();
+        }
         let after = match delay {
             Ok(after) => after,
             Err(why) => return self.given_up(error, &why),
@@ -137,6 +150,15 @@ impl Agent {
         self.last_timer = TimerId(self.last_timer.0.saturating_add(1));
         self.state = AgentState::BackingOff { timer: self.last_timer, failure: error.message.clone() };
         self.effects.push(Effect::StartTimer { id: self.last_timer, after });
+    }
+
+    /// Leaves the part of the conversation out that a refusal names, once for a request (WIRE Z3).
+    fn leave_out(&mut self, error: &ProviderError) -> Option<LeftOut> {
+        let part = error.blames.filter(|_| self.compacting.is_none() && self.run.left_out.is_none())?;
+        if self.history.leave_out(part, self.config.sees_images) {
+            self.run.left_out = Some(part);
+        }
+        self.run.left_out
     }
 
     /// A request that is not sent again: without the conversation's length it might have gone well.
@@ -176,12 +198,12 @@ impl Agent {
         if reply.has_twin_calls() {
             return self.request_failed(&twin_calls(), true);
         }
+        self.run.left_out = None;
         self.run.steps = self.run.steps.saturating_add(1);
         self.run.usage += usage;
         self.run.cost += self.cost(&usage).unwrap_or_default();
         self.remember_words(&reply);
         match stop {
-            StopReason::ToolUse => self.on_tool_use(reply, usage),
             StopReason::PauseTurn if reply.call_names().is_empty() => self.on_pause(reply, usage),
             StopReason::MaxTokens | StopReason::PauseTurn => self.on_cut(reply, stop, usage),
             StopReason::Refusal(details) => self.on_refusal(&reply, details.as_deref(), usage),
@@ -193,35 +215,37 @@ impl Agent {
                     self.finish_full(self.full(usage.total()));
                 }
             }
-            StopReason::EndTurn | StopReason::StopSequence | StopReason::Other(_) => {
-                self.on_end(reply, stop, usage);
+            StopReason::ToolUse | StopReason::EndTurn | StopReason::StopSequence | StopReason::Other(_) => {
+                self.on_whole(reply, stop, usage)
             }
         }
     }
 
-    fn on_tool_use(&mut self, reply: ModelReply, usage: TokenUsage) {
+    /// A reply that came to its own end: its calls are run, whatever the reason says that some servers give (WIRE Z5).
+    fn on_whole(&mut self, reply: ModelReply, stop: &StopReason, usage: TokenUsage) {
         (self.run.cuts, self.run.pauses, self.run.overflowed) = (0, 0, false);
-        let calls = self.keep_whole(reply, StopReason::ToolUse.as_str(), usage);
-        if calls.is_empty() {
-            self.end_turn();
-        } else {
+        let is_silent = reply.text().trim().is_empty();
+        let calls = self.keep_whole(reply, stop.as_str(), usage);
+        if !calls.is_empty() {
+            self.run.silences = 0;
+            self.note_step(&calls);
             self.begin_calls(calls);
+        } else if is_silent && self.queue.is_empty() && !self.has_executed() {
+            self.on_silence();
+        } else {
+            self.end_turn();
         }
     }
 
-    /// The end of the model's turn. Calls in such a reply do not run: it did not stop for them (WIRE S5).
-    fn on_end(&mut self, reply: ModelReply, stop: &StopReason, usage: TokenUsage) {
-        let (calls, stop) = (reply.call_names().join(", "), stop.as_str());
-        if calls.is_empty() {
-            self.keep_whole(reply, stop, usage);
-        } else {
-            self.notice(
-                NoticeCode::CallsNotRun,
-                &format!("the reply ended with {stop}: its calls ({calls}) were not run"),
-            );
-            self.keep_cut(reply, stop, usage);
+    /// The model said nothing and called nothing: it is asked once more, since nobody knows what that means.
+    fn on_silence(&mut self) {
+        self.run.silences = self.run.silences.saturating_add(1);
+        if self.run.silences > MAX_SILENCES {
+            let message = "the model said nothing, and called no tool, twice in a row";
+            return self.finish(EndReason::NothingSaid, Some(message.to_owned()));
         }
-        self.end_turn();
+        self.note(SILENT.to_owned());
+        self.begin_step();
     }
 
     /// The same history goes back with the reply, unchanged.
@@ -323,6 +347,18 @@ impl Agent {
         let text = reply.text();
         if !text.is_empty() {
             self.run.text = text;
+        }
+    }
+}
+
+/// One line about what the provider does not take back.
+const fn without(part: LeftOut) -> &'static str {
+    match part {
+        LeftOut::Thinking => {
+            "the provider does not take back the model's thinking so far: the conversation goes on without it"
+        }
+        LeftOut::Message(_) => {
+            "the provider does not take back a part of the conversation: it goes on without that part"
         }
     }
 }

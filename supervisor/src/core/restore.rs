@@ -201,6 +201,10 @@ impl Reader {
                     self.said.push(own_command::quoted(&content));
                 }
             }
+            EventKind::ModelFailed { left_out: Some(part), .. } => {
+                self.flush();
+                self.history.leave_out(*part, self.sees_images);
+            }
             EventKind::Rewound(rewound) if rewound.target.scope.has_conversation() => self.settle(),
             EventKind::Notice { code: NoticeCode::InterruptedReplyDropped, .. } => {
                 self.history.drop_interrupted();

@@ -119,6 +119,9 @@ impl Agent {
             }
             let results = self.take_results();
             self.history.push_user(results);
+            if !is_user && self.ends_loop() {
+                return;
+            }
             // The model is asked nothing about a call of the user's, unless it has a plan to revise.
             if is_user && !self.run.must_keep {
                 return self.end_turn();
@@ -132,6 +135,7 @@ impl Agent {
         let mut blocks = Vec::new();
         for (tool_use, result) in std::mem::take(&mut self.calls).into_results() {
             self.remember_denial(&result);
+            self.run.past.add(&result);
             let is_own = tool_use.is_none() && self.run.is_own_command;
             blocks.push(if is_own { quoted(&result.content) } else { result.into_block(tool_use) });
         }

@@ -360,6 +360,11 @@ impl Agent {
         Some((EndReason::GaveUp, message))
     }
 
+    /// True if it has executed a plan to its end: that says what came of the task.
+    pub(super) fn has_executed(&self) -> bool {
+        self.config.execution.as_ref().is_some_and(|execution| execution.first_open().is_none())
+    }
+
     /// True if no call but a report is carried out any more.
     pub(super) fn is_stopped(&self) -> bool {
         self.config.execution.as_ref().is_some_and(|execution| execution.stopped)

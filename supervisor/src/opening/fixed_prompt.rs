@@ -90,6 +90,9 @@ fn new_context(
     if is_of_another_model(earlier, now) {
         return Some(NewContext::Model);
     }
+    if is_of_another_server(earlier, now) {
+        return Some(NewContext::Server);
+    }
     let recorded = recorded?;
     // Whoever made it would speak to the model as this program does.
     if recorded.imported && !recorded.is(&config.prompt()) {
@@ -101,6 +104,16 @@ fn new_context(
 fn has_replies(events: &[SessionEvent]) -> bool {
     let is_reply = |event: &SessionEvent| matches!(event.kind, EventKind::AssistantMessage(_));
     events.iter().any(|event| event.agent == AgentId::root() && is_reply(event))
+}
+
+/// True if the last words came from another address: it signs its thinking itself. Older logs do not name it.
+fn is_of_another_server(events: &[SessionEvent], now: &SessionStarted) -> bool {
+    let address = |event: &SessionEvent| match &event.kind {
+        EventKind::SessionStarted(started) => started.base_url.clone(),
+        _ => None,
+    };
+    let last = events.iter().rev().find_map(address);
+    last.is_some() && now.base_url.is_some() && last != now.base_url
 }
 
 /// True if the last words came from another model, or by another provider.

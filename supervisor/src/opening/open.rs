@@ -419,6 +419,7 @@ pub(crate) fn observer(
 }
 
 fn session_started(options: &SessionOptions, standing: &StandingRights, provider: &str) -> SessionStarted {
+    let address = options.base_url.as_deref().unwrap_or_else(|| options.provider.base_url());
     SessionStarted {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         project: standing.project.clone(),
@@ -426,6 +427,7 @@ fn session_started(options: &SessionOptions, standing: &StandingRights, provider
         mode: standing.mode,
         model: options.model.name.clone(),
         provider: provider.to_owned(),
+        base_url: Some(address.trim_end_matches('/').to_owned()),
         rights: standing.summary().into(),
         resumed: options.resume.is_some(),
     }

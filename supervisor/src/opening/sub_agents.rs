@@ -23,6 +23,9 @@ use crate::provider::ModelProvider;
 use crate::roles::Role;
 use crate::tools::{Kit, PlanTool, Registry};
 
+/// The most replies of a sub-agent in one turn where neither its parent nor its role says how many.
+const USUAL_STEPS: u32 = 200;
+
 /// Makes the sub-agents of one session.
 pub(super) struct SubAgents {
     pub(super) setup: Arc<ProjectSandbox>,
@@ -82,7 +85,7 @@ impl OpensAgents for SubAgents {
             sees_images,
             prices,
             window,
-            limits: limits(agent.spawn.max_steps, role, self.options.plan.limits(part)),
+            limits: limits((agent.spawn.max_steps, part), role, self.options.plan.limits(part)),
             backoff: Box::new(Jittered(self.options.model.retries)),
             id: id.clone(),
             activity,
@@ -144,10 +147,16 @@ impl SubAgents {
 }
 
 /// The bounds on a sub-agent: its parent asks for fewer steps, and its role allows no more than so many.
-fn limits(max_steps: Option<u32>, role: Option<&Role>, of_part: RunLimits) -> RunLimits {
+fn limits(
+    (max_steps, part): (Option<u32>, Option<Part>),
+    role: Option<&Role>,
+    of_part: RunLimits,
+) -> RunLimits {
     let of_role = role.and_then(|role| role.max_steps);
+    // Nobody watches a sub-agent.
+    let usual = part.is_none().then_some(USUAL_STEPS);
     RunLimits {
-        max_steps: max_steps.into_iter().chain(of_role).min(),
+        max_steps: max_steps.into_iter().chain(of_role).min().or(usual),
         max_usd: of_part.max_usd.into_iter().chain(role.and_then(|role| role.max_usd)).min(),
         ..of_part
     }

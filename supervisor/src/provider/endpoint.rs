@@ -7,6 +7,7 @@ use futures_util::{StreamExt, stream};
 use reqwest::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, Response, StatusCode, Url};
 
+use super::blame::SentMessages;
 use super::connection::{self, ConfigError, Connection};
 use super::deadlines::{self, Deadlines};
 use super::decode::Decode;
@@ -47,11 +48,13 @@ pub(crate) struct OutgoingRequest {
     pub(crate) headers: HeaderMap,
     /// A decoder that knows the conversation, where the endpoint's own is not enough.
     pub(crate) decoder: Option<Box<dyn Decode>>,
+    /// The conversation in it: a refusal may name a part.
+    pub(crate) sent: SentMessages,
 }
 
 impl From<Bytes> for OutgoingRequest {
     fn from(body: Bytes) -> Self {
-        Self { body, headers: HeaderMap::new(), decoder: None }
+        Self { body, headers: HeaderMap::new(), decoder: None, sent: SentMessages::default() }
     }
 }
 
@@ -121,7 +124,9 @@ impl Endpoint {
         &self,
         request: Result<impl Into<OutgoingRequest>, ProviderError>,
     ) -> Result<HttpReply, ProviderError> {
-        self.send(request?.into()).await.map_err(|error| self.key.redact(error))
+        let mut outgoing = request?.into();
+        let sent = std::mem::take(&mut outgoing.sent);
+        self.send(outgoing).await.map_err(|error| self.key.redact(sent.blamed(error)))
     }
 
     async fn send(&self, outgoing: OutgoingRequest) -> Result<HttpReply, ProviderError> {

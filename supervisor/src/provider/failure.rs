@@ -36,7 +36,9 @@ impl Failure<'_> {
         let status = self.status.as_u16();
         let error = ProviderError {
             status: Some(status),
-            request_id: request_id(self.headers).or_else(|| fault.request_id.as_deref().map(one_line)),
+            request_id: request_id(self.headers)
+                .or_else(|| fault.request_id.as_deref().map(one_line))
+                .map(String::into_boxed_str),
             retryable,
             retry_after: retry_after(self.headers, SystemTime::now()),
             ..ProviderError::new(kind.clone(), format!("the API answered {status} ({kind}): {said}"))

@@ -79,7 +79,7 @@ impl ProviderApiKey {
             kind: self.hide(&error.kind),
             message: self.hide(&error.message),
             hint: error.hint.map(|hint| self.hide(&hint)),
-            request_id: error.request_id.map(|id| self.hide(&id)),
+            request_id: error.request_id.map(|id| self.hide(&id).into()),
             ..error
         }
     }

@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use bytes::Bytes;
 use ipc::image::Image;
 
-use super::Message;
+use super::fit::{FitRules, FittedMessage, Fitting};
+use super::{Message, ModelRequest};
 
 /// How many messages are kept before the first look for dead ones.
 const FIRST_SWEEP: usize = 256;
@@ -22,6 +23,7 @@ pub(crate) type Serialise = fn(&Message) -> Result<Option<Vec<u8>>, serde_json::
 /// The texts of the messages of all agents that use a provider.
 pub(crate) struct Messages {
     serialise: Serialise,
+    fitting: Fitting,
     texts: Mutex<Texts>,
 }
 
@@ -38,23 +40,27 @@ pub(crate) struct MessageText {
     pub(crate) json: Bytes,
     /// Whether it is the user's.
     pub(crate) of_user: bool,
-    /// Which of the messages it is.
-    pub(crate) place: usize,
+    /// The message.
+    pub(crate) message: Arc<Message>,
+    /// The place of its origin in the conversation.
+    pub(crate) source: usize,
 }
 
 impl Messages {
     /// No messages yet.
-    pub(crate) fn new(serialise: Serialise) -> Self {
-        Self { serialise, texts: Mutex::default() }
+    pub(crate) fn new(serialise: Serialise, rules: FitRules) -> Self {
+        Self { serialise, fitting: Fitting::new(rules), texts: Mutex::default() }
     }
 
-    /// The messages as JSON texts, without those that would be empty: APIs refuse them.
-    pub(crate) fn texts(&self, messages: &[Arc<Message>]) -> Result<Vec<MessageText>, serde_json::Error> {
+    /// The messages of a request as JSON texts, made fit for the provider, without those that would be empty: APIs refuse them.
+    pub(crate) fn texts(&self, request: &ModelRequest) -> Result<Vec<MessageText>, serde_json::Error> {
+        let fitted = self.fitting.fit(&request.messages, &request.model);
         let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut all = Vec::with_capacity(messages.len());
-        for (place, message) in messages.iter().enumerate() {
-            if let Some(json) = texts.get(message, self.serialise)? {
-                all.push(MessageText { json, of_user: matches!(**message, Message::User(_)), place });
+        let mut all = Vec::with_capacity(fitted.len());
+        for FittedMessage { message, source } in fitted {
+            if let Some(json) = texts.get(&message, self.serialise)? {
+                let of_user = matches!(*message, Message::User(_));
+                all.push(MessageText { json, of_user, message, source });
             }
         }
         Ok(all)
@@ -105,7 +111,8 @@ pub(crate) fn data_url(image: &Image) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::provider::UserBlock;
+    use crate::provider::fit::IdForm;
+    use crate::provider::{ProviderKind, RequestOptions, UserBlock};
 
     fn first_text(message: &Message) -> Result<Option<Vec<u8>>, serde_json::Error> {
         match message {
@@ -116,14 +123,23 @@ mod tests {
 
     #[test]
     fn a_message_is_serialised_once_and_forgotten_when_nobody_holds_it() {
-        let messages = Messages::new(first_text);
+        let rules = FitRules { kind: ProviderKind::Anthropic, ids: IdForm::Words };
+        let messages = Messages::new(first_text, rules);
+        let request = |message: Arc<Message>| ModelRequest {
+            model: "m".to_owned(),
+            system: "".into(),
+            tools: Arc::default(),
+            messages: vec![message],
+            max_tokens: 1,
+            options: RequestOptions::default(),
+        };
         let message = Arc::new(Message::User(vec![UserBlock::Text("a".to_owned())]));
-        let first = messages.texts(std::slice::from_ref(&message)).expect("JSON");
-        let second = messages.texts(std::slice::from_ref(&message)).expect("JSON");
+        let first = messages.texts(&request(Arc::clone(&message))).expect("JSON");
+        let second = messages.texts(&request(message)).expect("JSON");
         assert_eq!(first[0].json.as_ptr(), second[0].json.as_ptr());
         for number in 0..3 * FIRST_SWEEP {
             let message = Arc::new(Message::User(vec![UserBlock::Text(number.to_string())]));
-            let text = messages.texts(&[message]).expect("JSON")[0].json.clone();
+            let text = messages.texts(&request(message)).expect("JSON")[0].json.clone();
             assert!(String::from_utf8_lossy(&text).contains(&format!("\\\"{number}\\\"")));
         }
         assert!(messages.texts.lock().expect("no panic").by_address.len() <= FIRST_SWEEP + 1);

@@ -11,6 +11,7 @@
 
 pub mod anthropic;
 mod arguments;
+mod blame;
 pub mod catalogue;
 pub mod chat;
 mod connection;
@@ -22,6 +23,7 @@ mod decode;
 mod endpoint;
 mod failure;
 mod fault;
+mod fit;
 mod http;
 mod interrupted;
 mod key;
@@ -50,6 +52,7 @@ mod unknown;
 
 pub use connection::{ConfigError, Connection, socket_of};
 pub use decode::{Decode, Envelope};
+pub(crate) use fit::calls_of;
 pub use http::{HttpError, Timeouts};
 pub use interrupted::{Interrupted, echo_of_interrupted};
 pub use key::InvalidKey;

@@ -210,7 +210,7 @@ impl HttpReply {
             && let Some(id) = &self.context.request_id
         {
             failure.message = format!("{} [request-id {id}]", failure.message);
-            failure.request_id = Some(id.clone());
+            failure.request_id = Some(id.as_str().into());
         }
         self.context.key.redact(failure)
     }

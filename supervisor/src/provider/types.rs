@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipc::event::TokenUsage;
+use ipc::event::{LeftOut, TokenUsage};
 use ipc::id::ToolUseId;
 use ipc::image::Image;
 use serde_json::value::RawValue;
@@ -179,11 +179,13 @@ pub struct ProviderError {
     /// The HTTP status, where there was one.
     pub status: Option<u16>,
     /// The provider's id of the request, where it sent one.
-    pub request_id: Option<String>,
+    pub request_id: Option<Box<str>>,
     /// Whether the same request may be sent again (WIRE E2).
     pub retryable: bool,
     /// How long the provider asks to wait (WIRE E3).
     pub retry_after: Option<Duration>,
+    /// The part of the conversation that the provider does not take back, where it names one.
+    pub blames: Option<LeftOut>,
 }
 
 impl PartialEq for AssistantBlock {
@@ -219,6 +221,7 @@ impl ProviderError {
             request_id: None,
             retryable: false,
             retry_after: None,
+            blames: None,
         }
     }
 

@@ -7,6 +7,7 @@
     reason = "a test fails by panicking, and says aloud what it skips"
 )]
 
+mod any_log;
 mod cache;
 mod caching;
 mod driver;
@@ -15,4 +16,7 @@ mod interrupted;
 mod interrupted_requests;
 mod plan;
 mod sdk;
+#[path = "../../../tests/src/strict.rs"]
+#[expect(unreachable_pub, reason = "the tests of the programs share it")]
+mod strict;
 mod writer;

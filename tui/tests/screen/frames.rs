@@ -91,6 +91,7 @@ fn attempts_that_fail_share_a_line_that_becomes_the_error() {
         message: "the API answered 529: Overloaded".to_owned(),
         discarded: false,
         retry_in_ms,
+        left_out: None,
     };
     for wait in [500, 1_000, 2_000] {
         seat.log(failed(Some(wait)));
@@ -362,6 +363,7 @@ fn what_was_seen_of_a_void_reply_is_marked() {
         kind: "connection".into(),
         message: "the connection broke".to_owned(),
         retry_in_ms,
+        left_out: None,
     };
     seat.log(failed(Some(500)));
     seat.stream("The whole answer.");
@@ -393,6 +395,7 @@ fn every_part_of_a_void_reply_is_crossed_out_and_the_next_attempt_is_counted_dow
         message: "the reply was cut".to_owned(),
         discarded: true,
         retry_in_ms: Some(2_500),
+        left_out: None,
     });
     let crossed_out = |seat: &Seat, text: &str| {
         let y = (0..16)

@@ -126,6 +126,7 @@ fn a_reply_that_does_not_count_looks_alike_everywhere() {
         message: "overloaded".to_owned(),
         discarded: true,
         retry_in_ms: None,
+        left_out: None,
     });
     for text in ["Result", "splits", "fn", "12", "src/lib.rs", "https://doc"] {
         let cell = cell(&seat, text);

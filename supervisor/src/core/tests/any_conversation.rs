@@ -1,7 +1,9 @@
 //! Conversations that go on and on in the smallest window: whatever was summarised and whenever, each request is one that
 //! the API accepts, and the log has all of it.
 
-use ipc::event::{EventKind, ObservedBy, RewindScope, RewindTarget, Rewound, SessionEvent, TokenUsage};
+use ipc::event::{
+    EventKind, LeftOut, ObservedBy, RewindScope, RewindTarget, Rewound, SessionEvent, TokenUsage,
+};
 use ipc::frontend::Op;
 use ipc::id::{CallId, EventId};
 use ipc::message::CallOutcome;
@@ -25,7 +27,7 @@ enum Move {
     },
     /// The reply ends for this reason, whatever is asked.
     Stop(StopReason),
-    /// The request fails: it is too long, worth another attempt, refused for its form, or hopeless.
+    /// The request fails: it is too long, worth another attempt, refused for its form, hopeless, or refused for a part of it.
     Fail(usize),
     Interrupt,
     Compact,
@@ -53,7 +55,7 @@ fn any_move() -> impl Strategy<Value = Move> {
             Just(StopReason::EndTurn),
         ]
         .prop_map(Move::Stop),
-        2 => (0..4usize).prop_map(Move::Fail),
+        2 => (0..6usize).prop_map(Move::Fail),
         1 => Just(Move::Interrupt),
         1 => Just(Move::Compact),
         1 => Just(Move::Clear),
@@ -206,9 +208,14 @@ impl Play {
         if kind == 0 {
             error.message = "prompt is too long: 9 tokens > 8 maximum".to_owned();
         }
-        if kind == 2 {
+        if matches!(kind, 2 | 4 | 5) {
             error.status = Some(400);
         }
+        error.blames = match kind {
+            4 => Some(LeftOut::Thinking),
+            5 => Some(LeftOut::Message(u32::try_from(self.request() % 7).unwrap())),
+            _ => None,
+        };
         self.script.failed(self.request(), error);
         self.script.timer(self.script.agent.last_timer.0);
     }

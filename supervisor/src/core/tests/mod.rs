@@ -9,6 +9,7 @@ mod clear;
 mod compaction;
 mod images;
 mod interrupted;
+mod left_out;
 mod limits;
 mod models;
 mod offers;

@@ -28,7 +28,7 @@ fn another_model_goes_on_with_what_was_said_called_and_answered() {
     let mut script = Script::new();
     let reply = [thinking(), searched(), text("I read."), call("a", "read_file", r#"{"path":"a"}"#)];
     script.user("go").reply(1, &reply, StopReason::ToolUse).outcome(1, file("x\n"));
-    script.reply(2, &[thinking()], StopReason::EndTurn).lines();
+    script.reply(2, &[thinking()], StopReason::EndTurn).reply(3, &[thinking()], StopReason::EndTurn).lines();
     script.input(choice("n"));
     assert_snapshot!(script.lines(), @r"
     log model m -> n, new context: true by Supervisor
@@ -38,7 +38,7 @@ fn another_model_goes_on_with_what_was_said_called_and_answered() {
     assert_snapshot!(script.last_messages(), @r#"
     user "go"
     assistant {"type":"text","text":"I read."} {"type":"tool_use","id":"a","name":"read_file","input":{"path":"a"}}
-    user [result a: "     1\tx\n"] "and?"
+    user [result a: "     1\tx\n"] "Your reply was empty: no words, and no tool call. Go on with the task, or say in words what came of it." "and?"
     "#);
     let request = script.requests().pop().unwrap();
     assert_eq!((&*request.model, request.max_tokens), ("n", 500));

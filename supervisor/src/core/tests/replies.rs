@@ -203,8 +203,9 @@ fn late_and_strange_events_change_nothing() {
 #[test]
 fn empty_blocks_never_reach_the_history() {
     let mut script = Script::new();
-    script.user("hi").reply(1, &[text("")], StopReason::EndTurn).user("say something");
-    assert_snapshot!(script.last_messages(), @r#"user "hi" "say something""#);
+    script.user("hi").reply(1, &[text("")], StopReason::EndTurn).reply(2, &[text("")], StopReason::EndTurn);
+    script.user("say something");
+    assert_snapshot!(script.last_messages(), @r#"user "hi" "Your reply was empty: no words, and no tool call. Go on with the task, or say in words what came of it." "say something""#);
 }
 
 #[test]

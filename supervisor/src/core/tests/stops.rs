@@ -112,15 +112,77 @@ fn full_context_is_left_for_a_new_one() {
 }
 
 #[test]
-fn stop_that_asks_for_no_tools_runs_none() {
+fn z5_a_whole_call_is_run_whatever_the_reply_ended_for() {
     for stop in [StopReason::EndTurn, StopReason::StopSequence, StopReason::Other("later".to_owned())] {
+        let mut script = Script::new();
+        script.user("go").reply(1, &[text("So."), read("a", "a")], stop).outcome(1, file("x\n"));
+        let lines = script.lines();
+        assert!(lines.contains("dispatch 1 read_file") && !lines.contains("\nfinish "), "{lines}");
+        assert!(script.last_messages().contains("[result a"), "{}", script.last_messages());
+    }
+}
+
+#[test]
+fn z5_a_call_that_is_not_run_is_no_success() {
+    for stop in [StopReason::Refusal(None), StopReason::MaxTokens, StopReason::PauseTurn] {
         let mut script = Script::new();
         script.user("go").reply(1, &[text("So."), run("a", "rm -rf x")], stop);
         let lines = script.lines();
-        assert!(!lines.contains("dispatch") && lines.contains("finish done"), "{lines}");
-        script.user("next");
-        assert!(!script.last_messages().contains("tool_use"), "{}", script.last_messages());
+        assert!(!lines.contains("dispatch") && !lines.contains("finish done"), "{lines}");
     }
+}
+
+#[test]
+fn z5_a_reply_with_nothing_in_it_is_asked_about_once() {
+    for blocks in [vec![], vec![text(" \n")], vec![thinking()]] {
+        for stop in [StopReason::EndTurn, StopReason::ToolUse, StopReason::Other("x".to_owned())] {
+            let mut script = Script::new();
+            script.user("go").reply(1, &blocks, stop.clone()).reply(2, &[text("Done.")], StopReason::EndTurn);
+            assert!(script.lines().contains("finish done text=\"Done.\""), "{blocks:?}");
+            script.user("again").reply(3, &blocks, stop.clone()).reply(4, &blocks, stop);
+            let lines = script.lines();
+            assert!(
+                lines.contains("Your reply was empty") && lines.contains("finish nothing_said"),
+                "{lines}"
+            );
+        }
+    }
+}
+
+#[test]
+fn z5_silence_is_counted_in_a_row_and_words_of_the_user_are_a_question_of_their_own() {
+    let mut script = Script::new();
+    script.user("go").reply(1, &[], StopReason::EndTurn).reply(2, &[read("a", "a")], StopReason::ToolUse);
+    script.outcome(1, file("x\n")).reply(3, &[], StopReason::EndTurn).lines();
+    script.user("well?").reply(4, &[], StopReason::EndTurn);
+    assert!(!script.lines().contains("\nfinish "));
+    script.reply(5, &[text("Done.")], StopReason::EndTurn);
+    assert!(script.lines().contains("finish done"));
+}
+
+/// A loop with the same results is told, and then ends; one whose results change goes on.
+#[test]
+fn a_model_that_does_the_same_again_and_again_is_told_and_then_ends() {
+    let play = |name: &str, changes: bool| {
+        let mut script = Script::new();
+        script.user("go");
+        for step in 1..=60 {
+            let block = super::script::call(&format!("t{step}"), name, r#"{"path":"a"}"#);
+            script.reply(step, &[block], StopReason::ToolUse);
+            let content = if changes { step } else { 1 };
+            script.outcome(step, file(&format!("{content}\n")));
+        }
+        script.lines()
+    };
+    let lines = play("read_file", false);
+    assert_eq!(lines.matches("You made the same call 10 times in a row").count(), 1, "{lines}");
+    assert_eq!(lines.matches("log assistant").count(), 20);
+    let end = "the model made the same call 20 times in a row, each with the same result: read_file";
+    assert!(lines.contains("finish gave_up") && lines.contains(end), "{lines}");
+    let unknown = play("nonexistent", true);
+    assert_eq!(unknown.matches("log assistant").count(), 20, "{unknown}");
+    let polling = play("read_file", true);
+    assert!(!polling.contains("same call") && !polling.contains("\nfinish "), "{polling}");
 }
 
 #[test]

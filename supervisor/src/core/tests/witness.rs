@@ -94,6 +94,7 @@ impl Witness {
             Effect::CancelCall(call) => {
                 assert!(self.dispatched.contains(call) || self.prepared.contains(call));
             }
+            Effect::Log { kind: EventKind::ModelFailed { left_out: Some(_), .. }, .. } => self.takes_back(),
             Effect::Log { kind: EventKind::CompactionStarted(_), .. } => {
                 assert!(!std::mem::replace(&mut self.compacting, true), "one summary at a time");
             }

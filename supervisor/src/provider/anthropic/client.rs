@@ -6,11 +6,14 @@ use bytes::Bytes;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use super::config::AnthropicConfig;
-use super::message::{self, Messages};
+use super::message;
 use super::{AnthropicDecoder, ApiVersion, request};
+use crate::provider::blame::SentMessages;
 use crate::provider::connection::ConfigError;
 use crate::provider::endpoint::{Dialect, Endpoint, OutgoingRequest, bearer};
+use crate::provider::fit::{FitRules, IdForm};
 use crate::provider::key::ProviderApiKey;
+use crate::provider::messages::Messages;
 use crate::provider::reply::HttpReply;
 use crate::provider::{
     Credential, EventStream, ModelProvider, ModelRequest, ProviderError, ProviderKind, RequestOptions,
@@ -23,6 +26,9 @@ const BETA: HeaderName = HeaderName::from_static("anthropic-beta");
 
 /// Lets a model that thinks within a budget think between tool calls too, and not only before the first.
 const INTERLEAVED_THINKING: &str = "interleaved-thinking-2025-05-14";
+
+/// The form of a conversation that this API takes.
+const RULES: FitRules = FitRules { kind: ProviderKind::Anthropic, ids: IdForm::Words };
 
 /// Anthropic's Messages API, or anything that speaks it.
 pub struct Anthropic {
@@ -46,7 +52,7 @@ impl Anthropic {
             decoder: || Box::new(AnthropicDecoder::new()),
         };
         let endpoint = Arc::new(Endpoint::new(config.connection, dialect)?);
-        Ok(Self { endpoint, version: config.version, messages: Messages::new(message::serialise) })
+        Ok(Self { endpoint, version: config.version, messages: Messages::new(message::serialise, RULES) })
     }
 
     /// What a person should know: bundled certificates in use, or a key that is sent in the clear.
@@ -61,7 +67,13 @@ impl Anthropic {
 
     /// The exact bytes that [`ModelProvider::stream`] sends for a request.
     pub fn body(&self, request: &ModelRequest) -> Result<Bytes, ProviderError> {
-        request::body(request, self.version, &self.messages)
+        Ok(self.outgoing(request)?.body)
+    }
+
+    fn outgoing(&self, request: &ModelRequest) -> Result<OutgoingRequest, ProviderError> {
+        let texts = self.messages.texts(request).map_err(|error| request::unserialisable(&error))?;
+        let body = request::body(request, self.version, &texts)?;
+        Ok(OutgoingRequest { sent: SentMessages::of(0, &texts), ..body.into() })
     }
 
     /// Sends a body as it is.
@@ -78,7 +90,7 @@ impl ModelProvider for Anthropic {
     fn stream(&self, request: ModelRequest) -> EventStream {
         let headers = betas(&request.options).map(|betas| (BETA, betas)).into_iter().collect();
         Arc::clone(&self.endpoint)
-            .stream(self.body(&request).map(|body| OutgoingRequest { headers, ..body.into() }))
+            .stream(self.outgoing(&request).map(|outgoing| OutgoingRequest { headers, ..outgoing }))
     }
 }
 

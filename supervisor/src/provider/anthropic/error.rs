@@ -19,5 +19,6 @@ pub(super) fn from_event(error: Option<&RawValue>, request_id: Option<String>) -
     if let Some(id) = &request_id {
         message = format!("{message} [request-id {}]", one_line(id));
     }
+    let request_id = request_id.map(String::into_boxed_str);
     ProviderError { request_id, retryable, ..ProviderError::new(one_line(&kind), message) }
 }

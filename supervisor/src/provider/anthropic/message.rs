@@ -5,7 +5,6 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::provider::messages::MessageText;
-pub(super) use crate::provider::messages::Messages;
 use crate::provider::{Message, UserBlock};
 
 /// Appends a message, with a cache marker at its last block where `marked`.
@@ -187,7 +186,9 @@ mod tests {
         let json =
             serialise(&Message::User(vec![UserBlock::Image(image)])).expect("JSON").expect("a message");
         let mut body = Vec::new();
-        write(&MessageText { json: json.into(), of_user: true, place: 0 }, true, &mut body);
+        let message = std::sync::Arc::new(Message::User(vec![]));
+        let text = MessageText { json: json.into(), of_user: true, message, source: 0 };
+        write(&text, true, &mut body);
         let message: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
         assert_eq!(message["content"][0]["cache_control"]["type"], "ephemeral");
     }

@@ -9,8 +9,6 @@
 //!   turn, a fork for one, would find nothing nearer than the turn before;
 //! * or the end of a reply that the provider paused, which is then the end of the request.
 
-use std::sync::Arc;
-
 use serde_json::value::RawValue;
 
 use crate::provider::Message;
@@ -24,11 +22,11 @@ const LOOK_BACK: usize = 20;
 pub(super) struct CachePlaces([Option<usize>; 3]);
 
 impl CachePlaces {
-    /// The places in a request with these messages, which were written as `texts`.
-    pub(super) fn of(messages: &[Arc<Message>], texts: &[MessageText]) -> Self {
+    /// The places in a request with these messages.
+    pub(super) fn of(texts: &[MessageText]) -> Self {
         let mut of_user = (0..texts.len()).rev().filter(|index| texts[*index].of_user);
         let (newest, before) = (of_user.next(), of_user.next());
-        let message = |index: usize| messages.get(texts.get(index)?.place);
+        let message = |index: usize| Some(&texts.get(index)?.message);
         let spare = newest.and_then(|newest| match texts.len() - 1 {
             last if last > newest => {
                 Some(last).filter(|last| message(*last).is_some_and(|reply| reply.takes_marker()))

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::ApiVersion;
-use super::message::{self, Messages};
+use super::message;
 use super::places::CachePlaces;
 use crate::provider::messages::MessageText;
 use crate::provider::{
@@ -27,17 +27,16 @@ const MIN_BUDGET: u32 = 1024;
 pub(super) fn body(
     request: &ModelRequest,
     version: ApiVersion,
-    messages: &Messages,
+    texts: &[MessageText],
 ) -> Result<Bytes, ProviderError> {
     let prefix = prefix(request, version).map_err(|error| unserialisable(&error))?;
-    let texts = messages.texts(&request.messages).map_err(|error| unserialisable(&error))?;
-    let places = CachePlaces::of(&request.messages, &texts);
+    let places = CachePlaces::of(texts);
     let length = prefix.len() + texts.iter().map(|text| text.json.len() + 64).sum::<usize>();
     let mut body = Vec::with_capacity(length + 16);
     // The prefix is an object without `messages`: they take the place of its closing brace.
     body.extend_from_slice(&prefix[..prefix.len() - 1]);
     body.extend_from_slice(br#","messages":["#);
-    write_messages(&texts, places, &mut body);
+    write_messages(texts, places, &mut body);
     body.extend_from_slice(b"]}");
     if body.len() > MAX_BODY {
         let message = format!(
@@ -108,7 +107,7 @@ fn temperature(options: &RequestOptions, version: ApiVersion) -> Option<Temperat
     options.temperature.filter(|_| version == ApiVersion::V2023_06_01 && !thinks)
 }
 
-fn unserialisable(error: &serde_json::Error) -> ProviderError {
+pub(super) fn unserialisable(error: &serde_json::Error) -> ProviderError {
     ProviderError::new("invalid_request_error", format!("the request cannot be written as JSON: {error}"))
 }
 

@@ -7,8 +7,10 @@ use reqwest::header::HeaderMap;
 
 use super::config::{ChatServer, Config};
 use super::{Decoder, message, request};
+use crate::provider::blame::SentMessages;
 use crate::provider::connection::{self, ConfigError};
 use crate::provider::endpoint::{Dialect, Endpoint, OutgoingRequest, bearer};
+use crate::provider::fit::FitRules;
 use crate::provider::messages::Messages;
 use crate::provider::reply::HttpReply;
 use crate::provider::{
@@ -36,7 +38,8 @@ impl OpenAiChat {
             decoder: || Box::new(Decoder::new()),
         };
         let endpoint = Arc::new(Endpoint::new(config.connection, dialect)?);
-        Ok(Self { endpoint, messages: Messages::new(message::serialise), server })
+        let rules = FitRules { kind: ProviderKind::OpenAi, ids: server.ids };
+        Ok(Self { endpoint, messages: Messages::new(message::serialise, rules), server })
     }
 
     /// What a person should know: bundled certificates in use, or a key that is sent in the clear.
@@ -46,7 +49,16 @@ impl OpenAiChat {
 
     /// The exact bytes that [`ModelProvider::stream`] sends for a request.
     pub fn body(&self, request: &ModelRequest) -> Result<Bytes, ProviderError> {
-        request::body(request, &self.messages, self.server)
+        Ok(self.outgoing(request)?.body)
+    }
+
+    fn outgoing(&self, request: &ModelRequest) -> Result<OutgoingRequest, ProviderError> {
+        let texts = self.messages.texts(request).map_err(|error| request::unserialisable(&error))?;
+        let body = request::body(request, &texts, self.server)?;
+        Ok(OutgoingRequest {
+            sent: SentMessages::of(usize::from(!request.system.is_empty()), &texts),
+            ..body.into()
+        })
     }
 
     /// Sends a body as it is.
@@ -62,8 +74,8 @@ impl ModelProvider for OpenAiChat {
 
     fn stream(&self, request: ModelRequest) -> EventStream {
         let decoder = Decoder::after(answered_calls(&request.messages));
-        let outgoing = |body: Bytes| OutgoingRequest { decoder: Some(Box::new(decoder)), ..body.into() };
-        Arc::clone(&self.endpoint).stream(self.body(&request).map(outgoing))
+        let with = |outgoing| OutgoingRequest { decoder: Some(Box::new(decoder)), ..outgoing };
+        Arc::clone(&self.endpoint).stream(self.outgoing(&request).map(with))
     }
 }
 

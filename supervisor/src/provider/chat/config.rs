@@ -4,11 +4,15 @@ use reqwest::Url;
 use secrecy::SecretString;
 
 use crate::provider::connection::socket_path;
+use crate::provider::fit::IdForm;
 use crate::provider::http::Timeouts;
 use crate::provider::{Connection, Credential};
 
 /// The address of the vendor's own API.
 pub const BASE_URL: &str = "https://api.openai.com";
+
+/// The longest id of a call at the vendor's own servers ("Expected a string with maximum length 40").
+const LONGEST_ID: usize = 40;
 
 /// The member of a request that bounds the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +59,8 @@ pub(super) struct ChatServer {
     pub(super) path: &'static str,
     /// How the reply is bounded.
     pub(super) reply_limit: ReplyLimit,
+    /// The ids of calls that it takes.
+    pub(super) ids: IdForm,
     /// Whether it takes `stream_options`. Without them most servers send no usage.
     pub(super) takes_stream_options: bool,
 }
@@ -68,8 +74,14 @@ impl ChatServer {
         } else {
             ReplyLimit::MaxTokens
         };
+        let ids = match reply_limit {
+            ReplyLimit::MaxCompletionTokens => IdForm::Visible(LONGEST_ID),
+            // The server's own ids, which some servers read again.
+            ReplyLimit::MaxTokens if within("mistral.ai") => IdForm::Nine,
+            ReplyLimit::MaxTokens => IdForm::Visible(usize::MAX),
+        };
         // Mistral sends the usage anyway, and refuses members that it does not know.
-        Self { path: path(base), reply_limit, takes_stream_options: !within("mistral.ai") }
+        Self { path: path(base), reply_limit, ids, takes_stream_options: !within("mistral.ai") }
     }
 }
 

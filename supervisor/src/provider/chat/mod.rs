@@ -46,6 +46,6 @@ pub(crate) struct Form {
 
 /// The form that the server at this address takes.
 pub(crate) fn form(base: &reqwest::Url) -> Form {
-    let config::ChatServer { path, reply_limit, takes_stream_options } = config::ChatServer::at(base);
+    let config::ChatServer { path, reply_limit, takes_stream_options, ids: _ } = config::ChatServer::at(base);
     Form { path, reply_limit, takes_stream_options }
 }

@@ -5,18 +5,17 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::config::{ChatServer, ReplyLimit};
-use crate::provider::messages::Messages;
+use crate::provider::messages::MessageText;
 use crate::provider::{Effort, ModelRequest, ProviderError, Temperature};
 
 /// The JSON of a request. What is not asked for is left to the model's defaults. What stays the same in a conversation comes
 /// first and in the same bytes, so that a server finds its cache again.
 pub(super) fn body(
     request: &ModelRequest,
-    messages: &Messages,
+    texts: &[MessageText],
     server: ChatServer,
 ) -> Result<Bytes, ProviderError> {
     let prefix = prefix(request, server).map_err(|error| unserialisable(&error))?;
-    let texts = messages.texts(&request.messages).map_err(|error| unserialisable(&error))?;
     let length = prefix.len() + texts.iter().map(|text| text.json.len() + 1).sum::<usize>();
     let mut body = Vec::with_capacity(length + 2);
     // The prefix ends with the list of messages, where the system prompt stands alone: the others follow it.
@@ -64,7 +63,7 @@ fn effort(effort: Option<Effort>) -> Option<&'static str> {
     })
 }
 
-fn unserialisable(error: &serde_json::Error) -> ProviderError {
+pub(super) fn unserialisable(error: &serde_json::Error) -> ProviderError {
     ProviderError::new("invalid_request_error", format!("the request cannot be written as JSON: {error}"))
 }
 

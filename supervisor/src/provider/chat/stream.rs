@@ -304,7 +304,8 @@ impl Decoder {
             events.push_back(StreamEvent::BlockClosed { index, block });
         }
         let stop_reason = self.stop_reason()?;
-        let is_whole = matches!(stop_reason, StopReason::EndTurn | StopReason::ToolUse);
+        let is_whole =
+            matches!(stop_reason, StopReason::EndTurn | StopReason::ToolUse | StopReason::Other(_));
         self.calls.close(if is_whole { End::Whole } else { End::CutOff }, events)?;
         self.phase = Phase::Complete;
         self.envelope.stop_reason = Some(stop_reason.as_str().to_owned());

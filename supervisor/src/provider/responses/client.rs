@@ -6,11 +6,19 @@ use bytes::Bytes;
 use reqwest::header::HeaderMap;
 
 use super::{ResponsesDecoder, message, request};
+use crate::provider::blame::SentMessages;
 use crate::provider::connection::{ConfigError, Connection};
-use crate::provider::endpoint::{Dialect, Endpoint, bearer};
+use crate::provider::endpoint::{Dialect, Endpoint, OutgoingRequest, bearer};
+use crate::provider::fit::{FitRules, IdForm};
 use crate::provider::messages::Messages;
 use crate::provider::reply::HttpReply;
 use crate::provider::{EventStream, ModelProvider, ModelRequest, ProviderError, ProviderKind};
+
+/// The longest `call_id` ("Expected a string with maximum length 64").
+const LONGEST_ID: usize = 64;
+
+/// The form of a conversation that this API takes.
+const RULES: FitRules = FitRules { kind: ProviderKind::Responses, ids: IdForm::Visible(LONGEST_ID) };
 
 /// The Responses API at its vendor's, or at any server that speaks it.
 pub struct Responses {
@@ -29,7 +37,7 @@ impl Responses {
             decoder: || Box::new(ResponsesDecoder::new()),
         };
         let endpoint = Arc::new(Endpoint::new(connection, dialect)?);
-        Ok(Self { endpoint, messages: Messages::new(message::serialise) })
+        Ok(Self { endpoint, messages: Messages::new(message::serialise, RULES) })
     }
 
     /// What a person should know: bundled certificates in use, or a key that is sent in the clear.
@@ -44,7 +52,13 @@ impl Responses {
 
     /// The exact bytes that [`ModelProvider::stream`] sends for a request.
     pub fn body(&self, request: &ModelRequest) -> Result<Bytes, ProviderError> {
-        request::body(request, &self.messages)
+        Ok(self.outgoing(request)?.body)
+    }
+
+    fn outgoing(&self, request: &ModelRequest) -> Result<OutgoingRequest, ProviderError> {
+        let texts = self.messages.texts(request).map_err(|error| request::unserialisable(&error))?;
+        let body = request::body(request, &texts)?;
+        Ok(OutgoingRequest { sent: SentMessages::of(0, &texts), ..body.into() })
     }
 
     /// Sends a body as it is.
@@ -59,6 +73,6 @@ impl ModelProvider for Responses {
     }
 
     fn stream(&self, request: ModelRequest) -> EventStream {
-        Arc::clone(&self.endpoint).stream(self.body(&request))
+        Arc::clone(&self.endpoint).stream(self.outgoing(&request))
     }
 }

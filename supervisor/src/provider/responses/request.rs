@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::provider::messages::Messages;
+use crate::provider::messages::MessageText;
 use crate::provider::{
     Effort, ModelRequest, ProviderError, RequestOptions, Temperature, Thinking, ThinkingDisplay,
 };
@@ -17,9 +17,8 @@ const INCLUDE: [&str; 1] = ["reasoning.encrypted_content"];
 const WITHOUT_REASONING: [&str; 4] = ["gpt-3.5", "gpt-4", "chatgpt-4o", "computer-use"];
 
 /// The JSON of a request: stateless, with the input last, so that each request begins as the one before it.
-pub(super) fn body(request: &ModelRequest, messages: &Messages) -> Result<Bytes, ProviderError> {
+pub(super) fn body(request: &ModelRequest, texts: &[MessageText]) -> Result<Bytes, ProviderError> {
     let prefix = prefix(request).map_err(|error| unserialisable(&error))?;
-    let texts = messages.texts(&request.messages).map_err(|error| unserialisable(&error))?;
     let length = prefix.len() + texts.iter().map(|text| text.json.len() + 1).sum::<usize>();
     let mut body = Vec::with_capacity(length + 16);
     // The prefix is an object without `input`: it takes the place of its closing brace.
@@ -63,7 +62,7 @@ fn reasons(model: &str) -> bool {
     !WITHOUT_REASONING.iter().any(|beginning| name.starts_with(beginning))
 }
 
-fn unserialisable(error: &serde_json::Error) -> ProviderError {
+pub(super) fn unserialisable(error: &serde_json::Error) -> ProviderError {
     ProviderError::new("invalid_request_error", format!("the request cannot be written as JSON: {error}"))
 }
 

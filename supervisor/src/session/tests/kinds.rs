@@ -73,6 +73,7 @@ fn conversation() -> Vec<EventKind> {
         mode: ApprovalMode::Auto,
         model: "m".to_owned(),
         provider: "p".to_owned(),
+        base_url: Some("https://m.example".to_owned()),
         rights: rights().into(),
         resumed: true,
     };
@@ -90,6 +91,7 @@ fn conversation() -> Vec<EventKind> {
         message: "m".to_owned(),
         discarded: true,
         retry_in_ms,
+        left_out: None,
     };
     vec![
         EventKind::SessionStarted(started),

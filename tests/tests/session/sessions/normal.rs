@@ -143,8 +143,8 @@ impl<'a> Normal<'a> {
                 elements.into_iter().map(|element| self.normal(name, element)).collect()
             }
             Value::Object(members) => {
-                // What a machine does not enforce is its own, and so is whether another agent has its devices.
-                let own = ["not_enforced", "no_full_tier"];
+                // What a machine does not enforce is its own, and so is whether another agent has its devices, and the model's port.
+                let own = ["not_enforced", "no_full_tier", "base_url"];
                 let members = members.into_iter().filter(|(name, _)| !own.contains(&name.as_str()));
                 let normal = members.map(|(name, value)| (self.text(&name), self.normal(&name, value)));
                 Value::Object(normal.collect())

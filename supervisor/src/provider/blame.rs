@@ -1,0 +1,158 @@
+//! The part of a conversation that a refusal names, so that the conversation can go on without it (WIRE Z3).
+
+use bytes::Bytes;
+use ipc::event::LeftOut;
+use serde_json::value::RawValue;
+
+use super::ProviderError;
+use super::messages::MessageText;
+
+/// Words about thinking that is not taken back, and about nothing that a setting could mend.
+const THINKING: [&str; 14] = [
+    "`signature` in `thinking`",
+    "signature in thinking",
+    "invalid signature",
+    "signature verification failed",
+    "thinking.signature",
+    "`thinking` block",
+    "thinking block",
+    "`redacted_thinking` block",
+    "cannot be `thinking`",
+    "encrypted content",
+    "encrypted_content",
+    "of type 'reasoning'",
+    "reasoning_content",
+    "reasoning_details",
+];
+
+/// The beginnings of the paths by which servers name a message of a request.
+const PATHS: [&str; 4] = ["messages.", "messages[", "input.", "input["];
+
+/// The messages of a request as they were sent.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SentMessages {
+    /// How many the request begins with that are no part of the conversation: a system prompt.
+    lead: usize,
+    /// The text of each message, and the place of its origin in the conversation.
+    texts: Vec<(Bytes, usize)>,
+}
+
+impl SentMessages {
+    pub(crate) fn of(lead: usize, texts: &[MessageText]) -> Self {
+        Self { lead, texts: texts.iter().map(|text| (text.json.clone(), text.source)).collect() }
+    }
+
+    /// The same error, with the part of the conversation that it names.
+    pub(crate) fn blamed(&self, error: ProviderError) -> ProviderError {
+        let is_refusal = matches!(error.status, Some(400 | 422)) && !error.is_context_overflow();
+        let blames = if is_refusal { self.blames(&error.message) } else { None };
+        ProviderError { blames, ..error }
+    }
+
+    fn blames(&self, message: &str) -> Option<LeftOut> {
+        if self.texts.is_empty() {
+            return None;
+        }
+        let words = message.to_lowercase();
+        // Of what is not there nothing can be left out.
+        let is_missing = words.contains("is missing");
+        if !is_missing && THINKING.iter().any(|part| words.contains(part)) {
+            return Some(LeftOut::Thinking);
+        }
+        let source = self.source(index(message)?)?;
+        Some(LeftOut::Message(u32::try_from(source).ok()?))
+    }
+
+    /// The place in the conversation of the message with this index in the request. A message may be several there.
+    fn source(&self, index: usize) -> Option<usize> {
+        let mut before = self.lead;
+        self.texts.iter().find_map(|(json, source)| {
+            before += count(json);
+            (index >= self.lead && index < before).then_some(*source)
+        })
+    }
+}
+
+/// How many objects a text has, with commas between them.
+fn count(json: &[u8]) -> usize {
+    let list = [b"[", json, b"]"].concat();
+    serde_json::from_slice::<Vec<&RawValue>>(&list).map_or(1, |objects| objects.len())
+}
+
+/// The index of the message that a refusal names.
+fn index(message: &str) -> Option<usize> {
+    PATHS.iter().find_map(|path| {
+        message.match_indices(path).find_map(|(at, _)| {
+            let rest = &message[at + path.len()..];
+            let digits = rest.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
+            digits.parse().ok()
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(lead: usize) -> SentMessages {
+        let texts = [("{\"a\":1}", 0), ("{},{},{}", 1), ("{}", 4)];
+        let texts = texts.into_iter().map(|(json, source)| (Bytes::from_static(json.as_bytes()), source));
+        SentMessages { lead, texts: texts.collect() }
+    }
+
+    /// Words of vendors' APIs, gateways and servers.
+    #[test]
+    fn z3_a_refusal_names_thinking_a_message_or_nothing_of_the_conversation() {
+        let message = |index| Some(LeftOut::Message(index));
+        let thinking = Some(LeftOut::Thinking);
+        for (words, expected) in [
+            ("messages.1.content.0: Invalid `signature` in `thinking` block", thinking),
+            ("messages.1.content.0.thinking.signature: Field required", thinking),
+            (
+                "messages.3.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified.",
+                thinking,
+            ),
+            ("messages.1: The final block in an assistant message cannot be `thinking`.", thinking),
+            (
+                "The encrypted content gAAA... could not be verified. Reason: Encrypted content could not be decrypted",
+                thinking,
+            ),
+            ("Item 'rs_1' of type 'reasoning' was provided without its required following item.", thinking),
+            ("Unknown parameter: 'messages[2].reasoning_content'.", thinking),
+            (
+                "thinking is enabled but reasoning_content is missing in assistant tool call message at index 2",
+                None,
+            ),
+            ("messages.0.content.1.image.source.base64: image exceeds 5 MB maximum", message(0)),
+            ("messages.1.content.0.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'", message(1)),
+            ("messages.9: no such message", None),
+            ("Invalid value: 'x'. Supported values are: 'y'. [messages[3].content]", message(1)),
+            ("Invalid 'input[4].content': too long", message(4)),
+            ("`temperature` may only be set to 1 when thinking is enabled", None),
+            ("thinking.budget_tokens: Input should be greater than or equal to 1024", None),
+            ("max_tokens: 99999 > 8192", None),
+            ("tools.0.custom.input_schema.type: Field required", None),
+            ("messages: at least one message is required", None),
+        ] {
+            assert_eq!(sent(0).blames(words), expected, "{words}");
+        }
+        assert_eq!(sent(1).blames("messages[0].content: too long"), None);
+        assert_eq!(sent(1).blames("messages[1].content: too long"), message(0));
+        assert_eq!(SentMessages::default().blames("messages.0: bad thinking block"), None);
+    }
+
+    #[test]
+    fn z3_only_a_refusal_of_the_request_names_a_part() {
+        let words = "messages.0.content.1: no image";
+        for (status, words, expected) in [
+            (400, words, true),
+            (422, words, true),
+            (500, words, false),
+            (429, words, false),
+            (400, "messages.0: prompt is too long: 9 tokens > 8 maximum", false),
+        ] {
+            let error = ProviderError { status: Some(status), ..ProviderError::new("x", words) };
+            assert_eq!(sent(0).blamed(error).blames.is_some(), expected, "{status} {words}");
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! The blocks of a message as a provider takes them back.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use ipc::id::ToolUseId;
+use serde::Deserialize;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::ids::NamedCall;
+use crate::provider::members::ReplyMembers;
+use crate::provider::{Message, ProviderKind, UserBlock, arguments, tool_name};
+
+/// The longest name of a tool that every API takes.
+const LONGEST_NAME: usize = 64;
+
+/// The result of a call that the log has no result of.
+const NO_RESULT: &str = "interrupted: the call has no result";
+
+/// A message in the form in which it can be sent.
+#[derive(Clone, Debug)]
+pub(super) enum Fit {
+    AsItIs,
+    Changed(Arc<Message>),
+    /// Nothing of it can be sent.
+    Nothing,
+}
+
+/// The members of a block that decide.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct FitMembers<'a> {
+    #[serde(borrow)]
+    r#type: Cow<'a, str>,
+    #[serde(borrow)]
+    text: Option<&'a RawValue>,
+    #[serde(borrow)]
+    signature: Option<&'a RawValue>,
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    name: Option<&'a RawValue>,
+    #[serde(borrow)]
+    input: Option<&'a RawValue>,
+    #[serde(borrow)]
+    item: Option<&'a RawValue>,
+}
+
+impl<'a> FitMembers<'a> {
+    fn of(block: &'a RawValue) -> Self {
+        // A block of another shape is carried as it is.
+        serde_json::from_str(block.get()).unwrap_or_default()
+    }
+
+    fn is_call(&self) -> bool {
+        self.r#type == "tool_use"
+    }
+
+    /// True of a text without a word: APIs send it, and refuse to take it back (R5).
+    fn is_blank(&self) -> bool {
+        self.r#type == "text" && string(self.text).is_none_or(|text| text.trim().is_empty())
+    }
+
+    /// True of what another API has made, and of thinking that nobody signed: the Messages API knows neither.
+    fn is_foreign_to_messages(&self) -> bool {
+        matches!(&*self.r#type, "reasoning" | "reasoning_details" | "output_item")
+            || self.r#type == "thinking" && self.signature.is_none()
+    }
+
+    fn is_thinking(&self) -> bool {
+        matches!(&*self.r#type, "thinking" | "redacted_thinking")
+    }
+}
+
+fn string(raw: Option<&RawValue>) -> Option<Cow<'_, str>> {
+    serde_json::from_str(raw?.get()).ok()
+}
+
+/// The model's ids of the calls of a reply, in their order.
+pub(super) fn calls(blocks: &[Box<RawValue>]) -> Vec<String> {
+    let members = blocks.iter().map(|block| FitMembers::of(block));
+    let calls = members.filter(FitMembers::is_call);
+    calls.map(|call| string(call.id).unwrap_or_default().into_owned()).collect()
+}
+
+/// A reply, whose calls have these names in their order.
+pub(super) fn of_assistant(blocks: &[Box<RawValue>], named: &[NamedCall], kind: ProviderKind) -> Fit {
+    let mut named = named.iter();
+    let mut kept: Vec<Cow<'_, RawValue>> = Vec::with_capacity(blocks.len());
+    for block in blocks {
+        let members = FitMembers::of(block);
+        if members.is_blank() {
+            // The reasoning that led to no word leads to nothing that is sent.
+            while kind == ProviderKind::Responses && kept.pop_if(|last| is_reasoning(last)).is_some() {}
+        } else if kind == ProviderKind::Anthropic && members.is_foreign_to_messages() {
+        } else if members.is_call() {
+            let wire = named.next().map(|call| call.wire.as_str()).unwrap_or_default();
+            kept.push(call(block, &members, wire).map_or(Cow::Borrowed(&**block), Cow::Owned));
+        } else {
+            kept.push(Cow::Borrowed(block));
+        }
+    }
+    // "The final block in an assistant message cannot be `thinking`."
+    while kind == ProviderKind::Anthropic && kept.pop_if(|last| FitMembers::of(last).is_thinking()).is_some()
+    {
+    }
+    if !kept.iter().any(|block| says_something(block, kind)) {
+        return Fit::Nothing;
+    }
+    if kept.len() == blocks.len() && kept.iter().all(|block| matches!(block, Cow::Borrowed(_))) {
+        return Fit::AsItIs;
+    }
+    let kept = kept.into_iter().map(Cow::into_owned).collect();
+    Fit::Changed(Arc::new(Message::Assistant(kept)))
+}
+
+/// True if a message with this block alone is one. Chat completions have no message of thinking alone.
+fn says_something(block: &RawValue, kind: ProviderKind) -> bool {
+    kind != ProviderKind::OpenAi || matches!(&*FitMembers::of(block).r#type, "text" | "tool_use")
+}
+
+fn is_reasoning(block: &RawValue) -> bool {
+    FitMembers::of(block).r#type == "reasoning"
+}
+
+/// A call under the id of the request, with a name and arguments that every API takes; none if it is so already.
+fn call(block: &RawValue, members: &FitMembers<'_>, wire: &str) -> Option<Box<RawValue>> {
+    let (id, name) = (string(members.id).unwrap_or_default(), string(members.name).unwrap_or_default());
+    let fitting = fitting_name(&name);
+    let has_input = members.input.is_some_and(|input| input.get().starts_with('{'));
+    if id == wire && fitting == name && has_input {
+        return None;
+    }
+    let mut block: ReplyMembers = serde_json::from_str(block.get()).ok()?;
+    block.set("id", to_raw_value(wire).ok()?);
+    block.set("name", to_raw_value(&fitting).ok()?);
+    if !has_input {
+        let shown = members.input.map_or(String::from("{}"), |input| {
+            arguments::invalid(input.get()).unwrap_or_else(|_| String::from("{}"))
+        });
+        block.set("input", RawValue::from_string(shown).ok()?);
+    }
+    if let Some(item) = members.item {
+        let mut item: ReplyMembers = serde_json::from_str(item.get()).ok()?;
+        item.set("call_id", to_raw_value(wire).ok()?);
+        item.set("name", to_raw_value(&fitting).ok()?);
+        block.set("item", RawValue::from_string(item.to_json().ok()?).ok()?);
+    }
+    RawValue::from_string(block.to_json().ok()?).ok()
+}
+
+/// A name that is too long is that of no tool.
+fn fitting_name(name: &str) -> String {
+    let name = tool_name::harmless(name).unwrap_or(Cow::Borrowed("unknown"));
+    name.chars().take(LONGEST_NAME).collect()
+}
+
+/// A message of the user behind a reply with these calls: a result for each of them and for nothing else (R4).
+pub(super) fn of_user(blocks: &[UserBlock], open: &[NamedCall]) -> Fit {
+    let mut open: Vec<_> = open.iter().collect();
+    let (mut kept, mut behind, mut changed) = (Vec::with_capacity(blocks.len()), Vec::new(), false);
+    for block in blocks {
+        let fitted = match block {
+            UserBlock::Text(text) if text.trim().is_empty() => None,
+            UserBlock::ToolResult { tool_use, .. } => {
+                let at = open.iter().position(|call| call.id == tool_use.0);
+                at.map(|at| result(block, &open.remove(at).wire, &mut behind))
+            }
+            UserBlock::Text(_) | UserBlock::Image(_) => Some(Cow::Borrowed(block)),
+        };
+        changed |= !matches!(fitted, Some(Cow::Borrowed(_)));
+        kept.extend(fitted);
+    }
+    if kept.is_empty() && open.is_empty() {
+        return Fit::Nothing;
+    }
+    if !changed && open.is_empty() {
+        return Fit::AsItIs;
+    }
+    let missing = open.into_iter().map(missing_result);
+    let kept = kept.into_iter().map(Cow::into_owned).chain(missing).chain(behind).collect();
+    Fit::Changed(Arc::new(Message::User(kept)))
+}
+
+/// A result under the id of the request. The Messages API takes pictures in results of calls that went well alone.
+fn result<'a>(block: &'a UserBlock, wire: &str, behind: &mut Vec<UserBlock>) -> Cow<'a, UserBlock> {
+    let UserBlock::ToolResult { tool_use, content, is_error, images } = block else {
+        return Cow::Borrowed(block);
+    };
+    let is_blank = !content.is_empty() && content.trim().is_empty();
+    let moves = *is_error && !images.is_empty();
+    if tool_use.0 == wire && !is_blank && !moves {
+        return Cow::Borrowed(block);
+    }
+    let images = if moves {
+        behind.extend(images.iter().cloned().map(UserBlock::Image));
+        Vec::new()
+    } else {
+        images.clone()
+    };
+    let content = if is_blank { String::new() } else { content.clone() };
+    Cow::Owned(UserBlock::ToolResult {
+        tool_use: ToolUseId(wire.to_owned()),
+        content,
+        is_error: *is_error,
+        images,
+    })
+}
+
+pub(super) fn missing_result(call: &NamedCall) -> UserBlock {
+    UserBlock::ToolResult {
+        tool_use: ToolUseId(call.wire.clone()),
+        content: NO_RESULT.to_owned(),
+        is_error: true,
+        images: Vec::new(),
+    }
+}
