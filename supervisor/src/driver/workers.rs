@@ -128,7 +128,7 @@ impl SessionWorker {
     pub fn call(&mut self, call: CallId, work: Work) {
         match &mut self.state {
             WorkerState::Serving { worker, patience, .. } if self.replacement.is_none() => {
-                patience.sent(call, &work, &self.confinement.rights.limits);
+                patience.sent(call, &work, &self.confinement.get().rights.limits);
                 worker.control.call(call, work);
             }
             _ => self.waiting.push_back((call, work)),
@@ -235,7 +235,7 @@ impl SessionWorker {
             Ok(worker) if announced => {
                 let mut patience = Patience::new();
                 for (call, work) in self.waiting.drain(..) {
-                    patience.sent(call, &work, &self.confinement.rights.limits);
+                    patience.sent(call, &work, &self.confinement.get().rights.limits);
                     worker.control.call(call, work);
                 }
                 self.state = WorkerState::Serving { worker, announced, patience };
