@@ -7,14 +7,17 @@
 //!
 //! This denies nothing: between a change and the end of its call, the change is there.
 
+mod access;
 mod addresses;
 mod anchor;
 mod aside;
 pub(crate) mod beneath;
+mod bounds;
 mod config;
 mod judge;
 mod keys;
 mod layout;
+mod look;
 mod paused;
 mod promised;
 mod references;
@@ -33,12 +36,12 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use ipc::event::{PlaceChange, RestoredPlace};
-use nix::errno::Errno;
 use sha2::{Digest as _, Sha256};
 
 use anchor::{Anchor, FoundAnchor};
 use judge::{Own, content};
 pub(crate) use judge::{git_file_target, worktree_in};
+use look::TripwireLook;
 use references::References;
 use root::{GIT, Root};
 use settle::{Around, ConfigView, settle};
@@ -88,6 +91,8 @@ struct WatchedRoots {
     held: OwnedFd,
     /// What something watched leads to.
     references: References,
+    /// What is given away, relative to the root.
+    given: Given,
     state: WatchState,
     /// Repositories elsewhere in a project.
     nested: WatchState,
@@ -100,16 +105,16 @@ impl Tripwire {
     /// Takes what there is. Blocks for as long as it takes to walk the project, and for a file under a lease as long as the kernel
     /// lets a lease be held.
     ///
-    /// Fails if something on the fixed list is there and cannot be read: it could not be put back.
+    /// Fails if something on the fixed list is there and cannot be read, or if a bound is met: it could not be put back.
     pub fn set(watch: &Watch) -> io::Result<Self> {
         let mut roots = watch.roots()?;
         for watched in roots.iter_mut().filter(|watched| watched.root == Root::Project) {
-            watched.nested = walk::nested(&watched.held, &watched.state.repositories, None);
+            watched.nested = walk::nested(&watched.held, &watched.state.repositories, &watched.given, None);
         }
         references::follow(&mut roots);
         let around = watch.around();
-        if let Some(unread) = roots.iter().find_map(|watched| watched.unread(&around.given)) {
-            return Err(unread);
+        if let Some(unwatched) = roots.iter().find_map(|watched| watched.unwatched(&around.given)) {
+            return Err(unwatched);
         }
         for watched in &mut roots {
             watched.take_own(&around);
@@ -129,9 +134,10 @@ impl Tripwire {
             let full = (index > 0).then(|| watched.path.clone());
             let first = report.changes.len();
             watched.anchored(&mut report);
-            let WatchedRoots { held, root, references, state, nested, own, path, .. } = watched;
-            let view = ConfigView { path, known: &nested.repositories, own, around: &self.around };
-            let look = |before: &WatchState| root.look(held, references, Some(before));
+            let WatchedRoots { held, root, references, given, state, nested, own, path, .. } = watched;
+            let known = &nested.repositories;
+            let view = ConfigView { root: *root, path, known, own, around: &self.around };
+            let look = |before: &WatchState| root.look(held, references, given, Some(before));
             settle(held, state, view, look, &mut report.changes);
             report.notes.extend(state.notes.iter().cloned());
             named(&mut report.changes[first..], full.as_deref());
@@ -148,10 +154,10 @@ impl Tripwire {
             }
             let full = (index > 0).then(|| watched.path.clone());
             let first = report.changes.len();
-            let WatchedRoots { held, state, nested, own, path, .. } = watched;
+            let WatchedRoots { held, root, given, state, nested, own, path, .. } = watched;
             let known = &state.repositories;
-            let view = ConfigView { path, known, own, around: &self.around };
-            let look = |before: &WatchState| walk::nested(held, known, Some(before));
+            let view = ConfigView { root: *root, path, known, own, around: &self.around };
+            let look = |before: &WatchState| walk::nested(held, known, given, Some(before));
             settle(held, nested, view, look, &mut report.changes);
             report.notes.extend(nested.notes.iter().cloned());
             named(&mut report.changes[first..], full.as_deref());
@@ -169,7 +175,8 @@ impl Tripwire {
             if inside.is_empty() {
                 continue;
             }
-            let now = watched.root.look(&watched.held, &watched.references, Some(&watched.state));
+            // Everything is read: what was approved may be anything.
+            let now = watched.root.look(&watched.held, &watched.references, &watched.given, None);
             for (path, approved) in inside {
                 watched.accept(path, approved, &now, &self.around);
             }
@@ -192,31 +199,42 @@ fn named(changes: &mut [RestoredPlace], root: Option<&Path>) {
 }
 
 impl WatchedRoots {
-    fn new(root: Root, path: &Path, kept: &[PathBuf]) -> io::Result<Self> {
+    fn new(root: Root, path: &Path, kept: &[PathBuf], given: Given) -> io::Result<Self> {
         let held = beneath::open_root(path)?;
         let references = kept.iter().map(|path| (path.clone(), FileKind::Whole)).collect();
-        let state = root.look(&held, &references, None);
+        let state = root.look(&held, &references, &given, None);
         let anchor = Anchor::new(&held);
         let (nested, own) = (WatchState::default(), Own::new());
-        Ok(Self { root, path: path.to_owned(), held, references, state, nested, own, anchor })
+        Ok(Self { root, path: path.to_owned(), held, references, given, state, nested, own, anchor })
     }
 
-    fn look(&self) -> WatchState {
-        self.root.look(&self.held, &self.references, None)
+    /// Looks at what something leads to as well.
+    fn look_further(&mut self, references: References) {
+        let mut look = TripwireLook::more(std::mem::take(&mut self.state), &self.given);
+        look.references(&self.held, &references);
+        self.state = look.state;
+        self.references.extend(references);
     }
 
     /// Why something that is not given away cannot be kept.
-    fn unread(&self, given: &Given) -> Option<io::Error> {
-        let is_kept = |(path, _): &&(PathBuf, Errno)| !given.has(&self.path.join(path));
-        let (path, error) = self.state.unread.iter().find(is_kept)?;
-        let path = self.path.join(path);
-        Some(io::Error::other(format!(
-            "cannot read {}: {}, so that a change of it could not be undone\n  hint: make it readable, or use --write {} \
+    fn unwatched(&self, given: &Given) -> Option<io::Error> {
+        let is_kept = |path: &Path| !given.has(&self.path.join(path));
+        if let Some((path, error)) = self.state.unread.iter().find(|(path, _)| is_kept(path)) {
+            return Some(self.not_kept("read", path, error.desc(), "make it readable, or use"));
+        }
+        let mut met = self.state.met.iter().chain(&self.nested.met);
+        let (path, bound) = met.find(|(path, _)| is_kept(path))?;
+        Some(self.not_kept("watch", path, &bound.to_string(), "use"))
+    }
+
+    fn not_kept(&self, verb: &str, path: &Path, why: &str, hint: &str) -> io::Error {
+        let path = if path == Path::new("") { self.path.clone() } else { self.path.join(path) };
+        let given_away = shell_word(&path);
+        io::Error::other(format!(
+            "cannot {verb} {}: {why}, so that a change of it could not be undone\n  hint: {hint} --write {given_away} \
              to leave it to the agent",
             path.display(),
-            error.desc(),
-            shell_word(&path)
-        )))
+        ))
     }
 
     fn take_own(&mut self, around: &Around) {
@@ -226,8 +244,13 @@ impl WatchedRoots {
             .filter(|(_, place)| place.kind == FileKind::Config)
             .map(|(path, place)| (path.clone(), place.clone()))
             .collect();
-        let view =
-            ConfigView { path: &self.path, known: &self.nested.repositories, own: &Own::new(), around };
+        let view = ConfigView {
+            root: self.root,
+            path: &self.path,
+            known: &self.nested.repositories,
+            own: &Own::new(),
+            around,
+        };
         let own = places.into_iter().map(|(path, place)| {
             let own = view.surroundings(&self.state).own(&path, &place);
             (path, own)
@@ -246,8 +269,13 @@ impl WatchedRoots {
         };
         self.state.places.insert(path.to_owned(), place.clone());
         if place.kind == FileKind::Config {
-            let view =
-                ConfigView { path: &self.path, known: &self.nested.repositories, own: &Own::new(), around };
+            let view = ConfigView {
+                root: self.root,
+                path: &self.path,
+                known: &self.nested.repositories,
+                own: &Own::new(),
+                around,
+            };
             let guarded = view.surroundings(&self.state).own(path, place);
             self.own.insert(path.to_owned(), guarded);
         }
@@ -263,7 +291,8 @@ impl WatchedRoots {
             FoundAnchor::Lost(error) => Some(error.to_string()),
         };
         let (what, restored) = (PlaceChange::MovedAway, error.is_none());
-        report.changes.push(RestoredPlace { path: GIT.into(), what, moved_to: None, error, restored });
+        let path = GIT.into();
+        report.changes.push(RestoredPlace { path, what, moved_to: None, error, closed: false, restored });
     }
 }
 
@@ -316,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_moved_aside_does_not_stay() {
+    fn what_cannot_be_moved_aside_goes_to_the_top_of_the_project() {
         let place = tempfile::tempdir().unwrap();
         let project = fs::canonicalize(place.path()).unwrap();
         fs::create_dir_all(project.join(".git")).unwrap();
@@ -328,7 +357,9 @@ mod tests {
         fs::create_dir(project.join(".git/sl")).unwrap();
         fs::write(project.join(".git/sl/config"), "evil").unwrap();
         let report = tripwire.check();
-        assert!(report.changes[0].restored && report.changes[0].error.is_some(), "{report:?}");
-        assert!(!project.join(".git/sl").exists());
+        let moved_to = project.join("bailiwick-moved-aside-sl");
+        assert_eq!(report.changes[0].moved_to, Some((&moved_to).into()), "{report:?}");
+        assert!(report.changes[0].restored && !project.join(".git/sl").exists(), "{report:?}");
+        assert_eq!(fs::read(moved_to.join("config")).unwrap(), b"evil");
     }
 }

@@ -100,21 +100,32 @@ impl Watch {
 
     /// The project first.
     pub(super) fn roots(&self) -> io::Result<Vec<WatchedRoots>> {
-        let project = WatchedRoots::new(Root::Project, &self.project, &self.kept);
-        let elsewhere =
-            self.git_directories.iter().map(|path| WatchedRoots::new(Root::GitDirectory, path, &[]));
-        let others = self.repositories.iter().map(|path| WatchedRoots::new(Root::Project, path, &[]));
+        let given = self.given();
+        let root =
+            |root, path: &PathBuf, kept: &[_]| WatchedRoots::new(root, path, kept, given.beneath(path));
+        let project = root(Root::Project, &self.project, &self.kept);
+        let elsewhere = self.git_directories.iter().map(|path| root(Root::GitDirectory, path, &[]));
+        let others = self.repositories.iter().map(|path| root(Root::Project, path, &[]));
         [project].into_iter().chain(elsewhere).chain(others).collect()
     }
 }
+
 /// The places that the user has given away, and those that stay all the same.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Given {
     granted: Box<[PathBuf]>,
     kept: Box<[PathBuf]>,
 }
 
 impl Given {
+    /// The same beneath a root, relative to it.
+    pub(super) fn beneath(&self, root: &Path) -> Self {
+        let inside = |places: &[PathBuf]| {
+            places.iter().filter_map(|place| place.strip_prefix(root).ok()).map(Path::to_owned).collect()
+        };
+        Self { granted: inside(&self.granted), kept: inside(&self.kept) }
+    }
+
     pub(super) fn has(&self, path: &Path) -> bool {
         let within = |places: &[PathBuf]| places.iter().any(|place| path.starts_with(place));
         within(&self.granted) && !within(&self.kept)

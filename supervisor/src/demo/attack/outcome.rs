@@ -77,7 +77,7 @@ impl Observed {
     /// The layer that stopped it, with the evidence for that: an attack that failed for another reason was not blocked.
     fn layer(&self, attack: &Attack) -> Option<String> {
         if let Some(place) = self.restored.first() {
-            return Some(format!("tripwire: undid {} ({})", place.path, place.phrase()));
+            return Some(format!("tripwire: undid {} ({})", place.path, place.what));
         }
         if !self.output.contains(attack.tried) {
             return None;
