@@ -6,10 +6,12 @@
               them; descriptors that the kernel has just made get their owner here"
 )]
 
-use std::ffi::{CStr, c_int, c_long};
+use std::ffi::{CStr, CString, c_int, c_long};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::ptr;
 
 use nix::errno::Errno;
@@ -189,6 +191,49 @@ pub(crate) fn file_handle(directory: &impl AsFd) -> io::Result<Vec<u8>> {
         }
     }
     Err(refused)
+}
+
+/// An extended attribute of what a descriptor holds; absent if it has none, or its file system has no such attributes
+/// (`fgetxattr(2)`).
+pub(crate) fn attribute(held: impl AsFd, name: &CStr) -> io::Result<Option<Vec<u8>>> {
+    let number = held.as_fd().as_raw_fd();
+    let mut value = vec![0; 256];
+    loop {
+        // SAFETY: the kernel writes at most as many bytes as the buffer has.
+        let answer =
+            unsafe { libc::fgetxattr(number, name.as_ptr(), value.as_mut_ptr().cast(), value.len()) };
+        match usize::try_from(answer) {
+            Ok(length) => {
+                value.truncate(length);
+                return Ok(Some(value));
+            }
+            Err(_) => match Errno::last() {
+                Errno::ENODATA | Errno::EOPNOTSUPP => return Ok(None),
+                // XATTR_SIZE_MAX of the kernel.
+                Errno::ERANGE if value.len() < 1 << 16 => value.resize(1 << 16, 0),
+                error => return Err(error.into()),
+            },
+        }
+    }
+}
+
+/// Sets an extended attribute, or removes it, at a path that may be a link (`setxattr(2)`, `removexattr(2)`).
+pub(crate) fn set_attribute(path: &Path, name: &CStr, value: Option<&[u8]>) -> io::Result<()> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    let (path, name) = (path.as_ptr(), name.as_ptr());
+    match value {
+        // SAFETY: the kernel reads as many bytes as the value has.
+        Some(value) => done(unsafe { libc::setxattr(path, name, value.as_ptr().cast(), value.len(), 0) }),
+        // SAFETY: two C strings.
+        None => match done(unsafe { libc::removexattr(path, name) }) {
+            Err(error) if is_absent(&error) => Ok(()),
+            removed => removed,
+        },
+    }
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    [Some(libc::ENODATA), Some(libc::EOPNOTSUPP)].contains(&error.raw_os_error())
 }
 
 /// Turns the answer of a system call into a result.

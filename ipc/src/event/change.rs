@@ -14,12 +14,15 @@ pub struct RestoredPlace {
     pub path: WirePath,
     /// The change that was found.
     pub what: PlaceChange,
-    /// Where the changed place is now, if it was moved aside: moved back and named with `--write`, it is accepted.
+    /// Where that is now which stood there, if it was moved aside: moved back and named with `--write`, it is accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moved_to: Option<WirePath>,
     /// Why it could not be moved aside, and was removed; or, if it was not restored, why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// Whether it could be neither restored nor moved aside, and lost its permissions instead.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub closed: bool,
     /// Whether it is again what it was.
     pub restored: bool,
 }
@@ -27,14 +30,17 @@ pub struct RestoredPlace {
 impl RestoredPlace {
     /// The change, and where its result is now, as a phrase.
     pub fn phrase(&self) -> String {
-        let Self { what, moved_to, error, restored, .. } = self;
+        let Self { what, moved_to, error, closed, restored, .. } = self;
         match (moved_to, error) {
-            (Some(to), _) => {
+            (Some(to), Some(error)) if !restored => format!("{what}; {error}; moved to {to}"),
+            (Some(to), _) if what.is_of_git() => {
                 format!("{what}; moved to {to}; to accept it, move it back and name it with --write")
             }
+            (Some(to), _) => format!("{what}; moved to {to}"),
             (None, Some(error)) if *restored => {
                 format!("{what}; cannot be moved aside: {error}, so that it was removed")
             }
+            (None, Some(error)) if *closed => format!("{what}; {error}; its permissions were taken"),
             (None, Some(error)) => format!("{what} ({error})"),
             (None, None) => what.to_string(),
         }
@@ -70,6 +76,8 @@ pub enum PlaceChange {
     /// Git does not accept the configuration.
     #[serde(alias = "no configuration that git accepts")]
     BadConfiguration,
+    /// Other users could have written there.
+    Permissions,
     /// These keys of a configuration were changed; if there are none, their order.
     Keys(Vec<String>),
     /// These commands were added to an operation of git that is paused.
@@ -78,6 +86,13 @@ pub enum PlaceChange {
     #[serde(untagged)]
     #[cfg_attr(feature = "schema", schemars(skip))]
     Unstructured(String),
+}
+
+impl PlaceChange {
+    /// True if a tool of the user's may have made it in a git directory.
+    const fn is_of_git(&self) -> bool {
+        matches!(self, Self::NoPartOfGit | Self::NotAFile | Self::LeadsElsewhere)
+    }
 }
 
 impl fmt::Display for PlaceChange {
@@ -92,6 +107,7 @@ impl fmt::Display for PlaceChange {
             Self::NotAFile => "not a file",
             Self::LeadsElsewhere => "leads git elsewhere, or to a program, when it goes on",
             Self::BadConfiguration => "no configuration that git accepts",
+            Self::Permissions => "writable by others",
             Self::Keys(keys) if keys.is_empty() => "the order of its keys",
             Self::Keys(keys) => return f.write_str(&keys.join(", ")),
             Self::Commands(commands) => return write!(f, "runs a command: {}", commands.join("; ")),

@@ -40,6 +40,7 @@ mod tests {
             what: PlaceChange::Created,
             moved_to: None,
             error: None,
+            closed: false,
             restored,
         };
         let report = Report {

@@ -1,4 +1,4 @@
-//! A place for what has no part in a git directory: moved there, nothing acts on it, and nothing is lost.
+//! Taking things out of their place: nothing is deleted as long as there is another place for it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use nix::sys::stat::SFlag;
+use nix::unistd::{UnlinkatFlags, unlinkat};
 
 use super::beneath;
 
@@ -19,31 +20,106 @@ const MOST_BYTES: u64 = 1 << 30;
 /// How deep a directory is copied; each level holds a descriptor.
 const DEEPEST: usize = 100;
 
-/// Moves what stands under a name below `directory`, which is made for it; its new path.
-pub(super) fn move_aside(root: &OwnedFd, path: &Path, directory: &Path) -> io::Result<PathBuf> {
-    let (parent, name) = beneath::open_parent(root, path, false)?;
-    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-    let target = free_name(directory, name);
-    match renameat2(&parent, name, AT_FDCWD, &target, RenameFlags::RENAME_NOREPLACE) {
-        // Another file system, or one that has no such rename.
-        Err(Errno::EXDEV | Errno::EINVAL) => {
-            copy(&parent, name, &target, &mut { MOST_BYTES }, DEEPEST).inspect_err(|_| remove(&target))?;
-            beneath::remove(&parent, name)?;
-        }
-        moved => moved?,
-    }
-    Ok(target)
+/// The beginning of names at the top of a project: for what has room nowhere else, since to rename it there needs none.
+const BESIDE: &str = "bailiwick-moved-aside-";
+
+/// Places for what is taken out.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Aside<'a> {
+    /// The directory for it, which is made; without one it is removed.
+    pub(super) directory: Option<&'a Path>,
+    /// The project, where nobody looks for names of ours.
+    pub(super) project: Option<(&'a OwnedFd, &'a Path)>,
 }
 
-fn free_name(directory: &Path, name: &OsStr) -> PathBuf {
-    let mut names = (0..).map(|number: u32| {
+/// The end of something that was taken out.
+#[derive(Debug, Default)]
+pub(super) struct TakenOut {
+    /// Where it is now.
+    pub(super) moved_to: Option<PathBuf>,
+    /// Why it could be moved nowhere, and was removed.
+    pub(super) unmoved: Option<io::Error>,
+}
+
+impl Aside<'_> {
+    /// Takes out what stands under a name, which is called `name` where it is moved to: it is moved, or at last removed.
+    pub(super) fn take_out(self, parent: &OwnedFd, from: &OsStr, name: &OsStr) -> nix::Result<TakenOut> {
+        let is_gone = |removed: nix::Result<()>| matches!(removed, Ok(()) | Err(Errno::ENOENT));
+        // An empty directory says nothing.
+        if is_gone(unlinkat(parent, from, UnlinkatFlags::RemoveDir)) {
+            return Ok(TakenOut::default());
+        }
+        match self.move_out(parent, from, name) {
+            Some(Ok(to)) => Ok(TakenOut { moved_to: Some(to), unmoved: None }),
+            Some(Err(error)) => {
+                beneath::remove(parent, from)?;
+                Ok(TakenOut { moved_to: None, unmoved: Some(error) })
+            }
+            None => beneath::remove(parent, from).map(|()| TakenOut::default()),
+        }
+    }
+
+    /// Moves what stands under a name; its new path. Absent where there is no place for it at all.
+    pub(super) fn move_out(
+        self,
+        parent: &OwnedFd,
+        from: &OsStr,
+        name: &OsStr,
+    ) -> Option<io::Result<PathBuf>> {
+        let moved = move_aside(parent, from, name, self.directory?);
+        Some(match (moved, self.project) {
+            (Err(_), Some((top, path))) => move_beside(parent, from, name, top).map(|to| path.join(to)),
+            (moved, _) => moved,
+        })
+    }
+
+    /// The same places, one directory further down: for many things that belong together.
+    pub(super) fn directory_for(self, name: &OsStr) -> Option<PathBuf> {
+        let directory = self.directory?;
+        Some(free_names(directory, name).find(|path| path.symlink_metadata().is_err()).unwrap_or_default())
+    }
+}
+
+/// Moves what stands under a name below `directory`, which is made for it; its new path.
+fn move_aside(parent: &OwnedFd, from: &OsStr, name: &OsStr, directory: &Path) -> io::Result<PathBuf> {
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    for target in free_names(directory, name).filter(|path| path.symlink_metadata().is_err()) {
+        match renameat2(parent, from, AT_FDCWD, &target, RenameFlags::RENAME_NOREPLACE) {
+            // Somebody else took the name.
+            Err(Errno::EEXIST) => continue,
+            // Another file system, or one that has no such rename.
+            Err(Errno::EXDEV | Errno::EINVAL) => {
+                copy(parent, from, &target, &mut { MOST_BYTES }, DEEPEST).inspect_err(|_| remove(&target))?;
+                beneath::remove(parent, from)?;
+            }
+            moved => moved?,
+        }
+        return Ok(target);
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+/// Renames what stands under a name to the top of its project; its new name there.
+fn move_beside(parent: &OwnedFd, from: &OsStr, name: &OsStr, top: &OwnedFd) -> io::Result<PathBuf> {
+    let mut beside = OsString::from(BESIDE);
+    beside.push(name);
+    for target in free_names(Path::new(""), &beside) {
+        match renameat2(parent, from, top, &target, RenameFlags::RENAME_NOREPLACE) {
+            Err(Errno::EEXIST) => {}
+            moved => return Ok(moved.map(|()| target)?),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+fn free_names<'a>(directory: &'a Path, name: &'a OsStr) -> impl Iterator<Item = PathBuf> + 'a {
+    (0..100_000).map(move |number: u32| {
         let mut name = name.to_owned();
         if number > 0 {
             name.push(format!(".{number}"));
         }
         directory.join::<OsString>(name)
-    });
-    names.find(|path| path.symlink_metadata().is_err()).unwrap_or_else(|| directory.join(name))
+    })
 }
 
 /// A copy that was not finished is of no use to anybody.
@@ -104,10 +180,31 @@ mod tests {
         let too_large = copy(&root, OsStr::new("annex"), &place.path().join("other"), &mut { 0 }, 3);
         assert_eq!(too_large.unwrap_err().raw_os_error(), Some(libc::EFBIG));
 
-        let aside = place.path().join("aside");
-        assert_eq!(move_aside(&root, Path::new("annex"), &aside).unwrap(), aside.join("annex"));
+        let directory = place.path().join("aside");
+        let aside = Aside { directory: Some(&directory), project: Some((&root, place.path())) };
+        let name = OsStr::new("annex");
+        let moved = || aside.take_out(&root, name, name).unwrap().moved_to;
+        assert_eq!(moved(), Some(directory.join("annex")));
         fs::write(place.path().join("annex"), "y").unwrap();
-        assert_eq!(move_aside(&root, Path::new("annex"), &aside).unwrap(), aside.join("annex.1"));
+        assert_eq!(moved(), Some(directory.join("annex.1")));
         assert!(!place.path().join("annex").exists());
+        assert_eq!(moved(), None, "nothing is there");
+    }
+
+    #[test]
+    fn without_room_it_goes_to_the_top_of_the_project_and_is_not_deleted() {
+        let place = tempfile::tempdir().unwrap();
+        fs::write(place.path().join("full"), "").unwrap();
+        fs::create_dir(place.path().join("deep")).unwrap();
+        fs::write(place.path().join("deep/hook"), "x").unwrap();
+        let root = beneath::open_root(place.path()).unwrap();
+        let deep = beneath::open_directory(&root, OsStr::new("deep")).unwrap();
+        // No directory can be made below a file.
+        let directory = place.path().join("full/aside");
+        let aside = Aside { directory: Some(&directory), project: Some((&root, place.path())) };
+        let taken = aside.take_out(&deep, OsStr::new("hook"), OsStr::new("hook")).unwrap();
+        assert_eq!(taken.moved_to, Some(place.path().join("bailiwick-moved-aside-hook")));
+        assert_eq!(fs::read(taken.moved_to.unwrap()).unwrap(), b"x");
+        assert!(!place.path().join("deep/hook").exists());
     }
 }

@@ -6,6 +6,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, FileType, Permissions};
 use std::io::{self, Read};
+use std::ops::ControlFlow;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
@@ -14,7 +15,9 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, openat, readlinkat};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstat, fstatat, mkdirat};
-use nix::unistd::{UnlinkatFlags, unlinkat};
+use nix::unistd::{UnlinkatFlags, geteuid, unlinkat};
+
+use super::access::Access;
 
 /// Names in a directory, and a hint whether each is a directory, or a link to anything.
 pub(crate) type Entries = Vec<(OsString, bool)>;
@@ -59,13 +62,28 @@ pub(super) fn open_own_directory(at: impl AsFd, name: &OsStr) -> nix::Result<Own
     }
 }
 
-/// Opens and lists a directory; one of our own that its modes close is opened up for that moment only.
-pub(super) fn open_and_list(at: impl AsFd, name: &OsStr, most: usize) -> nix::Result<(OwnedFd, Entries)> {
-    with_mode(&at, name, 0o700, |at, name| {
-        let directory = open_directory(at, name)?;
-        let entries = list(&directory, most).map_err(|error| errno(&error))?;
-        Ok((directory, entries))
-    })
+/// Opens a directory to enter it; one of our own that its modes close is opened up, with the mode to give back.
+pub(super) fn open_readable(at: impl AsFd, name: &OsStr) -> nix::Result<(OwnedFd, Option<u32>)> {
+    let opened = open_directory(&at, name);
+    if !matches!(opened, Ok(_) | Err(Errno::EACCES)) {
+        return Ok((opened?, None));
+    }
+    let stat = match &opened {
+        Ok(directory) => fstat(directory),
+        Err(_) => stat(&at, name),
+    }?;
+    let mode = stat.st_mode & 0o7777;
+    if mode & 0o500 == 0o500 || !is_own(&stat) {
+        return Ok((opened?, None));
+    }
+    set_mode(&at, name, mode | 0o700)?;
+    Ok((open_directory(&at, name)?, Some(mode)))
+}
+
+/// True for what an agent of this user can have made.
+pub(super) fn is_own(stat: &FileStat) -> bool {
+    let user = geteuid();
+    user.is_root() || stat.st_uid == user.as_raw()
 }
 
 /// Does something to a file or directory, again with more permissions for its owner if the first try is denied.
@@ -98,6 +116,15 @@ pub(super) fn set_mode(at: impl AsFd, name: &OsStr, mode: u32) -> nix::Result<()
     fs::set_permissions(own_path(&held), Permissions::from_mode(mode)).map_err(errno)
 }
 
+/// Gives access to a file or directory; to a link never.
+pub(super) fn set_access(at: impl AsFd, name: &OsStr, access: &Access) -> nix::Result<()> {
+    let held = openat(at, name, OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty())?;
+    if kind(&fstat(&held)?) == SFlag::S_IFLNK {
+        return Err(Errno::ELOOP);
+    }
+    access.give(&own_path(&held)).map_err(errno)
+}
+
 /// Opens what stands under a name to read it, whatever it is: it waits for nobody.
 pub(crate) fn open_file(at: impl AsFd, name: &OsStr) -> nix::Result<OwnedFd> {
     openat(at, name, LOOK | OFlag::O_RDONLY, Mode::empty())
@@ -105,8 +132,12 @@ pub(crate) fn open_file(at: impl AsFd, name: &OsStr) -> nix::Result<OwnedFd> {
 
 /// Reads a regular file of at most `most` bytes; absent if it is no longer one.
 pub(crate) fn read(at: impl AsFd, name: &OsStr, most: usize) -> nix::Result<Option<Vec<u8>>> {
-    let file = open_file(at, name)?;
-    if kind(&fstat(&file)?) != SFlag::S_IFREG {
+    content(open_file(at, name)?, most)
+}
+
+fn content(file: OwnedFd, most: usize) -> nix::Result<Option<Vec<u8>>> {
+    let stat = fstat(&file)?;
+    if kind(&stat) != SFlag::S_IFREG || usize::try_from(stat.st_size).is_ok_and(|size| size > most) {
         return Ok(None);
     }
     let mut content = Vec::new();
@@ -115,11 +146,22 @@ pub(crate) fn read(at: impl AsFd, name: &OsStr, most: usize) -> nix::Result<Opti
     Ok((content.len() <= most).then_some(content))
 }
 
-/// Reads like [`read`] what is our own, whatever its mode; waits as long as the kernel gives the holder of a lease on it.
-pub(super) fn read_own(at: impl AsFd, name: &OsStr, most: usize) -> nix::Result<Option<Vec<u8>>> {
+/// Reads like [`read`] what is our own, whatever its mode, and asks something of the opened file; waits as long as the kernel
+/// gives the holder of a lease on it.
+pub(super) fn read_own<T>(
+    at: impl AsFd,
+    name: &OsStr,
+    most: usize,
+    ask: impl Fn(&OwnedFd) -> T,
+) -> nix::Result<(Option<Vec<u8>>, T)> {
     let until = Instant::now() + lease_break_time();
+    let read = |at: &_, name: &OsStr| {
+        let file = open_file(at, name)?;
+        let asked = ask(&file);
+        Ok((content(file, most)?, asked))
+    };
     loop {
-        match with_mode(&at, name, 0o400, |at, name| read(at, name, most)) {
+        match with_mode(&at, name, 0o400, &read) {
             // The first open has told the holder to give the lease up.
             Err(Errno::EWOULDBLOCK) if Instant::now() < until => std::thread::sleep(LEASE_POLL),
             read => return read,
@@ -149,14 +191,16 @@ pub(crate) fn list(directory: &OwnedFd, most: usize) -> io::Result<Entries> {
     entries.take(most).map(named).collect()
 }
 
-/// Reports every name in a directory, however many, with its type where the file system tells it.
+/// Reports every name in a directory until it is told to stop, with its type where the file system tells it.
 pub(super) fn each(
     directory: &OwnedFd,
-    mut report: impl FnMut(OsString, Option<FileType>),
+    mut report: impl FnMut(OsString, Option<FileType>) -> ControlFlow<()>,
 ) -> io::Result<()> {
     for entry in fs::read_dir(own_path(directory))? {
         let entry = entry?;
-        report(entry.file_name(), entry.file_type().ok());
+        if report(entry.file_name(), entry.file_type().ok()).is_break() {
+            break;
+        }
     }
     Ok(())
 }

@@ -6,6 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use ipc::event::PlaceChange;
 
+use super::access::Access;
 use super::addresses::Ground;
 use super::config::{GitConfigEntry, parse};
 use super::keys::{KeyPlaces, is_harmless};
@@ -18,14 +19,25 @@ use super::state::{FileBody, FileKind, TripwireListing, TripwireRule, WatchedPla
 pub(super) enum TripwireVerdict {
     /// It may stay.
     Pass,
-    /// The place becomes again what it was.
+    /// The place becomes again what it was; what stands there is moved aside.
     Restore(PlaceChange),
     /// Only this part of a file stays.
     Keep(Vec<u8>, PlaceChange),
-    /// It is moved aside, where nothing acts on it, and the place becomes again what it was.
-    MoveAside(PlaceChange),
+    /// Nobody else may write there any more.
+    Close(Access),
     /// What came into a directory since goes, without a look at each.
     Thin(TripwireListing),
+}
+
+impl TripwireVerdict {
+    /// True if something has to be written; `was_there` says whether there was something at the place.
+    pub(super) const fn needs_room(&self, was_there: bool) -> bool {
+        match self {
+            Self::Restore(_) => was_there,
+            Self::Keep(..) => true,
+            Self::Pass | Self::Close(_) | Self::Thin(_) => false,
+        }
+    }
 }
 
 /// What is around a place, for what can point elsewhere.
@@ -50,7 +62,8 @@ impl TripwireVerdict {
     pub(super) fn change(self) -> Option<PlaceChange> {
         match self {
             Self::Pass => None,
-            Self::Restore(what) | Self::Keep(_, what) | Self::MoveAside(what) => Some(what),
+            Self::Restore(what) | Self::Keep(_, what) => Some(what),
+            Self::Close(_) => Some(PlaceChange::Permissions),
             Self::Thin(_) => Some(PlaceChange::Crowded),
         }
     }
@@ -83,9 +96,7 @@ impl JudgedSurroundings<'_> {
         let passes = match kind {
             FileKind::Config => return self.config(path, before, now),
             FileKind::State(rule) => return self.state(path, rule, before, now),
-            FileKind::Unknown if now.is_some() => {
-                return TripwireVerdict::MoveAside(PlaceChange::NoPartOfGit);
-            }
+            FileKind::Unknown if now.is_some() => return TripwireVerdict::Restore(PlaceChange::NoPartOfGit),
             FileKind::Unknown | FileKind::Whole | FileKind::Hook => false,
             FileKind::CommonDirectory => harmless(&|place| is_common_of_worktree(path, place)),
             // Where there is none any more, git finds what lies above, or nothing.
@@ -107,7 +118,7 @@ impl JudgedSurroundings<'_> {
     ) -> TripwireVerdict {
         let Some(now) = now else { return TripwireVerdict::Pass };
         let before = before.and_then(content);
-        let Some(text) = content(now) else { return TripwireVerdict::MoveAside(PlaceChange::NotAFile) };
+        let Some(text) = content(now) else { return TripwireVerdict::Restore(PlaceChange::NotAFile) };
         let is_harmless = match rule {
             TripwireRule::ConflictedPaths => self.are_files_of_the_work_tree(path, text),
             TripwireRule::Alternates => self.are_open_stores(path, text),
@@ -119,7 +130,7 @@ impl JudgedSurroundings<'_> {
         let without = if rule == TripwireRule::Todo { paused::without_commands(text, before) } else { None };
         match without {
             Some((kept, commands)) => TripwireVerdict::Keep(kept, PlaceChange::Commands(commands)),
-            None => TripwireVerdict::MoveAside(PlaceChange::LeadsElsewhere),
+            None => TripwireVerdict::Restore(PlaceChange::LeadsElsewhere),
         }
     }
 

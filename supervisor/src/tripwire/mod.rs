@@ -7,15 +7,18 @@
 //!
 //! This denies nothing: between a change and the end of its call, the change is there.
 
+mod access;
 mod addresses;
 mod anchor;
 mod aside;
 pub(crate) mod beneath;
+mod bounds;
 mod config;
 mod journal;
 mod judge;
 mod keys;
 mod layout;
+mod look;
 mod paused;
 mod promised;
 mod references;
@@ -84,7 +87,7 @@ impl Tripwire {
     /// under a lease as long as the kernel lets a lease be held, and while a command of a session runs in a directory that contains
     /// this one or lies in it.
     ///
-    /// Fails if something on the fixed list is there and cannot be read: it could not be put back.
+    /// Fails if something on the fixed list is there and cannot be read, or if a bound is met: it could not be put back.
     pub fn set(watch: &Watch) -> io::Result<Self> {
         let mut tripwire = Self { roots: Vec::new(), around: watch.around(), notes: BTreeSet::new() };
         let paths: Vec<_> = watch.places_by_root().map(|(root, path)| (root, path.to_owned())).collect();
@@ -107,7 +110,7 @@ impl Tripwire {
         let mut rights = Vec::new();
         for (root, path) in paths {
             let kept = if first == 0 && self.roots.is_empty() { watch.kept.as_slice() } else { &[] };
-            let mut watched = WatchedRoots::empty(root, &path)?;
+            let mut watched = WatchedRoots::empty(root, &path, watch.given().beneath(&path))?;
             rights.push(watched.join(watch.journals.as_ref(), &self.around)?);
             if rights.last().is_some_and(|right| right.is_some() || watch.journals.is_none()) {
                 watched.take(kept);
@@ -116,8 +119,8 @@ impl Tripwire {
         }
         let new = &mut self.roots[first..];
         references::follow(new);
-        if let Some(unread) = new.iter().find_map(|watched| watched.unread(&self.around.given)) {
-            return Err(unread);
+        if let Some(unwatched) = new.iter().find_map(|watched| watched.unwatched(&self.around.given)) {
+            return Err(unwatched);
         }
         for (watched, right) in new.iter_mut().zip(rights) {
             watched.write_baseline(right, &self.around)?;
@@ -286,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_moved_aside_does_not_stay() {
+    fn what_cannot_be_moved_aside_goes_to_the_top_of_the_project() {
         let place = tempfile::tempdir().unwrap();
         let project = fs::canonicalize(place.path()).unwrap();
         fs::create_dir_all(project.join(".git")).unwrap();
@@ -298,7 +301,9 @@ mod tests {
         fs::create_dir(project.join(".git/sl")).unwrap();
         fs::write(project.join(".git/sl/config"), "evil").unwrap();
         let report = tripwire.check();
-        assert!(report.changes[0].restored && report.changes[0].error.is_some(), "{report:?}");
-        assert!(!project.join(".git/sl").exists());
+        let moved_to = project.join("bailiwick-moved-aside-sl");
+        assert_eq!(report.changes[0].moved_to, Some((&moved_to).into()), "{report:?}");
+        assert!(report.changes[0].restored && !project.join(".git/sl").exists(), "{report:?}");
+        assert_eq!(fs::read(moved_to.join("config")).unwrap(), b"evil");
     }
 }

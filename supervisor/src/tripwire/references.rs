@@ -15,16 +15,11 @@ use nix::libc;
 use nix::sys::statfs::{PROC_SUPER_MAGIC, SYSFS_MAGIC, fstatfs};
 
 use super::WatchedRoots;
+use super::bounds::{Bound, LONGEST_CHAIN, MOST_REFERENCES, MOST_REFERENCES_IN_ALL};
 use super::config::{GitConfigEntry, parse};
 use super::root::{GIT, Root};
 use super::state::{FileBody, FileKind, WatchState, WatchedPlace};
 use crate::protected;
-
-/// How often what was found may lead on; git follows ten includes (`MAX_INCLUDE_DEPTH`).
-const DEEPEST: usize = 12;
-
-/// The most places that are watched because something leads there.
-const MOST: usize = 2_000;
 
 /// The most links on one way; `path_resolution(7)` has forty.
 const MOST_LINKS: usize = 40;
@@ -32,6 +27,9 @@ const MOST_LINKS: usize = 40;
 /// The largest configuration of a person's own that is read, and the most bytes of all: an include can name any file.
 const LARGEST: u64 = 2 << 20;
 const MOST_BYTES: usize = 16 << 20;
+
+/// The most configurations outside of what is watched that are read.
+const MOST_OUTSIDE: usize = 2_000;
 
 /// What git runs by name from a hooks directory, githooks(5).
 const HOOKS: &[&str] = &[
@@ -65,22 +63,27 @@ pub(super) type References = BTreeMap<PathBuf, FileKind>;
 
 /// Lets each root watch what any of them leads to.
 pub(super) fn follow(roots: &mut [WatchedRoots]) {
-    for _ in 0..DEEPEST {
-        let found = Search::new(roots).everything();
+    for round in 0..=LONGEST_CHAIN {
+        let Search { found, met, .. } = Search::new(roots).everything();
         let mut has_grown = false;
         for watched in roots.iter_mut() {
-            let inside = found.iter().filter_map(|(path, kind)| {
-                let inside = path.strip_prefix(&watched.path).ok()?;
-                let is_new = !watched.state.places.contains_key(inside) && !holds_git(&watched.state, inside);
-                (inside != Path::new("") && is_new).then(|| (inside.to_owned(), *kind))
-            });
-            let new: Vec<_> = inside.filter(|(path, _)| !watched.references.contains_key(path)).collect();
             // What was read from a journal is as the person left it.
-            if !new.is_empty() && watched.is_taken_anew() {
-                has_grown = true;
-                watched.references.extend(new);
-                watched.state = watched.look();
+            if !watched.is_taken_anew() {
+                continue;
             }
+            let new = new_in(watched, &found);
+            let Some((first, _)) = new.first_key_value() else { continue };
+            has_grown = true;
+            if round == LONGEST_CHAIN {
+                watched.state.met.push((first.clone(), Bound::Chain));
+            } else {
+                watched.look_further(new);
+            }
+        }
+        if let (false, [first, ..]) = (met.is_empty(), &mut *roots) {
+            // An absolute path is what it is, whatever it is joined to.
+            first.state.met.extend(met);
+            return;
         }
         if !has_grown {
             return;
@@ -88,9 +91,27 @@ pub(super) fn follow(roots: &mut [WatchedRoots]) {
     }
 }
 
+/// What was found in a root and is not watched there yet.
+fn new_in(watched: &WatchedRoots, found: &References) -> References {
+    let inside = found.iter().filter_map(|(path, kind)| {
+        let inside = path.strip_prefix(&watched.path).ok()?;
+        let is_new = !watched.state.places.contains_key(inside)
+            && !watched.references.contains_key(inside)
+            && !holds_git(&watched.state, inside);
+        (inside != Path::new("") && is_new).then(|| (inside.to_owned(), *kind))
+    });
+    inside.collect()
+}
+
 /// Whether a git directory lies there: agents work in it, and it is watched for itself.
 fn holds_git(state: &WatchState, place: &Path) -> bool {
     state.repositories.iter().any(|repository| repository != Path::new("") && repository.starts_with(place))
+}
+
+/// A configuration outside of what is watched.
+struct Included {
+    path: PathBuf,
+    by: PathBuf,
 }
 
 struct Search<'a> {
@@ -98,8 +119,13 @@ struct Search<'a> {
     /// The directories that hooks are run in, which a relative hooks path counts from.
     tops: Vec<PathBuf>,
     found: References,
-    /// Configurations outside of what is watched that still have to be read.
-    outside: Vec<PathBuf>,
+    /// Configurations outside of what is watched that still have to be read, each with the place that leads there.
+    outside: Vec<Included>,
+    /// The places that lead on, each with the number of places that it leads to.
+    leading: BTreeMap<PathBuf, usize>,
+    /// The place that leads on now.
+    origin: PathBuf,
+    met: Vec<(PathBuf, Bound)>,
 }
 
 impl<'a> Search<'a> {
@@ -109,32 +135,47 @@ impl<'a> Search<'a> {
         let sources: Vec<_> = roots.iter().flat_map(states).collect();
         let projects = roots.iter().filter(|root| root.root == Root::Project);
         let tops = projects.flat_map(|root| tops(&root.path, &root.nested)).collect();
-        Self { sources, tops, found: References::new(), outside: personal() }
+        Self {
+            sources,
+            tops,
+            found: References::new(),
+            outside: personal().into_iter().map(|path| Included { by: path.clone(), path }).collect(),
+            leading: BTreeMap::new(),
+            origin: PathBuf::new(),
+            met: Vec::new(),
+        }
     }
 
-    fn everything(mut self) -> References {
+    fn everything(mut self) -> Self {
         // The person's own first: no repository uses up what is looked at.
         self.read_outside();
         for (root, state) in self.sources.clone() {
             for (path, place) in &state.places {
+                // A directory leads to what all the links in it lead to.
+                let top = path.ancestors().filter(|above| state.places.contains_key(*above)).last();
+                self.origin = root.join(top.unwrap_or(path));
                 self.place(root, path, place);
             }
         }
         self.read_outside();
-        self.found
+        self
     }
 
     /// Reads the configurations that have to be, and those that they include.
     fn read_outside(&mut self) {
         let (mut read, mut bytes) = (Vec::new(), 0);
-        while let Some(path) = self.outside.pop() {
-            if read.len() < MOST && bytes < MOST_BYTES && !read.contains(&path) {
-                if let Some((directory, text)) = configuration(&path) {
-                    bytes += text.len();
-                    self.configuration(&directory, &text);
-                }
-                read.push(path);
+        while let Some(Included { path, by }) = self.outside.pop() {
+            if read.contains(&path) {
+                continue;
             }
+            let Some((directory, text)) = configuration(&path) else { continue };
+            if read.len() == MOST_OUTSIDE || bytes > MOST_BYTES {
+                return self.met.push((by, Bound::Included));
+            }
+            bytes += text.len();
+            self.origin = by;
+            self.configuration(&directory, &text);
+            read.push(path);
         }
     }
 
@@ -158,11 +199,16 @@ impl<'a> Search<'a> {
             let Some(path) = entry.value.as_deref().and_then(expanded) else { continue };
             if is_include(&entry) {
                 let end = self.leads_to(directory, &path, FileKind::Config);
-                self.outside.extend(end.filter(|end| !self.is_watched(end)));
+                let outside = end.filter(|end| !self.is_watched(end));
+                self.outside.extend(outside.map(|path| Included { path, by: self.origin.clone() }));
             } else if (&*entry.section, &*entry.key) == (b"core", b"hookspath") {
+                let origin = self.origin.clone();
                 for top in self.tops.clone() {
+                    // Each repository has hooks of its own.
+                    self.origin.clone_from(&top);
                     self.hooks(&top, &path);
                 }
+                self.origin = origin;
             }
         }
     }
@@ -189,11 +235,26 @@ impl<'a> Search<'a> {
         let places = steps(from, path);
         let end = places.last().cloned();
         for place in places {
-            if self.found.len() < MOST && self.is_watched(&place) {
-                self.found.entry(place).or_insert(kind);
+            if self.is_watched(&place) && !self.found.contains_key(&place) && self.may_lead_on() {
+                self.found.insert(place, kind);
             }
         }
         end
+    }
+
+    /// Counts a place that something leads to; false beyond the bounds.
+    fn may_lead_on(&mut self) -> bool {
+        let leads = self.leading.entry(self.origin.clone()).or_default();
+        *leads += 1;
+        let bound = match *leads > MOST_REFERENCES {
+            true => Some(MOST_REFERENCES),
+            false => (self.found.len() >= MOST_REFERENCES_IN_ALL).then_some(MOST_REFERENCES_IN_ALL),
+        };
+        let Some(most) = bound else { return true };
+        if self.met.last().is_none_or(|(origin, _)| *origin != self.origin) {
+            self.met.push((self.origin.clone(), Bound::References(most)));
+        }
+        false
     }
 
     fn is_watched(&self, path: &Path) -> bool {

@@ -4,25 +4,23 @@
 //! link `git commit` of the host would write wherever the link leads.
 
 use std::ffi::{OsStr, OsString};
+use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use super::beneath;
+use super::bounds::{Bound, DEEPEST_TREE, MOST_TREES};
 use super::layout::{self, LayoutPart, Operation};
-use super::state::{FileKind, TripwireListing, TripwireLook, TripwireRule};
+use super::look::TripwireLook;
+use super::state::{FileKind, TripwireListing, TripwireRule};
 
 /// Where a git directory has remotes outside of its configuration, gitrepository-layout(5).
 pub(super) const REMOTES: &[&str] = &["remotes", "branches"];
 
-/// The most directories of git's data that one look enters.
-const MOST_TREES: usize = 100_000;
-
-/// How deep a directory of git's data is entered; each level holds a descriptor.
-const DEEPEST_TREE: usize = 100;
-
 /// How far a look goes into repositories within a repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Depth {
+    most: usize,
     modules: usize,
     /// False for a directory that only looks like a repository: what it holds besides may be a person's files.
     is_strict: bool,
@@ -30,15 +28,15 @@ pub(super) struct Depth {
 
 impl Depth {
     /// Of a project's own git directory.
-    pub(super) const OWN: Self = Self { modules: 12, is_strict: true };
+    pub(super) const OWN: Self = Self { most: 12, modules: 12, is_strict: true };
     /// Of one that was found in a project.
-    pub(super) const NESTED: Self = Self { modules: 6, is_strict: true };
+    pub(super) const NESTED: Self = Self { most: 6, modules: 6, is_strict: true };
     /// Of a directory in a project that has the entries of a bare repository.
-    pub(super) const BARE: Self = Self { modules: 6, is_strict: false };
+    pub(super) const BARE: Self = Self { most: 6, modules: 6, is_strict: false };
 
     const fn below(self) -> Option<Self> {
         match self.modules.checked_sub(1) {
-            Some(modules) => Some(Self { modules, is_strict: true }),
+            Some(modules) => Some(Self { modules, is_strict: true, ..self }),
             None => None,
         }
     }
@@ -52,12 +50,24 @@ impl TripwireLook<'_> {
         self.place(git, path.join("config.worktree"), FileKind::Config);
         self.place(git, path.join("commondir"), FileKind::CommonDirectory);
         for name in REMOTES {
+            self.part(path, name);
             self.each(git, path.join(name));
         }
+        self.part(path, "hooks");
         self.hooks(git, path.join("hooks"));
         self.worktrees(git, path.join("worktrees"), depth);
         self.modules(git, path.join("modules"), depth);
         self.layout(git, path, depth);
+    }
+
+    /// Goes on to a part of a git directory, which has a budget of its own.
+    fn part(&mut self, git: &Path, name: &str) {
+        self.begin_data(&git.join(name));
+    }
+
+    fn begin_data(&mut self, path: &Path) {
+        self.budget.begin(path);
+        self.trees = 0;
     }
 
     /// Any change of what is in it counts; `git init` makes the directory itself.
@@ -76,24 +86,23 @@ impl TripwireLook<'_> {
     }
 
     fn worktrees(&mut self, git: &OwnedFd, path: PathBuf, depth: Depth) {
+        let Some(below) = depth.below() else { return self.beyond(git, &path, Bound::Depth(depth.most)) };
         let Some(worktrees) = self.enter(git, &path) else { return };
+        self.budget.begin(&path);
         for (name, _) in self.entries(&worktrees, &path, TripwireListing::Repositories) {
             let path = path.join(name);
             // All of it: without its `commondir` it is a git directory like any other.
-            if let Some(worktree) = self.enter(&worktrees, &path)
-                && let Some(depth) = depth.below()
-            {
-                self.git_directory(&worktree, &path, depth);
+            if let Some(worktree) = self.enter(&worktrees, &path) {
+                self.git_directory(&worktree, &path, below);
             }
         }
     }
 
     /// A module's name may have slashes, so that a directory is a module, or holds some.
     fn modules(&mut self, at: &OwnedFd, path: PathBuf, depth: Depth) {
-        let Some(depth) = depth.below() else {
-            return self.note(&path, "it is too deep");
-        };
+        let Some(depth) = depth.below() else { return self.beyond(at, &path, Bound::Depth(depth.most)) };
         let Some(modules) = self.enter(at, &path) else { return };
+        self.budget.begin(&path);
         for (name, _) in self.entries(&modules, &path, TripwireListing::Repositories) {
             let path = path.join(name);
             let Some(module) = self.enter(&modules, &path) else { continue };
@@ -109,6 +118,7 @@ impl TripwireLook<'_> {
 
     /// Everything else at the top of a git directory, what has no part in it last.
     fn layout(&mut self, git: &OwnedFd, path: &Path, depth: Depth) {
+        self.budget.begin(path);
         let entries = self.entries(git, path, TripwireListing::GitDirectory);
         let mut unknown = Vec::new();
         for (name, _) in entries {
@@ -117,9 +127,15 @@ impl TripwireLook<'_> {
                 LayoutPart::Watched => {}
                 LayoutPart::Data => self.place(git, place, FileKind::Whole),
                 LayoutPart::Judged(kind) => self.place(git, place, kind),
-                LayoutPart::Tree => self.data(git, place, DEEPEST_TREE),
+                LayoutPart::Tree => {
+                    self.begin_data(&place);
+                    self.data(git, place, DEEPEST_TREE);
+                }
                 LayoutPart::Objects => self.objects(git, place),
-                LayoutPart::Paused(operation) => self.paused(git, place, operation),
+                LayoutPart::Paused(operation) => {
+                    self.begin_data(&place);
+                    self.paused(git, place, operation);
+                }
                 LayoutPart::Unknown => unknown.push((name, place)),
             }
         }
@@ -134,6 +150,7 @@ impl TripwireLook<'_> {
             beneath::open_directory(git, name).and_then(|found| beneath::stat(&found, OsStr::new("HEAD")));
         let is_module = place.components().any(|step| step.as_os_str() == "modules") && head.is_ok();
         if depth.is_strict && !is_module {
+            self.budget.begin_unknown(&place);
             self.place(git, place, FileKind::Unknown);
         }
     }
@@ -141,8 +158,12 @@ impl TripwireLook<'_> {
     /// Only files and directories are data.
     fn data(&mut self, at: &OwnedFd, path: PathBuf, depth: usize) {
         self.trees += 1;
-        if self.trees > MOST_TREES || depth == 0 {
-            return self.note(&path, "git's data goes on too far there");
+        if self.trees > MOST_TREES {
+            let place = if self.is_first() { self.budget.place().to_owned() } else { path };
+            return self.beyond(at, &place, Bound::Trees);
+        }
+        if depth == 0 {
+            return self.beyond(at, &path, Bound::Depth(DEEPEST_TREE));
         }
         let unread = self.state.unread.len();
         let entered = self.enter(at, &path);
@@ -165,11 +186,13 @@ impl TripwireLook<'_> {
             if file_type.is_some_and(|kind| kind.is_dir()) {
                 directories.push(name);
             }
+            ControlFlow::Continue(())
         });
         directories
     }
 
     fn objects(&mut self, git: &OwnedFd, path: PathBuf) {
+        self.begin_data(&path);
         let Some(objects) = self.enter(git, &path) else { return };
         for name in self.special_and_directories(&objects, &path) {
             if name == "info" {

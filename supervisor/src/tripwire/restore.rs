@@ -1,110 +1,274 @@
 //! Putting back what was there: on descriptors, name by name, and never through a link.
+//!
+//! Where that fails, what needs no room comes first: what stands in the place is renamed away, or closed.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{File, Permissions};
-use std::io::Write;
+use std::fs::File;
+use std::io::{self, Write};
+use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
-use nix::fcntl::{OFlag, openat, renameat};
+use nix::fcntl::{OFlag, RenameFlags, openat, renameat, renameat2};
 use nix::sys::stat::{Mode, SFlag, mkdirat};
 use nix::unistd::{UnlinkatFlags, symlinkat, unlinkat};
 
+use super::access::Access;
+use super::aside::{Aside, TakenOut};
 use super::beneath;
-use super::state::{FileBody, TripwireListing, WatchState, WatchedPlace};
+use super::state::{FileBody, FileKind, TripwireListing, WatchState, WatchedPlace};
 
-/// Makes a place what it was; `before` knows which directories were there.
-pub(super) fn restore(root: &OwnedFd, path: &Path, before: &WatchState) -> nix::Result<()> {
-    let Some(place) = before.places.get(path) else { return withdraw(root, path, before) };
-    let (parent, name) = beneath::open_parent(root, path, true)?;
-    match &place.body {
-        FileBody::File(content) => write(&parent, name, content, place.mode),
-        FileBody::Link(target) => {
-            beneath::remove(&parent, name)?;
-            symlinkat(target.as_os_str(), &parent, name)
-        }
-        FileBody::Directory => directory(&parent, name, place),
-        // Its content was never taken.
-        FileBody::Closed(_) => Err(Errno::EFBIG),
+/// The end of an attempt to make a place what it was.
+#[derive(Debug, Default)]
+pub(super) struct Restored {
+    /// Where that is now which stood there.
+    pub(super) moved_to: Option<PathBuf>,
+    /// Why that could not be moved aside, and was removed.
+    pub(super) unmoved: Option<io::Error>,
+    /// True if that stands there still, and nobody may open it.
+    pub(super) closed: bool,
+    /// Why the place is not what it was.
+    pub(super) failure: Option<Errno>,
+}
+
+impl From<TakenOut> for Restored {
+    fn from(TakenOut { moved_to, unmoved }: TakenOut) -> Self {
+        Self { moved_to, unmoved, ..Self::default() }
     }
 }
 
-/// Removes from a directory what is watched there and was not there before, however much it is.
-pub(super) fn thin(
-    root: &OwnedFd,
-    path: &Path,
-    listing: TripwireListing,
-    before: &WatchState,
-) -> nix::Result<()> {
-    let directory = if path == Path::new("") {
-        root.try_clone().map_err(|error| beneath::errno(&error))?
-    } else {
-        let (parent, name) = beneath::open_parent(root, path, false)?;
-        beneath::open_own_directory(&parent, name)?
-    };
-    let mut outcome = Ok(());
-    let seen = beneath::each(&directory, |name, file_type| {
-        if listing.has(&name, file_type) && !before.knows(&path.join(&name)) {
-            outcome = outcome.and(beneath::remove(&directory, &name));
-        }
-    });
-    seen.map_err(|error| beneath::errno(&error)).and(outcome)
-}
-
-/// Writes a configuration of which a part stays.
-pub(super) fn keep(root: &OwnedFd, path: &Path, content: &[u8]) -> nix::Result<()> {
-    let (parent, name) = beneath::open_parent(root, path, false)?;
-    let mode = beneath::stat(&parent, name)?.st_mode & 0o777;
-    write(&parent, name, content, mode)
-}
-
-/// Removes what was not there, and the directories that were made for it.
-fn withdraw(root: &OwnedFd, path: &Path, before: &WatchState) -> nix::Result<()> {
-    match beneath::open_parent(root, path, false) {
-        Ok((parent, name)) => beneath::remove(&parent, name)?,
-        // Nothing leads there any more.
-        Err(Errno::ENOENT | Errno::ENOTDIR) => return Ok(()),
-        Err(error) => return Err(error),
+impl Restored {
+    fn of(outcome: nix::Result<Self>) -> Self {
+        outcome.unwrap_or_else(|error| Self { failure: Some(error), ..Self::default() })
     }
-    for directory in path.ancestors().skip(1).filter(|path| *path != Path::new("")) {
-        if before.directories.contains(directory) || before.places.contains_key(directory) {
-            break;
-        }
-        let (parent, name) = beneath::open_parent(root, directory, false)?;
-        if unlinkat(&parent, name, UnlinkatFlags::RemoveDir).is_err() {
-            break;
+}
+
+/// A root, what its places were, and where to move what stands there instead.
+#[derive(Clone, Copy)]
+pub(super) struct Restorer<'a> {
+    pub(super) root: &'a OwnedFd,
+    pub(super) before: &'a WatchState,
+    pub(super) aside: Aside<'a>,
+}
+
+impl Restorer<'_> {
+    /// Makes a place what it was.
+    pub(super) fn restore(self, path: &Path) -> Restored {
+        match self.before.places.get(path) {
+            Some(place) => self.put_back(path, place),
+            None => Restored::of(self.withdraw(path)),
         }
     }
-    Ok(())
+
+    /// Takes out of a directory what is watched there and was not there before, however much it is.
+    pub(super) fn thin(self, path: &Path, listing: TripwireListing) -> Restored {
+        Restored::of(self.thinned(path, listing))
+    }
+
+    /// Writes a configuration of which a part stays.
+    pub(super) fn keep(self, path: &Path, content: &[u8]) -> Restored {
+        let kept = || {
+            let (parent, name) = beneath::open_parent(self.root, path, false)?;
+            let access = match self.before.places.get(path) {
+                Some(place) => place.access.clone(),
+                None => self.narrowed(path, &Access::of(&beneath::stat(&parent, name)?)),
+            };
+            renameat(&parent, write_beside(&parent, content, &access)?.as_os_str(), &parent, name)
+        };
+        match kept() {
+            Ok(()) => Restored::default(),
+            Err(error) => self.without(path, error),
+        }
+    }
+
+    /// Gives access as it was.
+    pub(super) fn give(self, path: &Path, access: &Access) -> Restored {
+        let given = if path == Path::new("") {
+            access.give(&beneath::own_path(self.root)).map_err(|error| beneath::errno(&error))
+        } else {
+            beneath::open_parent(self.root, path, false)
+                .and_then(|(parent, name)| beneath::set_access(&parent, name, access))
+        };
+        Restored::of(given.map(|()| Restored::default()))
+    }
+
+    fn narrowed(self, path: &Path, access: &Access) -> Access {
+        self.before.around(path).map_or_else(|| access.clone(), |around| access.narrowed_to(around))
+    }
+
+    fn put_back(self, path: &Path, place: &WatchedPlace) -> Restored {
+        let put_back = || {
+            let (parent, name) = self.parent(path)?;
+            match &place.body {
+                FileBody::File(content) => {
+                    let beside = write_beside(&parent, content, &place.access)?;
+                    self.exchange(&parent, &beside, name, place.kind)
+                }
+                FileBody::Link(target) => {
+                    let taken = self.aside.take_out(&parent, name, name)?;
+                    symlinkat(target.as_os_str(), &parent, name)?;
+                    Ok(taken.into())
+                }
+                FileBody::Directory => self.directory(&parent, name, &place.access),
+                // Its content was never taken.
+                FileBody::Closed(_) => Err(Errno::EFBIG),
+            }
+        };
+        put_back().unwrap_or_else(|error| self.without(path, error))
+    }
+
+    /// The directory that holds a place; those on the way that are gone are made as they were.
+    fn parent<'p>(self, path: &'p Path) -> nix::Result<(OwnedFd, &'p OsStr)> {
+        match beneath::open_parent(self.root, path, false) {
+            Err(Errno::ENOENT) => {}
+            opened => return opened,
+        }
+        let mut above: Vec<_> = path.ancestors().skip(1).filter(|above| *above != Path::new("")).collect();
+        above.reverse();
+        for directory in above {
+            let (parent, name) = beneath::open_parent(self.root, directory, false)?;
+            match mkdirat(&parent, name, Mode::from_bits_truncate(0o755)) {
+                Err(Errno::EEXIST) => {}
+                made => {
+                    made?;
+                    if let Some(access) = self.before.directories.get(directory) {
+                        beneath::set_access(&parent, name, access)?;
+                    }
+                }
+            }
+        }
+        beneath::open_parent(self.root, path, false)
+    }
+
+    /// Puts a file that was written beside a place into it.
+    fn exchange(
+        self,
+        parent: &OwnedFd,
+        beside: &OsStr,
+        name: &OsStr,
+        kind: FileKind,
+    ) -> nix::Result<Restored> {
+        let is_kept = kind != FileKind::Config;
+        let exchanged = if is_kept {
+            renameat2(parent, beside, parent, name, RenameFlags::RENAME_EXCHANGE)
+        } else {
+            Err(Errno::EINVAL)
+        };
+        if exchanged.is_ok() {
+            return self.aside.take_out(parent, beside, name).map(Restored::from);
+        }
+        // Nothing was there, or the file system cannot exchange names.
+        let replace = || {
+            let is_file =
+                beneath::stat(parent, name).is_ok_and(|stat| beneath::kind(&stat) == SFlag::S_IFREG);
+            let taken = if is_file && !is_kept {
+                TakenOut::default()
+            } else {
+                self.aside.take_out(parent, name, name)?
+            };
+            renameat(parent, beside, parent, name)?;
+            Ok(taken.into())
+        };
+        replace().inspect_err(|_: &Errno| {
+            let _ = unlinkat(parent, beside, UnlinkatFlags::NoRemoveDir);
+        })
+    }
+
+    fn directory(self, parent: &OwnedFd, name: &OsStr, access: &Access) -> nix::Result<Restored> {
+        let is_there = beneath::stat(parent, name).is_ok_and(|stat| beneath::kind(&stat) == SFlag::S_IFDIR);
+        let mut restored = Restored::default();
+        if !is_there {
+            restored = self.aside.take_out(parent, name, name)?.into();
+            mkdirat(parent, name, Mode::S_IRWXU)?;
+        }
+        beneath::set_access(parent, name, access)?;
+        Ok(restored)
+    }
+
+    /// Takes out what was not there, and the directories that were made for it.
+    fn withdraw(self, path: &Path) -> nix::Result<Restored> {
+        let taken = match beneath::open_parent(self.root, path, false) {
+            Ok((parent, name)) => self.aside.take_out(&parent, name, name)?,
+            // Nothing leads there any more.
+            Err(Errno::ENOENT | Errno::ENOTDIR) => return Ok(Restored::default()),
+            Err(error) => return Err(error),
+        };
+        for directory in path.ancestors().skip(1).filter(|path| *path != Path::new("")) {
+            if self.before.knows(directory) {
+                break;
+            }
+            let (parent, name) = beneath::open_parent(self.root, directory, false)?;
+            if unlinkat(&parent, name, UnlinkatFlags::RemoveDir).is_err() {
+                break;
+            }
+        }
+        Ok(taken.into())
+    }
+
+    fn thinned(self, path: &Path, listing: TripwireListing) -> nix::Result<Restored> {
+        let directory = match beneath::open_parent(self.root, path, false) {
+            Ok((parent, name)) => beneath::open_own_directory(&parent, name)?,
+            // The root itself.
+            Err(Errno::EINVAL) => self.root.try_clone().map_err(|error| beneath::errno(&error))?,
+            Err(Errno::ENOENT | Errno::ENOTDIR) => return Ok(Restored::default()),
+            Err(error) => return Err(error),
+        };
+        let mut names = Vec::new();
+        let seen = beneath::each(&directory, |name, file_type| {
+            if listing.has(&name, file_type) && !self.before.knows(&path.join(&name)) {
+                names.push(name);
+            }
+            ControlFlow::Continue(())
+        });
+        seen.map_err(|error| beneath::errno(&error))?;
+        let together = self.aside.directory_for(path.file_name().unwrap_or(OsStr::new("project")));
+        let aside = Aside { directory: together.as_deref(), ..self.aside };
+        let (mut restored, mut outcome) = (Restored::default(), Ok(()));
+        for name in names {
+            match aside.take_out(&directory, &name, &name) {
+                Ok(taken) => restored.unmoved = restored.unmoved.or(taken.unmoved),
+                Err(error) => outcome = Err(error),
+            }
+        }
+        restored.moved_to = together.filter(|together| together.exists());
+        outcome.map(|()| restored)
+    }
+
+    /// Sees to it that nothing acts on a place that cannot be what it was.
+    fn without(self, path: &Path, error: Errno) -> Restored {
+        let failure = Some(error);
+        let Ok((parent, name)) = beneath::open_parent(self.root, path, false) else {
+            return Restored { failure, ..Restored::default() };
+        };
+        if beneath::stat(&parent, name) == Err(Errno::ENOENT) {
+            return Restored { failure, ..Restored::default() };
+        }
+        let moved = self.aside.move_out(&parent, name, name);
+        let closed = !matches!(moved, Some(Ok(_))) && close(&parent, name);
+        Restored { moved_to: moved.and_then(Result::ok), closed, failure, ..Restored::default() }
+    }
 }
 
-fn directory(parent: &OwnedFd, name: &OsStr, place: &WatchedPlace) -> nix::Result<()> {
-    let is_there = beneath::stat(parent, name).is_ok_and(|stat| beneath::kind(&stat) == SFlag::S_IFDIR);
-    if !is_there {
-        beneath::remove(parent, name)?;
-        mkdirat(parent, name, Mode::S_IRWXU)?;
+/// Takes all permissions of a file or directory; a link, which has none, is removed.
+fn close(parent: &OwnedFd, name: &OsStr) -> bool {
+    match beneath::set_mode(parent, name, 0) {
+        Err(Errno::ELOOP) => unlinkat(parent, name, UnlinkatFlags::NoRemoveDir).is_ok(),
+        closed => closed.is_ok(),
     }
-    beneath::set_mode(parent, name, place.mode)
 }
 
-/// Writes a file beside the place and renames it there, so that the place never holds a part.
-fn write(parent: &OwnedFd, name: &OsStr, content: &[u8], mode: u32) -> nix::Result<()> {
-    let is_directory = beneath::stat(parent, name).is_ok_and(|stat| beneath::kind(&stat) == SFlag::S_IFDIR);
-    if is_directory {
-        beneath::remove(parent, name)?;
-    }
+/// Writes a file beside a place, so that the place never holds a part; its name.
+fn write_beside(parent: &OwnedFd, content: &[u8], access: &Access) -> nix::Result<OsString> {
     let beside = OsString::from(format!(".bailiwick-{}", uuid::Uuid::new_v4().simple()));
     let flags = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_WRONLY | OFlag::O_CLOEXEC;
     let mut file = File::from(openat(parent, beside.as_os_str(), flags, Mode::S_IRUSR | Mode::S_IWUSR)?);
-    let written = file
-        .write_all(content)
-        .and_then(|()| file.set_permissions(Permissions::from_mode(mode)))
-        .map_err(|error| beneath::errno(&error))
-        .and_then(|()| renameat(parent, beside.as_os_str(), parent, name));
-    if written.is_err() {
-        let _ = unlinkat(parent, beside.as_os_str(), UnlinkatFlags::NoRemoveDir);
+    let written = file.write_all(content).and_then(|()| access.give(&beneath::own_path(&file)));
+    match written {
+        Ok(()) => Ok(beside),
+        Err(error) => {
+            let _ = unlinkat(parent, beside.as_os_str(), UnlinkatFlags::NoRemoveDir);
+            Err(beneath::errno(&error))
+        }
     }
-    written
 }

@@ -3,9 +3,11 @@
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use super::look::TripwireLook;
 use super::references::References;
 use super::repository::{Depth, REMOTES};
-use super::state::{FileKind, TripwireLook, WatchState};
+use super::state::{FileKind, WatchState};
+use super::watch::Given;
 pub(super) use crate::protected::GIT;
 
 /// What a root is.
@@ -23,24 +25,32 @@ impl Root {
         self,
         root: &OwnedFd,
         references: &References,
+        given: &Given,
         before: Option<&WatchState>,
     ) -> WatchState {
-        let mut look = TripwireLook::new(before);
+        let mut look = TripwireLook::new(before, given);
+        look.top(root);
         match self {
             Self::Project => look.project(root),
             Self::GitDirectory => look.git_directory(root, Path::new(""), Depth::OWN),
         }
-        for (path, kind) in references {
-            // What is watched for itself is judged as what it is.
-            if !look.state.places.contains_key(path) {
-                look.watched(root, path, *kind);
-            }
-        }
+        look.references(root, references);
         look.state
     }
 }
 
 impl TripwireLook<'_> {
+    /// Looks at what something leads to.
+    pub(super) fn references(&mut self, root: &OwnedFd, references: &References) {
+        for (path, kind) in references {
+            // What is watched for itself is judged as what it is.
+            if !self.state.places.contains_key(path) {
+                self.budget.begin(path);
+                self.watched(root, path, *kind);
+            }
+        }
+    }
+
     pub(super) fn watched(&mut self, root: &OwnedFd, path: &Path, kind: FileKind) {
         let above = path.parent().unwrap_or(Path::new(""));
         self.within(root, above, |look, held| look.place(held, path.to_owned(), kind));
@@ -74,8 +84,13 @@ pub(super) fn to_protect(state: &WatchState) -> Vec<PathBuf> {
         of_repository
             && path.file_name().is_some_and(|name| name == "hooks" || REMOTES.iter().any(|own| name == *own))
     };
-    let directories = state.directories.iter().filter(|path| is_whole(path)).cloned();
+    let directories = state.directories.keys().filter(|path| is_whole(path)).cloned();
     let is_judged_whole = |kind| matches!(kind, FileKind::Whole | FileKind::Config);
     let solid = state.places.iter().filter(|(_, place)| is_judged_whole(place.kind) && place.is_solid());
-    directories.chain(solid.map(|(path, _)| path.clone())).collect()
+    // A directory is held with everything in it.
+    let is_held = |path: &Path| {
+        let above = path.ancestors().skip(1).filter_map(|above| state.places.get(above));
+        above.into_iter().any(|above| is_judged_whole(above.kind) && above.is_solid())
+    };
+    directories.chain(solid.map(|(path, _)| path.clone())).filter(|path| !is_held(path)).collect()
 }

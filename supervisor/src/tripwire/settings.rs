@@ -3,21 +3,25 @@
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
+use super::look::TripwireLook;
 use super::repository::Depth;
-use super::state::{FileKind, TripwireListing, TripwireLook};
+use super::state::{FileKind, TripwireListing};
 use crate::protected::{self, GIT};
 
 impl TripwireLook<'_> {
-    /// Looks at the settings in a project, and at its git directory.
+    /// Looks at a project's git directory, and at the settings in it.
     pub(super) fn project(&mut self, root: &OwnedFd) {
+        self.budget.begin(Path::new(GIT));
+        if let Some(git) = self.enter(root, Path::new(GIT)) {
+            self.git_directory(&git, Path::new(GIT), Depth::OWN);
+        }
         for path in protected::plain() {
+            self.budget.begin(path);
             self.watched(root, path, FileKind::Whole);
         }
         for directory in protected::listed() {
+            self.budget.begin(directory);
             self.patterns(root, directory);
-        }
-        if let Some(git) = self.enter(root, Path::new(GIT)) {
-            self.git_directory(&git, Path::new(GIT), Depth::OWN);
         }
     }
 

@@ -6,11 +6,14 @@ use std::path::{Path, PathBuf};
 
 use ipc::event::{PlaceChange, RestoredPlace};
 
+use super::access::Access;
 use super::addresses::Ground;
+use super::aside::Aside;
 use super::judge::{JudgedSurroundings, Own, TripwireVerdict};
+use super::restore::{Restored, Restorer};
+use super::root::Root;
 use super::state::WatchState;
 use super::watch::Given;
-use super::{aside, restore};
 
 /// The rounds of putting back before a change is left: nobody who could make it again should be alive.
 const ROUNDS: usize = 3;
@@ -37,6 +40,7 @@ impl Around {
 /// One root, and what its places are judged by.
 #[derive(Clone, Copy)]
 pub(super) struct ConfigView<'a> {
+    pub(super) root: Root,
     pub(super) path: &'a Path,
     pub(super) known: &'a BTreeSet<PathBuf>,
     pub(super) own: &'a Own,
@@ -60,20 +64,52 @@ impl<'a> ConfigView<'a> {
         now: &'a WatchState,
     ) -> BTreeMap<PathBuf, TripwireVerdict> {
         let around = self.surroundings(now);
-        let is_given = |path: &Path| self.around.given.has(&self.path.join(path));
         let paths: BTreeSet<&PathBuf> = before.places.keys().chain(now.places.keys()).collect();
-        let judged = paths
-            .into_iter()
-            .filter(|path| !is_given(path))
-            .map(|path| (path.clone(), around.judge(path, before.places.get(path), now.places.get(path))));
+        let judged = paths.into_iter().filter(|path| !self.is_given(path)).map(|path| {
+            let (then, now) = (before.places.get(path), now.places.get(path));
+            let verdict = match now {
+                None if before.owed.contains(path) => TripwireVerdict::Restore(PlaceChange::Removed),
+                _ => around.judge(path, then, now),
+            };
+            (path.clone(), verdict)
+        });
         let mut verdicts: BTreeMap<_, _> =
             judged.filter(|(_, verdict)| *verdict != TripwireVerdict::Pass).collect();
-        for (path, listing) in now.crowded.iter().filter(|(path, _)| !before.crowded.contains_key(*path)) {
-            if !is_given(path) {
-                verdicts.entry(path.clone()).or_insert(TripwireVerdict::Thin(*listing));
-            }
+        for (path, access) in self.opened(before, now) {
+            verdicts.entry(path.clone()).or_insert(TripwireVerdict::Close(access));
+        }
+        for (path, listing) in now.crowded.iter().filter(|(path, _)| !self.is_given(path)) {
+            verdicts.insert(path.clone(), TripwireVerdict::Thin(*listing));
         }
         verdicts
+    }
+
+    fn is_given(self, path: &Path) -> bool {
+        self.around.given.has(&self.path.join(path))
+    }
+
+    /// The places and the directories on the way to them in which somebody else can write now, with the access that they had.
+    fn opened(
+        self,
+        before: &'a WatchState,
+        now: &'a WatchState,
+    ) -> impl Iterator<Item = (&'a PathBuf, Access)> {
+        let places = now.places.iter().filter(|(_, place)| !place.is_link());
+        let places = places.map(|(path, place)| (path, &place.access));
+        let all = now.directories.iter().chain(places).filter(move |(path, _)| !self.is_given(path));
+        all.filter_map(move |(path, access)| Some((path, closed(path, access, before)?)))
+    }
+}
+
+/// The access that a place had, or the widest that it may have, if it is more open now.
+fn closed(path: &Path, access: &Access, before: &WatchState) -> Option<Access> {
+    let then = before.directories.get(path).or_else(|| before.places.get(path).map(|place| &place.access));
+    match then {
+        Some(then) => access.is_wider_than(then).then(|| then.clone()),
+        None => {
+            let around = before.around(path)?;
+            access.is_wider_than_around(around).then(|| access.narrowed_to(around))
+        }
     }
 }
 
@@ -92,7 +128,9 @@ pub(super) fn settle(
         let now = look(state);
         let verdicts = view.verdicts(state, &now);
         if verdicts.is_empty() {
-            settled = Some(std::mem::replace(state, now));
+            // Neither is a part of a look.
+            let unreached = std::mem::take(&mut state.unreached);
+            settled = Some(std::mem::replace(state, WatchState { unreached, ..now }));
             break;
         }
         if round == ROUNDS {
@@ -103,41 +141,59 @@ pub(super) fn settle(
             state.notes = now.notes;
             return None;
         }
-        for (path, verdict) in verdicts {
-            let change = put_back(held, state, &path, verdict, view.around.aside.as_deref());
-            changes.entry(path).or_insert(change);
+        // What takes something away needs no room, and may make some.
+        let (first, then): (Vec<_>, Vec<_>) = verdicts
+            .into_iter()
+            .partition(|(path, verdict)| !verdict.needs_room(state.places.contains_key(path)));
+        for (path, verdict) in first.into_iter().chain(then) {
+            let change = put_back(held, state, &path, verdict, view);
+            changes.entry(path).and_modify(|known| amend(known, &change)).or_insert(change);
         }
     }
     report.extend(changes.into_values());
     settled
 }
 
+/// Adds to a change what another attempt brought.
+fn amend(known: &mut RestoredPlace, change: &RestoredPlace) {
+    known.moved_to = known.moved_to.take().or_else(|| change.moved_to.clone());
+    known.closed |= change.closed;
+    known.error = known.error.take().or_else(|| change.error.clone());
+}
+
 /// Restores one place, and describes its change for the report. Failures show in the next look.
 fn put_back(
     held: &OwnedFd,
-    before: &WatchState,
+    before: &mut WatchState,
     path: &Path,
     verdict: TripwireVerdict,
-    aside: Option<&Path>,
+    view: ConfigView<'_>,
 ) -> RestoredPlace {
-    let (mut moved_to, mut failure) = (None, None);
+    let project = (view.root == Root::Project).then_some((held, view.path));
+    let aside = Aside { directory: view.around.aside.as_deref(), project };
+    let restorer = Restorer { root: held, before, aside };
     let (done, what) = match verdict {
-        TripwireVerdict::Pass => (Ok(()), PlaceChange::Changed),
-        TripwireVerdict::Restore(what) => (restore::restore(held, path, before), what),
-        TripwireVerdict::Keep(content, what) => (restore::keep(held, path, &content), what),
-        TripwireVerdict::Thin(listing) => (restore::thin(held, path, listing, before), PlaceChange::Crowded),
-        TripwireVerdict::MoveAside(what) => {
-            match aside.map(|aside| aside::move_aside(held, path, aside)) {
-                Some(Ok(to)) => moved_to = Some(to.into()),
-                // It does not stay because it is too large, or the other disk full.
-                Some(Err(error)) => failure = Some(error.to_string()),
-                None => {}
-            }
-            (restore::restore(held, path, before), what)
-        }
+        TripwireVerdict::Pass => (Restored::default(), PlaceChange::Changed),
+        TripwireVerdict::Restore(what) => (restorer.restore(path), what),
+        TripwireVerdict::Keep(content, what) => (restorer.keep(path, &content), what),
+        TripwireVerdict::Close(access) => (restorer.give(path, &access), PlaceChange::Permissions),
+        TripwireVerdict::Thin(listing) => (restorer.thin(path, listing), PlaceChange::Crowded),
     };
-    if let Err(error) = done {
-        tracing::warn!(path = %path.display(), %error, "cannot be put back");
+    let is_owed = done.failure.is_some() && before.places.contains_key(path);
+    if is_owed {
+        before.owed.insert(path.to_owned())
+    } else {
+        before.owed.remove(path)
+    };
+    let error = done.failure.map(|error| error.desc().to_owned());
+    let error = error.or_else(|| done.unmoved.map(|error| error.to_string()));
+    let path = if path == Path::new("") { Path::new(".") } else { path };
+    RestoredPlace {
+        path: path.into(),
+        what,
+        moved_to: done.moved_to.map(Into::into),
+        error,
+        closed: done.closed,
+        restored: true,
     }
-    RestoredPlace { path: path.into(), what, moved_to, error: failure, restored: true }
 }

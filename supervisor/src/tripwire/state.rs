@@ -1,37 +1,22 @@
-//! What stands in the watched places: taken beneath a descriptor, within bounds.
+//! What stands in the watched places, as plain data.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::FileType;
-use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nix::errno::Errno;
-use nix::sys::stat::{FileStat, SFlag};
+use nix::sys::stat::FileStat;
 use serde::{Deserialize, Serialize};
 
+use super::access::Access;
 use super::beneath;
+use super::bounds::Bound;
 use super::layout::{self, LayoutPart, part};
 use super::root::GIT;
-use crate::messages::one_line;
 use crate::protected;
-
-/// The largest file whose content is kept.
-const LARGEST: usize = 2 << 20;
-
-/// The most bytes that are kept in all.
-const MOST_BYTES: usize = 64 << 20;
-
-/// The same once what has no part in a git directory is looked at: it may not use up what the rest needs.
-const MOST_BYTES_UNKNOWN: usize = 32 << 20;
-
-/// The most entries of directories that are looked at, beside those that were there before.
-const MOST_ENTRIES: usize = 20_000;
-
-/// How deep a watched tree is looked into.
-const DEEPEST: usize = 24;
 
 /// How a place is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -145,14 +130,17 @@ pub(super) struct FileStamp {
 pub(super) struct WatchedPlace {
     pub(super) kind: FileKind,
     pub(super) body: FileBody,
-    pub(super) mode: u32,
+    pub(super) access: Access,
 }
 
 impl WatchedPlace {
     /// Whether the two are the same to whoever reads or executes them.
     pub(super) fn is_like(&self, other: &Self) -> bool {
-        let modes = self.mode == other.mode || matches!(self.body, FileBody::Link(_));
-        self.body == other.body && modes
+        self.body == other.body && (self.is_link() || self.access.is_like(&other.access))
+    }
+
+    pub(super) const fn is_link(&self) -> bool {
+        matches!(self.body, FileBody::Link(_))
     }
 }
 
@@ -161,192 +149,47 @@ impl WatchedPlace {
 pub(super) struct WatchState {
     pub(super) places: BTreeMap<PathBuf, WatchedPlace>,
     /// The directories on the way that are there.
-    pub(super) directories: BTreeSet<PathBuf>,
+    pub(super) directories: BTreeMap<PathBuf, Access>,
     /// The git directories among them.
     pub(super) repositories: BTreeSet<PathBuf>,
-    /// The directories with more entries than are looked at.
+    /// The places that could not be restored, and still have to be.
+    pub(super) owed: BTreeSet<PathBuf>,
+    /// The directories that a walk could not enter at the start: nothing in them is ever news.
+    pub(super) unreached: BTreeSet<PathBuf>,
+    /// The directories into which more came than is judged one by one.
     pub(super) crowded: BTreeMap<PathBuf, TripwireListing>,
     /// What could not be looked at, one sentence each.
     pub(super) notes: Vec<String>,
     /// What is there and cannot be read, with the reason; a file that is only too large is not among them.
     pub(super) unread: Vec<(PathBuf, Errno)>,
-}
-
-/// Looks; every content is read anew.
-pub(super) struct TripwireLook<'a> {
-    before: Option<&'a WatchState>,
-    bytes: usize,
-    entries: usize,
-    /// The directories of data that were entered.
-    pub(super) trees: usize,
-    pub(super) state: WatchState,
-}
-
-impl<'a> TripwireLook<'a> {
-    /// What was there `before` is looked at whatever else there is now: a crowd hides nothing.
-    pub(super) fn new(before: Option<&'a WatchState>) -> Self {
-        Self { before, bytes: 0, entries: 0, trees: 0, state: WatchState::default() }
-    }
-
-    /// Looks at one name; of a directory at everything in it.
-    pub(super) fn place(&mut self, at: &OwnedFd, path: PathBuf, kind: FileKind) {
-        self.place_within(at, path, kind, DEEPEST);
-    }
-
-    fn place_within(&mut self, at: &OwnedFd, path: PathBuf, kind: FileKind, depth: usize) {
-        let Some(name) = path.file_name().map(OsStr::to_owned) else { return };
-        let stat = match beneath::stat(at, &name) {
-            Ok(stat) => stat,
-            Err(Errno::ENOENT) => return,
-            Err(error) => return self.note(&path, &error.to_string()),
-        };
-        let is_directory = beneath::kind(&stat) == SFlag::S_IFDIR;
-        let place = self.look(at, &path, &name, kind, &stat);
-        self.state.places.insert(path.clone(), place);
-        // What has no part in a git directory is moved aside as a whole.
-        let is_moved = kind == FileKind::Unknown && self.before.is_some_and(|before| !before.knows(&path));
-        if is_directory && kind != FileKind::Config && !is_moved {
-            self.tree(at, &path, kind, depth);
-        }
-    }
-
-    /// Everything in a directory of which any change counts.
-    fn tree(&mut self, at: &OwnedFd, path: &Path, kind: FileKind, depth: usize) {
-        let Some(depth) = depth.checked_sub(1) else {
-            return self.note(path, "it is too deep to be watched");
-        };
-        let kind = if kind == FileKind::Unknown { kind } else { FileKind::Whole };
-        match beneath::open_own_directory(at, path.file_name().unwrap_or_default()) {
-            Ok(directory) => {
-                for (entry, _) in self.entries(&directory, path, TripwireListing::Whole) {
-                    self.place_within(&directory, path.join(entry), kind, depth);
-                }
-            }
-            Err(error) => self.cannot_read(path, error),
-        }
-    }
-
-    /// Enters a directory on the way. Anything else that stands there is a place by itself: it would lead elsewhere.
-    pub(super) fn enter(&mut self, at: &OwnedFd, path: &Path) -> Option<OwnedFd> {
-        let name = path.file_name()?;
-        let stat = beneath::stat(at, name).ok()?;
-        if beneath::kind(&stat) != SFlag::S_IFDIR {
-            self.place(at, path.to_owned(), FileKind::Whole);
-            return None;
-        }
-        self.state.directories.insert(path.to_owned());
-        match beneath::open_own_directory(at, name) {
-            Ok(directory) => Some(directory),
-            Err(error) => {
-                self.cannot_read(path, error);
-                None
-            }
-        }
-    }
-
-    /// The watched entries of a directory: those that were there before, and as many others as may be looked at.
-    pub(super) fn entries(
-        &mut self,
-        directory: &OwnedFd,
-        path: &Path,
-        listing: TripwireListing,
-    ) -> Vec<(OsString, Option<FileType>)> {
-        let mut kept = Vec::new();
-        let seen = beneath::each(directory, |name, file_type| {
-            if !listing.has(&name, file_type) {
-                return;
-            }
-            if !self.before.is_some_and(|before| before.knows(&path.join(&name))) {
-                if self.entries >= MOST_ENTRIES {
-                    self.state.crowded.insert(path.to_owned(), listing);
-                    return;
-                }
-                self.entries += 1;
-            }
-            kept.push((name, file_type));
-        });
-        if let Err(error) = seen {
-            self.cannot_read(path, beneath::errno(&error));
-        }
-        // Beyond what was crowded before, what came since is removed.
-        if self.state.crowded.contains_key(path)
-            && self.before.is_none_or(|before| before.crowded.contains_key(path))
-        {
-            self.note(path, "some of it, as it holds too many files");
-        }
-        kept
-    }
-
-    fn look(
-        &mut self,
-        at: &OwnedFd,
-        path: &Path,
-        name: &OsStr,
-        kind: FileKind,
-        stat: &FileStat,
-    ) -> WatchedPlace {
-        let body = self.body(at, name, kind, stat).unwrap_or_else(|error| {
-            self.cannot_read(path, error);
-            None
-        });
-        let body = body.unwrap_or_else(|| FileBody::Closed(FileStamp::of(stat)));
-        WatchedPlace { kind, body, mode: stat.st_mode & 0o7777 }
-    }
-
-    /// Absent for what cannot be kept.
-    fn body(
-        &mut self,
-        at: &OwnedFd,
-        name: &OsStr,
-        kind: FileKind,
-        stat: &FileStat,
-    ) -> nix::Result<Option<FileBody>> {
-        match beneath::kind(stat) {
-            SFlag::S_IFDIR => Ok(Some(FileBody::Directory)),
-            SFlag::S_IFLNK => beneath::target(at, name).map(|target| Some(FileBody::Link(target))),
-            SFlag::S_IFREG => {
-                let most = if kind == FileKind::Unknown { MOST_BYTES_UNKNOWN } else { MOST_BYTES };
-                let left = LARGEST.min(most.saturating_sub(self.bytes));
-                let content = beneath::read_own(at, name, left)?;
-                self.bytes += content.as_ref().map_or(0, Vec::len);
-                Ok(content.map(|content| FileBody::File(content.into())))
-            }
-            _ => Ok(None),
-        }
-    }
-
-    fn cannot_read(&mut self, path: &Path, error: Errno) {
-        self.note(path, &error.to_string());
-        // What is gone meanwhile was read as far as it was there.
-        if error != Errno::ENOENT {
-            self.state.unread.push((path.to_owned(), error));
-        }
-    }
-
-    pub(super) fn note(&mut self, path: &Path, why: &str) {
-        if self.state.notes.len() < 20 {
-            let path = one_line(&path.to_string_lossy());
-            self.state.notes.push(format!("{path} is not watched: {why}"));
-        }
-    }
+    /// The bounds that were met at the start, with the places that met them.
+    pub(super) met: Vec<(PathBuf, Bound)>,
 }
 
 impl WatchState {
     /// Whether something stood there.
     pub(super) fn knows(&self, path: &Path) -> bool {
-        self.places.contains_key(path) || self.directories.contains(path)
+        self.places.contains_key(path) || self.directories.contains_key(path)
+    }
+
+    /// The access to the nearest directory above a place that is known.
+    pub(super) fn around(&self, path: &Path) -> Option<&Access> {
+        let known = |above: &Path| {
+            self.directories.get(above).or_else(|| self.places.get(above).map(|place| &place.access))
+        };
+        path.ancestors().skip(1).find_map(known)
     }
 }
 
 impl WatchedPlace {
     /// True if a mount can hold it, which needs no content: anything but a link.
     pub(super) const fn is_solid(&self) -> bool {
-        !matches!(self.body, FileBody::Link(_))
+        !self.is_link()
     }
 }
 
 impl FileStamp {
-    fn of(stat: &FileStat) -> Self {
+    pub(super) fn of(stat: &FileStat) -> Self {
         Self {
             kind: beneath::kind(stat).bits(),
             device: stat.st_dev,

@@ -1,106 +1,271 @@
 //! Repositories anywhere in a project: whoever enters their directories runs git in them.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
 use nix::sys::stat::SFlag;
 
-use super::beneath::{self, Entries};
+use super::beneath;
+use super::bounds::{Bound, DEEPEST_WALK, LONGEST_WALK, MOST_REPOSITORIES, MOST_WALKED};
+use super::look::TripwireLook;
 use super::repository::Depth;
 use super::root::GIT;
-use super::state::{FileKind, TripwireLook, WatchState};
-
-/// The most entries that a walk sees.
-const MOST_ENTRIES: usize = 500_000;
-
-/// The most repositories that are looked at.
-const MOST_REPOSITORIES: usize = 2_000;
-
-/// How deep a walk goes; each level holds a descriptor.
-const DEEPEST: usize = 100;
-
-/// The longest that a walk may take.
-const LONGEST: Duration = Duration::from_secs(5);
+use super::state::{FileKind, WatchState};
+use super::watch::Given;
 
 /// Looks at every repository beneath a project but those that are `known`: its own, and its modules and worktrees.
-pub(super) fn nested(root: &OwnedFd, known: &BTreeSet<PathBuf>, before: Option<&WatchState>) -> WatchState {
-    let look = TripwireLook::new(before);
-    let mut walk = Walk { look, known, entries: 0, until: Instant::now() + LONGEST, bounded: None };
-    match beneath::list(root, walk.most()) {
-        Ok(entries) => walk.directory(root, entries, Path::new(""), DEEPEST),
-        Err(error) => walk.stop(&format!("the project: {error}")),
+pub(super) fn nested(
+    root: &OwnedFd,
+    known: &BTreeSet<PathBuf>,
+    given: &Given,
+    before: Option<&WatchState>,
+) -> WatchState {
+    let mut look = TripwireLook::new(before, given);
+    look.top(root);
+    let until = Instant::now() + Duration::from_secs(LONGEST_WALK);
+    let unreached = before.map(|before| &before.unreached);
+    let mut walk = Walk {
+        look,
+        root,
+        known,
+        unreached,
+        seen: 0,
+        at: Crowd::default(),
+        widest: Crowd::default(),
+        until,
+        bounded: None,
+    };
+    if let Some(before) = before {
+        walk.again(before);
     }
-    let Walk { mut look, bounded, .. } = walk;
-    if let Some(why) = bounded {
-        look.state.notes.push(format!("not everything was searched for planted repositories: {why}"));
+    walk.directory(root, Path::new(""), DEEPEST_WALK);
+    walk.finish()
+}
+
+/// Looks at what a walk has to know of a directory.
+#[derive(Default)]
+struct Seen {
+    git: bool,
+    head: bool,
+    objects: bool,
+    refs: bool,
+    common: bool,
+    directories: Vec<OsString>,
+}
+
+impl Seen {
+    fn note(&mut self, name: OsString, leads_on: bool) {
+        match name.to_str() {
+            Some(GIT) => self.git = true,
+            Some("HEAD") => self.head = true,
+            Some("objects") => self.objects = true,
+            Some("refs") => self.refs = true,
+            Some("commondir") => self.common = true,
+            _ => {}
+        }
+        if leads_on {
+            self.directories.push(name);
+        }
     }
-    look.state
+
+    const fn is_git_directory(&self) -> bool {
+        self.head && (self.objects && self.refs || self.common)
+    }
+}
+
+/// A directory at the top of a project, and how much a walk found in it.
+#[derive(Clone, Debug, Default)]
+struct Crowd {
+    name: PathBuf,
+    entries: usize,
 }
 
 struct Walk<'a> {
     look: TripwireLook<'a>,
+    root: &'a OwnedFd,
     known: &'a BTreeSet<PathBuf>,
-    entries: usize,
+    /// What could not be entered at the start.
+    unreached: Option<&'a BTreeSet<PathBuf>>,
+    seen: usize,
+    /// The directory at the top that the walk is in, and the one with most in it.
+    at: Crowd,
+    widest: Crowd,
     until: Instant,
-    bounded: Option<String>,
+    bounded: Option<(PathBuf, Bound)>,
 }
 
 impl Walk<'_> {
-    /// One more than may still be seen.
-    const fn most(&self) -> usize {
-        MOST_ENTRIES.saturating_sub(self.entries) + 1
+    /// Looks at the repositories that were there at the last look, whatever the walk comes to.
+    fn again(&mut self, before: &WatchState) {
+        let files = before.places.iter().filter(|(_, place)| place.kind == FileKind::GitFile);
+        for path in files.map(|(path, _)| path).chain(&before.repositories) {
+            let above = path.parent().unwrap_or(Path::new(""));
+            let Ok((parent, _)) = beneath::open_parent(self.root, path, false) else { continue };
+            if path.ends_with(GIT) {
+                self.git(&parent, above);
+            } else if let Some(git) = self.look.enter(&parent, path) {
+                self.bare(&git, path);
+            }
+        }
     }
 
-    fn directory(&mut self, held: &OwnedFd, entries: Entries, path: &Path, depth: usize) {
-        self.entries += entries.len();
-        if self.entries > MOST_ENTRIES || Instant::now() > self.until {
-            return self.stop("the project is too large");
+    fn directory(&mut self, held: &OwnedFd, path: &Path, depth: usize) {
+        let mut seen = Seen::default();
+        let mut count = 0;
+        let most = MOST_WALKED.saturating_sub(self.seen);
+        let listed = beneath::each(held, |name, file_type| {
+            count += 1;
+            seen.note(name, beneath::leads_on(file_type));
+            if count > most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        self.count(path, count);
+        if let Err(error) = listed {
+            return self.unreached(path, beneath::errno(&error));
         }
-        let has = |name: &str| entries.iter().any(|(entry, _)| entry == name);
-        let is_new = !self.known.contains(path) && !self.look.state.repositories.contains(path);
-        if is_new && has("HEAD") && (has("objects") && has("refs") || has("commondir")) {
-            self.look.state.directories.insert(path.to_owned());
-            self.look.git_directory(held, path, Depth::BARE);
+        if self.is_bounded(path) {
+            return;
         }
-        if has(GIT) && path != Path::new("") {
-            self.git(held, path.join(GIT));
+        if seen.is_git_directory() {
+            self.bare(held, path);
+        }
+        if seen.git && path != Path::new("") {
+            self.git(held, path);
         }
         if self.look.state.repositories.len() > MOST_REPOSITORIES {
-            return self.stop("there are too many repositories");
+            self.bound(path, Bound::Repositories);
         }
         // Git directories last: they shall not use up what a walk may take. A remote's address may lead into one.
-        let (git, others): (Vec<_>, Vec<_>) = entries.into_iter().partition(|(name, _)| name == GIT);
-        for (name, _) in others.into_iter().chain(git).filter(|(_, leads_on)| *leads_on) {
-            self.below(held, path, name, depth);
+        seen.directories.sort_by_key(|name| name == GIT);
+        for name in seen.directories {
+            self.below(held, path.join(&name), &name, depth);
         }
     }
 
-    fn below(&mut self, held: &OwnedFd, path: &Path, name: OsString, depth: usize) {
-        let path = path.join(&name);
-        match beneath::open_and_list(held, &name, self.most()) {
-            Ok((directory, entries)) => match depth.checked_sub(1) {
-                Some(depth) => self.directory(&directory, entries, &path, depth),
-                None => self.stop(&format!("{} is too deep", path.display())),
-            },
+    fn below(&mut self, held: &OwnedFd, path: PathBuf, name: &OsStr, depth: usize) {
+        if self.bounded.is_some() || self.look.is_given(&path) || self.is_unreached(held, &path, name) {
+            return;
+        }
+        match beneath::open_readable(held, name) {
+            Ok((directory, closed)) => {
+                match depth.checked_sub(1) {
+                    Some(depth) => self.directory(&directory, &path, depth),
+                    None => self.deep(&path),
+                }
+                if let Some(mode) = closed {
+                    // It may have gone meanwhile.
+                    let _ = beneath::set_mode(held, name, mode);
+                }
+            }
             // A link: where it leads inside the project, the walk comes by itself.
-            Err(nix::errno::Errno::ENOTDIR | nix::errno::Errno::ELOOP | nix::errno::Errno::ENOENT) => {}
-            Err(error) => self.stop(&format!("{}: {error}", path.display())),
+            Err(Errno::ENOTDIR | Errno::ELOOP | Errno::ENOENT) => {}
+            Err(error) => self.unreached(&path, error),
         }
     }
 
-    fn git(&mut self, held: &OwnedFd, path: PathBuf) {
-        let stat = beneath::stat(held, std::ffi::OsStr::new(GIT));
+    fn git(&mut self, held: &OwnedFd, above: &Path) {
+        let path = above.join(GIT);
+        if self.look.state.knows(&path) {
+            return;
+        }
+        self.way(above);
+        self.look.budget.begin(&path);
+        let stat = beneath::stat(held, OsStr::new(GIT));
         if stat.is_ok_and(|stat| beneath::kind(&stat) == SFlag::S_IFREG) {
             self.look.place(held, path, FileKind::GitFile);
-        } else if let Some(git) = self.look.enter(held, &path) {
+        } else if !self.known.contains(&path)
+            && let Some(git) = self.look.enter(held, &path)
+        {
             self.look.git_directory(&git, &path, Depth::NESTED);
         }
     }
 
-    fn stop(&mut self, why: &str) {
-        self.bounded.get_or_insert_with(|| why.to_owned());
+    fn bare(&mut self, git: &OwnedFd, path: &Path) {
+        if self.known.contains(path) || self.look.state.repositories.contains(path) {
+            return;
+        }
+        self.way(path);
+        self.look.budget.begin(path);
+        self.look.git_directory(git, path, Depth::BARE);
+    }
+
+    /// Looks at the directories on the way to a repository.
+    fn way(&mut self, path: &Path) {
+        if !path.ancestors().all(|above| self.look.state.directories.contains_key(above)) {
+            self.look.within(self.root, path, |_, _| {});
+        }
+    }
+
+    fn count(&mut self, path: &Path, entries: usize) {
+        self.seen += entries;
+        let top = path.iter().next().map(Path::new).unwrap_or(Path::new(""));
+        if self.at.name != top {
+            self.at = Crowd { name: top.to_owned(), entries: 0 };
+        }
+        self.at.entries += entries;
+        if self.at.entries > self.widest.entries && top != Path::new("") {
+            self.widest = self.at.clone();
+        }
+    }
+
+    fn is_bounded(&mut self, path: &Path) -> bool {
+        if self.seen > MOST_WALKED {
+            self.bound(path, Bound::Walked);
+        } else if Instant::now() > self.until {
+            self.bound(path, Bound::Time);
+        }
+        self.bounded.is_some()
+    }
+
+    fn bound(&mut self, path: &Path, bound: Bound) {
+        let crowd = if bound == Bound::Repositories { &self.at } else { &self.widest };
+        let place = if crowd.entries == 0 { path.to_owned() } else { crowd.name.clone() };
+        self.bounded.get_or_insert((place, bound));
+    }
+
+    fn deep(&mut self, path: &Path) {
+        if self.look.is_first() {
+            self.look.met(path, Bound::Depth(DEEPEST_WALK));
+        } else {
+            self.not_searched(path, "it is too deep");
+        }
+    }
+
+    /// True for what could not be entered at the start, and is another user's still.
+    fn is_unreached(&self, held: &OwnedFd, path: &Path, name: &OsStr) -> bool {
+        self.unreached.is_some_and(|unreached| unreached.contains(path))
+            && beneath::stat(held, name).is_ok_and(|stat| !beneath::is_own(&stat))
+    }
+
+    /// Another user's directory: no agent writes where its user cannot read. What it holds is no news later, either.
+    fn unreached(&mut self, path: &Path, error: Errno) {
+        if self.look.is_first() {
+            self.look.state.unreached.insert(path.to_owned());
+        }
+        self.not_searched(path, error.desc());
+    }
+
+    fn not_searched(&mut self, path: &Path, why: &str) {
+        let path = crate::messages::one_line(&path.to_string_lossy());
+        let notes = &mut self.look.state.notes;
+        if !notes.iter().any(|note| note.starts_with(NOT_SEARCHED)) {
+            notes.push(format!("{NOT_SEARCHED}: {path}: {why}"));
+        }
+    }
+
+    fn finish(mut self) -> WatchState {
+        if let Some((place, bound)) = self.bounded.take() {
+            self.look.met(&place, bound);
+            if !self.look.is_first() {
+                self.not_searched(&place, &bound.to_string());
+            }
+        }
+        self.look.state
     }
 }
+
+const NOT_SEARCHED: &str = "not everything was searched for planted repositories";

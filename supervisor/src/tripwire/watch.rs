@@ -134,23 +134,31 @@ impl Watch {
     }
 
     fn roots(&self) -> io::Result<Vec<WatchedRoots>> {
+        let given = self.given();
+        let kept = |index: usize| if index == 0 { self.kept.as_slice() } else { &[] };
         let roots = self.places_by_root().enumerate();
         roots
-            .map(|(index, (root, path))| {
-                WatchedRoots::taken(root, path, if index == 0 { &self.kept } else { &[] })
-            })
+            .map(|(index, (root, path))| WatchedRoots::taken(root, path, kept(index), given.beneath(path)))
             .collect()
     }
 }
 
 /// The places that the user has given away, and those that stay all the same.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Given {
     granted: Box<[PathBuf]>,
     kept: Box<[PathBuf]>,
 }
 
 impl Given {
+    /// The same beneath a root, relative to it.
+    pub(super) fn beneath(&self, root: &Path) -> Self {
+        let inside = |places: &[PathBuf]| {
+            places.iter().filter_map(|place| place.strip_prefix(root).ok()).map(Path::to_owned).collect()
+        };
+        Self { granted: inside(&self.granted), kept: inside(&self.kept) }
+    }
+
     pub(super) fn has(&self, path: &Path) -> bool {
         let within = |places: &[PathBuf]| places.iter().any(|place| path.starts_with(place));
         within(&self.granted) && !within(&self.kept)

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ipc::event::{PlaceChange, RestoredPlace};
-use nix::errno::Errno;
 
 use super::anchor::{Anchor, FoundAnchor};
 use super::journal::{
     AtRest, Author, BaselineJournal, BaselinePart, CutOffChange, JournalOptions, StateDelta,
 };
 use super::judge::{Own, TripwireVerdict, content};
+use super::look::TripwireLook;
 use super::references::References;
 use super::root::{GIT, Root};
 use super::settle::{Around, ConfigView, settle};
@@ -36,6 +36,8 @@ pub(super) struct WatchedRoots {
     held: OwnedFd,
     /// What something watched leads to.
     pub(super) references: References,
+    /// What is given away, relative to the root.
+    given: Given,
     pub(super) state: WatchState,
     /// Repositories elsewhere in a project.
     pub(super) nested: WatchState,
@@ -56,7 +58,7 @@ pub(super) struct WatchedRoots {
 
 impl WatchedRoots {
     /// Of a directory of which nothing was taken yet.
-    pub(super) fn empty(root: Root, path: &Path) -> io::Result<Self> {
+    pub(super) fn empty(root: Root, path: &Path, given: Given) -> io::Result<Self> {
         let held = beneath::open_root(path)?;
         Ok(Self {
             root,
@@ -64,6 +66,7 @@ impl WatchedRoots {
             anchor: Anchor::new(&held),
             held,
             references: References::new(),
+            given,
             state: WatchState::default(),
             nested: WatchState::default(),
             persons: BTreeMap::new(),
@@ -76,8 +79,8 @@ impl WatchedRoots {
     }
 
     /// Of a directory as it is now, but for repositories elsewhere in it.
-    pub(super) fn taken(root: Root, path: &Path, kept: &[PathBuf]) -> io::Result<Self> {
-        let mut watched = Self::empty(root, path)?;
+    pub(super) fn taken(root: Root, path: &Path, kept: &[PathBuf], given: Given) -> io::Result<Self> {
+        let mut watched = Self::empty(root, path, given)?;
         watched.take_listed(kept);
         Ok(watched)
     }
@@ -97,7 +100,7 @@ impl WatchedRoots {
     pub(super) fn take(&mut self, kept: &[PathBuf]) {
         self.take_listed(kept);
         if self.root == Root::Project {
-            self.nested = walk::nested(&self.held, &self.state.repositories, None);
+            self.nested = walk::nested(&self.held, &self.state.repositories, &self.given, None);
         }
     }
 
@@ -107,7 +110,15 @@ impl WatchedRoots {
     }
 
     pub(super) fn look(&self) -> WatchState {
-        self.root.look(&self.held, &self.references, None)
+        self.root.look(&self.held, &self.references, &self.given, None)
+    }
+
+    /// Looks at what something leads to as well.
+    pub(super) fn look_further(&mut self, references: References) {
+        let mut look = TripwireLook::more(std::mem::take(&mut self.state), &self.given);
+        look.references(&self.held, &references);
+        self.state = look.state;
+        self.references.extend(references);
     }
 
     /// Joins the journal. Gives the exclusive right to take the baseline, if that is to be taken: nothing may write meanwhile.
@@ -228,18 +239,15 @@ impl WatchedRoots {
     ) -> io::Result<()> {
         let now = match part {
             BaselinePart::Listed => self.look(),
-            BaselinePart::Nested => walk::nested(&self.held, &self.state.repositories, None),
+            BaselinePart::Nested => walk::nested(&self.held, &self.state.repositories, &self.given, None),
         };
         let before = self.part(part);
         let Some(delta) = StateDelta::between(before, &now) else { return Ok(()) };
-        if let Some((path, error)) =
-            now.unread.iter().find(|(path, _)| !around.given.has(&self.path.join(path)))
-        {
-            report.notes.push(format!(
-                "{} is judged by what it was before: {}",
-                path.display(),
-                error.desc()
-            ));
+        let is_kept = |path: &Path| !around.given.has(&self.path.join(path));
+        let unread = now.unread.iter().map(|(path, error)| (path, error.desc().to_owned()));
+        let met = now.met.iter().map(|(path, bound)| (path, bound.to_string()));
+        if let Some((path, why)) = unread.chain(met).find(|(path, _)| is_kept(path)) {
+            report.notes.push(format!("{} is judged by what it was before: {why}", path.display()));
             return Ok(());
         }
         let changed = self.view(around).verdicts(before, &now);
@@ -263,9 +271,9 @@ impl WatchedRoots {
     ) -> io::Result<()> {
         self.anchored(report);
         self.refresh_own(around);
-        let Self { held, root, references, state, nested, own, path, .. } = self;
-        let view = ConfigView { path, known: &nested.repositories, own, around };
-        let look = |before: &WatchState| root.look(held, references, Some(before));
+        let Self { held, root, references, given, state, nested, own, path, .. } = self;
+        let view = ConfigView { root: *root, path, known: &nested.repositories, own, around };
+        let look = |before: &WatchState| root.look(held, references, given, Some(before));
         let before = settle(held, state, view, look, &mut report.changes);
         report.notes.extend(state.notes.iter().cloned());
         self.write_passed(BaselinePart::Listed, before, journal)
@@ -282,10 +290,10 @@ impl WatchedRoots {
             return Ok(());
         }
         self.refresh_own(around);
-        let Self { held, state, nested, own, path, .. } = self;
+        let Self { held, root, given, state, nested, own, path, .. } = self;
         let known = &state.repositories;
-        let view = ConfigView { path, known, own, around };
-        let look = |before: &WatchState| walk::nested(held, known, Some(before));
+        let view = ConfigView { root: *root, path, known, own, around };
+        let look = |before: &WatchState| walk::nested(held, known, given, Some(before));
         let before = settle(held, nested, view, look, &mut report.changes);
         report.notes.extend(nested.notes.iter().cloned());
         self.write_passed(BaselinePart::Nested, before, journal)
@@ -321,7 +329,13 @@ impl WatchedRoots {
     }
 
     fn view<'a>(&'a self, around: &'a Around) -> ConfigView<'a> {
-        ConfigView { path: &self.path, known: &self.nested.repositories, own: &self.own, around }
+        ConfigView {
+            root: self.root,
+            path: &self.path,
+            known: &self.nested.repositories,
+            own: &self.own,
+            around,
+        }
     }
 
     /// Takes in what another session wrote; absent if it is no state.
@@ -355,7 +369,7 @@ impl WatchedRoots {
 
     fn take_own(&mut self, around: &Around) {
         let none = Own::new();
-        let view = ConfigView { path: &self.path, known: &self.nested.repositories, own: &none, around };
+        let view = ConfigView { own: &none, ..self.view(around) };
         let own = self.persons.iter().map(|(path, place)| {
             let own = view.surroundings(&self.state).own(path, place);
             (path.clone(), own)
@@ -380,11 +394,11 @@ impl WatchedRoots {
     /// The places that are not as they were, and would be put back.
     pub(super) fn differences(&mut self, around: &Around) -> Vec<CutOffChange> {
         self.take_own(around);
-        let listed = self.root.look(&self.held, &self.references, Some(&self.state));
+        let listed = self.root.look(&self.held, &self.references, &self.given, Some(&self.state));
         let mut changed = self.view(around).verdicts(&self.state, &listed);
         let mut nested = WatchState::default();
         if self.root == Root::Project {
-            nested = walk::nested(&self.held, &self.state.repositories, Some(&self.nested));
+            nested = walk::nested(&self.held, &self.state.repositories, &self.given, Some(&self.nested));
             let view = ConfigView { known: &self.state.repositories, ..self.view(around) };
             changed.extend(view.verdicts(&self.nested, &nested));
         }
@@ -408,7 +422,7 @@ impl WatchedRoots {
     /// Takes these places, absolute, as they are.
     pub(super) fn take_as_they_are<'a>(&mut self, paths: impl Iterator<Item = &'a Path>) {
         let listed = self.look();
-        let nested = walk::nested(&self.held, &listed.repositories, None);
+        let nested = walk::nested(&self.held, &listed.repositories, &self.given, None);
         for path in paths.filter_map(|path| path.strip_prefix(&self.path).ok()) {
             for (state, now) in [(&mut self.state, &listed), (&mut self.nested, &nested)] {
                 state.places.retain(|place, _| !place.starts_with(path));
@@ -430,17 +444,24 @@ impl WatchedRoots {
     }
 
     /// Why something that is not given away cannot be kept.
-    pub(super) fn unread(&self, given: &Given) -> Option<io::Error> {
-        let is_kept = |(path, _): &&(PathBuf, Errno)| !given.has(&self.path.join(path));
-        let (path, error) = self.state.unread.iter().find(is_kept)?;
-        let path = self.path.join(path);
-        Some(io::Error::other(format!(
-            "cannot read {}: {}, so that a change of it could not be undone\n  hint: make it readable, or use --write {} \
+    pub(super) fn unwatched(&self, given: &Given) -> Option<io::Error> {
+        let is_kept = |path: &Path| !given.has(&self.path.join(path));
+        if let Some((path, error)) = self.state.unread.iter().find(|(path, _)| is_kept(path)) {
+            return Some(self.not_kept("read", path, error.desc(), "make it readable, or use"));
+        }
+        let mut met = self.state.met.iter().chain(&self.nested.met);
+        let (path, bound) = met.find(|(path, _)| is_kept(path))?;
+        Some(self.not_kept("watch", path, &bound.to_string(), "use"))
+    }
+
+    fn not_kept(&self, verb: &str, path: &Path, why: &str, hint: &str) -> io::Error {
+        let path = if path == Path::new("") { self.path.clone() } else { self.path.join(path) };
+        let given_away = shell_word(&path);
+        io::Error::other(format!(
+            "cannot {verb} {}: {why}, so that a change of it could not be undone\n  hint: {hint} --write {given_away} \
              to leave it to the agent",
             path.display(),
-            error.desc(),
-            shell_word(&path)
-        )))
+        ))
     }
 
     /// Takes places as they are now, as far as they have the content that somebody approved.
@@ -450,7 +471,8 @@ impl WatchedRoots {
         around: &Around,
         journal: Option<&mut BaselineJournal>,
     ) -> io::Result<()> {
-        let now = self.root.look(&self.held, &self.references, Some(&self.state));
+        // Everything is read: what was approved may be anything.
+        let now = self.look();
         let before = self.state.clone();
         for (path, approved) in approved {
             let found = now.places.get(*path);
@@ -478,7 +500,8 @@ impl WatchedRoots {
             FoundAnchor::Lost(error) => Some(error.to_string()),
         };
         let (what, restored) = (PlaceChange::MovedAway, error.is_none());
-        report.changes.push(RestoredPlace { path: GIT.into(), what, moved_to: None, error, restored });
+        let path = GIT.into();
+        report.changes.push(RestoredPlace { path, what, moved_to: None, error, closed: false, restored });
     }
 }
 

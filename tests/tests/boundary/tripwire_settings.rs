@@ -82,7 +82,7 @@ fn a_setting_that_is_missing_stays_missing() {
             let files = files(form);
             let done = attack(&world, tier, &plant(&files));
             assert_eq!(content(&world.project()), BTreeMap::new(), "{user:?} {tier}: {}", done.stderr);
-            let told = |place: &String| done.stderr.contains(&format!("restored: {place} (created)"));
+            let told = |place: &String| done.stderr.contains(&format!("restored: {place} (created"));
             let untold: Vec<_> = places().into_iter().filter(|place| !told(place)).collect();
             assert_eq!(untold, [] as [&str; 0], "{user:?} {tier}: {}", done.stderr);
         }

@@ -327,7 +327,14 @@ fn ends() -> Vec<EventKind> {
         cost_usd: "1.000000000001".parse().ok(),
         duration_ms: 9,
     };
-    let place = |what| RestoredPlace { path: odd(), what, moved_to: None, error: None, restored: true };
+    let place = |what| RestoredPlace {
+        path: odd(),
+        what,
+        moved_to: None,
+        error: None,
+        closed: false,
+        restored: true,
+    };
     let keys = PlaceChange::Keys(vec!["core.hooksPath".to_owned()]);
     let aside = RestoredPlace { moved_to: Some(odd()), ..place(PlaceChange::NotAFile) };
     let phrase = PlaceChange::Unstructured("gone astray".to_owned());

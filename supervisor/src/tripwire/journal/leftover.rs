@@ -59,7 +59,7 @@ pub fn settle_leftovers(
         if !has_journal(options, path)? {
             continue;
         }
-        let mut watched = WatchedRoots::empty(root, path)?;
+        let mut watched = WatchedRoots::empty(root, path, watch.given().beneath(path))?;
         // One with a living session is none that was left.
         if let JournalEntry::First(mut journal, _door) =
             BaselineJournal::enter(options, path, watched.held())?

@@ -11,6 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use ipc::path::WirePath;
 use serde::{Deserialize, Serialize};
 
+use super::super::access::Access;
 use super::super::references::References;
 use super::super::state::{FileBody, FileKind, FileStamp, WatchState, WatchedPlace};
 
@@ -64,15 +65,32 @@ pub(in super::super) struct StateDelta {
     places: Vec<PlaceLine>,
     gone: Vec<WirePath>,
     /// All of them, if they are others than before.
-    directories: Option<Vec<WirePath>>,
+    directories: Option<Vec<DirectoryLine>>,
     repositories: Option<Vec<WirePath>>,
+    unreached: Option<Vec<WirePath>>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct DirectoryLine {
+    path: WirePath,
+    access: AccessLine,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct AccessLine {
+    mode: u32,
+    owner: u32,
+    group: u32,
+    /// Access control lists, in base64.
+    list: Option<String>,
+    default: Option<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 struct PlaceLine {
     path: WirePath,
     kind: FileKind,
-    mode: u32,
+    access: AccessLine,
     body: BodyLine,
 }
 
@@ -94,13 +112,15 @@ impl StateDelta {
         let delta = Self {
             places: places.map(|(path, place)| PlaceLine::of(path, place)).collect(),
             gone: gone.map(WirePath::from).collect(),
-            directories: (before.directories != now.directories).then(|| all(&now.directories)),
+            directories: (before.directories != now.directories).then(|| directories(now)),
             repositories: (before.repositories != now.repositories).then(|| all(&now.repositories)),
+            unreached: (before.unreached != now.unreached).then(|| all(&now.unreached)),
         };
         let is_empty = delta.places.is_empty()
             && delta.gone.is_empty()
             && delta.directories.is_none()
-            && delta.repositories.is_none();
+            && delta.repositories.is_none()
+            && delta.unreached.is_none();
         (!is_empty).then_some(delta)
     }
 
@@ -121,10 +141,14 @@ impl StateDelta {
         }
         let paths = |all: Vec<WirePath>| all.into_iter().map(PathBuf::from);
         if let Some(directories) = self.directories {
-            state.directories = paths(directories).collect();
+            let directory = |line: DirectoryLine| Some((line.path.into(), line.access.access()?));
+            state.directories = directories.into_iter().map(directory).collect::<Option<_>>()?;
         }
         if let Some(repositories) = self.repositories {
             state.repositories = paths(repositories).collect();
+        }
+        if let Some(unreached) = self.unreached {
+            state.unreached = paths(unreached).collect();
         }
         Some(())
     }
@@ -138,7 +162,7 @@ impl PlaceLine {
             FileBody::Directory => BodyLine::Directory,
             FileBody::Closed(stamp) => BodyLine::Closed(*stamp),
         };
-        Self { path: path.into(), kind: place.kind, mode: place.mode, body }
+        Self { path: path.into(), kind: place.kind, access: AccessLine::of(&place.access), body }
     }
 
     fn place(self) -> Option<(PathBuf, WatchedPlace)> {
@@ -148,7 +172,24 @@ impl PlaceLine {
             BodyLine::Directory => FileBody::Directory,
             BodyLine::Closed(stamp) => FileBody::Closed(stamp),
         };
-        Some((self.path.into(), WatchedPlace { kind: self.kind, body, mode: self.mode }))
+        Some((self.path.into(), WatchedPlace { kind: self.kind, body, access: self.access.access()? }))
+    }
+}
+
+impl AccessLine {
+    fn of(access: &Access) -> Self {
+        let Access { mode, owner, group, list, default } = access;
+        let [list, default] = [list, default].map(|list| list.as_ref().map(|list| STANDARD.encode(list)));
+        Self { mode: *mode, owner: *owner, group: *group, list, default }
+    }
+
+    fn access(self) -> Option<Access> {
+        let Self { mode, owner, group, list, default } = self;
+        let list_of = |text: Option<String>| match text {
+            Some(text) => STANDARD.decode(text).ok().map(|list| Some(Arc::from(list))),
+            None => Some(None),
+        };
+        Some(Access { mode, owner, group, list: list_of(list)?, default: list_of(default)? })
     }
 }
 
@@ -161,6 +202,14 @@ pub(super) fn references(references: &References) -> JournalLine {
 /// The references of a line.
 pub(super) fn referenced(lines: Vec<ReferenceLine>) -> References {
     lines.into_iter().map(|line| (line.path.into(), line.kind)).collect::<BTreeMap<_, _>>()
+}
+
+fn directories(state: &WatchState) -> Vec<DirectoryLine> {
+    let line = |(path, access): (&PathBuf, &Access)| DirectoryLine {
+        path: path.into(),
+        access: AccessLine::of(access),
+    };
+    state.directories.iter().map(line).collect()
 }
 
 fn all<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Vec<WirePath> {

@@ -1,7 +1,7 @@
 //! An attack by a model's commands, and what is said of it.
 
 use ipc::confinement::Tier;
-use ipc::event::RestoredPlace;
+use ipc::event::{PlaceChange, RestoredPlace};
 use serde_json::{Value, json};
 use supervisor::replay::ReplayServer;
 use tests::replies::model;
@@ -50,6 +50,10 @@ pub(crate) fn restored(done: &Finished) -> Vec<String> {
         .map(|place| {
             let place: RestoredPlace = serde_json::from_value(place).unwrap();
             assert!(place.restored, "{place:?}");
+            // It is taken out of its place, and never lost.
+            let is_aside = matches!(place.what, PlaceChange::Created | PlaceChange::Changed);
+            let moved_to = if is_aside { None } else { place.moved_to.clone() };
+            let place = RestoredPlace { moved_to, ..place };
             format!("{}: {}", place.path, place.phrase())
         })
         .collect()

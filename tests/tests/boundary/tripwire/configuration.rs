@@ -51,15 +51,18 @@ fn what_a_repository_brings_along_is_left_alone_and_holds_nobody() {
     }
 }
 
-/// What cannot be put back is said, not passed over.
+/// What cannot be put back is said, and does not stay in its place.
 #[test]
-fn what_was_too_large_to_be_kept_is_reported() {
+fn what_was_too_large_to_be_kept_is_reported_and_moved_aside() {
     let world = repository(User::Myself);
-    world.file(".envrc", vec![b'x'; 5 << 20]);
+    world.file(".envrc", vec![b'x'; 17 << 20]);
     // In the full tier it cannot be changed.
     let (done, told) = attack(&world, Tier::Floor, "echo evil > .envrc");
-    assert_eq!(done.events_of("restored")[0]["places"][0]["restored"], false, "{}", done.stdout);
-    assert!(told.to_string().contains("could not be restored: .envrc (changed)"), "{told}");
+    let place = &done.events_of("restored")[0]["places"][0];
+    assert_eq!(place["restored"], false, "{}", done.stdout);
+    assert!(told.to_string().contains("could not be restored: .envrc (changed; "), "{told}");
+    assert!(!world.project().join(".envrc").exists(), "{told}");
+    assert_eq!(fs::read(place["moved_to"].as_str().unwrap()).unwrap(), b"evil\n");
 }
 
 #[test]
@@ -83,7 +86,7 @@ fn file_tools_are_held_to_it_as_well() {
             }
             Tier::Floor | Tier::FloorUnmediated => {
                 assert_eq!(restored(&done), [".git/hooks/pre-commit: created", ".envrc: changed"]);
-                let told = "Changed and restored: .git/hooks/pre-commit (created)";
+                let told = "Changed and restored: .git/hooks/pre-commit (created";
                 assert!(said[0].contains(told), "{said:?}");
                 let called = &done.events_of("restored")[0]["call"];
                 let finished = &done.events_of("tool_call_finished")[0]["call"];

@@ -4,13 +4,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod access;
 mod attack;
+mod bounds;
 mod configuration;
 mod everyday;
 mod operations;
 mod paused;
 mod planted;
 mod promisor;
+mod room;
 mod roots;
 mod settings;
 mod unread;

@@ -170,7 +170,7 @@ fn what_was_planted_is_put_back_after_an_interrupt_at_the_keyboard() {
         let (code, seen) = terminal.end();
         assert_eq!(code, 130, "{seen}");
         assert!(!world.project().join(".envrc").exists(), "{seen}");
-        assert!(seen.ends_with("bailiwick: changed and restored: .envrc (created)\r\n"), "{seen}");
+        assert!(seen.contains("bailiwick: changed and restored: .envrc (created"), "{seen}");
     }
 }
 

@@ -1,0 +1,204 @@
+//! Access of others to a watched place, or to a directory on the way to one: mode, owner and access control lists (acl(5)).
+
+use std::collections::BTreeSet;
+use std::ffi::CStr;
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::Path;
+use std::sync::Arc;
+
+use nix::sys::stat::{FileStat, SFlag};
+use nix::unistd::geteuid;
+
+use super::beneath;
+use crate::system::{attribute, set_attribute};
+
+/// The attributes that hold the lists, xattr(7).
+const LIST: &CStr = c"system.posix_acl_access";
+const DEFAULT: &CStr = c"system.posix_acl_default";
+
+/// Bits of a mode by which others write.
+const OTHERS_WRITE: u32 = 0o022;
+const GROUP_WRITES: u32 = 0o020;
+const STICKY: u32 = 0o1000;
+
+/// Mode, owner and lists.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Access {
+    pub(super) mode: u32,
+    pub(super) owner: u32,
+    pub(super) group: u32,
+    /// The access control list, if it says more than the mode.
+    pub(super) list: Option<Arc<[u8]>>,
+    /// The list that comes into being with each entry of a directory.
+    pub(super) default: Option<Arc<[u8]>>,
+}
+
+impl Access {
+    /// By mode and owner alone: a link has no list.
+    pub(super) fn of(stat: &FileStat) -> Self {
+        Self {
+            mode: stat.st_mode & 0o7777,
+            owner: stat.st_uid,
+            group: stat.st_gid,
+            list: None,
+            default: None,
+        }
+    }
+
+    /// The same with the lists of what a descriptor holds.
+    pub(super) fn with_lists(stat: &FileStat, held: impl AsFd) -> Self {
+        let list = |name| attribute(held.as_fd(), name).ok().flatten().map(Arc::from);
+        let is_directory = beneath::kind(stat) == SFlag::S_IFDIR;
+        let default = if is_directory { list(DEFAULT) } else { None };
+        Self { list: list(LIST), default, ..Self::of(stat) }
+    }
+
+    /// True if the two say the same to everybody; owners count for who can give files away.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        let owners = !may_give_away() || (self.owner, self.group) == (other.owner, other.group);
+        owners && self.mode == other.mode && self.list == other.list && self.default == other.default
+    }
+
+    /// True if somebody can write now who could not `before`, or if it belongs to somebody else.
+    pub(super) fn is_wider_than(&self, before: &Self) -> bool {
+        let owner = may_give_away() && self.owner != before.owner;
+        owner || self.is_open_beside(before, before.default.as_deref())
+    }
+
+    /// True if somebody can write what is new who cannot write `around` it; what is inherited is no news.
+    pub(super) fn is_wider_than_around(&self, around: &Self) -> bool {
+        self.is_open_beside(around, around.default.as_deref().or(around.list.as_deref()))
+    }
+
+    fn is_open_beside(&self, other: &Self, default: Option<&[u8]>) -> bool {
+        let bits = self.mode & OTHERS_WRITE & !other.mode;
+        let is_other_group = self.group != other.group && self.mode & GROUP_WRITES != 0;
+        let is_unstuck =
+            other.mode & STICKY != 0 && self.mode & STICKY == 0 && other.mode & 0o002 & self.mode != 0;
+        let listed = |list: Option<&[u8]>| list.map(writers).unwrap_or_default();
+        let known: BTreeSet<_> = listed(other.list.as_deref()).into_iter().chain(listed(default)).collect();
+        let has_news = |list: Option<&[u8]>| listed(list).iter().any(|writer| !known.contains(writer));
+        bits != 0
+            || is_other_group
+            || is_unstuck
+            || has_news(self.list.as_deref())
+            || has_news(self.default.as_deref())
+    }
+
+    /// The access of something new where nobody writes who does not write `around` it.
+    pub(super) fn narrowed_to(&self, around: &Self) -> Self {
+        let mut kept = !OTHERS_WRITE | (around.mode & OTHERS_WRITE);
+        if self.group != around.group {
+            kept &= !GROUP_WRITES;
+        }
+        Self { mode: self.mode & kept, list: None, default: None, ..self.clone() }
+    }
+
+    /// Gives it to a file or directory that /proc leads to; a link would be followed.
+    pub(super) fn give(&self, path: &Path) -> io::Result<()> {
+        let found = fs::metadata(path)?;
+        let mut mode = self.mode;
+        if !self.is_owned_alike(&found) && !self.own(path, &found) {
+            mode &= !GROUP_WRITES;
+        }
+        // The mode's group bits are the mask of a list, and set last.
+        set_attribute(path, LIST, self.list.as_deref())?;
+        if found.is_dir() {
+            set_attribute(path, DEFAULT, self.default.as_deref())?;
+        }
+        fs::set_permissions(path, Permissions::from_mode(mode))
+    }
+
+    fn is_owned_alike(&self, found: &fs::Metadata) -> bool {
+        use std::os::unix::fs::MetadataExt;
+        (found.uid(), found.gid()) == (self.owner, self.group)
+    }
+
+    /// True if it belongs to the same owner and group as far as this user may say so.
+    fn own(&self, path: &Path, found: &fs::Metadata) -> bool {
+        use std::os::unix::fs::MetadataExt;
+        chown(path, Some(self.owner), Some(self.group)).is_ok()
+            || found.gid() == self.group
+            || chown(path, None, Some(self.group)).is_ok()
+    }
+}
+
+/// True for whoever can make a file another user's: for others no owner changes.
+fn may_give_away() -> bool {
+    geteuid().is_root()
+}
+
+/// The users and groups that a list names and lets write (`struct posix_acl_xattr_entry` of the kernel's posix_acl_xattr.h).
+fn writers(list: &[u8]) -> BTreeSet<(u16, u32)> {
+    const USER: u16 = 0x02;
+    const GROUP: u16 = 0x08;
+    const MASK: u16 = 0x10;
+    const WRITE: u16 = 0x02;
+    let (entries, _) = list.get(4..).unwrap_or_default().as_chunks::<8>();
+    let entries = entries.iter().map(|[t0, t1, p0, p1, i0, i1, i2, i3]| {
+        let of = |bytes| u16::from_le_bytes(bytes);
+        (of([*t0, *t1]), of([*p0, *p1]), u32::from_le_bytes([*i0, *i1, *i2, *i3]))
+    });
+    let is_masked = entries.clone().any(|(tag, rights, _)| tag == MASK && rights & WRITE == 0);
+    let may_write = |(tag, rights, _): &(u16, u16, u32)| [USER, GROUP].contains(tag) && rights & WRITE != 0;
+    let writing = entries.filter(may_write).map(|(tag, _, id)| (tag, id));
+    if is_masked { BTreeSet::new() } else { writing.collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OWN: Access = Access { mode: 0o755, owner: 1, group: 1, list: None, default: None };
+
+    /// A list that gives these rights to user 7, and has this mask.
+    fn list(rights: u16, mask: u16) -> Option<Arc<[u8]>> {
+        let entry = |tag: u16, rights: u16, id: u32| {
+            [&tag.to_le_bytes()[..], &rights.to_le_bytes(), &id.to_le_bytes()].concat()
+        };
+        let entries = [
+            entry(0x01, 7, u32::MAX),
+            entry(0x02, rights, 7),
+            entry(0x04, 5, u32::MAX),
+            entry(0x10, mask, u32::MAX),
+            entry(0x20, 5, u32::MAX),
+        ];
+        Some([2_u32.to_le_bytes().to_vec(), entries.concat()].concat().into())
+    }
+
+    #[test]
+    fn whoever_comes_to_write_makes_it_wider_and_nobody_else_does() {
+        let rows = [
+            ("the same", OWN, false),
+            ("narrower", Access { mode: 0o700, ..OWN }, false),
+            ("readable", Access { mode: 0o777 & !0o022, ..OWN }, false),
+            ("group", Access { mode: 0o775, ..OWN }, true),
+            ("others", Access { mode: 0o757, ..OWN }, true),
+            ("another group", Access { group: 2, ..OWN }, false),
+            ("a list that reads", Access { list: list(5, 7), ..OWN }, false),
+            ("a list that writes", Access { list: list(7, 7), ..OWN }, true),
+            ("a list behind a mask", Access { list: list(7, 5), ..OWN }, false),
+            ("a default list", Access { default: list(7, 7), ..OWN }, true),
+        ];
+        for (name, now, wider) in rows {
+            assert_eq!(now.is_wider_than(&OWN), wider, "{name}");
+            assert_eq!(now.is_wider_than_around(&OWN), wider, "{name}");
+            assert!(!now.narrowed_to(&OWN).is_wider_than_around(&OWN), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_was_open_may_stay_open() {
+        let open = Access { mode: 0o777, default: list(7, 7), ..OWN };
+        for now in [Access { list: list(7, 7), ..open.clone() }, Access { mode: 0o775, ..OWN }] {
+            assert!(!now.is_wider_than_around(&open), "{now:?}");
+        }
+        let shared = Access { mode: 0o1777, ..OWN };
+        assert!(Access { mode: 0o777, ..OWN }.is_wider_than(&shared));
+        let of_group = Access { mode: 0o775, ..OWN };
+        assert!(Access { group: 2, ..of_group.clone() }.is_wider_than(&of_group));
+    }
+}

@@ -1,0 +1,264 @@
+//! A look at the watched places: taken beneath a descriptor, within bounds.
+//!
+//! The first look takes what there is; a bound that it meets is noted, and refuses the start. A later one looks at everything
+//! that was there before, whatever else there is now: a crowd hides nothing, and of what is new and goes anyway nothing is read.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::FileType;
+use std::ops::ControlFlow;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use nix::errno::Errno;
+use nix::sys::stat::{FileStat, SFlag, fstat};
+
+use super::access::Access;
+use super::beneath;
+use super::bounds::{Bound, Budget, DEEPEST, LARGEST, LARGEST_JUDGED};
+use super::state::{FileBody, FileKind, FileStamp, TripwireListing, WatchState, WatchedPlace};
+use super::watch::Given;
+use crate::messages::one_line;
+
+/// Looks; every content is read anew.
+pub(super) struct TripwireLook<'a> {
+    before: Option<&'a WatchState>,
+    /// What is given away, relative to the root: a change there stays.
+    given: &'a Given,
+    pub(super) budget: Budget,
+    /// The directories of data that were entered.
+    pub(super) trees: usize,
+    pub(super) state: WatchState,
+}
+
+impl<'a> TripwireLook<'a> {
+    /// Begins a look; the first one has nothing `before` it.
+    pub(super) fn new(before: Option<&'a WatchState>, given: &'a Given) -> Self {
+        Self { before, given, budget: Budget::new(), trees: 0, state: WatchState::default() }
+    }
+
+    /// Goes on with the first look.
+    pub(super) fn more(state: WatchState, given: &'a Given) -> Self {
+        Self { state, ..Self::new(None, given) }
+    }
+
+    pub(super) fn is_first(&self) -> bool {
+        self.before.is_none()
+    }
+
+    pub(super) fn is_given(&self, path: &Path) -> bool {
+        self.given.has(path)
+    }
+
+    /// True if something stood there at the last look.
+    pub(super) fn was_there(&self, path: &Path) -> bool {
+        self.before.is_some_and(|before| before.knows(path))
+    }
+
+    /// Looks at the root itself.
+    pub(super) fn top(&mut self, root: &OwnedFd) {
+        if let Ok(stat) = fstat(root) {
+            self.state.directories.insert(PathBuf::new(), Access::with_lists(&stat, root));
+        }
+    }
+
+    /// Looks at one name; of a directory at everything in it.
+    pub(super) fn place(&mut self, at: &OwnedFd, path: PathBuf, kind: FileKind) {
+        self.place_within(at, path, kind, DEEPEST);
+    }
+
+    fn place_within(&mut self, at: &OwnedFd, path: PathBuf, kind: FileKind, depth: usize) {
+        let Some(name) = path.file_name().map(OsStr::to_owned) else { return };
+        let stat = match beneath::stat(at, &name) {
+            Ok(stat) => stat,
+            Err(Errno::ENOENT) => return,
+            Err(error) => return self.note(&path, &error.to_string()),
+        };
+        // What has no part in a git directory is moved aside as a whole.
+        let is_moved = kind == FileKind::Unknown && !self.is_first() && !self.was_there(&path);
+        let is_tree = beneath::kind(&stat) == SFlag::S_IFDIR && kind != FileKind::Config && !is_moved;
+        if !is_tree {
+            let place = self.look(at, &path, &name, kind, &stat);
+            self.state.places.insert(path, place);
+            return;
+        }
+        let held = beneath::open_own_directory(at, &name);
+        let access = held.as_ref().map_or_else(|_| Access::of(&stat), |held| Access::with_lists(&stat, held));
+        self.state.places.insert(path.clone(), WatchedPlace { kind, body: FileBody::Directory, access });
+        match held {
+            Ok(held) => self.tree(&held, &path, kind, depth),
+            Err(error) => self.cannot_read(&path, error),
+        }
+    }
+
+    /// Everything in a directory of which any change counts.
+    fn tree(&mut self, directory: &OwnedFd, path: &Path, kind: FileKind, depth: usize) {
+        if self.is_given(path) {
+            return;
+        }
+        let Some(depth) = depth.checked_sub(1) else { return self.met(path, Bound::Depth(DEEPEST)) };
+        let kind = if kind == FileKind::Unknown { kind } else { FileKind::Whole };
+        for (entry, _) in self.entries(directory, path, TripwireListing::Whole) {
+            self.place_within(directory, path.join(entry), kind, depth);
+        }
+    }
+
+    /// Enters a directory on the way. Anything else that stands there is a place by itself: it would lead elsewhere.
+    pub(super) fn enter(&mut self, at: &OwnedFd, path: &Path) -> Option<OwnedFd> {
+        let name = path.file_name()?;
+        let stat = beneath::stat(at, name).ok()?;
+        if beneath::kind(&stat) != SFlag::S_IFDIR {
+            self.place(at, path.to_owned(), FileKind::Whole);
+            return None;
+        }
+        let held = beneath::open_own_directory(at, name);
+        let access = held.as_ref().map_or_else(|_| Access::of(&stat), |held| Access::with_lists(&stat, held));
+        self.state.directories.insert(path.to_owned(), access);
+        held.map_err(|error| self.cannot_read(path, error)).ok()
+    }
+
+    /// Takes out what lies deeper than a look goes, if it came since the start; at the start, the bound is met.
+    pub(super) fn beyond(&mut self, at: &OwnedFd, path: &Path, bound: Bound) {
+        if self.is_first() {
+            self.met(path, bound);
+        } else if !self.was_there(path) {
+            self.place(at, path.to_owned(), FileKind::Whole);
+        }
+    }
+
+    /// Notes a bound that was met at the start.
+    pub(super) fn met(&mut self, path: &Path, bound: Bound) {
+        if self.is_first() && !self.is_given(path) {
+            self.state.met.push((path.to_owned(), bound));
+        }
+    }
+
+    /// The watched entries of a directory: those that were there before, and as many others as are judged one by one.
+    pub(super) fn entries(
+        &mut self,
+        directory: &OwnedFd,
+        path: &Path,
+        listing: TripwireListing,
+    ) -> Vec<(OsString, Option<FileType>)> {
+        let mut kept = Vec::new();
+        let mut bound = None;
+        let seen = beneath::each(directory, |name, file_type| {
+            if !listing.has(&name, file_type) {
+                return ControlFlow::Continue(());
+            }
+            if self.is_first() {
+                if let Err(met) = self.budget.entry() {
+                    bound = Some(met);
+                    return ControlFlow::Break(());
+                }
+            } else if !self.was_there(&path.join(&name)) && !self.budget.is_judged_alone() {
+                self.state.crowded.insert(path.to_owned(), listing);
+                return ControlFlow::Continue(());
+            }
+            kept.push((name, file_type));
+            ControlFlow::Continue(())
+        });
+        if let Some(bound) = bound
+            && !self.is_given(path)
+        {
+            self.met(&self.budget.place().to_owned(), bound);
+        }
+        if let Err(error) = seen {
+            self.cannot_read(path, beneath::errno(&error));
+        }
+        kept
+    }
+
+    fn look(
+        &mut self,
+        at: &OwnedFd,
+        path: &Path,
+        name: &OsStr,
+        kind: FileKind,
+        stat: &FileStat,
+    ) -> WatchedPlace {
+        let closed = || FileBody::Closed(FileStamp::of(stat));
+        let (body, access) = match beneath::kind(stat) {
+            SFlag::S_IFREG => match self.file(at, path, name, kind, stat) {
+                Ok((body, access)) => (body.unwrap_or_else(closed), access),
+                Err(error) => {
+                    self.cannot_read(path, error);
+                    (closed(), Access::of(stat))
+                }
+            },
+            SFlag::S_IFLNK => match beneath::target(at, name) {
+                Ok(target) => (FileBody::Link(target), Access::of(stat)),
+                Err(error) => {
+                    self.cannot_read(path, error);
+                    (closed(), Access::of(stat))
+                }
+            },
+            SFlag::S_IFDIR => (FileBody::Directory, Access::of(stat)),
+            _ => (closed(), Access::of(stat)),
+        };
+        WatchedPlace { kind, body, access }
+    }
+
+    /// A file's content, absent if it cannot be kept, and the access to it.
+    fn file(
+        &mut self,
+        at: &OwnedFd,
+        path: &Path,
+        name: &OsStr,
+        kind: FileKind,
+        stat: &FileStat,
+    ) -> nix::Result<(Option<FileBody>, Access)> {
+        let before = self.before.and_then(|before| before.places.get(path));
+        let most = self.largest(kind, before);
+        let (content, access) = beneath::read_own(at, name, most, |held| Access::with_lists(stat, held))?;
+        if content.is_none()
+            && self.is_first()
+            && most < LARGEST
+            && stat.st_size <= LARGEST.cast_signed() as i64
+        {
+            self.uses_up(kind);
+        }
+        let Some(content) = content else { return Ok((None, access)) };
+        if self.is_first() {
+            self.budget.keep(content.len());
+        }
+        let body = match before.map(|before| &before.body) {
+            Some(FileBody::File(kept)) if **kept == *content => FileBody::File(Arc::clone(kept)),
+            _ => FileBody::File(content.into()),
+        };
+        Ok((Some(body), access))
+    }
+
+    /// The longest content that says something: of what is only compared, a longer one than before is another one.
+    fn largest(&self, kind: FileKind, before: Option<&WatchedPlace>) -> usize {
+        let is_compared = matches!(kind, FileKind::Whole | FileKind::Hook | FileKind::Unknown);
+        match before.map(|before| &before.body) {
+            _ if self.is_first() => self.budget.bytes(),
+            _ if !is_compared => LARGEST_JUDGED,
+            Some(FileBody::File(content)) => content.len(),
+            Some(FileBody::Link(_) | FileBody::Directory | FileBody::Closed(_)) | None => 0,
+        }
+    }
+
+    /// The bytes of a place are used up. What has no part in a git directory is moved aside when it changes, kept or not.
+    fn uses_up(&mut self, kind: FileKind) {
+        if kind != FileKind::Unknown {
+            self.met(&self.budget.place().to_owned(), self.budget.bytes_bound());
+        }
+    }
+
+    fn cannot_read(&mut self, path: &Path, error: Errno) {
+        self.note(path, &error.to_string());
+        // What is gone meanwhile was read as far as it was there.
+        if error != Errno::ENOENT {
+            self.state.unread.push((path.to_owned(), error));
+        }
+    }
+
+    pub(super) fn note(&mut self, path: &Path, why: &str) {
+        if self.state.notes.len() < 20 {
+            let path = one_line(&path.to_string_lossy());
+            self.state.notes.push(format!("{path} is not watched: {why}"));
+        }
+    }
+}
