@@ -98,7 +98,8 @@ pub(crate) fn enter_scopes<T>(
     let stranger = ruleset.is_scoped().then(Stranger::new).transpose().map_err(at(Stage::Landlock))?;
     let entered = enter(scopes.as_ref()).map_err(at(Stage::Landlock))?;
     if stranger.is_some_and(|stranger| !stranger.is_denied()) {
-        return Err(Stage::Landlock.failed("abstract unix sockets of the host are not denied to the broker"));
+        return Err(Stage::Attempt
+            .failed("\"reach an abstract unix socket of the host\" was not denied to the broker"));
     }
     Ok(entered)
 }

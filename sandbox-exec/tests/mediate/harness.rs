@@ -66,7 +66,7 @@ pub(crate) fn by_each_judge(test: impl Fn(&Place)) {
     }
     for scoped in [false, true].into_iter().take(1 + usize::from(has_scopes)) {
         as_each_user(|place| {
-            test(&Place { scoped, machine: place.machine, tier: place.tier, ..Place::new(place.user) })
+            test(&Place { scoped, machine: place.machine, tier: place.tier, ..Place::new(place.user) });
         });
     }
 }

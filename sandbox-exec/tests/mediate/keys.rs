@@ -32,15 +32,12 @@ fn server(style: i32, address: &str) -> std::io::Result<OwnedFd> {
 /// How often it was reached.
 fn reached(style: i32, server: &OwnedFd) -> usize {
     let server = server.try_clone().unwrap();
-    match style {
-        STREAM => {
-            let server = TcpListener::from(server);
-            std::iter::from_fn(|| server.accept().ok()).count()
-        }
-        _ => {
-            let server = UdpSocket::from(server);
-            std::iter::from_fn(|| server.recv(&mut [0; 8]).ok()).count()
-        }
+    if style == STREAM {
+        let server = TcpListener::from(server);
+        std::iter::from_fn(|| server.accept().ok()).count()
+    } else {
+        let server = UdpSocket::from(server);
+        std::iter::from_fn(|| server.recv(&mut [0; 8]).ok()).count()
     }
 }
 
@@ -101,12 +98,12 @@ fn a_port_taken_inside_opens_none_of_another_protocol() {
 
 /// What a thread makes in a network namespace of its own.
 fn elsewhere<T: Send>(make: impl FnOnce() -> T + Send) -> T {
-    let made = || {
+    let act = || {
         unshare(CloneFlags::CLONE_NEWNET).unwrap();
         raise_loopback();
         make()
     };
-    std::thread::scope(|scope| scope.spawn(made).join().unwrap())
+    std::thread::scope(|scope| scope.spawn(act).join().unwrap())
 }
 
 /// A port that the kernel chooses for nobody, and another for each that asks: two sockets are to have it in two namespaces.

@@ -5,6 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use ipc::confinement::{Confinement, Tier};
 use ipc::path::WirePath;
+use ipc::rights::Network;
 
 use crate::common::order::{encoded, order, ordered};
 use crate::common::place::{Place, errors, in_tier_as_each_user, text};
@@ -152,5 +153,23 @@ fn a_single_file_may_be_a_write_root() {
         said(place, only, "echo more >> keep");
         assert_eq!(fs::read_to_string(place.path("project/keep")).unwrap(), "minemore\n");
         assert!(!run(place, only, "echo x > other").0.status.success());
+    });
+}
+
+/// On the host's network init is in a domain that only has scopes: had it no REFER, these would fail with EXDEV.
+#[test]
+fn files_and_directories_move_and_are_linked_on_either_network() {
+    in_full(|place| {
+        for net in [Network::Off, Network::On] {
+            let script = "for at in . /dev/shm; do
+                    mkdir -p $at/a/d $at/b && touch $at/a/f && ln $at/a/f $at/b/f
+                    (cd $at && python3 -c 'import os; os.rename(\"a/d\", \"b/d\")') && rm -r $at/a $at/b && echo moved
+                done";
+            assert_eq!(
+                said(place, |confinement| confinement.rights.net = net, script),
+                "moved\nmoved\n",
+                "{net:?}"
+            );
+        }
     });
 }
