@@ -164,10 +164,11 @@ pub fn rights_in_tier(
     if !has_private_tmp(rights, project, temp, tier) {
         return (seen, temp.cloned());
     }
-    for root in &mut seen.write {
-        if Some(&*root) == temp {
-            *root = TMP.into();
-        }
+    // In normal form a write root around the temp directory has taken its place; a temp that is elsewhere has its own again.
+    let holds_it = |root: &WirePath| temp.is_some_and(|temp| temp.is_within(root));
+    if seen.write.iter().any(holds_it) {
+        seen.write.retain(|root| Some(root) != temp);
+        seen.write.push(TMP.into());
     }
     seen.write.sort_unstable();
     (seen, Some(TMP.into()))
@@ -378,6 +379,18 @@ mod tests {
         let seen = below.in_tier(Tier::Full).rights;
         assert_eq!(seen.write, ["/p", "/tmp", "/tmp/x/q"].map(WirePath::from));
         assert_ne!(seen, confinement("/p", &["/p", "/tmp/bw-1"]).in_tier(Tier::Full).rights);
+    }
+
+    #[test]
+    fn a_write_root_around_the_temp_directory_does_not_take_it_away() {
+        let mut around = confinement("/h/p", &["/h", "/h/.cache/temps/bw-1"]);
+        around.temp = Some("/h/.cache/temps/bw-1".into());
+        assert_eq!(around.rights.write, [WirePath::from("/h")]);
+        assert_eq!(around.in_tier(Tier::Full).rights.write, ["/h", "/tmp"].map(WirePath::from));
+        assert_eq!(around.in_tier(Tier::Floor), around);
+        // Who may not write it at all is given none.
+        let reader = Confinement { temp: around.temp.clone(), ..confinement("/h/p", &[]) };
+        assert!(reader.in_tier(Tier::Full).rights.write.is_empty());
     }
 
     #[test]

@@ -116,7 +116,8 @@ pub enum CompileError {
 
 /// Compiles rights against a file system.
 ///
-/// The write root `own` is the program's own, whatever lies in it. What has the identity of one of `moved` stays unreadable under
+/// The place `own` is the program's own, whatever lies in it and whatever hides what it lies in, if a write root is or holds it: in rights of
+/// normal form one around it has taken its place. What has the identity of one of `moved` stays unreadable under
 /// whatever name it is found beside a hidden path.
 pub fn compile(
     rights: &Rights,
@@ -128,21 +129,21 @@ pub fn compile(
     for path in rights.read.iter().chain(&rights.write).chain(&rights.hidden) {
         check_canonical(path)?;
     }
-    let (own, write): (Vec<_>, Vec<_>) = rights.write.iter().partition(|root| Some(*root) == own);
-    for root in &write {
+    let write = || rights.write.iter().filter(|root| Some(*root) != own);
+    for root in write() {
         check_writable(root)?;
     }
     let mut compiler = Compiler::new(rights, moved, tree);
     for root in &rights.read {
         compiler.root(root, Access::TREE)?;
     }
-    for root in write {
+    for root in write() {
         compiler.root(root, Access::ALL)?;
     }
     compiler.devices(tier);
     compiler.check_count()?;
     let mut plan = compiler.finish(rights.net, tier);
-    for own in own {
+    if let Some(own) = own.filter(|own| rights.write.iter().any(|root| own.is_within(root))) {
         plan.own(own.as_path());
     }
     Ok(plan)

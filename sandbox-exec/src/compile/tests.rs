@@ -186,14 +186,30 @@ fn a_hidden_path_beneath_a_file_takes_nothing_from_the_file() {
 fn what_is_the_programs_own_is_granted_in_a_hidden_place_and_nothing_beside_it() {
     let own = WirePath::from("/t/own");
     let tree = Listed::new("/ /t/ /t/own/ /t/other/ /u/");
-    let rights = rights(&["/"], &["/t"], &["/t/own"]);
-    insta::assert_snapshot!(show(&compile(&rights, Some(&own), &[], Tier::Floor, &tree).unwrap()), @r"
+    let hidden = rights(&["/"], &["/t"], &["/t/own"]);
+    insta::assert_snapshot!(show(&compile(&hidden, Some(&own), &[], Tier::Floor, &tree).unwrap()), @r"
     l--- / named
     lrw- /t/own named
     lr-- /u
     ");
-    let error = compile(&rights, None, &[], Tier::Floor, &tree).unwrap_err();
+    let error = compile(&hidden, None, &[], Tier::Floor, &tree).unwrap_err();
     assert_eq!(error.to_string(), "the root /t/own lies in /t, which is hidden");
+    // A write root around both takes its place in normal form, and gives nothing beside it.
+    let tree = Listed::new("/ /u/ /u/f /u/t/ /u/t/own/ /u/t/other/");
+    let own = WirePath::from("/u/t/own");
+    let rights = rights(&["/"], &["/u/t"], &["/u", "/u/t/own"]).normalised();
+    assert_eq!(rights.write, ["/u".into()] as [WirePath; 1]);
+    let plan = compile(&rights, Some(&own), &[], Tier::Floor, &tree).unwrap();
+    let access =
+        |path: &str| plan.rules.iter().find(|rule| rule.path == Path::new(path)).map(|rule| rule.access);
+    assert_eq!((access("/u/t/own"), access("/u/f")), (Some(Access::ALL), Some(Access::ALL)));
+    assert_eq!((access("/u/t"), access("/u/t/other")), (None, None));
+    let nobodys = WirePath::from("/v/t/own");
+    let plan = compile(&rights, Some(&nobodys), &[], Tier::Floor, &tree).unwrap();
+    assert!(
+        plan.rules.iter().all(|rule| rule.path != Path::new("/v/t/own")),
+        "a place that no write root holds"
+    );
 }
 
 #[test]

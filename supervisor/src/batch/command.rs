@@ -172,6 +172,8 @@ impl Runs {
             BatchPlaces { project: directory.join(TREE).join(CHECKOUT), patch: directory.join(PATCH) };
         command.args(exec_arguments(&self.args, task, &places));
         command.args(self.hidden.iter().flat_map(|path| [OsStr::new("--hide"), path.as_os_str()]));
+        // Those of the runs beside it.
+        command.args(siblings(directory).iter().flat_map(|path| [OsStr::new("--hide"), path.as_os_str()]));
         if let TaskSource::Commit { repository, .. } = &task.source {
             // It has the commits that came later.
             command.arg("--hide").arg(repository);
@@ -195,6 +197,14 @@ impl Runs {
         command.arg(name).arg("--batch").arg(std::process::id().to_string());
         command
     }
+}
+
+/// The directories of the runs that are under way beside this one. Of one that begins later nobody can say so here: it is another
+/// task's work in progress, and its results go where nobody reads them.
+fn siblings(directory: &Path) -> Vec<PathBuf> {
+    let entries = directory.parent().and_then(|work| std::fs::read_dir(work).ok());
+    let paths = entries.into_iter().flatten().flatten().map(|entry| entry.path());
+    paths.filter(|path| path != directory).collect()
 }
 
 /// The arguments of `exec`, but for the hidden places and the task.

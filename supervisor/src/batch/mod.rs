@@ -43,6 +43,7 @@ use crate::config::Sources;
 use crate::exit::Exit;
 use crate::messages::{complain, tell};
 use crate::opening::{Refusal, SessionDirs};
+use crate::policy::users_home;
 use crate::signals::Endings;
 
 /// Runs the tasks, or reports on those that ran.
@@ -144,7 +145,32 @@ fn beside(file: &Path) -> PathBuf {
     PathBuf::from(stem).with_added_extension("batch")
 }
 
-/// Files that would tell an agent what others found, or what is expected of it.
+/// The places that would tell an agent what others found, or what is expected of it: results, the file of tasks, and the directory of
+/// that file, where data sets, gold patches and notes lie.
 fn hidden(file: &Path, output: &BatchOutput) -> io::Result<Vec<PathBuf>> {
-    Ok(vec![file.canonicalize()?, output.instances(), output.predictions()])
+    let file = file.canonicalize()?;
+    let beside = beside_the_tasks(&file, output.root())?;
+    Ok([vec![output.instances(), output.predictions(), file], beside].concat())
+}
+
+/// The directory as a whole, unless something lies in it that a run needs: then the files in it. Without those of a home whose names
+/// begin with a dot: they are settings of the tools.
+fn beside_the_tasks(file: &Path, output: &Path) -> io::Result<Vec<PathBuf>> {
+    let Some(input) = file.parent() else { return Ok(Vec::new()) };
+    let home = users_home();
+    let needed =
+        [Some(output.to_owned()), home.clone(), std::env::current_exe().ok(), Some(std::env::temp_dir())];
+    if !needed.iter().flatten().any(|place| place.starts_with(input)) {
+        return Ok(vec![input.to_owned()]);
+    }
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(input)? {
+        let entry = entry?;
+        let is_setting =
+            home.as_deref() == Some(input) && entry.file_name().as_encoded_bytes().starts_with(b".");
+        if entry.file_type()?.is_file() && !is_setting {
+            files.push(entry.path());
+        }
+    }
+    Ok(files)
 }

@@ -118,7 +118,7 @@ pub(super) struct Site<'a> {
 impl<'a> Site<'a> {
     /// One in which nothing has been started yet.
     pub(super) fn new(setup: &'a ProjectSandbox, tier: TierChoice) -> Result<Self, BenchError> {
-        let followed = HiddenInodes::of(&setup.policy.standing())?;
+        let followed = HiddenInodes::of(&setup.policy.standing(), Some(&setup.policy.temp))?;
         let spawner = Spawner::start(setup.programs.sandbox_exec.clone(), followed)?;
         Ok(Self { setup, spawner, tier })
     }

@@ -25,6 +25,19 @@ pub(crate) fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
+/// True if the person said yes to a question of one line; anything else is no.
+pub(crate) fn yes(question: &str) -> io::Result<bool> {
+    let mut out = io::stderr().lock();
+    // What was typed before the question stood there is no answer to it.
+    tcflush(io::stdin(), FlushArg::TCIFLUSH)?;
+    write!(out, "{question} [y/N] ")?;
+    out.flush()?;
+    drop(out);
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
 /// Whether the person said yes; anything else is no.
 pub(crate) fn asked(question: &TrustQuestion) -> io::Result<bool> {
     let mut out = io::stderr().lock();
@@ -34,12 +47,6 @@ pub(crate) fn asked(question: &TrustQuestion) -> io::Result<bool> {
     for line in &question.lines {
         writeln!(out, "  {line}")?;
     }
-    // What was typed before the question stood there is no answer to it.
-    tcflush(io::stdin(), FlushArg::TCIFLUSH)?;
-    write!(out, "Trust it? [y/N] ")?;
-    out.flush()?;
     drop(out);
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+    yes("Trust it?")
 }

@@ -20,7 +20,7 @@ mod trust;
 mod user_file;
 mod value;
 
-pub(crate) use ask::{ask_for_trust, asked, can_ask};
+pub(crate) use ask::{ask_for_trust, asked, can_ask, yes};
 pub use effective::{Effective, at_home};
 pub use error::{Problem, SettingsError};
 #[cfg(test)]

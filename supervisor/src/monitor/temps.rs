@@ -34,38 +34,107 @@ pub struct Temps {
     path: PathBuf,
     /// The variable that moves it.
     pub(super) variable: &'static str,
+    note: Option<String>,
 }
 
 impl Temps {
     /// Makes the directory, or checks that it is ours. It serves workers of this user, or of another one.
     pub fn open(cache: &Path, serves_another: bool) -> Result<Self, TempError> {
-        if let Some(path) = (!serves_another).then(|| make_in(cache)).and_then(Result::ok) {
-            return Ok(Self { path, variable: "BAILIWICK_HOME" });
-        }
-        let path = systems_own().join(format!("bailiwick-{}", geteuid()));
-        let made = make(&path, if serves_another { ENTERED } else { PRIVATE });
-        let variable = "TMPDIR";
-        made.map(|()| Self { path: path.clone(), variable }).map_err(|source| TempError {
-            path,
-            variable,
-            source,
-        })
+        let passed_over = match (!serves_another).then(|| make_in(cache)) {
+            Some(Ok(path)) => return Ok(Self { path, variable: "BAILIWICK_HOME", note: None }),
+            Some(Err(error)) => chosen_cache().map(|variable| (variable, cache.join(NAME), error)),
+            None => None,
+        };
+        let mode = if serves_another { ENTERED } else { PRIVATE };
+        let temporary = chosen_temporary();
+        let path = first_of(elsewhere(temporary.as_deref(), mode), mode)?;
+        let told = [passed_over, too_long(temporary)]
+            .into_iter()
+            .flatten()
+            .map(|(variable, path, error)| format!("not below {variable}, in {}: {error}", path.display()));
+        let told = told.collect::<Vec<_>>().join("; ");
+        let note =
+            (!told.is_empty()).then(|| format!("private temp directories lie in {}, {told}", path.display()));
+        Ok(Self { path, variable: "TMPDIR", note })
     }
 
     /// Its place, without links.
     pub fn path(&self) -> &Path {
         &self.path
     }
+
+    /// A sentence about a place that the user chose, and that is not used.
+    pub fn note(&self) -> Option<&str> {
+        self.note.as_deref()
+    }
+}
+
+/// The name of the directory in our cache directory.
+const NAME: &str = "temps";
+
+/// The variable by which the user chose our cache directory.
+fn chosen_cache() -> Option<&'static str> {
+    ["BAILIWICK_HOME", "XDG_CACHE_HOME"].into_iter().find(|name| std::env::var_os(name).is_some())
 }
 
 fn make_in(cache: &Path) -> io::Result<PathBuf> {
     DirBuilder::new().recursive(true).mode(0o700).create(cache)?;
-    let path = fs::canonicalize(cache)?.join("temps");
+    let path = fs::canonicalize(cache)?.join(NAME);
     if path.as_os_str().len() > LONGEST {
-        return Err(io::ErrorKind::InvalidFilename.into());
+        return Err(is_longer(&path, LONGEST));
     }
     make(&path, PRIVATE).map(|()| path)
 }
+
+/// A socket's name has to fit behind it (unix(7)).
+fn is_longer(path: &Path, most: usize) -> io::Error {
+    let length = path.as_os_str().len();
+    io::Error::other(format!("its path has {length} bytes, and sockets in it leave room for {most}"))
+}
+
+/// The directory that TMPDIR names.
+fn chosen_temporary() -> Option<PathBuf> {
+    std::env::var_os("TMPDIR")
+        .and_then(|path| fs::canonicalize(path).ok())
+        .filter(|path| path != Path::new("/"))
+}
+
+fn too_long(chosen: Option<PathBuf>) -> Option<(&'static str, PathBuf, io::Error)> {
+    let path = chosen.filter(|path| path.as_os_str().len() > LONGEST_PARENT)?;
+    let error = is_longer(&path, LONGEST_PARENT);
+    Some(("TMPDIR", path, error))
+}
+
+/// The places outside of our cache directory, by their preference.
+fn elsewhere(temporary: Option<&Path>, mode: u32) -> Vec<PathBuf> {
+    let short = temporary.filter(|path| path.as_os_str().len() <= LONGEST_PARENT).map(Path::to_owned);
+    let everybodys = fs::canonicalize("/tmp").unwrap_or_else(|_| "/tmp".into());
+    let own = if geteuid().is_root() {
+        Some(PathBuf::from(ROOTS_OWN))
+    } else {
+        // Nobody else gets into it, and so no worker of another user.
+        std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|_| mode == PRIVATE)
+    };
+    let name = format!("bailiwick-{}", geteuid());
+    let places = [short, Some(everybodys), own].into_iter().flatten().map(|parent| parent.join(&name));
+    places.filter(|path| path.as_os_str().len() <= LONGEST).collect()
+}
+
+/// The first of these places that can be made. Whoever makes a name of ours first in a directory that is everybody's keeps us from it
+/// there, and not from the next place.
+fn first_of(places: Vec<PathBuf>, mode: u32) -> Result<PathBuf, TempError> {
+    let mut first = None;
+    for path in places {
+        match make(&path, mode) {
+            Ok(()) => return Ok(path),
+            Err(source) => drop(first.get_or_insert(TempError { path, variable: "TMPDIR", source })),
+        }
+    }
+    Err(first.unwrap_or_else(|| TempError::of_parent(io::ErrorKind::NotFound.into())))
+}
+
+/// A directory that root alone makes names in, and everybody enters (hier(7)).
+const ROOTS_OWN: &str = "/var/cache";
 
 /// Somebody else may have made something there first: neither a link nor another user's directory is used.
 fn make(path: &Path, mode: u32) -> io::Result<()> {
@@ -83,14 +152,6 @@ fn make(path: &Path, mode: u32) -> io::Result<()> {
         fs::set_permissions(removal::by_descriptor(directory.as_fd()), Permissions::from_mode(mode))?;
     }
     Ok(())
-}
-
-/// The system's temp directory, if its path is short enough.
-fn systems_own() -> PathBuf {
-    match fs::canonicalize(std::env::temp_dir()) {
-        Ok(path) if path.as_os_str().len() <= LONGEST_PARENT && path != Path::new("/") => path,
-        _ => PathBuf::from("/tmp"),
-    }
 }
 
 #[cfg(test)]
@@ -116,7 +177,8 @@ mod tests {
     #[test]
     fn a_long_path_and_another_user_need_the_systems_own() {
         let place = tempfile::tempdir().unwrap();
-        let systems = systems_own().join(format!("bailiwick-{}", geteuid()));
+        let temporary = chosen_temporary();
+        let systems = elsewhere(temporary.as_deref(), PRIVATE).remove(0);
         assert_eq!(Temps::open(&place.path().join("c".repeat(LONGEST)), false).unwrap().path(), systems);
         assert_eq!(mode(&systems) & !ENTERED, 0);
         assert_eq!(Temps::open(place.path(), true).unwrap().path(), systems);
@@ -138,5 +200,11 @@ mod tests {
         fs::create_dir(&theirs).unwrap();
         chown(&theirs, Some(12345), None).unwrap();
         assert_eq!(make(&theirs, PRIVATE).unwrap_err().to_string(), "it belongs to another user");
+        // Whoever was there first keeps nobody from working: the next place is used.
+        let next = place.path().join("next");
+        assert_eq!(first_of(vec![theirs.clone(), next.clone()], ENTERED).unwrap(), next);
+        assert_eq!(mode(&next), ENTERED);
+        assert_eq!(first_of(vec![theirs.clone(), link], PRIVATE).unwrap_err().path, theirs);
+        assert!(elsewhere(None, ENTERED).iter().any(|path| path.starts_with(ROOTS_OWN)));
     }
 }

@@ -11,6 +11,7 @@ use nix::fcntl::{AT_FDCWD, AtFlags};
 use nix::unistd::{AccessFlags, faccessat, getegid, geteuid};
 
 use crate::gate::Machine;
+use crate::policy::perhaps_there;
 
 const READ: u32 = 4;
 const WRITE: u32 = 2;
@@ -58,7 +59,7 @@ impl User {
         };
         let mounts = fs::read("/proc/self/mountinfo").unwrap_or_default();
         let root = matches!(self, Self::Capless(Identity { uid: 0, .. }));
-        let machine = Machine::new(&mounts, hidden.iter().filter(closed).cloned().collect(), root);
+        let machine = Machine::new(&mounts, perhaps_there(hidden).filter(closed).cloned().collect(), root);
         let io_uring = fs::read_to_string("/proc/sys/kernel/io_uring_disabled").ok();
         let machine = machine.with_io_uring(io_uring.as_deref());
         // Of another user's powers this process says nothing.

@@ -71,6 +71,9 @@ impl ProjectSandbox {
         let owner = foreign_owner(directory);
         let identity = owner.as_ref().map(|owner| owner.identity);
         let temps = Temps::open(&directories.cache, identity.is_some())?;
+        if let Some(note) = temps.note() {
+            say(&format!("note: {note}"));
+        }
         let scope = PlaceScope::resolve(directory, mode, wanted, (&directories, &temps), owner.as_ref())?;
         let programs = scope.programs(mode.widest(), identity)?;
         if mode.may_write() {
@@ -86,7 +89,7 @@ impl ProjectSandbox {
         }
         let environments = scope.environments(of_flags(&wanted.env)?, owner);
         let policy = scope.policy(mode.first, wanted, protected, temp.path());
-        let followed = HiddenInodes::of(&policy.standing_in(mode.widest()))?;
+        let followed = HiddenInodes::of(&policy.standing_in(mode.widest()), Some(&policy.temp))?;
         if wanted.caches == Caches::OutliveIt {
             let environment = environments.under(&policy.standing(), &policy.temp);
             environments.builds.notes(&environment).iter().for_each(|note| say(&format!("note: {note}")));

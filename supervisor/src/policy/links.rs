@@ -10,7 +10,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use ipc::path::{is_joined, split};
+use ipc::path::{WirePath, is_joined, split};
 use listing::LinkListing;
 
 /// Where directories lead and what lies in them, once that is known. It is kept for a moment only: an agent can change where a link
@@ -61,6 +61,12 @@ struct Directory {
 /// Where a single path leads.
 pub(crate) fn leads_to(path: &Path) -> ResolvedLink {
     Links::default().follow(path)
+}
+
+/// Those of many paths at which something may lie, by a list of each directory that holds enough of them.
+pub(crate) fn perhaps_there(paths: &[WirePath]) -> impl Iterator<Item = &WirePath> {
+    let mut links = Links::expecting(paths.iter().map(WirePath::as_path));
+    paths.iter().filter(move |path| links.find(path.as_path()).presence != Presence::Nothing)
 }
 
 impl<'a> Links<'a> {

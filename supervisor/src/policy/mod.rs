@@ -23,7 +23,7 @@ pub use environment::Environments;
 pub use followed::{FollowError, HiddenInodes};
 pub use git::ExternalGitDirs;
 pub use hidden::{HiddenPaths, Host};
-pub(crate) use links::{ResolvedLink, leads_to};
+pub(crate) use links::{ResolvedLink, leads_to, perhaps_there};
 pub use owner::{Owner, closed_to, foreign_owner};
 pub use project::{ProjectError, check_reachable, open_project};
 pub use variable::split_variable;

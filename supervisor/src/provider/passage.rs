@@ -122,3 +122,37 @@ impl Passage {
         Ok(Passed { status, headers, body: deadlines.body(bytes) })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn passage(kind: ProviderKind, key: &str) -> Passage {
+        let connection = Connection {
+            base_url: "http://127.0.0.1:1".to_owned(),
+            api_key: Some(SecretString::from(key)),
+            key_origin: "KEY".to_owned(),
+            credential: Credential::ApiKey,
+            chosen_by: None,
+            timeouts: Timeouts::default(),
+            recorder: None,
+        };
+        Passage::new(kind, connection).expect("a way")
+    }
+
+    #[test]
+    fn no_key_of_a_relay_is_said_by_any_of_its_ways() {
+        let keys = ["sk-ant-0123456789abcd", "sk-proj-9876543210zyxw"];
+        let mut ways = [passage(ProviderKind::Anthropic, keys[0]), passage(ProviderKind::OpenAi, keys[1])];
+        let secrets: Vec<_> = ways.iter().filter_map(Passage::secret).collect();
+        ways.iter_mut().for_each(|way| way.hide_also(&secrets));
+        let said = format!("no such key: {} or {}", keys[0], keys[1]);
+        for way in &ways {
+            let hidden = way.hide(&said);
+            assert!(
+                hidden.starts_with("no such key: *") && !keys.iter().any(|key| hidden.contains(key)),
+                "{hidden}"
+            );
+        }
+    }
+}

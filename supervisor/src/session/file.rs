@@ -1,7 +1,7 @@
 //! The log's file: private, new, never a link, and appended to in whole lines.
 
 use std::fs::{DirBuilder, File, TryLockError};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -167,9 +167,19 @@ impl Drop for LineFile {
     }
 }
 
-/// The process that holds a lock on the file with this number, as the kernel tells it.
+/// The most looks at the kernel's list of locks.
+const LOOKS: usize = 64;
+
+/// The process that holds a lock on the file with this number, as the kernel tells it. It gives the list a page at a time and goes on at a
+/// position: a list that locks before that one went from in between lacks another one (fs/locks.c, `locks_start`).
 fn holder(inode: u64) -> Option<u32> {
-    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    (0..LOOKS).find_map(|_| listed_holder(inode))
+}
+
+fn listed_holder(inode: u64) -> Option<u32> {
+    // With room from the start: else the first read asks for a few bytes alone.
+    let mut locks = String::with_capacity(64 << 10);
+    File::open("/proc/locks").ok()?.read_to_string(&mut locks).ok()?;
     let end = format!(":{inode}");
     // `1: FLOCK  ADVISORY  WRITE 1234 fe:00:5678 0 EOF`
     locks.lines().find_map(|line| {
@@ -177,4 +187,40 @@ fn holder(inode: u64) -> Option<u32> {
         let [_, "FLOCK", _, _, pid, file, ..] = words.as_slice() else { return None };
         file.ends_with(&end).then(|| pid.parse().ok())?
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn the_holder_is_found_while_other_locks_come_and_go() {
+        let place = tempfile::tempdir().unwrap();
+        let lock = |name: String| {
+            let file = File::create(place.path().join(name)).unwrap();
+            file.try_lock().unwrap();
+            file
+        };
+        // More than a page of the list, on both sides of the one that is looked for.
+        let _before: Vec<_> = (0..100).map(|number| lock(format!("before-{number}"))).collect();
+        let held = lock("held".to_owned());
+        let inode = held.metadata().unwrap().ino();
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for thread in 0..2 {
+                let (lock, over) = (&lock, &over);
+                scope.spawn(move || {
+                    while !over.load(Ordering::Relaxed) {
+                        let _some: Vec<_> =
+                            (0..50).map(|number| lock(format!("{thread}-{number}"))).collect();
+                    }
+                });
+            }
+            let found = (0..300).filter(|_| holder(inode) == Some(std::process::id())).count();
+            over.store(true, Ordering::Relaxed);
+            assert_eq!(found, 300);
+        });
+    }
 }

@@ -102,7 +102,7 @@ fn is_of(log: &Path, project: &Path) -> io::Result<bool> {
 }
 
 /// True if the last event is the mark of an import.
-fn is_just_imported(log: &Path) -> io::Result<bool> {
+pub(crate) fn is_just_imported(log: &Path) -> io::Result<bool> {
     let mut file = File::open(log)?;
     let length = file.metadata()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(LONGEST_MARK)))?;

@@ -27,7 +27,7 @@ mod tree;
 pub(crate) use copy::{Chain, each_event, each_line};
 pub use error::{Fault, LogError};
 pub use flush::{Flushed, Flusher};
-pub(crate) use last::{begun, find, last_of};
+pub(crate) use last::{begun, find, is_just_imported, last_of};
 pub use load::{Loaded, load, rebuild};
 pub(crate) use load::{load_as, load_from};
 pub use log::{Reopened, SessionLog};

@@ -33,18 +33,18 @@ use self::tty::{Engaged, Tty};
 use self::ui::{AfterUi, Ui, UiEnded, UiPlaces};
 use crate::activity::Activity;
 use crate::args::{ActivityArg, ResumeArgs, TuiArgs, of_tui};
-use crate::config::{Effective, Sources, ask_for_trust};
+use crate::config::{Effective, Sources, ask_for_trust, can_ask, yes};
 use crate::core::{EndReason, Window};
 use crate::driver::Turns;
 use crate::exit::Exit;
-use crate::messages::{complain, harmless, notes, say, tell};
+use crate::messages::{complain, harmless, notes, one_line, say, tell};
 use crate::opening::{
     self, Handle, OpenedSession, Record, Refusal, Resume, SessionDirs, SessionEvents, SessionOptions,
     find_log, for_activity,
 };
 use crate::place::ConfinementOptions;
 use crate::recording::FrontEnd;
-use crate::session::begun;
+use crate::session::{begun, is_just_imported};
 use crate::signals::{Changes, Endings};
 
 pub(crate) use self::painter::{END, Painter};
@@ -188,8 +188,14 @@ pub(crate) async fn resumed(args: ResumeArgs, place: SessionDirs) -> Exit {
             return Exit::Usage;
         }
     };
-    let own = || begun(&log).map(|begun| begun.project.as_path().to_owned());
-    let directory = directory.or_else(own).unwrap_or(here);
+    let directory = match directory.map_or_else(|| project_of(&log, &here), |named| Ok(Some(named))) {
+        Ok(Some(directory)) => directory,
+        Ok(None) => return Exit::Done,
+        Err(error) => {
+            complain(&error);
+            return Exit::Usage;
+        }
+    };
     let session = log.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let args = TuiArgs {
         prompt: None,
@@ -205,6 +211,25 @@ pub(crate) async fn resumed(args: ResumeArgs, place: SessionDirs) -> Exit {
         forks,
     };
     run(args, place).await
+}
+
+/// The project that a session goes on in: its own. An import names one itself, which the person may know nothing of, so that they
+/// are asked; none if they say no. Once it has gone on, its project is theirs.
+fn project_of(log: &Path, here: &Path) -> Result<Option<PathBuf>, String> {
+    let Some(own) = begun(log).map(|begun| begun.project.as_path().to_owned()) else {
+        return Ok(Some(here.to_owned()));
+    };
+    if own == here || !is_just_imported(log).map_err(|error| format!("{}: {error}", log.display()))? {
+        return Ok(Some(own));
+    }
+    let named = one_line(&own.to_string_lossy());
+    if !can_ask() {
+        return Err(format!(
+            "the session was imported, and names the project {named} itself\n  hint: bailiwick resume -C DIR says where it goes on"
+        ));
+    }
+    let answer = yes(&format!("The session was imported, and names the project {named} itself. Open that?"));
+    answer.map(|yes| yes.then_some(own)).map_err(|error| format!("cannot ask: {error}"))
 }
 
 /// The log of the session by its name. Without one a person chooses at a terminal; elsewhere it is the last one. None if the person left.

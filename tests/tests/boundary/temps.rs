@@ -278,3 +278,32 @@ fn nor_do_workers_that_run_as_the_projects_owner() {
         assert_eq!(victim.end(), UNHARMED);
     }
 }
+
+/// Whatever a write root gives around it, a private temp works: beneath a home, and in the system's directory where a home is long.
+#[test]
+fn a_private_temp_beneath_a_write_root_works_at_any_length_of_home() {
+    const USES: &str = "f=$(mktemp) && echo kept > \"$f\" && mkdir $TMPDIR/d && cat \"$f\"";
+    let _one = SYSTEMS_OWN.lock();
+    everywhere(|place| {
+        let root = place.world.root();
+        for length in [20, 36, 37, 60, 90] {
+            let name = "h".repeat(length.max(root.as_os_str().len() + 2) - root.as_os_str().len() - 1);
+            let home = root.join(name);
+            fs::create_dir_all(&home).unwrap();
+            place.world.give(&home);
+            let mut roots: Vec<_> = home.ancestors().skip(1).filter(|root| *root != Path::new("/")).collect();
+            roots.push(Path::new("/tmp"));
+            roots.dedup();
+            for root in roots {
+                let flags = ["--write", root.to_str().unwrap()];
+                let mut command = place.world.sandbox(place.tier, &flags, "sh");
+                command.env("BAILIWICK_HOME", &home).args(["-c", USES]);
+                let run = Finished::of(&mut command);
+                assert_eq!((run.code, &*run.stdout), (0, "kept\n"), "{length}, {flags:?}: {}", run.stderr);
+                let is_told = run.stderr.contains("private temp directories lie in /tmp/bailiwick-");
+                // With `/cache/temps` more than 48 bytes.
+                assert_eq!(is_told, home.as_os_str().len() > 36, "{length}: {}", run.stderr);
+            }
+        }
+    });
+}

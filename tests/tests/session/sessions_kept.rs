@@ -389,3 +389,34 @@ fn without_a_terminal_the_last_session_is_the_one() {
     let refused = Finished::of(resume.arg(world.project()).env("ANTHROPIC_API_KEY", KEY)).expect(2);
     assert!(refused.stderr.contains("the UI needs a terminal"), "{}", refused.stderr);
 }
+
+/// The project of an import is the archive's word: nobody is taken there unasked.
+#[test]
+fn an_import_goes_on_in_its_own_project_only_if_somebody_says_so() {
+    let world = session();
+    let file = world.root().join("export.jsonl");
+    run(&world, &["export", &names(&world)[0], file.to_str().unwrap()]).expect(0);
+    let imported = run(&world, &["import", file.to_str().unwrap()]).expect(0).stdout;
+    let resume = |name: &str, flags: &[&str]| {
+        let mut resume = world.bailiwick(["resume", name]);
+        resume.args(flags).env("ANTHROPIC_API_KEY", KEY).env("TERM", "xterm-256color").current_dir("/");
+        resume
+    };
+    let project = world.project();
+    let refused = Finished::of(&mut resume(imported.trim(), &[])).expect(2).stderr;
+    assert!(
+        refused.contains("names the project") && refused.contains("hint: bailiwick resume -C DIR"),
+        "{refused}"
+    );
+    // Where somebody named it, or the session is our own, it comes to the terminal that is missing.
+    let own = names(&world).into_iter().find(|name| name != imported.trim()).unwrap();
+    for (name, flags) in [(imported.trim(), &["-C", project.to_str().unwrap()][..]), (&own, &[])] {
+        let refused = Finished::of(&mut resume(name, flags)).expect(2).stderr;
+        assert!(refused.contains("the UI needs a terminal"), "{name}: {refused}");
+    }
+    // At a terminal a person is asked, and anything but yes is no.
+    let mut ui = Ui::start(&resume(imported.trim(), &["--base-url", "http://127.0.0.1:1"]), (80, 24));
+    ui.until("the question", |screen| screen.contains("[y/N]"));
+    ui.types("n\r");
+    assert_eq!((ui.end().code, names(&world).len()), (0, 2));
+}

@@ -14,6 +14,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -28,6 +29,7 @@ use tests::replies::model;
 use tests::ui::Ui;
 use tests::world::KEY;
 use tests::{Finished, User, World, marked, tier, wait_until};
+use tokio::signal::unix::{SignalKind, signal};
 
 /// The moments: from the first instruction to well into the command, in microseconds.
 const MOMENTS: u64 = 200_000;
@@ -74,6 +76,7 @@ fn at_random_moments(number: u64, signals: &[Signal], attempt: impl Fn(Shot) -> 
     let now = || u64::from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos());
     let seed = std::env::var("SIGNALS_SEED").ok().map_or_else(now, |seed| seed.parse().unwrap());
     eprintln!("SIGNALS_SEED={seed}");
+    ignores_nothing();
     let (next, late) = (AtomicU64::new(0), AtomicU64::new(0));
     let work = || loop {
         let index = next.fetch_add(1, Ordering::Relaxed);
@@ -135,7 +138,27 @@ fn result_is_logged(world: &World, code: i32, shot: &str) -> bool {
     true
 }
 
+/// Gives the signals that this process was started to ignore, as under nohup(1), back to those that it starts: what is caught here has
+/// its default effect in them (execve(2)), and what is ignored stays ignored.
+fn ignores_nothing() {
+    static DONE: OnceLock<()> = OnceLock::new();
+    DONE.get_or_init(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let _entered = runtime.enter();
+        for ending in SIGNALS.into_iter().chain([Signal::SIGQUIT]).filter(|ending| is_ignored(*ending)) {
+            drop(signal(SignalKind::from_raw(ending as i32)).unwrap());
+        }
+    });
+}
+
+fn is_ignored(signal: Signal) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+    u64::from_str_radix(mask.trim(), 16).unwrap() >> (signal as u32 - 1) & 1 == 1
+}
+
 fn start(command: &mut Command) -> Child {
+    ignores_nothing();
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 

@@ -1,13 +1,11 @@
 //! `bailiwick plan approve` and `reject`: a person's word on exactly the bytes that they were shown.
 
-use std::io::{self, BufRead, Write};
-
-use nix::sys::termios::{FlushArg, tcflush};
+use std::io::{self, Write};
 
 use super::show::whole;
 use super::{becomes, find};
 use crate::args::{ApproveArgs, OnePlan};
-use crate::config::can_ask;
+use crate::config::{can_ask, yes};
 use crate::directories::Directories;
 use crate::exit::Exit;
 use crate::messages::{harmless, say};
@@ -54,12 +52,6 @@ pub(super) fn reject(store: &Store, args: &OnePlan) -> Result<Exit, Refusal> {
 fn asked(text: &str) -> io::Result<bool> {
     let mut out = io::stderr().lock();
     write!(out, "{}", harmless(text))?;
-    // What was typed before the question stood there is no answer to it.
-    tcflush(io::stdin(), FlushArg::TCIFLUSH)?;
-    write!(out, "May exactly this be executed? [y/N] ")?;
-    out.flush()?;
     drop(out);
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+    yes("May exactly this be executed?")
 }

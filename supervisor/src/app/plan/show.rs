@@ -26,16 +26,15 @@ fn print(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// The text, then the account of the supervisor, which no text of a plan can come behind.
+/// The text, each line behind a rule, then the account of the supervisor: no line of a plan looks like one of it.
 pub(super) fn whole(kept: &KeptPlan, directories: &Directories) -> String {
-    let newline = if kept.text.ends_with('\n') { "" } else { "\n" };
     let account = match kept.read() {
         Ok(document) => access(kept, document.plan(), directories),
         Err(error) => format!("it cannot be executed: {error}\n"),
     };
     format!(
-        "{}{newline}{RULE}\nplan    {}\nfile    {}\nfate    {}\nsha256  {}\n{account}",
-        kept.text,
+        "{}{END}\nplan    {}\nfile    {}\nfate    {}\nsha256  {}\n{account}",
+        ruled(&kept.text),
         kept.id,
         kept.path.display(),
         told(kept),
@@ -44,7 +43,15 @@ pub(super) fn whole(kept: &KeptPlan, directories: &Directories) -> String {
 }
 
 /// The end of the plan's text: nothing behind it is a part of the plan.
-const RULE: &str = "──────── the plan ends here; what follows says Bailiwick ────────";
+const END: &str = "──────── the plan ends here; what follows says Bailiwick ────────";
+
+/// The rule before each line of a plan's text.
+const RULE: &str = "│ ";
+
+/// A text of others, made harmless first: what would be another line's beginning at a terminal has its rule as well.
+fn ruled(text: &str) -> String {
+    harmless(text).lines().map(|line| format!("{RULE}{line}\n")).collect()
+}
 
 fn print_json(kept: &KeptPlan) -> io::Result<()> {
     let plan = kept.read();

@@ -21,7 +21,7 @@ impl World {
         for file in ["secret/deep/key", "a/b/key", ".env", "beside/code"] {
             fs::write(root.join(file), file).unwrap();
         }
-        let followed = HiddenInodes::of(&rights(&root, hidden, &["."])).unwrap();
+        let followed = HiddenInodes::of(&rights(&root, hidden, &["."]), None).unwrap();
         Self { _place: place, root, followed }
     }
 
@@ -101,7 +101,7 @@ fn what_a_link_led_to_stays_hidden_when_it_leads_elsewhere() {
 #[test]
 fn what_a_new_write_root_hides_is_followed_from_then_on() {
     let mut world = World::new(&[".env"]);
-    let mut other = HiddenInodes::of(&rights(&world.root, &["a/b/key"], &["beside"])).unwrap();
+    let mut other = HiddenInodes::of(&rights(&world.root, &["a/b/key"], &["beside"]), None).unwrap();
     assert!(other.known.is_empty());
     mem::swap(&mut world.followed, &mut other);
     assert_eq!(world.hidden(&["a/b/key"], &["a"]), ["a/b/key"]);

@@ -200,10 +200,13 @@ fn a_killed_batch_takes_its_runs_with_it() {
 fn an_agent_sees_neither_later_commits_nor_what_others_found() {
     let (world, base) = repository();
     let tasks = tasks(&world, &base, 1);
+    let gold = world.root().join("gold.parquet");
+    fs::write(&gold, "the gold patch").unwrap();
     let look = format!(
-        "git log --all --oneline | wc -l; git cat-file -t {}; cat {} {}/*; ls {} ; ls",
+        "git log --all --oneline | wc -l; git cat-file -t {}; cat {} {} {}/*; ls {} ; ls",
         git(&world, &["rev-parse", "HEAD"]).trim(),
         tasks.display(),
+        gold.display(),
         out(&world, "predictions").display(),
         world.project().display(),
     );
@@ -213,10 +216,10 @@ fn an_agent_sees_neither_later_commits_nor_what_others_found() {
     let seen = tests::world::tool_results(&server, 1)[0]["content"].to_string();
     assert!(seen.contains("1\\n") && seen.contains("kept.txt"), "{seen}");
     assert!(
-        !seen.contains("solution.txt") && !seen.contains("commit\\n") && !seen.contains("prompt"),
+        ["solution.txt", "commit\\n", "prompt", "gold patch"].iter().all(|told| !seen.contains(told)),
         "{seen}"
     );
-    assert_eq!(seen.matches("Permission denied").count(), 3, "{seen}");
+    assert_eq!(seen.matches("Permission denied").count(), 4, "{seen}");
 }
 
 #[test]
