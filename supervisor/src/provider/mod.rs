@@ -33,6 +33,7 @@ pub(crate) mod meter;
 mod open;
 mod opening;
 mod options;
+mod overflow;
 pub(crate) mod passage;
 mod peer;
 mod plain;
