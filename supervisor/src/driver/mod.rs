@@ -30,6 +30,7 @@ mod planners;
 mod preparations;
 mod prepare;
 mod progress;
+mod repository_above;
 mod rewind;
 mod rewinder;
 mod run;
