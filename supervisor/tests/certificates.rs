@@ -1,6 +1,6 @@
-//! A system without certificate authorities, as in many containers.
+//! Certificate authorities that the environment names and that cannot be read: an error, and nobody else is trusted in their place.
 
-#![expect(clippy::expect_used, reason = "a test fails by panicking")]
+#![expect(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::env;
 use std::process::Command;
@@ -11,22 +11,17 @@ use supervisor::provider::anthropic::{Anthropic, AnthropicConfig};
 /// Says to a process of this test that it is the one without authorities.
 const WITHOUT: &str = "BAILIWICK_TEST_WITHOUT_AUTHORITIES";
 
-fn notices() -> Vec<String> {
-    let config = AnthropicConfig::new(Some(SecretString::from("sk-ant-0123456789")));
-    Anthropic::new(config).expect("a provider").notices().to_vec()
-}
-
 #[test]
-fn without_authorities_of_the_system_the_bundled_ones_are_used_with_a_notice() {
+fn z7_named_authorities_that_cannot_be_read_are_an_error() {
     if env::var_os(WITHOUT).is_some() {
-        assert_eq!(
-            notices(),
-            ["no certificate authorities on this system: the ones that come with bailiwick are used"]
-        );
+        let config = AnthropicConfig::new(Some(SecretString::from("sk-ant-0123456789")));
+        let Err(error) = Anthropic::new(config) else { panic!("other authorities were taken") };
+        let error = error.to_string();
+        assert!(error.contains("SSL_CERT_FILE=/dev/null: it is not a file of certificates"), "{error}");
         return;
     }
-    // The variables are read once per process, and changing one's own is not safe: a child has other ones.
-    let name = "without_authorities_of_the_system_the_bundled_ones_are_used_with_a_notice";
+    // Changing a variable of one's own is not safe: a child has other ones.
+    let name = "z7_named_authorities_that_cannot_be_read_are_an_error";
     let output = Command::new(env::current_exe().expect("this program"))
         .args(["--exact", name])
         .env(WITHOUT, "1")

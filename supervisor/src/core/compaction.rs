@@ -16,8 +16,8 @@ use super::history::{History, in_block};
 use super::message::UserSaid;
 use super::reply::ModelReply;
 use super::summary::{INSTRUCTION, Known, record};
-use super::window::tokens;
-use super::{Agent, EndReason};
+use super::window::{Budget, tokens};
+use super::{Agent, EndReason, Window};
 use crate::prompt::environment_context;
 use crate::provider::{Message, ProviderError, StopReason, UserBlock};
 
@@ -140,6 +140,20 @@ impl Agent {
         self.begin_compaction(cause, SummaryFrom::Conversation, then);
     }
 
+    /// Learns from a refusal how large the window is, for the rest of the session.
+    pub(super) fn narrow_window(&mut self, named: Option<u64>) {
+        let refused = match self.compacting {
+            Some(Compacting { from: SummaryFrom::Record, .. }) => self.budget.record(),
+            Some(_) | None => self.history.tokens(),
+        };
+        self.set_window(self.budget.window_after(refused, named));
+    }
+
+    pub(super) fn set_window(&mut self, context: u64) {
+        self.config.window = Window { context };
+        self.budget = Budget::new(self.config.window, self.config.max_tokens, self.budget.fixed());
+    }
+
     /// The provider has said that the conversation is too long: it is not asked about all of it again.
     pub(super) fn compact_overflow(&mut self) {
         self.run.overflowed = true;
@@ -190,7 +204,10 @@ impl Agent {
         match stop {
             // Asked otherwise, it would refuse again.
             StopReason::Refusal(_) => self.begin_context(compacting, None),
-            StopReason::ContextWindowExceeded => self.ask_otherwise(compacting),
+            StopReason::ContextWindowExceeded => {
+                self.narrow_window(Some(usage.total()).filter(|total| *total >= Window::LEAST));
+                self.ask_otherwise(compacting);
+            }
             _ if words.trim().is_empty() => self.ask_otherwise(compacting),
             StopReason::MaxTokens => {
                 self.begin_context(compacting, Some(&format!("{words}\n[the summary was cut here]")));
@@ -220,7 +237,11 @@ impl Agent {
     /// A request for a summary failed for good.
     pub(super) fn on_summary_failed(&mut self, compacting: Compacting, error: &ProviderError) -> bool {
         // What the provider refuses for its form or length may go well otherwise; a bad key never does.
-        let otherwise = error.status == Some(400) || super::requests::is_too_long(error);
+        let is_too_long = super::requests::is_too_long(error);
+        if is_too_long {
+            self.narrow_window(error.named_window());
+        }
+        let otherwise = error.status == Some(400) || is_too_long;
         if otherwise {
             self.ask_otherwise(compacting);
         }

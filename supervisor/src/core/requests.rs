@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::agent::AgentState;
 use super::reply::{ModelReply, ToolUse};
-use super::{Agent, Effect, EndReason, Estimate, RequestId, TimerId};
+use super::{Agent, Effect, EndReason, Estimate, RequestId, TimerId, Window};
 use crate::provider::{GiveUp, ModelRequest, ProviderError, StopReason, StreamEvent, Tried};
 
 /// The most replies in a row that may be cut at their limit.
@@ -174,6 +174,9 @@ impl Agent {
             return self.begin_attempt();
         }
         let overflow = is_too_long(error);
+        if overflow && self.history.has_replies() {
+            self.narrow_window(error.named_window());
+        }
         if overflow && self.can_shorten() {
             return self.compact_overflow();
         }
@@ -209,6 +212,7 @@ impl Agent {
             StopReason::Refusal(details) => self.on_refusal(&reply, details.as_deref(), usage),
             StopReason::ContextWindowExceeded => {
                 self.keep_cut(reply, stop.as_str(), usage);
+                self.narrow_window(Some(usage.total()).filter(|total| *total >= Window::LEAST));
                 if self.can_shorten() {
                     self.compact_overflow();
                 } else {

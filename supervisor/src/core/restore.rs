@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use ipc::event::{AssistantMessage, EventKind, NoticeCode, RewindTarget, SessionEvent, ToolCallStatus};
+use ipc::event::{
+    AssistantMessage, CompactionCause, EventKind, NoticeCode, RewindTarget, SessionEvent, ToolCallStatus,
+};
 use ipc::id::{ApprovalId, CallId, EventId, GrantId, ToolUseId};
 use ipc::image::Image;
+use ipc::path::WirePath;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -49,6 +52,7 @@ impl Agent {
         let standing = standing(events);
         let of_agent =
             || standing.iter().filter(|event| event.agent == self.config.id).map(|event| &event.kind);
+        let learnt = learnt_window(of_agent()).filter(|_| !in_new_context);
         let (fixed, sees_images) = (self.budget.fixed(), self.config.sees_images);
         let history = of_agent().fold(Reader::new(fixed, sees_images), Reader::take).finish();
         let history = if in_new_context { history.for_another_model(fixed, sees_images) } else { history };
@@ -71,6 +75,9 @@ impl Agent {
         self.history = history;
         self.ledger = Ledger::of(of_agent(), &self.config.standing.project);
         self.instructions = instructions;
+        if let Some(context) = learnt {
+            self.set_window(context.min(self.config.window.context));
+        }
         (self.last_call, self.last_approval) = (call, approval);
         self.grants = SessionGrants::after(grant);
         if !self.history.is_empty() {
@@ -78,6 +85,31 @@ impl Agent {
         }
         self
     }
+}
+
+impl Agent {
+    /// The same agent, which is told that its project was elsewhere before.
+    #[must_use]
+    pub fn moved(mut self, from: Option<&WirePath>) -> Self {
+        if let Some(from) = from.filter(|_| !self.history.is_empty()) {
+            let project = &self.config.standing.project;
+            self.note(format!(
+                "The project was moved from {from} to {project}: paths of the old place in this conversation lead nowhere."
+            ));
+        }
+        self
+    }
+}
+
+/// The window that earlier runs learnt of from refusals of this model.
+fn learnt_window<'a>(events: impl Iterator<Item = &'a EventKind>) -> Option<u64> {
+    events.fold(None, |learnt, kind| match kind {
+        EventKind::ModelChanged(_) => None,
+        EventKind::CompactionStarted(started) if started.cause == CompactionCause::Overflow => {
+            Some(started.window)
+        }
+        _ => learnt,
+    })
 }
 
 impl Agent {

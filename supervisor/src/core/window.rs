@@ -11,6 +11,12 @@ const FIRST_MESSAGE: u64 = 24_000;
 /// What asking for a summary takes.
 const INSTRUCTION: u64 = 1_000;
 
+/// The smallest window that a server's word makes.
+const SMALLEST: u64 = 4_000;
+
+/// The smallest window that is concluded from a refusal without a number.
+const LEAST_GUESS: u64 = 8_000;
+
 /// What a result is given at least, however full the context is.
 const LEAST_RESULT: u64 = 700;
 
@@ -58,6 +64,15 @@ impl Budget {
     pub(super) fn new(window: Window, reply: u32, fixed: u64) -> Self {
         let quarter = u32::try_from(window.context / 4).unwrap_or(u32::MAX);
         Self { context: window.context, reply: reply.min(quarter), fixed }
+    }
+
+    /// The window after a refusal of about so many tokens: the one that the server names, or a part of what it refused that stays below
+    /// that for certain, since an estimate may have two tokens where the server counts one.
+    pub(super) fn window_after(self, refused: u64, named: Option<u64>) -> u64 {
+        match named.filter(|named| *named < self.context) {
+            Some(named) => named.max(SMALLEST),
+            None => (refused / 4 * 3).max(LEAST_GUESS).min(self.context),
+        }
     }
 
     /// The window.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ipc::id::CallId;
 use ipc::message::CallOutcome;
 use ipc::path::WirePath;
-use ipc::tool::{Matches, ReadFile, SearchFiles, ToolCall, ToolOutput};
+use ipc::tool::{FileText, Matches, ReadFile, SearchFiles, ToolCall, ToolErrorKind, ToolOutput};
 use tui::text::SafeText;
 
 use crate::core::ContextItem;
@@ -32,16 +32,22 @@ const LONGEST: (usize, usize) = (64, 300);
 /// The first of the calls; the core numbers its own from 1.
 const FIRST: u64 = (1 << 63) + 1;
 
-/// The calls that look for them, by their ids.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// The most directories above the project whose instructions count.
+const MOST_ABOVE: usize = 16;
+
+/// A call that looks for them.
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum InstructionsLook {
+    /// A file of a directory above the project.
+    Above(WirePath),
     Instructions,
     Fallback,
     Nested,
     Skills,
 }
 
-const LOOKS: [InstructionsLook; 4] = [
+/// The looks within the project, in the order of their ids; those above it follow.
+const WITHIN: [InstructionsLook; 4] = [
     InstructionsLook::Instructions,
     InstructionsLook::Fallback,
     InstructionsLook::Nested,
@@ -49,16 +55,15 @@ const LOOKS: [InstructionsLook; 4] = [
 ];
 
 impl InstructionsLook {
-    const fn id(self) -> CallId {
-        CallId(FIRST + self as u64)
-    }
-
-    fn call(self) -> ToolCall {
-        let read =
-            |path: &str| ReadFile { path: path.into(), offset: None, limit: Some(LINES), inside: true };
+    fn call(&self) -> ToolCall {
+        let read = |path: WirePath| {
+            let inside = !matches!(self, Self::Above(_));
+            ToolCall::ReadFile(ReadFile { path, offset: None, limit: Some(LINES), inside })
+        };
         match self {
-            Self::Instructions => ToolCall::ReadFile(read(INSTRUCTIONS)),
-            Self::Fallback => ToolCall::ReadFile(read(FALLBACK)),
+            Self::Above(path) => read(path.clone()),
+            Self::Instructions => read(INSTRUCTIONS.into()),
+            Self::Fallback => read(FALLBACK.into()),
             Self::Nested => {
                 // A file without a line says nothing.
                 let glob = Some(format!("**/*/{INSTRUCTIONS}"));
@@ -77,55 +82,117 @@ impl InstructionsLook {
             }),
         }
     }
+
+    /// The source of what it finds, for people and for the model.
+    fn source(&self) -> String {
+        match self {
+            Self::Above(path) => path.to_string(),
+            Self::Instructions => INSTRUCTIONS.to_owned(),
+            Self::Fallback => FALLBACK.to_owned(),
+            Self::Nested => "nested instructions".to_owned(),
+            Self::Skills => "skills".to_owned(),
+        }
+    }
 }
 
 /// The search for what a project says, while it goes on.
 #[derive(Debug, Default)]
 pub(super) struct InstructionsLooking {
-    open: BTreeSet<InstructionsLook>,
-    found: BTreeMap<InstructionsLook, String>,
+    looks: Vec<InstructionsLook>,
+    open: BTreeSet<usize>,
+    found: BTreeMap<usize, String>,
+    /// A line for people about each file that is there and was not read, or not all of it.
+    remarks: BTreeMap<usize, String>,
 }
 
 impl InstructionsLooking {
-    /// A search, and the calls to make. Only an agent of the top level looks through the whole project.
-    pub(super) fn begin(whole: bool) -> (Self, Vec<(CallId, ToolCall)>) {
-        let looks = LOOKS.into_iter().filter(|look| whole || *look <= InstructionsLook::Fallback);
-        let open: BTreeSet<_> = looks.collect();
-        let calls = open.iter().map(|look| (look.id(), look.call())).collect();
-        (Self { open, found: BTreeMap::new() }, calls)
+    /// A search, and the calls to make: `above` are files of the repository above the project, those of its root first. Only an agent of
+    /// the top level looks through the whole project.
+    pub(super) fn begin(whole: bool, above: Vec<WirePath>) -> (Self, Vec<(CallId, ToolCall)>) {
+        let above = above.into_iter().take(MOST_ABOVE).map(InstructionsLook::Above);
+        let looks: Vec<_> = WITHIN.into_iter().chain(above).collect();
+        let is_wanted = |look: &InstructionsLook| {
+            whole || !matches!(look, InstructionsLook::Nested | InstructionsLook::Skills)
+        };
+        let open: BTreeSet<_> = (0..looks.len()).filter(|at| is_wanted(&looks[*at])).collect();
+        let calls = open.iter().map(|at| (id(*at), looks[*at].call())).collect();
+        (Self { looks, open, ..Self::default() }, calls)
     }
 
     /// True of a call of such a search.
     pub(super) fn is_one(call: CallId) -> bool {
-        LOOKS.into_iter().any(|look| look.id() == call)
+        place(call).is_some_and(|at| at < WITHIN.len() + MOST_ABOVE)
     }
 
     /// Takes an answer in; true if it was the last.
     pub(super) fn take(&mut self, call: CallId, outcome: &CallOutcome) -> bool {
-        let Some(look) = LOOKS.into_iter().find(|look| look.id() == call) else { return false };
+        let Some(at) = place(call).filter(|at| self.open.contains(at)) else { return false };
+        let source = self.looks[at].source();
         let text = match outcome {
-            CallOutcome::Done(ToolOutput::File(file)) => Some(&file.text),
+            CallOutcome::Done(ToolOutput::File(file)) => {
+                self.remarks.extend(cut_short(&source, file).map(|remark| (at, remark)));
+                Some(&file.text)
+            }
             CallOutcome::Done(ToolOutput::Matches(Matches { text, .. })) => Some(text),
+            CallOutcome::Failed(error) if error.kind != ToolErrorKind::NotFound => {
+                self.remarks.insert(at, format!("{source} was not read: {}", error.message));
+                None
+            }
             _ => None,
         };
         if let Some(text) = text.filter(|text| !text.trim().is_empty()) {
-            self.found.insert(look, text.clone());
+            self.found.insert(at, text.clone());
         }
-        self.open.remove(&look) && self.open.is_empty()
+        self.open.remove(&at) && self.open.is_empty()
     }
 
-    /// The findings, as the model is told of them.
-    pub(super) fn items(&self) -> Vec<ContextItem> {
-        let item = |source: &str, text: String| ContextItem { source: source.to_owned(), text };
-        let found = |look| self.found.get(&look);
-        let own = found(InstructionsLook::Instructions).map(|text| item(INSTRUCTIONS, text.clone()));
-        let own = own.or_else(|| found(InstructionsLook::Fallback).map(|text| item(FALLBACK, text.clone())));
-        let nested = found(InstructionsLook::Nested).and_then(|text| nested(text));
-        let skills = found(InstructionsLook::Skills).and_then(|text| skills(text));
-        let listed = [("nested instructions", nested), ("skills", skills)];
-        let listed = listed.into_iter().filter_map(|(source, text)| Some(item(source, text?)));
-        own.into_iter().chain(listed).collect()
+    fn found(&self, look: &InstructionsLook) -> Option<&String> {
+        self.found.get(&self.looks.iter().position(|other| other == look)?)
     }
+
+    /// The findings, as the model is told of them: those that hold for most come first.
+    pub(super) fn items(&self) -> Vec<ContextItem> {
+        let item = |look: &InstructionsLook, text: String| ContextItem { source: look.source(), text };
+        let is_above = |look: &&InstructionsLook| matches!(look, InstructionsLook::Above(_));
+        let above = self.looks.iter().filter(is_above);
+        let above = above.filter_map(|look| Some(item(look, told_from_above(look, self.found(look)?))));
+        let own = [InstructionsLook::Instructions, InstructionsLook::Fallback];
+        let own = own.iter().find_map(|look| Some(item(look, self.found(look)?.clone())));
+        let nested = self.found(&InstructionsLook::Nested).and_then(|text| nested(text));
+        let skills = self.found(&InstructionsLook::Skills).and_then(|text| skills(text));
+        let listed = [(InstructionsLook::Nested, nested), (InstructionsLook::Skills, skills)];
+        let listed = listed.into_iter().filter_map(|(look, text)| Some(item(&look, text?)));
+        above.chain(own).chain(listed).collect()
+    }
+
+    /// A line for people about each file that counts and is left out, or cut.
+    pub(super) fn remarks(&self) -> Vec<String> {
+        let own = self.found(&InstructionsLook::Instructions).is_some();
+        let counts = |at: &usize| !own || self.looks[*at] != InstructionsLook::Fallback;
+        self.remarks.iter().filter(|(at, _)| counts(at)).map(|(_, remark)| remark.clone()).collect()
+    }
+}
+
+fn id(at: usize) -> CallId {
+    CallId(FIRST + at as u64)
+}
+
+fn place(call: CallId) -> Option<usize> {
+    usize::try_from(call.0.checked_sub(FIRST)?).ok()
+}
+
+/// A line about a file of which the model gets the beginning alone.
+fn cut_short(source: &str, file: &FileText) -> Option<String> {
+    let given = file.lines;
+    match file.total_lines {
+        Some(all) if all <= given => None,
+        Some(all) => Some(format!("{source} is cut: the agent gets the first {given} of its {all} lines")),
+        None => Some(format!("{source} is cut: the agent gets its first {given} lines")),
+    }
+}
+
+fn told_from_above(look: &InstructionsLook, text: &str) -> String {
+    format!("Instructions of the repository, from {}:\n{text}", look.source())
 }
 
 /// The directories that have instructions of their own: where they are, and no word of them.
@@ -210,7 +277,7 @@ fn cut(text: &str, most: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use ipc::tool::{FileText, ToolError, ToolErrorKind};
+    use ipc::tool::ToolError;
 
     use super::*;
 
@@ -237,7 +304,7 @@ mod tests {
     }
 
     fn found(outcomes: [CallOutcome; 4]) -> Vec<ContextItem> {
-        let (mut looking, calls) = InstructionsLooking::begin(true);
+        let (mut looking, calls) = InstructionsLooking::begin(true, Vec::new());
         let mut last = false;
         for ((call, _), outcome) in calls.iter().zip(&outcomes) {
             assert!(!last, "it goes on until the last answer");
@@ -281,10 +348,57 @@ mod tests {
 
     #[test]
     fn a_sub_agent_looks_for_the_projects_own_file_alone() {
-        let (_, calls) = InstructionsLooking::begin(false);
+        let (_, calls) = InstructionsLooking::begin(false, Vec::new());
         assert_eq!(calls.len(), 2);
         assert!(calls.iter().all(|(call, _)| InstructionsLooking::is_one(*call)));
         assert!(!InstructionsLooking::is_one(CallId(1)));
+    }
+
+    #[test]
+    fn what_is_above_comes_first_and_the_projects_own_last() {
+        let above = ["/r/AGENTS.md", "/r/a/AGENTS.md", "/r/a/b/AGENTS.md"].map(WirePath::from).to_vec();
+        let (mut looking, calls) = InstructionsLooking::begin(false, above);
+        let answers = [file("own"), missing(), file("root"), missing(), file("nearer")];
+        for ((call, _), answer) in calls.iter().zip(&answers) {
+            assert!(InstructionsLooking::is_one(*call));
+            looking.take(*call, answer);
+        }
+        let told: Vec<_> = looking.items().into_iter().map(|item| (item.source, item.text)).collect();
+        let sources: Vec<_> = told.iter().map(|(source, _)| source.as_str()).collect();
+        assert_eq!(sources, ["/r/AGENTS.md", "/r/a/b/AGENTS.md", "AGENTS.md"]);
+        assert_eq!(told[0].1, "Instructions of the repository, from /r/AGENTS.md:\nroot");
+        assert_eq!(looking.remarks(), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_there_and_not_given_is_told() {
+        let refused = || {
+            let message = "it is a directory".to_owned();
+            CallOutcome::Failed(ToolError { kind: ToolErrorKind::WrongKind, message, access: None })
+        };
+        let long = |total_lines| {
+            let CallOutcome::Done(ToolOutput::File(text)) = file("a") else { unreachable!() };
+            CallOutcome::Done(ToolOutput::File(FileText { lines: 400, total_lines, ..text }))
+        };
+        for (own, other, expected) in [
+            (refused(), missing(), vec!["AGENTS.md was not read: it is a directory"]),
+            (missing(), refused(), vec!["CLAUDE.md was not read: it is a directory"]),
+            (file("a"), refused(), vec![]),
+            (missing(), missing(), vec![]),
+            (
+                long(Some(401)),
+                missing(),
+                vec!["AGENTS.md is cut: the agent gets the first 400 of its 401 lines"],
+            ),
+            (long(None), missing(), vec!["AGENTS.md is cut: the agent gets its first 400 lines"]),
+            (long(Some(400)), missing(), vec![]),
+        ] {
+            let (mut looking, calls) = InstructionsLooking::begin(true, Vec::new());
+            for ((call, _), answer) in calls.iter().zip([own, other, missing(), missing()]) {
+                looking.take(*call, &answer);
+            }
+            assert_eq!(looking.remarks(), expected);
+        }
     }
 
     #[test]

@@ -31,6 +31,7 @@ mod planners;
 mod preparations;
 mod prepare;
 mod progress;
+mod repository_above;
 mod rewind;
 mod rewinder;
 mod run;

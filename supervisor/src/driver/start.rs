@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep_until};
 use super::boundary::StartedWorker;
 use super::digest::Digests;
 use super::instructions::{INSTRUCTIONS, InstructionsLooking};
+use super::repository_above::{dead_link, instructions_above};
 use super::{AgentRun, SessionError, Shared};
 use crate::core::{ContextItem, EndReason, Input, ReadyWorker};
 use crate::monitor::StartError;
@@ -79,7 +80,8 @@ impl AgentRun {
     /// Has the worker look for them by calls of our own, once: the supervisor opens nothing in a project.
     fn look_for_instructions(&mut self) {
         if matches!(self.startup, Startup::Worker) {
-            let (looking, calls) = InstructionsLooking::begin(self.id.is_top_level());
+            let above = instructions_above(self.agent.host_standing().project.as_path());
+            let (looking, calls) = InstructionsLooking::begin(self.id.is_top_level(), above);
             self.startup = Startup::Instructions(Instant::now() + INSTRUCTIONS_TIME, looking);
             for (call, tool) in calls {
                 self.worker.call(call, Work::Run(tool));
@@ -140,8 +142,27 @@ impl AgentRun {
         items.extend(users.map(|text| ContextItem { source: USERS.to_owned(), text }));
         if let Startup::Instructions(_, looking) = startup {
             items.extend(looking.items());
+            self.tell_what_is_left_out(shared, &looking)?;
         }
         self.feed(shared, Input::Context(items))
+    }
+}
+
+impl AgentRun {
+    /// Says which instructions the agent does not have, once for all agents.
+    fn tell_what_is_left_out(
+        &mut self,
+        shared: &mut Shared,
+        looking: &InstructionsLooking,
+    ) -> Result<(), SessionError> {
+        if !self.id.is_top_level() {
+            return Ok(());
+        }
+        let dead = dead_link(self.agent.host_standing().project.as_path());
+        for remark in looking.remarks().into_iter().chain(dead) {
+            self.notice(shared, NoticeCode::NoInstructions, &remark)?;
+        }
+        Ok(())
     }
 }
 

@@ -6,6 +6,7 @@ use ipc::event::{EventKind, NewContext, NoticeCode, PromptFixed, SessionEvent, S
 use ipc::id::{AgentId, EventId};
 
 use crate::core::AgentConfig;
+use crate::provider::is_of_this_machine;
 use crate::tools::ToolDefinition;
 
 /// Puts the recorded prompt and tools in the place of today's, if the context goes on that they belong to. Gives the event that is to be
@@ -106,14 +107,18 @@ fn has_replies(events: &[SessionEvent]) -> bool {
     events.iter().any(|event| event.agent == AgentId::root() && is_reply(event))
 }
 
-/// True if the last words came from another address: it signs its thinking itself. Older logs do not name it.
+/// True if the last words came from another address: it signs its thinking itself. Older logs do not name it. Servers of this machine change
+/// their ports and sockets, and stand before the same models.
 fn is_of_another_server(events: &[SessionEvent], now: &SessionStarted) -> bool {
     let address = |event: &SessionEvent| match &event.kind {
         EventKind::SessionStarted(started) => started.base_url.clone(),
         _ => None,
     };
     let last = events.iter().rev().find_map(address);
-    last.is_some() && now.base_url.is_some() && last != now.base_url
+    match (last, &now.base_url) {
+        (Some(last), Some(now)) => last != *now && !(is_of_this_machine(&last) && is_of_this_machine(now)),
+        _ => false,
+    }
 }
 
 /// True if the last words came from another model, or by another provider.
@@ -127,4 +132,45 @@ fn is_of_another_model(events: &[SessionEvent], now: &SessionStarted) -> bool {
         }
     }
     *model != now.model || *provider != now.provider
+}
+
+#[cfg(test)]
+mod tests {
+    use ipc::event::ObservedBy;
+    use serde_json::json;
+
+    use super::*;
+
+    fn started(base_url: Option<&str>) -> SessionStarted {
+        let started = json!({
+            "version": "1", "project": "/p", "activity": "execute", "mode": "auto", "model": "m", "provider": "p",
+            "rights": {"write": [], "net": "off", "hidden": 0, "protected": 0}, "base_url": base_url,
+        });
+        serde_json::from_value(started).unwrap()
+    }
+
+    #[test]
+    fn z2_another_base_url_is_another_server_and_older_logs_name_none() {
+        for (before, now, expected) in [
+            (Some("https://a.example"), Some("https://a.example"), false),
+            (Some("https://a.example"), Some("https://b.example"), true),
+            (Some("https://a.example/x"), Some("https://a.example/y"), true),
+            (Some("https://a.example"), Some("http://127.0.0.1:9"), true),
+            (Some("http://127.0.0.1:9"), Some("http://localhost:8"), false),
+            (Some("unix:/run/a"), Some("unix:/run/b"), false),
+            (None, Some("https://b.example"), false),
+        ] {
+            let event = SessionEvent {
+                id: EventId(1),
+                parent: None,
+                time_ms: 1,
+                session: "s".into(),
+                agent: AgentId::root(),
+                parent_agent: None,
+                observed_by: ObservedBy::Supervisor,
+                kind: EventKind::SessionStarted(started(before)),
+            };
+            assert_eq!(is_of_another_server(&[event], &started(now)), expected, "{before:?} {now:?}");
+        }
+    }
 }

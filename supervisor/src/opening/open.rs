@@ -264,9 +264,9 @@ fn first_rights(options: &SessionOptions, ceiling: StandingRights) -> (StandingR
 
 fn agent(config: AgentConfig, earlier: &Earlier) -> Agent {
     let agent = Agent::new(config);
-    let Earlier { needed, in_new_context } = earlier;
+    let Earlier { needed, in_new_context, moved_from } = earlier;
     let events = needed.events.as_slice();
-    if events.is_empty() { agent } else { agent.restored(events, *in_new_context) }
+    if events.is_empty() { agent } else { agent.restored(events, *in_new_context).moved(moved_from.as_ref()) }
 }
 
 /// The first agent of a session; every other one differs from it in what its place and its task are.

@@ -47,6 +47,8 @@ pub(super) struct Past {
     needed: Needed,
     shows: bool,
     torn: bool,
+    /// The place where its project was, if that has moved.
+    moved_from: Option<WirePath>,
     /// The session that it is a copy of.
     origin: Option<ConversationId>,
 }
@@ -65,16 +67,18 @@ impl Past {
     fn open(resume: &Resume, project: &WirePath, state: &Path) -> Result<Self, OpenError> {
         let mut progress = ReadingProgress::begin();
         let watch = &mut |read, whole| progress.tell(read, whole);
-        let past = if resume.forks {
+        let mut past = if resume.forks {
             Self::fork(resume, state, watch)?
         } else {
             let Reopened { log, needed, torn } = SessionLog::reopen(&resume.log, watch)?;
-            Self { log, needed, shows: resume.shows, torn, origin: None }
+            Self { log, needed, shows: resume.shows, torn, moved_from: None, origin: None }
         };
-        match past.project() {
-            Some(own) if own != project => Err(OpenError::OtherProject(own.clone())),
-            _ => Ok(past),
+        match past.project().filter(|own| *own != project).cloned() {
+            Some(own) if has_moved(&own, project) => past.moved_from = Some(own),
+            Some(own) => return Err(OpenError::OtherProject(own)),
+            None => {}
         }
+        Ok(past)
     }
 
     /// A new session with everything that was said and done in this one so far, and with its looks at the project. Another process may have
@@ -84,11 +88,11 @@ impl Past {
         let (log, origin) = SessionLog::copy_of(&resume.log, (state, &session), watch)?;
         let needed = read_needed(log.path(), None, watch)?;
         checkpoints::copy(state, &origin, &session)?;
-        Ok(Self { log, needed, shows: resume.shows, torn: false, origin: Some(origin) })
+        Ok(Self { log, needed, shows: resume.shows, torn: false, moved_from: None, origin: Some(origin) })
     }
 
     fn project(&self) -> Option<&WirePath> {
-        self.needed.events.iter().find_map(|event| match &event.kind {
+        self.needed.events.iter().rev().find_map(|event| match &event.kind {
             EventKind::SessionStarted(started) => Some(&started.project),
             _ => None,
         })
@@ -134,6 +138,9 @@ impl Past {
         };
         let forked =
             self.origin.as_ref().map_or_else(String::new, |origin| format!(" as a copy of {origin}"));
+        let moved = self.moved_from.as_ref().map_or_else(String::new, |from| {
+            format!(", whose project was at {from} before, where it is no more")
+        });
         let new_context = new_context.map_or_else(String::new, |cause| {
             format!(", in a new context, without the model's thinking so far, since {cause}")
         });
@@ -146,7 +153,7 @@ impl Past {
             String::new()
         };
         let message = format!(
-            "the session goes on{forked}{imported}{new_context}{torn}{unshown}; what was approved for it is asked for again"
+            "the session goes on{forked}{imported}{moved}{new_context}{torn}{unshown}; what was approved for it is asked for again"
         );
         EventKind::Notice { code: NoticeCode::Resumed, message }
     }
@@ -207,6 +214,14 @@ impl Past {
             let (conversation_id, agent) = (self.session(), AgentId::root());
             let _ = ui.send(UiEvent { conversation_id, agent, kind: UiEventKind::SpentBefore { accounts } });
         }
+    }
+}
+
+/// True if nothing is at the earlier place of a project any more, or a link that leads to the present one.
+fn has_moved(from: &WirePath, to: &WirePath) -> bool {
+    match from.as_path().canonicalize() {
+        Ok(place) => to.as_path().canonicalize().is_ok_and(|now| now == place),
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
     }
 }
 
@@ -287,6 +302,8 @@ pub(super) struct Earlier {
     pub needed: Needed,
     /// True if the conversation goes on in a new context.
     pub in_new_context: bool,
+    /// The place where its project was, if that has moved.
+    pub moved_from: Option<WirePath>,
 }
 
 impl Earlier {
@@ -309,6 +326,7 @@ impl SessionBegin<'_> {
             EventKind::PromptFixed(prompt) => prompt.new_context.as_ref(),
             _ => None,
         });
+        let moved_from = past.as_ref().and_then(|past| past.moved_from.clone());
         let (log, earlier, notice) = match past {
             None => (SessionLog::create(state, conversation)?, Needed::default(), None),
             Some(past) => {
@@ -324,7 +342,7 @@ impl SessionBegin<'_> {
             let _ = ui.send(UiEvent { conversation_id: conversation.clone(), agent: AgentId::root(), kind });
         }
         let log = if pauses { log.holding_lines() } else { log };
-        Ok((log, Earlier { needed: earlier, in_new_context: new_context.is_some() }))
+        Ok((log, Earlier { needed: earlier, in_new_context: new_context.is_some(), moved_from }))
     }
 }
 

@@ -33,7 +33,7 @@ pub struct Connection {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The base URL is none.
-    #[error("the base URL {url:?} {fault}\n  hint: write it like https://api.anthropic.com")]
+    #[error("the base URL {url:?} {fault}\n  hint: {hint}", hint = base_url_hint(.fault))]
     BaseUrl {
         /// The text, without a password that it may have.
         url: String,
@@ -46,6 +46,20 @@ pub enum ConfigError {
     /// The client could not be made.
     #[error(transparent)]
     Http(#[from] HttpError),
+}
+
+/// The fault of an address with something behind its path.
+const QUERY: &str = "has a query";
+
+/// The endpoints of the APIs, as a server's page shows them. One that a base URL ends with counts once.
+const ENDPOINTS: [&str; 3] = ["/chat/completions", "/messages", "/responses"];
+
+fn base_url_hint(fault: &str) -> &'static str {
+    if fault == QUERY {
+        "leave out what begins with `?`: a query is not passed on (of Azure, https://NAME.openai.azure.com/openai/v1 needs none)"
+    } else {
+        "write it like https://api.anthropic.com"
+    }
 }
 
 /// The scheme of an address that is a socket of this machine: that of `bailiwick relay`.
@@ -62,6 +76,11 @@ pub fn socket_of(base_url: &str) -> Option<&Path> {
 /// The path of a socket's address.
 pub(crate) fn socket_path(base: &Url) -> Option<&Path> {
     (base.scheme() == SOCKET).then(|| Path::new(base.path()))
+}
+
+/// True if an address is a socket, or a server at a port, of this machine.
+pub(crate) fn is_of_this_machine(text: &str) -> bool {
+    socket_of(text).is_some() || base_url(text).is_ok_and(|url| super::http::is_loopback(&url))
 }
 
 /// The base URL, checked.
@@ -84,12 +103,24 @@ pub(crate) fn base_url(text: &str) -> Result<Url, ConfigError> {
     }
     match url.scheme() {
         "http" | "https" if !url.has_host() => Err(fault(text, "has no host")),
-        "http" | "https" if url.query().is_some() || url.fragment().is_some() => {
-            Err(fault(text, "has a query"))
-        }
-        "http" | "https" => Ok(url),
+        "http" | "https" if url.query().is_some() || url.fragment().is_some() => Err(fault(text, QUERY)),
+        "http" | "https" => Ok(without_endpoint(url)),
         _ => Err(fault(text, "is neither http nor https")),
     }
+}
+
+/// The address without the endpoint that it ends with. One without a version before it may be a path of the server's own.
+fn without_endpoint(mut url: Url) -> Url {
+    let path = url.path().trim_end_matches('/');
+    let is_version = |segment: &str| {
+        segment.strip_prefix('v').is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
+    };
+    let rest = ENDPOINTS.iter().find_map(|endpoint| path.strip_suffix(endpoint));
+    let rest = rest.filter(|rest| path.ends_with("/chat/completions") || rest.split('/').any(is_version));
+    if let Some(rest) = rest.map(str::to_owned) {
+        url.set_path(&rest);
+    }
+    url
 }
 
 /// The address of an endpoint: the base URL keeps its path (R1). A version that ends the base already is not doubled:
@@ -121,6 +152,26 @@ mod tests {
             ("http://127.0.0.1:9/dev1", "http://127.0.0.1:9/dev1/v1/messages"),
         ] {
             assert_eq!(endpoint(&base_url(base).expect(base), "/v1/messages").as_str(), expected);
+        }
+    }
+
+    #[test]
+    fn an_endpoint_at_the_end_counts_once() {
+        for (base, path, expected) in [
+            ("http://h/v1/messages", "/v1/messages", "http://h/v1/messages"),
+            ("http://h/v1/messages/", "/v1/messages", "http://h/v1/messages"),
+            ("http://h/gw/v1/responses", "/v1/responses", "http://h/gw/v1/responses"),
+            ("http://h/v1/chat/completions", "/chat/completions", "http://h/v1/chat/completions"),
+            ("http://h/chat/completions/", "/v1/chat/completions", "http://h/v1/chat/completions"),
+            (
+                "http://h/api/paas/v4/chat/completions",
+                "/chat/completions",
+                "http://h/api/paas/v4/chat/completions",
+            ),
+            ("http://h/messages", "/v1/messages", "http://h/messages/v1/messages"),
+            ("http://h/v1/messages/batches", "/v1/messages", "http://h/v1/messages/batches/v1/messages"),
+        ] {
+            assert_eq!(endpoint(&base_url(base).expect(base), path).as_str(), expected, "{base}");
         }
     }
 

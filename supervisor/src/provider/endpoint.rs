@@ -9,13 +9,15 @@ use reqwest::{Client, Response, StatusCode, Url};
 
 use super::blame::SentMessages;
 use super::connection::{self, ConfigError, Connection};
+use super::connection_error::connection_error;
 use super::deadlines::{self, Deadlines};
 use super::decode::Decode;
 use super::failure::{self, Failure};
-use super::http::{self, Http, Timeouts};
+use super::http::{self, Http, Way};
 use super::key::ProviderApiKey;
 use super::peer::Peer;
 use super::reply::{Context, HttpReply};
+use super::second_look::looked_at;
 use super::{EventStream, ProviderError, ProviderKind, StreamEvent};
 use crate::recording::{Ending, Exchange, ExchangeHead, Recorder};
 
@@ -26,14 +28,12 @@ const MAX_ERROR_BODY: usize = 64 * 1024;
 pub(crate) struct Endpoint {
     client: Client,
     url: Url,
-    /// The address as a person wrote it.
-    base: Url,
+    way: Way,
     /// What each request carries, the key aside.
     headers: HeaderMap,
     key: Arc<ProviderApiKey>,
     /// How the key is sent.
     key_header: fn(&ProviderApiKey) -> HeaderMap,
-    timeouts: Timeouts,
     decoder: fn() -> Box<dyn Decode>,
     notices: Vec<String>,
     recorder: Option<Recorder>,
@@ -77,7 +77,7 @@ impl Endpoint {
     pub(crate) fn new(connection: Connection, dialect: Dialect) -> Result<Self, ConfigError> {
         let base = connection::base_url(&connection.base_url)?;
         let key = ProviderApiKey::new(connection.api_key, connection.key_origin)?;
-        let Http { client, notices } = Http::new(&base, connection.timeouts, key.is_set())?;
+        let Http { client, notices, way } = Http::new(&base, connection.timeouts, key.is_set())?;
         let mut headers = dialect.headers;
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream, application/json"));
@@ -87,11 +87,10 @@ impl Endpoint {
         Ok(Self {
             client,
             url,
-            base,
+            way,
             headers,
             key: Arc::new(key),
             key_header: dialect.key_header,
-            timeouts: connection.timeouts,
             decoder: dialect.decoder,
             notices,
             recorder: connection.recorder,
@@ -107,7 +106,7 @@ impl Endpoint {
 
     /// The host that requests go to.
     pub(crate) fn host(&self) -> String {
-        http::host(&self.base)
+        http::host(&self.way.base)
     }
 
     /// The events of the reply to a request, which may have failed to come about.
@@ -136,7 +135,7 @@ impl Endpoint {
         let mut exchange = self.recorded(&headers, &outgoing.body);
         headers.extend((self.key_header)(&self.key));
         let request = self.client.post(self.url.clone()).headers(headers).body(outgoing.body);
-        let deadlines = Deadlines::begin(self.host(), self.timeouts);
+        let deadlines = Deadlines::begin(self.host(), self.way.timeouts);
         let sent = deadlines.head(request.send()).await;
         if let Some(exchange) = &mut exchange {
             match &sent {
@@ -144,7 +143,12 @@ impl Endpoint {
                 Ok(Err(_)) | Err(_) => exchange.end(Ending::Cut),
             }
         }
-        let response = sent?.map_err(|error| self.connection_error(&error))?;
+        let response = match sent? {
+            Ok(response) => response,
+            Err(error) => {
+                return Err(looked_at(connection_error(&error, &self.way), &self.way).await);
+            }
+        };
         let request_id = failure::request_id(response.headers()).map(|id| self.key.hide(&id));
         tracing::debug!(status = response.status().as_u16(), request_id, "model reply");
         if response.status() != StatusCode::OK {
@@ -176,10 +180,9 @@ impl Endpoint {
         deadlines: Deadlines,
         exchange: Option<Exchange>,
     ) -> deadlines::TimedBody {
-        let (base, timeouts) = (self.base.clone(), self.timeouts);
+        let way = self.way.clone();
         let bytes = response.bytes_stream();
-        let bytes =
-            bytes.map(move |chunk| chunk.map_err(|error| http::connection_error(&error, &base, timeouts)));
+        let bytes = bytes.map(move |chunk| chunk.map_err(|error| connection_error(&error, &way)));
         let body = deadlines.body(bytes);
         match exchange {
             None => body,
@@ -204,10 +207,6 @@ impl Endpoint {
             body.extend_from_slice(&chunk);
         }
         Failure { status, headers: &headers, body: &body, key: &self.key, peer: &self.peer }.into_error()
-    }
-
-    fn connection_error(&self, error: &reqwest::Error) -> ProviderError {
-        http::connection_error(error, &self.base, self.timeouts)
     }
 }
 

@@ -69,6 +69,11 @@ impl Failure<'_> {
     /// A step that helps.
     fn hint(&self, fault: &ReplyFault, error: &ProviderError) -> Option<String> {
         Some(match self.status.as_u16() {
+            _ if self.wants_tls() => "write https:// in --base-url: the server speaks TLS".to_owned(),
+            407 => {
+                "write a user and a password into the variable of the proxy: http://USER:PASSWORD@HOST:PORT"
+                    .to_owned()
+            }
             300..=399 => self.redirect()?,
             _ if error.is_context_overflow() => {
                 "start a new conversation: this one is longer than the model's context".to_owned()
@@ -87,6 +92,17 @@ impl Failure<'_> {
             408 | 409 | 429 | 500.. => "try again later, or choose another model with --model".to_owned(),
             _ => return None,
         })
+    }
+
+    /// True if a web server got plain words at a port for TLS: nginx, Apache, Go.
+    fn wants_tls(&self) -> bool {
+        const WORDS: [&str; 3] = [
+            "plain HTTP request was sent to HTTPS port",
+            "speaking plain HTTP to an SSL-enabled server port",
+            "Client sent an HTTP request to an HTTPS server",
+        ];
+        let body = String::from_utf8_lossy(self.body);
+        self.status.as_u16() == 400 && WORDS.iter().any(|words| body.contains(words))
     }
 
     fn redirect(&self) -> Option<String> {

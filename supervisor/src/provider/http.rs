@@ -1,14 +1,13 @@
-//! The HTTP client, and what a failed connection means.
+//! The HTTP client.
 
-use std::error::Error;
-use std::io;
 use std::sync::Once;
 use std::time::Duration;
 
 use reqwest::{Certificate, Client, ClientBuilder, Url, redirect};
 
-use super::proxy::Proxy;
-use super::{ProviderError, connection};
+use super::authorities::{self, AuthorityError};
+use super::connection;
+use super::proxy::{Proxy, ProxyError};
 
 /// How long things may take (WIRE E5). There is no limit on a whole reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,22 +37,53 @@ impl Default for Timeouts {
 pub(crate) struct Http {
     pub(crate) client: Client,
     pub(crate) notices: Vec<String>,
+    pub(crate) way: Way,
+}
+
+/// The way to a server.
+#[derive(Clone, Debug)]
+pub(crate) struct Way {
+    /// The address as a person wrote it.
+    pub(crate) base: Url,
+    /// The proxy on the way.
+    pub(crate) proxy: Option<Proxy>,
+    pub(crate) timeouts: Timeouts,
 }
 
 /// The client could not be made.
 #[derive(Debug, thiserror::Error)]
-#[error("no HTTP client: {0}")]
-pub struct HttpError(#[source] reqwest::Error);
+pub enum HttpError {
+    /// The library refuses.
+    #[error("no HTTP client: {0}")]
+    Client(#[source] reqwest::Error),
+    /// The proxy that the environment names cannot be used.
+    #[error(transparent)]
+    Proxy(#[from] ProxyError),
+    /// The certificate authorities that the environment names cannot be read.
+    #[error(transparent)]
+    Authorities(#[from] AuthorityError),
+}
 
 impl Http {
-    /// A client that follows no redirect (E6) and trusts the system's certificate authorities, or those that come with
-    /// this program where the system has none (containers).
+    /// A client that follows no redirect (E6) and trusts the authorities that the environment names, or the system's, or those
+    /// that come with this program where the system has none (containers).
     pub(crate) fn new(base: &Url, timeouts: Timeouts, has_key: bool) -> Result<Self, HttpError> {
+        Self::through(base, timeouts, has_key, Proxy::of(base)?)
+    }
+
+    /// The same, through this proxy.
+    pub(crate) fn through(
+        base: &Url,
+        timeouts: Timeouts,
+        has_key: bool,
+        proxy: Option<Proxy>,
+    ) -> Result<Self, HttpError> {
         install_crypto();
+        let way = Way { base: base.clone(), proxy, timeouts };
         let mut notices = Vec::new();
         if let Some(path) = connection::socket_path(base) {
-            let client = builder(base, timeouts).unix_socket(path).no_proxy().tls_certs_only([]).build();
-            return Ok(Self { client: client.map_err(HttpError)?, notices });
+            let client = way.builder()?.unix_socket(path).tls_certs_only([]).build();
+            return Ok(Self { client: client.map_err(HttpError::Client)?, notices, way });
         }
         if base.scheme() == "http" {
             if !is_loopback(base) {
@@ -61,29 +91,40 @@ impl Http {
                 notices.push(format!("{what} to {} without encryption", host(base)));
             }
             // Without TLS no authorities are needed: reading the system's would only cost time.
-            let client = builder(base, timeouts).tls_certs_only([]).build().map_err(HttpError)?;
-            return Ok(Self { client, notices });
+            let client = way.builder()?.tls_certs_only([]).build().map_err(HttpError::Client)?;
+            return Ok(Self { client, notices, way });
         }
-        if let Ok(client) = builder(base, timeouts).build() {
-            return Ok(Self { client, notices });
-        }
-        let client = builder(base, timeouts).tls_certs_only(bundled_roots()).build().map_err(HttpError)?;
-        notices.push(
-            "no certificate authorities on this system: the ones that come with bailiwick are used"
-                .to_owned(),
-        );
-        Ok(Self { client, notices })
+        let are_named = authorities::named()?;
+        let client = match way.builder()?.build() {
+            Ok(client) => client,
+            Err(error) if are_named => return Err(HttpError::Client(error)),
+            Err(_) => {
+                notices.push(NO_AUTHORITIES.to_owned());
+                let builder = way.builder()?.tls_certs_only(bundled_roots());
+                builder.build().map_err(HttpError::Client)?
+            }
+        };
+        Ok(Self { client, notices, way })
     }
 }
 
-fn builder(base: &Url, timeouts: Timeouts) -> ClientBuilder {
-    let builder = Client::builder()
-        .user_agent(concat!("bailiwick/", env!("CARGO_PKG_VERSION")))
-        .redirect(redirect::Policy::none())
-        .connect_timeout(timeouts.connect)
-        .tcp_nodelay(true);
-    // A proxy could not reach this machine's own addresses.
-    if is_loopback(base) { builder.no_proxy() } else { builder }
+/// The notice of a system like that of many containers.
+const NO_AUTHORITIES: &str =
+    "no certificate authorities on this system: the ones that come with bailiwick are used";
+
+impl Way {
+    fn builder(&self) -> Result<ClientBuilder, HttpError> {
+        let builder = Client::builder()
+            .user_agent(concat!("bailiwick/", env!("CARGO_PKG_VERSION")))
+            .redirect(redirect::Policy::none())
+            .connect_timeout(self.timeouts.connect)
+            .tcp_nodelay(true)
+            // The library would go around a proxy whose address it cannot read.
+            .no_proxy();
+        let Some(proxy) = &self.proxy else { return Ok(builder) };
+        let proxy = reqwest::Proxy::all(proxy.url.clone()).map_err(HttpError::Client)?;
+        Ok(builder.proxy(proxy))
+    }
 }
 
 fn bundled_roots() -> Vec<Certificate> {
@@ -119,136 +160,6 @@ pub(crate) fn host(url: &Url) -> String {
     url.port().map_or_else(|| name.to_owned(), |port| format!("{name}:{port}"))
 }
 
-/// A failed connection as an error that says where it failed, and on which host.
-pub(crate) fn connection_error(error: &reqwest::Error, base: &Url, timeouts: Timeouts) -> ProviderError {
-    let host = host(base);
-    if error.is_timeout() {
-        // The other deadlines are not the client's: see `deadlines`.
-        let within = timeouts.connect;
-        let message = format!("no connection to {host} within {within:?}");
-        return ProviderError::new("timeout", message).hint(check_network(base)).retryable();
-    }
-    if !error.is_connect() && (error.is_body() || error.is_decode()) {
-        let message = format!("the connection to {host} broke in the middle of the reply");
-        return ProviderError::new("truncated_stream", message).hint(check_network(base)).retryable();
-    }
-    match connect_fault(error) {
-        HttpFault::Lookup => {
-            connection(format!("cannot look up the name {host}")).hint(check_network(base)).retryable()
-        }
-        HttpFault::Refused => refused(base),
-        HttpFault::NoTls => {
-            connection(format!("no TLS connection to {host}: the server answers without TLS"))
-                .hint("check the port, or write http:// in --base-url")
-        }
-        // Another attempt would meet the same certificate.
-        HttpFault::Tls(fault) => connection(format!("no TLS connection to {host}: {fault}"))
-            .hint("check --base-url, the clock, and the certificates (bailiwick doctor --api)"),
-        // Another attempt would meet the same program.
-        HttpFault::NotHttp => connection(format!("{host} does not speak HTTP")).hint("check --base-url"),
-        HttpFault::Other(fault) if !error.is_connect() => {
-            connection(format!("the connection to {host} broke before the reply began: {fault}"))
-                .hint(check_network(base))
-                .retryable()
-        }
-        HttpFault::Other(fault) => {
-            connection(format!("no connection to {host}: {fault}")).hint(check_network(base)).retryable()
-        }
-    }
-}
-
-/// A step that helps where a network is in between; a proxy that the environment names is part of it.
-fn check_network(base: &Url) -> String {
-    match Proxy::of(base) {
-        _ if connection::socket_path(base).is_some() => START_RELAY.to_owned(),
-        Some(Proxy { variable, .. }) => format!("check the network, the proxy in {variable}, and --base-url"),
-        None => "check the network and --base-url".to_owned(),
-    }
-}
-
-/// A refused connection. On this machine no network is in between that could heal.
-fn refused(base: &Url) -> ProviderError {
-    let host = host(base);
-    match Proxy::of(base) {
-        Some(Proxy { variable, is_local }) => {
-            let error =
-                connection(format!("cannot reach {host}: the proxy in {variable} refused the connection"));
-            let error = error.hint(format!("start the proxy, or unset {variable}"));
-            if is_local { error } else { error.retryable() }
-        }
-        None if connection::socket_path(base).is_some() => {
-            connection(format!("{host} refused the connection: no relay listens there"))
-                .hint(START_RELAY)
-                .retryable()
-        }
-        None if is_loopback(base) => {
-            connection(format!("{host} refused the connection: no server listens there"))
-                .hint("start the server, or check --base-url")
-        }
-        None => connection(format!("{host} refused the connection")).hint(check_network(base)).retryable(),
-    }
-}
-
-/// A step that helps where the model is behind a socket.
-const START_RELAY: &str = "start the relay, or check --base-url";
-
-fn connection(message: String) -> ProviderError {
-    ProviderError::new("connection", message)
-}
-
-enum HttpFault {
-    Lookup,
-    Refused,
-    NotHttp,
-    NoTls,
-    Tls(String),
-    Other(String),
-}
-
-/// The innermost cause that has a name.
-fn connect_fault(error: &reqwest::Error) -> HttpFault {
-    let mut cause: Option<&(dyn Error + 'static)> = error.source();
-    let mut last = "the request could not be sent".to_owned();
-    while let Some(error) = cause {
-        if let Some(fault) = error.downcast_ref::<io::Error>().and_then(io_fault) {
-            return fault;
-        }
-        if let Some(tls) = error.downcast_ref::<rustls::Error>() {
-            return tls_fault(tls);
-        }
-        last = error.to_string();
-        // hyper-util has no type for it.
-        if last.starts_with("dns error") {
-            return HttpFault::Lookup;
-        }
-        // Nor has hyper one that reqwest shows.
-        if last.starts_with("invalid HTTP ") {
-            return HttpFault::NotHttp;
-        }
-        cause = error.source();
-    }
-    HttpFault::Other(last)
-}
-
-fn tls_fault(error: &rustls::Error) -> HttpFault {
-    match error {
-        rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType) => HttpFault::NoTls,
-        error => HttpFault::Tls(error.to_string()),
-    }
-}
-
-/// `source` of an I/O error skips the error that it wraps, so that one is looked at here.
-fn io_fault(error: &io::Error) -> Option<HttpFault> {
-    if error.kind() == io::ErrorKind::ConnectionRefused {
-        return Some(HttpFault::Refused);
-    }
-    let inner = error.get_ref()?;
-    match inner.downcast_ref::<rustls::Error>() {
-        Some(tls) => Some(tls_fault(tls)),
-        None => inner.downcast_ref::<io::Error>().and_then(io_fault),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -278,7 +189,8 @@ mod tests {
         let roots = bundled_roots();
         assert_eq!(roots.len(), webpki_root_certs::TLS_SERVER_ROOT_CERTS.len());
         let base = url("https://api.anthropic.com");
-        assert!(builder(&base, Timeouts::default()).tls_certs_only(roots).build().is_ok());
+        let way = Way { base, proxy: None, timeouts: Timeouts::default() };
+        assert!(way.builder().expect("one").tls_certs_only(roots).build().is_ok());
     }
 
     #[test]

@@ -11,10 +11,12 @@
 
 pub mod anthropic;
 mod arguments;
+mod authorities;
 mod blame;
 pub mod catalogue;
 pub mod chat;
 mod connection;
+mod connection_error;
 #[cfg(test)]
 mod cuts;
 mod deadlines;
@@ -33,6 +35,7 @@ pub(crate) mod meter;
 mod open;
 mod opening;
 mod options;
+mod overflow;
 pub(crate) mod passage;
 mod peer;
 mod plain;
@@ -43,13 +46,16 @@ mod reply;
 pub mod responses;
 mod retry;
 mod retry_after;
+mod second_look;
 mod sse;
 mod taken;
 mod text;
+mod tls_fault;
 mod tool_name;
 mod types;
 mod unknown;
 
+pub(crate) use connection::is_of_this_machine;
 pub use connection::{ConfigError, Connection, socket_of};
 pub use decode::{Decode, Envelope};
 pub(crate) use fit::calls_of;

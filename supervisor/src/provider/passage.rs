@@ -7,10 +7,12 @@ use reqwest::{Client, StatusCode, Url};
 use secrecy::SecretString;
 
 use super::connection::{self, ConfigError, Connection};
+use super::connection_error::connection_error;
 use super::deadlines::{Deadlines, TimedBody};
 use super::endpoint::bearer;
-use super::http::{self, Http, Timeouts};
+use super::http::{self, Http, Way};
 use super::key::ProviderApiKey;
+use super::second_look::looked_at;
 use super::{Credential, ProviderError, ProviderKind, anthropic, chat};
 use crate::secrets::Redactor;
 
@@ -22,7 +24,7 @@ pub(crate) struct Passage {
     headers: HeaderMap,
     key: ProviderApiKey,
     other_keys: Vec<Redactor>,
-    timeouts: Timeouts,
+    way: Way,
     notices: Vec<String>,
     form: chat::Form,
 }
@@ -47,7 +49,7 @@ impl Passage {
     pub(crate) fn new(kind: ProviderKind, connection: Connection) -> Result<Self, ConfigError> {
         let base = connection::base_url(&connection.base_url)?;
         let key = ProviderApiKey::new(connection.api_key, connection.key_origin)?;
-        let Http { client, notices } = Http::new(&base, connection.timeouts, key.is_set())?;
+        let Http { client, notices, way } = Http::new(&base, connection.timeouts, key.is_set())?;
         let form = chat::form(&base);
         let path = match kind {
             ProviderKind::Anthropic => "/v1/messages",
@@ -62,8 +64,8 @@ impl Passage {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream, application/json"));
         let url = connection::endpoint(&base, path);
-        let (timeouts, other_keys) = (connection.timeouts, Vec::new());
-        Ok(Self { kind, client, url, headers, key, other_keys, timeouts, notices, form })
+        let other_keys = Vec::new();
+        Ok(Self { kind, client, url, headers, key, other_keys, way, notices, form })
     }
 
     /// The API that is spoken.
@@ -105,20 +107,22 @@ impl Passage {
     pub(crate) async fn send(&self, body: Bytes, more: HeaderMap) -> Result<Passed, Unanswered> {
         let mut headers = more;
         headers.extend(self.headers.clone());
-        let deadlines = Deadlines::begin(self.host(), self.timeouts);
+        let deadlines = Deadlines::begin(self.host(), self.way.timeouts);
         let request = self.client.post(self.url.clone()).headers(headers).body(body);
         let sent = deadlines.head(request.send()).await;
         let response = sent.map_err(|error| Unanswered { error, may_have_arrived: true })?;
-        let failed =
-            |error: &reqwest::Error, base: &Url, timeouts| http::connection_error(error, base, timeouts);
-        let response = response.map_err(|error| Unanswered {
-            may_have_arrived: !error.is_connect(),
-            error: failed(&error, &self.url, self.timeouts),
-        })?;
+        let response = match response {
+            Ok(response) => response,
+            Err(error) => {
+                let may_have_arrived = !error.is_connect();
+                let error = looked_at(connection_error(&error, &self.way), &self.way).await;
+                return Err(Unanswered { error, may_have_arrived });
+            }
+        };
         let (status, headers) = (response.status(), response.headers().clone());
-        let (base, timeouts) = (self.url.clone(), self.timeouts);
+        let way = self.way.clone();
         let bytes = response.bytes_stream();
-        let bytes = bytes.map(move |chunk| chunk.map_err(|error| failed(&error, &base, timeouts)));
+        let bytes = bytes.map(move |chunk| chunk.map_err(|error| connection_error(&error, &way)));
         Ok(Passed { status, headers, body: deadlines.body(bytes) })
     }
 }
@@ -134,7 +138,7 @@ mod tests {
             key_origin: "KEY".to_owned(),
             credential: Credential::ApiKey,
             chosen_by: None,
-            timeouts: Timeouts::default(),
+            timeouts: http::Timeouts::default(),
             recorder: None,
         };
         Passage::new(kind, connection).expect("a way")

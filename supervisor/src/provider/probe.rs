@@ -6,7 +6,9 @@ use reqwest::header::DATE;
 
 use super::ProviderError;
 use super::connection::{self, ConfigError};
+use super::connection_error::connection_error;
 use super::http::{self, Http, Timeouts};
+use super::second_look::looked_at;
 
 /// The path that is asked for: every API has it, and answers it at once.
 const PATH: &str = "/v1/models";
@@ -44,12 +46,16 @@ pub(crate) enum ProbeError {
 pub(crate) async fn ask(base_url: &str, within: Duration) -> Result<ProbeAnswer, ProbeError> {
     let base = connection::base_url(base_url)?;
     let timeouts = Timeouts::default();
-    let Http { client, .. } = Http::new(&base, timeouts, false).map_err(ConfigError::from)?;
+    let Http { client, way, .. } = Http::new(&base, timeouts, false).map_err(ConfigError::from)?;
     let (url, host) = (connection::endpoint(&base, PATH), http::host(&base));
     let sent = tokio::time::timeout(within, client.get(url).send());
     let sent = sent.await.map_err(|_| ProbeError::Late { host: host.clone(), within })?;
-    let response =
-        sent.map_err(|error| ProbeError::Provider(http::connection_error(&error, &base, timeouts)))?;
+    let response = match sent {
+        Ok(response) => response,
+        Err(error) => {
+            return Err(ProbeError::Provider(looked_at(connection_error(&error, &way), &way).await));
+        }
+    };
     let date =
         response.headers().get(DATE).and_then(|date| httpdate::parse_http_date(date.to_str().ok()?).ok());
     Ok(ProbeAnswer { host, status: response.status().as_u16(), date })

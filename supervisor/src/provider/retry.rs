@@ -66,7 +66,8 @@ impl RetryPolicy {
     /// by `jitter` (0 to 1), so that many clients do not return at once.
     pub fn delay(&self, tried: Tried, error: &ProviderError, jitter: f64) -> Result<Duration, GiveUp> {
         let Tried { attempt, waited } = tried;
-        if !error.retryable {
+        // The same conversation is as long another time.
+        if !error.retryable || error.is_context_overflow() {
             return Err(GiveUp::Pointless);
         }
         if attempt >= self.attempts {

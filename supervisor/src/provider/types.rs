@@ -225,32 +225,6 @@ impl ProviderError {
         }
     }
 
-    /// Whether the conversation is longer than the model's context: each server has its own words for it, and few a code.
-    pub fn is_context_overflow(&self) -> bool {
-        const KINDS: [&str; 3] =
-            ["context_length_exceeded", "exceed_context_size_error", "too_many_prompt_tokens"];
-        const WORDS: [&str; 12] = [
-            "prompt is too long",
-            "input is too long",
-            "input length and `max_tokens` exceed",
-            "context_length_exceeded",
-            "maximum context length",
-            "maximum prompt length",
-            "exceeds the available context size",
-            "exceeds the context window",
-            "exceeds the maximum number of tokens",
-            "exceeds the model's maximum context",
-            "reduce the length of the messages",
-            "total length of all messages is too long",
-        ];
-        // Of a rate limit the same is said, and waiting helps.
-        if self.status == Some(429) {
-            return false;
-        }
-        let message = self.message.to_lowercase();
-        KINDS.contains(&self.kind.as_str()) || WORDS.iter().any(|words| message.contains(words))
-    }
-
     /// The same error with a step that helps.
     #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> Self {

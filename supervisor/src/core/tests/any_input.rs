@@ -258,15 +258,15 @@ proptest! {
         for any in inputs {
             let input = counted(input(any, &script), witness.prompt);
             let was_busy = script.agent.is_busy();
-            let is_own = matches!(input, Input::Op(Op::OwnCommand { .. }));
+            let begins = matches!(input, Input::Op(Op::OwnCommand { .. } | Op::UserTurn { .. }));
             let effects = script.agent.handle(input);
             for effect in &effects {
                 witness.see(effect);
             }
             let ends = effects.iter().filter(|effect| matches!(effect, Effect::Finish(_))).count();
             prop_assert!(ends <= 1, "one end a run");
-            // A command that cannot run begins and ends at once.
-            let at_once = is_own && !was_busy && !script.agent.is_busy() && ends == 1;
+            // A command that cannot run, and a message that no context holds, begin and end at once.
+            let at_once = begins && !was_busy && !script.agent.is_busy() && ends == 1;
             prop_assert_eq!(was_busy && !script.agent.is_busy() || at_once, ends == 1, "no run ends without saying so");
         }
     }

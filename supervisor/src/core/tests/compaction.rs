@@ -231,7 +231,7 @@ fn r12_a_prompt_that_the_provider_finds_too_long_is_left_once() {
     script.failed(2, overflow.clone());
     assert_snapshot!(script.lines(), @r"
     log failed invalid_request_error retry=None by Supervisor
-    log compacting Overflow: 126 of 1000000 by Supervisor
+    log compacting Overflow: 126 of 8000 by Supervisor
     log requested 2.1 by Supervisor
     start 3 with 1 messages
     ");

@@ -12,6 +12,7 @@ mod interrupted;
 mod left_out;
 mod limits;
 mod models;
+mod narrowed;
 mod offers;
 mod own_command;
 mod plans;

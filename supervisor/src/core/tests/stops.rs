@@ -105,7 +105,7 @@ fn full_context_is_left_for_a_new_one() {
     log requested 1.1 by Supervisor
     start 1 with 1 messages
     log assistant msg_1 1 blocks, model_context_window_exceeded by Supervisor
-    log compacting Overflow: 115 of 1000000 by Supervisor
+    log compacting Overflow: 115 of 8000 by Supervisor
     log requested 2.1 by Supervisor
     start 2 with 1 messages
     "#);

@@ -7,7 +7,7 @@ mod delta;
 mod summary;
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::thread;
 
 use ipc::confinement::Tier;
@@ -59,6 +59,7 @@ impl OutputPrinter {
             format,
             within_text: false,
             has_begun: false,
+            held: (!io::stdout().is_terminal()).then(String::new),
             open: BTreeMap::new(),
             tally: OutputTally::default(),
             lines: PassedLines::of_process(),
@@ -99,6 +100,8 @@ struct Page {
     within_text: bool,
     /// Whether anything of the reply that is awaited was printed.
     has_begun: bool,
+    /// The words of the reply that is awaited, where nobody watches them come: they may turn out not to count.
+    held: Option<String>,
     /// The calls that have not ended: calls of one turn end in any order.
     open: BTreeMap<AgentCall, String>,
     lines: PassedLines<io::Stderr>,
@@ -132,11 +135,28 @@ impl Page {
             }
             // What a sub-agent says is said to its parent.
             (OutputFormat::Text, UiEventKind::TextDelta { text }) if agent.is_top_level() => {
-                self.has_begun = true;
-                self.text(text);
+                self.piece(text);
             }
             (OutputFormat::Text, UiEventKind::Logged(event)) => self.event(event),
             _ => {}
+        }
+    }
+
+    /// A piece of the reply that is awaited.
+    fn piece(&mut self, text: &str) {
+        if let Some(held) = &mut self.held {
+            held.push_str(text);
+        } else {
+            self.has_begun = true;
+            self.text(text);
+        }
+    }
+
+    /// The reply is over: its words are printed if they count. A reply that was refused counts for nothing.
+    fn settle(&mut self, counts: bool) {
+        let held = self.held.as_mut().map(std::mem::take).unwrap_or_default();
+        if counts && !held.is_empty() {
+            self.text(&held);
         }
     }
 
@@ -163,6 +183,17 @@ impl Page {
     }
 
     fn event(&mut self, event: &SessionEvent) {
+        match &event.kind {
+            EventKind::AssistantMessage(message) if event.agent.is_top_level() => {
+                self.settle(!message.content.is_empty());
+            }
+            EventKind::ModelRequested { .. } | EventKind::ModelFailed { .. }
+                if event.agent.is_top_level() =>
+            {
+                self.settle(false);
+            }
+            _ => {}
+        }
         if matches!(event.kind, EventKind::AssistantMessage(_)) && self.within_text {
             self.text("\n");
         }

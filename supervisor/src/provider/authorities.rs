@@ -1,0 +1,107 @@
+//! The certificate authorities that the environment names. A named one that cannot be read is an error: nobody else is trusted in its place.
+
+use std::env;
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+
+/// The file, and the directories, of the authorities that are trusted in the place of the system's.
+const FILE: &str = "SSL_CERT_FILE";
+const DIRECTORIES: &str = "SSL_CERT_DIR";
+
+/// The largest file that is read: that of all the world's authorities has a quarter of a megabyte.
+const LARGEST: u64 = 16 << 20;
+
+/// Authorities that cannot be trusted.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read the certificate authorities in {variable}={path}: {cause}\n  hint: name one that has certificates (PEM), or unset {variable}", path = .path.display())]
+pub struct AuthorityError {
+    variable: &'static str,
+    path: PathBuf,
+    cause: String,
+}
+
+/// True if the environment names authorities, all of which can be read.
+pub(crate) fn named() -> Result<bool, AuthorityError> {
+    named_in(env::var_os(FILE).as_deref(), env::var_os(DIRECTORIES).as_deref())
+}
+
+fn named_in(file: Option<&OsStr>, directories: Option<&OsStr>) -> Result<bool, AuthorityError> {
+    if let Some(file) = file {
+        let path = Path::new(file);
+        has_certificate(path).map_err(|cause| AuthorityError {
+            variable: FILE,
+            path: path.to_owned(),
+            cause,
+        })?;
+    }
+    for path in directories.into_iter().flat_map(env::split_paths).filter(|path| !path.as_os_str().is_empty())
+    {
+        if let Err(error) = fs::read_dir(&path) {
+            return Err(AuthorityError { variable: DIRECTORIES, path, cause: in_words(&error) });
+        }
+    }
+    Ok(file.is_some() || directories.is_some())
+}
+
+fn has_certificate(path: &Path) -> Result<(), String> {
+    let about = fs::metadata(path).map_err(|error| in_words(&error))?;
+    // A pipe would be waited for.
+    if !about.is_file() || about.len() > LARGEST {
+        return Err("it is not a file of certificates".to_owned());
+    }
+    let text = fs::read(path).map_err(|error| in_words(&error))?;
+    let first = CertificateDer::pem_slice_iter(&text).next();
+    match first {
+        Some(Ok(_)) => Ok(()),
+        Some(Err(_)) | None => Err("no certificate is in it".to_owned()),
+    }
+}
+
+fn in_words(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "it does not exist".to_owned(),
+        io::ErrorKind::PermissionDenied => "it may not be read".to_owned(),
+        io::ErrorKind::NotADirectory => "it is not a directory".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn z7_named_authorities_are_those_or_an_error_that_names_variable_and_path() {
+        let place = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str| {
+            let path = place.path().join(name);
+            fs::write(&path, text).unwrap();
+            path
+        };
+        let pem = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+        let good = file("good.pem", pem);
+        assert!(named_in(Some(good.as_os_str()), Some(place.path().as_os_str())).unwrap());
+        assert!(!named_in(None, None).unwrap());
+        let missing = place.path().join("missing");
+        for (path, cause) in [
+            (file("junk.pem", "nonsense"), "no certificate is in it"),
+            (file("empty.pem", ""), "no certificate is in it"),
+            (missing.clone(), "it does not exist"),
+            (place.path().to_owned(), "it is not a file of certificates"),
+            (PathBuf::from("/dev/null"), "it is not a file of certificates"),
+            (PathBuf::new(), "it does not exist"),
+        ] {
+            let error = named_in(Some(path.as_os_str()), None).expect_err(cause).to_string();
+            assert!(error.contains(&format!("SSL_CERT_FILE={}: {cause}", path.display())), "{error}");
+        }
+        for (path, cause) in [(missing, "it does not exist"), (good, "it is not a directory")] {
+            let error = named_in(None, Some(path.as_os_str())).expect_err(cause).to_string();
+            assert!(error.contains("SSL_CERT_DIR=") && error.contains(cause), "{error}");
+        }
+    }
+}

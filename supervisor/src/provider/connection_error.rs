@@ -1,0 +1,165 @@
+//! The meaning of a failed connection, and a step that helps.
+
+use std::error::Error;
+use std::io;
+
+use super::http::{Way, host, is_loopback};
+use super::proxy::Proxy;
+use super::tls_fault::TlsFault;
+use super::{ProviderError, connection};
+
+/// A failed connection as an error that says where it failed, and on which host.
+pub(crate) fn connection_error(error: &reqwest::Error, way: &Way) -> ProviderError {
+    let host = host(&way.base);
+    if error.is_timeout() {
+        // The other deadlines are not the client's: see `deadlines`.
+        let within = way.timeouts.connect;
+        let message = format!("no connection to {host} within {within:?}");
+        return ProviderError::new("timeout", message).hint(check_network(way)).retryable();
+    }
+    if !error.is_connect() && (error.is_body() || error.is_decode()) {
+        let message = format!("the connection to {host} broke in the middle of the reply");
+        return ProviderError::new("truncated_stream", message).hint(check_network(way)).retryable();
+    }
+    match connect_fault(error) {
+        HttpFault::Lookup => {
+            let name = way.proxy.as_ref().map(|proxy| format!("of the proxy in {}", proxy.variable));
+            connection(format!("cannot look up the name {}", name.unwrap_or(host)))
+                .hint(check_network(way))
+                .retryable()
+        }
+        HttpFault::Refused => refused(way),
+        HttpFault::NoTls => {
+            connection(format!("no TLS connection to {host}: the server answers without TLS"))
+                .hint("check the port, or write http:// in --base-url")
+        }
+        // Another attempt would meet the same certificate.
+        HttpFault::Tls(fault) => {
+            connection(format!("no TLS connection to {host}: {}", fault.words)).hint(fault.hint)
+        }
+        HttpFault::NoTunnel => match &way.proxy {
+            Some(proxy) => wants_user(proxy),
+            None => connection(format!("no connection to {host}: a proxy wants a user (407)")),
+        },
+        // Another attempt would meet the same program.
+        HttpFault::NotHttp => connection(format!("{host} does not speak HTTP")).hint("check --base-url"),
+        HttpFault::Other(fault) if !error.is_connect() => {
+            connection(format!("the connection to {host} broke before the reply began: {fault}"))
+                .hint(check_network(way))
+                .retryable()
+        }
+        HttpFault::Other(fault) => {
+            connection(format!("no connection to {host}: {fault}")).hint(check_network(way)).retryable()
+        }
+    }
+}
+
+/// A step that helps where a network is in between; a proxy that the environment names is part of it.
+fn check_network(way: &Way) -> String {
+    match &way.proxy {
+        _ if connection::socket_path(&way.base).is_some() => START_RELAY.to_owned(),
+        Some(Proxy { variable, .. }) => format!("check the network, the proxy in {variable}, and --base-url"),
+        None => "check the network and --base-url".to_owned(),
+    }
+}
+
+/// A refused connection. On this machine no network is in between that could heal.
+fn refused(way: &Way) -> ProviderError {
+    let (host, base) = (host(&way.base), &way.base);
+    match &way.proxy {
+        Some(proxy) => {
+            let variable = proxy.variable;
+            let error =
+                connection(format!("cannot reach {host}: the proxy in {variable} refused the connection"));
+            let error = error.hint(format!("start the proxy, or unset {variable}"));
+            if proxy.is_local() { error } else { error.retryable() }
+        }
+        None if connection::socket_path(base).is_some() => {
+            connection(format!("{host} refused the connection: no relay listens there"))
+                .hint(START_RELAY)
+                .retryable()
+        }
+        None if is_loopback(base) => {
+            connection(format!("{host} refused the connection: no server listens there"))
+                .hint("start the server, or check --base-url")
+        }
+        None => connection(format!("{host} refused the connection")).hint(check_network(way)).retryable(),
+    }
+}
+
+/// A proxy that lets nobody through whom it does not know.
+pub(crate) fn wants_user(proxy: &Proxy) -> ProviderError {
+    let variable = proxy.variable;
+    let (fault, step) = if proxy.has_user() {
+        ("does not accept the user and the password in it", "check them")
+    } else {
+        ("wants a user and a password", "write them into it")
+    };
+    connection(format!("the proxy in {variable} {fault} (407)"))
+        .hint(format!("{step}: {variable}=http://USER:PASSWORD@HOST:PORT"))
+}
+
+/// A step that helps where the model is behind a socket.
+const START_RELAY: &str = "start the relay, or check --base-url";
+
+fn connection(message: String) -> ProviderError {
+    ProviderError::new("connection", message)
+}
+
+enum HttpFault {
+    Lookup,
+    Refused,
+    NotHttp,
+    NoTls,
+    /// The proxy makes no tunnel for whom it does not know.
+    NoTunnel,
+    Tls(TlsFault),
+    Other(String),
+}
+
+/// The innermost cause that has a name.
+fn connect_fault(error: &reqwest::Error) -> HttpFault {
+    let mut cause: Option<&(dyn Error + 'static)> = error.source();
+    let mut last = "the request could not be sent".to_owned();
+    while let Some(error) = cause {
+        if let Some(fault) = error.downcast_ref::<io::Error>().and_then(io_fault) {
+            return fault;
+        }
+        if let Some(tls) = error.downcast_ref::<rustls::Error>() {
+            return tls_fault(tls);
+        }
+        last = error.to_string();
+        // hyper-util has no type for it.
+        if last.starts_with("dns error") {
+            return HttpFault::Lookup;
+        }
+        // Nor has hyper one that reqwest shows.
+        if last.starts_with("invalid HTTP ") {
+            return HttpFault::NotHttp;
+        }
+        if last == "tunnel error: proxy authorization required" {
+            return HttpFault::NoTunnel;
+        }
+        cause = error.source();
+    }
+    HttpFault::Other(last)
+}
+
+fn tls_fault(error: &rustls::Error) -> HttpFault {
+    match error {
+        rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType) => HttpFault::NoTls,
+        error => HttpFault::Tls(TlsFault::of(error)),
+    }
+}
+
+/// `source` of an I/O error skips the error that it wraps, so that one is looked at here.
+fn io_fault(error: &io::Error) -> Option<HttpFault> {
+    if error.kind() == io::ErrorKind::ConnectionRefused {
+        return Some(HttpFault::Refused);
+    }
+    let inner = error.get_ref()?;
+    match inner.downcast_ref::<rustls::Error>() {
+        Some(tls) => Some(tls_fault(tls)),
+        None => inner.downcast_ref::<io::Error>().and_then(io_fault),
+    }
+}

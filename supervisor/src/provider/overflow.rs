@@ -1,0 +1,274 @@
+//! The words by which servers say that a conversation is longer than the model's window, and the window that they name.
+
+use super::ProviderError;
+
+/// Kinds of errors, and codes in their place, that say it without words.
+const KINDS: [&str; 4] = [
+    "context_length_exceeded",
+    "exceed_context_size_error",
+    "too_many_prompt_tokens",
+    "context_window_exceeded",
+];
+
+/// The least number that is a window: anything below is a count of something else.
+const LEAST: u64 = 1_000;
+
+/// The place of the window in a message.
+#[derive(Clone, Copy)]
+enum WindowAt {
+    /// Right behind these words.
+    Behind(&'static str),
+    /// Right before these words.
+    Before(&'static str),
+    Nowhere,
+}
+
+use WindowAt::{Before, Behind, Nowhere};
+
+/// Parts of a message in small letters, all of which stand in it, and the place of the window. The first row that fits holds.
+const WORDS: [(&[&str], WindowAt); 32] = [
+    (&["model maximum context length:"], Behind("model maximum context length:")),
+    (&["prompt is too long", "maximum"], Before("maximum")),
+    (&["input length and `max_tokens` exceed context limit"], Behind("> ")),
+    (&["too large for model with", "maximum context length"], Before("maximum context length")),
+    (&["maximum context length of"], Behind("maximum context length of")),
+    (&["maximum context length is"], Behind("maximum context length is")),
+    (&["maximum model length of"], Behind("maximum model length of")),
+    (&["maximum prompt length is"], Behind("maximum prompt length is")),
+    (&["exceeds the available context size"], Behind("context size (")),
+    (&["longer than the model's context length"], Behind("context length (")),
+    (&["context length of only"], Behind("context length of only")),
+    (&["exceeds the maximum number of tokens allowed"], Behind("tokens allowed (")),
+    (&["exceeds the maximum number of tokens"], Nowhere),
+    (&["number of tokens in the prompt cannot exceed"], Behind("cannot exceed")),
+    (&["tokens + `max_new_tokens` must be <="], Behind("must be <=")),
+    (&["`inputs` must have less than"], Behind("must have less than")),
+    (&["prompt length", "should not exceed max_num_tokens"], Behind("max_num_tokens (")),
+    (&["prompt token count", "exceeds the limit of"], Behind("exceeds the limit of")),
+    (&["reduce the length of the messages", "while limit is"], Behind("while limit is")),
+    (&["range of input length should be"], Behind("[1,")),
+    (&["exceeded model token limit"], Behind("token limit:")),
+    (&["greater than the context length"], Nowhere),
+    (&["exceeds the context window"], Nowhere),
+    (&["exceeds the model's maximum context"], Nowhere),
+    (&["input exceeds maximum context length"], Nowhere),
+    (&["maximum context length"], Nowhere),
+    (&["context window exceeds limit"], Nowhere),
+    (&["prompt exceeds max length"], Nowhere),
+    (&["prompt is too long"], Nowhere),
+    (&["input is too long"], Nowhere),
+    (&["reduce the length of the messages"], Nowhere),
+    (&["total length of all messages is too long"], Nowhere),
+];
+
+impl ProviderError {
+    /// True if the conversation is longer than the model's context: each server has its own words for it, and few a code.
+    pub fn is_context_overflow(&self) -> bool {
+        // Of a rate limit the same is said, and waiting helps.
+        if self.status == Some(429) {
+            return false;
+        }
+        let message = self.message.to_lowercase();
+        KINDS.iter().any(|kind| self.kind == *kind || message.contains(kind)) || row(&message).is_some()
+    }
+
+    /// The window that the server names, where it does.
+    pub fn named_window(&self) -> Option<u64> {
+        let message = self.message.to_lowercase();
+        let number = match row(&message)? {
+            Behind(words) => message.split_once(words).and_then(|(_, rest)| number_at_start(rest)),
+            Before(words) => message.rsplit_once(words).and_then(|(rest, _)| number_at_end(rest)),
+            Nowhere => None,
+        };
+        number.filter(|number| *number >= LEAST)
+    }
+}
+
+fn row(message: &str) -> Option<WindowAt> {
+    let fits = |(parts, _): &&(&[&str], WindowAt)| parts.iter().all(|part| message.contains(part));
+    WORDS.iter().find(fits).map(|(_, place)| *place)
+}
+
+const fn is_of_number(c: char) -> bool {
+    c.is_ascii_digit() || matches!(c, ',' | '_')
+}
+
+fn number_at_start(text: &str) -> Option<u64> {
+    let text = text.trim_start();
+    number(text.split(|c| !is_of_number(c)).next()?)
+}
+
+fn number_at_end(text: &str) -> Option<u64> {
+    let text = text.trim_end();
+    number(text.rsplit(|c| !is_of_number(c)).next()?)
+}
+
+fn number(text: &str) -> Option<u64> {
+    text.chars().filter(char::is_ascii_digit).collect::<String>().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(message: &str) -> ProviderError {
+        ProviderError::new("invalid_request_error", format!("the API answered 400 (x): {message}"))
+    }
+
+    #[test]
+    fn z4_every_servers_words_are_known_and_the_window_in_them_is_found() {
+        for (server, words, window) in [
+            ("Anthropic", "prompt is too long: 205000 tokens > 200000 maximum", Some(200_000)),
+            (
+                "Anthropic",
+                "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000, decrease input length",
+                Some(200_000),
+            ),
+            (
+                "OpenAI",
+                "This model's maximum context length is 16385 tokens. However, your messages resulted in 20000 tokens. Please reduce the length of the messages.",
+                Some(16_385),
+            ),
+            (
+                "OpenAI responses",
+                "Your input exceeds the context window of this model. Please adjust your input and try again.",
+                None,
+            ),
+            (
+                "OpenRouter",
+                "This endpoint's maximum context length is 131072 tokens. However, you requested about 140000 tokens",
+                Some(131_072),
+            ),
+            (
+                "DeepSeek",
+                "This model's maximum context length is 65536 tokens. However, you requested 70000 tokens",
+                Some(65_536),
+            ),
+            (
+                "vLLM",
+                "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens (4900 in the messages, 100 in the completion).",
+                Some(4_096),
+            ),
+            (
+                "vLLM",
+                "The decoder prompt (length 5000) is longer than the maximum model length of 4096. Make sure that `max_model_len` is no smaller",
+                Some(4_096),
+            ),
+            (
+                "llama.cpp",
+                "the request exceeds the available context size. try increasing the context size or enable context shift",
+                None,
+            ),
+            (
+                "llama.cpp",
+                "request (9000 tokens) exceeds the available context size (8192 tokens), try increasing it",
+                Some(8_192),
+            ),
+            ("ollama", "input exceeds maximum context length", None),
+            (
+                "Gemini",
+                "The input token count (1196265) exceeds the maximum number of tokens allowed (1048576).",
+                Some(1_048_576),
+            ),
+            (
+                "xAI",
+                "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
+                Some(131_072),
+            ),
+            (
+                "Mistral",
+                "Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length",
+                Some(32_768),
+            ),
+            ("Bedrock", "Input is too long for requested model.", None),
+            ("Groq", "Please reduce the length of the messages or completion.", None),
+            (
+                "Cerebras",
+                "Please reduce the length of the messages or completion. Current length is 9000 while limit is 8192",
+                Some(8_192),
+            ),
+            (
+                "Cohere",
+                "too many tokens: total number of tokens in the prompt cannot exceed 4081 - received 5000.",
+                Some(4_081),
+            ),
+            (
+                "TGI",
+                "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4097. Given: 5000 `inputs` tokens and 100 `max_new_tokens`",
+                Some(4_097),
+            ),
+            (
+                "TGI",
+                "Input validation error: `inputs` must have less than 4096 tokens. Given: 5000",
+                Some(4_096),
+            ),
+            (
+                "SGLang",
+                "The input (5000 tokens) is longer than the model's context length (4096 tokens).",
+                Some(4_096),
+            ),
+            (
+                "SGLang",
+                "Requested token count exceeds the model's maximum context length of 4096 tokens. You requested a total of 5000 tokens",
+                Some(4_096),
+            ),
+            (
+                "LM Studio",
+                "Trying to keep the first 5000 tokens when context the overflows. However, the model is loaded with context length of only 4096 tokens",
+                Some(4_096),
+            ),
+            (
+                "LM Studio",
+                "The number of tokens to keep from the initial prompt is greater than the context length.",
+                None,
+            ),
+            (
+                "TensorRT-LLM",
+                "The sum of prompt length (5000.0), query length (0) should not exceed max_num_tokens (4096)",
+                Some(4_096),
+            ),
+            ("Fireworks", "The prompt is too long: 5000, model maximum context length: 4096", Some(4_096)),
+            ("GitHub Copilot", "prompt token count of 150000 exceeds the limit of 128000", Some(128_000)),
+            ("DashScope", "Range of input length should be [1, 129024]", Some(129_024)),
+            (
+                "Moonshot",
+                "Invalid request: Your request exceeded model token limit: 131072 (requested: 140000)",
+                Some(131_072),
+            ),
+            ("MiniMax", "invalid params, context window exceeds limit (2013)", None),
+            ("Z.ai", "Prompt exceeds max length", None),
+            ("Perplexity", "The total length of all messages is too long", None),
+            ("a gateway", "maximum context length is 1,048,576 tokens", Some(1_048_576)),
+            ("a gateway", "prompt is too long: 9 tokens > 8 maximum", None),
+        ] {
+            let error = error(words);
+            assert!(error.is_context_overflow(), "{server}: {words}");
+            assert_eq!(error.named_window(), window, "{server}: {words}");
+        }
+    }
+
+    #[test]
+    fn z4_the_same_words_count_whatever_the_status_but_that_of_a_rate_limit() {
+        let words = "This model's maximum context length is 4096 tokens";
+        for (status, expected) in
+            [(400, true), (413, true), (422, true), (500, true), (503, true), (429, false)]
+        {
+            let error = ProviderError { status: Some(status), ..error(words) };
+            assert_eq!(error.is_context_overflow(), expected, "{status}");
+        }
+        assert!(ProviderError::new("context_length_exceeded", "no").is_context_overflow());
+    }
+
+    #[test]
+    fn z4_other_refusals_are_about_something_else() {
+        for words in [
+            "max_tokens: 99999 > 8192, which is the maximum allowed number of output tokens",
+            "messages.0: text content blocks must be non-empty",
+            "Rate limit reached for tokens per minute: Limit 6000",
+            "image exceeds the maximum of 5 MB",
+            "The maximum number of tools is 128",
+        ] {
+            assert!(!error(words).is_context_overflow(), "{words}");
+        }
+    }
+}

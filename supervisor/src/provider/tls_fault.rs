@@ -1,0 +1,86 @@
+//! A fault of a server's certificate in words, with a step that helps.
+
+use rustls::{CertificateError, Error};
+
+/// A step that helps with most of them.
+const CHECK: &str = "check --base-url, the clock, and the certificates (bailiwick doctor --api)";
+
+/// A fault of TLS, for people.
+pub(super) struct TlsFault {
+    pub(super) words: String,
+    pub(super) hint: String,
+}
+
+impl TlsFault {
+    pub(super) fn of(error: &Error) -> Self {
+        match error {
+            Error::InvalidCertificate(fault) => of_certificate(fault).unwrap_or_else(|| Self::told(error)),
+            error => Self::told(error),
+        }
+    }
+
+    fn told(error: &Error) -> Self {
+        Self { words: error.to_string(), hint: CHECK.to_owned() }
+    }
+
+    fn new(words: &str, hint: &str) -> Self {
+        Self { words: words.to_owned(), hint: hint.to_owned() }
+    }
+}
+
+fn of_certificate(fault: &CertificateError) -> Option<TlsFault> {
+    Some(match fault {
+        CertificateError::UnknownIssuer => TlsFault::new(
+            "nobody whom this system trusts has signed the server's certificate (UnknownIssuer)",
+            "name the file of the authority that signed it in SSL_CERT_FILE, if the server is yours or your company's",
+        ),
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            TlsFault::new("the server's certificate has expired", "check the clock, and --base-url")
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            TlsFault::new("the server's certificate is not valid yet", "check the clock, and --base-url")
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => TlsFault::new(
+            "the server's certificate is for other names than this one",
+            "write the name in --base-url for which the certificate was made",
+        ),
+        CertificateError::Revoked => {
+            TlsFault::new("the server's certificate was revoked", "ask who runs the server")
+        }
+        // The library has no name for it that its caller could match.
+        CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => TlsFault::new(
+            "the server's certificate is that of a certificate authority itself, as `openssl req -x509` makes it",
+            "have the authority sign a certificate of the server's own, with basicConstraints=CA:FALSE, and name the authority in SSL_CERT_FILE",
+        ),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use rustls::OtherError;
+
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("CaUsedAsEndEntity")]
+    struct AsEndEntity;
+
+    #[test]
+    fn a_fault_of_a_certificate_is_told_in_words_with_a_step() {
+        let other = CertificateError::Other(OtherError(Arc::new(AsEndEntity)));
+        for (fault, words) in [
+            (CertificateError::UnknownIssuer, "nobody whom this system trusts"),
+            (CertificateError::Expired, "has expired"),
+            (CertificateError::NotValidForName, "for other names"),
+            (other, "a certificate authority itself"),
+            (CertificateError::BadSignature, "BadSignature"),
+        ] {
+            let fault = TlsFault::of(&Error::InvalidCertificate(fault));
+            assert!(fault.words.contains(words) && !fault.hint.is_empty(), "{}", fault.words);
+            assert!(!fault.words.contains("OtherError"));
+        }
+    }
+}
