@@ -69,9 +69,11 @@ mod tests {
         assert_eq!(instructions_above(&project), expected[..1]);
         // A file of somebody else does not count.
         fs::remove_file(root.join("AGENTS.md")).unwrap();
-        if !nix::unistd::geteuid().is_root() {
-            symlink("/etc/hostname", root.join("AGENTS.md")).unwrap();
+        // Nor does a link of one's own that leads out of the repository.
+        for end in [Path::new("/etc/hostname"), &outside.path().join("AGENTS.md")] {
+            symlink(end, root.join("AGENTS.md")).unwrap();
             assert_eq!(instructions_above(&project), []);
+            fs::remove_file(root.join("AGENTS.md")).unwrap();
         }
     }
 

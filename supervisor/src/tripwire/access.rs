@@ -131,7 +131,7 @@ fn may_give_away() -> bool {
     geteuid().is_root()
 }
 
-/// The users and groups that a list names and lets write (`struct posix_acl_xattr_entry` of the kernel's posix_acl_xattr.h).
+/// The users and groups that a list names and lets write (`struct posix_acl_xattr_entry` of the kernel).
 fn writers(list: &[u8]) -> BTreeSet<(u16, u32)> {
     const USER: u16 = 0x02;
     const GROUP: u16 = 0x08;

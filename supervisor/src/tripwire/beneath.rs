@@ -161,7 +161,7 @@ pub(super) fn read_own<T>(
         Ok((content(file, most)?, asked))
     };
     loop {
-        match with_mode(&at, name, 0o400, &read) {
+        match with_mode(&at, name, 0o400, read) {
             // The first open has told the holder to give the lease up.
             Err(Errno::EWOULDBLOCK) if Instant::now() < until => std::thread::sleep(LEASE_POLL),
             read => return read,

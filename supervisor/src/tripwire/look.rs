@@ -161,7 +161,8 @@ impl<'a> TripwireLook<'a> {
         if let Some(bound) = bound
             && !self.is_given(path)
         {
-            self.met(&self.budget.place().to_owned(), bound);
+            let place = self.budget.place().to_owned();
+            self.met(&place, bound);
         }
         if let Err(error) = seen {
             self.cannot_read(path, beneath::errno(&error));
@@ -234,8 +235,9 @@ impl<'a> TripwireLook<'a> {
         let is_compared = matches!(kind, FileKind::Whole | FileKind::Hook | FileKind::Unknown);
         match before.map(|before| &before.body) {
             _ if self.is_first() => self.budget.bytes(),
+            Some(FileBody::File(content)) if is_compared => content.len(),
+            Some(FileBody::File(content)) => content.len().max(LARGEST_JUDGED),
             _ if !is_compared => LARGEST_JUDGED,
-            Some(FileBody::File(content)) => content.len(),
             Some(FileBody::Link(_) | FileBody::Directory | FileBody::Closed(_)) | None => 0,
         }
     }
@@ -243,7 +245,8 @@ impl<'a> TripwireLook<'a> {
     /// The bytes of a place are used up. What has no part in a git directory is moved aside when it changes, kept or not.
     fn uses_up(&mut self, kind: FileKind) {
         if kind != FileKind::Unknown {
-            self.met(&self.budget.place().to_owned(), self.budget.bytes_bound());
+            let (place, bound) = (self.budget.place().to_owned(), self.budget.bytes_bound());
+            self.met(&place, bound);
         }
     }
 

@@ -246,10 +246,8 @@ impl<'a> Search<'a> {
     fn may_lead_on(&mut self) -> bool {
         let leads = self.leading.entry(self.origin.clone()).or_default();
         *leads += 1;
-        let bound = match *leads > MOST_REFERENCES {
-            true => Some(MOST_REFERENCES),
-            false => (self.found.len() >= MOST_REFERENCES_IN_ALL).then_some(MOST_REFERENCES_IN_ALL),
-        };
+        let in_all = (self.found.len() >= MOST_REFERENCES_IN_ALL).then_some(MOST_REFERENCES_IN_ALL);
+        let bound = if *leads > MOST_REFERENCES { Some(MOST_REFERENCES) } else { in_all };
         let Some(most) = bound else { return true };
         if self.met.last().is_none_or(|(origin, _)| *origin != self.origin) {
             self.met.push((self.origin.clone(), Bound::References(most)));

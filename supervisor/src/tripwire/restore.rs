@@ -119,7 +119,7 @@ impl Restorer<'_> {
     }
 
     /// The directory that holds a place; those on the way that are gone are made as they were.
-    fn parent<'p>(self, path: &'p Path) -> nix::Result<(OwnedFd, &'p OsStr)> {
+    fn parent(self, path: &Path) -> nix::Result<(OwnedFd, &OsStr)> {
         match beneath::open_parent(self.root, path, false) {
             Err(Errno::ENOENT) => {}
             opened => return opened,

@@ -104,13 +104,11 @@ impl<'a> ConfigView<'a> {
 /// The access that a place had, or the widest that it may have, if it is more open now.
 fn closed(path: &Path, access: &Access, before: &WatchState) -> Option<Access> {
     let then = before.directories.get(path).or_else(|| before.places.get(path).map(|place| &place.access));
-    match then {
-        Some(then) => access.is_wider_than(then).then(|| then.clone()),
-        None => {
-            let around = before.around(path)?;
-            access.is_wider_than_around(around).then(|| access.narrowed_to(around))
-        }
+    if let Some(then) = then {
+        return access.is_wider_than(then).then(|| then.clone());
     }
+    let around = before.around(path)?;
+    access.is_wider_than_around(around).then(|| access.narrowed_to(around))
 }
 
 /// Looks, puts back, and looks again until nothing is left to be put back; what passes is what the next look starts from. Gives what

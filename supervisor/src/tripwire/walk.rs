@@ -47,34 +47,32 @@ pub(super) fn nested(
     walk.finish()
 }
 
-/// Looks at what a walk has to know of a directory.
+/// Names that say that a directory is a git directory, or has one.
+const TELLING: &[&str] = &[GIT, "HEAD", "objects", "refs", "commondir"];
+
+/// The entries of a directory that a walk has to know.
 #[derive(Default)]
 struct Seen {
-    git: bool,
-    head: bool,
-    objects: bool,
-    refs: bool,
-    common: bool,
+    telling: BTreeSet<OsString>,
     directories: Vec<OsString>,
 }
 
 impl Seen {
     fn note(&mut self, name: OsString, leads_on: bool) {
-        match name.to_str() {
-            Some(GIT) => self.git = true,
-            Some("HEAD") => self.head = true,
-            Some("objects") => self.objects = true,
-            Some("refs") => self.refs = true,
-            Some("commondir") => self.common = true,
-            _ => {}
+        if TELLING.iter().any(|telling| name == *telling) {
+            self.telling.insert(name.clone());
         }
         if leads_on {
             self.directories.push(name);
         }
     }
 
-    const fn is_git_directory(&self) -> bool {
-        self.head && (self.objects && self.refs || self.common)
+    fn has(&self, name: &str) -> bool {
+        self.telling.contains(OsStr::new(name))
+    }
+
+    fn is_git_directory(&self) -> bool {
+        self.has("HEAD") && (self.has("objects") && self.has("refs") || self.has("commondir"))
     }
 }
 
@@ -133,7 +131,7 @@ impl Walk<'_> {
         if seen.is_git_directory() {
             self.bare(held, path);
         }
-        if seen.git && path != Path::new("") {
+        if seen.has(GIT) && path != Path::new("") {
             self.git(held, path);
         }
         if self.look.state.repositories.len() > MOST_REPOSITORIES {
@@ -202,7 +200,7 @@ impl Walk<'_> {
 
     fn count(&mut self, path: &Path, entries: usize) {
         self.seen += entries;
-        let top = path.iter().next().map(Path::new).unwrap_or(Path::new(""));
+        let top = path.iter().next().map_or(Path::new(""), Path::new);
         if self.at.name != top {
             self.at = Crowd { name: top.to_owned(), entries: 0 };
         }

@@ -1,9 +1,12 @@
 //! Bounds of the tripwire that a repository meets by what it brings along: the person's own places are held all the same, or the
 //! start is refused and names the place. Nothing that was there is taken away.
 
+use std::path::Path;
+
 use ipc::confinement::Tier;
-use tests::repository::{is_marked, repository, shell};
+use tests::repository::{is_marked, repository_below, shell};
 use tests::side_by_side::side_by_side;
+use tests::world::PLACE;
 use tests::{Finished, User, World, tier};
 
 /// A repository's crowd, and the place that a start names which is refused for it.
@@ -99,8 +102,8 @@ const LATER: &[&str] = &[
     "git -C z/z commit -q --allow-empty -m later",
 ];
 
-fn furnished(fill: &str) -> World {
-    let world = repository(User::Myself);
+fn furnished(fill: &str, below: &str) -> World {
+    let world = repository_below(User::Myself, Path::new(below));
     let python = format!("python3 - <<'END'\n{FILL}{fill}\nEND");
     for made in [shell(&world, OWN), shell(&world, &python)] {
         assert_eq!(made.code, 0, "{fill}: {}", made.stderr);
@@ -120,7 +123,7 @@ fn names(world: &World) -> String {
 #[test]
 fn without_us_each_of_the_persons_places_is_taken_over() {
     for later in LATER {
-        let world = furnished("pass");
+        let world = furnished("pass", PLACE);
         shell(&world, ACT);
         shell(&world, later);
         assert!(is_marked(&world), "{later}");
@@ -136,7 +139,8 @@ fn a_crowd_that_a_repository_brings_along_frees_nothing_of_the_persons() {
         .chain([(&CROWDS[0], Tier::Full), (&CROWDS[1], Tier::Full)]);
     let cases = cases.filter(|(_, tier)| tier::all().contains(tier));
     side_by_side(cases, |(Crowd { name, fill, refused }, tier)| {
-        let world = furnished(fill);
+        // Files are made fastest on a tmpfs, of which the full tier has one of its own.
+        let world = furnished(fill, if tier == Tier::Full { PLACE } else { "/dev/shm" });
         let before = names(&world);
         let look = sandbox(&world, tier, &[], "true");
         let given = refused.map(|(place, why)| {
@@ -165,7 +169,7 @@ fn a_crowd_that_a_repository_brings_along_frees_nothing_of_the_persons() {
 #[test]
 fn a_crowd_that_a_command_makes_is_moved_aside_and_frees_nothing() {
     for tier in tier::all() {
-        let world = furnished("os.mkdir('.vscode'); open('.vscode/tasks.json', 'w').write('own')");
+        let world = furnished("os.mkdir('.vscode'); open('.vscode/tasks.json', 'w').write('own')", PLACE);
         let crowd = "mkdir -p .agents; python3 -c \"[open(f'{d}/{n}', 'w').close() for d in ['.agents', '.git/hooks'] \
             for n in range(12_000)]\"; echo evil > .agents/evil";
         let done = sandbox(&world, tier, &[], &format!("{crowd}; {ACT}"));
