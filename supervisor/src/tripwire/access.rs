@@ -26,7 +26,7 @@ const STICKY: u32 = 0o1000;
 
 /// Mode, owner and lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Access {
+pub(super) struct PlaceAccess {
     pub(super) mode: u32,
     pub(super) owner: u32,
     pub(super) group: u32,
@@ -36,7 +36,7 @@ pub(super) struct Access {
     pub(super) default: Option<Arc<[u8]>>,
 }
 
-impl Access {
+impl PlaceAccess {
     /// By mode and owner alone: a link has no list.
     pub(super) fn of(stat: &FileStat) -> Self {
         Self {
@@ -152,7 +152,7 @@ fn writers(list: &[u8]) -> BTreeSet<(u16, u32)> {
 mod tests {
     use super::*;
 
-    const OWN: Access = Access { mode: 0o755, owner: 1, group: 1, list: None, default: None };
+    const OWN: PlaceAccess = PlaceAccess { mode: 0o755, owner: 1, group: 1, list: None, default: None };
 
     /// A list that gives these rights to user 7, and has this mask.
     fn list(rights: u16, mask: u16) -> Option<Arc<[u8]>> {
@@ -173,15 +173,15 @@ mod tests {
     fn whoever_comes_to_write_makes_it_wider_and_nobody_else_does() {
         let rows = [
             ("the same", OWN, false),
-            ("narrower", Access { mode: 0o700, ..OWN }, false),
-            ("readable", Access { mode: 0o777 & !0o022, ..OWN }, false),
-            ("group", Access { mode: 0o775, ..OWN }, true),
-            ("others", Access { mode: 0o757, ..OWN }, true),
-            ("another group", Access { group: 2, ..OWN }, false),
-            ("a list that reads", Access { list: list(5, 7), ..OWN }, false),
-            ("a list that writes", Access { list: list(7, 7), ..OWN }, true),
-            ("a list behind a mask", Access { list: list(7, 5), ..OWN }, false),
-            ("a default list", Access { default: list(7, 7), ..OWN }, true),
+            ("narrower", PlaceAccess { mode: 0o700, ..OWN }, false),
+            ("readable", PlaceAccess { mode: 0o777 & !0o022, ..OWN }, false),
+            ("group", PlaceAccess { mode: 0o775, ..OWN }, true),
+            ("others", PlaceAccess { mode: 0o757, ..OWN }, true),
+            ("another group", PlaceAccess { group: 2, ..OWN }, false),
+            ("a list that reads", PlaceAccess { list: list(5, 7), ..OWN }, false),
+            ("a list that writes", PlaceAccess { list: list(7, 7), ..OWN }, true),
+            ("a list behind a mask", PlaceAccess { list: list(7, 5), ..OWN }, false),
+            ("a default list", PlaceAccess { default: list(7, 7), ..OWN }, true),
         ];
         for (name, now, wider) in rows {
             assert_eq!(now.is_wider_than(&OWN), wider, "{name}");
@@ -192,13 +192,13 @@ mod tests {
 
     #[test]
     fn what_was_open_may_stay_open() {
-        let open = Access { mode: 0o777, default: list(7, 7), ..OWN };
-        for now in [Access { list: list(7, 7), ..open.clone() }, Access { mode: 0o775, ..OWN }] {
+        let open = PlaceAccess { mode: 0o777, default: list(7, 7), ..OWN };
+        for now in [PlaceAccess { list: list(7, 7), ..open.clone() }, PlaceAccess { mode: 0o775, ..OWN }] {
             assert!(!now.is_wider_than_around(&open), "{now:?}");
         }
-        let shared = Access { mode: 0o1777, ..OWN };
-        assert!(Access { mode: 0o777, ..OWN }.is_wider_than(&shared));
-        let of_group = Access { mode: 0o775, ..OWN };
-        assert!(Access { group: 2, ..of_group.clone() }.is_wider_than(&of_group));
+        let shared = PlaceAccess { mode: 0o1777, ..OWN };
+        assert!(PlaceAccess { mode: 0o777, ..OWN }.is_wider_than(&shared));
+        let of_group = PlaceAccess { mode: 0o775, ..OWN };
+        assert!(PlaceAccess { group: 2, ..of_group.clone() }.is_wider_than(&of_group));
     }
 }

@@ -17,7 +17,7 @@ use nix::fcntl::{AtFlags, OFlag, openat, readlinkat};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstat, fstatat, mkdirat};
 use nix::unistd::{UnlinkatFlags, geteuid, unlinkat};
 
-use super::access::Access;
+use super::access::PlaceAccess;
 
 /// Names in a directory, and a hint whether each is a directory, or a link to anything.
 pub(crate) type Entries = Vec<(OsString, bool)>;
@@ -117,7 +117,7 @@ pub(super) fn set_mode(at: impl AsFd, name: &OsStr, mode: u32) -> nix::Result<()
 }
 
 /// Gives access to a file or directory; to a link never.
-pub(super) fn set_access(at: impl AsFd, name: &OsStr, access: &Access) -> nix::Result<()> {
+pub(super) fn set_access(at: impl AsFd, name: &OsStr, access: &PlaceAccess) -> nix::Result<()> {
     let held = openat(at, name, OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty())?;
     if kind(&fstat(&held)?) == SFlag::S_IFLNK {
         return Err(Errno::ELOOP);

@@ -88,7 +88,7 @@ impl fmt::Display for Bound {
 
 /// What a look may still take of one place.
 #[derive(Debug)]
-pub(super) struct Budget {
+pub(super) struct PlaceBudget {
     place: PathBuf,
     most_entries: usize,
     entries: usize,
@@ -97,7 +97,7 @@ pub(super) struct Budget {
     in_all: usize,
 }
 
-impl Budget {
+impl PlaceBudget {
     pub(super) fn new() -> Self {
         Self { place: PathBuf::new(), most_entries: MOST_ENTRIES, entries: 0, new: 0, bytes: 0, in_all: 0 }
     }

@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use ipc::event::PlaceChange;
 
-use super::access::Access;
+use super::access::PlaceAccess;
 use super::addresses::Ground;
 use super::config::{GitConfigEntry, parse};
 use super::keys::{KeyPlaces, is_harmless};
@@ -24,7 +24,7 @@ pub(super) enum TripwireVerdict {
     /// Only this part of a file stays.
     Keep(Vec<u8>, PlaceChange),
     /// Nobody else may write there any more.
-    Close(Access),
+    Close(PlaceAccess),
     /// What came into a directory since goes, without a look at each.
     Thin(TripwireListing),
 }

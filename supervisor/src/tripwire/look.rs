@@ -13,9 +13,9 @@ use std::sync::Arc;
 use nix::errno::Errno;
 use nix::sys::stat::{FileStat, SFlag, fstat};
 
-use super::access::Access;
+use super::access::PlaceAccess;
 use super::beneath;
-use super::bounds::{Bound, Budget, DEEPEST, LARGEST, LARGEST_JUDGED};
+use super::bounds::{Bound, DEEPEST, LARGEST, LARGEST_JUDGED, PlaceBudget};
 use super::state::{FileBody, FileKind, FileStamp, TripwireListing, WatchState, WatchedPlace};
 use super::watch::Given;
 use crate::messages::one_line;
@@ -25,7 +25,7 @@ pub(super) struct TripwireLook<'a> {
     before: Option<&'a WatchState>,
     /// What is given away, relative to the root: a change there stays.
     given: &'a Given,
-    pub(super) budget: Budget,
+    pub(super) budget: PlaceBudget,
     /// The directories of data that were entered.
     pub(super) trees: usize,
     pub(super) state: WatchState,
@@ -34,7 +34,7 @@ pub(super) struct TripwireLook<'a> {
 impl<'a> TripwireLook<'a> {
     /// Begins a look; the first one has nothing `before` it.
     pub(super) fn new(before: Option<&'a WatchState>, given: &'a Given) -> Self {
-        Self { before, given, budget: Budget::new(), trees: 0, state: WatchState::default() }
+        Self { before, given, budget: PlaceBudget::new(), trees: 0, state: WatchState::default() }
     }
 
     /// Goes on with the first look.
@@ -58,7 +58,7 @@ impl<'a> TripwireLook<'a> {
     /// Looks at the root itself.
     pub(super) fn top(&mut self, root: &OwnedFd) {
         if let Ok(stat) = fstat(root) {
-            self.state.directories.insert(PathBuf::new(), Access::with_lists(&stat, root));
+            self.state.directories.insert(PathBuf::new(), PlaceAccess::with_lists(&stat, root));
         }
     }
 
@@ -83,7 +83,9 @@ impl<'a> TripwireLook<'a> {
             return;
         }
         let held = beneath::open_own_directory(at, &name);
-        let access = held.as_ref().map_or_else(|_| Access::of(&stat), |held| Access::with_lists(&stat, held));
+        let access = held
+            .as_ref()
+            .map_or_else(|_| PlaceAccess::of(&stat), |held| PlaceAccess::with_lists(&stat, held));
         self.state.places.insert(path.clone(), WatchedPlace { kind, body: FileBody::Directory, access });
         match held {
             Ok(held) => self.tree(&held, &path, kind, depth),
@@ -112,7 +114,9 @@ impl<'a> TripwireLook<'a> {
             return None;
         }
         let held = beneath::open_own_directory(at, name);
-        let access = held.as_ref().map_or_else(|_| Access::of(&stat), |held| Access::with_lists(&stat, held));
+        let access = held
+            .as_ref()
+            .map_or_else(|_| PlaceAccess::of(&stat), |held| PlaceAccess::with_lists(&stat, held));
         self.state.directories.insert(path.to_owned(), access);
         held.map_err(|error| self.cannot_read(path, error)).ok()
     }
@@ -184,18 +188,18 @@ impl<'a> TripwireLook<'a> {
                 Ok((body, access)) => (body.unwrap_or_else(closed), access),
                 Err(error) => {
                     self.cannot_read(path, error);
-                    (closed(), Access::of(stat))
+                    (closed(), PlaceAccess::of(stat))
                 }
             },
             SFlag::S_IFLNK => match beneath::target(at, name) {
-                Ok(target) => (FileBody::Link(target), Access::of(stat)),
+                Ok(target) => (FileBody::Link(target), PlaceAccess::of(stat)),
                 Err(error) => {
                     self.cannot_read(path, error);
-                    (closed(), Access::of(stat))
+                    (closed(), PlaceAccess::of(stat))
                 }
             },
-            SFlag::S_IFDIR => (FileBody::Directory, Access::of(stat)),
-            _ => (closed(), Access::of(stat)),
+            SFlag::S_IFDIR => (FileBody::Directory, PlaceAccess::of(stat)),
+            _ => (closed(), PlaceAccess::of(stat)),
         };
         WatchedPlace { kind, body, access }
     }
@@ -208,10 +212,11 @@ impl<'a> TripwireLook<'a> {
         name: &OsStr,
         kind: FileKind,
         stat: &FileStat,
-    ) -> nix::Result<(Option<FileBody>, Access)> {
+    ) -> nix::Result<(Option<FileBody>, PlaceAccess)> {
         let before = self.before.and_then(|before| before.places.get(path));
         let most = self.largest(kind, before);
-        let (content, access) = beneath::read_own(at, name, most, |held| Access::with_lists(stat, held))?;
+        let (content, access) =
+            beneath::read_own(at, name, most, |held| PlaceAccess::with_lists(stat, held))?;
         if content.is_none()
             && self.is_first()
             && most < LARGEST

@@ -14,7 +14,7 @@ use nix::fcntl::{OFlag, RenameFlags, openat, renameat, renameat2};
 use nix::sys::stat::{Mode, SFlag, mkdirat};
 use nix::unistd::{UnlinkatFlags, symlinkat, unlinkat};
 
-use super::access::Access;
+use super::access::PlaceAccess;
 use super::aside::{Aside, TakenOut};
 use super::beneath;
 use super::state::{FileBody, FileKind, TripwireListing, WatchState, WatchedPlace};
@@ -72,7 +72,7 @@ impl Restorer<'_> {
             let (parent, name) = beneath::open_parent(self.root, path, false)?;
             let access = match self.before.places.get(path) {
                 Some(place) => place.access.clone(),
-                None => self.narrowed(path, &Access::of(&beneath::stat(&parent, name)?)),
+                None => self.narrowed(path, &PlaceAccess::of(&beneath::stat(&parent, name)?)),
             };
             renameat(&parent, write_beside(&parent, content, &access)?.as_os_str(), &parent, name)
         };
@@ -83,7 +83,7 @@ impl Restorer<'_> {
     }
 
     /// Gives access as it was.
-    pub(super) fn give(self, path: &Path, access: &Access) -> Restored {
+    pub(super) fn give(self, path: &Path, access: &PlaceAccess) -> Restored {
         let given = if path == Path::new("") {
             access.give(&beneath::own_path(self.root)).map_err(|error| beneath::errno(&error))
         } else {
@@ -93,7 +93,7 @@ impl Restorer<'_> {
         Restored::of(given.map(|()| Restored::default()))
     }
 
-    fn narrowed(self, path: &Path, access: &Access) -> Access {
+    fn narrowed(self, path: &Path, access: &PlaceAccess) -> PlaceAccess {
         self.before.around(path).map_or_else(|| access.clone(), |around| access.narrowed_to(around))
     }
 
@@ -175,7 +175,7 @@ impl Restorer<'_> {
         })
     }
 
-    fn directory(self, parent: &OwnedFd, name: &OsStr, access: &Access) -> nix::Result<Restored> {
+    fn directory(self, parent: &OwnedFd, name: &OsStr, access: &PlaceAccess) -> nix::Result<Restored> {
         let is_there = beneath::stat(parent, name).is_ok_and(|stat| beneath::kind(&stat) == SFlag::S_IFDIR);
         let mut restored = Restored::default();
         if !is_there {
@@ -259,7 +259,7 @@ fn close(parent: &OwnedFd, name: &OsStr) -> bool {
 }
 
 /// Writes a file beside a place, so that the place never holds a part; its name.
-fn write_beside(parent: &OwnedFd, content: &[u8], access: &Access) -> nix::Result<OsString> {
+fn write_beside(parent: &OwnedFd, content: &[u8], access: &PlaceAccess) -> nix::Result<OsString> {
     let beside = OsString::from(format!(".bailiwick-{}", uuid::Uuid::new_v4().simple()));
     let flags = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_WRONLY | OFlag::O_CLOEXEC;
     let mut file = File::from(openat(parent, beside.as_os_str(), flags, Mode::S_IRUSR | Mode::S_IWUSR)?);

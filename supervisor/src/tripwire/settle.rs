@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ipc::event::{PlaceChange, RestoredPlace};
 
-use super::access::Access;
+use super::access::PlaceAccess;
 use super::addresses::Ground;
 use super::aside::Aside;
 use super::judge::{JudgedSurroundings, Own, TripwireVerdict};
@@ -93,7 +93,7 @@ impl<'a> ConfigView<'a> {
         self,
         before: &'a WatchState,
         now: &'a WatchState,
-    ) -> impl Iterator<Item = (&'a PathBuf, Access)> {
+    ) -> impl Iterator<Item = (&'a PathBuf, PlaceAccess)> {
         let places = now.places.iter().filter(|(_, place)| !place.is_link());
         let places = places.map(|(path, place)| (path, &place.access));
         let all = now.directories.iter().chain(places).filter(move |(path, _)| !self.is_given(path));
@@ -102,7 +102,7 @@ impl<'a> ConfigView<'a> {
 }
 
 /// The access that a place had, or the widest that it may have, if it is more open now.
-fn closed(path: &Path, access: &Access, before: &WatchState) -> Option<Access> {
+fn closed(path: &Path, access: &PlaceAccess, before: &WatchState) -> Option<PlaceAccess> {
     let then = before.directories.get(path).or_else(|| before.places.get(path).map(|place| &place.access));
     if let Some(then) = then {
         return access.is_wider_than(then).then(|| then.clone());

@@ -11,7 +11,7 @@ use nix::errno::Errno;
 use nix::sys::stat::FileStat;
 use serde::{Deserialize, Serialize};
 
-use super::access::Access;
+use super::access::PlaceAccess;
 use super::beneath;
 use super::bounds::Bound;
 use super::layout::{self, LayoutPart, part};
@@ -130,7 +130,7 @@ pub(super) struct FileStamp {
 pub(super) struct WatchedPlace {
     pub(super) kind: FileKind,
     pub(super) body: FileBody,
-    pub(super) access: Access,
+    pub(super) access: PlaceAccess,
 }
 
 impl WatchedPlace {
@@ -149,7 +149,7 @@ impl WatchedPlace {
 pub(super) struct WatchState {
     pub(super) places: BTreeMap<PathBuf, WatchedPlace>,
     /// The directories on the way that are there.
-    pub(super) directories: BTreeMap<PathBuf, Access>,
+    pub(super) directories: BTreeMap<PathBuf, PlaceAccess>,
     /// The git directories among them.
     pub(super) repositories: BTreeSet<PathBuf>,
     /// The places that could not be restored, and still have to be.
@@ -173,7 +173,7 @@ impl WatchState {
     }
 
     /// The access to the nearest directory above a place that is known.
-    pub(super) fn around(&self, path: &Path) -> Option<&Access> {
+    pub(super) fn around(&self, path: &Path) -> Option<&PlaceAccess> {
         let known = |above: &Path| {
             self.directories.get(above).or_else(|| self.places.get(above).map(|place| &place.access))
         };
