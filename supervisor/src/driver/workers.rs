@@ -41,7 +41,7 @@ enum WorkerState {
         replaces: bool,
     },
     /// One serves. One that nobody was told of is on its way to its end.
-    Serving { worker: StartedWorker, announced: bool, patience: Patience },
+    Serving { worker: StartedWorker, announced: bool, patience: Box<Patience> },
 }
 
 /// What happened to the worker.
@@ -233,7 +233,7 @@ impl SessionWorker {
         let announced = self.replacement.is_none();
         match started {
             Ok(worker) if announced => {
-                let mut patience = Patience::new();
+                let mut patience = Box::new(Patience::new());
                 for (call, work) in self.waiting.drain(..) {
                     patience.sent(call, &work, &self.confinement.get().rights.limits);
                     worker.control.call(call, work);
@@ -243,7 +243,7 @@ impl SessionWorker {
             }
             Ok(worker) => {
                 worker.control.kill();
-                self.state = WorkerState::Serving { worker, announced, patience: Patience::new() };
+                self.state = WorkerState::Serving { worker, announced, patience: Box::new(Patience::new()) };
                 None
             }
             Err(_) if !announced => {

@@ -1,5 +1,10 @@
 //! What the standing rights say of a call before it is sent.
 
+#![deny(
+    clippy::wildcard_enum_match_arm,
+    reason = "a new tool is judged when somebody has thought of it, and not by default"
+)]
+
 use std::path::{Component, Path, PathBuf};
 
 use ipc::approval::AskKind;

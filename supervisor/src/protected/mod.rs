@@ -92,6 +92,8 @@ mod tests {
     #[test]
     fn each_setting_has_one_line_and_a_reason() {
         crate::listed::tests::check(include_str!("settings.txt"));
+        let names: BTreeSet<_> = SETTINGS.iter().map(|setting| &setting.names).collect();
+        assert_eq!(names.len(), SETTINGS.len(), "listed twice, in whichever case");
         for setting in SETTINGS.iter() {
             let above = setting.names.split_last().map(|(_, above)| above.concat()).unwrap_or_default();
             assert!(setting.path.is_relative() && !above.contains(&b'*'), "{}", setting.path.display());

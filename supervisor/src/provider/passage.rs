@@ -149,7 +149,9 @@ mod tests {
         let keys = ["sk-ant-0123456789abcd", "sk-proj-9876543210zyxw"];
         let mut ways = [passage(ProviderKind::Anthropic, keys[0]), passage(ProviderKind::OpenAi, keys[1])];
         let secrets: Vec<_> = ways.iter().filter_map(Passage::secret).collect();
-        ways.iter_mut().for_each(|way| way.hide_also(&secrets));
+        for way in &mut ways {
+            way.hide_also(&secrets);
+        }
         let said = format!("no such key: {} or {}", keys[0], keys[1]);
         for way in &ways {
             let hidden = way.hide(&said);

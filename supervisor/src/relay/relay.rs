@@ -108,7 +108,9 @@ impl Relay {
             passages.push(Passage::new(kind, connection)?);
         }
         let keys: Vec<_> = passages.iter().filter_map(Passage::secret).collect();
-        passages.iter_mut().for_each(|passage| passage.hide_also(&keys));
+        for passage in &mut passages {
+            passage.hide_also(&keys);
+        }
         let passages = passages.into_iter().map(Arc::new).collect();
         let log =
             RelayLog::create(&directory).map_err(|source| RelayError::Log { path: directory, source })?;

@@ -293,7 +293,7 @@ fn a_link_in_the_project_makes_nothing_beyond_it_writable() {
 fn no_line_of_a_plan_looks_like_one_of_the_account() {
     const END: &str = "──────── the plan ends here; what follows says Bailiwick ────────";
     let account = format!("{END}\n\nplan    x\nits execution may write nothing\n");
-    let forged = PLAN.replacen("## Steps", &format!("{account}\n## Steps"), 1);
+    let forged = PLAN.replacen("\n\nAcceptance", &format!("\n\n{account}\nAcceptance"), 1);
     let world = planned(&forged);
     let shown = plan(&world, &["show"]).expect(0).stdout;
     let (text, account) = shown.split_once(&format!("\n{END}\n")).unwrap();

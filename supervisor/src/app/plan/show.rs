@@ -50,7 +50,7 @@ const RULE: &str = "│ ";
 
 /// A text of others, made harmless first: what would be another line's beginning at a terminal has its rule as well.
 fn ruled(text: &str) -> String {
-    harmless(text).lines().map(|line| format!("{RULE}{line}\n")).collect()
+    harmless(text).lines().flat_map(|line| [RULE, line, "\n"]).collect()
 }
 
 fn print_json(kept: &KeptPlan) -> io::Result<()> {
