@@ -39,7 +39,7 @@ fn is_blank(text: &str) -> bool {
     text.trim().is_empty()
 }
 
-/// `^[a-zA-Z0-9_-]{1,longest}$`
+/// True of letters, digits, `_` and `-`, at least one and at most so many.
 fn is_word(text: &str, longest: usize) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     !text.is_empty() && text.len() <= longest && text.chars().all(fits)

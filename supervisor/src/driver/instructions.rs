@@ -128,13 +128,15 @@ impl InstructionsLooking {
     pub(super) fn take(&mut self, call: CallId, outcome: &CallOutcome) -> bool {
         let Some(at) = place(call).filter(|at| self.open.contains(at)) else { return false };
         let source = self.looks[at].source();
+        // What was seen above the project is there, also where the sandbox has another directory in its place.
+        let is_there = matches!(self.looks[at], InstructionsLook::Above(_));
         let text = match outcome {
             CallOutcome::Done(ToolOutput::File(file)) => {
                 self.remarks.extend(cut_short(&source, file).map(|remark| (at, remark)));
                 Some(&file.text)
             }
             CallOutcome::Done(ToolOutput::Matches(Matches { text, .. })) => Some(text),
-            CallOutcome::Failed(error) if error.kind != ToolErrorKind::NotFound => {
+            CallOutcome::Failed(error) if is_there || error.kind != ToolErrorKind::NotFound => {
                 self.remarks.insert(at, format!("{source} was not read: {}", error.message));
                 None
             }
@@ -367,7 +369,7 @@ mod tests {
         let sources: Vec<_> = told.iter().map(|(source, _)| source.as_str()).collect();
         assert_eq!(sources, ["/r/AGENTS.md", "/r/a/b/AGENTS.md", "AGENTS.md"]);
         assert_eq!(told[0].1, "Instructions of the repository, from /r/AGENTS.md:\nroot");
-        assert_eq!(looking.remarks(), [""; 0]);
+        assert_eq!(looking.remarks(), ["/r/a/AGENTS.md was not read: no such file"]);
     }
 
     #[test]

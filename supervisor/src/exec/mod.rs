@@ -36,7 +36,19 @@ use crate::signals::{UserSignals, end_with};
 /// Runs the task.
 pub(crate) async fn run(args: ExecArgs, place: SessionDirs) -> Exit {
     match task(&args) {
-        Ok(task) => carry_out(&args, Beginning::Task(task), place, |_| ()).await,
+        Ok(task) => {
+            let is_argument = args.prompt.as_deref().is_some_and(|prompt| prompt != "-");
+            let said = is_argument && task::is_left_out();
+            if said {
+                complain(&task::LEFT_OUT);
+            }
+            let exit = carry_out(&args, Beginning::Task(task), place, |_| ()).await;
+            // What came later than the run began, as the output of a slow command does.
+            if is_argument && !said && task::is_left_out() {
+                complain(&task::LEFT_OUT);
+            }
+            exit
+        }
         Err(Refusal(exit, message)) => {
             complain(&message);
             exit

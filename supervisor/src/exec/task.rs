@@ -4,6 +4,8 @@ use std::io::{self, IsTerminal, Read};
 use std::os::fd::AsFd;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::stat::{SFlag, fstat};
+use nix::unistd::{Whence, lseek};
 
 use crate::messages::say;
 use crate::opening::Refusal;
@@ -24,6 +26,24 @@ pub(super) fn text(argument: Option<&str>) -> Result<String, Refusal> {
         Some(_) | None => read(&mut announced()),
     }
 }
+
+/// True if standard input has something that is not read beside a task that is an argument. Nothing is waited for.
+pub(super) fn is_left_out() -> bool {
+    let stdin = io::stdin();
+    let Ok(about) = fstat(stdin.as_fd()) else { return false };
+    match SFlag::from_bits_truncate(about.st_mode) & SFlag::S_IFMT {
+        SFlag::S_IFREG => lseek(stdin.as_fd(), 0, Whence::SeekCur).is_ok_and(|read| read < about.st_size),
+        SFlag::S_IFIFO => {
+            let mut input = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
+            poll(&mut input, PollTimeout::ZERO) == Ok(1)
+                && input[0].revents().is_some_and(|events| events.contains(PollFlags::POLLIN))
+        }
+        _ => false,
+    }
+}
+
+/// The line about it.
+pub(super) const LEFT_OUT: &str = "standard input is not read beside a task\n  hint: put it into a file of the project and name the file, or pass all of the task as -";
 
 /// Standard input; a person who waits for it in vain learns that.
 fn announced() -> impl Read {

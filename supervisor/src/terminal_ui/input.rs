@@ -10,11 +10,20 @@ use nix::unistd::read;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use super::keys::{Keys, TypedKey};
+use super::keys::{KeyRest, Keys, TypedKey};
 use crate::system::register;
 
 /// How long an escape byte may be the beginning of a longer sequence: the rest of one comes with it, but over slow lines.
-const ESCAPE: Duration = Duration::from_millis(30);
+const ESCAPE: Duration = Duration::from_millis(50);
+
+/// The same where the keys come over a network.
+const REMOTE_ESCAPE: Duration = Duration::from_millis(100);
+
+/// How long the rest of what cannot be a whole key is waited for: half of it would be taken for the user's words.
+const REST: Duration = Duration::from_millis(1_500);
+
+/// Variables that say that the keys come over a network.
+const REMOTE: [&str; 2] = ["SSH_CONNECTION", "SSH_TTY"];
 
 /// The longest time that it may be the beginning of the terminal's answer to a question.
 const ANSWER: Duration = Duration::from_millis(500);
@@ -30,7 +39,9 @@ pub(super) struct TerminalInput {
     typed: VecDeque<TypedKey>,
     /// Whether what was read last was more than one key.
     burst: bool,
-    /// When what is cut is taken for whole.
+    /// How long an escape byte waits for what follows.
+    escape: Duration,
+    /// When what is cut is taken for whole, or dropped.
     patience: Option<Instant>,
     /// When the terminal was asked something, while the answer may still come.
     asked: Option<Instant>,
@@ -43,7 +54,9 @@ impl TerminalInput {
         let terminal = terminal.try_clone_to_owned()?;
         let terminal = register(terminal, Interest::READABLE)?;
         let (keys, typed) = (Keys::default(), VecDeque::new());
-        Ok(Self { terminal, keys, typed, burst: false, patience: None, asked: None })
+        let is_remote = REMOTE.iter().any(|name| std::env::var_os(name).is_some());
+        let escape = if is_remote { REMOTE_ESCAPE } else { ESCAPE };
+        Ok(Self { terminal, keys, typed, burst: false, escape, patience: None, asked: None })
     }
 
     /// The terminal has been asked something: its answer is no key.
@@ -104,8 +117,12 @@ impl TerminalInput {
         }
         self.burst = self.typed.len() > 1;
         let asked = self.asked.is_some_and(|asked| asked.elapsed() < ANSWER);
-        let patience = if asked { ANSWER } else { ESCAPE };
-        self.patience = self.keys.is_cut().then(|| Instant::now() + patience);
+        let patience = self.keys.waits_for().map(|rest| match rest {
+            KeyRest::OfEscape if asked => ANSWER,
+            KeyRest::OfEscape => self.escape,
+            KeyRest::OfSequence => REST,
+        });
+        self.patience = patience.map(|patience| Instant::now() + patience);
     }
 }
 

@@ -49,6 +49,15 @@ pub(super) struct Keys {
     paste: Option<Vec<u8>>,
 }
 
+/// The rest of something that has begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum KeyRest {
+    /// An escape byte: the key itself, if nothing follows soon.
+    OfEscape,
+    /// A control sequence, the mark of a paste, a character: no key without its rest.
+    OfSequence,
+}
+
 /// What a piece of input begins with.
 enum Parsed {
     /// This many bytes, which may mean nothing.
@@ -64,14 +73,29 @@ impl Keys {
         self.parse(false)
     }
 
-    /// Whether an escape byte waits for what follows: the key Escape itself, if nothing does.
-    pub(super) fn is_cut(&self) -> bool {
-        self.paste.is_none() && !self.pending.is_empty()
+    /// What is waited for; the end of a paste is waited for without a limit.
+    pub(super) fn waits_for(&self) -> Option<KeyRest> {
+        match &self.pending[..] {
+            [] => None,
+            _ if self.paste.is_some() => None,
+            [ESC] => Some(KeyRest::OfEscape),
+            _ => Some(KeyRest::OfSequence),
+        }
     }
 
-    /// Nothing follows.
+    /// Nothing follows: an escape byte alone is the key, and what cannot be a whole key is dropped.
     pub(super) fn give_up_waiting(&mut self) -> Vec<TypedKey> {
-        self.parse(true)
+        match self.waits_for() {
+            Some(KeyRest::OfEscape) => self.parse(true),
+            Some(KeyRest::OfSequence) => {
+                // The rest of an answer is no text, however late it comes.
+                if !matches!(key(&self.pending, true), Parsed::Cut) {
+                    self.pending.clear();
+                }
+                Vec::new()
+            }
+            None => Vec::new(),
+        }
     }
 
     fn parse(&mut self, nothing_follows: bool) -> Vec<TypedKey> {
@@ -321,6 +345,10 @@ mod tests {
     }
 
     fn names(bytes: &[u8]) -> String {
+        named(all(bytes))
+    }
+
+    fn named(typed: Vec<TypedKey>) -> String {
         let name = |typed: TypedKey| match typed {
             TypedKey::Paste(text) => format!("paste {text:?}"),
             TypedKey::Focus(focused) => format!("focus {focused}"),
@@ -335,7 +363,7 @@ mod tests {
                 format!("{control}{alt}{shift}{:?}", key.code)
             }
         };
-        all(bytes).into_iter().map(name).collect::<Vec<_>>().join(" ")
+        typed.into_iter().map(name).collect::<Vec<_>>().join(" ")
     }
 
     #[test]
@@ -365,11 +393,11 @@ mod tests {
             let mut keys = Keys::default();
             let bytes = report.bytes().flat_map(|byte| keys.take(&[byte])).collect::<Vec<_>>();
             assert_eq!(bytes, [], "{report:?}, byte by byte");
-            assert!(!keys.is_cut());
+            assert_eq!(keys.waits_for(), None);
         }
         assert_eq!(names(b"\x1b]y\x1b[A"), "Up", "cut off by a key");
         assert_eq!(names(b"\x1b]yyy"), "", "never ended");
-        assert_eq!(names(b"\x1b]"), "A-Char(']')");
+        assert_eq!(names(b"\x1b]"), "", "what may begin an answer is no key");
     }
 
     #[test]
@@ -409,7 +437,7 @@ mod tests {
         );
         let mut keys = Keys::default();
         let half = keys.take(&[PASTE_BEGINS, &vec![b'x'; 1 << 20]].concat());
-        assert!(half.is_empty() && !keys.is_cut());
+        assert!(half.is_empty() && keys.waits_for().is_none());
         let whole = keys.take(b"\x1b[201~");
         assert!(matches!(&whole[..], [TypedKey::Paste(text)] if text.len() == 1 << 20));
     }
@@ -417,11 +445,33 @@ mod tests {
     #[test]
     fn a_lone_escape_waits_for_what_follows() {
         let mut keys = Keys::default();
-        assert!(keys.take(b"\x1b").is_empty() && keys.is_cut());
+        assert!(keys.take(b"\x1b").is_empty());
+        assert_eq!(keys.waits_for(), Some(KeyRest::OfEscape));
         assert_eq!(keys.take(b"[A"), [typed(KeyCode::Up, KeyModifiers::NONE)]);
         assert!(keys.take(b"\x1b").is_empty());
         assert_eq!(keys.give_up_waiting(), [typed(KeyCode::Esc, KeyModifiers::NONE)]);
-        assert!(!keys.is_cut());
+        assert_eq!(keys.waits_for(), None);
+    }
+
+    #[test]
+    fn half_of_a_sequence_is_never_text_and_waits_for_its_rest() {
+        for (half, rest, whole) in [
+            (&b"\x1b[1;"[..], &b"3D"[..], "A-Left"),
+            (b"\x1b[", b"H", "Home"),
+            (b"\x1bO", b"P", "F(1)"),
+            (b"\xe6\xbc", b"\xa2", "Char('漢')"),
+            (b"\x1b[20", b"0~a\rb\x1b[201~", "paste \"a\\rb\""),
+            (b"\x1b[?62", b";22c", "attributes"),
+            (b"\x1b]0;x", b"y\x07", ""),
+        ] {
+            let mut keys = Keys::default();
+            assert_eq!(keys.take(half), [], "{half:?}");
+            assert_eq!(keys.waits_for(), Some(KeyRest::OfSequence), "{half:?}");
+            assert_eq!(named(keys.take(rest)), whole);
+            keys.take(half);
+            assert_eq!(keys.give_up_waiting(), [], "{half:?}");
+            assert_eq!(named(keys.take(b"x")), "Char('x')", "{half:?}");
+        }
     }
 
     proptest! {

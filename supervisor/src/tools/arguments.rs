@@ -1,12 +1,15 @@
 //! The arguments of the six tools, as the model writes them. The documentation of a field is what the model reads.
 #![expect(clippy::doc_markdown, reason = "the model reads plain text, where back-ticks are noise")]
 
+use std::path::PathBuf;
+
 use ipc::path::WirePath;
 use ipc::rights::Network;
 use ipc::tool::{self, ToolCall};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::meant_path::meant_path;
 use super::typed::Arguments;
 
 /// The field that makes no sense, and what was expected of it.
@@ -248,6 +251,8 @@ impl Arguments for ShellExec {
 
 pub(super) fn path(field: &'static str, text: &str) -> Result<WirePath, BadArgument> {
     let text = without_nul(field, filled(field, text.to_owned())?)?;
+    let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+    let text = meant_path(&text, home.as_deref()).map_err(|why| (field, why))?;
     Ok(WirePath::from(&text))
 }
 

@@ -10,6 +10,7 @@ mod described;
 mod error;
 mod external;
 mod invocation;
+mod meant_path;
 mod plan;
 mod registry;
 mod render;

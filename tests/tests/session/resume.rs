@@ -99,6 +99,24 @@ fn a_session_is_found_by_its_name_and_stays_with_its_project() {
 }
 
 #[test]
+fn a_session_goes_on_where_its_project_was_moved_and_the_model_is_told() {
+    let world = World::new(User::Myself);
+    run(&world, &model_of([done()]), &[]).expect(0);
+    let log = log_of(&world);
+    let name = log.file_stem().unwrap().to_str().unwrap().to_owned();
+    let moved = world.root().join("moved");
+    fs::rename(world.project(), &moved).unwrap();
+    let server = model_of([done()]);
+    let mut elsewhere = world.bailiwick(["exec", "--resume", &name, "go on", "-C"]);
+    elsewhere.arg(&moved).args(["--base-url", &server.base_url()]).env("ANTHROPIC_API_KEY", "k");
+    let run = Finished::of(&mut elsewhere).expect(0);
+    assert!(run.stderr.contains("where it is no more"), "{}", run.stderr);
+    let told = messages(&server, 0);
+    let last = told.last().unwrap().to_string();
+    assert!(told[0].to_string().contains("do it") && last.contains("was moved from"), "{last}");
+}
+
+#[test]
 fn another_model_sees_what_was_said_and_no_thinking() {
     let world = World::new(User::Myself);
     let blocks = [sse::Block::thinking("hm", "signature-1"), sse::Block::text("It says one.")];

@@ -93,7 +93,11 @@ fn w2_blanks_before_a_reply_are_bounded() {
 fn interrupted(mut run: Command, signal: Signal) -> (Duration, i32) {
     let mut child = run.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
-    stdout.read_until(b'!', &mut Vec::new()).unwrap();
+    let mut line = String::new();
+    while !line.contains("\"text_delta\"") {
+        line.clear();
+        assert!(stdout.read_line(&mut line).unwrap() > 0, "no word of the reply");
+    }
     let began = Instant::now();
     kill(Pid::from_raw(child.id().cast_signed()), signal).unwrap();
     stdout.read_to_end(&mut Vec::new()).unwrap();
@@ -109,7 +113,7 @@ fn w2_a_signal_is_answered_while_a_bomb_is_unpacked() {
     let bomb = gzipped([begin, &": no event\n".repeat((60 << 20) / 11), end].concat());
     for (signal, code) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 143)] {
         let server = serve([bomb.clone()]);
-        let run = world.task(&server.base_url(), ["do it"]);
+        let run = world.task(&server.base_url(), ["do it", "--output", "stream-json", "--deltas"]);
         let (took, ended) = interrupted(run, signal);
         assert_eq!(ended, code, "{signal}");
         assert!(took < Duration::from_secs(10), "{signal}: {took:?}");

@@ -48,6 +48,11 @@ fn for_the_model() -> String {
     format!("\n{denial}. Your rights: {rights}")
 }
 
+fn failed(message: &str, discarded: bool, retry_in_ms: Option<u64>) -> EventKind {
+    let (kind, message) = ("connection".into(), message.to_owned());
+    EventKind::ModelFailed { kind, message, discarded, retry_in_ms, left_out: None }
+}
+
 #[test]
 fn a_command_cannot_hide_its_output_by_the_words_of_a_denial() {
     let mut seat = Seat::new(100, 24);
@@ -86,13 +91,7 @@ fn a_denied_call_is_told_once_with_its_reason() {
 fn attempts_that_fail_share_a_line_that_becomes_the_error() {
     let mut seat = Seat::new(70, 14);
     seat.keys("hi\n");
-    let failed = |retry_in_ms| EventKind::ModelFailed {
-        kind: "overloaded_error".into(),
-        message: "the API answered 529: Overloaded".to_owned(),
-        discarded: false,
-        retry_in_ms,
-        left_out: None,
-    };
+    let failed = |wait| failed("the API answered 529: Overloaded", false, wait);
     for wait in [500, 1_000, 2_000] {
         seat.log(failed(Some(wait)));
     }
@@ -358,14 +357,7 @@ fn what_was_seen_of_a_void_reply_is_marked() {
     let mut seat = Seat::new(60, 12);
     seat.keys("hi\n");
     seat.stream("Half an ans");
-    let failed = |retry_in_ms| EventKind::ModelFailed {
-        discarded: true,
-        kind: "connection".into(),
-        message: "the connection broke".to_owned(),
-        retry_in_ms,
-        left_out: None,
-    };
-    seat.log(failed(Some(500)));
+    seat.log(failed("the connection broke", true, Some(500)));
     seat.stream("The whole answer.");
     assert_snapshot!(seat.screen(), @r"
     /home/me/project
@@ -390,13 +382,7 @@ fn every_part_of_a_void_reply_is_crossed_out_and_the_next_attempt_is_counted_dow
     seat.stream("First half");
     seat.core(UiEventKind::ThinkingDelta { text: "a thought".to_owned() });
     seat.stream("Second half");
-    seat.log(EventKind::ModelFailed {
-        kind: "truncated_stream".into(),
-        message: "the reply was cut".to_owned(),
-        discarded: true,
-        retry_in_ms: Some(2_500),
-        left_out: None,
-    });
+    seat.log(failed("the reply was cut", true, Some(2_500)));
     let crossed_out = |seat: &Seat, text: &str| {
         let y = (0..16)
             .find(|y| seat.row(*y).contains(text))

@@ -14,7 +14,8 @@ pub fn offered_prefix(command: &str) -> Option<Vec<String>> {
     (same && covers(std::slice::from_ref(&offered), command)).then_some(offered)
 }
 
-/// The prefixes that are offered with a compound command that no single one covers: of each part that has one, each once.
+/// The prefixes that are offered with a compound command that no single one covers: of each part, each once. Where they would not
+/// cover the command together, it would be asked for again: nothing is offered then.
 pub fn offered_parts(command: &str) -> Vec<Vec<String>> {
     let Some(commands) = simple_commands(command).filter(|_| offered_prefix(command).is_none()) else {
         return Vec::new();
@@ -25,7 +26,7 @@ pub fn offered_parts(command: &str) -> Vec<Vec<String>> {
             parts.push(words.to_vec());
         }
     }
-    parts
+    if covers(&parts, command) { parts } else { Vec::new() }
 }
 
 /// True if a part of the command begins with these words.

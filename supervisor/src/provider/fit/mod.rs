@@ -77,7 +77,7 @@ impl Fitting {
     pub(crate) fn fit(&self, messages: &[Arc<Message>], model: &str) -> Vec<FittedMessage> {
         let rules = FitRules { ids: self.rules.ids.of_model(model), ..self.rules };
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut walk = Walk { rules, ids: CallIds::new(rules.ids), open: Vec::new(), fitted: Vec::new() };
+        let mut walk = FitWalk { rules, ids: CallIds::new(rules.ids), open: Vec::new(), fitted: Vec::new() };
         for (source, message) in messages.iter().enumerate() {
             walk.take(source, message, &mut kept);
         }
@@ -87,7 +87,7 @@ impl Fitting {
 }
 
 /// A conversation while it is made fit.
-struct Walk {
+struct FitWalk {
     rules: FitRules,
     ids: CallIds,
     /// The calls that have no result yet.
@@ -95,7 +95,7 @@ struct Walk {
     fitted: Vec<FittedMessage>,
 }
 
-impl Walk {
+impl FitWalk {
     fn take(&mut self, source: usize, message: &Arc<Message>, kept: &mut KeptFits) {
         let named = match &**message {
             Message::User(_) => std::mem::take(&mut self.open),

@@ -92,8 +92,17 @@ fn the_parts_of_a_compound_command_are_offered_where_no_single_prefix_covers_it(
     let parts =
         |command: &str| offered_parts(command).iter().map(|words| words.join(" ")).collect::<Vec<_>>();
     assert_eq!(parts("cargo fmt --all && cargo test -q; cargo test -p x"), ["cargo fmt", "cargo test"]);
-    assert_eq!(parts("cargo test && sudo rm x"), ["cargo test"], "what cannot be a prefix is left out");
+    assert_eq!(parts("cd sub && npm test"), ["cd sub", "npm test"]);
+    assert_eq!(parts("npm test || true"), ["npm test", "true"]);
     for command in [
+        "cargo test && sudo rm x",
+        "export A=1 && npm test",
+        "set -e; npm test",
+        "npm test; exit",
+        "source ./x; npm test",
+        "trap 'rm x' EXIT; npm test",
+        "cd .. && npm test",
+        "alias npm=rm; npm test",
         "cargo test",
         "cargo test -p a && cargo test -p b",
         "sudo x; eval y",
