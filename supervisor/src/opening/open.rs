@@ -102,10 +102,7 @@ pub(crate) fn open(
     let changes =
         (patch.is_some() || options.lists_changes).then(|| ChangeTracker::start(observer.clone(), patch));
     let tripwire = setup.watched_at_once().map(TripwireWatch::start).transpose()?;
-    let confinement = setup.confinement(standing.rights.clone());
-    let mut modes = setup.mode_places();
-    let confinement = modes.confine(confinement)?;
-    let worker = SessionWorker::new(Arc::clone(&boundary), AgentId::root(), confinement);
+    let (worker, modes) = first_worker(&setup, &boundary, standing.rights.clone())?;
     let (plan_files, plan_records) = PlanFiles::shared(&setup, &conversation, options.plan.earlier.as_ref());
     let (live, live_socket) = live(&setup.directories, &conversation);
     let sub_agents = SubAgents {
@@ -185,6 +182,17 @@ impl OpenedSession {
 }
 
 /// The file of the patch, which stands open before anything is done.
+/// The worker of the first agent, and what it may become.
+fn first_worker(
+    setup: &ProjectSandbox,
+    boundary: &Arc<dyn Boundary>,
+    rights: Rights,
+) -> io::Result<(SessionWorker, ModePlaces)> {
+    let mut modes = setup.mode_places();
+    let confinement = modes.confine(setup.confinement(rights))?;
+    Ok((SessionWorker::new(Arc::clone(boundary), AgentId::root(), confinement), modes))
+}
+
 fn patch(options: &SessionOptions, setup: &ProjectSandbox) -> Result<Option<PatchFile>, PatchFileError> {
     let file = options.patch.as_deref().map(PatchFile::open).transpose()?;
     Ok(file.map(|file| file.of_project(setup.standing().project.as_path())))

@@ -93,14 +93,14 @@ impl OpensAgents for SubAgents {
             execution,
             ..agent_config(&self.options, standing, &self.conversation, &surroundings)
         };
-        let mut modes = self.setup.mode_places();
-        let confined = modes.confine(confinement).map_err(|error| error.to_string())?;
+        let mut mode_places = self.setup.mode_places();
+        let confined = mode_places.confine(confinement).map_err(|error| error.to_string())?;
         let run = AgentRun::new(AgentParts {
             agent: Agent::new(config).starting(),
             provider: Arc::clone(&self.provider),
             worker: SessionWorker::new(Arc::clone(&self.boundary), id.clone(), confined),
             live: self.live.clone(),
-            modes,
+            modes: mode_places,
             surroundings,
             turns: Turns::One,
         });

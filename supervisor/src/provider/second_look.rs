@@ -163,6 +163,7 @@ mod tests {
         looked_at(connection_error(&error, &way), &way).await
     }
 
+    #[expect(clippy::unnecessary_wraps, reason = "it stands where there may be no proxy")]
     fn proxy(port: u16, user: &str) -> Option<Proxy> {
         let url = format!("http://{user}127.0.0.1:{port}").parse().unwrap();
         Some(Proxy { variable: "HTTPS_PROXY", url })

@@ -142,7 +142,9 @@ async fn start(args: SandboxArgs) -> Result<(ProjectSandbox, RunningCommand), Sa
 /// Takes the baseline, for the one call that there is.
 fn set(watch: &Watch) -> io::Result<Tripwire> {
     let mut tripwire = Tripwire::set(watch)?;
-    restored(&tripwire.begin_call()?).iter().for_each(|line| say(line));
+    for line in restored(&tripwire.begin_call()?) {
+        say(&line);
+    }
     Ok(tripwire)
 }
 

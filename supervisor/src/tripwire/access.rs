@@ -155,6 +155,7 @@ mod tests {
     const OWN: PlaceAccess = PlaceAccess { mode: 0o755, owner: 1, group: 1, list: None, default: None };
 
     /// A list that gives these rights to user 7, and has this mask.
+    #[expect(clippy::unnecessary_wraps, reason = "it stands where there may be no list")]
     fn list(rights: u16, mask: u16) -> Option<Arc<[u8]>> {
         let entry = |tag: u16, rights: u16, id: u32| {
             [&tag.to_le_bytes()[..], &rights.to_le_bytes(), &id.to_le_bytes()].concat()

@@ -151,17 +151,17 @@ fn run_with(
 ) -> AgentRun {
     let confinement = Confinement::new(standing.rights.clone(), standing.project.clone());
     let environments = Environments::new(confinement.environment.clone(), standing.project.clone());
-    let mut modes = ModePlaces::new(None, environments);
+    let mut mode_places = ModePlaces::new(None, environments);
     AgentRun::new(AgentParts {
         agent: agent(id, standing).starting(),
         provider: Arc::clone(model) as _,
         worker: SessionWorker::new(
             Arc::clone(boundary) as _,
             id.clone(),
-            modes.confine(confinement).unwrap(),
+            mode_places.confine(confinement).unwrap(),
         ),
         live: watch::Sender::new(Lives::new()),
-        modes,
+        modes: mode_places,
         surroundings: surroundings(),
         turns,
     })

@@ -1,5 +1,6 @@
 //! Joining a journal, as the first session or as another one.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -85,8 +86,8 @@ impl BaselineJournal {
             in_call: false,
             read: 0,
             boot: String::new(),
-            working: Default::default(),
-            unsearched: Default::default(),
+            working: BTreeSet::new(),
+            unsearched: BTreeSet::new(),
             directory,
             notes,
         };

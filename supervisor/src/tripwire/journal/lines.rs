@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use ipc::path::WirePath;
 use serde::{Deserialize, Serialize};
 
-use super::super::access::Access;
+use super::super::access::PlaceAccess;
 use super::super::references::References;
 use super::super::state::{FileBody, FileKind, FileStamp, WatchState, WatchedPlace};
 
@@ -81,7 +81,7 @@ struct AccessLine {
     mode: u32,
     owner: u32,
     group: u32,
-    /// Access control lists, in base64.
+    /// Lists of `acl(5)`, in base64.
     list: Option<String>,
     default: Option<String>,
 }
@@ -177,19 +177,19 @@ impl PlaceLine {
 }
 
 impl AccessLine {
-    fn of(access: &Access) -> Self {
-        let Access { mode, owner, group, list, default } = access;
+    fn of(access: &PlaceAccess) -> Self {
+        let PlaceAccess { mode, owner, group, list, default } = access;
         let [list, default] = [list, default].map(|list| list.as_ref().map(|list| STANDARD.encode(list)));
         Self { mode: *mode, owner: *owner, group: *group, list, default }
     }
 
-    fn access(self) -> Option<Access> {
+    fn access(self) -> Option<PlaceAccess> {
         let Self { mode, owner, group, list, default } = self;
         let list_of = |text: Option<String>| match text {
             Some(text) => STANDARD.decode(text).ok().map(|list| Some(Arc::from(list))),
             None => Some(None),
         };
-        Some(Access { mode, owner, group, list: list_of(list)?, default: list_of(default)? })
+        Some(PlaceAccess { mode, owner, group, list: list_of(list)?, default: list_of(default)? })
     }
 }
 
@@ -205,7 +205,7 @@ pub(super) fn referenced(lines: Vec<ReferenceLine>) -> References {
 }
 
 fn directories(state: &WatchState) -> Vec<DirectoryLine> {
-    let line = |(path, access): (&PathBuf, &Access)| DirectoryLine {
+    let line = |(path, access): (&PathBuf, &PlaceAccess)| DirectoryLine {
         path: path.into(),
         access: AccessLine::of(access),
     };
