@@ -220,7 +220,7 @@ impl Agent {
                 }
             }
             StopReason::ToolUse | StopReason::EndTurn | StopReason::StopSequence | StopReason::Other(_) => {
-                self.on_whole(reply, stop, usage)
+                self.on_whole(reply, stop, usage);
             }
         }
     }
