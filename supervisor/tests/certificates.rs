@@ -1,7 +1,5 @@
 //! Certificate authorities that the environment names and that cannot be read: an error, and nobody else is trusted in their place.
 
-#![expect(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
-
 use std::env;
 use std::process::Command;
 

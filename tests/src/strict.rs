@@ -55,7 +55,8 @@ fn of_messages(messages: &[Value]) -> Checked {
         let other = if n % 2 == 0 { "user" } else { "assistant" };
         need(message["role"] == other, || format!("{at}: roles must alternate"))?;
         let content = list(&message["content"]);
-        need(!content.is_empty(), || format!("{at}: all messages must have non-empty content"))?;
+        let says = message["content"].as_str().is_some_and(|text| !is_blank(text));
+        need(says || !content.is_empty(), || format!("{at}: all messages must have non-empty content"))?;
         let results: Vec<&str> =
             of_type(content, "tool_result").map(|result| word(result, "tool_use_id")).collect();
         let (mut wanted, mut told) = (open.clone(), results.clone());

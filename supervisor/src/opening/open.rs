@@ -1,5 +1,6 @@
 //! A session, as every front end opens it: `exec`, the terminal UI, `serve`.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,6 +9,7 @@ use ipc::event::SessionStarted;
 use ipc::frontend::{UiEvent, UserAction};
 use ipc::id::{AgentId, ConversationId};
 use ipc::path::WirePath;
+use ipc::rights::Rights;
 use tokio::sync::{mpsc, watch};
 
 use super::cut_off_plan::CutOffPlan;
@@ -25,8 +27,8 @@ use crate::changes::{PatchFile, PatchFileError};
 use crate::core::{Agent, AgentConfig, Approver, Backoff, ModelChoice, Planning, RunEnd};
 use crate::directories::Directories;
 use crate::driver::{
-    self, AgentParts, AgentRun, Boundary, ChangeTracker, Lives, Processes, Rewinder, SessionError,
-    SessionWorker, Shared, SnapshotTaker, ToolServer, TripwireWatch, Turns,
+    self, AgentParts, AgentRun, Boundary, ChangeTracker, Lives, ModePlaces, Processes, Rewinder,
+    SessionError, SessionWorker, Shared, SnapshotTaker, ToolServer, TripwireWatch, Turns,
 };
 use crate::gate::{ApprovalMode, StandingRights};
 use crate::live::LiveSocket;

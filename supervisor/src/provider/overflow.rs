@@ -115,136 +115,135 @@ mod tests {
         ProviderError::new("invalid_request_error", format!("the API answered 400 (x): {message}"))
     }
 
+    /// What servers say, and the window in it.
+    const SAID: &[(&str, &str, Option<u64>)] = &[
+        ("Anthropic", "prompt is too long: 205000 tokens > 200000 maximum", Some(200_000)),
+        (
+            "Anthropic",
+            "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000, decrease input length",
+            Some(200_000),
+        ),
+        (
+            "OpenAI",
+            "This model's maximum context length is 16385 tokens. However, your messages resulted in 20000 tokens. Please reduce the length of the messages.",
+            Some(16_385),
+        ),
+        (
+            "OpenAI responses",
+            "Your input exceeds the context window of this model. Please adjust your input and try again.",
+            None,
+        ),
+        (
+            "OpenRouter",
+            "This endpoint's maximum context length is 131072 tokens. However, you requested about 140000 tokens",
+            Some(131_072),
+        ),
+        (
+            "DeepSeek",
+            "This model's maximum context length is 65536 tokens. However, you requested 70000 tokens",
+            Some(65_536),
+        ),
+        (
+            "vLLM",
+            "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens (4900 in the messages, 100 in the completion).",
+            Some(4_096),
+        ),
+        (
+            "vLLM",
+            "The decoder prompt (length 5000) is longer than the maximum model length of 4096. Make sure that `max_model_len` is no smaller",
+            Some(4_096),
+        ),
+        (
+            "llama.cpp",
+            "the request exceeds the available context size. try increasing the context size or enable context shift",
+            None,
+        ),
+        (
+            "llama.cpp",
+            "request (9000 tokens) exceeds the available context size (8192 tokens), try increasing it",
+            Some(8_192),
+        ),
+        ("ollama", "input exceeds maximum context length", None),
+        (
+            "Gemini",
+            "The input token count (1196265) exceeds the maximum number of tokens allowed (1048576).",
+            Some(1_048_576),
+        ),
+        (
+            "xAI",
+            "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
+            Some(131_072),
+        ),
+        (
+            "Mistral",
+            "Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length",
+            Some(32_768),
+        ),
+        ("Bedrock", "Input is too long for requested model.", None),
+        ("Groq", "Please reduce the length of the messages or completion.", None),
+        (
+            "Cerebras",
+            "Please reduce the length of the messages or completion. Current length is 9000 while limit is 8192",
+            Some(8_192),
+        ),
+        (
+            "Cohere",
+            "too many tokens: total number of tokens in the prompt cannot exceed 4081 - received 5000.",
+            Some(4_081),
+        ),
+        (
+            "TGI",
+            "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4097. Given: 5000 `inputs` tokens and 100 `max_new_tokens`",
+            Some(4_097),
+        ),
+        ("TGI", "Input validation error: `inputs` must have less than 4096 tokens. Given: 5000", Some(4_096)),
+        (
+            "SGLang",
+            "The input (5000 tokens) is longer than the model's context length (4096 tokens).",
+            Some(4_096),
+        ),
+        (
+            "SGLang",
+            "Requested token count exceeds the model's maximum context length of 4096 tokens. You requested a total of 5000 tokens",
+            Some(4_096),
+        ),
+        (
+            "LM Studio",
+            "Trying to keep the first 5000 tokens when context the overflows. However, the model is loaded with context length of only 4096 tokens",
+            Some(4_096),
+        ),
+        (
+            "LM Studio",
+            "The number of tokens to keep from the initial prompt is greater than the context length.",
+            None,
+        ),
+        (
+            "TensorRT-LLM",
+            "The sum of prompt length (5000.0), query length (0) should not exceed max_num_tokens (4096)",
+            Some(4_096),
+        ),
+        ("Fireworks", "The prompt is too long: 5000, model maximum context length: 4096", Some(4_096)),
+        ("GitHub Copilot", "prompt token count of 150000 exceeds the limit of 128000", Some(128_000)),
+        ("DashScope", "Range of input length should be [1, 129024]", Some(129_024)),
+        (
+            "Moonshot",
+            "Invalid request: Your request exceeded model token limit: 131072 (requested: 140000)",
+            Some(131_072),
+        ),
+        ("MiniMax", "invalid params, context window exceeds limit (2013)", None),
+        ("Z.ai", "Prompt exceeds max length", None),
+        ("Perplexity", "The total length of all messages is too long", None),
+        ("a gateway", "maximum context length is 1,048,576 tokens", Some(1_048_576)),
+        ("a gateway", "prompt is too long: 9 tokens > 8 maximum", None),
+    ];
+
     #[test]
     #[expect(clippy::too_many_lines, reason = "a table of the words of servers")]
     fn z4_every_servers_words_are_known_and_the_window_in_them_is_found() {
-        for (server, words, window) in [
-            ("Anthropic", "prompt is too long: 205000 tokens > 200000 maximum", Some(200_000)),
-            (
-                "Anthropic",
-                "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000, decrease input length",
-                Some(200_000),
-            ),
-            (
-                "OpenAI",
-                "This model's maximum context length is 16385 tokens. However, your messages resulted in 20000 tokens. Please reduce the length of the messages.",
-                Some(16_385),
-            ),
-            (
-                "OpenAI responses",
-                "Your input exceeds the context window of this model. Please adjust your input and try again.",
-                None,
-            ),
-            (
-                "OpenRouter",
-                "This endpoint's maximum context length is 131072 tokens. However, you requested about 140000 tokens",
-                Some(131_072),
-            ),
-            (
-                "DeepSeek",
-                "This model's maximum context length is 65536 tokens. However, you requested 70000 tokens",
-                Some(65_536),
-            ),
-            (
-                "vLLM",
-                "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens (4900 in the messages, 100 in the completion).",
-                Some(4_096),
-            ),
-            (
-                "vLLM",
-                "The decoder prompt (length 5000) is longer than the maximum model length of 4096. Make sure that `max_model_len` is no smaller",
-                Some(4_096),
-            ),
-            (
-                "llama.cpp",
-                "the request exceeds the available context size. try increasing the context size or enable context shift",
-                None,
-            ),
-            (
-                "llama.cpp",
-                "request (9000 tokens) exceeds the available context size (8192 tokens), try increasing it",
-                Some(8_192),
-            ),
-            ("ollama", "input exceeds maximum context length", None),
-            (
-                "Gemini",
-                "The input token count (1196265) exceeds the maximum number of tokens allowed (1048576).",
-                Some(1_048_576),
-            ),
-            (
-                "xAI",
-                "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
-                Some(131_072),
-            ),
-            (
-                "Mistral",
-                "Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length",
-                Some(32_768),
-            ),
-            ("Bedrock", "Input is too long for requested model.", None),
-            ("Groq", "Please reduce the length of the messages or completion.", None),
-            (
-                "Cerebras",
-                "Please reduce the length of the messages or completion. Current length is 9000 while limit is 8192",
-                Some(8_192),
-            ),
-            (
-                "Cohere",
-                "too many tokens: total number of tokens in the prompt cannot exceed 4081 - received 5000.",
-                Some(4_081),
-            ),
-            (
-                "TGI",
-                "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4097. Given: 5000 `inputs` tokens and 100 `max_new_tokens`",
-                Some(4_097),
-            ),
-            (
-                "TGI",
-                "Input validation error: `inputs` must have less than 4096 tokens. Given: 5000",
-                Some(4_096),
-            ),
-            (
-                "SGLang",
-                "The input (5000 tokens) is longer than the model's context length (4096 tokens).",
-                Some(4_096),
-            ),
-            (
-                "SGLang",
-                "Requested token count exceeds the model's maximum context length of 4096 tokens. You requested a total of 5000 tokens",
-                Some(4_096),
-            ),
-            (
-                "LM Studio",
-                "Trying to keep the first 5000 tokens when context the overflows. However, the model is loaded with context length of only 4096 tokens",
-                Some(4_096),
-            ),
-            (
-                "LM Studio",
-                "The number of tokens to keep from the initial prompt is greater than the context length.",
-                None,
-            ),
-            (
-                "TensorRT-LLM",
-                "The sum of prompt length (5000.0), query length (0) should not exceed max_num_tokens (4096)",
-                Some(4_096),
-            ),
-            ("Fireworks", "The prompt is too long: 5000, model maximum context length: 4096", Some(4_096)),
-            ("GitHub Copilot", "prompt token count of 150000 exceeds the limit of 128000", Some(128_000)),
-            ("DashScope", "Range of input length should be [1, 129024]", Some(129_024)),
-            (
-                "Moonshot",
-                "Invalid request: Your request exceeded model token limit: 131072 (requested: 140000)",
-                Some(131_072),
-            ),
-            ("MiniMax", "invalid params, context window exceeds limit (2013)", None),
-            ("Z.ai", "Prompt exceeds max length", None),
-            ("Perplexity", "The total length of all messages is too long", None),
-            ("a gateway", "maximum context length is 1,048,576 tokens", Some(1_048_576)),
-            ("a gateway", "prompt is too long: 9 tokens > 8 maximum", None),
-        ] {
+        for (server, words, window) in SAID {
             let error = error(words);
             assert!(error.is_context_overflow(), "{server}: {words}");
-            assert_eq!(error.named_window(), window, "{server}: {words}");
+            assert_eq!(error.named_window(), *window, "{server}: {words}");
         }
     }
 

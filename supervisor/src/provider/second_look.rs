@@ -26,11 +26,11 @@ const RECORDS: [u8; 2] = [0x15, 0x16];
 
 /// The error of a connection, after a second look at what broke it off.
 pub(crate) async fn looked_at(error: ProviderError, way: &Way) -> ProviderError {
-    if !error.retryable || error.kind != "connection" {
+    if error.kind != "connection" {
         return error;
     }
     match &way.proxy {
-        Some(proxy) if way.base.scheme() == "https" && error.message.contains("tunnel error") => {
+        Some(proxy) if error.retryable && error.message.contains("tunnel error") => {
             let status = timeout(PATIENCE, tunnel_status(proxy, &way.base)).await.ok().flatten();
             status.and_then(|status| refused_tunnel(status, proxy, &way.base)).unwrap_or(error)
         }
@@ -163,10 +163,9 @@ mod tests {
         looked_at(connection_error(&error, &way), &way).await
     }
 
-    #[expect(clippy::unnecessary_wraps, reason = "it stands where there may be no proxy")]
-    fn proxy(port: u16, user: &str) -> Option<Proxy> {
+    fn proxy(port: u16, user: &str) -> Proxy {
         let url = format!("http://{user}127.0.0.1:{port}").parse().unwrap();
-        Some(Proxy { variable: "HTTPS_PROXY", url })
+        Proxy { variable: "HTTPS_PROXY", url }
     }
 
     #[tokio::test]
@@ -187,7 +186,7 @@ mod tests {
             (b"nonsense\r\n\r\n", "", true, "tunnel error"),
             (b"", "", true, ""),
         ] {
-            let error = asked("https://api.example/v1", proxy(answering(answer), user)).await;
+            let error = asked("https://api.example/v1", Some(proxy(answering(answer), user))).await;
             assert_eq!(error.retryable, retryable, "{error}");
             assert!(error.message.contains(words) && !format!("{error:?}").contains("geheim"), "{error:?}");
             let hint = error.hint.unwrap_or_default();
@@ -208,8 +207,8 @@ mod tests {
 
     #[test]
     fn a_user_is_told_to_the_proxy_as_it_is_meant() {
-        let user = user_of(&proxy(1, "me:a%20b%zz@").unwrap());
+        let user = user_of(&proxy(1, "me:a%20b%zz@"));
         assert_eq!(user.as_deref(), Some("Basic bWU6YSBiJXp6"));
-        assert_eq!(user_of(&proxy(1, "").unwrap()), None);
+        assert_eq!(user_of(&proxy(1, "")), None);
     }
 }
