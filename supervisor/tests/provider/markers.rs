@@ -70,7 +70,7 @@ fn r8_a_turn_that_is_longer_than_the_look_back_is_marked_in_its_middle_too() {
     // Not where the turn ends with something that may take none.
     let [mut calls, results] = turn(30);
     let Some(Message::Assistant(blocks)) = Arc::get_mut(&mut calls) else { panic!("a reply") };
-    blocks.push(raw(r#"{"type":"thinking","thinking":"","signature":"s"}"#));
+    blocks.push(raw(r#"{"type":"of_a_later_version"}"#));
     assert_eq!(places(&[user("hello"), calls, results]).len(), 3);
 }
 
