@@ -240,7 +240,7 @@ impl Common<'_> {
         };
         let provider = Arc::new(ReplayProvider::new(replies));
         let mut modes = ModePlaces::new((!beginning.files.is_empty()).then(|| watch(world)), environments);
-        let confined = modes.confine(confinement).unwrap();
+        let confined = modes.confine(confinement).expect("a place that exists");
         let run = AgentRun::new(AgentParts {
             agent: agent(&id, standing, &self.session, beginning.approvals.clone(), tools).starting(),
             provider: (beginning.model)(Arc::clone(&provider)),

@@ -238,7 +238,6 @@ mod tests {
     ];
 
     #[test]
-    #[expect(clippy::too_many_lines, reason = "a table of the words of servers")]
     fn z4_every_servers_words_are_known_and_the_window_in_them_is_found() {
         for (server, words, window) in SAID {
             let error = error(words);

@@ -2,11 +2,7 @@
 //!
 //! CI plays fifty rounds of kills; `just soak`, or `BAILIWICK_KILLS=500`, as many as it says.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "a test fails by panicking, and says aloud what repeats it"
-)]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
 use std::path::Path;
