@@ -16,15 +16,36 @@ const UP: c_short = 1;
 /// `SIOCSIFFLAGS` (linux/sockios.h).
 const UP_OR_DOWN: c_uint = 0x8914;
 
+/// `SIOCSIFADDR`, `SIOCSIFNETMASK`.
+const ADDRESS: c_uint = 0x8916;
+const MASK: c_uint = 0x891c;
+
 /// Switches it on: `127.0.0.1` and `::1` lead to whoever listens inside, and nowhere else.
+///
+/// It has one of the addresses of test networks as well (198.18.0.0/15, RFC 2544): a machine that has `127.0.0.1` alone counts as one
+/// without IPv4, where `AI_ADDRCONFIG` finds no `localhost` (getaddrinfo(3)).
 pub(super) fn up() -> io::Result<()> {
+    set(UP_OR_DOWN, b"lo", libc::__c_anonymous_ifr_ifru { ifru_flags: UP })?;
+    set(ADDRESS, b"lo:0", address([198, 18, 0, 1]))?;
+    set(MASK, b"lo:0", address([255, 254, 0, 0]))
+}
+
+fn set(command: c_uint, device: &[u8], value: libc::__c_anonymous_ifr_ifru) -> io::Result<()> {
     let socket = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
-    // SAFETY: a structure of integers and bytes, for which zeros are a value.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    for (place, byte) in request.ifr_name.iter_mut().zip(*b"lo") {
+    let mut request = libc::ifreq { ifr_name: [0; libc::IFNAMSIZ], ifr_ifru: value };
+    for (place, byte) in request.ifr_name.iter_mut().zip(device) {
+        *place = libc::c_char::from_ne_bytes([*byte]);
+    }
+    // SAFETY: the request is what these calls want (`netdevice(7)`), and outlives them.
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), ioctl_command(command), &raw const request) }.into())
+}
+
+/// A `struct sockaddr_in` without a port.
+fn address(bytes: [u8; 4]) -> libc::__c_anonymous_ifr_ifru {
+    let mut sa_data = [0; 14];
+    for (place, byte) in sa_data.iter_mut().skip(2).zip(bytes) {
         *place = libc::c_char::from_ne_bytes([byte]);
     }
-    request.ifr_ifru.ifru_flags = UP;
-    // SAFETY: the request is what this call wants (`netdevice(7)`), and outlives it.
-    check(unsafe { libc::ioctl(socket.as_raw_fd(), ioctl_command(UP_OR_DOWN), &raw const request) }.into())
+    let sa_family = libc::sa_family_t::try_from(libc::AF_INET).unwrap_or_default();
+    libc::__c_anonymous_ifr_ifru { ifru_addr: libc::sockaddr { sa_family, sa_data } }
 }

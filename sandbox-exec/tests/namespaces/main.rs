@@ -10,6 +10,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod names;
+mod network;
 mod older;
 mod processes;
 mod project;

@@ -1,0 +1,23 @@
+//! The network of a sandbox where it is off.
+
+use crate::common::place::{errors, text};
+use crate::run::in_full;
+
+/// Looks `localhost` up as programs do that ask for the families of this machine; serves at all addresses, and asks for ways out.
+const LOOKED_UP: &str = "import socket as s
+print(s.getaddrinfo('localhost', 80, s.AF_INET, s.SOCK_STREAM, 0, s.AI_ADDRCONFIG)[0][4][0])
+server = s.create_server(('', 0))
+for place in '127.0.0.1', '198.18.0.1', '198.19.255.254':
+    s.create_connection((place, server.getsockname()[1])).close()
+    print(server.accept()[1][0])
+for place in '192.0.2.1', '198.20.0.1', '198.17.255.255':
+    print(s.socket(s.AF_INET, s.SOCK_DGRAM).connect_ex((place, 9)))";
+
+#[test]
+fn a_private_network_has_an_address_that_counts_and_leads_nowhere() {
+    in_full(|place| {
+        let output = place.sandbox(&[]).args(["python3", "-c", LOOKED_UP]).output().unwrap();
+        let expected = "127.0.0.1\n127.0.0.1\n198.18.0.1\n198.18.0.1\n101\n101\n101\n";
+        assert_eq!(text(&output).replace("198.19.255.254", "198.18.0.1"), expected, "{}", errors(&output));
+    });
+}
