@@ -47,6 +47,7 @@ const ABSENT: &[(&str, c_int)] = &[
     ("open the kernel's log", libc::ENOENT),
     ("read a hidden file", libc::ENOENT),
     ("reach the network", libc::ENETUNREACH),
+    ("reach the network", libc::ECONNREFUSED),
     ("reach the network over IPv6", libc::ENETUNREACH),
 ];
 

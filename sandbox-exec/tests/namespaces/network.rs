@@ -1,6 +1,8 @@
 //! The network of a sandbox where it is off.
 
-use crate::common::place::{errors, text};
+use ipc::confinement::Tier;
+
+use crate::common::place::{errors, in_tier_as_each_user, text};
 use crate::run::in_full;
 
 /// Looks `localhost` up as programs do that ask for the families of this machine; serves at all addresses, and asks for ways out.
@@ -19,5 +21,30 @@ fn a_private_network_has_an_address_that_counts_and_leads_nowhere() {
         let output = place.sandbox(&[]).args(["python3", "-c", LOOKED_UP]).output().unwrap();
         let expected = "127.0.0.1\n127.0.0.1\n198.18.0.1\n198.18.0.1\n101\n101\n101\n";
         assert_eq!(text(&output).replace("198.19.255.254", "198.18.0.1"), expected, "{}", errors(&output));
+    });
+}
+
+/// There every address can be bound, so that each counts as one of this machine.
+#[test]
+fn where_loopback_never_was_up_the_floor_starts() {
+    in_tier_as_each_user(Tier::Floor, |place| {
+        let sandbox = place.path("sandbox-exec").display().to_string();
+        let alone = |program: &[&str]| {
+            let mut command = place.command("unshare");
+            command.args(["--map-root-user", "--net"]).args(program).output().unwrap()
+        };
+        if !alone(&["true"]).status.success() {
+            return eprintln!("skipped: this machine refuses namespaces");
+        }
+        let reach = "import socket; print(socket.socket(type=2).connect_ex(('192.0.2.1', 9)))";
+        for net in ["off", "on"] {
+            let output =
+                alone(&[&sandbox, "--tier", "floor", "--net", net, "--", "/usr/bin/python3", "-c", reach]);
+            assert!(output.status.success(), "{net}: {}", errors(&output));
+            assert_ne!(text(&output), "0\n", "{net}");
+        }
+        let told = alone(&[&sandbox, "--tier", "floor", "--", &sandbox, "--self-test"]);
+        assert!(text(&told).contains("reach the network"), "{}", errors(&told));
+        assert!(!text(&told).contains("\"denied\":false"), "{}", text(&told));
     });
 }
