@@ -357,7 +357,9 @@ impl StandingRights {
         if self.hidden_root(path).is_some() || is_protected || (is_kernel_tree(path) && !is_memory) {
             return None;
         }
-        if path.as_path() == Path::new("/") || self.wide_place(path).is_some() {
+        // The kernel's word for what has no path: `anon_inode:[eventfd]`, `pipe:[17]`.
+        let is_no_path = !path.as_path().is_absolute();
+        if is_no_path || path.as_path() == Path::new("/") || self.wide_place(path).is_some() {
             return None;
         }
         if self.is_closed_by_mode(path) {

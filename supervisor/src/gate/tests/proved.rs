@@ -77,6 +77,22 @@ fn all(standing: &StandingRights, output: &str, refused: Vec<Refusal>) -> Vec<De
     standing.denials(&call, &CommandResult { named, refused, ..ended(CommandExit::Code(1), output) })
 }
 
+/// As the kernel names what a descriptor is of (proc_pid_fd(5)).
+#[test]
+fn nothing_is_offered_for_what_has_no_path() {
+    for tier in [Tier::Full, Tier::Floor] {
+        let standing = auto().seen_in(tier);
+        for name in
+            ["anon_inode:[eventfd]", "anon_inode:inotify", "pipe:[17]", "socket:[17]", "mnt:[4026531841]"]
+        {
+            let denial = standing.unwritable(&name.into(), Grade::Proved, None);
+            assert_eq!(denial.grant, None, "{name}");
+            let refused = said(&standing, refusal(Act::Change, Target::File(name.into())));
+            assert!(!refused.contains("--write"), "{refused}");
+        }
+    }
+}
+
 #[test]
 fn what_is_proved_takes_the_place_of_what_is_likely() {
     let resolver = || vec![to("192.0.2.53:53", Place::Elsewhere)];
