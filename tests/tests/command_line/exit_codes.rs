@@ -135,6 +135,9 @@ fn two_is_a_project_that_is_too_wide() {
     let home = world.project().join("bh");
     let mut command = world.bailiwick(["explain", ".", "-C"]);
     let own = usage_error(&world, command.arg(world.project()).env("BAILIWICK_HOME", home));
+    // Where the private temp directories lie depends on the length of the place.
+    let own: Vec<_> = own.lines().filter(|line| !line.starts_with("bailiwick: note: private temp")).collect();
+    let own = own.join("\n");
     insta::assert_snapshot!(own, @r"
     bailiwick: [world]/project cannot be the project: it contains [world]/project/bh/config, which is hidden from agents: BAILIWICK_HOME places it there
       hint: set BAILIWICK_HOME to a directory outside of the project

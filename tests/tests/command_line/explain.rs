@@ -338,7 +338,7 @@ fn a_person_reads_the_reason_and_the_remedy_of_an_address_and_a_command() {
       declared: nothing
         runs   yes      it runs at once, confined
       declared: access "write"
-        runs   asked    in mode ask it takes an approval, and runs once with: write [world]/project (default)
+        runs   yes      it runs at once, confined
       declared: network true
         runs   asked    in mode ask it takes an approval, and runs once with: net on (default)
     judged for a session here: full tier · mode ask · rights: writes in $TMPDIR, [world]/given · network off · secrets hidden
