@@ -351,7 +351,7 @@ fn a_person_reads_the_reason_and_the_remedy_of_an_address_and_a_command() {
       declared: nothing
         runs   yes      it runs at once, confined
       declared: access "write"
-        runs   no       the missing right is: write [world]/project (--mode) · refused by: policy · to allow: --mode auto
+        runs   yes      it runs at once, confined
       declared: network true
         runs   no       the missing right is: network (--mode) · refused by: policy · to allow: --net on
     judged for a session here: full tier · mode deny · rights: writes in $TMPDIR, [world]/given · network off · secrets hidden
