@@ -104,11 +104,21 @@ impl History {
 
     /// About how many tokens it has without its opening.
     pub(super) fn said_tokens(&self) -> u64 {
-        let of_message = |message: &Arc<Message>| match &**message {
+        self.estimates().skip(self.opening).fold(0, u64::saturating_add)
+    }
+
+    /// About how many tokens each block has.
+    fn estimates(&self) -> impl Iterator<Item = u64> {
+        self.messages.iter().flat_map(|message| match &**message {
             Message::User(blocks) => blocks.iter().map(of_block).collect::<Vec<_>>(),
             Message::Assistant(blocks) => blocks.iter().map(|block| in_block(tokens(block.get()))).collect(),
-        };
-        self.messages.iter().flat_map(of_message).skip(self.opening).fold(0, u64::saturating_add)
+        })
+    }
+
+    /// Counts what it holds with these tokens before it: a rewind puts replies behind messages that their prompts did not have.
+    pub(super) fn count_again(&mut self, fixed: u64) {
+        let estimate = self.estimates().fold(fixed, u64::saturating_add);
+        self.size = Size { known: self.tokens().max(estimate), added: 0 };
     }
 
     /// Whether nothing is in it.

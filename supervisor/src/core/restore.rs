@@ -237,7 +237,10 @@ impl Reader {
                 self.flush();
                 self.history.leave_out(*part, self.sees_images);
             }
-            EventKind::Rewound(rewound) if rewound.target.scope.has_conversation() => self.settle(),
+            EventKind::Rewound(rewound) if rewound.target.scope.has_conversation() => {
+                self.settle();
+                self.history.count_again(self.fixed);
+            }
             EventKind::Notice { code: NoticeCode::InterruptedReplyDropped, .. } => {
                 self.history.drop_interrupted();
             }

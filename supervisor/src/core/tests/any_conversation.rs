@@ -272,3 +272,14 @@ proptest! {
         prop_assert!(play.witness.contexts > 0 || !answered, "nothing was summarised");
     }
 }
+
+/// A rewind that is undone puts replies behind messages that were said meanwhile: what the provider counted for them is too little.
+#[test]
+fn what_an_undone_rewind_brings_back_is_counted() {
+    let mut play = Play::new(true);
+    let said = || [Move::Say(500), Move::Answer { words: 390, calls: vec![] }];
+    let moves = said().into_iter().chain([Move::Rewind(0)]).chain(said()).chain([Move::Undo, Move::Say(1)]);
+    moves.for_each(|next| play.play(next));
+    let counted = play.script.agent.history.tokens();
+    assert!(counted >= play.asked, "{counted} tokens for {}", play.asked);
+}
