@@ -35,6 +35,10 @@ impl Masks {
 
     /// Covers what is at `path`, if anything is.
     pub(super) fn cover(&self, path: &Path) -> io::Result<()> {
+        mount::while_it_stands(|| self.cover_found(path))
+    }
+
+    fn cover_found(&self, path: &Path) -> io::Result<()> {
         let place = match mount::open(path) {
             Ok(place) => place,
             Err(error) if is_unreachable(&error) => return Ok(()),

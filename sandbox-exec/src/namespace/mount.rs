@@ -130,6 +130,16 @@ fn set(mount: BorrowedFd<'_>, reach: Reach, attributes: libc::mount_attr) -> io:
     })
 }
 
+/// Opens a place and mounts there, and does so again if the place was removed in between: what is there by then counts.
+pub(super) fn while_it_stands<T>(act: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    let is_gone =
+        |done: &io::Result<T>| matches!(done, Err(error) if error.raw_os_error() == Some(libc::ENOENT));
+    (0..REMOVALS).map(|_| act()).find(|done| !is_gone(done)).unwrap_or_else(&act)
+}
+
+/// How often a place may be removed under a mount before that is an error.
+const REMOVALS: u32 = 50;
+
 /// Mounts at a place what is mounted nowhere yet.
 pub(super) fn attach(mount: BorrowedFd<'_>, place: BorrowedFd<'_>) -> io::Result<()> {
     let flags = libc::MOVE_MOUNT_F_EMPTY_PATH | libc::MOVE_MOUNT_T_EMPTY_PATH;
@@ -155,4 +165,35 @@ fn owned(answer: libc::c_long) -> io::Result<OwnedFd> {
     let descriptor = c_int::try_from(answer).map_err(|_| io::Error::from_raw_os_error(libc::EBADF))?;
     // SAFETY: the kernel has just made it for this call, so that nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::errno::Errno;
+
+    use super::*;
+
+    #[test]
+    fn what_is_removed_under_a_mount_is_looked_for_again() {
+        for (removals, opened) in
+            [(0, Some(1)), (1, Some(2)), (REMOVALS, Some(REMOVALS + 1)), (u32::MAX, None)]
+        {
+            let tries = std::cell::Cell::new(0);
+            let done = while_it_stands(|| {
+                tries.set(tries.get() + 1);
+                if tries.get() > removals {
+                    Ok(tries.get())
+                } else {
+                    Err(io::Error::from_raw_os_error(libc::ENOENT))
+                }
+            });
+            assert_eq!(done.ok(), opened, "{removals}");
+        }
+        let tries = std::cell::Cell::new(0);
+        let other = while_it_stands::<()>(|| {
+            tries.set(tries.get() + 1);
+            Err(io::Error::from(Errno::EBUSY))
+        });
+        assert_eq!((other.unwrap_err().raw_os_error(), tries.get()), (Some(libc::EBUSY), 1));
+    }
 }

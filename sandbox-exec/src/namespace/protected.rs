@@ -6,7 +6,6 @@
 //! What does not exist has no place to mount on, and no placeholder is made for it.
 
 use std::collections::BTreeSet;
-use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
 
@@ -47,12 +46,12 @@ fn hold_way<'a>(inside: &'a InsidePath, held: &mut BTreeSet<&'a Path>) -> Result
 
 /// Mounts a place onto itself; whether it is there. A link is not: what it leads to has a place of its own.
 fn hold(path: &Path, attributes: Attributes) -> Result<bool, TreeError> {
-    let place = match mount::open(path) {
-        Ok(place) => place,
-        Err(error) if super::masks::is_unreachable(&error) => return Ok(false),
-        Err(source) => return Err(at("open", path)(source)),
-    };
     let held = || {
+        let place = match mount::open(path) {
+            Ok(place) => place,
+            Err(error) if super::masks::is_unreachable(&error) => return Ok(false),
+            Err(error) => return Err(error),
+        };
         let kind = SFlag::from_bits_truncate(fstat(&place)?.st_mode & SFlag::S_IFMT.bits());
         if kind == SFlag::S_IFLNK {
             return Ok(false);
@@ -62,5 +61,5 @@ fn hold(path: &Path, attributes: Attributes) -> Result<bool, TreeError> {
         mount::attach(copy.as_fd(), place.as_fd())?;
         Ok(true)
     };
-    held().map_err(|source: io::Error| at("protect", path)(source))
+    mount::while_it_stands(held).map_err(at("protect", path))
 }
