@@ -1,12 +1,17 @@
-//! Settings of other programs in a project, as they are found there.
+//! The settings of a project that its tools obey.
 
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
+use super::beneath;
 use super::look::TripwireLook;
 use super::repository::Depth;
+use super::root::GIT;
 use super::state::{FileKind, TripwireListing};
-use crate::protected::{self, GIT};
+use crate::protected;
 
 impl TripwireLook<'_> {
     /// Looks at a project's git directory, and at the settings in it.
@@ -15,11 +20,12 @@ impl TripwireLook<'_> {
         if let Some(git) = self.enter(root, Path::new(GIT)) {
             self.git_directory(&git, Path::new(GIT), Depth::OWN);
         }
-        for path in protected::plain() {
+        let top = TopNames::of(root);
+        for path in protected::plain().filter(|path| top.may_have(path)) {
             self.budget.begin(path);
             self.watched(root, path, FileKind::Whole);
         }
-        for directory in protected::listed() {
+        for directory in protected::listed().into_iter().filter(|directory| top.may_have(directory)) {
             self.budget.begin(directory);
             self.patterns(root, directory);
         }
@@ -31,5 +37,63 @@ impl TripwireLook<'_> {
                 look.place(held, directory.join(name), FileKind::Whole);
             }
         });
+    }
+}
+
+/// The names at the top of a project: one list says of most settings that they are not there.
+struct TopNames(Option<BTreeSet<OsString>>);
+
+impl TopNames {
+    /// The most names that are listed; with more, it is cheaper to ask for each setting.
+    const MOST: usize = 2_000;
+
+    fn of(root: &OwnedFd) -> Self {
+        let mut names = BTreeSet::new();
+        let mut is_complete = true;
+        let listed = beneath::each(root, |name, _| {
+            // File systems that fold names take some letters beyond ASCII for one of ASCII.
+            is_complete = names.len() < Self::MOST && name.is_ascii();
+            names.insert(name.to_ascii_lowercase());
+            if is_complete { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        Self((is_complete && listed.is_ok()).then_some(names))
+    }
+
+    /// False if nothing stands at `path` for certain, in no file system's spelling.
+    fn may_have(&self, path: &Path) -> bool {
+        let first = path.iter().next().map(OsStr::to_ascii_lowercase);
+        first.zip(self.0.as_ref()).is_none_or(|(first, names)| names.contains(&first))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_list_says_what_is_not_there_and_no_more_than_that() {
+        let place = tempfile::tempdir().unwrap();
+        let root = beneath::open_root(place.path()).unwrap();
+        let may_have = |path: &str| TopNames::of(&root).may_have(Path::new(path));
+        fs::create_dir(place.path().join(".VSCode")).unwrap();
+        fs::write(place.path().join("a.txt"), "").unwrap();
+        for (path, expected) in [
+            ("", true),
+            (".vscode", true),
+            (".vscode/tasks.json", true),
+            (".VSCODE", true),
+            (".idea", false),
+            (".config/mise/config.toml", false),
+        ] {
+            assert_eq!(may_have(path), expected, "{path}");
+        }
+        // The Kelvin sign is a k to ext4 and others.
+        fs::write(place.path().join(".\u{212a}iro"), "").unwrap();
+        assert!(may_have(".idea"));
+        fs::remove_file(place.path().join(".\u{212a}iro")).unwrap();
+        (0..TopNames::MOST).for_each(|n| fs::write(place.path().join(n.to_string()), "").unwrap());
+        assert!(may_have(".idea"));
     }
 }
