@@ -27,6 +27,7 @@ soak SECONDS="1800":
     BAILIWICK_SOAK_S={{SECONDS}} nice cargo test -p tests --test boundary storm:: -- --nocapture
     BAILIWICK_SIGNALS=1000 nice cargo test -p tests --test session signals:: -- --nocapture
     BAILIWICK_KILLS=500 nice cargo test -p tests --test session kills:: -- --nocapture
+    BAILIWICK_KILLS=500 nice cargo test -p tests --test session plan_kills -- --nocapture
     BAILIWICK_KILLS=500 nice cargo test -p tests --test boundary tripwire_journal::no_kill -- --nocapture
     BAILIWICK_REWINDS=200 nice cargo test -p tests --test session rewind:: -- --nocapture
     BAILIWICK_BATCH=500 nice cargo test -p tests --test fleet batch:: -- --nocapture

@@ -27,6 +27,9 @@ pub struct SubAgentSpawned {
     /// SHA-256 of the plan that it executes, in hexadecimal, where it executes one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
+    /// The number of the plan's first steps that executions before have finished: it does not do them again.
+    #[serde(default, skip_serializing_if = "are_none")]
+    pub finished: u32,
     /// Its task, in its parent's words.
     pub task: String,
     /// Its role, if it has one.
@@ -218,4 +221,9 @@ impl fmt::Display for WriteTurnTaken {
         let waited = Duration::from_millis(self.waited_ms).as_secs_f64();
         write!(f, "call {} goes on after {waited:.1} s", self.call)
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
+const fn are_none(finished: &u32) -> bool {
+    *finished == 0
 }

@@ -102,6 +102,12 @@ impl Execution {
         &self.steps
     }
 
+    /// The number of its first steps that are finished.
+    pub fn finished(&self) -> u32 {
+        let open = self.first_open().map_or(self.steps.len(), |(number, _)| number as usize - 1);
+        u32::try_from(open).unwrap_or(u32::MAX)
+    }
+
     /// The progress of each step.
     pub fn account(&self) -> Vec<StepAccount> {
         let each = (1..).zip(&self.steps).map(|(number, step)| StepAccount {

@@ -280,6 +280,10 @@ impl Session {
                 Purpose::Executor(execution) => Some(execution.digest().to_owned()),
                 Purpose::Task(_) | Purpose::Planner(_) => None,
             },
+            finished: match &purpose {
+                Purpose::Executor(execution) => execution.finished(),
+                Purpose::Task(_) | Purpose::Planner(_) => 0,
+            },
             task: spawn.task.clone(),
             role: spawn.role.clone(),
             model,

@@ -43,6 +43,70 @@ impl CutOffExecution<'_> {
     }
 }
 
+/// The executions of a planner's plans.
+struct Executions<'a> {
+    /// The one that has no end.
+    running: Option<CutOffExecution<'a>>,
+    /// The last one that has one.
+    ended: Option<CutOffExecution<'a>>,
+}
+
+impl<'a> Executions<'a> {
+    fn of(events: &'a [SessionEvent], planner: &AgentId) -> Self {
+        let mut plans: Vec<&PlanCreated> = Vec::new();
+        let (mut running, mut ended): (Option<CutOffExecution<'_>>, Option<CutOffExecution<'_>>) =
+            (None, None);
+        for event in events {
+            match &event.kind {
+                EventKind::PlanCreated(plan) if event.agent == *planner => plans.push(plan),
+                EventKind::SubAgentSpawned(spawned) if event.agent == *planner => {
+                    let digest = spawned.plan.as_deref();
+                    let plan = plans.iter().rev().find(|plan| Some(plan.digest.as_str()) == digest);
+                    let Some(plan) = plan else { continue };
+                    let steps = plan.plan.steps.as_slice();
+                    let finished = ended.as_ref().map(CutOffExecution::finished).unwrap_or_default();
+                    let kept = finished.iter().zip(steps).take_while(|(done, step)| done == step).count();
+                    // Those of an execution in another session are told with the start alone.
+                    let kept = kept.max(usize::try_from(spawned.finished).unwrap_or(usize::MAX));
+                    let done = (0..steps.len()).map(|at| at < kept).collect();
+                    running = Some(CutOffExecution { agent: &spawned.agent, plan, done });
+                }
+                EventKind::PlanStepStatus(step) => {
+                    let at = usize::try_from(step.step).ok().and_then(|number| number.checked_sub(1));
+                    let of_it = running.as_mut().filter(|running| *running.agent == event.agent);
+                    if let (Some(at), Some(running)) = (at, of_it)
+                        && let Some(done) = running.done.get_mut(at)
+                    {
+                        *done = matches!(step.to, StepStatus::Completed | StepStatus::Skipped);
+                    }
+                }
+                EventKind::SubAgentResult(result) => {
+                    let over = running.take_if(|running| *running.agent == result.agent);
+                    ended = over.or(ended);
+                }
+                _ => {}
+            }
+        }
+        Self { running, ended }
+    }
+}
+
+/// The number of the first steps of the plan with this digest that its last execution in these events has finished, if there is one.
+pub(crate) fn finished_steps(events: &[SessionEvent], digest: &str) -> Option<u32> {
+    let of_planner = |planner: &AgentId| {
+        let Executions { running, ended } = Executions::of(events, planner);
+        let last = running.or(ended).filter(|last| last.plan.digest == digest)?;
+        u32::try_from(last.finished().len()).ok()
+    };
+    planners(events).into_iter().filter_map(of_planner).max()
+}
+
+/// The agents that made plans.
+fn planners(events: &[SessionEvent]) -> BTreeSet<&AgentId> {
+    let is_plan = |event: &&SessionEvent| matches!(event.kind, EventKind::PlanCreated(_));
+    events.iter().filter(is_plan).map(|event| &event.agent).collect()
+}
+
 impl CutOffPlan {
     /// The planning of a session, whose executions so far have finished these steps if there is such a plan.
     pub(super) fn before(plan: Option<&Self>, planning: Planning) -> Planning {
@@ -63,44 +127,11 @@ impl CutOffPlan {
 
     /// The plans of all agents that were being executed when these events ended.
     pub(super) fn all(events: &[SessionEvent]) -> Vec<Self> {
-        let is_plan = |event: &&SessionEvent| matches!(event.kind, EventKind::PlanCreated(_));
-        let planners: BTreeSet<_> = events.iter().filter(is_plan).map(|event| &event.agent).collect();
-        planners.into_iter().filter_map(|planner| Self::of_planner(events, planner)).collect()
+        planners(events).into_iter().filter_map(|planner| Self::of_planner(events, planner)).collect()
     }
 
     fn of_planner(events: &[SessionEvent], planner: &AgentId) -> Option<Self> {
-        let mut plans: Vec<&PlanCreated> = Vec::new();
-        let (mut running, mut finished): (Option<CutOffExecution<'_>>, Vec<PlanStep>) = (None, Vec::new());
-        for event in events {
-            match &event.kind {
-                EventKind::PlanCreated(plan) if event.agent == *planner => plans.push(plan),
-                EventKind::SubAgentSpawned(spawned) if event.agent == *planner => {
-                    let digest = spawned.plan.as_deref();
-                    let plan = plans.iter().rev().find(|plan| Some(plan.digest.as_str()) == digest);
-                    let Some(plan) = plan else { continue };
-                    let steps = plan.plan.steps.as_slice();
-                    let kept = finished.iter().zip(steps).take_while(|(done, step)| done == step).count();
-                    let done = (0..steps.len()).map(|at| at < kept).collect();
-                    running = Some(CutOffExecution { agent: &spawned.agent, plan, done });
-                }
-                EventKind::PlanStepStatus(step) => {
-                    let at = usize::try_from(step.step).ok().and_then(|number| number.checked_sub(1));
-                    let of_it = running.as_mut().filter(|running| *running.agent == event.agent);
-                    if let (Some(at), Some(running)) = (at, of_it)
-                        && let Some(done) = running.done.get_mut(at)
-                    {
-                        *done = matches!(step.to, StepStatus::Completed | StepStatus::Skipped);
-                    }
-                }
-                EventKind::SubAgentResult(result) => {
-                    if let Some(ended) = running.take_if(|running| *running.agent == result.agent) {
-                        finished = ended.finished();
-                    }
-                }
-                _ => {}
-            }
-        }
-        let running = running?;
+        let running = Executions::of(events, planner).running?;
         let PlanCreated { path, digest, markdown, plan, .. } = running.plan;
         Some(Self {
             executor: running.agent.clone(),

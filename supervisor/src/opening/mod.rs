@@ -19,6 +19,7 @@ mod step_changes;
 mod sub_agents;
 mod unheard;
 
+pub(crate) use self::cut_off_plan::finished_steps;
 pub(crate) use self::error::{OpenError, Refusal};
 pub(crate) use self::handle::{Handle, NotTaken};
 pub(crate) use self::open::{OpenedSession, SessionDirs, SessionEvents, observer, open};

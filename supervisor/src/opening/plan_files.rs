@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use ipc::approval::ReviewDecision;
 use ipc::event::{
     ApprovalAnswered, DecidedBy, EventKind, NoticeCode, PlanAuthor, PlanCreated, SessionEvent, StepAccount,
-    SubAgentResult, SubAgentStatus,
+    SubAgentResult, SubAgentSpawned, SubAgentStatus,
 };
 use ipc::id::{AgentCall, AgentId, CallId, ConversationId};
 use ipc::path::WirePath;
@@ -21,7 +21,7 @@ use crate::core::PLAN_FILE;
 use crate::driver::{PlanRecords, ToolServer};
 use crate::messages::say;
 use crate::place::ProjectSandbox;
-use crate::plans::{PlanFate, PlanRecord, Store, record_of};
+use crate::plans::{KeptPlan, PlanFate, PlanRecord, Store, record_of};
 use crate::tools::ServedCall;
 
 /// Writes the plans of a session's planners, each into a file of its own, and keeps their records.
@@ -45,11 +45,14 @@ impl PlanFiles {
     pub(super) fn shared(
         setup: &ProjectSandbox,
         session: &ConversationId,
-        earlier: Option<&EarlierPlan>,
+        (earlier, goes_on): (Option<&EarlierPlan>, Option<&CutOffPlan>),
     ) -> (Arc<dyn ToolServer>, Arc<dyn PlanRecords>) {
-        let files = earlier.map(|plan| (AgentId::root(), plan.path.clone())).into_iter().collect();
+        let store = Store::at(&setup.directories);
+        let goes_on = goes_on.and_then(|plan| kept(&store, plan)).map(|kept| kept.path);
+        let file = goes_on.or_else(|| earlier.map(|plan| plan.path.clone()));
+        let files = file.map(|path| (AgentId::root(), path)).into_iter().collect();
         let shared = Arc::new(Self {
-            store: Store::at(&setup.directories),
+            store,
             project: setup.policy.project.clone(),
             session: session.clone(),
             known: Arc::new(Mutex::new(KnownPlan { files, ..KnownPlan::default() })),
@@ -68,13 +71,18 @@ impl PlanFiles {
         }
     }
 
-    fn becomes(&self, (agent, call): (&AgentId, CallId), fate: PlanFate, done: Option<u32>) {
+    /// Changes the record of the plan that a call is about.
+    fn becomes(&self, (agent, call): (&AgentId, CallId), change: impl FnOnce(PlanRecord) -> PlanRecord) {
         let about = AgentCall { agent: agent.clone(), call };
         let Some((path, digest)) = lock(&self.known).plans.get(&about).cloned() else { return };
-        let before = record_of(&path);
+        let of_these = |record: &PlanRecord| record.digest == digest;
+        let before = record_of(&path).map(|record| {
+            // Of other bytes nothing holds that a record says.
+            if of_these(&record) { record } else { record.now(PlanFate::Proposed, digest.clone()) }
+        });
         let before = before
             .unwrap_or_else(|| PlanRecord::new(self.project.clone(), self.session.clone(), digest.clone()));
-        self.write(&path, &PlanRecord { done, ..before.now(fate, digest) });
+        self.write(&path, &change(before));
     }
 
     /// The plan stays what it is without its record.
@@ -99,15 +107,22 @@ pub(super) fn cut_off(
     plans.iter().filter(|plan| Some(*plan) != goes_on).map(notice).collect()
 }
 
+/// The plan as it is kept, if its bytes and its record are still those of the execution.
+fn kept(store: &Store, plan: &CutOffPlan) -> Option<KeptPlan> {
+    let kept = store.all().ok()?.into_iter().find(|kept| kept.path == plan.path.as_path())?;
+    let record = kept.record.as_ref()?;
+    (kept.digest == plan.digest && record.digest == plan.digest).then_some(kept)
+}
+
 /// Notes how far an execution came that was cut off; the name of its plan, if that is kept and still the same. The log's word for the file
 /// is not believed: the log may come from elsewhere.
 fn note_cut_off(setup: &ProjectSandbox, plan: &CutOffPlan) -> Option<String> {
     let store = Store::at(&setup.directories);
-    let kept = store.all().ok()?.into_iter().find(|kept| kept.path == plan.path.as_path())?;
-    let record = kept.record.filter(|record| kept.digest == plan.digest && record.digest == plan.digest)?;
-    let done = u32::try_from(plan.finished.len()).ok();
-    if record.fate == PlanFate::Approved {
-        let record = PlanRecord { done, ..record.now(PlanFate::Unfinished, plan.digest.clone()) };
+    let kept = kept(&store, plan)?;
+    let record = kept.record?;
+    let done = u32::try_from(plan.finished.len()).unwrap_or(u32::MAX);
+    if matches!(record.fate, PlanFate::Approved | PlanFate::Unfinished) {
+        let record = record.came(PlanFate::Unfinished, done);
         if let Err(error) = store.write_record(&kept.path, &record) {
             say(&format!("note: {error}"));
         }
@@ -121,13 +136,21 @@ impl PlanRecords for PlanFiles {
             EventKind::PlanCreated(plan) => self.created(agent, plan),
             EventKind::PlanApproved(approved) => {
                 if let Some(call) = approved.call {
-                    self.becomes((agent, call), PlanFate::Approved, None);
+                    self.becomes((agent, call), PlanRecord::approved);
                 }
             }
             EventKind::ApprovalAnswered(ApprovalAnswered { call, decision, by: DecidedBy::User, .. }) => {
                 if matches!(decision, ReviewDecision::Denied { .. } | ReviewDecision::Abort) {
-                    self.becomes((agent, *call), PlanFate::Rejected, None);
+                    self.becomes((agent, *call), |record| {
+                        let digest = record.digest.clone();
+                        record.now(PlanFate::Rejected, digest)
+                    });
                 }
+            }
+            EventKind::SubAgentSpawned(SubAgentSpawned {
+                call: Some(call), plan: Some(_), finished, ..
+            }) => {
+                self.becomes((agent, *call), |record| record.begun(self.session.clone(), *finished));
             }
             EventKind::SubAgentResult(SubAgentResult { call: Some(call), status, plan, .. })
                 if !plan.is_empty() =>
@@ -137,7 +160,8 @@ impl PlanRecords for PlanFiles {
                 let done = plan.iter().filter(is_done).count();
                 let whole = done == plan.len() && *status == SubAgentStatus::Done;
                 let fate = if whole { PlanFate::Executed } else { PlanFate::Unfinished };
-                self.becomes((agent, *call), fate, u32::try_from(done).ok());
+                let done = u32::try_from(done).unwrap_or(u32::MAX);
+                self.becomes((agent, *call), |record| record.came(fate, done));
             }
             _ => {}
         }

@@ -23,6 +23,9 @@ pub(crate) struct PlanRecord {
     /// The number of the steps that its last execution completed or skipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done: Option<u32>,
+    /// The session that executed it last, from the start of the execution on: its log tells how far that came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub execution: Option<ConversationId>,
 }
 
 /// The fate of a plan.
@@ -63,12 +66,38 @@ impl fmt::Display for PlanFate {
 impl PlanRecord {
     /// The record of a new plan.
     pub(crate) fn new(project: WirePath, session: ConversationId, digest: String) -> Self {
-        Self { project, session, digest, fate: PlanFate::Proposed, since: Timestamp::now(), done: None }
+        let (fate, since) = (PlanFate::Proposed, Timestamp::now());
+        Self { project, session, digest, fate, since, done: None, execution: None }
     }
 
     /// The same plan with this fate from now on.
     #[must_use]
     pub(crate) fn now(self, fate: PlanFate, digest: String) -> Self {
-        Self { digest, fate, since: Timestamp::now(), done: None, ..self }
+        Self { digest, fate, since: Timestamp::now(), done: None, execution: None, ..self }
+    }
+
+    /// The same plan, which may be executed. An execution that began before keeps its place.
+    #[must_use]
+    pub(crate) fn approved(self) -> Self {
+        match self.fate {
+            PlanFate::Approved | PlanFate::Unfinished => self,
+            PlanFate::Proposed | PlanFate::Rejected | PlanFate::Executed => {
+                let digest = self.digest.clone();
+                self.now(PlanFate::Approved, digest)
+            }
+        }
+    }
+
+    /// The same plan, whose execution begins in this session, behind so many steps.
+    #[must_use]
+    pub(crate) fn begun(self, session: ConversationId, finished: u32) -> Self {
+        let (fate, since) = (PlanFate::Unfinished, Timestamp::now());
+        Self { fate, since, done: Some(finished), execution: Some(session), ..self }
+    }
+
+    /// The same plan, whose execution has come so far.
+    #[must_use]
+    pub(crate) fn came(self, fate: PlanFate, done: u32) -> Self {
+        Self { fate, since: Timestamp::now(), done: Some(done), ..self }
     }
 }

@@ -167,6 +167,15 @@ impl Drop for LineFile {
     }
 }
 
+/// True if a process has the log open to write to it.
+pub(crate) fn is_held(log: &Path) -> io::Result<bool> {
+    match File::open(log)?.try_lock_shared() {
+        Ok(()) => Ok(false),
+        Err(TryLockError::WouldBlock) => Ok(true),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
 /// The most looks at the kernel's list of locks.
 const LOOKS: usize = 64;
 

@@ -26,6 +26,7 @@ mod tree;
 
 pub(crate) use copy::{Chain, each_event, each_line};
 pub use error::{Fault, LogError};
+pub(crate) use file::is_held;
 pub use flush::{Flushed, Flusher};
 pub(crate) use last::{begun, find, is_just_imported, last_of};
 pub use load::{Loaded, load, rebuild};

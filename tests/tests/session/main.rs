@@ -8,6 +8,7 @@ mod front_end;
 mod kills;
 mod logs;
 mod packages;
+mod plan_kills;
 mod plans;
 mod providers;
 mod recording;

@@ -27,6 +27,7 @@ fn spawn(seat: &mut Seat, agent: &str, activity: Activity, plan: Option<&str>) {
             call: None,
             activity: Some(activity),
             plan: plan.map(str::to_owned),
+            finished: 0,
             task: if executes { "Fix the parser" } else { "plan it" }.to_owned(),
             role: None,
             model: "m".to_owned(),

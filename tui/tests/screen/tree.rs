@@ -45,6 +45,7 @@ pub(crate) fn spawn(seat: &mut Seat, agent: &str, task: &str, write: &[&str]) {
         call: Some(CallId(1)),
         activity: None,
         plan: None,
+        finished: 0,
         task: task.to_owned(),
         role: None,
         model: "m".to_owned(),

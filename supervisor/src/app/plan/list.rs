@@ -4,31 +4,33 @@ use std::io::{self, Write};
 
 use serde_json::json;
 
+use super::progress::Progress;
 use super::{counted, project, told};
 use crate::args::ListArgs;
+use crate::directories::Directories;
 use crate::exit::Exit;
 use crate::messages::harmless;
 use crate::opening::Refusal;
 use crate::plans::{KeptPlan, Store};
 
-pub(super) fn run(store: &Store, args: &ListArgs) -> Result<Exit, Refusal> {
+pub(super) fn run(store: &Store, directories: &Directories, args: &ListArgs) -> Result<Exit, Refusal> {
     let project = project(&args.directory)?;
     let mut plans = store.all()?;
     plans.retain(|kept| args.all || kept.project() == Some(project.as_path()));
     // The newest stands where the eye is: at the end.
     plans.reverse();
-    print(&plans, args).map_err(Refusal::internal)?;
+    print(&plans, directories, args).map_err(Refusal::internal)?;
     Ok(Exit::Done)
 }
 
-fn print(plans: &[KeptPlan], args: &ListArgs) -> io::Result<()> {
+fn print(plans: &[KeptPlan], directories: &Directories, args: &ListArgs) -> io::Result<()> {
     let mut out = io::stdout().lock();
     for kept in plans {
         if args.json {
-            serde_json::to_writer(&mut out, &of(kept))?;
+            serde_json::to_writer(&mut out, &of(kept, directories))?;
             writeln!(out)?;
         } else {
-            write!(out, "{}", harmless(&line(kept, args.all)))?;
+            write!(out, "{}", harmless(&line(kept, directories, args.all)))?;
         }
     }
     if plans.is_empty() && !args.json {
@@ -37,7 +39,7 @@ fn print(plans: &[KeptPlan], args: &ListArgs) -> io::Result<()> {
     out.flush()
 }
 
-fn line(kept: &KeptPlan, with_project: bool) -> String {
+fn line(kept: &KeptPlan, directories: &Directories, with_project: bool) -> String {
     let title = match kept.read() {
         Ok(document) => {
             let plan = document.plan();
@@ -46,7 +48,7 @@ fn line(kept: &KeptPlan, with_project: bool) -> String {
         }
         Err(error) => format!("cannot be read: {error}"),
     };
-    let line = format!("{}  {title}\n    {}\n", kept.id, told(kept));
+    let line = format!("{}  {title}\n    {}\n", kept.id, told(kept, directories));
     match kept.project() {
         Some(project) if with_project => format!("{line}    {}\n", project.display()),
         _ => line,
@@ -54,7 +56,7 @@ fn line(kept: &KeptPlan, with_project: bool) -> String {
 }
 
 /// A plan without its text.
-fn of(kept: &KeptPlan) -> serde_json::Value {
+fn of(kept: &KeptPlan, directories: &Directories) -> serde_json::Value {
     let plan = kept.read();
     json!({
         "id": kept.id,
@@ -62,6 +64,11 @@ fn of(kept: &KeptPlan) -> serde_json::Value {
         "digest": kept.digest,
         "fate": kept.fate(),
         "record": kept.record,
+        "done": Progress::of(kept, directories)
+            .ok()
+            .flatten()
+            .map(|progress| progress.done)
+            .or_else(|| kept.record.as_ref()?.done),
         "title": plan.as_ref().ok().map(|document| document.plan().title.clone()),
         "steps": plan.as_ref().ok().map(|document| document.plan().steps.len()),
         "error": plan.err(),

@@ -5,6 +5,7 @@ mod decide;
 mod edit;
 mod export;
 mod list;
+mod progress;
 mod show;
 
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use tokio::runtime::Runtime;
 
+use self::progress::Progress;
 use crate::args::{OnePlan, PlanCommand, PlanExecuteArgs};
 use crate::directories::Directories;
 use crate::exec::{self, ApprovedPlan};
@@ -27,7 +29,7 @@ pub(super) fn run(command: PlanCommand, keys: TakenKeys, runtime: &Runtime) -> E
     let done = Directories::of_process().map_err(Refusal::usage).and_then(|directories| {
         let store = Store::at(&directories);
         match command {
-            PlanCommand::List(args) => list::run(&store, &args),
+            PlanCommand::List(args) => list::run(&store, &directories, &args),
             PlanCommand::Show(args) => show::run(&store, &directories, &args),
             PlanCommand::Edit(args) => edit::run(&store, &args),
             PlanCommand::Approve(args) => decide::approve(&store, &directories, &args),
@@ -71,7 +73,11 @@ fn find(store: &Store, args: &OnePlan) -> Result<KeptPlan, Refusal> {
 /// The plan's record with this fate of its present bytes.
 fn becomes(store: &Store, kept: &KeptPlan, fate: PlanFate) -> Result<(), Refusal> {
     let record = kept.record.clone().ok_or_else(|| no_record(kept))?;
-    Ok(store.write_record(&kept.path, &record.now(fate, kept.digest.clone()))?)
+    let record = match fate {
+        PlanFate::Approved if !kept.is_edited() => record.approved(),
+        _ => record.now(fate, kept.digest.clone()),
+    };
+    Ok(store.write_record(&kept.path, &record)?)
 }
 
 /// Nothing says for which project a plan without a record was made.
@@ -81,7 +87,7 @@ fn no_record(kept: &KeptPlan) -> Refusal {
 }
 
 /// The fate of a plan in words: `approved 2026-11-25 10:11`.
-fn told(kept: &KeptPlan) -> String {
+fn told(kept: &KeptPlan, directories: &Directories) -> String {
     let Some(PlanRecord { fate, since, done, .. }) = &kept.record else {
         return "without a record".to_owned();
     };
@@ -89,9 +95,15 @@ fn told(kept: &KeptPlan) -> String {
     if kept.is_edited() {
         return format!("edited after it was {fate} ({since})");
     }
-    match done {
-        Some(done) => format!("{fate} {since}, {}", counted(*done, "step done", "steps done")),
-        None => format!("{fate} {since}"),
+    let steps = |done: u32| counted(done, "step done", "steps done");
+    match (Progress::of(kept, directories), done) {
+        (Ok(Some(Progress { session: Some(session), done })), _) => {
+            format!("being executed by session {session} since {since}, {}", steps(done))
+        }
+        (Ok(Some(Progress { session: None, done })), _) => format!("{fate} {since}, {}", steps(done)),
+        (Err(error), _) => format!("{fate} {since}: {error}"),
+        (Ok(None), Some(done)) => format!("{fate} {since}, {}", steps(*done)),
+        (Ok(None), None) => format!("{fate} {since}"),
     }
 }
 
@@ -136,15 +148,39 @@ fn execute(
                 format!(
                     "{} is not approved: {}\n  hint: bailiwick plan approve {}",
                     kept.id,
-                    told(&kept),
+                    told(&kept, &place.directories),
                     kept.id
                 ),
             ));
         }
     }
-    let done = kept.record.as_ref().and_then(|record| record.done).filter(|_| !args.all_steps);
-    let done = usize::try_from(done.unwrap_or(0)).unwrap_or(0);
+    let done = done_before(&kept, &place.directories, args.all_steps)?;
     let finished = steps.into_iter().take(done).collect();
     let earlier = EarlierPlan { digest: kept.digest, path: kept.path, finished };
     Ok(runtime.block_on(exec::execute_plan(args, ApprovedPlan { earlier, markdown: kept.text }, place)))
+}
+
+/// The number of the first steps that executions before have finished.
+fn done_before(kept: &KeptPlan, directories: &Directories, all_steps: bool) -> Result<usize, Refusal> {
+    let begins_anew =
+        format!("bailiwick plan execute {} --all-steps begins with the first step again", kept.id);
+    let progress = match Progress::of(kept, directories) {
+        Err(_) if all_steps => None,
+        Err(error) => {
+            return Err(Refusal::usage(format!(
+                "cannot tell how far {} was executed: {error}\n  hint: {begins_anew}",
+                kept.id
+            )));
+        }
+        Ok(progress) => progress,
+    };
+    if let Some(Progress { session: Some(session), .. }) = &progress {
+        return Err(Refusal::usage(format!(
+            "{} is being executed by session {session}\n  hint: bailiwick sessions lists it; end it first",
+            kept.id
+        )));
+    }
+    let recorded = kept.record.as_ref().and_then(|record| record.done);
+    let done = progress.map(|progress| progress.done).or(recorded).filter(|_| !all_steps);
+    Ok(usize::try_from(done.unwrap_or(0)).unwrap_or(0))
 }

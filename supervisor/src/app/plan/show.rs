@@ -37,7 +37,7 @@ pub(super) fn whole(kept: &KeptPlan, directories: &Directories) -> String {
         ruled(&kept.text),
         kept.id,
         kept.path.display(),
-        told(kept),
+        told(kept, directories),
         kept.digest
     )
 }

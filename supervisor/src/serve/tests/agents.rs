@@ -35,6 +35,7 @@ impl Core {
             call: Some(CallId(1)),
             activity: None,
             plan: None,
+            finished: 0,
             task: format!("the task of {agent}"),
             role: None,
             model: "m".to_owned(),

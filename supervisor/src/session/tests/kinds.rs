@@ -275,6 +275,7 @@ fn sub_agents() -> Vec<EventKind> {
         call: Some(CallId(1)),
         activity: Some(Activity::Plan),
         plan: Some("cd".to_owned()),
+        finished: 2,
         task: "look".to_owned(),
         role: None,
         model: "m".to_owned(),

@@ -1,0 +1,210 @@
+//! `bailiwick plan execute` that is killed: whatever a log says of a step holds for every execution after it.
+
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::{Child, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+use supervisor::replay::{RecordedRequest, ReplayServer, Reply, Script};
+use tests::random::Random;
+use tests::replies::{calls, done, model_of, shell};
+use tests::{Finished, User, World, wait_until};
+
+const WORDS: [&str; 3] = ["two", "three", "four"];
+
+const PLAN: &str = "# Three words\n\n## Steps\n\n### 1. Write two\n\nAcceptance:\n- `grep -q two a.txt`\n\n### 2. Write three\n\n\
+    Acceptance:\n- `grep -q three a.txt`\n\n### 3. Write four\n\nAcceptance:\n- `grep -q four a.txt`\n";
+
+/// The command of a step that says so and waits.
+const WAIT: &str = "touch waits; sleep 600";
+
+/// An executor that does one step after the other, the second with the help of a sub-agent; it waits in this step for good.
+fn executor(waits_in: Option<usize>) -> ReplayServer {
+    let check = move |_: usize, request: &RecordedRequest| {
+        let body: Value = serde_json::from_slice(&request.body).unwrap();
+        let messages = body["messages"].as_array().unwrap();
+        let task = messages[0].to_string();
+        let said = messages.iter().filter(|message| message["role"] == "assistant").count();
+        let text = if task.contains("Count the words") {
+            if said == 0 { shell("wc -w a.txt") } else { done() }
+        } else {
+            let begins =
+                task.rsplit_once("begin with step ").map_or(1, |(_, rest)| rest[..1].parse().unwrap());
+            let number = begins + said;
+            WORDS.get(number - 1).map_or_else(done, |word| step(number, word, waits_in == Some(number)))
+        };
+        Some(Reply::sse("").pieces([(Duration::from_millis(2), text.into())]))
+    };
+    ReplayServer::start_checked(Script::new(), Box::new(check)).unwrap()
+}
+
+fn step(number: usize, word: &str, waits: bool) -> String {
+    let command = if waits { WAIT.to_owned() } else { format!("echo {word} >> a.txt; sleep 0.02") };
+    let update = |status: &str| ("update_step", json!({"step": number, "status": status}));
+    let help = ("spawn_agent", json!({"task": "Count the words"}));
+    let work = ("shell_exec", json!({ "command": command }));
+    let mut all = vec![update("in_progress"), work, update("completed")];
+    if number == 2 && !waits {
+        all.insert(1, help);
+    }
+    calls(&all)
+}
+
+struct Planned(World);
+
+impl Planned {
+    /// A world in whose project this plan was made and approved.
+    fn new() -> Self {
+        let world = World::new(User::Myself);
+        world.file("a.txt", "one\n");
+        let planner = model_of([calls(&[("write_plan", json!({ "markdown": PLAN }))]), done()]);
+        let planned = Self(world);
+        let mut command =
+            planned.command(&planner, &["exec", "--activity", "plan", "--mode", "deny", "plan it"]);
+        Finished::of(&mut command);
+        planned.approve();
+        planned
+    }
+
+    fn command(&self, server: &ReplayServer, arguments: &[&str]) -> std::process::Command {
+        let mut command = self.0.bailiwick(arguments);
+        command.args(["--base-url", &server.base_url(), "--model", "scripted", "-C"]).arg(self.0.project());
+        command.env("ANTHROPIC_API_KEY", "no-key-is-needed");
+        command
+    }
+
+    fn plan(&self, arguments: &[&str]) -> Finished {
+        let (command, rest) = arguments.split_first().unwrap();
+        let mut command = self.0.bailiwick(["plan", command, "-C"]);
+        Finished::of(command.arg(self.0.project()).args(rest)).expect(0)
+    }
+
+    fn approve(&self) {
+        let shown: Value = serde_json::from_str(&self.plan(&["show", "--json"]).stdout).unwrap();
+        self.plan(&["approve", "--digest", shown["digest"].as_str().unwrap()]);
+    }
+
+    fn listed(&self) -> Value {
+        serde_json::from_str(&self.plan(&["list", "--json"]).stdout).unwrap()
+    }
+
+    fn start(&self, server: &ReplayServer, arguments: &[&str]) -> Child {
+        let mut command = self.command(server, arguments);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    }
+
+    /// The times that each word was written.
+    fn written(&self) -> [usize; 3] {
+        let text = self.0.read("a.txt");
+        WORDS.map(|word| text.lines().filter(|line| *line == word).count())
+    }
+
+    /// The steps that a log says are finished, of the logs that are not among these.
+    fn completed(&self, old: &BTreeSet<std::ffi::OsString>) -> BTreeSet<u64> {
+        let mut completed = BTreeSet::new();
+        for entry in fs::read_dir(self.0.own().join("state/sessions")).unwrap().map(Result::unwrap) {
+            if old.contains(&entry.file_name()) || entry.path().extension().is_none_or(|end| end != "jsonl") {
+                continue;
+            }
+            let text = fs::read_to_string(entry.path()).unwrap();
+            let events = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+            let steps = events
+                .filter(|event| event["type"] == "plan_step_status" && event["data"]["to"] == "completed");
+            completed.extend(steps.map(|event| event["data"]["step"].as_u64().unwrap()));
+        }
+        completed
+    }
+
+    fn logs(&self) -> BTreeSet<std::ffi::OsString> {
+        let entries = fs::read_dir(self.0.own().join("state/sessions")).unwrap();
+        entries.map(|entry| entry.unwrap().file_name()).collect()
+    }
+}
+
+fn end(child: &mut Child) {
+    let _ = kill(Pid::from_raw(i32::try_from(child.id()).unwrap()), Signal::SIGKILL);
+    child.wait().unwrap();
+}
+
+#[test]
+fn an_execution_that_was_killed_goes_on_at_its_step_however_often() {
+    let planned = Planned::new();
+    // Killed in the second step, then, in another session, in the third.
+    for (waits_in, done) in [(2, 1), (3, 2)] {
+        let server = executor(Some(waits_in));
+        let mut child = planned.start(&server, &["plan", "execute"]);
+        wait_until("the step waits", || planned.0.project().join("waits").exists());
+        let listed = planned.plan(&["list"]).stdout;
+        assert!(listed.contains("being executed by session"), "{listed}");
+        let other = Finished::of(&mut planned.command(&server, &["plan", "execute"])).expect(2);
+        assert!(other.stderr.contains("is being executed by session"), "{}", other.stderr);
+        end(&mut child);
+        fs::remove_file(planned.0.project().join("waits")).unwrap();
+        let listed = planned.listed();
+        assert_eq!((&listed["fate"], &listed["done"]), (&json!("unfinished"), &json!(done)), "{listed}");
+    }
+    // The session of the second execution goes on by itself, and has no word of the first one but the number of its steps.
+    let server = executor(None);
+    let flags = ["exec", "--mode", "auto", "--activity", "plan", "--approve-plan", "-c", "go on"];
+    Finished::of(&mut planned.command(&server, &flags)).expect(0);
+    assert_eq!(planned.0.read("a.txt"), "one\ntwo\nthree\nfour\n");
+    assert_eq!(planned.listed()["fate"], "executed");
+    // Without the log nobody knows.
+    planned.approve();
+    let server = executor(Some(2));
+    let mut child = planned.start(&server, &["plan", "execute"]);
+    wait_until("the step waits", || planned.0.project().join("waits").exists());
+    end(&mut child);
+    for log in planned.logs() {
+        fs::remove_file(planned.0.own().join("state/sessions").join(log)).unwrap();
+    }
+    let refused = Finished::of(&mut planned.command(&server, &["plan", "execute"])).expect(2);
+    assert!(
+        refused.stderr.contains("is gone") && refused.stderr.contains("--all-steps"),
+        "{}",
+        refused.stderr
+    );
+    Finished::of(&mut planned.command(&executor(None), &["plan", "execute", "--all-steps"])).expect(0);
+}
+
+/// `just soak` kills five hundred times.
+#[test]
+fn no_step_that_a_log_calls_finished_is_done_again() {
+    let kills = std::env::var("BAILIWICK_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(30);
+    let mut random = Random::new(43);
+    let planned = Planned::new();
+    let server = executor(None);
+    let (mut old, mut executed) = (planned.logs(), 0);
+    for round in 0..kills {
+        let before = planned.written();
+        let completed = planned.completed(&old);
+        let mut child = planned.start(&server, &["plan", "execute"]);
+        sleep(Duration::from_millis(60 + random.below(900)));
+        end(&mut child);
+        let after = planned.written();
+        for step in completed {
+            let at = usize::try_from(step - 1).unwrap();
+            assert_eq!(before[at], after[at], "round {round}: step {step} was done again");
+        }
+        let (listed, completed) = (planned.listed(), planned.completed(&old));
+        let done = (1..=3).take_while(|step| completed.contains(step)).count();
+        if listed["fate"] == "executed" {
+            assert_eq!(done, 3, "round {round}: {listed}");
+            executed += 1;
+            old = planned.logs();
+            planned.approve();
+        } else {
+            let expected = if listed["record"]["execution"].is_null() { Value::Null } else { json!(done) };
+            assert_eq!(listed["done"], expected, "round {round}: {listed}");
+        }
+    }
+    eprintln!("{kills} kills, {executed} executions came to their end");
+    Finished::of(&mut planned.command(&server, &["plan", "execute"])).expect(0);
+    assert_eq!(planned.listed()["fate"], "executed");
+}
