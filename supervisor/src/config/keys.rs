@@ -255,14 +255,14 @@ pub const KEYS: &[Key] = &[
         kind: Kind::Count { least: 1, most: MOST },
         project: ProjectMay::Lower,
         preset: Preset::Unset("none"),
-        about: "The most replies of the model in one turn.",
+        about: "The most replies of the model in one turn, those to sub-agents included.",
     },
     Key {
         name: "limits.max_tokens",
         kind: Kind::Count { least: 1, most: MOST },
         project: ProjectMay::Lower,
         preset: Preset::Unset("none"),
-        about: "The most tokens in one turn, of prompts and replies.",
+        about: "The most tokens in one turn, of prompts and replies, those of sub-agents included; the reply that passes the limit is the last.",
     },
     Key {
         name: "limits.max_usd",

@@ -16,6 +16,8 @@ use crate::core::{EndReason, Estimate, RunLimits};
 pub(super) struct SessionBudget {
     limits: RunLimits,
     spent: Account,
+    /// The replies of every agent's model.
+    replies: u32,
     /// The part of it that sub-agents have spent, until it is put down to an agent of the top level.
     below: Account,
     /// The account of sub-agents while no turn went on, as those of a plan do: only the session has that in its account.
@@ -42,7 +44,7 @@ impl SessionBudget {
 
     /// Limits are those of one turn, with everything that sub-agents do for it.
     pub(super) fn begin_turn(&mut self) {
-        self.spent = Account::default();
+        (self.spent, self.replies) = (Account::default(), 0);
         self.outside += std::mem::take(&mut self.below);
     }
 
@@ -55,7 +57,9 @@ impl SessionBudget {
         let tokens: u64 = others().fold(self.spent.usage.total(), |sum, of| sum.saturating_add(of.tokens));
         let cost =
             others().filter_map(|of| of.cost).fold(self.spent.cost.unwrap_or_default(), |sum, of| sum + of);
-        let is_over = self.limits.max_tokens.is_some_and(|max| tokens >= max)
+        let open = u32::try_from(others().count()).unwrap_or(u32::MAX);
+        let is_over = self.limits.max_steps.is_some_and(|max| self.replies.saturating_add(open) >= max)
+            || self.limits.max_tokens.is_some_and(|max| tokens >= max)
             || self.limits.max_usd.is_some_and(|max| cost >= max);
         if is_over {
             return Admission::Wait;
@@ -65,7 +69,10 @@ impl SessionBudget {
     }
 
     fn exhausted(&self) -> Option<(EndReason, String)> {
-        let RunLimits { max_tokens, max_usd, .. } = self.limits;
+        let RunLimits { max_steps, max_tokens, max_usd } = self.limits;
+        if let Some(max) = max_steps.filter(|max| self.replies >= *max) {
+            return Some((EndReason::StepLimit, format!("the limit of {max} steps is reached")));
+        }
         if let Some(max) = max_tokens.filter(|max| self.spent.usage.total() >= *max) {
             return Some((EndReason::TokenLimit, format!("the limit of {max} tokens is reached")));
         }
@@ -85,6 +92,9 @@ impl SessionBudget {
             },
         };
         self.spent += account;
+        if matches!(event, EventKind::AssistantMessage(_)) {
+            self.replies = self.replies.saturating_add(1);
+        }
         if !agent.is_top_level() {
             self.below += account;
         }
@@ -171,6 +181,27 @@ mod tests {
         assert_eq!(budget.reserved_tokens(), 1);
         assert_eq!(budget.take_below().usage.total(), 10);
         assert_eq!(budget.take_below(), Account::default());
+    }
+
+    #[test]
+    fn the_replies_of_all_agents_are_counted_together() {
+        let mut budget = SessionBudget::new(RunLimits { max_steps: Some(3), ..RunLimits::default() });
+        let [one, two, three] = ["1", "1.1", "1.1.1"].map(AgentId::from);
+        budget.note(&one, &reply(1));
+        assert_eq!(budget.admit(&two, estimate(1)), Admission::Go);
+        assert_eq!(budget.admit(&three, estimate(1)), Admission::Go);
+        assert_eq!(budget.admit(&one, estimate(1)), Admission::Wait, "the open ones may be the last");
+        budget.settle(&three);
+        assert_eq!(budget.admit(&one, estimate(1)), Admission::Go);
+        budget.note(&two, &reply(1));
+        budget.note(&one, &reply(1));
+        for agent in [&one, &two, &three] {
+            let Admission::Spent(EndReason::StepLimit, _) = budget.admit(agent, estimate(1)) else {
+                panic!("{agent} goes on")
+            };
+        }
+        budget.begin_turn();
+        assert_eq!(budget.admit(&two, estimate(1)), Admission::Go);
     }
 
     #[test]

@@ -173,6 +173,39 @@ fn an_execution_that_was_killed_goes_on_at_its_step_however_often() {
     Finished::of(&mut planned.command(&executor(None), &["plan", "execute", "--all-steps"])).expect(0);
 }
 
+/// Whoever makes the replies, the run has no more of them.
+#[test]
+fn a_limit_of_steps_is_one_of_the_whole_run() {
+    let planned = Planned::new();
+    for (steps, word) in [("1", "two"), ("3", "three")] {
+        let server = executor(None);
+        let run =
+            Finished::of(&mut planned.command(&server, &["plan", "execute", "--max-steps", steps])).expect(3);
+        assert!(run.stderr.contains(&format!("the limit of {steps} steps is reached")), "{}", run.stderr);
+        assert_eq!(server.requests().len().to_string(), steps, "{}", run.stderr);
+        assert!(planned.0.read("a.txt").ends_with(&format!("{word}\n")));
+    }
+    let world = World::new(User::Myself);
+    let loops = |_: usize, request: &RecordedRequest| {
+        let body: Value = serde_json::from_slice(&request.body).unwrap();
+        let messages = body["messages"].as_array().unwrap();
+        let said = messages.len();
+        let is_sub_agent = messages[0].to_string().contains("Count for ever");
+        let reply = if is_sub_agent {
+            shell(&format!("echo {said}"))
+        } else {
+            calls(&[("spawn_agent", json!({"task": "Count for ever"}))])
+        };
+        Some(Reply::sse("").pieces([(Duration::from_millis(1), reply.into())]))
+    };
+    let server = ReplayServer::start_checked(Script::new(), Box::new(loops)).unwrap();
+    let mut command = world.bailiwick(["exec", "--mode", "auto", "--max-steps", "12", "count"]);
+    command.args(["--base-url", &server.base_url(), "--model", "scripted", "-C"]).arg(world.project());
+    let run = Finished::of(command.env("ANTHROPIC_API_KEY", "no-key-is-needed")).expect(3);
+    assert!(run.stderr.contains("the limit of 12 steps is reached"), "{}", run.stderr);
+    assert_eq!(server.requests().len(), 12, "{}", run.stderr);
+}
+
 /// `just soak` kills five hundred times.
 #[test]
 fn no_step_that_a_log_calls_finished_is_done_again() {
