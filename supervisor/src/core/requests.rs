@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 
 use super::agent::AgentState;
 use super::reply::{ModelReply, ToolUse};
+use super::turn::INTERRUPTED;
 use super::{Agent, Effect, EndReason, Estimate, RequestId, TimerId, Window};
 use crate::provider::{GiveUp, ModelRequest, ProviderError, StopReason, StreamEvent, Tried};
 
@@ -293,7 +294,7 @@ impl Agent {
         }
         let usage = self.estimated(reply);
         let echo = reply.interrupted();
-        self.log_as(reply, echo.clone(), "interrupted", (usage, true));
+        self.log_as(reply, echo.clone(), INTERRUPTED, (usage, true));
         self.history.push_interrupted(echo);
     }
 

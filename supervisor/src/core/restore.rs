@@ -16,7 +16,7 @@ use super::earlier_plan;
 use super::history::History;
 use super::ledger::Ledger;
 use super::message::{ENVIRONMENT, OURS, RIGHTS};
-use super::turn::INTERRUPTED_HERE;
+use super::turn::{INTERRUPTED, INTERRUPTED_HERE};
 use super::{Agent, ContextItem, own_command};
 use crate::approval::SessionGrants;
 use crate::prompt::rewound_context;
@@ -53,6 +53,7 @@ impl Agent {
         let of_agent =
             || standing.iter().filter(|event| event.agent == self.config.id).map(|event| &event.kind);
         let learnt = learnt_window(of_agent()).filter(|_| !in_new_context);
+        let is_cut_off = ends_cut_off(of_agent());
         let (fixed, sees_images) = (self.budget.fixed(), self.config.sees_images);
         let history = of_agent().fold(Reader::new(fixed, sees_images), Reader::take).finish();
         let history = if in_new_context { history.for_another_model(fixed, sees_images) } else { history };
@@ -80,6 +81,9 @@ impl Agent {
         }
         (self.last_call, self.last_approval) = (call, approval);
         self.grants = SessionGrants::after(grant);
+        if is_cut_off {
+            self.note(INTERRUPTED_HERE.to_owned());
+        }
         if !self.history.is_empty() {
             self.note(GOES_ON.to_owned());
         }
@@ -99,6 +103,15 @@ impl Agent {
         }
         self
     }
+}
+
+/// True if the last words are the model's, and were interrupted: nobody has told it so yet.
+fn ends_cut_off<'a>(events: impl Iterator<Item = &'a EventKind>) -> bool {
+    events.fold(false, |ends, kind| match kind {
+        EventKind::AssistantMessage(message) => message.stop_reason == INTERRUPTED,
+        EventKind::UserMessage { .. } | EventKind::ContextCompacted(_) => false,
+        _ => ends,
+    })
 }
 
 /// The window that earlier runs learnt of from refusals of this model.

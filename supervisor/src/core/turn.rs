@@ -9,6 +9,9 @@ use super::{Agent, Effect, EndReason, RunEnd};
 /// The model is told so with the message after an interruption.
 pub(super) const INTERRUPTED_HERE: &str = "The user interrupted you here.";
 
+/// The reason for the end of a reply that was interrupted, as the log has it.
+pub(super) const INTERRUPTED: &str = "interrupted";
+
 impl Agent {
     /// Asks the model for the next reply, if the budget allows one and the context has room for it.
     pub(super) fn begin_step(&mut self) {

@@ -8,8 +8,8 @@ use ipc::message::CallOutcome;
 use ipc::rights::{Network, RightsChange};
 
 use super::approvals::{asking, make};
-use super::script::{Script, read, run};
-use crate::core::{CallProgress, EndReason, Input};
+use super::script::{Script, config, read, run};
+use crate::core::{Agent, CallProgress, EndReason, Input};
 use crate::provider::StopReason;
 
 fn progress(call: u64, output: &str, duration_ms: u64) -> Input {
@@ -75,4 +75,25 @@ fn an_approved_command_keeps_its_output_as_well() {
     let outcome = Err("the worker is gone".to_owned());
     lost.input(Input::OneShotFinished { call: CallId(1), outcome, duration_ms: 1600 });
     assert!(lost.lines().contains(r#"Failed "the worker is gone\nThe output until then:\ncc a.c" by"#));
+}
+
+/// As long as nobody has said anything since, a session that goes on tells the model as one does that never ended.
+#[test]
+fn a_session_that_goes_on_tells_the_model_that_it_was_cut_off() {
+    let said = |script: &mut Script| script.user("go on").last_messages();
+    let mut script = Script::new();
+    script.user("go").started(1).delta(1, 0, "Half a").interrupt();
+    let log = script.log();
+    let alive = said(&mut script);
+    let mut restored = Script::new();
+    restored.agent = Agent::new(config()).restored(&log, false);
+    let goes_on = said(&mut restored);
+    for messages in [&alive, &goes_on] {
+        assert!(messages.contains("Half a") && messages.contains("interrupted you here"), "{messages}");
+    }
+    // It was told before the session ended once more.
+    let log = [log, restored.log()].concat();
+    let mut again = Script::new();
+    again.agent = Agent::new(config()).restored(&log, false);
+    assert_eq!(said(&mut again).matches("interrupted you here").count(), 1);
 }

@@ -1,14 +1,13 @@
 //! `!cmd`: the user's own command, which no model asked for and none answers.
 
 use insta::assert_snapshot;
-use ipc::event::{EventKind, ObservedBy, SessionEvent};
 use ipc::frontend::Op;
-use ipc::id::{AgentId, CallId, EventId};
+use ipc::id::CallId;
 use ipc::rights::Execution;
 
 use super::approvals::ask_config;
 use super::script::{Script, command, messages, read, text};
-use crate::core::{Agent, AgentConfig, Effect, Input};
+use crate::core::{Agent, AgentConfig, Input};
 use crate::gate::StandingRights;
 use crate::provider::StopReason;
 
@@ -104,21 +103,7 @@ fn a_resumed_conversation_has_the_command_and_its_output_where_they_were() {
     // A model that takes the id for one of its own gets its own result all the same.
     script.user("go").reply(2, &[read("own-command", "a")], StopReason::ToolUse);
     script.outcome(2, super::script::file("x\n")).reply(3, &[text("Done.")], StopReason::EndTurn);
-    let logged = script.effects.iter().filter_map(|effect| match effect {
-        Effect::Log { kind, .. } => Some(kind.clone()),
-        _ => None,
-    });
-    let event = |(id, kind): (u64, EventKind)| SessionEvent {
-        id: EventId(id),
-        parent: None,
-        time_ms: 0,
-        session: "s".into(),
-        agent: AgentId::root(),
-        parent_agent: None,
-        observed_by: ObservedBy::Supervisor,
-        kind,
-    };
-    let log: Vec<_> = (1..).zip(logged).map(event).collect();
+    let log = script.log();
     let restored = Agent::new(ask_config()).restored(&log, false);
     assert_eq!(
         format!("{:?}", restored.history.messages()),
