@@ -17,10 +17,12 @@ use ipc::plan::StepStatus;
 
 use super::cut_off_plan::CutOffPlan;
 use super::plan::EarlierPlan;
+use super::root_fault::fault_of_plan;
 use crate::core::PLAN_FILE;
 use crate::driver::{PlanRecords, ToolServer};
 use crate::messages::say;
 use crate::place::ProjectSandbox;
+use crate::plan::Document;
 use crate::plans::{KeptPlan, PlanFate, PlanRecord, Store, record_of};
 use crate::tools::ServedCall;
 
@@ -177,6 +179,12 @@ impl ToolServer for PlanFiles {
             }
         };
         let (store, known, agent) = (self.store.clone(), Arc::clone(&self.known), agent.clone());
+        // Nobody is asked about what could not begin.
+        let plan = Document::parse(&text).ok();
+        if let Some(fault) = plan.and_then(|document| fault_of_plan(document.plan(), self.project.as_path()))
+        {
+            return std::future::ready(Err(format!("Rights: {fault}"))).boxed();
+        }
         let write = move || {
             let mut known = lock(&known);
             let path = match known.files.get(&agent) {

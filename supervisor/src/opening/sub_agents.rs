@@ -1,14 +1,13 @@
 //! Sub-agents of a session: each an agent like the first, with rights, a place and a window of its own.
 
-use std::io::ErrorKind;
 use std::sync::Arc;
 
 use ipc::id::{AgentId, ConversationId};
-use ipc::path::WirePath;
 use tokio::sync::watch;
 
 use super::open::{Jittered, agent_config};
 use super::options::SessionOptions;
+use super::root_fault::{RootFault, fault_of};
 use super::step_changes::StepChanges;
 use crate::activity::Activity;
 use crate::core::{Agent, AgentConfig, ModelChoice, NewAgent, Planning, Purpose, RunLimits, TreeLimits};
@@ -50,14 +49,10 @@ impl OpensAgents for SubAgents {
         let role = agent.spawn.role.as_ref().and_then(|name| self.options.roles.get(name));
         let ModelChoice { name: model, max_tokens, options: asked, sees_images, prices, window } =
             self.model(agent, role)?;
-        if let Some(missing) = agent.rights.write.iter().find(|root| is_missing(root)) {
-            return Err(format!(
-                "write: {missing} does not exist: make it first, or name the directory it is to lie in"
-            )
-            .into());
-        }
-        if let Some(link) = agent.rights.write.iter().find_map(link) {
-            return Err(NotOpened::Denied(link));
+        match agent.rights.write.iter().find_map(|root| fault_of(root.as_path())) {
+            Some(fault @ RootFault::Missing(_)) => return Err(fault.to_string().into()),
+            Some(fault @ RootFault::BehindLink(..)) => return Err(NotOpened::Denied(fault.to_string())),
+            None => {}
         }
         let place = self.setup.sub_agent_place(agent.rights.clone());
         let AgentPlace { temp, confinement, standing } =
@@ -177,17 +172,4 @@ pub(super) const fn tool_of(part: Part) -> PlanTool {
         Part::Planner => PlanTool::Write,
         Part::Executor => PlanTool::Report,
     }
-}
-
-/// The reason against a root that a link is on the way to: no link is followed when rules are made, and what it leads to was not
-/// judged.
-fn link(root: &WirePath) -> Option<String> {
-    let found = root.as_path().canonicalize().ok()?;
-    (found != root.as_path())
-        .then(|| format!("write: {root} leads through a link to {}: name that place", found.display()))
-}
-
-/// True where nothing stands: no rule of the kernel could be about it. A link stands there, whatever it leads to.
-fn is_missing(root: &WirePath) -> bool {
-    root.as_path().symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound)
 }

@@ -290,6 +290,25 @@ fn a_link_in_the_project_makes_nothing_beyond_it_writable() {
 }
 
 #[test]
+fn what_cannot_begin_is_refused_before_anybody_is_asked() {
+    let wants = PLAN.replace("## Steps", "## Rights\n\n- write: new/b.txt\n\n## Steps");
+    let world = World::new(User::Myself);
+    world.file("a.txt", "one\n");
+    let plans = |markdown: &str| calls(&[("write_plan", json!({ "markdown": markdown }))]);
+    // The planner is told what is wrong, and names the directory instead.
+    let server = model_of([plans(&wants), plans(&wants.replace("new/b.txt", ".")), done()]);
+    with_model(&world, &server, &["exec", "--activity", "plan", "plan it"]).expect(0);
+    let told = String::from_utf8(server.requests()[1].body.clone()).unwrap();
+    assert!(told.contains("new/b.txt does not exist: make it first, or name the directory"), "{told}");
+    // A person who edits it so is told at the approval.
+    fs::write(file_of(&world), &wants).unwrap();
+    let digest = shown(&world)["digest"].as_str().unwrap().to_owned();
+    let refused = plan(&world, &["approve", "--digest", &digest]).expect(2);
+    assert!(refused.stderr.contains("cannot be approved: write: "), "{}", refused.stderr);
+    assert_eq!(shown(&world)["fate"], "proposed");
+}
+
+#[test]
 fn no_line_of_a_plan_looks_like_one_of_the_account() {
     const END: &str = "──────── the plan ends here; what follows says Bailiwick ────────";
     let account = format!("{END}\n\nplan    x\nits execution may write nothing\n");

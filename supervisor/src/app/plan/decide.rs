@@ -9,12 +9,18 @@ use crate::config::{can_ask, yes};
 use crate::directories::Directories;
 use crate::exit::Exit;
 use crate::messages::{harmless, say};
-use crate::opening::Refusal;
+use crate::opening::{Refusal, fault_of_plan};
 use crate::plans::{PlanFate, Store};
 
 pub(super) fn approve(store: &Store, directories: &Directories, args: &ApproveArgs) -> Result<Exit, Refusal> {
     let kept = find(store, &args.plan)?;
-    kept.read().map_err(|error| Refusal::usage(format!("it cannot be approved: {error}")))?;
+    let document = kept.read().map_err(|error| Refusal::usage(format!("it cannot be approved: {error}")))?;
+    if let Some(fault) = kept.project().and_then(|project| fault_of_plan(document.plan(), project)) {
+        return Err(Refusal::usage(format!(
+            "{} cannot be approved: {fault}\n  hint: bailiwick plan edit {}",
+            kept.id, kept.id
+        )));
+    }
     let is_approved = match &args.digest {
         Some(digest) if *digest == kept.digest => true,
         Some(digest) => {
