@@ -12,7 +12,7 @@ const DELEGATE: &str =
 
 /// What a judgement rests on.
 #[derive(Clone, Debug)]
-pub(super) struct Ground {
+pub(super) struct PromiseGround {
     pub tier: Tier,
     pub landlock_abi: u32,
     pub bounds: Bounds,
@@ -22,7 +22,7 @@ pub(super) struct Ground {
     pub full_tier: String,
 }
 
-impl Ground {
+impl PromiseGround {
     /// Judges one promise.
     pub(super) fn judge(&self, promise: &Promise, tried: &[&Attempt]) -> PromiseHere {
         let (denied, open): (Vec<_>, Vec<_>) = tried
@@ -36,19 +36,21 @@ impl Ground {
             names
         };
         let verdict = if open.is_empty() { self.verdict(promise) } else { broken(&names(open)) };
-        let Verdict { held_by, why, remedy } = verdict;
+        let PromiseVerdict { held_by, why, remedy } = verdict;
         let Promise { name, says, .. } = *promise;
         PromiseHere { name, says, held_by, why, remedy, denied: names(denied) }
     }
 
-    fn verdict(&self, promise: &Promise) -> Verdict {
+    fn verdict(&self, promise: &Promise) -> PromiseVerdict {
         let [full, floor] = promise.holders;
         match self.tier {
             Tier::Full => self.by(full),
             Tier::Floor => self.by(floor),
             Tier::FloorUnmediated => match floor {
-                Holder::Broker(_) => Verdict::open("the kernel gives the broker no listener", UNMEDIATED),
-                Holder::Scopes { .. } if self.landlock_abi < SCOPES => Verdict::open(
+                Holder::Broker(_) => {
+                    PromiseVerdict::open("the kernel gives the broker no listener", UNMEDIATED)
+                }
+                Holder::Scopes { .. } if self.landlock_abi < SCOPES => PromiseVerdict::open(
                     "the kernel gives the broker no listener, and Landlock has no scopes",
                     UNMEDIATED,
                 ),
@@ -57,33 +59,34 @@ impl Ground {
         }
     }
 
-    fn by(&self, holder: Holder) -> Verdict {
+    fn by(&self, holder: Holder) -> PromiseVerdict {
         match holder {
-            Holder::Kernel(means) => Verdict::held(HeldBy::Kernel, means),
-            Holder::Broker(means) => Verdict::held(HeldBy::Broker, means),
-            Holder::Supervisor(means) => Verdict::held(HeldBy::Supervisor, means),
+            Holder::Kernel(means) => PromiseVerdict::held(HeldBy::Kernel, means),
+            Holder::Broker(means) => PromiseVerdict::held(HeldBy::Broker, means),
+            Holder::Supervisor(means) => PromiseVerdict::held(HeldBy::Supervisor, means),
             Holder::Scopes { kernel, .. } if self.landlock_abi >= SCOPES => {
-                Verdict::held(HeldBy::Kernel, kernel)
+                PromiseVerdict::held(HeldBy::Kernel, kernel)
             }
-            Holder::Scopes { broker, .. } => Verdict::held(HeldBy::Broker, broker),
-            Holder::Groups if self.own_group => {
-                Verdict::held(HeldBy::Kernel, "a control group, which the next start in the same place ends")
-            }
+            Holder::Scopes { broker, .. } => PromiseVerdict::held(HeldBy::Broker, broker),
+            Holder::Groups if self.own_group => PromiseVerdict::held(
+                HeldBy::Kernel,
+                "a control group, which the next start in the same place ends",
+            ),
             Holder::Groups => {
-                Verdict::open("a daemon may live on then: no control group is delegated", DELEGATE)
+                PromiseVerdict::open("a daemon may live on then: no control group is delegated", DELEGATE)
             }
             Holder::Processes if self.bounds.processes.is_some() => {
-                Verdict::held(HeldBy::Kernel, "limits.processes")
+                PromiseVerdict::held(HeldBy::Kernel, "limits.processes")
             }
-            Holder::Processes => Verdict::open(
+            Holder::Processes => PromiseVerdict::open(
                 "they are counted by user namespace, of a plain user in the full tier since Linux 5.14, or by control group",
                 DELEGATE,
             ),
             Holder::Memory if self.bounds.memory.is_some() => {
-                Verdict::held(HeldBy::Kernel, "limits.memory_bytes")
+                PromiseVerdict::held(HeldBy::Kernel, "limits.memory_bytes")
             }
-            Holder::Memory => Verdict::open("no control group is delegated", DELEGATE),
-            Holder::Nobody(why) => Verdict::open(why, &self.full_tier),
+            Holder::Memory => PromiseVerdict::open("no control group is delegated", DELEGATE),
+            Holder::Nobody(why) => PromiseVerdict::open(why, &self.full_tier),
         }
     }
 }
@@ -91,13 +94,13 @@ impl Ground {
 const UNMEDIATED: &str =
     "a start beneath no other program that has a seccomp listener; bailiwick doctor names more";
 
-struct Verdict {
+struct PromiseVerdict {
     held_by: HeldBy,
     why: String,
     remedy: Option<String>,
 }
 
-impl Verdict {
+impl PromiseVerdict {
     fn held(held_by: HeldBy, means: &str) -> Self {
         Self { held_by, why: means.to_owned(), remedy: None }
     }
@@ -107,7 +110,7 @@ impl Verdict {
     }
 }
 
-fn broken(acts: &[String]) -> Verdict {
+fn broken(acts: &[String]) -> PromiseVerdict {
     let why = format!("a confined process could {}", acts.join(", "));
-    Verdict::open(&why, "do not run agents here; report this with the kernel's version")
+    PromiseVerdict::open(&why, "do not run agents here; report this with the kernel's version")
 }

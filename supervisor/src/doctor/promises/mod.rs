@@ -10,7 +10,7 @@ mod text;
 use ipc::confinement::{RulesetReport, Tier};
 use serde::Serialize;
 
-use self::judge::Ground;
+use self::judge::PromiseGround;
 use self::table::PROMISES;
 use super::self_test::{self, Outcome};
 use super::{checks, parted};
@@ -112,7 +112,7 @@ impl PromisesPage {
     fn of(Outcome { ruleset, attempts }: &Outcome, own_group: bool, full_tier: String) -> Self {
         let tried: Vec<_> = ruleset.attempts.iter().chain(attempts).collect();
         let RulesetReport { tier, landlock_abi, bounds, .. } = *ruleset;
-        let ground = Ground { tier, landlock_abi, bounds, own_group, full_tier };
+        let ground = PromiseGround { tier, landlock_abi, bounds, own_group, full_tier };
         Self {
             tier: Some(tier),
             kernel: self_test::release(),

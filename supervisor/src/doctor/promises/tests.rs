@@ -51,12 +51,12 @@ fn the_acts_are_those_of_the_self_test() {
     }
 }
 
-fn ground(tier: Tier, landlock_abi: u32) -> Ground {
+fn ground(tier: Tier, landlock_abi: u32) -> PromiseGround {
     let full_tier = "the full tier".to_owned();
-    Ground { tier, landlock_abi, bounds: Bounds::default(), own_group: false, full_tier }
+    PromiseGround { tier, landlock_abi, bounds: Bounds::default(), own_group: false, full_tier }
 }
 
-fn judged(ground: &Ground, name: &str, tried: &[Attempt]) -> PromiseHere {
+fn judged(ground: &PromiseGround, name: &str, tried: &[Attempt]) -> PromiseHere {
     let promise = PROMISES.iter().find(|promise| promise.name == name).unwrap();
     ground.judge(promise, &tried.iter().collect::<Vec<_>>())
 }
@@ -77,7 +77,7 @@ fn the_machine_decides_who_keeps_a_promise() {
             .map(|(tier, abi)| held_by(tier, abi, name));
         assert_eq!(found, [full, floor, before_scopes, unmediated], "{name}");
     }
-    let whole = Ground {
+    let whole = PromiseGround {
         bounds: Bounds { processes: Some(1), memory: Some(1) },
         own_group: true,
         ..ground(Tier::Floor, 7)
