@@ -39,7 +39,7 @@
 //!   of them changes anything.
 //!
 //! sandbox-exec stays beside CMD as its broker. SIGINT is passed on to CMD; SIGTERM and SIGHUP end CMD with all its
-//! descendants at once.
+//! descendants at once. A SIGHUP that was ignored at the start stays so (nohup(1)).
 //!
 //! # EXIT STATUS
 //!

@@ -29,6 +29,7 @@ use crate::monitor::TempError;
 use crate::place::{Caches, ConfinementOptions, Mode, ProjectSandbox, SetupError};
 use crate::scratch::private_directory;
 use crate::secrets::{TakenKeys, harden_process, take_keys};
+use crate::signals::until_ended;
 
 pub use crate::exit::Exit;
 use crate::exit::printed;
@@ -106,8 +107,9 @@ fn run(command: Command, keys: TakenKeys, runtime: &Runtime) -> Exit {
         Command::Plan(command) => plan::run(command, keys, runtime),
         Command::Relay(args) => relay::run(args, &keys, runtime),
         Command::Sandbox(args) => runtime.block_on(sandbox::run(args)),
-        Command::Doctor(args) => runtime.block_on(doctor(&args, &keys)),
-        Command::Explain(args) => runtime.block_on(explain::run(args)),
+        Command::Doctor(args) => runtime.block_on(until_ended(doctor(&args, &keys))),
+        Command::Explain(args) => runtime.block_on(until_ended(explain::run(args))),
+        Command::Audit(args) if args.probe => runtime.block_on(until_ended(audit::run(args))),
         Command::Audit(args) => runtime.block_on(audit::run(args)),
         Command::Config(args) => config::run(args),
         Command::Demo(args) => runtime.block_on(demo::run(args)),
