@@ -20,7 +20,6 @@ usage: sandbox-exec [-C DIR] [--read PATH]… [--write PATH]… [--hide PATH]…
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::large_enum_variant, reason = "there is one, and it is made once")]
 pub enum Invocation {
     /// To execute a program.
     Run(Options),
