@@ -90,6 +90,14 @@ real-programs:
 kernel-selftests:
     cargo build --bins && tests/kernel-selftests/run.sh
 
+# The sandbox on Debian's own kernels, in qemu; see docs/kernels.md.
+kernels:
+    rustup target add {{arch()}}-unknown-linux-musl
+    cargo build --workspace --bins && cargo test -p tests --test escape --no-run
+    cargo build --target {{arch()}}-unknown-linux-musl -p sandbox-exec -p worker
+    RUSTFLAGS="-C target-feature=+crt-static" cargo build --target {{arch()}}-unknown-linux-gnu -p supervisor
+    tests/kernels/run.sh
+
 # Attacks and work in real containers, under the engine's default profile.
 containers:
     cargo build --workspace --bins && cargo test -p tests --test escape --no-run && tests/containers/run.sh

@@ -8,7 +8,7 @@
 //! sandbox-exec [-C DIR] [--read PATH]… [--write PATH]… [--hide PATH]… [--net off|on] [--env NAME[=VALUE]]…
 //!              [--tier best|full|floor] [--landlock-abi N] [--allow-degraded] [--die-with-parent] [--] CMD [ARGUMENT]…
 //! sandbox-exec --rights-fd N [--status-fd N] [--] CMD [ARGUMENT]…
-//! sandbox-exec --self-test [--self-test-hidden PATH] [--net off|on]
+//! sandbox-exec --self-test [--self-test-hidden PATH] [--self-test-abstract NAME] [--net off|on]
 //! sandbox-exec --probe
 //! ```
 //!
@@ -39,7 +39,7 @@
 //!   of them changes anything.
 //!
 //! sandbox-exec stays beside CMD as its broker. SIGINT is passed on to CMD; SIGTERM and SIGHUP end CMD with all its
-//! descendants at once.
+//! descendants at once. A SIGHUP that was ignored at the start stays so (nohup(1)).
 //!
 //! # EXIT STATUS
 //!
@@ -119,8 +119,8 @@ fn run(arguments: impl Iterator<Item = OsString>) -> Result<u8, Failure> {
     let print = |text: &str| writeln!(stdout(), "{text}").map_err(|error| Stage::Report.failed(error));
     match options::parse(arguments).map_err(|error| Stage::Usage.failed(error))? {
         Invocation::Run(options) => execute(options),
-        Invocation::SelfTest { hidden, net } => {
-            let tried = self_test::run(hidden.as_deref(), net, &mut stdout());
+        Invocation::SelfTest { targets, net } => {
+            let tried = self_test::run(&targets, net, &mut stdout());
             tried.map_err(|error| Stage::Report.failed(error))?;
             Ok(0)
         }

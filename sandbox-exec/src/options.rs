@@ -8,24 +8,25 @@ use std::path::PathBuf;
 use ipc::confinement::{Environment, TierChoice};
 use ipc::rights::Network;
 
+use crate::self_test::Targets;
+
 /// What the synopsis says.
 pub const USAGE: &str = "\
 usage: sandbox-exec [-C DIR] [--read PATH]… [--write PATH]… [--hide PATH]… [--net off|on] [--env NAME[=VALUE]]…
                     [--tier best|full|floor] [--landlock-abi N] [--allow-degraded] [--die-with-parent] [--] CMD [ARGUMENT]…
        sandbox-exec --rights-fd N [--status-fd N] [--] CMD [ARGUMENT]…
-       sandbox-exec --self-test [--self-test-hidden PATH] [--net off|on]
+       sandbox-exec --self-test [--self-test-hidden PATH] [--self-test-abstract NAME] [--net off|on]
        sandbox-exec --probe | --help | --version";
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::large_enum_variant, reason = "there is one, and it is made once")]
 pub enum Invocation {
     /// To execute a program.
     Run(Options),
     /// To try forbidden acts in this very process.
     SelfTest {
-        /// A file that must not be readable.
-        hidden: Option<PathBuf>,
+        /// Things outside that must not be reached.
+        targets: Targets,
         /// The network of this process: while it is on, reaching it is not forbidden.
         net: Network,
     },
@@ -100,7 +101,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Invocation
     let mut arguments = arguments.into_iter();
     let mut options = Options::default();
     let mut self_test = false;
-    let mut hidden = None;
+    let mut targets = Targets::default();
     while let Some(argument) = arguments.next() {
         let (name, attached) = split(&argument);
         let mut value = |option: &'static str| {
@@ -112,7 +113,8 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Invocation
             b"--version" => return Ok(Invocation::Version),
             b"--probe" => return Ok(Invocation::Probe),
             b"--self-test" => self_test = true,
-            b"--self-test-hidden" => hidden = Some(value("--self-test-hidden")?.into()),
+            b"--self-test-hidden" => targets.hidden = Some(value("--self-test-hidden")?.into()),
+            b"--self-test-abstract" => targets.name = Some(value("--self-test-abstract")?),
             b"--rights-fd" => options.rights_fd = Some(descriptor("--rights-fd", &value("--rights-fd")?)?),
             b"--status-fd" => options.status_fd = Some(descriptor("--status-fd", &value("--status-fd")?)?),
             b"--tier" => options.tier = Some(tier(&value("--tier")?)?),
@@ -139,10 +141,12 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Invocation
         }
     }
     if self_test {
-        return Ok(Invocation::SelfTest { hidden, net: options.flags.net });
+        return Ok(Invocation::SelfTest { targets, net: options.flags.net });
     }
-    if hidden.is_some() {
-        return Err(UsageError::OnlySelfTest("--self-test-hidden"));
+    let given =
+        [("--self-test-hidden", targets.hidden.is_some()), ("--self-test-abstract", targets.name.is_some())];
+    if let Some((option, _)) = given.into_iter().find(|(_, given)| *given) {
+        return Err(UsageError::OnlySelfTest(option));
     }
     check(options).map(Invocation::Run)
 }
@@ -278,6 +282,7 @@ mod tests {
             ("--rights-fd 1 -- ls", "--rights-fd 1: expected the number of an open descriptor above 2"),
             ("--rights-fd 3 --write /p -- ls", "--rights-fd brings the rights: --write does not go with it"),
             ("--self-test-hidden /s ls", "--self-test-hidden goes with --self-test alone"),
+            ("--self-test-abstract s ls", "--self-test-abstract goes with --self-test alone"),
         ] {
             assert_eq!(parsed(line).unwrap_err(), message, "{line}");
         }
@@ -288,10 +293,13 @@ mod tests {
         assert_eq!(parsed("--help"), Ok(Invocation::Help));
         assert_eq!(parsed("--version"), Ok(Invocation::Version));
         assert_eq!(parsed("--probe"), Ok(Invocation::Probe));
-        let hidden = Some("/s".into());
+        let targets = Targets { hidden: Some("/s".into()), name: Some("n".into()) };
         let net = Network::Off;
-        assert_eq!(parsed("--self-test --self-test-hidden /s"), Ok(Invocation::SelfTest { hidden, net }));
-        let (hidden, net) = (None, Network::On);
-        assert_eq!(parsed("--self-test --net on"), Ok(Invocation::SelfTest { hidden, net }));
+        assert_eq!(
+            parsed("--self-test --self-test-hidden /s --self-test-abstract n"),
+            Ok(Invocation::SelfTest { targets, net })
+        );
+        let (targets, net) = (Targets::default(), Network::On);
+        assert_eq!(parsed("--self-test --net on"), Ok(Invocation::SelfTest { targets, net }));
     }
 }

@@ -2,9 +2,14 @@
 //!
 //! Each act is harmless where it succeeds: what it made is removed or closed at once.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{SocketAddr, UnixStream};
 use std::path::{Path, PathBuf};
 
 use ipc::rights::Network;
@@ -27,9 +32,18 @@ pub struct Outcome {
     pub errno: i32,
 }
 
+/// Things of the caller's, outside, that some acts are about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Targets {
+    /// A hidden file.
+    pub hidden: Option<PathBuf>,
+    /// The name of an abstract unix socket on which somebody listens.
+    pub name: Option<OsString>,
+}
+
 /// Tries every act and writes a JSON object a line.
-pub fn run(hidden: Option<&Path>, net: Network, out: &mut impl Write) -> io::Result<()> {
-    for (act, outcome) in acts(hidden, net) {
+pub fn run(targets: &Targets, net: Network, out: &mut impl Write) -> io::Result<()> {
+    for (act, outcome) in acts(targets, net) {
         let errno = outcome.err().map_or(0, |error| error.raw_os_error().unwrap_or(libc::EIO));
         let denied = matches!(errno, libc::EPERM | libc::EACCES | libc::ENOSYS | libc::EROFS)
             || ABSENT.iter().any(|(absent, answer)| *absent == act && *answer == errno);
@@ -49,9 +63,10 @@ const ABSENT: &[(&str, c_int)] = &[
     ("reach the network", libc::ENETUNREACH),
     ("reach the network", libc::ECONNREFUSED),
     ("reach the network over IPv6", libc::ENETUNREACH),
+    ("reach an abstract unix socket", libc::ECONNREFUSED),
 ];
 
-fn acts(hidden: Option<&Path>, net: Network) -> Vec<(&'static str, io::Result<()>)> {
+fn acts(targets: &Targets, net: Network) -> Vec<(&'static str, io::Result<()>)> {
     let parent = getppid().as_raw();
     let mut acts = vec![
         ("write the home", write_home()),
@@ -65,6 +80,8 @@ fn acts(hidden: Option<&Path>, net: Network) -> Vec<(&'static str, io::Result<()
         ("use io_uring", forbidden::io_uring().or_else(allow(libc::EFAULT))),
         ("use a kernel keyring", forbidden::keyring().or_else(allow(libc::ENOKEY))),
         ("change the mounts", forbidden::mount().or_else(allow(libc::EFAULT))),
+        ("take a lease", forbidden::lease().or_else(allow(libc::EBADF))),
+        ("set a set-id bit", set_id().or_else(allow(libc::ENOENT))),
     ];
     if net == Network::Off {
         let of_nobody = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
@@ -72,8 +89,11 @@ fn acts(hidden: Option<&Path>, net: Network) -> Vec<(&'static str, io::Result<()
         acts.push(("reach the network over IPv6", reach(of_nobody.into())));
     }
     acts.extend(SOCKETS.iter().map(|(act, family, kind)| (*act, forbidden::socket(*family, *kind))));
-    if let Some(hidden) = hidden {
+    if let Some(hidden) = &targets.hidden {
         acts.push(("read a hidden file", open(hidden, false)));
+    }
+    if let Some(name) = &targets.name {
+        acts.push(("reach an abstract unix socket", meet(name)));
     }
     acts
 }
@@ -94,6 +114,15 @@ fn write_home() -> io::Result<()> {
 
 fn open(path: &Path, write: bool) -> io::Result<()> {
     File::options().read(!write).write(write).open(path).map(drop)
+}
+
+/// Changes the mode of a file that does not exist.
+fn set_id() -> io::Result<()> {
+    fs::set_permissions("/nonexistent/sandbox-exec", fs::Permissions::from_mode(0o4755))
+}
+
+fn meet(name: &OsStr) -> io::Result<()> {
+    UnixStream::connect_addr(&SocketAddr::from_abstract_name(name.as_bytes())?).map(drop)
 }
 
 /// Asks for a way to an address of nobody's (RFC 5737, RFC 3849); nothing is sent.

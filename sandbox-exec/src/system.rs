@@ -12,6 +12,7 @@ pub mod process;
 
 use std::ffi::CStr;
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
@@ -180,6 +181,17 @@ fn own(answer: libc::c_long) -> Result<OwnedFd, Errno> {
 pub(crate) fn signal_thread(process: libc::pid_t, thread: libc::pid_t, signal: libc::c_int) {
     // SAFETY: integers only.
     unsafe { libc::syscall(libc::SYS_tgkill, process, thread, signal) };
+}
+
+/// True if this process ignores a signal, as who starts it may have it do (nohup(1)).
+pub(crate) fn is_ignored(signal: Signal) -> bool {
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: changes nothing, and writes the structure; one of zeros is valid too.
+    let action = unsafe {
+        libc::sigaction(signal as libc::c_int, ptr::null(), action.as_mut_ptr());
+        action.assume_init()
+    };
+    action.sa_sigaction == libc::SIG_IGN
 }
 
 /// Gives a signal its default action in this process.

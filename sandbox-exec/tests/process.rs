@@ -10,6 +10,8 @@
 mod common;
 
 use std::io::{BufRead, BufReader, Read};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Stdio};
 
@@ -38,7 +40,7 @@ fn self_test(place: &Place, flags: &[&str]) -> Vec<(String, bool, i64)> {
 fn every_act_of_the_self_test_is_denied() {
     as_each_user(|place| {
         let all = self_test(place, &[]);
-        assert_eq!(all.len(), 17);
+        assert_eq!(all.len(), 19);
         for (act, denied, errno) in all {
             let expected = match act.as_str() {
                 "use io_uring" => Errno::ENOSYS,
@@ -63,6 +65,24 @@ fn the_self_test_succeeds_unconfined() {
         for act in ["write the home", "write /proc/self/comm", "reach the network"] {
             assert!(all.iter().any(|(found, _, errno)| found == act && *errno == 0), "{act}: {all:?}");
         }
+    });
+}
+
+#[test]
+fn the_self_test_reaches_an_abstract_socket_unconfined_alone() {
+    let name = format!("self-test-{}", std::process::id());
+    let _listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
+    let arguments = ["--self-test", "--self-test-abstract", &name];
+    let reached = |output: &str| {
+        let acts = outcomes(output).into_iter();
+        acts.filter(|(act, ..)| act == "reach an abstract unix socket").map(|(_, denied, _)| denied).collect()
+    };
+    as_each_user(|place| {
+        let program = place.path("sandbox-exec");
+        let free = text(&place.command(&program).args(arguments).output().unwrap());
+        let confined = text(&place.sandbox(&[]).arg(&program).args(arguments).output().unwrap());
+        let found: [Vec<bool>; 2] = [reached(&free), reached(&confined)];
+        assert_eq!(found, [vec![false], vec![true]]);
     });
 }
 

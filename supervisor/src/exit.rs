@@ -52,6 +52,13 @@ impl Exit {
     }
 }
 
+impl Exit {
+    /// The exit of what a signal ended.
+    pub(crate) fn by_signal(signal: i32) -> Self {
+        Self::Status(u8::try_from(128 + signal).unwrap_or(u8::MAX))
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit.code())

@@ -77,16 +77,26 @@ pub(crate) async fn run_program(
     timeout(PATIENCE, run_to_its_end(setup, launch, input)).await.unwrap_or(Err(InsideError::Late))
 }
 
+/// Things outside that the self-test tries to reach.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SelfTestTargets<'a> {
+    /// A hidden file.
+    pub hidden: Option<&'a Path>,
+    /// The name of an abstract unix socket on which somebody listens.
+    pub abstract_name: Option<&'a str>,
+}
+
 /// Has a confined process try what no right allows; one object a line.
 pub(crate) async fn self_test(
     setup: &ProjectSandbox,
     confinement: Confinement,
-    hidden: Option<&Path>,
+    targets: SelfTestTargets<'_>,
 ) -> Result<(RulesetReport, Vec<Attempt>), InsideError> {
-    let hidden = hidden.map(|path| [OsString::from("--self-test-hidden"), path.into()]);
+    let hidden = targets.hidden.map(|path| ["--self-test-hidden".into(), path.into()]);
+    let name = targets.abstract_name.map(|name| ["--self-test-abstract", name].map(OsString::from));
     let net = (confinement.rights.net == Network::On).then(|| ["--net", "on"].map(OsString::from));
-    let arguments = ["--self-test".into()].into_iter().chain(hidden.into_iter().flatten());
-    let arguments: Vec<_> = arguments.chain(net.into_iter().flatten()).collect();
+    let given = [hidden, name, net].into_iter().flatten().flatten();
+    let arguments: Vec<_> = ["--self-test".into()].into_iter().chain(given).collect();
     let ChildSaid { ruleset, output } = run(setup, confinement, arguments, Vec::new()).await?;
     let attempts = output.lines().map(serde_json::from_str).collect::<Result<_, _>>();
     Ok((ruleset, attempts.map_err(|error| broke_off(&error))?))

@@ -11,7 +11,7 @@
 //! bailiwick serve [--print-schema]
 //! bailiwick relay --listen unix:DIR|127.0.0.1:PORT --client NAME … [--max-usd X]
 //! bailiwick sandbox [-C DIR] [--access write|read] [--net off|on] … -- CMD …
-//! bailiwick doctor [--json] [--api]
+//! bailiwick doctor [--json] [--api | --promises]
 //! bailiwick explain [-C DIR] [--mode ask|auto|deny] [--net off|on] … PATH|HOST:PORT|COMMAND
 //! bailiwick audit [--json] [ID] | --probe [--verbose] [-C DIR] [--mode ask|auto|deny] [--net off|on] …
 //! bailiwick demo [--tui | --attack [--net off|on] [--write PATH] …] [--keep DIR]

@@ -1,4 +1,7 @@
-//! The signals that sessions and `bailiwick sandbox` answer to; from the making of these on, none has its default effect.
+//! The signals that end us, or that we answer to; from the making of these on, none has its default effect.
+//!
+//! A hang-up that was ignored at the start stays ignored, as under nohup(1): whoever started us wants us to outlive the terminal. The
+//! terminal UI is the exception, since it is nothing without one.
 
 use std::future::poll_fn;
 use std::io;
@@ -9,6 +12,10 @@ use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal;
 use nix::unistd::{Pid, getppid};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::exit::Exit;
+use crate::messages::complain;
+use crate::system::is_ignored;
 
 /// Has the kernel end this process by SIGTERM when its parent ends; an error if the parent has ended already.
 pub(crate) fn end_with(parent: i32) -> io::Result<()> {
@@ -45,6 +52,11 @@ fn ending() -> impl Iterator<Item = i32> {
     ENDING.iter().copied().chain(libc::SIGRTMIN()..=libc::SIGRTMAX())
 }
 
+/// SIGHUP, unless it is ignored.
+fn hangup() -> impl Iterator<Item = i32> {
+    (!is_ignored(signal::Signal::SIGHUP)).then_some(libc::SIGHUP).into_iter()
+}
+
 /// Several signals that mean the same.
 #[derive(Debug)]
 struct AnyOf(Vec<(i32, Signal)>);
@@ -77,22 +89,22 @@ impl AnyOf {
 #[derive(Debug)]
 pub(crate) struct UserSignals {
     interrupt: Signal,
-    hangup: Signal,
+    hangup: AnyOf,
     ending: AnyOf,
 }
 
 impl UserSignals {
     /// Handles them from now on. Must be called within the runtime.
     pub(crate) fn new() -> io::Result<Self> {
-        let [interrupt, hangup] = [SignalKind::interrupt(), SignalKind::hangup()].map(signal);
-        Ok(Self { interrupt: interrupt?, hangup: hangup?, ending: AnyOf::new(ending())? })
+        let interrupt = signal(SignalKind::interrupt())?;
+        Ok(Self { interrupt, hangup: AnyOf::new(hangup())?, ending: AnyOf::new(ending())? })
     }
 
     /// Waits for one; SIGINT interrupts, and every other one ends the session. Cancel safe.
     pub(crate) async fn next(&mut self) -> UserActionKind {
         tokio::select! {
             _ = self.interrupt.recv() => UserActionKind::Interrupt,
-            _ = self.hangup.recv() => UserActionKind::HangUp,
+            _ = self.hangup.next() => UserActionKind::HangUp,
             _ = self.ending.next() => UserActionKind::Terminate,
         }
     }
@@ -105,11 +117,16 @@ pub(crate) struct Endings(AnyOf);
 impl Endings {
     /// Handles them from now on. Must be called within the runtime.
     pub(crate) fn new() -> io::Result<Self> {
+        AnyOf::new(hangup().chain([libc::SIGINT]).chain(ending())).map(Self)
+    }
+
+    /// The same for what lives on a terminal: a hang-up ends it whatever was ignored.
+    pub(crate) fn on_a_terminal() -> io::Result<Self> {
         AnyOf::new([libc::SIGINT, libc::SIGHUP].into_iter().chain(ending())).map(Self)
     }
 
     /// The number of one that has come by now.
-    pub(super) async fn so_far(&mut self) -> Option<i32> {
+    pub(crate) async fn so_far(&mut self) -> Option<i32> {
         // The runtime looks for them when there is nothing else to do.
         tokio::task::yield_now().await;
         tokio::select! {
@@ -122,6 +139,22 @@ impl Endings {
     /// Waits for one; its number. Cancel safe.
     pub(crate) async fn next(&mut self) -> i32 {
         self.0.next().await
+    }
+}
+
+/// Works until a signal ends this process: what the work made is removed by then. Must be called within the runtime, before the work
+/// makes anything.
+pub(crate) async fn until_ended(work: impl Future<Output = Exit>) -> Exit {
+    let mut endings = match Endings::new() {
+        Ok(endings) => endings,
+        Err(error) => {
+            complain(&format!("cannot handle signals: {error}"));
+            return Exit::Internal;
+        }
+    };
+    tokio::select! {
+        exit = work => exit,
+        signal = endings.next() => Exit::by_signal(signal),
     }
 }
 

@@ -50,6 +50,17 @@ pub(crate) fn signal_process(process: BorrowedFd<'_>, signal: Signal) -> io::Res
     done(unsafe { libc::syscall(libc::SYS_pidfd_send_signal, process.as_raw_fd(), signal as c_int, info, 0) })
 }
 
+/// True if this process ignores a signal, as who starts it may have it do (nohup(1)).
+pub(crate) fn is_ignored(signal: Signal) -> bool {
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: changes nothing, and writes the structure; one of zeros is valid too.
+    let action = unsafe {
+        libc::sigaction(signal as c_int, ptr::null(), action.as_mut_ptr());
+        action.assume_init()
+    };
+    action.sa_sigaction == libc::SIG_IGN
+}
+
 /// Runs `act` while a signal has its default action, and restores the handler.
 pub(crate) fn with_default_action<T>(signal: Signal, act: impl FnOnce() -> T) -> nix::Result<T> {
     let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());

@@ -18,7 +18,7 @@ use std::io;
 
 use ipc::confinement::{Confinement, NoFullTier, TierChoice};
 use nix::libc;
-use nix::sys::signal::SigSet;
+use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::{Pid, getppid};
 
 pub(crate) use self::program::{LaunchedProgram, default_signals, enter, give_up};
@@ -60,7 +60,10 @@ impl Launch {
             privilege::become_user(identity).map_err(at(Stage::Identity))?;
         }
         // These and no others: who started this process may have blocked what stops it until it is executed.
-        SIGNALS.iter().copied().collect::<SigSet>().thread_set_mask().map_err(at(Stage::Start))?;
+        // A hang-up that is ignored stays so, as under nohup(1): blocked, it would be kept for who waits for it.
+        let heeded = |signal: &Signal| *signal != Signal::SIGHUP || !system::is_ignored(*signal);
+        let heeded: SigSet = SIGNALS.into_iter().filter(heeded).collect();
+        heeded.thread_set_mask().map_err(at(Stage::Start))?;
         self.arrange_death(parent)?;
         let platform = Platform { listener: mediate::has_listener(), ..Platform::probe() };
         if self.confinement.tier == TierChoice::Floor {

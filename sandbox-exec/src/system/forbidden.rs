@@ -45,6 +45,12 @@ pub(crate) fn keyring() -> io::Result<()> {
     check(unsafe { libc::syscall(libc::SYS_keyctl, libc::KEYCTL_GET_KEYRING_ID, -3, 0) })
 }
 
+/// Takes a lease of no descriptor: `EBADF` if the call was permitted.
+pub(crate) fn lease() -> io::Result<()> {
+    // SAFETY: integers only.
+    check(unsafe { libc::fcntl(-1, libc::F_SETLEASE, libc::F_RDLCK) }.into())
+}
+
 /// Mounts nothing at a bad address: `EFAULT` if the call was permitted.
 pub(crate) fn mount() -> io::Result<()> {
     // SAFETY: null pointers, which the kernel refuses.

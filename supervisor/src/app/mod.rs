@@ -12,22 +12,24 @@ mod sessions;
 mod show;
 mod transfer;
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 
 use ipc::confinement::Bounds;
+use serde::Serialize;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::args::{BenchArgs, Cli, Command, DebugCommand, DoctorArgs, TuiArgs};
 use crate::config::{Layer, Sources};
 use crate::directories::Directories;
-use crate::doctor::Diagnosis;
+use crate::doctor::{Diagnosis, PromisesPage};
 use crate::messages::complain;
 use crate::modes::ApprovalMode;
 use crate::monitor::TempError;
 use crate::place::{Caches, ConfinementOptions, Mode, ProjectSandbox, SetupError};
 use crate::scratch::private_directory;
 use crate::secrets::{TakenKeys, harden_process, take_keys};
+use crate::signals::until_ended;
 
 pub use crate::exit::Exit;
 use crate::exit::printed;
@@ -105,8 +107,9 @@ fn run(command: Command, keys: TakenKeys, runtime: &Runtime) -> Exit {
         Command::Plan(command) => plan::run(command, keys, runtime),
         Command::Relay(args) => relay::run(args, &keys, runtime),
         Command::Sandbox(args) => runtime.block_on(sandbox::run(args)),
-        Command::Doctor(args) => runtime.block_on(doctor(&args, &keys)),
-        Command::Explain(args) => runtime.block_on(explain::run(args)),
+        Command::Doctor(args) => runtime.block_on(until_ended(doctor(&args, &keys))),
+        Command::Explain(args) => runtime.block_on(until_ended(explain::run(args))),
+        Command::Audit(args) if args.probe => runtime.block_on(until_ended(audit::run(args))),
         Command::Audit(args) => runtime.block_on(audit::run(args)),
         Command::Config(args) => config::run(args),
         Command::Demo(args) => runtime.block_on(demo::run(args)),
@@ -146,22 +149,39 @@ fn bounds() -> Option<Bounds> {
 async fn doctor(args: &DoctorArgs, keys: &TakenKeys) -> Exit {
     let bounds = bounds().unwrap_or_default();
     let wanted = ConfinementOptions { tier: args.tier.into(), bounds, ..ConfinementOptions::default() };
-    let diagnosis = match PrivateProject::new(wanted) {
-        Ok(place) => Diagnosis::make(&place.setup, keys, args.api).await,
-        Err(error) if error.exit() == Exit::NoSandbox => Diagnosis::of_nothing(&error.to_string()),
+    let place = match PrivateProject::new(wanted) {
+        Ok(place) => Ok(place),
+        Err(error) if error.exit() == Exit::NoSandbox => Err(error.to_string()),
         Err(error) => {
             complain(&error);
             return error.exit();
         }
     };
-    let done = if args.json {
-        serde_json::to_writer_pretty(std::io::stdout(), &diagnosis)
-            .map_err(Into::into)
-            .and_then(|()| writeln!(std::io::stdout()))
-    } else {
-        diagnosis.print()
+    let setup = place.as_ref().map(|place| &place.setup);
+    if args.promises {
+        let page = match setup {
+            Ok(setup) => PromisesPage::make(setup).await,
+            Err(why) => PromisesPage::of_refusal(why),
+        };
+        return shown(&page, args.json, || page.print(), page.is_usable());
+    }
+    let diagnosis = match setup {
+        Ok(setup) => Diagnosis::make(setup, keys, args.api).await,
+        Err(why) => Diagnosis::of_nothing(why),
     };
-    printed(done, if diagnosis.is_usable() { Exit::Done } else { Exit::NoSandbox })
+    shown(&diagnosis, args.json, || diagnosis.print(), diagnosis.is_usable())
+}
+
+/// Prints a report as JSON or as it prints itself.
+fn shown(report: &impl Serialize, json: bool, print: impl FnOnce() -> io::Result<()>, usable: bool) -> Exit {
+    let done = if json {
+        serde_json::to_writer_pretty(io::stdout(), report)
+            .map_err(Into::into)
+            .and_then(|()| writeln!(io::stdout()))
+    } else {
+        print()
+    };
+    printed(done, if usable { Exit::Done } else { Exit::NoSandbox })
 }
 
 fn bench(args: &BenchArgs) -> Exit {

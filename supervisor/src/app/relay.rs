@@ -82,7 +82,7 @@ async fn serve(
     }
     say(&format!("the log is {}", relay.log_path().display()));
     let exit = tokio::select! {
-        signal = endings.next() => by_signal(signal),
+        signal = endings.next() => Exit::by_signal(signal),
         () = outlived(caller) => Exit::Done,
     };
     let names: Vec<_> = relay.clients().map(|(name, _)| name.clone()).collect();
@@ -99,10 +99,6 @@ async fn outlived(caller: Pid) {
     while getppid() == caller {
         tokio::time::sleep(LOOK).await;
     }
-}
-
-fn by_signal(signal: i32) -> Exit {
-    Exit::Status(u8::try_from(128 + signal).unwrap_or(u8::MAX))
 }
 
 fn summary(account: &Account) -> String {

@@ -38,6 +38,9 @@ pub(crate) struct DoctorArgs {
     /// Asks the provider's API for an answer too, without a key
     #[arg(long)]
     pub api: bool,
+    /// Shows which promise of SECURITY.md holds here, by whom, and why
+    #[arg(long, conflicts_with = "api")]
+    pub promises: bool,
     /// Takes the best sandbox of this machine, or one tier alone
     #[arg(long, value_enum, default_value_t = TierArg::Best)]
     pub tier: TierArg,

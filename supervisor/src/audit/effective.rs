@@ -13,7 +13,7 @@ use super::places;
 use crate::driver::ruleset_digest;
 use crate::explain::{ExplainAnswer, ExplainError, ExplainPolicy, ExplainedPlace, PathExplained};
 use crate::gate::{ApprovalMode, StandingRights};
-use crate::inside;
+use crate::inside::{self, SelfTestTargets};
 
 /// What an agent could do.
 #[derive(Debug, Serialize)]
@@ -69,7 +69,7 @@ impl EffectiveAccess {
         let paths = places::of(setup, &confinement);
         let probes: Vec<_> = paths.iter().flat_map(|path| PathExplained::probes(path)).collect();
         let (ruleset, outcomes) = inside::try_all(setup, confinement.clone(), &probes).await?;
-        let (_, acts) = inside::self_test(setup, confinement.clone(), None).await?;
+        let (_, acts) = inside::self_test(setup, confinement.clone(), SelfTestTargets::default()).await?;
         let standing = standing(ruleset.tier);
         let policy = place.policy(&standing);
         let tried = paths.iter().zip(outcomes.chunks(PathExplained::PROBES));

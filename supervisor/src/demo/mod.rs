@@ -28,6 +28,7 @@ use crate::exit::Exit;
 use crate::messages::{complain, say};
 use crate::opening::Refusal;
 use crate::shell_word::shell_word;
+use crate::signals::{Endings, UserSignals};
 use crate::terminal_ui;
 
 /// The programs that the sample project needs.
@@ -68,8 +69,14 @@ async fn try_run(args: DemoArgs) -> Result<Exit, Refusal> {
         return attack::run(&args).await;
     }
     let prepared = |error| Refusal::internal(format!("cannot prepare the demo: {error}"));
+    // Before there is anything that a signal could leave behind.
+    let signals = UserSignals::new().map_err(prepared)?;
+    let endings = args.tui.then(Endings::on_a_terminal).transpose().map_err(prepared)?;
     let stage = DemoStage::build(&args).map_err(prepared)?;
-    let exit = if args.tui { in_ui(&stage).await } else { Box::pin(play::play(&stage)).await? };
+    let exit = match endings {
+        Some(endings) => in_ui(&stage, endings).await,
+        None => Box::pin(play::play(&stage, signals)).await?,
+    };
     if let Some(kept) = &args.keep {
         say(&format!("the project is left in {}", kept.display()));
     }
@@ -77,7 +84,10 @@ async fn try_run(args: DemoArgs) -> Result<Exit, Refusal> {
 }
 
 /// In the terminal UI the person sees the steps, answers, and may leave before the end.
-async fn in_ui(stage: &DemoStage) -> Exit {
+async fn in_ui(stage: &DemoStage, mut endings: Endings) -> Exit {
+    if let Some(signal) = endings.so_far().await {
+        return Exit::by_signal(signal);
+    }
     let exit = Box::pin(terminal_ui::play(stage.task(), stage.place())).await;
     if exit == Exit::Done {
         say(&format!("the demo is over: set ANTHROPIC_API_KEY and run `{}` in your project", invoked()));

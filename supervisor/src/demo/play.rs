@@ -22,9 +22,8 @@ use crate::place::{Caches, ConfinementOptions};
 use crate::signals::UserSignals;
 
 /// Plays the demo; a demo that did not show what it promises fails.
-pub(super) async fn play(stage: &DemoStage) -> Result<Exit, Refusal> {
+pub(super) async fn play(stage: &DemoStage, signals: UserSignals) -> Result<Exit, Refusal> {
     let began = Instant::now();
-    let signals = UserSignals::new().map_err(Refusal::internal)?;
     let (session, handle, mut events) = opening::open(options(stage)?, stage.place(), began)?;
     let project = session.standing().project.clone();
     let mut printer = Printer::new(io::stdout(), Ink::of_stdout(), project);

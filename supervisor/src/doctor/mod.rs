@@ -6,6 +6,7 @@ mod clock;
 mod machine;
 mod network;
 mod profile;
+mod promises;
 mod relay;
 mod self_test;
 mod surroundings;
@@ -15,6 +16,7 @@ use std::io::Write;
 use ipc::confinement::Tier;
 use serde::Serialize;
 
+pub(crate) use self::promises::PromisesPage;
 use crate::place::ProjectSandbox;
 use crate::secrets::TakenKeys;
 
@@ -77,6 +79,11 @@ impl DoctorCheck {
     }
 }
 
+/// The cause and the hint of a refusal.
+fn parted(why: &str) -> (&str, &str) {
+    why.split_once("\n  hint: ").unwrap_or((why, "see SECURITY.md"))
+}
+
 impl Diagnosis {
     /// Looks at everything.
     pub(crate) async fn make(setup: &ProjectSandbox, keys: &TakenKeys, asks_api: bool) -> Self {
@@ -100,7 +107,7 @@ impl Diagnosis {
 
     /// Looks at what can be looked at where no place can be made to confine anything in.
     pub(crate) fn of_nothing(why: &str) -> Self {
-        let (found, next) = why.split_once("\n  hint: ").unwrap_or((why, "see SECURITY.md"));
+        let (found, next) = parted(why);
         let mut checks = vec![self_test::nothing_confined(found).remedy(next)];
         checks.extend(profile::profile());
         checks.extend([surroundings::check(), cgroups::check(), checks::shell(), checks::terminal()]);

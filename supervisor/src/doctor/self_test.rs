@@ -1,5 +1,7 @@
 //! The attack on ourselves: sandbox-exec, confined like a worker, tries what must be denied, and says what happened.
 
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
 
 use ipc::confinement::{Attempt, Bounds, Confinement, FullTierRefusal, RulesetReport, TierChoice};
@@ -12,9 +14,9 @@ use crate::inside::{self, InsideError};
 use crate::place::ProjectSandbox;
 
 /// What a self-test brought.
-struct Outcome {
-    ruleset: RulesetReport,
-    attempts: Vec<Attempt>,
+pub(super) struct Outcome {
+    pub ruleset: RulesetReport,
+    pub attempts: Vec<Attempt>,
 }
 
 /// Kernel, tier and self-test, each as a check; and the tier.
@@ -43,7 +45,7 @@ pub(super) fn nothing_confined(why: impl std::fmt::Display) -> DoctorCheck {
     DoctorCheck::new("sandbox", CheckState::Fail, format!("cannot confine anything here: {why}"))
 }
 
-fn failed(setup: &ProjectSandbox, error: &InsideError) -> DoctorCheck {
+pub(super) fn failed(setup: &ProjectSandbox, error: &InsideError) -> DoctorCheck {
     let check = nothing_confined(error);
     match error {
         InsideError::Spawn(_) => check.remedy("put bailiwick, bailiwick-worker and sandbox-exec beside each other"),
@@ -63,13 +65,18 @@ fn failed(setup: &ProjectSandbox, error: &InsideError) -> DoctorCheck {
 }
 
 /// What to do about a machine that refuses the full tier.
-fn refused(setup: &ProjectSandbox, refusal: Option<FullTierRefusal>) -> String {
+pub(super) fn refused(setup: &ProjectSandbox, refusal: Option<FullTierRefusal>) -> String {
     DoctorMachine::look().remedy(refusal, &setup.programs.sandbox_exec)
 }
 
-fn kernel(ruleset: &RulesetReport) -> DoctorCheck {
+/// The kernel's release.
+pub(super) fn release() -> String {
     let release = uname().map(|name| name.release().to_string_lossy().into_owned());
-    let release = release.unwrap_or_else(|_| "unknown".to_owned());
+    release.unwrap_or_else(|_| "unknown".to_owned())
+}
+
+fn kernel(ruleset: &RulesetReport) -> DoctorCheck {
+    let release = release();
     let what = match ruleset.landlock_abi {
         0 => "no Landlock",
         1..=3 => "files",
@@ -159,11 +166,14 @@ fn self_test(attempts: &[Attempt]) -> DoctorCheck {
 }
 
 /// Runs the self-test under the rights that an agent's worker would have here.
-async fn attack(setup: &ProjectSandbox, tier: TierChoice) -> Result<Outcome, InsideError> {
+pub(super) async fn attack(setup: &ProjectSandbox, tier: TierChoice) -> Result<Outcome, InsideError> {
     // Its own log directory is a hidden place that exists on every machine.
     let secret = tempfile::NamedTempFile::new_in(&setup.directories.state)?;
     let confinement = Confinement { tier, ..setup.confinement(setup.policy.standing()) };
-    let (ruleset, attempts) = inside::self_test(setup, confinement, Some(secret.path())).await?;
+    let name = format!("bailiwick-doctor-{}", std::process::id());
+    let _listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name)?)?;
+    let targets = inside::SelfTestTargets { hidden: Some(secret.path()), abstract_name: Some(&name) };
+    let (ruleset, attempts) = inside::self_test(setup, confinement, targets).await?;
     Ok(Outcome { ruleset, attempts })
 }
 

@@ -76,10 +76,7 @@ async fn serve(recording: &Recording, timing: bool) -> Result<Exit, Refusal> {
     let mut endings = Endings::new().map_err(Refusal::internal)?;
     let server = ReplayServer::start(script(recording, timing)).map_err(Refusal::internal)?;
     writeln!(std::io::stdout(), "{}{}", server.base_url(), recording.prefix()).map_err(Refusal::internal)?;
-    Ok(match endings.next().await {
-        libc::SIGINT => Exit::Interrupted,
-        _ => Exit::Terminated,
-    })
+    Ok(Exit::by_signal(endings.next().await))
 }
 
 fn script(recording: &Recording, timing: bool) -> Script {

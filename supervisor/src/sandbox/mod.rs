@@ -46,7 +46,7 @@ pub(crate) async fn run(args: SandboxArgs) -> Exit {
     };
     let (setup, running) = match start(args).await {
         Ok(started) => started,
-        Err(SandboxStartError::Signal(signal)) => return Exit::Status(by_signal(signal)),
+        Err(SandboxStartError::Signal(signal)) => return Exit::by_signal(signal),
         Err(error) => {
             complain(&error);
             return Exit::NoSandbox;
@@ -58,9 +58,7 @@ pub(crate) async fn run(args: SandboxArgs) -> Exit {
             explain(&setup, rights, tier, Finished { command, status, errors: &errors, refused });
             Exit::Status(status)
         }
-        Ok(SandboxReport { held: Err(Stopped { signal: Some(signal), .. }), .. }) => {
-            Exit::Status(by_signal(signal))
-        }
+        Ok(SandboxReport { held: Err(Stopped { signal: Some(signal), .. }), .. }) => Exit::by_signal(signal),
         // sandbox-exec has said on standard error at which stage it stopped.
         Ok(SandboxReport { held: Err(stopped), .. }) => {
             say(&format!("the command was not started\n  hint: {}", stopped.hint(&asked)));
@@ -212,7 +210,7 @@ impl FollowedCommand {
     fn report(self, Left { said, failure }: Left) -> SandboxReport {
         let status = match self.ended {
             Ended::Exited(code) => u8::try_from(code).unwrap_or(1),
-            Ended::Signalled(signal) => by_signal(signal),
+            Ended::Signalled(signal) => Exit::by_signal(signal).code(),
         };
         if let Some(failure) = &failure {
             say(&format!("cannot write to standard output: {failure}"));
@@ -328,11 +326,6 @@ fn note_start(report: Option<BrokerReport>, relay: Option<&mut TerminalRelay>) -
         relay.started(pid);
     }
     Ok(ruleset.tier)
-}
-
-/// The status of what a signal ended.
-fn by_signal(signal: i32) -> u8 {
-    u8::try_from(128 + signal).unwrap_or(1)
 }
 
 async fn attend_terminal(relay: Option<&mut TerminalRelay>) {

@@ -150,7 +150,7 @@ fn prepare(args: &TuiArgs, place: SessionDirs, began: Instant) -> Result<Prepare
     let mut sources = Sources::read(&place.directories, &args.directory).map_err(Refusal::usage)?;
     ask_for_trust(&mut sources).map_err(Refusal::internal)?;
     // Before there is anything that a signal could leave behind, and no sooner: whoever is asked for trust can still leave.
-    let endings = Endings::new().map_err(Refusal::internal)?;
+    let endings = Endings::on_a_terminal().map_err(Refusal::internal)?;
     let activity = match &resume {
         Some(log) => begun(log).map_or(Activity::Execute, |begun| begun.activity),
         None => args.activity.into(),

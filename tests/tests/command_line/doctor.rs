@@ -5,11 +5,14 @@
 use std::net::TcpListener;
 use std::process::Command;
 
+use ipc::confinement::Tier;
+use nix::errno::Errno;
 use serde_json::Value;
 use supervisor::replay::{ReplayServer, Reply};
 use tests::replies::serve;
+use tests::tier::{self, everywhere};
 use tests::world::KEY;
-use tests::{Finished, User, World};
+use tests::{Finished, User, World, outer};
 
 fn doctor(command: &mut Command) -> (Finished, Vec<Value>) {
     let run = Finished::of(command).expect(0);
@@ -72,6 +75,64 @@ fn no_secret_is_told() {
     assert_eq!(named(&checks, "proxy").1, "HTTPS_PROXY=http://proxy.example:3128");
     for secret in [KEY, &KEY[KEY.len() - 8..], "hunter2"] {
         assert!(!run.stdout.contains(secret) && !run.stderr.contains(secret), "{}", run.stdout);
+    }
+}
+
+fn promises(run: &Finished) -> Vec<Value> {
+    let page: Value = serde_json::from_str(&run.stdout).unwrap();
+    page["promises"].as_array().unwrap().clone()
+}
+
+fn promise<'a>(promises: &'a [Value], name: &str) -> &'a Value {
+    let found = promises.iter().find(|promise| promise["name"] == name);
+    found.unwrap_or_else(|| panic!("no promise {name}: {promises:?}"))
+}
+
+#[test]
+fn each_promise_has_its_holder_in_each_tier_for_every_user() {
+    for (user, tier) in everywhere() {
+        let world = World::new(user);
+        let flags = [&["doctor", "--promises"][..], tier::flags(tier)].concat();
+        let listed = promises(&Finished::of(world.bailiwick(&flags).arg("--json")).expect(0));
+        let expected = match tier {
+            Tier::Full => [("metadata outside", "kernel"), ("information", "kernel")],
+            Tier::Floor | Tier::FloorUnmediated => {
+                [("metadata outside", "broker"), ("information", "nobody")]
+            }
+        };
+        for (name, holder) in expected {
+            assert_eq!(promise(&listed, name)["held_by"], holder, "{user:?} {tier}: {name}");
+        }
+        let denied = |name: &str| promise(&listed, name)["denied"].as_array().unwrap().len();
+        for name in ["write outside", "secrets", "abstract unix sockets", "leases and notifications"] {
+            assert!(denied(name) > 0, "{user:?} {tier}: {name}");
+        }
+        let text = Finished::of(&mut world.bailiwick(&flags)).expect(0).stdout;
+        let open = listed.iter().filter(|promise| promise["held_by"] == "nobody").count();
+        assert_eq!(text.lines().filter(|line| line.starts_with("OPEN ")).count(), open, "{text}");
+        for promise in &listed {
+            let name = format!("{}: ", promise["name"].as_str().unwrap());
+            let is_its = |line: &&str| line.get(8..).is_some_and(|line| line.starts_with(&name));
+            assert_eq!(text.lines().filter(is_its).count(), 1, "{name}{text}");
+            assert_eq!(promise["remedy"].is_string(), promise["held_by"] == "nobody", "{promise}");
+        }
+    }
+}
+
+#[test]
+fn where_no_agent_starts_no_promise_is_said_to_hold() {
+    let world = World::new(User::Myself);
+    let mut doctor = world.bailiwick(["doctor", "--promises", "--json"]);
+    outer::refuse(&mut doctor, &[nix::libc::SYS_landlock_create_ruleset], Errno::ENOSYS);
+    let listed = promises(&Finished::of(&mut doctor).expect(5));
+    assert!(listed.len() > 20);
+    for promise in listed {
+        let why = promise["why"].as_str().unwrap();
+        assert_eq!(promise["held_by"], "nobody");
+        assert!(
+            why.starts_with("no agent starts here: ") && why.contains("Landlock is not available"),
+            "{why}"
+        );
     }
 }
 

@@ -6,6 +6,7 @@
 use nix::errno::Errno;
 use nix::libc::{self, EACCES, ENOENT, ENOSYS, EPERM, EROFS};
 use nix::sys::statvfs::{FsFlags, statvfs};
+use sandbox_exec::system::release;
 use tests::World;
 use tests::world::PLACE;
 
@@ -36,8 +37,18 @@ pub(crate) fn lets_duplicate() -> bool {
     Errno::result(answer) != Err(Errno::EPERM)
 }
 
+/// True if the kernel does not know the call of this act: fchmodat2(2) is of Linux 6.6.
+fn is_unknown(attack: &Attack, tried: &Tried) -> bool {
+    attack.act.starts_with("fchmodat2 ")
+        && tried.is(&[ENOSYS])
+        && release().is_some_and(|release| release < (6, 6))
+}
+
 /// Whether what was tried unconfined was denied by the machine.
 pub(crate) fn denies(attack: &Attack, tried: &Tried) -> bool {
+    if is_unknown(attack, tried) {
+        return true;
+    }
     let runs_set_id = attack.act.starts_with("execute {o}/set-uid ");
     let denied = is_filtered() && tried.is(DENIALS) || runs_set_id && tried.errno == -1 && ignores_set_ids();
     if denied {
@@ -49,5 +60,6 @@ pub(crate) fn denies(attack: &Attack, tried: &Tried) -> bool {
 /// Whether what was tried confined is denied in just this way unconfined.
 pub(crate) fn denies_alike(attack: &Attack, place: &Place, tried: &Tried) -> bool {
     let unconfined = |world: &World| unconfined(world, &Victim::new(world).aim(&attack.act, world));
-    is_filtered() && tried.is(DENIALS) && unconfined(place.world).errno == tried.errno
+    is_unknown(attack, tried)
+        || is_filtered() && tried.is(DENIALS) && unconfined(place.world).errno == tried.errno
 }

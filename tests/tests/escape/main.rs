@@ -78,7 +78,11 @@ fn check_control(attack: &Attack, world: &World) -> Option<Result<(), String>> {
 fn check_denials(place: &Place, rows: &[Attack], way: Way) -> Vec<String> {
     let (tried, harm) = against_one(place, rows, way);
     let allowed = rows.iter().zip(&tried).filter(|(row, tried)| match row.held(place.tier) {
-        Held::With(errnos) => !tried.is(errnos) && !machine::denies_alike(row, place, tried),
+        Held::With(errnos) => {
+            !tried.is(errnos)
+                && !machine::denies_alike(row, place, tried)
+                && !older::is_held_otherwise(row, place.tier, tried)
+        }
         Held::Apart | Held::Open(_) => false,
     });
     let mut failures: Vec<_> = allowed.map(|(row, tried)| format!("{}: {tried:?}", row.act)).collect();

@@ -2,6 +2,7 @@
 
 use ipc::confinement::Tier;
 use nix::libc::{EACCES, EBADF, EPERM};
+use sandbox_exec::system::landlock_abi;
 use tests::{Finished, Programs, User, World};
 
 use crate::attack::{Attack, Group, Held, Place, Tried};
@@ -21,6 +22,10 @@ const GROUPS: &[Group] = &[
     Group::Information,
 ];
 
+/// The first Landlock ABI that holds truncation, and the first with scopes.
+const TRUNCATION: u32 = 3;
+const SCOPES: u32 = 6;
+
 /// Another layer may hold a row, with an error of its own: seccomp truncation, below ABI 3; and signals the broker, which takes no
 /// directory of `/proc` for a process.
 const OTHERWISE: &[(&str, &[i32])] = &[("truncat", &[EACCES, EPERM]), ("procfd-signal", &[EPERM, EBADF])];
@@ -28,6 +33,14 @@ const OTHERWISE: &[(&str, &[i32])] = &[("truncat", &[EACCES, EPERM]), ("procfd-s
 fn as_held_there(row: Attack) -> Attack {
     let otherwise = OTHERWISE.iter().find(|(act, _)| row.act.starts_with(act));
     Attack { floor: otherwise.map_or(row.floor, |&(_, errnos)| Held::With(errnos)), ..row }
+}
+
+/// True if the running kernel is itself so old that another layer holds the row, with its own error, in this tier.
+pub(crate) fn is_held_otherwise(row: &Attack, tier: Tier, tried: &Tried) -> bool {
+    let abi = landlock_abi().unwrap_or(0);
+    let is_old =
+        |act: &str| if act == "truncat" { abi < TRUNCATION } else { abi < SCOPES && tier != Tier::Full };
+    OTHERWISE.iter().any(|(act, errnos)| row.act.starts_with(act) && is_old(act) && tried.is(errnos))
 }
 
 /// In one process under `sandbox-exec` itself, which can use less than the kernel has.

@@ -12,6 +12,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
@@ -19,7 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 use supervisor::replay::ReplayServer;
@@ -244,6 +245,107 @@ fn a_sandboxed_command_ends_with_the_code_of_the_signal() {
         // Where the locks of temps lie: there was something to leave.
         world.own().join("state/temps").is_dir()
     });
+}
+
+/// Commands that confine something of their own accord.
+const LOOKING: [&[&str]; 4] = [&["doctor"], &["explain", "."], &["audit", "--probe"], &["demo", "--attack"]];
+
+#[test]
+fn what_looks_at_this_machine_ends_with_the_code_of_the_signal() {
+    for command in LOOKING {
+        at_random_moments(how_many() / 10, &SIGNALS, |shot| {
+            let world = World::new(User::Myself);
+            let temp = world.root().join("temp");
+            fs::create_dir(&temp).unwrap();
+            let child = start(world.bailiwick(command).current_dir(world.project()).env("TMPDIR", &temp));
+            let groups = shot.hit(&world, child.id());
+            let run = end(child);
+            let shot_text = format!("{command:?} {shot:?}");
+            // It may have come to its end before.
+            assert!([shot.code(), 0].contains(&run.code), "{shot_text}: {} {}", run.stdout, run.stderr);
+            nothing_is_left(&world, &groups, &shot_text);
+            // The place of private temps stays, as after every run.
+            let place = temp.join(format!("bailiwick-{}", world.user().uid()));
+            let within =
+                |path: &Path| fs::read_dir(path).into_iter().flatten().map(|entry| entry.unwrap().path());
+            let left: Vec<_> = within(&temp).filter(|path| *path != place).chain(within(&place)).collect();
+            assert_eq!(left, Vec::<PathBuf>::new(), "{shot_text}");
+            world.own().join("state").is_dir() || command[0] == "demo"
+        });
+    }
+}
+
+/// The same program as nohup(1) starts it.
+fn under_nohup(command: &Command) -> Command {
+    let mut wrapped = Command::new("/bin/sh");
+    wrapped
+        .args(["-c", "trap '' HUP; exec \"$@\"", "sh"])
+        .arg(command.get_program())
+        .args(command.get_args());
+    if let Some(directory) = command.get_current_dir() {
+        wrapped.current_dir(directory);
+    }
+    wrapped.env_clear();
+    for (name, value) in command.get_envs() {
+        if let Some(value) = value {
+            wrapped.env(name, value);
+        }
+    }
+    wrapped.process_group(0);
+    wrapped
+}
+
+/// Waits for a file before it ends.
+const UNTIL_GO: &str = "touch begun; until [ -e go ]; do sleep 0.01; done; echo went on > end";
+
+/// Sends a hang-up to a program and all its processes, as a terminal does, once its command has begun; then lets that go on.
+fn hang_up(world: &World, mut command: Command) -> Finished {
+    let child = start(&mut command);
+    wait_until("the command has begun", || world.project().join("begun").exists());
+    killpg(Pid::from_raw(child.id().cast_signed()), Signal::SIGHUP).unwrap();
+    fs::write(world.project().join("go"), "").unwrap();
+    end(child)
+}
+
+#[test]
+fn a_hang_up_that_is_ignored_from_the_start_stays_ignored() {
+    for tier in tier::all() {
+        let world = World::new(User::Myself);
+        let server = model(&[("shell_exec", json!({"command": UNTIL_GO}))]);
+        let mut exec = world.exec(&server, &["--mode", "auto"]);
+        let run = hang_up(&world, under_nohup(exec.args(tier::flags(tier))));
+        assert_eq!(run.code, 0, "{tier}: {} {}", run.stdout, run.stderr);
+        assert_eq!(world.read("end"), "went on\n", "{tier}");
+
+        let world = World::new(User::Myself);
+        let mut sandbox = world.sandbox(tier, &[], "bash");
+        let run = hang_up(&world, under_nohup(sandbox.args(["-c", UNTIL_GO])));
+        assert_eq!(run.code, 0, "{tier}: {} {}", run.stdout, run.stderr);
+        assert_eq!(world.read("end"), "went on\n", "{tier}");
+    }
+}
+
+/// The control: without nohup(1) the same hang-up ends it.
+#[test]
+fn a_hang_up_ends_what_does_not_ignore_it() {
+    let world = World::new(User::Myself);
+    let mut sandbox = world.sandbox(tier::all()[0], &[], "bash");
+    sandbox.args(["-c", "touch begun; sleep 60"]).process_group(0);
+    let run = hang_up(&world, sandbox);
+    assert_eq!(run.code, 129, "{} {}", run.stdout, run.stderr);
+    nothing_is_left(&world, &[], "hang-up");
+}
+
+/// A terminal UI is nothing without its terminal, whoever ignores what.
+#[test]
+fn a_hang_up_ends_a_terminal_ui_in_any_case() {
+    let world = World::new(User::Myself);
+    let server = slow();
+    let ui = Ui::start(&under_nohup(&world.ui(&server, &["--mode", "auto", "do it"])), (80, 24));
+    wait_until("there is a log", || !world.log().is_empty());
+    kill(Pid::from_raw(ui.pid().cast_signed()), Signal::SIGHUP).unwrap();
+    assert_eq!(ui.end().code, 129);
+    nothing_is_left(&world, &[], "hang-up");
 }
 
 /// Programs that stand in the place of sandbox-exec and never get ready: one that can be asked to end, and one that cannot.

@@ -22,6 +22,7 @@ use crate::exit::Exit;
 use crate::messages::harmless;
 use crate::opening::Refusal;
 use crate::replay::ReplayServer;
+use crate::signals::Endings;
 
 /// The width of the titles.
 const TITLE: usize = 34;
@@ -29,11 +30,13 @@ const TITLE: usize = 34;
 /// Attacks, and prints the outcome of each attack; fails if one got through.
 pub(super) async fn run(args: &DemoArgs) -> Result<Exit, Refusal> {
     let prepared = |error: io::Error| Refusal::internal(format!("cannot prepare the attacks: {error}"));
+    // Before there is anything that a signal could leave behind.
+    let endings = Endings::new().map_err(prepared)?;
     let mut victim = Victim::new().map_err(prepared)?;
     let attacks: Arc<OnceLock<Vec<Attack>>> = Arc::default();
     // Dropped before the server, whose thread may wait for it.
     let (server, judged) = serve(Arc::clone(&attacks)).map_err(prepared)?;
-    let mut attacked = Attacked::start(args, &victim, &server.base_url()).map_err(prepared)?;
+    let mut attacked = Attacked::start(args, &victim, &server.base_url(), endings).map_err(prepared)?;
     let targets = targets(&victim, &attacked).map_err(prepared)?;
     let attacks = attacks.get_or_init(|| targets.attacks());
     print(&title(&attacked));
@@ -44,7 +47,7 @@ pub(super) async fn run(args: &DemoArgs) -> Result<Exit, Refusal> {
         }
         WatchedAttack::Signal(signal) => {
             attacked.terminate().map_err(Refusal::internal)?;
-            Ok(if signal == libc::SIGINT { Exit::Interrupted } else { Exit::Terminated })
+            Ok(Exit::by_signal(signal))
         }
     }
 }

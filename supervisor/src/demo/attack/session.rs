@@ -42,8 +42,7 @@ pub(super) enum AttackUpdate {
 }
 
 impl Attacked {
-    pub(super) fn start(args: &DemoArgs, victim: &Victim, url: &str) -> io::Result<Self> {
-        let endings = Endings::new()?;
+    pub(super) fn start(args: &DemoArgs, victim: &Victim, url: &str, endings: Endings) -> io::Result<Self> {
         let program = std::env::current_exe()?;
         let arguments = rights(args);
         let mut command = Command::new(&program);

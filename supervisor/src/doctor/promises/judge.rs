@@ -1,0 +1,116 @@
+//! Whether a promise holds, by the report of a confined start and by the acts that were tried in it.
+
+use ipc::confinement::{Attempt, Bounds, Tier};
+
+use super::{HeldBy, Holder, Promise, PromiseHere};
+
+/// The first Landlock ABI with scopes for signals and abstract unix sockets.
+const SCOPES: u32 = 6;
+
+const DELEGATE: &str =
+    "a delegated control group: systemd-run --user -p Delegate=yes -p DelegateSubgroup=main";
+
+/// What a judgement rests on.
+#[derive(Clone, Debug)]
+pub(super) struct PromiseGround {
+    pub tier: Tier,
+    pub landlock_abi: u32,
+    pub bounds: Bounds,
+    /// True if each program has a control group of its own.
+    pub own_group: bool,
+    /// The remedy for what only the full tier keeps.
+    pub full_tier: String,
+}
+
+impl PromiseGround {
+    /// Judges one promise.
+    pub(super) fn judge(&self, promise: &Promise, tried: &[&Attempt]) -> PromiseHere {
+        let (denied, open): (Vec<_>, Vec<_>) = tried
+            .iter()
+            .filter(|attempt| promise.acts.contains(&attempt.act.as_str()))
+            .partition(|a| a.denied);
+        let names = |attempts: Vec<&&Attempt>| {
+            let mut names: Vec<_> = attempts.into_iter().map(|attempt| attempt.act.clone()).collect();
+            names.sort_unstable();
+            names.dedup();
+            names
+        };
+        let verdict = if open.is_empty() { self.verdict(promise) } else { broken(&names(open)) };
+        let PromiseVerdict { held_by, why, remedy } = verdict;
+        let Promise { name, says, .. } = *promise;
+        PromiseHere { name, says, held_by, why, remedy, denied: names(denied) }
+    }
+
+    fn verdict(&self, promise: &Promise) -> PromiseVerdict {
+        let [full, floor] = promise.holders;
+        match self.tier {
+            Tier::Full => self.by(full),
+            Tier::Floor => self.by(floor),
+            Tier::FloorUnmediated => match floor {
+                Holder::Broker(_) => {
+                    PromiseVerdict::open("the kernel gives the broker no listener", UNMEDIATED)
+                }
+                Holder::Scopes { .. } if self.landlock_abi < SCOPES => PromiseVerdict::open(
+                    "the kernel gives the broker no listener, and Landlock has no scopes",
+                    UNMEDIATED,
+                ),
+                other => self.by(other),
+            },
+        }
+    }
+
+    fn by(&self, holder: Holder) -> PromiseVerdict {
+        match holder {
+            Holder::Kernel(means) => PromiseVerdict::held(HeldBy::Kernel, means),
+            Holder::Broker(means) => PromiseVerdict::held(HeldBy::Broker, means),
+            Holder::Supervisor(means) => PromiseVerdict::held(HeldBy::Supervisor, means),
+            Holder::Scopes { kernel, .. } if self.landlock_abi >= SCOPES => {
+                PromiseVerdict::held(HeldBy::Kernel, kernel)
+            }
+            Holder::Scopes { broker, .. } => PromiseVerdict::held(HeldBy::Broker, broker),
+            Holder::Groups if self.own_group => PromiseVerdict::held(
+                HeldBy::Kernel,
+                "a control group, which the next start in the same place ends",
+            ),
+            Holder::Groups => {
+                PromiseVerdict::open("a daemon may live on then: no control group is delegated", DELEGATE)
+            }
+            Holder::Processes if self.bounds.processes.is_some() => {
+                PromiseVerdict::held(HeldBy::Kernel, "limits.processes")
+            }
+            Holder::Processes => PromiseVerdict::open(
+                "they are counted by user namespace, of a plain user in the full tier since Linux 5.14, or by control group",
+                DELEGATE,
+            ),
+            Holder::Memory if self.bounds.memory.is_some() => {
+                PromiseVerdict::held(HeldBy::Kernel, "limits.memory_bytes")
+            }
+            Holder::Memory => PromiseVerdict::open("no control group is delegated", DELEGATE),
+            Holder::Nobody(why) => PromiseVerdict::open(why, &self.full_tier),
+        }
+    }
+}
+
+const UNMEDIATED: &str =
+    "a start beneath no other program that has a seccomp listener; bailiwick doctor names more";
+
+struct PromiseVerdict {
+    held_by: HeldBy,
+    why: String,
+    remedy: Option<String>,
+}
+
+impl PromiseVerdict {
+    fn held(held_by: HeldBy, means: &str) -> Self {
+        Self { held_by, why: means.to_owned(), remedy: None }
+    }
+
+    fn open(why: &str, remedy: &str) -> Self {
+        Self { held_by: HeldBy::Nobody, why: why.to_owned(), remedy: Some(remedy.to_owned()) }
+    }
+}
+
+fn broken(acts: &[String]) -> PromiseVerdict {
+    let why = format!("a confined process could {}", acts.join(", "));
+    PromiseVerdict::open(&why, "do not run agents here; report this with the kernel's version")
+}
