@@ -7,6 +7,7 @@ pub mod command;
 pub mod commit;
 pub mod content;
 pub mod difference;
+pub mod environment;
 pub mod found;
 pub mod head_tail;
 pub mod ignore_rules;
