@@ -1,15 +1,11 @@
 //! What a file is besides its content stays when the content is replaced, or its loss is told; access never becomes wider.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stderr,
-    reason = "a test fails by panicking, and says aloud what it skips"
-)]
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod support;
 
 use std::fs::{self, Permissions};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -17,8 +13,8 @@ use std::process::{Command, Stdio};
 
 use ipc::tool::{ToolOutput, WrittenFile};
 use nix::unistd::geteuid;
-use rustix::fs::{IFlags, XattrFlags, getxattr, ioctl_getflags, ioctl_setflags, setxattr};
-use support::{Worker, command, edit_file, hello, write_file};
+use sandbox_exec::system::file::inode_flags;
+use support::{Worker, attribute, command, edit_file, hello, set_attribute as set, write_file};
 
 const ACCESS: &str = "system.posix_acl_access";
 const DEFAULT: &str = "system.posix_acl_default";
@@ -27,7 +23,7 @@ const OTHER: u32 = 1_234;
 /// Gives a file what a new one would not have; false if this machine or user cannot.
 type Prepare = fn(&Path) -> bool;
 
-/// A list of access: the rights of the owner, of one user, of the group, of the mask and of others (linux/posix_acl_xattr.h).
+/// A list of access: the rights of the owner, of one user, of the group, of the mask and of others (`linux/posix_acl_xattr.h`).
 fn list([owner, user, group, mask, others]: [u16; 5]) -> Vec<u8> {
     let entries = [
         (1, owner, u32::MAX),
@@ -50,23 +46,12 @@ fn list_of(path: &Path) -> Vec<u8> {
     attribute(path, ACCESS).unwrap()[4..].chunks(8).map(|entry| entry[2]).collect()
 }
 
-fn attribute(path: &Path, name: &str) -> Option<Vec<u8>> {
-    let mut value = vec![0; 1 << 12];
-    let length = getxattr(path, name, value.as_mut_slice()).ok()?;
-    value.truncate(length);
-    Some(value)
-}
-
-fn set(path: &Path, name: &str, value: &[u8]) -> bool {
-    setxattr(path, name, value, XattrFlags::empty()).is_ok()
-}
-
-fn flags(path: &Path) -> u32 {
-    ioctl_getflags(fs::File::open(path).unwrap()).map_or(0, |flags| flags.bits())
+fn flags(path: &Path) -> i32 {
+    inode_flags(fs::File::open(path).unwrap().as_fd()).unwrap_or(0)
 }
 
 /// Everything that must be as it was, and the inode where it must be the same one.
-fn nature(path: &Path) -> (u32, u32, u32, u64, u32, Vec<Option<Vec<u8>>>) {
+fn nature(path: &Path) -> (u32, u32, u32, u64, i32, Vec<Option<Vec<u8>>>) {
     let metadata = path.metadata().unwrap();
     let named = [ACCESS, "user.k", "user.long"].map(|name| attribute(path, name)).to_vec();
     (metadata.uid(), metadata.gid(), metadata.mode(), metadata.nlink(), flags(path), named)
@@ -108,8 +93,7 @@ const FILES: &[(&str, Prepare)] = &[
         set(file.parent().unwrap(), DEFAULT, &list([7, 7, 7, 7, 5]))
     }),
     ("a flag", |file| {
-        let open = fs::File::open(file).unwrap();
-        ioctl_getflags(&open).is_ok_and(|flags| ioctl_setflags(&open, flags | IFlags::NODUMP).is_ok())
+        Command::new("chattr").arg("+d").arg(file).status().is_ok_and(|status| status.success())
     }),
     ("a sticky bit", |file| {
         mode(file, 0o1644);

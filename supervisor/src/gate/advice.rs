@@ -112,9 +112,7 @@ impl Advice {
         let says =
             |line: &String| self.lines.iter().any(|words| words.iter().all(|word| line.contains(word)));
         let is_of = |word: &&str| command.contains(*word) || lines.iter().any(|line| line.contains(*word));
-        (self.holds)(standing)
-            && lines.iter().any(says)
-            && (self.of.is_empty() || self.of.iter().any(|word| is_of(&word)))
+        (self.holds)(standing) && lines.iter().any(says) && (self.of.is_empty() || self.of.iter().any(is_of))
     }
 }
 

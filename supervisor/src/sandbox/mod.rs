@@ -157,8 +157,8 @@ fn wanted(directories: &Directories, args: &SandboxArgs) -> Result<ConfinementOp
     let caches = if args.batch.is_some() { Caches::EndWithIt } else { Caches::OutliveIt };
     let attended = io::stdin().is_terminal();
     Ok(ConfinementOptions {
-        caches,
         attended,
+        caches,
         ..ConfinementOptions::new(&effective, &args.confinement).asking()
     })
 }

@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::Mode;
-use rustix::fs::{fgetxattr, flistxattr, ioctl_getflags};
+use sandbox_exec::system::file::{attribute, attribute_names, inode_flags};
 
 use crate::fault::errno_of;
 
@@ -31,7 +31,7 @@ pub struct Attributes {
     /// Its hard links.
     names: u64,
     /// As `lsattr` shows them; absent where the file system has none.
-    flags: Option<u32>,
+    flags: Option<i32>,
     /// The value of each extended attribute; absent where it cannot be read.
     extended: BTreeMap<CString, Option<Vec<u8>>>,
 }
@@ -45,7 +45,7 @@ impl Attributes {
             group: metadata.gid(),
             special: metadata.mode() & 0o7000,
             names: metadata.nlink(),
-            flags: ioctl_getflags(file).ok().map(|flags| flags.bits()),
+            flags: inode_flags(file.as_fd()).ok(),
             extended: extended(file)?,
         })
     }
@@ -88,10 +88,10 @@ impl Attributes {
 
 fn extended(file: impl AsFd) -> Result<BTreeMap<CString, Option<Vec<u8>>>, Errno> {
     let mut buffer = vec![0; MOST];
-    let length = match flistxattr(&file, buffer.as_mut_slice()) {
+    let length = match attribute_names(file.as_fd(), &mut buffer) {
         // A file system without attributes.
-        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => return Ok(BTreeMap::new()),
-        listed => listed.map_err(|error| Errno::from_raw(error.raw_os_error()))?,
+        Err(Errno::EOPNOTSUPP | Errno::ENOSYS) => return Ok(BTreeMap::new()),
+        listed => listed?,
     };
     let names = buffer.get(..length).unwrap_or_default().split(|byte| *byte == 0);
     let names = names.filter(|name| !name.is_empty()).filter_map(|name| CString::new(name).ok());
@@ -100,7 +100,7 @@ fn extended(file: impl AsFd) -> Result<BTreeMap<CString, Option<Vec<u8>>>, Errno
 
 fn value(file: impl AsFd, name: &CStr) -> Option<Vec<u8>> {
     let mut value = vec![0; MOST];
-    let length = fgetxattr(file, name, value.as_mut_slice()).ok()?;
+    let length = attribute(file.as_fd(), name, &mut value).ok()?;
     value.truncate(length);
     Some(value)
 }

@@ -17,7 +17,7 @@ use crate::seccomp::rules::constants::{
 };
 
 /// What asks whether a place can be written, where its mode of access is, and how the place is read.
-const QUESTIONS: [(Call, u32, Question); 3] = [
+const QUESTIONS: [(Call, u32, Placing); 3] = [
     (calls::ACCESS, 1, |a| a.place(libc::AT_FDCWD, 0, 0)),
     (calls::FACCESSAT, 2, |a| a.place(a.number(0), 1, 0)),
     (calls::FACCESSAT2, 2, |a| a.place(a.number(0), 1, a.number(3) & !libc::AT_EACCESS)),
@@ -112,7 +112,7 @@ pub(in super::super) fn modes() -> impl Iterator<Item = (u32, u32)> {
 }
 
 /// How to read the place that a call asks for, if it is a question.
-pub(super) fn question(notification: &Notification) -> Option<Question> {
+pub(super) fn question(notification: &Notification) -> Option<Placing> {
     let is =
         |named: &Call| named.number(ARCH).is_some_and(|number| c_long::from(number) == notification.call);
     QUESTIONS.iter().find(|(named, ..)| is(named)).map(|(_, _, question)| *question)
@@ -250,7 +250,7 @@ impl MetadataArguments {
 }
 
 type Asked = Result<MetadataRequest, Errno>;
-type Question = fn(&MetadataArguments) -> Result<ResolvedPlace, Errno>;
+type Placing = fn(&MetadataArguments) -> Result<ResolvedPlace, Errno>;
 type Converted = Result<timespec, Errno>;
 
 /// `utimensat(2)`: without a path on the descriptor itself. Where both times are left as they are nothing is looked at.
