@@ -248,6 +248,8 @@ pub struct WrittenFile {
     pub replacements: u64,
     /// The lines that changed; absent where they are too many or no text.
     pub change: Option<Change>,
+    /// What is not as it was beside the lines that changed, and what else was written by it: a clause each.
+    pub notes: Vec<String>,
 }
 
 /// The lines of a file that changed, with some around them; all of a short file.

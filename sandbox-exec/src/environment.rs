@@ -116,6 +116,39 @@ const NAMES: &[&str] = &[
     "GEM_PATH",
     "RBENV_ROOT",
     "PERL5LIB",
+    // the environment that a program is to be in: without it a test uses another database
+    "NODE_ENV",
+    "RAILS_ENV",
+    "RACK_ENV",
+    "APP_ENV",
+    "MIX_ENV",
+    "FLASK_APP",
+    "FLASK_DEBUG",
+    "DJANGO_SETTINGS_MODULE",
+    "ASPNETCORE_ENVIRONMENT",
+    "DOTNET_ENVIRONMENT",
+    // more of languages
+    "UV_PYTHON",
+    "DOTNET_ROOT",
+    "ANDROID_HOME",
+    "ANDROID_SDK_ROOT",
+    "ANDROID_NDK_HOME",
+    "R_LIBS",
+    "R_LIBS_USER",
+    "JULIA_PROJECT",
+    "GOOS",
+    "GOARCH",
+    "CGO_ENABLED",
+    // places that packages come from
+    "GOPROXY",
+    "GOPRIVATE",
+    "GONOPROXY",
+    "GOSUMDB",
+    "PIP_INDEX_URL",
+    "PIP_EXTRA_INDEX_URL",
+    "UV_INDEX_URL",
+    "UV_DEFAULT_INDEX",
+    "npm_config_registry",
 ];
 
 /// Variables that pass by how they begin.
@@ -202,14 +235,15 @@ fn holds_credential(value: &[u8]) -> bool {
     };
     let within = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     value.windows(11).any(|window| window == b"-----BEGIN ")
-        || has_password_in_url(value)
+        || names_user_in_url(value)
         || value.split(|byte| !within(byte)).any(is_key)
 }
 
-fn has_password_in_url(value: &[u8]) -> bool {
+/// The user in a URL is a token as often as not, with no password behind it.
+fn names_user_in_url(value: &[u8]) -> bool {
     value.windows(3).enumerate().filter(|(_, window)| *window == b"://").any(|(at, _)| {
         let authority = value[at + 3..].split(|byte| matches!(byte, b'/' | b'?' | b'#' | b' ')).next();
-        authority.is_some_and(|authority| authority.contains(&b'@') && authority.contains(&b':'))
+        authority.is_some_and(|authority| authority.contains(&b'@'))
     })
 }
 
@@ -231,6 +265,10 @@ mod tests {
             ("CONDA_PREFIX", "/opt/conda"),
             ("VIRTUAL_ENV", "/p/.venv"),
             ("CFLAGS", "-O2 -g"),
+            ("NODE_ENV", "test"),
+            ("DJANGO_SETTINGS_MODULE", "site.settings.test"),
+            ("PIP_INDEX_URL", "https://packages.example/simple"),
+            ("R_LIBS", "/opt/r/lib"),
         ];
         let all: Vec<_> = ours.iter().map(|(name, _)| *name).collect();
         assert_eq!(names(&ours, &Environment::default()), all);
@@ -260,6 +298,10 @@ mod tests {
             ("LANG", "ghp_0123456789abcdefghij"),
             ("RUST_LOG", "-----BEGIN OPENSSH PRIVATE KEY-----"),
             ("NODE_OPTIONS", "--proxy=https://me:hunter2@proxy.example"),
+            ("PIP_INDEX_URL", "https://me:hunter2@packages.example/simple"),
+            ("UV_INDEX_URL", "https://a-token-of-no-known-form@packages.example/simple"),
+            ("GOPROXY", "https://ghp_0123456789abcdefghij@go.example"),
+            ("npm_config_registry", "https://packages.example/?key=npm_0123456789abcdefghij"),
         ];
         assert!(names(&ours, &Environment::default()).is_empty());
     }

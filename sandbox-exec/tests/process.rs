@@ -318,13 +318,29 @@ fn the_broker_keeps_no_pipe_of_the_program_open() {
 #[test]
 fn set_id_bits_cannot_be_set() {
     as_each_user(|place| {
-        for script in ["chmod u+s keep", "chmod g+s .", "mkdir -m 2755 new"] {
+        for script in ["chmod u+s keep", "chmod g+s keep", "chmod 6755 keep", "chmod u+s .", "chmod 6755 ."] {
             let output = place.confined(&[], script);
             assert!(errors(&output).contains("Operation not permitted"), "{script}: {}", errors(&output));
             assert!(place.unconfined(script).status.success(), "{script}");
-            place.unconfined("chmod ug-s keep .; rmdir new");
+            place.unconfined("chmod ug-s keep .");
         }
         assert!(place.confined(&[], "chmod 755 keep").status.success());
+    });
+}
+
+#[test]
+fn a_directory_may_give_its_files_its_group() {
+    as_each_user(|place| {
+        for script in
+            ["chmod g+s .", "mkdir -m 2775 n", "mkdir m; chmod 2755 m; mkdir m/o", "install -d -m 2770 i"]
+        {
+            let output = place.confined(&[], script);
+            assert!(output.status.success(), "{script}: {}", errors(&output));
+        }
+        let modes = place.confined(&[], "stat -c %a . m m/o i");
+        assert!(text(&modes).lines().all(|mode| mode.starts_with('2')), "{}", text(&modes));
+        let outside = place.confined(&[], "chmod g+s ../home");
+        assert!(!outside.status.success(), "{}", errors(&outside));
     });
 }
 

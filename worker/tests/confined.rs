@@ -25,7 +25,7 @@ use ipc::tool::{
     ToolOutput,
 };
 use nix::unistd::{Uid, geteuid};
-use support::{Worker, edit_file, hello, write_file};
+use support::{Worker, attribute, edit_file, hello, set_attribute, write_file};
 use tempfile::TempDir;
 
 const PLAIN: u32 = 12_345;
@@ -255,6 +255,27 @@ fn a_file_that_is_granted_alone_is_overwritten_in_place() {
         assert_eq!(site.read("outside/granted"), "x");
         let after = granted.metadata().unwrap();
         assert_eq!((after.ino(), after.mode()), (before.ino(), before.mode()));
+    }
+}
+
+#[test]
+fn a_file_that_a_new_one_would_not_be_like_keeps_its_inode_and_its_access() {
+    for site in Site::all() {
+        let path = site.path("project/file");
+        let second = site.path("project/second");
+        fs::hard_link(&path, &second).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
+        let has_attribute = set_attribute(&path, "user.k", b"v");
+        let mut worker = site.confined();
+        worker.run(edit_file("file", &[("old", "new")])).unwrap();
+        worker.run(write_file("second", "newer\n")).unwrap();
+        assert_eq!(
+            (site.read("project/file"), site.read("project/second")),
+            ("newer\n".into(), "newer\n".into())
+        );
+        let (now, other) = (path.metadata().unwrap(), second.metadata().unwrap());
+        assert_eq!((now.ino(), now.mode() & 0o7777, now.uid()), (other.ino(), 0o640, site.user));
+        assert_eq!(attribute(&path, "user.k").is_some(), has_attribute);
     }
 }
 

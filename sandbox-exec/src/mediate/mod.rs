@@ -175,7 +175,7 @@ impl Mediation {
         let calls = if self.sockets.are_made() { calls.with_made_sockets() } else { calls };
         let calls = if self.objects { calls.with_objects() } else { calls };
         let calls = if self.signals { calls.with_signals() } else { calls };
-        let calls = if self.metadata { calls.with_metadata() } else { calls };
+        let calls = if self.metadata { calls.with_metadata() } else { calls.with_set_group_id() };
         calls.filter()
     }
 
@@ -298,6 +298,10 @@ impl Shared {
     fn mediate(&self, notification: &Notification, turn: &Turn<'_>) -> NotificationAnswer {
         if let Some(made) = &self.made {
             made.is_back(notification.thread);
+        }
+        if let Some(is_denied) = self.metadata.denies_writing(self.rules.tree(), notification) {
+            let denied = NotificationAnswer::Failed(Errno::EACCES);
+            return if is_denied { denied } else { NotificationAnswer::GoesOn };
         }
         if let Some(acted) = self.metadata.act(self.rules.tree(), &self.listener, notification) {
             return match acted {

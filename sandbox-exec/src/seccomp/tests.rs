@@ -291,6 +291,7 @@ fn set_id_bits_are_refused_where_they_are_set() {
             (calls::FCHMODAT, [0, 0, 0o4755, 0], true),
             (calls::FCHMODAT, [0, 0, 0o2755, 0], true),
             (calls::FCHMODAT, [0, 0, 0o1777, 0], false),
+            (calls::MKNODAT, [0, 0, 0o2755, 0], true),
             (calls::OPENAT, [0, 0, create, 0o4755], true),
             (calls::OPENAT, [0, 0, temporary, 0o2755], true),
             (calls::OPENAT, [0, 0, create, 0o755], false),
@@ -300,6 +301,26 @@ fn set_id_bits_are_refused_where_they_are_set() {
         ] {
             let expected = if denied { errno(libc::EPERM) } else { ALLOW };
             assert_eq!(answer(root, call, &arguments), expected, "{call:?} {arguments:?}");
+        }
+        for case in [MEDIATED, FULL] {
+            let mediated = built(RuleKind::Standing, case, root.arch);
+            for (call, mode) in
+                [(calls::FCHMOD, 1), (calls::CHMOD, 1), (calls::FCHMODAT, 2), (calls::FCHMODAT2, 2)]
+            {
+                if call.number(root.arch).is_none() {
+                    continue;
+                }
+                let asked = |bits| {
+                    let mut arguments = [0; 3];
+                    arguments[mode] = bits;
+                    answer(mediated, call, &arguments)
+                };
+                assert_eq!(
+                    [asked(0o2775), asked(0o4755), asked(0o6755)],
+                    [ALLOW, errno(libc::EPERM), errno(libc::EPERM)]
+                );
+            }
+            assert_eq!(answer(mediated, calls::MKNODAT, &[0, 0, 0o2755]), errno(libc::EPERM));
         }
         assert_eq!(answer(root, calls::OPENAT2, &[]), errno(libc::ENOSYS));
         assert_eq!(answer(plain, calls::OPENAT, &[0, 0, create, 0o4755]), ALLOW);

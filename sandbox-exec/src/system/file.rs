@@ -40,6 +40,29 @@ pub(crate) fn has_attribute(path: &Path, name: &CStr, value: &[u8]) -> bool {
     usize::try_from(read).is_ok_and(|read| found.get(..read) == Some(value))
 }
 
+/// The names of an open file's extended attributes, each with a null byte behind it; how many bytes they have (`flistxattr(2)`).
+pub fn attribute_names(file: BorrowedFd<'_>, names: &mut [u8]) -> Result<usize, Errno> {
+    // SAFETY: the kernel fills in at most as many bytes as there are.
+    let length = unsafe { libc::flistxattr(file.as_raw_fd(), names.as_mut_ptr().cast(), names.len()) };
+    usize::try_from(length).map_err(|_| Errno::last())
+}
+
+/// The value of an extended attribute of an open file; how many bytes it has (`fgetxattr(2)`).
+pub fn attribute(file: BorrowedFd<'_>, name: &CStr, value: &mut [u8]) -> Result<usize, Errno> {
+    // SAFETY: a C string, and the kernel fills in at most as many bytes as there are.
+    let length =
+        unsafe { libc::fgetxattr(file.as_raw_fd(), name.as_ptr(), value.as_mut_ptr().cast(), value.len()) };
+    usize::try_from(length).map_err(|_| Errno::last())
+}
+
+/// The flags of an open file, as `lsattr` shows them (`ioctl_iflags(2)`).
+pub fn inode_flags(file: BorrowedFd<'_>) -> Result<c_int, Errno> {
+    let mut flags: c_int = 0;
+    // SAFETY: the kernel writes an int, whatever the request's name says.
+    let answer = unsafe { libc::ioctl(file.as_raw_fd(), libc::FS_IOC_GETFLAGS as _, &raw mut flags) };
+    Errno::result(answer).map(|_| flags)
+}
+
 /// The number of the mount of what is open, which no other has meanwhile (Linux 5.8).
 pub(crate) fn mount_of(file: &OwnedFd) -> Result<u64, Errno> {
     let status = statx(file.as_raw_fd(), c"", libc::AT_EMPTY_PATH, libc::STATX_MNT_ID)?;

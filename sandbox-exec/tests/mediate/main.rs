@@ -27,6 +27,7 @@ mod network;
 mod numbers;
 mod paths;
 mod programs;
+mod questions;
 mod raced;
 mod races;
 mod signals;

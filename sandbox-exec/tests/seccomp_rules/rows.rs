@@ -248,10 +248,8 @@ fn set_id() -> Vec<Row> {
             row(calls::FCHMOD, [NONE, mode]),
             row(calls::FCHMODAT, [NONE, BAD, mode]),
             row(calls::FCHMODAT2, [NONE, BAD, mode, 0]),
-            row(calls::MKDIRAT, [NONE, BAD, mode]),
             row(calls::MKNODAT, [NONE, BAD, mode]),
             row(calls::CHMOD, [BAD, mode]),
-            row(calls::MKDIR, [BAD, mode]),
             row(calls::MKNOD, [BAD, mode]),
             row(calls::CREAT, [BAD, mode]),
         ]

@@ -110,6 +110,12 @@ impl Agent {
             rendered.content.push('\n');
             rendered.content.push_str(hint);
         }
+        if let (ToolCall::ShellExec(command), ToolOutput::Command(result)) = (tool, output) {
+            for advice in standing.advice(&command.command, result) {
+                rendered.content.push('\n');
+                rendered.content.push_str(&advice);
+            }
+        }
         if let (ToolCall::ShellExec(command), ToolOutput::Command(ran)) = (tool, output)
             && let denials = standing.denials(command, ran)
             && let Some(first) = denials.first()

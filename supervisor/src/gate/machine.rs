@@ -1,5 +1,6 @@
 //! What the machine refuses by itself, whatever the rights say: what is refused for that is no denial of ours.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
@@ -19,6 +20,8 @@ pub struct Machine {
     powers: Option<u64>,
     /// Whether the kernel has `io_uring`, for everybody.
     io_uring: bool,
+    /// The names of the user's variables.
+    variables: BTreeSet<String>,
 }
 
 impl Machine {
@@ -26,7 +29,7 @@ impl Machine {
     /// closed to the user in any case.
     pub fn new(mountinfo: &[u8], closed: Vec<WirePath>, root: bool) -> Self {
         let mounts = mountinfo.split(|&byte| byte == b'\n').filter_map(mount).collect();
-        Self { mounts, closed, root, powers: None, io_uring: false }
+        Self { mounts, closed, root, powers: None, io_uring: false, variables: BTreeSet::new() }
     }
 
     /// The same with what `/proc/self/status` says of the user's capabilities, and of a filter that was there before
@@ -42,6 +45,18 @@ impl Machine {
     #[must_use]
     pub fn with_io_uring(self, disabled: Option<&str>) -> Self {
         Self { io_uring: disabled.is_some_and(|text| text.trim() == "0"), ..self }
+    }
+
+    /// The same with the names of the user's variables.
+    #[must_use]
+    pub fn with_variables(self, names: impl IntoIterator<Item = OsString>) -> Self {
+        let variables = names.into_iter().filter_map(|name| name.into_string().ok()).collect();
+        Self { variables, ..self }
+    }
+
+    /// True of the name of a variable of the user's.
+    pub fn has_variable(&self, name: &str) -> bool {
+        self.variables.contains(name)
     }
 
     /// Whether the kernel is known to have `io_uring`, for everybody.

@@ -3,6 +3,7 @@
 //! Pure: paths are compared as data and never opened. The gate is not what confines — the kernel is; it spares a call
 //! that cannot succeed, and finds words for one that did not.
 
+mod advice;
 mod calls;
 mod change;
 pub mod command_line;

@@ -62,6 +62,7 @@ impl User {
         let machine = Machine::new(&mounts, perhaps_there(hidden).filter(closed).cloned().collect(), root);
         let io_uring = fs::read_to_string("/proc/sys/kernel/io_uring_disabled").ok();
         let machine = machine.with_io_uring(io_uring.as_deref());
+        let machine = machine.with_variables(std::env::vars_os().map(|(name, _)| name));
         // Of another user's powers this process says nothing.
         match self {
             Self::Capless(identity) if identity.uid != geteuid().as_raw() => machine,

@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use ipc::confinement::Environment;
 use ipc::path::WirePath;
+use nix::unistd::geteuid;
 
 use super::environment::home;
 use super::error::SetupError;
@@ -15,8 +16,8 @@ use crate::messages::{say, tell};
 use crate::modes::ApprovalMode;
 use crate::monitor::Temps;
 use crate::policy::{
-    BuildRoots, Builds, Environments, ExternalGitDirs, Fetched, HiddenPaths, Host, Owner, Policy,
-    ProjectError, configured_write_root, make_caches, open_project, warning_of_home, write_root,
+    BuildRoots, Builds, Commands, Defaults, Environments, ExternalGitDirs, Fetched, HiddenPaths, Host, Owner,
+    Policy, ProjectError, configured_write_root, make_caches, open_project, warning_of_home, write_root,
 };
 use crate::tripwire::{JournalOptions, Watch};
 
@@ -121,14 +122,26 @@ impl PlaceScope {
     }
 
     /// The environments of agents here, of which the user said this much.
-    pub(super) fn environments(&self, said: Environment, owner: Option<Owner>) -> Environments {
+    pub(super) fn environments(
+        &self,
+        said: Environment,
+        owner: Option<Owner>,
+        attended: bool,
+    ) -> Environments {
         let home = home(owner.as_ref());
         let around = BuildRoots { project: &self.project, write: &self.given, home: home.as_deref() };
         let builds = Builds::find(|name| std::env::var_os(name), &said, around);
-        let fetched = Fetched::find(home.as_deref());
+        let fetched = Fetched::find(home.as_deref(), std::env::var_os("GOPROXY"));
         let caches = self.caches.as_ref().map(WirePath::from);
         let project = (&self.project).into();
-        Environments { said, owner, builds, fetched, project, caches }
+        let as_root = owner.is_none() && geteuid().is_root();
+        let is_hidden = |path: &Path| {
+            let path = WirePath::from(path);
+            self.hidden.0.iter().any(|place| path.is_within(place))
+        };
+        let commands = Commands { attended, as_root };
+        let defaults = Defaults::find(|name| std::env::var_os(name), commands, is_hidden);
+        Environments { said, owner, builds, fetched, defaults: Some(defaults), project, caches }
     }
 
     pub(super) fn policy(

@@ -87,7 +87,7 @@ impl ProjectSandbox {
         if let Some(watch) = &mut watch {
             watch.writable.push(temp.path().to_owned());
         }
-        let environments = scope.environments(of_flags(&wanted.env)?, owner);
+        let environments = scope.environments(of_flags(&wanted.env)?, owner, wanted.attended);
         let policy = scope.policy(mode.first, wanted, protected, temp.path());
         let followed = HiddenInodes::of(&policy.standing_in(mode.widest()), Some(&policy.temp))?;
         if wanted.caches == Caches::OutliveIt {

@@ -51,6 +51,8 @@ pub(crate) struct ConfinementOptions {
     pub protect: Vec<NamedPath>,
     /// Variables: `NAME` passes, `NAME=VALUE` sets.
     pub env: Vec<OsString>,
+    /// Whether somebody sits at the terminal of the commands.
+    pub attended: bool,
     /// Bounds on one call.
     pub limits: Limits,
     /// What one worker may use.
@@ -98,6 +100,7 @@ impl ConfinementOptions {
             hide: named(effective.hide()).into_iter().chain(relay(effective)).collect(),
             protect: named(effective.protect()),
             env: effective.env().iter().map(|element| element.first().to_owned()).collect(),
+            attended: false,
             limits: effective.call_limits(),
             bounds: effective.bounds(),
             allow_degraded,

@@ -120,7 +120,7 @@ impl Builds {
 }
 
 /// Whether a flag passes or sets the variable.
-fn is_named(environment: &Environment, variable: &str) -> bool {
+pub(super) fn is_named(environment: &Environment, variable: &str) -> bool {
     let set = environment.set.iter().map(|(name, _)| name);
     environment.pass.iter().chain(set).any(|name| name == variable)
 }

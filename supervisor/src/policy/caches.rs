@@ -4,6 +4,7 @@
 //! them beside its own, it does; `CARGO_HOME` is left alone, since cargo works with one that is read-only. `XDG_CACHE_HOME`
 //! stays too: models and the like lie there, and are read.
 
+use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -112,15 +113,17 @@ pub struct Fetched {
 }
 
 impl Fetched {
-    /// Looks for it in a home.
-    pub fn find(home: Option<&Path>) -> Self {
+    /// Looks for it in a home. Go asks the user's own proxies next, unless their name has a password.
+    pub fn find(home: Option<&Path>, proxies: Option<OsString>) -> Self {
         let Some(home) = home else { return Self::default() };
         let exists = |path: &str| Some(home.join(path)).filter(|path| path.is_dir() && is_one_word(path));
         let mut variables = Vec::new();
         // A module cache is laid out as a proxy is (go.dev/ref/mod#module-cache).
         if let Some(modules) = exists("go/pkg/mod/cache/download") {
-            let rest = b",https://proxy.golang.org,direct";
-            variables.push(("GOPROXY", [b"file://", bytes(&modules).as_slice(), rest].concat()));
+            let said = proxies.filter(|said| !said.is_empty() && !said.as_bytes().contains(&b'@'));
+            let rest = said.unwrap_or_else(|| "https://proxy.golang.org,direct".into());
+            let all = [b"file://", bytes(&modules).as_slice(), b",", rest.as_bytes()].concat();
+            variables.push(("GOPROXY", all));
         }
         // "Sharing the read-only dependency cache" of Gradle's manual.
         if exists(".gradle/caches/modules-2").is_some() {
@@ -218,7 +221,7 @@ mod tests {
     fn every_variable_has_a_place_of_its_own_and_the_user_wins() {
         let set = vec![("GOCACHE".to_owned(), b"/mine".to_vec())];
         let mut environment = Environment { pass: vec!["PIP_CACHE_DIR".to_owned()], set, caches: None };
-        Fetched::find(None).lead(&mut environment, Path::new("/c"));
+        Fetched::find(None, None).lead(&mut environment, Path::new("/c"));
         let places: BTreeSet<_> = environment.set.iter().map(|(_, place)| place).collect();
         assert_eq!(places.len(), VARIABLES.len() - 1);
         assert_eq!(value(&environment, "GOCACHE").as_deref(), Some("/mine"));
@@ -232,7 +235,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let lead = |home: &Path| {
             let mut environment = Environment::default();
-            Fetched::find(Some(home)).lead(&mut environment, Path::new("/c"));
+            Fetched::find(Some(home), None).lead(&mut environment, Path::new("/c"));
             environment
         };
         let nothing = lead(home.path());
@@ -245,6 +248,14 @@ mod tests {
         let home = home.path().display();
         let proxy = format!("file://{home}/go/pkg/mod/cache/download,https://proxy.golang.org,direct");
         assert_eq!(value(&warm, "GOPROXY"), Some(proxy));
+        let own = |said: &str| {
+            let mut environment = Environment::default();
+            Fetched::find(Some(Path::new(&home.to_string())), Some(said.into()))
+                .lead(&mut environment, Path::new("/c"));
+            value(&environment, "GOPROXY").unwrap().rsplit_once("download").unwrap().1.to_owned()
+        };
+        assert_eq!(own("https://go.example,off"), ",https://go.example,off");
+        assert_eq!(own("https://me:word@go.example"), ",https://proxy.golang.org,direct");
         assert_eq!(value(&warm, "GRADLE_RO_DEP_CACHE"), Some(format!("{home}/.gradle/caches")));
         let arguments = format!("-Dmaven.repo.local=/c/maven -Dmaven.repo.local.tail={home}/.m2/repository");
         assert_eq!(value(&warm, "MAVEN_ARGS"), Some(arguments));

@@ -13,6 +13,7 @@ use ipc::rights::Rights;
 
 use super::builds::Builds;
 use super::caches::Fetched;
+use super::defaults::Defaults;
 use super::owner::Owner;
 
 /// The environments of all agents of a session.
@@ -26,6 +27,8 @@ pub struct Environments {
     pub builds: Builds,
     /// The caches that the user's own builds have filled.
     pub fetched: Fetched,
+    /// Variables that programs need where nobody can help them.
+    pub defaults: Option<Defaults>,
     /// The project.
     pub project: WirePath,
     /// The project's lasting caches.
@@ -36,7 +39,7 @@ impl Environments {
     /// Environments with nothing but what the user passes and sets, and private caches.
     pub fn new(said: Environment, project: WirePath) -> Self {
         let (builds, fetched) = (Builds::default(), Fetched::default());
-        Self { said, owner: None, builds, fetched, project, caches: None }
+        Self { said, owner: None, builds, fetched, defaults: None, project, caches: None }
     }
 
     /// The environment of an agent with these rights and this private temp.
@@ -52,6 +55,9 @@ impl Environments {
             lasting.map_or_else(|| temp.as_path().join("caches"), |caches| caches.as_path().to_owned());
         self.fetched.lead(&mut environment, &place);
         self.builds.lead(&mut environment, &place);
+        if let Some(defaults) = &self.defaults {
+            defaults.complete(&mut environment, rights.net);
+        }
         Environment { caches: lasting.cloned(), ..environment }
     }
 }

@@ -2,6 +2,7 @@
 
 mod builds;
 mod caches;
+mod defaults;
 mod environment;
 mod followed;
 mod git;
@@ -19,6 +20,7 @@ use crate::modes::{ApprovalMode, Modes};
 
 pub use builds::{BuildRoots, Builds};
 pub use caches::{Fetched, make_caches};
+pub use defaults::{Commands, Defaults};
 pub use environment::Environments;
 pub use followed::{FollowError, HiddenInodes};
 pub use git::ExternalGitDirs;

@@ -51,6 +51,9 @@ pub(super) fn explain(setup: &ProjectSandbox, rights: Rights, tier: Tier, finish
     if let Some(hint) = standing.refused_connection(&result) {
         say(hint);
     }
+    for advice in standing.advice(&call.command, &result) {
+        say(advice.trim_matches(['(', ')']));
+    }
     let mut denials = standing.denials(&call, &result);
     denials.retain(|denial| status != 0 || denial.operation == Operation::Write);
     for mut denial in denials.iter().cloned() {

@@ -6,7 +6,7 @@ mod stopped;
 mod streams;
 mod terminal;
 
-use std::io;
+use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use ipc::confinement::{BrokerReport, Confinement, Tier};
@@ -153,7 +153,12 @@ fn wanted(directories: &Directories, args: &SandboxArgs) -> Result<ConfinementOp
     let effective = sources.effective(&flags);
     tell(&sources.notices(&effective, &flags));
     let caches = if args.batch.is_some() { Caches::EndWithIt } else { Caches::OutliveIt };
-    Ok(ConfinementOptions { caches, ..ConfinementOptions::new(&effective, &args.confinement).asking() })
+    let attended = io::stdin().is_terminal();
+    Ok(ConfinementOptions {
+        attended,
+        caches,
+        ..ConfinementOptions::new(&effective, &args.confinement).asking()
+    })
 }
 
 fn rights(setup: &ProjectSandbox, access: AccessArg) -> Rights {

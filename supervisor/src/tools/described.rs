@@ -98,7 +98,14 @@ mod tests {
     fn a_change_is_told_up_to_a_bound() {
         let written = |new: &str| {
             let change = Some(Change { first_line: 7, old: Some("x".to_owned()), new: new.to_owned() });
-            let file = WrittenFile { path: "/p/f".into(), created: false, bytes: 1, replacements: 1, change };
+            let file = WrittenFile {
+                path: "/p/f".into(),
+                created: false,
+                bytes: 1,
+                replacements: 1,
+                change,
+                notes: vec![],
+            };
             diffs_told(&Written { files: vec![file] })
         };
         let (old_text, new_text) = (Some("x".to_owned()), "y".to_owned());

@@ -141,13 +141,14 @@ fn render_written(written: &Written) -> String {
 }
 
 fn written_line(file: &WrittenFile) -> String {
-    let WrittenFile { path, created, bytes: size, replacements, .. } = file;
+    let WrittenFile { path, created, bytes: size, replacements, notes, .. } = file;
     let size = bytes(*size);
-    match (created, replacements) {
+    let line = match (created, replacements) {
         (true, _) => format!("created {path} ({size})"),
         (false, 0) => format!("wrote {path} ({size})"),
         (false, times) => format!("edited {path}: {} ({size})", count(*times, "replacement")),
-    }
+    };
+    if notes.is_empty() { line } else { with_notes(line, notes) }
 }
 
 /// The output, then one line that says how it ended.

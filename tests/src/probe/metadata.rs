@@ -80,10 +80,7 @@ pub(super) const ACTS: &[(&str, Act)] = &[
     ("set-uid", |a| fs::set_permissions(a.os(0)?, fs::Permissions::from_mode(0o4755)).map(|()| Vec::new())),
     ("set-uid-open", |a| create(a, 0o4755)),
     ("set-gid-open", |a| create(a, 0o2755)),
-    ("set-gid-directory", |a| {
-        // SAFETY: the path is a C string.
-        done(unsafe { libc::mkdir(a.path(0)?.as_ptr(), 0o2755) })
-    }),
+    ("set-gid", |a| fs::set_permissions(a.os(0)?, fs::Permissions::from_mode(0o2755)).map(|()| Vec::new())),
     ("set-uid-mknod", |a| {
         // SAFETY: the path is a C string; a regular file.
         done(unsafe { libc::mknod(a.path(0)?.as_ptr(), libc::S_IFREG | 0o4755, 0) })

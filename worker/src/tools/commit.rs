@@ -1,10 +1,10 @@
 //! The commit of a patch: compares what is there with what was shown, and puts the new bytes in its place.
 //!
 //! The new bytes are written to a temporary file in the same directory and renamed over the old file, so that a reader
-//! sees the old or the new content and nothing between. Permission bits are kept; owner, extended attributes and other
-//! hard links are those of a new file: a second name of the old file keeps the old content. Where the rights have the
-//! file but not its directory, it is overwritten in place. Symbolic links are made and replaced as links, never followed.
-//! Nothing is synced: a power cut may take the change back.
+//! sees the old or the new content and nothing between. Where the temporary file would be another file in more than its
+//! content ([`Attributes`]), where the old one is a mount point, and where the rights have the file but not its directory,
+//! the old file is overwritten in place: nobody has more access than before. Symbolic links are made and replaced as
+//! links, never followed. Nothing is synced: a power cut may take the change back.
 
 use std::collections::hash_map::RandomState;
 use std::ffi::OsStr;
@@ -27,6 +27,8 @@ use nix::sys::stat::{Mode, fchmod};
 use nix::unistd::{AccessFlags, UnlinkatFlags, faccessat, symlinkat, unlinkat};
 use sandbox_exec::system::file::rename_new;
 
+use super::attributes::Attributes;
+use super::difference::difference;
 use super::place::{Missing, open_directory};
 use crate::fault::{Result, errno_of, failed, refused, refused_io};
 
@@ -49,7 +51,7 @@ enum New {
     /// By renaming a temporary file, which is removed if that does not happen.
     Rename(Temporary),
     /// By overwriting the file that is open.
-    InPlace(File),
+    InPlace(InPlace),
     /// By removing the file.
     Remove,
     /// By removing the directory, if nothing is in it.
@@ -76,22 +78,29 @@ impl<'a> Staged<'a> {
     fn finish(self) -> Result<WrittenFile> {
         let Self { effect, directory, new } = self;
         let (path, name) = (effect.path.as_path(), name(effect)?);
-        let old = effect.old.as_ref().map_or(&[][..], |old| &old.bytes);
         let written = match new {
-            New::Rename(temporary) => temporary.rename(effect.old.is_some(), name),
-            New::InPlace(file) => overwrite(file, old, new_bytes(effect)).map_err(|error| errno_of(&error)),
-            New::Remove => unlinkat(&directory, name, UnlinkatFlags::NoRemoveDir),
+            New::Rename(temporary) => match temporary.rename(effect.old.is_some(), name) {
+                // A mount point (rename(2)): containers are given single files as such.
+                Err(Errno::EBUSY) => InPlace::open(effect, &directory)
+                    .and_then(|file| file.overwrite(effect))
+                    .map(|told| [vec![MOUNT_POINT.to_owned()], told].concat()),
+                renamed => renamed.map(|()| Vec::new()),
+            },
+            New::InPlace(file) => file.overwrite(effect),
+            New::Remove => unlinkat(&directory, name, UnlinkatFlags::NoRemoveDir).map(|()| Vec::new()),
             New::RemoveDirectory => match unlinkat(&directory, name, UnlinkatFlags::RemoveDir) {
                 // What came into it meanwhile, or was never a part of the project, stays.
-                Err(Errno::ENOTEMPTY | Errno::EEXIST) => Ok(()),
-                removed => removed,
+                Err(Errno::ENOTEMPTY | Errno::EEXIST) => Ok(Vec::new()),
+                removed => removed.map(|()| Vec::new()),
             },
         };
-        written.map_err(|errno| match errno {
+        let mut notes = written.map_err(|errno| match errno {
             Errno::EEXIST => changed(path),
             errno => refused(Operation::Write, path, errno),
         })?;
+        notes.extend(difference(effect));
         Ok(WrittenFile {
+            notes,
             path: effect.path.clone(),
             created: effect.old.is_none(),
             bytes: new_bytes(effect).len() as u64,
@@ -165,21 +174,53 @@ fn stage(effect: &FileEffect, state: &FileState, directory: &OwnedFd) -> Result<
         faccessat(AT_FDCWD, path, AccessFlags::W_OK, AtFlags::AT_EACCESS)
             .map_err(|errno| refused(Operation::Write, path, errno))?;
     }
-    match Temporary::new(directory, state) {
-        Ok(temporary) => Ok(New::Rename(temporary)),
-        Err(Errno::EACCES | Errno::EPERM | Errno::EROFS) if old.is_some() && state.mode != LINK => {
-            let flags = OFlag::O_RDWR | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-            let opened = openat(directory, name(effect)?, flags, Mode::empty());
-            opened
-                .map(|file| New::InPlace(file.into()))
-                .map_err(|errno| refused(Operation::Write, path, errno))
-        }
+    let in_place = || {
+        let opened = InPlace::open(effect, directory);
+        opened.map(New::InPlace).map_err(|errno| refused(Operation::Write, path, errno))
+    };
+    match Temporary::new(directory, state, old.map(|_| name(effect)).transpose()?) {
+        Ok(Some(temporary)) => Ok(New::Rename(temporary)),
+        Ok(None) => in_place(),
+        Err(Errno::EACCES | Errno::EPERM | Errno::EROFS) if old.is_some() && state.mode != LINK => in_place(),
         Err(errno) => Err(refused(Operation::Write, path, errno)),
     }
 }
 
+/// Told of a file that another place is mounted over.
+const MOUNT_POINT: &str = "it is a mount point, and was overwritten in place";
+
+/// A file that is overwritten where it is.
+struct InPlace {
+    file: File,
+    before: Attributes,
+}
+
+impl InPlace {
+    fn open(effect: &FileEffect, directory: &OwnedFd) -> std::result::Result<Self, Errno> {
+        let name = effect.path.as_path().file_name().ok_or(Errno::EINVAL)?;
+        let flags =
+            OFlag::O_RDWR | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+        let file = File::from(openat(directory, name, flags, Mode::empty())?);
+        let before = Attributes::of(&file)?;
+        Ok(Self { file, before })
+    }
+
+    /// Returns what there is to tell of it.
+    fn overwrite(mut self, effect: &FileEffect) -> std::result::Result<Vec<String>, Errno> {
+        let old = effect.old.as_ref().map_or(&[][..], |old| &old.bytes);
+        overwrite(&mut self.file, old, new_bytes(effect)).map_err(|error| errno_of(&error))?;
+        let mode = |state: Option<&FileState>| state.map(|state| state.mode & 0o777);
+        if let Some(new) = mode(effect.new.as_ref())
+            && mode(effect.old.as_ref()) != Some(new)
+        {
+            set_mode(&self.file, Mode::from_bits_truncate(new))?;
+        }
+        Ok(self.before.told_after_write(&Attributes::of(&self.file)?))
+    }
+}
+
 /// Writes over the old content; gives it back if the new one does not fit.
-fn overwrite(mut file: File, old: &[u8], new: &[u8]) -> std::io::Result<()> {
+fn overwrite(file: &mut File, old: &[u8], new: &[u8]) -> std::io::Result<()> {
     let mut put = |bytes: &[u8]| {
         file.rewind()?;
         file.write_all(bytes)?;
@@ -222,19 +263,36 @@ struct Temporary {
 }
 
 impl Temporary {
-    fn new(directory: &OwnedFd, state: &FileState) -> std::result::Result<Self, Errno> {
+    /// A file with this state, to take the place of `old`; `None` if it would be another file in more than its state.
+    fn new(
+        directory: &OwnedFd,
+        state: &FileState,
+        old: Option<&OsStr>,
+    ) -> std::result::Result<Option<Self>, Errno> {
         let directory = directory.try_clone().map_err(|error| errno_of(&error))?;
         let name = format!("{PREFIX}{:016x}{SUFFIX}", random());
         if state.mode == LINK {
             symlinkat(OsStr::from_bytes(&state.bytes), &directory, name.as_str())?;
-            return Ok(Self { directory, name, renamed: false });
+            return Ok(Some(Self { directory, name, renamed: false }));
         }
         let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        let mut file = File::from(openat(&directory, name.as_str(), flags, Mode::S_IRUSR | Mode::S_IWUSR)?);
+        let mode = Mode::from_bits_truncate(state.mode & 0o777);
+        // Nobody else reads the new content of a file before it is known that it has the old one's access.
+        let first = if old.is_some() { Mode::S_IRUSR | Mode::S_IWUSR } else { mode };
+        let mut file = File::from(openat(&directory, name.as_str(), flags, first)?);
         let temporary = Self { directory, name, renamed: false };
+        let ours = Attributes::of(&file)?;
+        if let Some(old) = old
+            && Attributes::of_entry(&temporary.directory, old)? != ours
+        {
+            return Ok(None);
+        }
         file.write_all(&state.bytes).map_err(|error| errno_of(&error))?;
-        set_mode(&file, Mode::from_bits_truncate(state.mode & 0o777))?;
-        Ok(temporary)
+        // A new file has what the directory's default list gives it (acl(5)): its mode would widen that.
+        if old.is_some() || !ours.has_access_list() {
+            set_mode(&file, mode)?;
+        }
+        Ok(Some(temporary))
     }
 
     /// Takes the place of `name`; a file that is not to be replaced must not have appeared.

@@ -1,10 +1,13 @@
 //! The tools' bodies. Each takes its typed arguments and an [`OpenCall`], and brings a [`ToolOutput`] or a [`Stop`].
 
 pub mod again;
+pub mod attributes;
 pub mod closest;
 pub mod command;
 pub mod commit;
 pub mod content;
+pub mod difference;
+pub mod environment;
 pub mod found;
 pub mod head_tail;
 pub mod ignore_rules;

@@ -22,6 +22,7 @@ use tokio::time::Instant;
 
 use super::command::{End, KeptOutput, follow};
 use super::commit::random;
+use super::environment::environment;
 use super::head_tail::HeadTail;
 use super::save::Saving;
 use super::snapshot::{Tracked, in_repository};
@@ -194,7 +195,7 @@ impl Commands {
         let domain = self.domain.get_or_init(prepare).as_ref().map_err(not_spawned)?;
         let spec = CommandSpec {
             argv: argv(exec)?,
-            environment: environment(exec, temp),
+            environment: environment(exec, temp.map(|temp| temp.0.as_path()), assignment.tier),
             cwd: exec.cwd.as_path().to_owned(),
             access: match temp {
                 // By name alone: what the worker has besides is not a reader's.
@@ -273,18 +274,6 @@ fn locate(program: &OsStr, path: &OsStr) -> Option<OsString> {
             && file.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
     };
     std::env::split_paths(path).map(|directory| directory.join(program)).find(is_program).map(Into::into)
-}
-
-/// The worker's own environment, which `sandbox-exec` has filtered, with what follows from the call.
-fn environment(exec: &Exec, temp: Option<&FreshTemp>) -> Vec<(OsString, OsString)> {
-    let mut variables: std::collections::BTreeMap<OsString, OsString> = std::env::vars_os().collect();
-    variables.insert("PWD".into(), exec.cwd.as_path().into());
-    if let Some(FreshTemp(temp)) = temp {
-        variables.insert("TMPDIR".into(), temp.into());
-    }
-    let set = exec.environment.iter();
-    variables.extend(set.map(|(name, value)| (name.into(), value.as_path().into())));
-    variables.into_iter().collect()
 }
 
 fn not_spawned(error: &CommandError) -> Stop {

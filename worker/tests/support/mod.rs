@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::io::Read;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -227,6 +228,24 @@ impl Worker {
         names.sort();
         names
     }
+}
+
+/// Sets an extended attribute; false where there are none.
+pub fn set_attribute(path: &Path, name: &str, value: &[u8]) -> bool {
+    let [path, name] = [path.to_str().unwrap(), name].map(|text| std::ffi::CString::new(text).unwrap());
+    // SAFETY: C strings, and a value of its length.
+    let answer =
+        unsafe { nix::libc::setxattr(path.as_ptr(), name.as_ptr(), value.as_ptr().cast(), value.len(), 0) };
+    answer == 0
+}
+
+/// The value of an extended attribute.
+pub fn attribute(path: &Path, name: &str) -> Option<Vec<u8>> {
+    let (file, name) = (std::fs::File::open(path).ok()?, std::ffi::CString::new(name).unwrap());
+    let mut value = vec![0; 1 << 12];
+    let length = sandbox_exec::system::file::attribute(file.as_fd(), &name, &mut value).ok()?;
+    value.truncate(length);
+    Some(value)
 }
 
 impl Drop for Worker {

@@ -86,7 +86,17 @@ impl FilteredCalls {
     pub(in super::super) fn with_metadata(self) -> Self {
         let requests = metadata::IOCTLS.map(|(request, _)| request);
         let calls = metadata::numbers().fold(self, |calls, number| calls.first_of(number, notified()));
+        let questions =
+            metadata::questions().map(|(number, mode)| (number, has_bit(mode, libc::W_OK.cast_unsigned())));
+        let calls = questions.fold(calls, |calls, (number, body)| calls.first_of(number, body));
         calls.first(libc::SYS_ioctl, commanded(&requests))
+    }
+
+    /// Also notifies what sets the set-group-ID bit, which is for directories alone.
+    #[must_use]
+    pub(in super::super) fn with_set_group_id(self) -> Self {
+        let modes = metadata::modes().map(|(number, mode)| (number, has_bit(mode, libc::S_ISGID)));
+        modes.fold(self, |calls, (number, body)| calls.first_of(number, body))
     }
 
     /// Also notifies what makes sockets of the internet, and denies socket filters: whom such a socket hears is not its
@@ -139,6 +149,17 @@ fn notified() -> Vec<sock_filter> {
 fn commanded(commands: &[u32]) -> Vec<sock_filter> {
     let notify = |command: &u32| [equal(*command, 0, 1), answer(libc::SECCOMP_RET_USER_NOTIF)];
     [load(COMMAND)].into_iter().chain(commands.iter().flat_map(notify)).collect()
+}
+
+/// Notifies it where an argument has this bit.
+fn has_bit(argument: u32, bit: u32) -> Vec<sock_filter> {
+    // The kernel takes the low half of a mode (`tree::FLAGS` is that of the first argument).
+    vec![
+        load(FLAGS + 8 * argument),
+        and(bit.cast_signed()),
+        equal(bit, 0, 1),
+        answer(libc::SECCOMP_RET_USER_NOTIF),
+    ]
 }
 
 /// `sendto` with an address, both halves of which count.

@@ -17,6 +17,8 @@
 //!     number == ioctl ?        args[1] is FIOSETOWN, SIOCSPGRP ? notify           the same
 //!     number changes metadata? notify                only where no mount holds them (`metadata`)
 //!     number == ioctl ?        args[1] changes flags of files ? notify          "
+//!     number == access … ?     mode & W_OK ? notify       " : a question, which Landlock does not answer
+//!     number == chmod … ?      mode & S_ISGID ? notify    elsewhere: is it a directory?
 //!     number == socket ?       args[0] is AF_INET, AF_INET6 ? notify : allow
 //!                                                    where the network is off and the host's: who reaches it?
 //!     number == setsockopt ?   args[1] == SOL_SOCKET && args[2] attaches or detaches a socket filter ? EPERM : allow     "

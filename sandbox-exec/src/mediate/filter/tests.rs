@@ -94,7 +94,9 @@ fn signals_are_notified_where_they_are_mediated() {
 fn changes_of_metadata_are_notified_beside_the_others_and_ioctl_by_its_request() {
     for calls in [FilteredCalls::new(true), FilteredCalls::new(true).with_signals()] {
         let (plain, filter) = (calls.filter(), calls.with_metadata().filter());
-        let more: Vec<u32> = metadata::numbers().collect();
+        // The seven of all arguments asks whether a place can be written.
+        let questions = metadata::questions().map(|(number, _)| number);
+        let more: Vec<u32> = metadata::numbers().chain(questions).collect();
         for call in 0..600 {
             let expected = if more.contains(&call) { NOTIFY } else { run(&plain, NATIVE, call, [7; 6]) };
             assert_eq!(run(&filter, NATIVE, call, [7; 6]), expected, "{call}");
@@ -108,6 +110,32 @@ fn changes_of_metadata_are_notified_beside_the_others_and_ioctl_by_its_request()
         }
         for request in [FIOSETOWN, SIOCSPGRP] {
             assert_eq!(ioctl(&filter, request), ioctl(&plain, request));
+        }
+    }
+}
+
+#[test]
+fn only_a_question_about_writing_and_a_set_group_id_bit_are_notified() {
+    let with = |argument: u32, value: u64| {
+        let mut arguments = [0; 6];
+        arguments[argument as usize] = value;
+        arguments
+    };
+    let (plain, filter) = (FilteredCalls::new(false), FilteredCalls::new(true).with_metadata().filter());
+    for (call, mode) in metadata::questions() {
+        for (asked, expected) in
+            [(0, ALLOW), (4, ALLOW), (1, ALLOW), (5, ALLOW), (2, NOTIFY), (6, NOTIFY), (7, NOTIFY)]
+        {
+            assert_eq!(run(&filter, NATIVE, call, with(mode, asked)), expected, "{call} {asked}");
+            assert_eq!(run(&plain.filter(), NATIVE, call, with(mode, asked)), ALLOW);
+        }
+    }
+    let full = plain.with_set_group_id().filter();
+    for (call, mode) in metadata::modes() {
+        for (bits, expected) in
+            [(0o755, ALLOW), (0o1777, ALLOW), (0o2775, NOTIFY), (1 << 40 | 0o2000, NOTIFY)]
+        {
+            assert_eq!(run(&full, NATIVE, call, with(mode, bits)), expected, "{call} {bits:o}");
         }
     }
 }

@@ -15,9 +15,6 @@ use nix::sys::stat::fstat;
 use super::super::tree::by_descriptor;
 use crate::system::ioctl_command;
 
-/// The bits that make a file run as its owner or group.
-const SET_ID: mode_t = libc::S_ISUID | libc::S_ISGID;
-
 /// `fchmodat2` (Linux 6.6) and `file_setattr` (6.17), which not every libc names; the same on both architectures.
 const SYS_FCHMODAT2: libc::c_long = 452;
 const SYS_FILE_SETATTR: libc::c_long = 469;
@@ -62,8 +59,7 @@ impl Change {
         // SAFETY: strings end with a null byte, and all pointers are to values that live longer than the calls.
         let answer = unsafe {
             match self {
-                // A program of its own denies them; without it they are denied here.
-                Self::Mode(mode) if mode & SET_ID != 0 => return Err(Errno::EPERM),
+                Self::Mode(mode) if runs_as_another(file, *mode)? => return Err(Errno::EPERM),
                 // An older kernel does not have the first, and a container's profile may not know it.
                 Self::Mode(mode) => {
                     match libc::syscall(SYS_FCHMODAT2, number, empty, *mode, libc::AT_EMPTY_PATH) {
@@ -91,6 +87,13 @@ impl Change {
         };
         Errno::result(answer).map(drop)
     }
+}
+
+/// Whether a mode makes a file run as its owner or group. The files of a directory with the set-group-ID bit have its group, which
+/// its owner could give each of them as well (the kernel takes the bit away from who is not of that group).
+fn runs_as_another(file: &OwnedFd, mode: mode_t) -> Result<bool, Errno> {
+    let is_directory = || Ok(fstat(file)?.st_mode & libc::S_IFMT == libc::S_IFDIR);
+    Ok(mode & libc::S_ISUID != 0 || (mode & libc::S_ISGID != 0 && !is_directory()?))
 }
 
 /// # Safety

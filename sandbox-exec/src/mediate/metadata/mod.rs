@@ -31,8 +31,10 @@ use super::listener::{Listener, Notification};
 use super::memory::Memory;
 use super::refusals::Denied;
 use super::tree::ProcessTree;
-pub(super) use request::{IOCTLS, numbers};
+use change::Change;
+pub(super) use request::{IOCTLS, modes, numbers, questions};
 use request::{MetadataArguments, MetadataRequest, Reading};
+use resolve::FoundFile;
 
 /// Performs them.
 #[derive(Debug)]
@@ -73,6 +75,21 @@ impl Metadata {
     ) -> Option<Result<(), Denied>> {
         let reading = request::reading(notification)?;
         Some(self.perform(reading, tree, listener, notification))
+    }
+
+    /// True of a question by `access(2)` whether a file or directory can be written that is not in the tree: Landlock, which refuses
+    /// that, is not asked. To everything else, and of what cannot be seen, the kernel gives its answer: nothing is decided by it.
+    pub(super) fn denies_writing(&self, tree: &ProcessTree, notification: &Notification) -> Option<bool> {
+        let question = request::question(notification)?;
+        let memory = Memory(notification.thread);
+        let arguments = MetadataArguments { memory, values: notification.arguments };
+        let found = question(&arguments).and_then(|place| resolve::open(Thread(notification.thread), &place));
+        let is_denied = |found: FoundFile| {
+            let kind = fstat(&found.file)?.st_mode & libc::S_IFMT;
+            let is_judged = [libc::S_IFREG, libc::S_IFDIR].contains(&kind);
+            Ok(is_judged && self.admit(tree, &found, &Change::Times(None)).is_err())
+        };
+        Some(found.and_then(is_denied).unwrap_or(false))
     }
 
     fn perform(

@@ -16,6 +16,17 @@ use crate::seccomp::rules::constants::{
     EXT4_IOC_SETVERSION, FAT_IOCTL_SET_ATTRIBUTES, FS_IOC_FSSETXATTR, FS_IOC_SETFLAGS, FS_IOC_SETVERSION,
 };
 
+/// What asks whether a place can be written, where its mode of access is, and how the place is read.
+const QUESTIONS: [(Call, u32, Placing); 3] = [
+    (calls::ACCESS, 1, |a| a.place(libc::AT_FDCWD, 0, 0)),
+    (calls::FACCESSAT, 2, |a| a.place(a.number(0), 1, 0)),
+    (calls::FACCESSAT2, 2, |a| a.place(a.number(0), 1, a.number(3) & !libc::AT_EACCESS)),
+];
+
+/// What sets a mode, and where the mode is.
+const MODES: [(Call, u32); 4] =
+    [(calls::FCHMOD, 1), (calls::CHMOD, 1), (calls::FCHMODAT, 2), (calls::FCHMODAT2, 2)];
+
 /// This architecture.
 const ARCH: Arch = if cfg!(target_arch = "x86_64") { Arch::X86_64 } else { Arch::Aarch64 };
 
@@ -90,6 +101,23 @@ pub(in super::super) fn numbers() -> impl Iterator<Item = u32> {
     CALLS.iter().filter_map(|(call, _)| call.number(ARCH))
 }
 
+/// The numbers of what asks whether a place can be written, each with the argument that says so.
+pub(in super::super) fn questions() -> impl Iterator<Item = (u32, u32)> {
+    QUESTIONS.iter().filter_map(|(call, mode, _)| Some((call.number(ARCH)?, *mode)))
+}
+
+/// The numbers of what sets a mode, each with the argument that is one.
+pub(in super::super) fn modes() -> impl Iterator<Item = (u32, u32)> {
+    MODES.iter().filter_map(|(call, mode)| Some((call.number(ARCH)?, *mode)))
+}
+
+/// How to read the place that a call asks for, if it is a question.
+pub(super) fn question(notification: &Notification) -> Option<Placing> {
+    let is =
+        |named: &Call| named.number(ARCH).is_some_and(|number| c_long::from(number) == notification.call);
+    QUESTIONS.iter().find(|(named, ..)| is(named)).map(|(_, _, question)| *question)
+}
+
 /// How to read a call, if it is one of these.
 pub(super) fn reading(notification: &Notification) -> Option<Reading> {
     let Notification { call, arguments, .. } = *notification;
@@ -135,16 +163,19 @@ impl MetadataArguments {
     }
 
     fn lookup(&self, directory: c_int, path: usize, flags: c_int, change: Change) -> Asked {
+        Ok(MetadataRequest::Change(self.place(directory, path, flags)?, change))
+    }
+
+    fn place(&self, directory: c_int, path: usize, flags: c_int) -> Result<ResolvedPlace, Errno> {
         if flags & !(NO_FOLLOW | EMPTY) != 0 {
             return Err(Errno::EINVAL);
         }
         let path = self.memory.read_string(self.values[path], PATH, Errno::ENAMETOOLONG)?;
-        let place = match (path.is_empty(), flags & EMPTY != 0) {
-            (true, true) => ResolvedPlace::Directory(directory),
-            (true, false) => return Err(Errno::ENOENT),
-            (false, _) => ResolvedPlace::Path { directory, path, follow: flags & NO_FOLLOW == 0 },
-        };
-        Ok(MetadataRequest::Change(place, change))
+        match (path.is_empty(), flags & EMPTY != 0) {
+            (true, true) => Ok(ResolvedPlace::Directory(directory)),
+            (true, false) => Err(Errno::ENOENT),
+            (false, _) => Ok(ResolvedPlace::Path { directory, path, follow: flags & NO_FOLLOW == 0 }),
+        }
     }
 
     #[expect(clippy::cast_sign_loss, reason = "the kernel takes these bits of it")]
@@ -219,6 +250,7 @@ impl MetadataArguments {
 }
 
 type Asked = Result<MetadataRequest, Errno>;
+type Placing = fn(&MetadataArguments) -> Result<ResolvedPlace, Errno>;
 type Converted = Result<timespec, Errno>;
 
 /// `utimensat(2)`: without a path on the descriptor itself. Where both times are left as they are nothing is looked at.

@@ -8,11 +8,10 @@ use super::{Conditional, calls};
 
 macro_rules! set_id {
     ($call:expr, $mode:literal) => {
-        Conditional {
-            reason: SET_ID,
-            call: $call,
-            any_of: &[&[Masked($mode, S_ISUID, S_ISUID)], &[Masked($mode, S_ISGID, S_ISGID)]],
-        }
+        set_id!($call, $mode, S_ISUID, S_ISGID)
+    };
+    ($call:expr, $mode:literal, $($bit:ident),+) => {
+        Conditional { reason: SET_ID, call: $call, any_of: &[$(&[Masked($mode, $bit, $bit)]),+] }
     };
 }
 
@@ -146,14 +145,21 @@ pub(super) const ALWAYS: &[Conditional] = &[
             IsNot(0, 0xffff_ffff),
         ]],
     },
-    set_id!(calls::FCHMOD, 1),
-    set_id!(calls::FCHMODAT, 2),
-    set_id!(calls::FCHMODAT2, 2),
-    set_id!(calls::MKDIRAT, 2),
+    // On a directory the set-group-ID bit is harmless, and whoever mediates sees what it is set on. In mkdir(2) the kernel ignores both.
+    set_id!(calls::FCHMOD, 1, S_ISUID),
+    set_id!(calls::FCHMODAT, 2, S_ISUID),
+    set_id!(calls::FCHMODAT2, 2, S_ISUID),
+    set_id!(calls::CHMOD, 1, S_ISUID),
     set_id!(calls::MKNODAT, 2),
-    set_id!(calls::CHMOD, 1),
-    set_id!(calls::MKDIR, 1),
     set_id!(calls::MKNOD, 1),
+];
+
+/// Denied where nobody sees what the bit is set on.
+pub(super) const UNMEDIATED: &[Conditional] = &[
+    set_id!(calls::FCHMOD, 1, S_ISGID),
+    set_id!(calls::FCHMODAT, 2, S_ISGID),
+    set_id!(calls::FCHMODAT2, 2, S_ISGID),
+    set_id!(calls::CHMOD, 1, S_ISGID),
 ];
 
 /// Denied as uid 0, whose set-id files would be root's.

@@ -59,6 +59,7 @@ macro_rules! calls {
 calls! {
     ACCEPT accept 43 202;
     ACCEPT4 accept4 288 242;
+    ACCESS access 21 -;
     ACCT acct 163 89;
     ADD_KEY add_key 248 217;
     ADJTIMEX adjtimex 159 171;
@@ -75,6 +76,8 @@ calls! {
     DELETE_MODULE delete_module 176 106;
     EXECVE execve 59 221;
     EXECVEAT execveat 322 281;
+    FACCESSAT faccessat 269 48;
+    FACCESSAT2 faccessat2 439 439;
     FANOTIFY_INIT fanotify_init 300 262;
     FCHMOD fchmod 91 52;
     FCHMODAT fchmodat 268 53;
@@ -110,8 +113,6 @@ calls! {
     LSM_SET_SELF_ATTR lsm_set_self_attr 460 460;
     MBIND mbind 237 235;
     MIGRATE_PAGES migrate_pages 256 238;
-    MKDIR mkdir 83 -;
-    MKDIRAT mkdirat 258 34;
     MKNOD mknod 133 -;
     MKNODAT mknodat 259 33;
     MODIFY_LDT modify_ldt 154 -;

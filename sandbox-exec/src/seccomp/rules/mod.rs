@@ -205,6 +205,7 @@ fn standing(case: Case) -> Vec<Denial> {
     } else {
         let net = if case.network { sockets::NET_ON } else { sockets::NET_OFF };
         all.extend(by_arguments(sockets::UNMEDIATED).chain(by_arguments(net)).chain(always(always::OBJECTS)));
+        all.extend(by_arguments(arguments::UNMEDIATED));
     }
     if case.is_on_host_network() {
         all.extend(on_host_network(case));

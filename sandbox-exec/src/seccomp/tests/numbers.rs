@@ -21,11 +21,11 @@ macro_rules! compiled {
 fn numbers_are_those_that_this_architecture_is_compiled_with() {
     let common = compiled!(
         SYS_accept SYS_accept4 SYS_connect SYS_listen SYS_acct SYS_add_key SYS_adjtimex SYS_bpf SYS_chroot SYS_clock_adjtime SYS_clock_settime SYS_clone SYS_clone3
-        SYS_delete_module SYS_execve SYS_execveat SYS_fanotify_init SYS_fchmod SYS_fchmodat SYS_fchown SYS_fchownat
+        SYS_delete_module SYS_execve SYS_execveat SYS_faccessat SYS_faccessat2 SYS_fanotify_init SYS_fchmod SYS_fchmodat SYS_fchown SYS_fchownat
         SYS_fcntl SYS_finit_module SYS_fremovexattr SYS_fsconfig SYS_fsetxattr SYS_fsmount SYS_fsopen SYS_fspick SYS_init_module
         SYS_io_uring_enter SYS_io_uring_register SYS_io_uring_setup SYS_ioctl SYS_kcmp SYS_kexec_file_load
         SYS_kexec_load SYS_keyctl SYS_lookup_dcookie SYS_lremovexattr SYS_lsetxattr SYS_mbind SYS_migrate_pages
-        SYS_mkdirat SYS_mknodat SYS_mount SYS_mount_setattr SYS_move_mount SYS_move_pages SYS_mq_open SYS_mq_unlink
+        SYS_mknodat SYS_mount SYS_mount_setattr SYS_move_mount SYS_move_pages SYS_mq_open SYS_mq_unlink
         SYS_msgctl SYS_msgget SYS_msgrcv SYS_msgsnd SYS_nfsservctl SYS_open_by_handle_at SYS_open_tree SYS_openat
         SYS_openat2 SYS_perf_event_open SYS_personality SYS_pidfd_getfd SYS_pivot_root SYS_prctl SYS_prlimit64
         SYS_process_madvise SYS_process_vm_readv SYS_process_vm_writev SYS_quotactl SYS_quotactl_fd SYS_reboot
@@ -37,7 +37,7 @@ fn numbers_are_those_that_this_architecture_is_compiled_with() {
     let mut compiled: BTreeMap<&str, libc::c_long> = common.into();
     #[cfg(target_arch = "x86_64")]
     compiled.extend(compiled!(
-        SYS_chmod SYS_chown SYS_creat SYS_fchmodat2 SYS_futimesat SYS_ioperm SYS_iopl SYS_lchown SYS_mkdir SYS_mknod
+        SYS_access SYS_chmod SYS_chown SYS_creat SYS_fchmodat2 SYS_futimesat SYS_ioperm SYS_iopl SYS_lchown SYS_mknod
         SYS_modify_ldt SYS_open SYS_uselib SYS_utime SYS_utimes
     ));
     let arch = Arch::ALL.into_iter().find(|arch| arch.name() == std::env::consts::ARCH).unwrap();

@@ -364,7 +364,8 @@ pub(super) fn saved_command(output: &str) -> CallOutcome {
 
 /// A file that was made.
 pub(super) fn written(path: &str, bytes: u64) -> CallOutcome {
-    let file = WrittenFile { path: path.into(), created: true, bytes, replacements: 0, change: None };
+    let file =
+        WrittenFile { path: path.into(), created: true, bytes, replacements: 0, change: None, notes: vec![] };
     CallOutcome::Done(ToolOutput::Written(Written { files: vec![file] }))
 }
 

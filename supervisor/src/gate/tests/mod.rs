@@ -1,5 +1,6 @@
 //! What the gate claims, and above all what it does not.
 
+mod advice;
 mod change;
 mod explain;
 mod judge;

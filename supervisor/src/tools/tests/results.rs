@@ -141,8 +141,10 @@ fn writes() {
         bytes: 1,
         replacements,
         change: None,
+        notes: Vec::new(),
     };
-    let files = vec![file(true, 0), file(false, 0), file(false, 1), file(false, 2)];
+    let told = WrittenFile { notes: vec!["it was odd".into(), "it is even".into()], ..file(false, 1) };
+    let files = vec![file(true, 0), file(false, 0), file(false, 1), file(false, 2), told];
     let outputs =
         vec![ToolOutput::Written(Written { files }), ToolOutput::Written(Written { files: vec![] })];
     assert_snapshot!(show(outputs), @r"
@@ -151,6 +153,8 @@ fn writes() {
     wrote a (1 byte)
     edited a: 1 replacement (1 byte)
     edited a: 2 replacements (1 byte)
+    edited a: 1 replacement (1 byte)
+    (it was odd; it is even)
     --- ok
     nothing had to be written
     ");

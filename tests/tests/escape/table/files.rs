@@ -142,7 +142,7 @@ fn metadata() -> Vec<Attack> {
 }
 
 fn set_id() -> Vec<Attack> {
-    let acts = ["set-uid {p}/mine", "set-gid-directory {p}/moved", "set-uid-mknod {p}/taken"];
+    let acts = ["set-uid {p}/mine", "set-gid {p}/mine", "set-uid-mknod {p}/taken"];
     // A plain user's own set-id file gives nobody anything; openat2's mode is out of a filter's sight.
     let opens = ["root alone: set-uid-open {p}/taken", "root alone: set-gid-open {p}/moved"];
     [

@@ -1,0 +1,167 @@
+//! Failures that no right opens, by the words that programs have for them, and what helps all the same.
+
+use ipc::confinement::Tier;
+use ipc::tool::{CommandExit, CommandResult};
+
+use super::StandingRights;
+
+/// A kind of failure.
+struct Advice {
+    /// Where it comes about.
+    holds: fn(&StandingRights) -> bool,
+    /// Words in one line of the output, in lower case: all of any of these.
+    lines: &'static [&'static [&'static str]],
+    /// Words of which one stands in the command or the output; none where the lines say it.
+    of: &'static [&'static str],
+    /// What to say.
+    says: &'static str,
+}
+
+const ADVICE: &[Advice] = &[
+    Advice {
+        holds: is_root,
+        lines: &[&["operation not permitted"], &["eperm"]],
+        of: &[
+            "chown",
+            "change ownership",
+            "changing ownership",
+            "preserve ownership",
+            "install -o",
+            "--owner",
+        ],
+        says: "Files keep the owner that they are made with: root has no right to give files away inside. Leave owners out \
+               (tar --no-same-owner, cp --no-preserve=ownership, rsync --no-owner --no-group, install without -o), or have \
+               Bailiwick run as the user who is to own the files.",
+    },
+    Advice {
+        holds: is_root,
+        lines: &[
+            &["operation not permitted", "set groups"],
+            &["operation not permitted", "set user"],
+            &["operation not permitted", "setgroups"],
+            &["operation not permitted", "setuid"],
+            &["operation not permitted", "setgid"],
+            &["operation not permitted", "setresuid"],
+            &["operation not permitted", "initgroups"],
+            &["operation not permitted", "seteuid"],
+            &["setpriv:", "operation not permitted"],
+            &["su: system error"],
+            &["su: cannot set"],
+            &["sudo:", "no new privileges"],
+            &["initdb", "cannot be run as root"],
+            &["\"root\" execution of the postgresql server is not permitted"],
+        ],
+        of: &[],
+        says: "No command becomes another user inside: root has no right to that. A program that refuses to run as root needs \
+               Bailiwick to be run as the user that it wants.",
+    },
+    Advice {
+        holds: |standing| standing.tier != Tier::Full,
+        lines: &[
+            &["unix_listener: cannot bind to path", "operation not permitted"],
+            &["error binding socket", "operation not permitted"],
+            &["gpg-agent", "operation not permitted"],
+            &["keyring", "operation not permitted"],
+            &["can't connect to the agent"],
+            &["can't connect to the gpg-agent"],
+            &["couldn't bind", "operation not permitted"],
+        ],
+        of: &[],
+        says: "A program that hides its memory, as keepers of keys do, can in the floor tier bind and connect no socket and change \
+               no mode or time of a file: what it asks for cannot be seen. In the full tier it can (--tier full; `bailiwick doctor` \
+               says what the machine lacks for it).",
+    },
+    Advice {
+        holds: |standing| standing.tier != Tier::Full,
+        lines: &[
+            &["accessdeniedexception", "/tmp/"],
+            &["java.io", "/tmp/", "permission denied"],
+            &["tempfilehelper"],
+            &["java.io.tmpdir"],
+        ],
+        of: &[],
+        says: "Java does not look at $TMPDIR: JAVA_TOOL_OPTIONS=-Djava.io.tmpdir=$TMPDIR makes it use the directory that can be \
+               written here.",
+    },
+    Advice {
+        holds: |_| true,
+        lines: &[
+            &["failed to create", "user data dir"],
+            &["cannot create default profile directory"],
+            &["profile cannot be loaded"],
+            &["no usable sandbox"],
+            &["failed to move to new namespace"],
+            &["running as root without --no-sandbox"],
+            &["/dev/shm", "chrome"],
+            &["creating shared memory in /dev/shm"],
+            &["crashpad", "operation not permitted"],
+        ],
+        of: &[],
+        says: "A browser wants a profile that it can write, and makes namespaces and shared memory of its own, which are not there \
+               inside: chromium --headless --no-sandbox --disable-dev-shm-usage --user-data-dir=$TMPDIR/profile; firefox --headless \
+               --profile $TMPDIR/profile, with MOZ_DISABLE_CONTENT_SANDBOX=1.",
+    },
+];
+
+fn is_root(standing: &StandingRights) -> bool {
+    standing.machine.is_of_root()
+}
+
+impl Advice {
+    fn fits(&self, standing: &StandingRights, lines: &[String], command: &str) -> bool {
+        let says =
+            |line: &String| self.lines.iter().any(|words| words.iter().all(|word| line.contains(word)));
+        let is_of = |word: &&str| command.contains(*word) || lines.iter().any(|line| line.contains(*word));
+        (self.holds)(standing) && lines.iter().any(says) && (self.of.is_empty() || self.of.iter().any(is_of))
+    }
+}
+
+/// What programs say of a variable that is not there, in lower case.
+const MISSING: &[&str] = &[
+    "unbound variable",
+    "parameter not set",
+    "parameter null or not set",
+    "not set",
+    "must be set",
+    "keyerror",
+    "is required",
+    "is missing",
+    "not defined",
+    "undefined",
+    "no such environment variable",
+    "environment variable not found",
+    "fetch environment variable",
+    "key not found",
+];
+
+/// Parts of names of variables that hold credentials: nobody is led to pass one.
+const CREDENTIALS: &[&str] = &["KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "AUTH", "COOKIE"];
+
+impl StandingRights {
+    /// What to say of a command that failed for a reason that no right opens.
+    pub fn advice(&self, command: &str, result: &CommandResult) -> Vec<String> {
+        if result.exit == CommandExit::Code(0) {
+            return Vec::new();
+        }
+        let text = || [&result.head, &result.tail].into_iter().flat_map(|text| text.lines());
+        let lines: Vec<_> = text().map(str::to_ascii_lowercase).collect();
+        let command = command.to_ascii_lowercase();
+        let advice = ADVICE.iter().filter(|advice| advice.fits(self, &lines, &command));
+        let mut all: Vec<_> = advice.map(|advice| format!("({})", advice.says)).collect();
+        all.extend(text().find_map(|line| self.left_out(line)).map(|name| {
+            format!(
+                "({name} is set in the user's environment, and not passed to commands. The user can pass it with --env {name}.)"
+            )
+        }));
+        all
+    }
+
+    /// The variable of the user's that a line misses.
+    fn left_out<'a>(&self, line: &'a str) -> Option<&'a str> {
+        let lower = line.to_ascii_lowercase();
+        MISSING.iter().any(|words| lower.contains(words)).then_some(())?;
+        let of_a_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let is_plain = |name: &str| !CREDENTIALS.iter().any(|part| name.to_ascii_uppercase().contains(part));
+        line.split(|c| !of_a_name(c)).find(|word| is_plain(word) && self.machine.has_variable(word))
+    }
+}

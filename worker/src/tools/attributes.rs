@@ -1,0 +1,106 @@
+//! All that a file is beside its content and its permission bits: a new file may take an old one's place only if it is the same
+//! in this.
+
+use std::collections::BTreeMap;
+use std::ffi::{CStr, CString, OsStr};
+use std::fs::File;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, openat};
+use nix::sys::stat::Mode;
+use sandbox_exec::system::file::{attribute, attribute_names, inode_flags};
+
+use crate::fault::errno_of;
+
+/// The largest value of an attribute, and the largest list of names: `XATTR_SIZE_MAX` and `XATTR_LIST_MAX` of the kernel.
+const MOST: usize = 1 << 16;
+/// The access control list of a file (acl(5)).
+const ACCESS_LIST: &CStr = c"system.posix_acl_access";
+/// The capabilities that a program gets by its file (capabilities(7)).
+const CAPABILITIES: &CStr = c"security.capability";
+
+/// Owner, group, special bits, names, flags and extended attributes of a file.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Attributes {
+    owner: u32,
+    group: u32,
+    /// The set-user-ID, set-group-ID and sticky bits.
+    special: u32,
+    /// Its hard links.
+    names: u64,
+    /// As `lsattr` shows them; absent where the file system has none.
+    flags: Option<i32>,
+    /// The value of each extended attribute; absent where it cannot be read.
+    extended: BTreeMap<CString, Option<Vec<u8>>>,
+}
+
+impl Attributes {
+    /// Those of an open file.
+    pub fn of(file: &File) -> Result<Self, Errno> {
+        let metadata = file.metadata().map_err(|error| errno_of(&error))?;
+        Ok(Self {
+            owner: metadata.uid(),
+            group: metadata.gid(),
+            special: metadata.mode() & 0o7000,
+            names: metadata.nlink(),
+            flags: inode_flags(file.as_fd()).ok(),
+            extended: extended(file)?,
+        })
+    }
+
+    /// Those of the regular file with this name in a directory.
+    pub fn of_entry(directory: &OwnedFd, name: &OsStr) -> Result<Self, Errno> {
+        let flags =
+            OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+        Self::of(&File::from(openat(directory, name, flags, Mode::empty())?))
+    }
+
+    /// True if more than the permission bits says who has access.
+    pub fn has_access_list(&self) -> bool {
+        self.extended.contains_key(ACCESS_LIST)
+    }
+
+    /// Sentences about a file that was overwritten in place: `self` before, `now` after.
+    pub fn told_after_write(&self, now: &Self) -> Vec<String> {
+        let mut told = Vec::new();
+        if now.names > 1 {
+            told.push(format!(
+                "it has {} names (hard links), and all of them have the new content",
+                now.names
+            ));
+        }
+        let lost = self.special & !now.special;
+        for (bit, name) in [(0o4000, "set-user-ID bit"), (0o2000, "set-group-ID bit")] {
+            if lost & bit != 0 {
+                told.push(format!("it lost its {name}, as every file does that is written"));
+            }
+        }
+        for name in self.extended.keys().filter(|name| !now.extended.contains_key(*name)) {
+            let name =
+                if name.as_c_str() == CAPABILITIES { "capabilities".into() } else { name.to_string_lossy() };
+            told.push(format!("it lost its {name}"));
+        }
+        told
+    }
+}
+
+fn extended(file: impl AsFd) -> Result<BTreeMap<CString, Option<Vec<u8>>>, Errno> {
+    let mut buffer = vec![0; MOST];
+    let length = match attribute_names(file.as_fd(), &mut buffer) {
+        // A file system without attributes.
+        Err(Errno::EOPNOTSUPP | Errno::ENOSYS) => return Ok(BTreeMap::new()),
+        listed => listed?,
+    };
+    let names = buffer.get(..length).unwrap_or_default().split(|byte| *byte == 0);
+    let names = names.filter(|name| !name.is_empty()).filter_map(|name| CString::new(name).ok());
+    Ok(names.map(|name| (name.clone(), value(&file, &name))).collect())
+}
+
+fn value(file: impl AsFd, name: &CStr) -> Option<Vec<u8>> {
+    let mut value = vec![0; MOST];
+    let length = attribute(file.as_fd(), name, &mut value).ok()?;
+    value.truncate(length);
+    Some(value)
+}
