@@ -298,7 +298,7 @@ fn what_cannot_begin_is_refused_before_anybody_is_asked() {
     // The planner is told what is wrong, and names the directory instead.
     let server = model_of([plans(&wants), plans(&wants.replace("new/b.txt", ".")), done()]);
     with_model(&world, &server, &["exec", "--activity", "plan", "plan it"]).expect(0);
-    let told = String::from_utf8(server.requests()[1].body.clone()).unwrap();
+    let told = String::from_utf8(server.requests()[1].body.to_vec()).unwrap();
     assert!(told.contains("new/b.txt does not exist: make it first, or name the directory"), "{told}");
     // A person who edits it so is told at the approval.
     fs::write(file_of(&world), &wants).unwrap();
