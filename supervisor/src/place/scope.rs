@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use ipc::confinement::Environment;
 use ipc::path::WirePath;
+use ipc::rights::Rights;
 
 use super::environment::home;
 use super::error::SetupError;
@@ -129,6 +130,12 @@ impl PlaceScope {
         let caches = self.caches.as_ref().map(WirePath::from);
         let project = (&self.project).into();
         Environments { said, owner, builds, fetched, project, caches }
+    }
+
+    /// The rights of what reads here and does nothing else.
+    pub(super) fn reading(&self, wanted: &ConfinementOptions) -> Rights {
+        let (hidden, limits) = (self.hidden.0.clone(), wanted.limits);
+        Rights { read: vec!["/".into()], hidden, limits, ..Rights::default() }.normalised()
     }
 
     pub(super) fn policy(

@@ -10,6 +10,7 @@ use super::access::PlaceAccess;
 use super::addresses::Ground;
 use super::config::{GitConfigEntry, parse};
 use super::keys::{KeyPlaces, is_harmless};
+use super::led::{Led, leads};
 use super::paused;
 use super::promised::Promised;
 use super::state::{FileBody, FileKind, TripwireListing, TripwireRule, WatchedPlace};
@@ -49,6 +50,8 @@ pub(super) struct JudgedSurroundings<'a> {
     pub(super) repositories: [&'a BTreeSet<PathBuf>; 2],
     /// The entries of configurations that were the person's own at the start.
     pub(super) own: &'a Own,
+    /// The branches that the repository had at the start, where git said so.
+    pub(super) branches: Option<&'a BTreeSet<Vec<u8>>>,
     /// Where remotes may lie.
     pub(super) ground: Ground<'a>,
 }
@@ -174,8 +177,11 @@ impl JudgedSurroundings<'_> {
             Some(own) => own.clone(),
             None => Some(Vec::new()),
         };
-        let promised = Promised::of(kept.as_deref().unwrap_or_default());
-        let (Some(kept), Some(found)) = (kept.as_deref(), self.guarded(path, now, &promised)) else {
+        let of_person = OfPerson {
+            promised: Promised::of(kept.as_deref().unwrap_or_default()),
+            led: Some(self.led(path)),
+        };
+        let (Some(kept), Some(found)) = (kept.as_deref(), self.guarded(path, now, &of_person)) else {
             return if alike {
                 TripwireVerdict::Pass
             } else {
@@ -216,38 +222,43 @@ impl JudgedSurroundings<'_> {
     ) -> bool {
         let Ok(left) = parse(text) else { return false };
         let known = before.and_then(content).and_then(|text| parse(text).ok()).unwrap_or_default();
-        let guarded = self.guarded_of(path, &left, &Promised::of(kept));
+        let of_person = OfPerson { promised: Promised::of(kept), led: Some(self.led(path)) };
+        let guarded = self.guarded_of(path, &left, &of_person);
         is_same(kept, &guarded) && !is_same(&left, &known)
     }
 
     /// The entries of a configuration that is the person's own which an agent may not change; a strange one is none.
     pub(super) fn own(self, path: &Path, place: &WatchedPlace) -> Option<Vec<GitConfigEntry>> {
         let entries = parse(content(place)?).ok()?;
-        Some(self.guarded_of(path, &entries, &Promised::of(&entries)))
+        let of_person = OfPerson { promised: Promised::of(&entries), led: None };
+        Some(self.guarded_of(path, &entries, &of_person))
     }
 
-    /// The same of what it has become, where these promisors were the person's; a missing one has none.
+    /// The same of what it has become; a missing one has none.
     fn guarded(
         self,
         path: &Path,
         place: Option<&WatchedPlace>,
-        promised: &Promised<'_>,
+        of_person: &OfPerson<'_>,
     ) -> Option<Vec<GitConfigEntry>> {
         let Some(place) = place else { return Some(Vec::new()) };
         let entries = parse(content(place)?).ok()?;
-        Some(self.guarded_of(path, &entries, promised))
+        Some(self.guarded_of(path, &entries, of_person))
     }
 
     fn guarded_of(
         self,
         path: &Path,
         entries: &[GitConfigEntry],
-        promised: &Promised<'_>,
+        of_person: &OfPerson<'_>,
     ) -> Vec<GitConfigEntry> {
         let places = OfConfiguration { around: self, path };
         let all = self.is_main_configuration(path).then_some(entries);
-        let is_guarded =
-            |entry: &&GitConfigEntry| !is_harmless(entry, &places) || promised.leads_away(entry, all);
+        let is_guarded = |entry: &&GitConfigEntry| {
+            !is_harmless(entry, &places)
+                || of_person.promised.leads_away(entry, all)
+                || of_person.led.as_ref().map_or_else(|| leads(entry), |led| led.has(entry))
+        };
         entries.iter().filter(is_guarded).cloned().collect()
     }
 
@@ -310,6 +321,13 @@ fn is_common_of_worktree(path: &Path, place: &WatchedPlace) -> bool {
 
 fn is_same(one: &[GitConfigEntry], other: &[GitConfigEntry]) -> bool {
     one.iter().map(GitConfigEntry::meaning).eq(other.iter().map(GitConfigEntry::meaning))
+}
+
+/// What the person had that entries are about.
+struct OfPerson<'a> {
+    promised: Promised<'a>,
+    /// Absent for the person's own file, all of which is the person's.
+    led: Option<Led<'a>>,
 }
 
 /// A configuration, and what its values can lead to.
