@@ -58,7 +58,15 @@ pub(super) struct JudgedSurroundings<'a> {
 
 /// The entries that a person's configurations had at the start and that no agent may set, by the path of the file; absent for a file
 /// that git does not accept.
-pub(super) type Own = BTreeMap<PathBuf, Option<Vec<GitConfigEntry>>>;
+pub(super) type Own = BTreeMap<PathBuf, Option<Vec<OwnEntry>>>;
+
+/// An entry of the person's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct OwnEntry {
+    pub(super) entry: GitConfigEntry,
+    /// True if an agent may not set it, whosever it is.
+    is_guarded: bool,
+}
 
 impl TripwireVerdict {
     /// The change that does not stay; absent if it passes.
@@ -174,13 +182,11 @@ impl JudgedSurroundings<'_> {
     ) -> TripwireVerdict {
         let alike = before.zip(now).is_some_and(|(before, now)| before.is_like(now));
         let kept = match self.own.get(path) {
-            Some(own) => own.clone(),
+            Some(own) => own.as_ref().map(|own| self.still_own(path, own)),
             None => Some(Vec::new()),
         };
-        let of_person = OfPerson {
-            promised: Promised::of(kept.as_deref().unwrap_or_default()),
-            led: Some(self.led(path)),
-        };
+        let of_person =
+            OfPerson { promised: Promised::of(kept.as_deref().unwrap_or_default()), led: self.led(path) };
         let (Some(kept), Some(found)) = (kept.as_deref(), self.guarded(path, now, &of_person)) else {
             return if alike {
                 TripwireVerdict::Pass
@@ -222,16 +228,28 @@ impl JudgedSurroundings<'_> {
     ) -> bool {
         let Ok(left) = parse(text) else { return false };
         let known = before.and_then(content).and_then(|text| parse(text).ok()).unwrap_or_default();
-        let of_person = OfPerson { promised: Promised::of(kept), led: Some(self.led(path)) };
+        let of_person = OfPerson { promised: Promised::of(kept), led: self.led(path) };
         let guarded = self.guarded_of(path, &left, &of_person);
         is_same(kept, &guarded) && !is_same(&left, &known)
     }
 
     /// The entries of a configuration that is the person's own which an agent may not change; a strange one is none.
-    pub(super) fn own(self, path: &Path, place: &WatchedPlace) -> Option<Vec<GitConfigEntry>> {
+    pub(super) fn own(self, path: &Path, place: &WatchedPlace) -> Option<Vec<OwnEntry>> {
         let entries = parse(content(place)?).ok()?;
-        let of_person = OfPerson { promised: Promised::of(&entries), led: None };
-        Some(self.guarded_of(path, &entries, &of_person))
+        let of_person = OfPerson { promised: Promised::of(&entries), led: Led::default() };
+        let guarded = self.guarded_of(path, &entries, &of_person);
+        let own = entries.into_iter().filter_map(|entry| {
+            let is_guarded = guarded.contains(&entry);
+            (is_guarded || leads(&entry)).then_some(OwnEntry { entry, is_guarded })
+        });
+        Some(own.collect())
+    }
+
+    /// Those of them that may stay: an address that was harmless, and now leads to what an agent made, goes like any other.
+    fn still_own(self, path: &Path, own: &[OwnEntry]) -> Vec<GitConfigEntry> {
+        let places = OfConfiguration { around: self, path };
+        let stays = |own: &&OwnEntry| own.is_guarded || is_harmless(&own.entry, &places);
+        own.iter().filter(stays).map(|own| own.entry.clone()).collect()
     }
 
     /// The same of what it has become; a missing one has none.
@@ -257,7 +275,7 @@ impl JudgedSurroundings<'_> {
         let is_guarded = |entry: &&GitConfigEntry| {
             !is_harmless(entry, &places)
                 || of_person.promised.leads_away(entry, all)
-                || of_person.led.as_ref().map_or_else(|| leads(entry), |led| led.has(entry))
+                || of_person.led.has(entry)
         };
         entries.iter().filter(is_guarded).cloned().collect()
     }
@@ -326,8 +344,7 @@ fn is_same(one: &[GitConfigEntry], other: &[GitConfigEntry]) -> bool {
 /// What the person had that entries are about.
 struct OfPerson<'a> {
     promised: Promised<'a>,
-    /// Absent for the person's own file, all of which is the person's.
-    led: Option<Led<'a>>,
+    led: Led<'a>,
 }
 
 /// A configuration, and what its values can lead to.

