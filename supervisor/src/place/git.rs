@@ -52,10 +52,10 @@ impl ConfinedGit for ReadingGit {
         let (stdin, questions) = pipe()?;
         let (answers, stdout) = pipe()?;
         let nowhere = File::options().write(true).open("/dev/null")?;
-        let stdio = Stdio::Given { stdin: stdin.into(), stdout: stdout.into(), stderr: nowhere.into() };
+        let streams = Stdio::Given { stdin: stdin.into(), stdout: stdout.into(), stderr: nowhere.into() };
         let confinement = Confinement { project: directory.into(), ..self.confinement.clone() };
         let command: Vec<OsString> = command.iter().map(|word| (*word).to_owned()).collect();
-        let launched = self.launch(Launch { confinement, command, arguments: Vec::new(), stdio })?;
+        let launched = self.launch(Launch { confinement, command, arguments: Vec::new(), stdio: streams })?;
         Ok(AskedCommand::new([questions.into(), answers.into()], [launched.pidfd, launched.status], PATIENCE))
     }
 }

@@ -150,7 +150,9 @@ impl<'a> Search<'a> {
     fn everything(mut self, git: Option<&GitSources>) -> Self {
         // The person's own first: no repository uses up what is looked at.
         self.read_outside();
-        git.into_iter().for_each(|git| self.said_by(git));
+        if let Some(git) = git {
+            self.said_by(git);
+        }
         for (root, state) in self.sources.clone() {
             for (path, place) in &state.places {
                 // A directory leads to what all the links in it lead to.

@@ -99,16 +99,15 @@ impl Search {
                 return Ok(Looked::Nothing);
             }
             let place = (at.id, name.as_bytes().to_vec());
-            let looked = match self.known.get(&place) {
-                Some(looked) => looked.clone(),
-                None => {
-                    let tree = objects.objects(std::slice::from_ref(&place.0))?.pop().flatten();
-                    let looked = tree.map_or(Looked::Unreadable, |tree| tree.entry(&place.1).into());
-                    if place.0 != *top {
-                        self.known.insert(place, looked.clone());
-                    }
-                    looked
+            let looked = if let Some(looked) = self.known.get(&place) {
+                looked.clone()
+            } else {
+                let tree = objects.objects(std::slice::from_ref(&place.0))?.pop().flatten();
+                let looked = tree.map_or(Looked::Unreadable, |tree| tree.entry(&place.1).into());
+                if place.0 != *top {
+                    self.known.insert(place, looked.clone());
                 }
+                looked
             };
             match looked {
                 Looked::Entry(entry) => at = entry,
