@@ -167,7 +167,7 @@ impl Drop for Requests {
 }
 
 /// The answer to a launch.
-type Answer = oneshot::Receiver<Result<Launched, SpawnError>>;
+type SpawnAnswer = oneshot::Receiver<Result<Launched, SpawnError>>;
 
 #[derive(Debug)]
 enum Request {
@@ -233,7 +233,7 @@ impl Spawner {
         self.request(Origin::Fresh, launch)?.blocking_recv().map_err(|_| SpawnError::ThreadGone)?
     }
 
-    fn request(&self, origin: Origin, launch: Launch) -> Result<Answer, SpawnError> {
+    fn request(&self, origin: Origin, launch: Launch) -> Result<SpawnAnswer, SpawnError> {
         let (reply, answer) = oneshot::channel();
         let before = Arc::clone(&self.before);
         self.send(Request::Launch { launch: Box::new(launch), before, origin, reply })?;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use ipc::confinement::{Confinement, Environment};
 
 use crate::monitor::{Launch, Launched, Spawner, Stdio};
-use crate::tripwire::{AskedCommand, ConfinedGit};
+use crate::tripwire::{ConfinedGit, GitQuestion};
 
 /// How long a question may take: a person waits for the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -48,7 +48,7 @@ impl ReadingGit {
 }
 
 impl ConfinedGit for ReadingGit {
-    fn start(&self, directory: &Path, command: &[&OsStr]) -> io::Result<AskedCommand> {
+    fn start(&self, directory: &Path, command: &[&OsStr]) -> io::Result<GitQuestion> {
         let (stdin, questions) = pipe()?;
         let (answers, stdout) = pipe()?;
         let nowhere = File::options().write(true).open("/dev/null")?;
@@ -56,6 +56,6 @@ impl ConfinedGit for ReadingGit {
         let confinement = Confinement { project: directory.into(), ..self.confinement.clone() };
         let command: Vec<OsString> = command.iter().map(|word| (*word).to_owned()).collect();
         let launched = self.launch(Launch { confinement, command, arguments: Vec::new(), stdio: streams })?;
-        Ok(AskedCommand::new([questions.into(), answers.into()], [launched.pidfd, launched.status], PATIENCE))
+        Ok(GitQuestion::new([questions.into(), answers.into()], [launched.pidfd, launched.status], PATIENCE))
     }
 }

@@ -1,5 +1,6 @@
 //! Our own reading of git's configuration, held against git's: over generated files that include each other.
 
+#[cfg(test)]
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use super::config::parse;
 use super::references::Search;
 
 /// The settings of a file, by name and value.
-type Settings = Vec<(String, Option<Vec<u8>>)>;
+type FileSettings = Vec<(String, Option<Vec<u8>>)>;
 
 /// A line of a file, or a part of one: quotes, continued lines, comments, odd sections, and includes of the other files.
 fn line() -> impl Strategy<Value = String> {
@@ -78,7 +79,7 @@ fn text() -> impl Strategy<Value = String> {
 }
 
 /// What git reads from each file; absent where it refuses one.
-fn as_git_reads(project: &Path, top: &Path) -> Option<BTreeMap<PathBuf, Settings>> {
+fn as_git_reads(project: &Path, top: &Path) -> Option<BTreeMap<PathBuf, FileSettings>> {
     let output = Command::new("git")
         .args(["config", "--list", "--show-origin", "-z", "--includes"])
         .current_dir(project)
@@ -87,7 +88,7 @@ fn as_git_reads(project: &Path, top: &Path) -> Option<BTreeMap<PathBuf, Settings
         .output()
         .unwrap();
     let mut parts = output.stdout.split(|byte| *byte == 0);
-    let mut read: BTreeMap<PathBuf, Settings> = BTreeMap::new();
+    let mut read: BTreeMap<PathBuf, FileSettings> = BTreeMap::new();
     while let (Some(origin), Some(setting)) = (parts.next(), parts.next()) {
         let origin = String::from_utf8_lossy(origin);
         let Some(file) = origin.strip_prefix("file:") else { continue };
@@ -99,7 +100,7 @@ fn as_git_reads(project: &Path, top: &Path) -> Option<BTreeMap<PathBuf, Settings
     output.status.success().then_some(read)
 }
 
-fn as_we_read(file: &Path) -> Settings {
+fn as_we_read(file: &Path) -> FileSettings {
     let entries = parse(&fs::read(file).unwrap()).unwrap_or_default();
     entries.into_iter().map(|entry| (entry.name(), entry.value)).collect()
 }

@@ -22,12 +22,12 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// Starts commands that may read, and do nothing else.
 pub trait ConfinedGit: fmt::Debug + Send + Sync {
     /// Starts a command in a directory.
-    fn start(&self, directory: &Path, command: &[&OsStr]) -> io::Result<AskedCommand>;
+    fn start(&self, directory: &Path, command: &[&OsStr]) -> io::Result<GitQuestion>;
 }
 
 /// A confined command that answers. It is ended when this is dropped.
 #[derive(Debug)]
-pub struct AskedCommand {
+pub struct GitQuestion {
     ends: Option<(File, File)>,
     broker: OwnedFd,
     /// Nobody reads what the broker reports, but it would end without a reader.
@@ -36,7 +36,7 @@ pub struct AskedCommand {
     deadline: Instant,
 }
 
-impl AskedCommand {
+impl GitQuestion {
     /// A command by our ends of its standard input and output, and the process and the reports of the broker that holds it.
     pub fn new([stdin, stdout]: [OwnedFd; 2], [broker, status]: [OwnedFd; 2], patience: Duration) -> Self {
         let ends = Some((stdin.into(), stdout.into()));
@@ -71,7 +71,7 @@ impl AskedCommand {
     }
 }
 
-impl Drop for AskedCommand {
+impl Drop for GitQuestion {
     fn drop(&mut self) {
         drop(self.ends.take());
         // It may have ended by itself.

@@ -35,11 +35,11 @@ const SET: &[(&str, &str)] = &[
 const MOST_TOLD: usize = 5;
 
 /// A section and its subsection, or a section and its key.
-type Named<'a> = (&'a [u8], &'a [u8]);
+type LedName<'a> = (&'a [u8], &'a [u8]);
 
 /// What was there at the start that entries can lead.
 #[derive(Debug, Default)]
-pub(super) struct Led<'a>(BTreeSet<Named<'a>>);
+pub(super) struct Led<'a>(BTreeSet<LedName<'a>>);
 
 impl<'a> Led<'a> {
     fn of(
@@ -87,7 +87,7 @@ pub(super) fn leads(entry: &GitConfigEntry) -> bool {
 }
 
 /// The thing that an entry leads, if it leads one.
-fn named(entry: &GitConfigEntry) -> Option<Named<'_>> {
+fn named(entry: &GitConfigEntry) -> Option<LedName<'_>> {
     let (section, subsection, key, _) = entry.meaning();
     let is = |known: &str, found: &[u8]| known.as_bytes() == found;
     match subsection {

@@ -48,7 +48,7 @@ use ipc::event::{PlaceChange, RestoredPlace};
 use sha2::{Digest as _, Sha256};
 
 use crate::protected::is_acted_on;
-pub use git::{AskedCommand, ConfinedGit};
+pub use git::{ConfinedGit, GitQuestion};
 use journal::BaselineJournal;
 pub use journal::{BaselineChoice, CutOffChange, JournalOptions, settle_leftovers, tell_others};
 pub(crate) use judge::{git_file_target, worktree_in};

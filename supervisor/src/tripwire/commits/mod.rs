@@ -21,7 +21,7 @@ use super::persons_git::PlaceChanged;
 use super::state::{FileBody, WatchedPlace};
 pub(super) use object::ObjectId;
 use reader::ObjectReader;
-use search::Search;
+use search::CommitSearch;
 
 /// Bits of a mode by which somebody executes.
 const EXECUTABLE: u32 = 0o111;
@@ -71,7 +71,7 @@ impl PersonsCommits {
         let new = claimed.iter().flat_map(|(_, claims)| claims).filter(|claim| !judged.contains_key(*claim));
         let new: Vec<Claim> = new.cloned().collect();
         if !new.is_empty() {
-            let mut search = Search::new(new);
+            let mut search = CommitSearch::new(new);
             match self.search(git, &mut search) {
                 Ok(()) => judged.extend(search.outcome()),
                 // What was found is true all the same, and the rest may be found another time.
@@ -85,7 +85,7 @@ impl PersonsCommits {
         claimed.into_iter().filter(|(_, claims)| claims.iter().all(is_held)).map(|(path, _)| path).collect()
     }
 
-    fn search(&self, git: &Arc<dyn ConfinedGit>, search: &mut Search) -> io::Result<()> {
+    fn search(&self, git: &Arc<dyn ConfinedGit>, search: &mut CommitSearch) -> io::Result<()> {
         let command: Vec<_> = OBJECTS.iter().map(OsStr::new).collect();
         let mut objects = ObjectReader::new(git.start(&self.directory, &command)?);
         search.go(&mut objects, &self.named)

@@ -3,7 +3,7 @@
 use std::io;
 
 use super::object::{GitObject, ObjectId};
-use crate::tripwire::git::AskedCommand;
+use crate::tripwire::git::GitQuestion;
 
 /// The most names in one question: with line ends they fit into a pipe of one page, so that neither side waits for the other.
 const MOST_NAMES: usize = 60;
@@ -18,14 +18,14 @@ const LONGEST_LINE: usize = 200;
 /// Reads objects from a `git cat-file --batch`.
 #[derive(Debug)]
 pub(super) struct ObjectReader {
-    git: AskedCommand,
+    git: GitQuestion,
     buffer: Vec<u8>,
     objects: usize,
     bytes: usize,
 }
 
 impl ObjectReader {
-    pub(super) fn new(git: AskedCommand) -> Self {
+    pub(super) fn new(git: GitQuestion) -> Self {
         Self { git, buffer: Vec::new(), objects: 0, bytes: 0 }
     }
 

@@ -26,14 +26,14 @@ enum Looked {
 
 /// Claims, and those of them that a commit bears out.
 #[derive(Debug)]
-pub(super) struct Search {
+pub(super) struct CommitSearch {
     wanted: Vec<Claim>,
     found: Vec<Claim>,
     /// Trees below the top ones that were read, by where they were asked: settings change less often than projects.
     known: BTreeMap<(ObjectId, Vec<u8>), Looked>,
 }
 
-impl Search {
+impl CommitSearch {
     pub(super) const fn new(wanted: Vec<Claim>) -> Self {
         Self { wanted, found: Vec::new(), known: BTreeMap::new() }
     }

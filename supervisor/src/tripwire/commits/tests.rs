@@ -1,5 +1,6 @@
 //! What commits bear out, asked of real repositories, and of ones in which an agent forged what it could.
 
+#[cfg(test)]
 use std::fs::{self, Permissions};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
@@ -12,7 +13,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::system;
 use crate::tripwire::access::PlaceAccess;
-use crate::tripwire::git::AskedCommand;
+use crate::tripwire::git::GitQuestion;
 use crate::tripwire::persons_git::PersonsGit;
 use crate::tripwire::state::FileKind;
 
@@ -21,7 +22,7 @@ use crate::tripwire::state::FileKind;
 struct PlainGit;
 
 impl ConfinedGit for PlainGit {
-    fn start(&self, directory: &Path, command: &[&OsStr]) -> io::Result<AskedCommand> {
+    fn start(&self, directory: &Path, command: &[&OsStr]) -> io::Result<GitQuestion> {
         let mut child = Command::new(command[0])
             .args(&command[1..])
             .current_dir(directory)
@@ -32,7 +33,7 @@ impl ConfinedGit for PlainGit {
         let ends = [child.stdin.take().unwrap().into(), OwnedFd::from(child.stdout.take().unwrap())];
         let process = system::open_process(Pid::from_raw(child.id().cast_signed()))?;
         let status = fs::File::open("/dev/null")?.into();
-        Ok(AskedCommand::new(ends, [process, status], Duration::from_secs(20)))
+        Ok(GitQuestion::new(ends, [process, status], Duration::from_secs(20)))
     }
 }
 
@@ -64,12 +65,14 @@ impl Repository {
     }
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "a place that is there, beside ones that are not")]
 fn file(text: &str, mode: u32) -> Option<WatchedPlace> {
     let access = PlaceAccess { mode, ..PlaceAccess::default() };
     let body = FileBody::File(text.as_bytes().into());
     Some(WatchedPlace { kind: FileKind::Whole, body, access })
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "as above")]
 fn link(target: &str) -> Option<WatchedPlace> {
     let body = FileBody::Link(target.into());
     Some(WatchedPlace { kind: FileKind::Whole, body, access: PlaceAccess::default() })
@@ -191,7 +194,7 @@ fn a_git_that_lies_is_not_believed() {
     #[derive(Debug)]
     struct Liar(&'static str);
     impl ConfinedGit for Liar {
-        fn start(&self, directory: &Path, _: &[&OsStr]) -> io::Result<AskedCommand> {
+        fn start(&self, directory: &Path, _: &[&OsStr]) -> io::Result<GitQuestion> {
             PlainGit.start(directory, &["bash", "-c", self.0].map(OsStr::new))
         }
     }
