@@ -14,7 +14,10 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::SessionError;
 use crate::shell_word::shell_word;
-use crate::tripwire::{Approved, Report, Tripwire, Watch};
+use crate::tripwire::{Approved, Report, Tripwire, Watch, right_to_change};
+
+/// Git's own configuration.
+const GIT_CONFIG: &str = ".git/config";
 
 /// The most places that the model is told of; the log has them all.
 const MOST_TOLD: usize = 12;
@@ -287,14 +290,9 @@ pub(super) fn remark(beside: &[AgentCall], changes: &[RestoredPlace]) -> Option<
         " The user's own programs (git, shell, editor, agents) run what stands there, so agents may not change it; all \
          else that this call did stands. Go on without it, or tell the user what you would need.",
     );
-    if let Some(config) =
-        changes.iter().map(|change| &change.path).find(|path| path.as_path().ends_with(".git/config"))
-    {
-        let _ = write!(
-            text,
-            " Configuring git freely is a right of its own: --write {}.",
-            shell_word(config.as_path())
-        );
+    if let Some(place) = changes.iter().find_map(right_to_change) {
+        let what = if place.ends_with(GIT_CONFIG) { "Configuring git freely" } else { "Changing it" };
+        let _ = write!(text, " {what} is a right of its own: --write {}.", shell_word(place));
     }
     Some(format!("({text})"))
 }

@@ -1,5 +1,6 @@
 //! What an agent may do without asking.
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ use libc::{EACCES, EBUSY, EPERM};
 use super::Machine;
 use super::unreached::unreached;
 use crate::modes::Modes;
+use crate::protected::is_acted_on;
 use crate::shell_word::shell_word;
 
 /// Git's own configuration, as most projects have it.
@@ -213,6 +215,16 @@ impl StandingRights {
         }
     }
 
+    /// How a setting of another program is given: as a whole, by the name under which it is protected. Git's hooks and our own settings are
+    /// nothing to be given away because a command ran into them.
+    fn setting_grant(&self, path: &WirePath) -> Option<String> {
+        let place = self.rights.protected.iter().find(|place| path.is_within(place))?;
+        let inside = place.as_path().strip_prefix(&self.project).ok()?;
+        let is_closed = |name: &OsStr| name == ".git" || name.as_encoded_bytes().starts_with(b".bailiwick");
+        (is_acted_on(inside) && !inside.iter().any(is_closed))
+            .then(|| format!("--write {}", shell_word(inside)))
+    }
+
     /// Whether the full tier holds a place where it is by mounting it onto itself: what is protected, and what that lies in.
     pub(super) fn holds(&self, path: &WirePath) -> bool {
         let inside = self.rights.write.iter().any(|root| path.is_within(root) && path != root);
@@ -224,7 +236,9 @@ impl StandingRights {
     pub(super) fn immovable(&self, path: &WirePath, grade: Grade) -> Denial {
         Denial {
             missing_right: MissingRight::Move { path: path.clone() }.into(),
-            grant: self.write_grant(path).filter(|_| is_git_config(path)),
+            grant: self
+                .write_grant(path)
+                .filter(|_| is_git_config(path) || self.setting_grant(path).is_some()),
             errno: None,
             ..self.unwritable(path, grade, Some(EBUSY))
         }
@@ -353,6 +367,9 @@ impl StandingRights {
             return Some(self.git_config_grant(path));
         }
         let is_protected = self.rights.protected.iter().any(|root| path.is_within(root));
+        if is_protected && self.hidden_root(path).is_none() {
+            return self.setting_grant(path);
+        }
         let is_memory = path.is_within(&MEMORY.into());
         if self.hidden_root(path).is_some() || is_protected || (is_kernel_tree(path) && !is_memory) {
             return None;

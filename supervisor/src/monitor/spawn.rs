@@ -166,6 +166,9 @@ impl Drop for Requests {
     }
 }
 
+/// The answer to a launch.
+type SpawnAnswer = oneshot::Receiver<Result<Launched, SpawnError>>;
+
 #[derive(Debug)]
 enum Request {
     Launch {
@@ -222,11 +225,19 @@ impl Spawner {
 
     /// The same, at best in this.
     pub(super) async fn spawn_in(&self, origin: Origin, launch: Launch) -> Result<Launched, SpawnError> {
+        self.request(origin, launch)?.await.map_err(|_| SpawnError::ThreadGone)?
+    }
+
+    /// The same on a thread that no runtime uses, which waits.
+    pub fn spawn_and_wait(&self, launch: Launch) -> Result<Launched, SpawnError> {
+        self.request(Origin::Fresh, launch)?.blocking_recv().map_err(|_| SpawnError::ThreadGone)?
+    }
+
+    fn request(&self, origin: Origin, launch: Launch) -> Result<SpawnAnswer, SpawnError> {
         let (reply, answer) = oneshot::channel();
         let before = Arc::clone(&self.before);
-        let request = Request::Launch { launch: Box::new(launch), before, origin, reply };
-        self.send(request)?;
-        answer.await.map_err(|_| SpawnError::ThreadGone)?
+        self.send(Request::Launch { launch: Box::new(launch), before, origin, reply })?;
+        Ok(answer)
     }
 
     /// Has a sandbox-exec wait for the next launch of this command, if that will be piped.

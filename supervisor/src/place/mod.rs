@@ -3,6 +3,7 @@
 mod agent;
 mod environment;
 mod error;
+mod git;
 mod idle;
 mod leftovers;
 mod machine;

@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use ipc::confinement::Environment;
 use ipc::path::WirePath;
+use ipc::rights::Rights;
 use nix::unistd::geteuid;
 
 use super::environment::home;
@@ -142,6 +143,12 @@ impl PlaceScope {
         let commands = Commands { attended, as_root };
         let defaults = Defaults::find(|name| std::env::var_os(name), commands, is_hidden);
         Environments { said, owner, builds, fetched, defaults: Some(defaults), project, caches }
+    }
+
+    /// The rights of what reads here and does nothing else.
+    pub(super) fn reading(&self, wanted: &ConfinementOptions) -> Rights {
+        let (hidden, limits) = (self.hidden.0.clone(), wanted.limits);
+        Rights { read: vec!["/".into()], hidden, limits, ..Rights::default() }.normalised()
     }
 
     pub(super) fn policy(

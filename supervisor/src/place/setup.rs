@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::chown;
 use std::path::Path;
+use std::sync::Arc;
 
 use ipc::confinement::{Bounds, Confinement, Identity, TierChoice};
 use ipc::devices::Devices;
@@ -10,6 +11,7 @@ use ipc::rights::Rights;
 
 use super::environment::of_flags;
 use super::error::SetupError;
+use super::git::ReadingGit;
 use super::leftovers::settle;
 use super::machine::User;
 use super::scope::{Mode, PlaceScope};
@@ -21,7 +23,7 @@ use crate::gate::StandingRights;
 use crate::messages::say;
 use crate::monitor::{PrivateTemp, Programs, Spawner, Temps, remove_stale};
 use crate::policy::{Environments, HiddenInodes, Policy, foreign_owner, users_home};
-use crate::tripwire::Watch;
+use crate::tripwire::{PersonsGit, Watch};
 
 /// A session's place: everything about its confinement that flags and machine decide.
 #[derive(Debug)]
@@ -82,6 +84,10 @@ impl ProjectSandbox {
         let mut watch = scope.watch(mode, &directories, wanted.allow_degraded);
         // What is restored is protected like everything that was there.
         watch.as_ref().map_or(Ok(()), |watch| settle(watch, wanted.leftovers))?;
+        if let Some(watch) = &mut watch {
+            let git = reading_git(scope.reading(wanted), wanted, &programs, identity)?;
+            watch.git = PersonsGit::ask(Arc::new(git), &watch.project);
+        }
         let protected = scope.protected(watch.as_ref())?;
         let temp = private_temp(&temps, &directories, identity)?;
         if let Some(watch) = &mut watch {
@@ -175,6 +181,20 @@ impl ProjectSandbox {
             ..Confinement::new(rights, self.policy.project.clone())
         }
     }
+}
+
+/// Git that reads what an agent may read.
+fn reading_git(
+    rights: Rights,
+    wanted: &ConfinementOptions,
+    programs: &Programs,
+    identity: Option<Identity>,
+) -> Result<ReadingGit, SetupError> {
+    let followed = HiddenInodes::of(&rights, None)?;
+    let spawner = Spawner::of_this_process(programs.sandbox_exec.clone(), followed)?;
+    let (tier, allow_degraded) = (wanted.tier, wanted.allow_degraded);
+    let confinement = Confinement { tier, allow_degraded, identity, ..Confinement::new(rights, "/".into()) };
+    Ok(ReadingGit::new(spawner, confinement))
 }
 
 fn private_temp(

@@ -4,7 +4,7 @@ use ipc::event::RestoredPlace;
 
 use crate::messages::one_line;
 use crate::shell_word::shell_word;
-use crate::tripwire::Report;
+use crate::tripwire::{Report, right_to_change};
 
 /// One line a place, and one for what could not be looked at.
 pub(super) fn restored(report: &Report) -> Vec<String> {
@@ -14,10 +14,9 @@ pub(super) fn restored(report: &Report) -> Vec<String> {
 
 fn place(place: &RestoredPlace) -> String {
     let (path, what) = (place.path.as_path(), place.phrase());
-    let right = if path.ends_with(".git/config") {
-        format!("; hint: --write {} allows it", shell_word(path))
-    } else {
-        String::new()
+    let right = match right_to_change(place) {
+        Some(path) => format!("; hint: --write {} allows it", shell_word(path)),
+        None => String::new(),
     };
     let path = path.display();
     if place.restored {
@@ -46,6 +45,7 @@ mod tests {
         let report = Report {
             changes: vec![
                 change(".envrc", true),
+                RestoredPlace { what: PlaceChange::Changed, ..change(".envrc", true) },
                 change("a\nbailiwick: all is well\x1b[2J/.git/config", true),
                 change(".envrc", false),
             ],
@@ -55,6 +55,7 @@ mod tests {
             restored(&report),
             [
                 "changed and restored: .envrc (created)",
+                "changed and restored: .envrc (changed); hint: --write .envrc allows it",
                 "changed and restored: a\\nbailiwick: all is well\\u{1b}[2J/.git/config (created); hint: --write \
                  $'a\\012bailiwick: all is well\\033[2J/.git/config' allows it",
                 "changed, and could not be restored: .envrc (created); look at it before you work on",

@@ -22,12 +22,9 @@ pub(super) struct GitConfigEntry {
 impl GitConfigEntry {
     /// Its name as git prints it, for people.
     pub(super) fn name(&self) -> String {
-        let mut name = self.section.clone();
-        for part in self.subsection.iter().chain([&self.key]) {
-            name.push(b'.');
-            name.extend_from_slice(part);
-        }
-        String::from_utf8_lossy(&name).into_owned()
+        let section = (!self.section.is_empty()).then_some(&self.section);
+        let parts: Vec<_> = section.into_iter().chain(&self.subsection).chain([&self.key]).cloned().collect();
+        String::from_utf8_lossy(&parts.join(&b'.')).into_owned()
     }
 
     /// What it means, wherever it stands.
@@ -65,16 +62,17 @@ type Header = (Vec<u8>, Option<Vec<u8>>);
 impl Parser<'_> {
     fn file(mut self) -> Result<Vec<GitConfigEntry>, SyntaxError> {
         let mut entries = Vec::new();
-        let mut header: Option<Header> = None;
+        // Git reads what stands before the first section as well.
+        let mut header: Header = (Vec::new(), None);
         loop {
             let start = self.at;
             match self.next() {
                 None => return Ok(entries),
                 Some(b'#' | b';') => self.skip_line(),
-                Some(b'[') => header = Some(self.header()?),
+                Some(b'[') => header = self.header()?,
                 Some(byte) if is_space(byte) => {}
                 Some(byte) if byte.is_ascii_alphabetic() => {
-                    let (section, subsection) = header.clone().ok_or(SyntaxError(start))?;
+                    let (section, subsection) = header.clone();
                     let (key, value) = self.entry(byte)?;
                     entries.push(GitConfigEntry { section, subsection, key, value, span: start..self.at });
                 }
@@ -275,6 +273,9 @@ mod tests {
         "[a \"\"]\nk = v\n",
         "[a]\nk = a\rb\n",
         "[include]\npath = x\n",
+        "k = v",
+        "x",
+        "hooksPath = x\n[core]\nhooksPath = y\n",
     ];
 
     #[test]
@@ -290,10 +291,8 @@ mod tests {
             assert_eq!(as_git_reads(text.as_bytes()), None, "{text:?}");
             assert_eq!(as_we_read(text.as_bytes()), None, "{text:?}");
         }
-        // Git reads these, but in no way that is worth following.
-        for text in ["k = v", "x", "[a]\nk = v\0\n"] {
-            assert!(parse(text.as_bytes()).is_err(), "{text:?}");
-        }
+        // Git reads it, but in no way that is worth following.
+        assert!(parse(b"[a]\nk = v\0\n").is_err());
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::access::PlaceAccess;
 use super::addresses::Ground;
 use super::config::{GitConfigEntry, parse};
 use super::keys::{KeyPlaces, is_harmless};
+use super::led::{Led, leads};
 use super::paused;
 use super::promised::Promised;
 use super::state::{FileBody, FileKind, TripwireListing, TripwireRule, WatchedPlace};
@@ -49,13 +50,23 @@ pub(super) struct JudgedSurroundings<'a> {
     pub(super) repositories: [&'a BTreeSet<PathBuf>; 2],
     /// The entries of configurations that were the person's own at the start.
     pub(super) own: &'a Own,
+    /// The branches that the repository had at the start, where git said so.
+    pub(super) branches: Option<&'a BTreeSet<Vec<u8>>>,
     /// Where remotes may lie.
     pub(super) ground: Ground<'a>,
 }
 
 /// The entries that a person's configurations had at the start and that no agent may set, by the path of the file; absent for a file
 /// that git does not accept.
-pub(super) type Own = BTreeMap<PathBuf, Option<Vec<GitConfigEntry>>>;
+pub(super) type Own = BTreeMap<PathBuf, Option<Vec<OwnEntry>>>;
+
+/// An entry of the person's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct OwnEntry {
+    pub(super) entry: GitConfigEntry,
+    /// True if an agent may not set it, whosever it is.
+    is_guarded: bool,
+}
 
 impl TripwireVerdict {
     /// The change that does not stay; absent if it passes.
@@ -171,11 +182,12 @@ impl JudgedSurroundings<'_> {
     ) -> TripwireVerdict {
         let alike = before.zip(now).is_some_and(|(before, now)| before.is_like(now));
         let kept = match self.own.get(path) {
-            Some(own) => own.clone(),
+            Some(own) => own.as_ref().map(|own| self.still_own(path, own)),
             None => Some(Vec::new()),
         };
-        let promised = Promised::of(kept.as_deref().unwrap_or_default());
-        let (Some(kept), Some(found)) = (kept.as_deref(), self.guarded(path, now, &promised)) else {
+        let of_person =
+            OfPerson { promised: Promised::of(kept.as_deref().unwrap_or_default()), led: self.led(path) };
+        let (Some(kept), Some(found)) = (kept.as_deref(), self.guarded(path, now, &of_person)) else {
             return if alike {
                 TripwireVerdict::Pass
             } else {
@@ -216,38 +228,55 @@ impl JudgedSurroundings<'_> {
     ) -> bool {
         let Ok(left) = parse(text) else { return false };
         let known = before.and_then(content).and_then(|text| parse(text).ok()).unwrap_or_default();
-        let guarded = self.guarded_of(path, &left, &Promised::of(kept));
+        let of_person = OfPerson { promised: Promised::of(kept), led: self.led(path) };
+        let guarded = self.guarded_of(path, &left, &of_person);
         is_same(kept, &guarded) && !is_same(&left, &known)
     }
 
     /// The entries of a configuration that is the person's own which an agent may not change; a strange one is none.
-    pub(super) fn own(self, path: &Path, place: &WatchedPlace) -> Option<Vec<GitConfigEntry>> {
+    pub(super) fn own(self, path: &Path, place: &WatchedPlace) -> Option<Vec<OwnEntry>> {
         let entries = parse(content(place)?).ok()?;
-        Some(self.guarded_of(path, &entries, &Promised::of(&entries)))
+        let of_person = OfPerson { promised: Promised::of(&entries), led: Led::default() };
+        let guarded = self.guarded_of(path, &entries, &of_person);
+        let own = entries.into_iter().filter_map(|entry| {
+            let is_guarded = guarded.contains(&entry);
+            (is_guarded || leads(&entry)).then_some(OwnEntry { entry, is_guarded })
+        });
+        Some(own.collect())
     }
 
-    /// The same of what it has become, where these promisors were the person's; a missing one has none.
+    /// Those of them that may stay: an address that was harmless, and now leads to what an agent made, goes like any other.
+    fn still_own(self, path: &Path, own: &[OwnEntry]) -> Vec<GitConfigEntry> {
+        let places = OfConfiguration { around: self, path };
+        let stays = |own: &&OwnEntry| own.is_guarded || is_harmless(&own.entry, &places);
+        own.iter().filter(stays).map(|own| own.entry.clone()).collect()
+    }
+
+    /// The same of what it has become; a missing one has none.
     fn guarded(
         self,
         path: &Path,
         place: Option<&WatchedPlace>,
-        promised: &Promised<'_>,
+        of_person: &OfPerson<'_>,
     ) -> Option<Vec<GitConfigEntry>> {
         let Some(place) = place else { return Some(Vec::new()) };
         let entries = parse(content(place)?).ok()?;
-        Some(self.guarded_of(path, &entries, promised))
+        Some(self.guarded_of(path, &entries, of_person))
     }
 
     fn guarded_of(
         self,
         path: &Path,
         entries: &[GitConfigEntry],
-        promised: &Promised<'_>,
+        of_person: &OfPerson<'_>,
     ) -> Vec<GitConfigEntry> {
         let places = OfConfiguration { around: self, path };
         let all = self.is_main_configuration(path).then_some(entries);
-        let is_guarded =
-            |entry: &&GitConfigEntry| !is_harmless(entry, &places) || promised.leads_away(entry, all);
+        let is_guarded = |entry: &&GitConfigEntry| {
+            !is_harmless(entry, &places)
+                || of_person.promised.leads_away(entry, all)
+                || of_person.led.has(entry)
+        };
         entries.iter().filter(is_guarded).cloned().collect()
     }
 
@@ -310,6 +339,12 @@ fn is_common_of_worktree(path: &Path, place: &WatchedPlace) -> bool {
 
 fn is_same(one: &[GitConfigEntry], other: &[GitConfigEntry]) -> bool {
     one.iter().map(GitConfigEntry::meaning).eq(other.iter().map(GitConfigEntry::meaning))
+}
+
+/// What the person had that entries are about.
+struct OfPerson<'a> {
+    promised: Promised<'a>,
+    led: Led<'a>,
 }
 
 /// A configuration, and what its values can lead to.

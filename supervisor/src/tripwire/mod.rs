@@ -13,13 +13,20 @@ mod anchor;
 mod aside;
 pub(crate) mod beneath;
 mod bounds;
+mod commits;
 mod config;
+#[cfg(test)]
+mod differential;
+mod git;
 mod journal;
 mod judge;
 mod keys;
 mod layout;
+mod led;
 mod look;
 mod paused;
+mod persons;
+mod persons_git;
 mod promised;
 mod references;
 mod repository;
@@ -27,6 +34,7 @@ mod restore;
 mod root;
 mod settings;
 mod settle;
+mod sources;
 mod state;
 mod walk;
 mod watch;
@@ -36,12 +44,15 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use ipc::event::RestoredPlace;
+use ipc::event::{PlaceChange, RestoredPlace};
 use sha2::{Digest as _, Sha256};
 
+use crate::protected::is_acted_on;
+pub use git::{ConfinedGit, GitQuestion};
 use journal::BaselineJournal;
 pub use journal::{BaselineChoice, CutOffChange, JournalOptions, settle_leftovers, tell_others};
 pub(crate) use judge::{git_file_target, worktree_in};
+pub use persons_git::PersonsGit;
 use root::Root;
 use settle::Around;
 use state::WatchState;
@@ -118,7 +129,7 @@ impl Tripwire {
             self.roots.push(watched);
         }
         let new = &mut self.roots[first..];
-        references::follow(new);
+        references::follow(new, watch.git.as_ref().map(PersonsGit::sources));
         if let Some(unwatched) = new.iter().find_map(|watched| watched.unwatched(&self.around.given)) {
             return Err(unwatched);
         }
@@ -229,6 +240,16 @@ impl Report {
         self.changes.extend(other.changes);
         self.notes.extend(other.notes);
     }
+}
+
+/// The place to name with `--write` where a restored change may have been wanted: git's configuration, and a setting that was there.
+pub(crate) fn right_to_change(change: &RestoredPlace) -> Option<&Path> {
+    let path = change.path.as_path();
+    let was_there = matches!(change.what, PlaceChange::Changed | PlaceChange::Removed);
+    let is_ours = path.iter().next().is_some_and(|name| name.as_encoded_bytes().starts_with(b".bailiwick"));
+    let is_git = path.iter().any(|name| name == root::GIT);
+    let is_setting = was_there && !is_ours && !is_git && is_acted_on(path);
+    (is_setting || path.ends_with(".git/config")).then_some(path)
 }
 
 /// Places of the project are told relative to it, all others in full.

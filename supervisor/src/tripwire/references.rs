@@ -18,6 +18,7 @@ use super::WatchedRoots;
 use super::bounds::{Bound, LONGEST_CHAIN, MOST_REFERENCES, MOST_REFERENCES_IN_ALL};
 use super::config::{GitConfigEntry, parse};
 use super::root::{GIT, Root};
+use super::sources::GitSources;
 use super::state::{FileBody, FileKind, WatchState, WatchedPlace};
 use crate::protected;
 
@@ -61,10 +62,10 @@ const HOOKS: &[&str] = &[
 /// Places that are watched because something leads there, and how they are judged.
 pub(super) type References = BTreeMap<PathBuf, FileKind>;
 
-/// Lets each root watch what any of them leads to.
-pub(super) fn follow(roots: &mut [WatchedRoots]) {
+/// Lets each root watch what any of them leads to, and where the person's git says that its settings and hooks come from.
+pub(super) fn follow(roots: &mut [WatchedRoots], git: Option<&GitSources>) {
     for round in 0..=LONGEST_CHAIN {
-        let Search { found, met, .. } = Search::new(roots).everything();
+        let Search { found, met, .. } = Search::new(roots).everything(git);
         let mut has_grown = false;
         for watched in roots.iter_mut() {
             // What was read from a journal is as the person left it.
@@ -114,7 +115,7 @@ struct Included {
     by: PathBuf,
 }
 
-struct Search<'a> {
+pub(super) struct Search<'a> {
     sources: Vec<(&'a Path, &'a WatchState)>,
     /// The directories that hooks are run in, which a relative hooks path counts from.
     tops: Vec<PathBuf>,
@@ -146,9 +147,12 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn everything(mut self) -> Self {
+    fn everything(mut self, git: Option<&GitSources>) -> Self {
         // The person's own first: no repository uses up what is looked at.
         self.read_outside();
+        if let Some(git) = git {
+            self.said_by(git);
+        }
         for (root, state) in self.sources.clone() {
             for (path, place) in &state.places {
                 // A directory leads to what all the links in it lead to.
@@ -161,8 +165,34 @@ impl<'a> Search<'a> {
         self
     }
 
-    /// Reads the configurations that have to be, and those that they include.
-    fn read_outside(&mut self) {
+    /// Follows what git says: it knows its variables and the place that it was built for, and takes the conditions of includes as they are
+    /// now. All others are followed above, whatever their conditions.
+    fn said_by(&mut self, git: &GitSources) {
+        for file in &git.files {
+            self.origin.clone_from(file);
+            self.leads_to(Path::new("/"), file, FileKind::Config);
+            self.outside.push(Included { path: file.clone(), by: file.clone() });
+        }
+        for hooks in &git.hooks {
+            if !self.is_of_repository(hooks) {
+                self.origin.clone_from(hooks);
+                self.hooks(Path::new("/"), hooks);
+            }
+        }
+        self.read_outside();
+    }
+
+    /// True of `hooks` in a git directory, which is watched as such.
+    fn is_of_repository(&self, hooks: &Path) -> bool {
+        let is_in = |(root, state): &(&Path, &WatchState)| {
+            let git = hooks.parent().and_then(|git| git.strip_prefix(root).ok());
+            git.is_some_and(|git| state.repositories.contains(git))
+        };
+        hooks.ends_with("hooks") && self.sources.iter().any(is_in)
+    }
+
+    /// Reads the configurations that have to be, and those that they include; those that were read.
+    fn read_outside(&mut self) -> Vec<PathBuf> {
         let (mut read, mut bytes) = (Vec::new(), 0);
         while let Some(Included { path, by }) = self.outside.pop() {
             if read.contains(&path) {
@@ -170,13 +200,15 @@ impl<'a> Search<'a> {
             }
             let Some((directory, text)) = configuration(&path) else { continue };
             if read.len() == MOST_OUTSIDE || bytes > MOST_BYTES {
-                return self.met.push((by, Bound::Included));
+                self.met.push((by, Bound::Included));
+                break;
             }
             bytes += text.len();
             self.origin = by;
             self.configuration(&directory, &text);
             read.push(path);
         }
+        read
     }
 
     fn place(&mut self, root: &Path, path: &Path, place: &WatchedPlace) {
@@ -351,6 +383,16 @@ pub(super) fn steps(from: &Path, path: &Path) -> Vec<PathBuf> {
     }
     places.push(at);
     places
+}
+
+#[cfg(test)]
+impl Search<'_> {
+    /// The files that are read if the person's git begins with this one.
+    pub(super) fn files_from(top: PathBuf) -> Vec<PathBuf> {
+        let mut search = Search::new(&[]);
+        search.outside = vec![Included { by: top.clone(), path: top }];
+        search.read_outside()
+    }
 }
 
 #[cfg(test)]

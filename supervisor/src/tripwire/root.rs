@@ -1,12 +1,13 @@
 //! How a project and a git directory are looked at.
 
+use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use super::look::TripwireLook;
 use super::references::References;
 use super::repository::{Depth, REMOTES};
-use super::state::{FileKind, WatchState};
+use super::state::{FileKind, WatchState, WatchedPlace};
 use super::watch::Given;
 pub(super) use crate::protected::GIT;
 
@@ -76,21 +77,25 @@ impl TripwireLook<'_> {
     }
 }
 
-/// What of the watched places is there and can be protected by the kernel: relative to the root, and nothing that a
-/// link leads to.
-pub(super) fn to_protect(state: &WatchState) -> Vec<PathBuf> {
+/// What of the watched places is there and can be protected by the kernel: relative to the root, nothing that a link leads to, and none
+/// of the files that git has to be able to check out.
+pub(super) fn to_protect(state: &WatchState, tracked: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
     let is_whole = |path: &PathBuf| {
         let of_repository = path.parent().is_some_and(|git| state.repositories.contains(git));
         of_repository
             && path.file_name().is_some_and(|name| name == "hooks" || REMOTES.iter().any(|own| name == *own))
     };
     let directories = state.directories.keys().filter(|path| is_whole(path)).cloned();
-    let is_judged_whole = |kind| matches!(kind, FileKind::Whole | FileKind::Config);
-    let solid = state.places.iter().filter(|(_, place)| is_judged_whole(place.kind) && place.is_solid());
+    let open: BTreeSet<&Path> = tracked.iter().flat_map(|file| file.ancestors()).collect();
+    let is_solid = |path: &Path, place: &WatchedPlace| {
+        let is_judged_whole = matches!(place.kind, FileKind::Whole | FileKind::Config);
+        is_judged_whole && place.is_solid() && !open.contains(path)
+    };
+    let solid = state.places.iter().filter(|(path, place)| is_solid(path, place));
     // A directory is held with everything in it.
     let is_held = |path: &Path| {
-        let above = path.ancestors().skip(1).filter_map(|above| state.places.get(above));
-        above.into_iter().any(|above| is_judged_whole(above.kind) && above.is_solid())
+        let mut above = path.ancestors().skip(1);
+        above.any(|above| state.places.get(above).is_some_and(|place| is_solid(above, place)))
     };
     directories.chain(solid.map(|(path, _)| path.clone())).filter(|path| !is_held(path)).collect()
 }

@@ -10,13 +10,17 @@ use super::access::PlaceAccess;
 use super::addresses::Ground;
 use super::aside::Aside;
 use super::judge::{JudgedSurroundings, Own, TripwireVerdict};
+use super::persons_git::PersonsGit;
 use super::restore::{Restored, Restorer};
 use super::root::Root;
-use super::state::WatchState;
+use super::state::{WatchState, WatchedPlace};
 use super::watch::Given;
 
 /// The rounds of putting back before a change is left: nobody who could make it again should be alive.
 const ROUNDS: usize = 3;
+
+/// The most places that are named of those that follow a commit.
+const MOST_NAMED: usize = 5;
 
 /// Circumstances that all roots share.
 #[derive(Debug)]
@@ -25,6 +29,7 @@ pub(super) struct Around {
     pub(super) searched: Vec<PathBuf>,
     pub(super) writable: Vec<PathBuf>,
     pub(super) aside: Option<PathBuf>,
+    pub(super) git: Option<PersonsGit>,
 }
 
 impl Around {
@@ -43,6 +48,8 @@ pub(super) struct ConfigView<'a> {
     pub(super) root: Root,
     pub(super) path: &'a Path,
     pub(super) known: &'a BTreeSet<PathBuf>,
+    /// The places as the person left them.
+    pub(super) persons: &'a BTreeMap<PathBuf, WatchedPlace>,
     pub(super) own: &'a Own,
     pub(super) around: &'a Around,
 }
@@ -54,6 +61,7 @@ impl<'a> ConfigView<'a> {
             root: self.path,
             repositories: [self.known, &now.repositories],
             own: self.own,
+            branches: self.around.git.as_ref().map(PersonsGit::branches),
             ground,
         }
     }
@@ -63,9 +71,20 @@ impl<'a> ConfigView<'a> {
         before: &WatchState,
         now: &'a WatchState,
     ) -> BTreeMap<PathBuf, TripwireVerdict> {
+        self.verdicts_but_of(&BTreeSet::new(), before, now)
+    }
+
+    /// The same where what became of these places is the person's; who may write there is judged all the same.
+    pub(super) fn verdicts_but_of(
+        self,
+        persons: &BTreeSet<PathBuf>,
+        before: &WatchState,
+        now: &'a WatchState,
+    ) -> BTreeMap<PathBuf, TripwireVerdict> {
         let around = self.surroundings(now);
         let paths: BTreeSet<&PathBuf> = before.places.keys().chain(now.places.keys()).collect();
-        let judged = paths.into_iter().filter(|path| !self.is_given(path)).map(|path| {
+        let is_judged = |path: &&PathBuf| !self.is_given(path) && !persons.contains(*path);
+        let judged = paths.into_iter().filter(is_judged).map(|path| {
             let (then, now) = (before.places.get(path), now.places.get(path));
             let verdict = match now {
                 None if before.owed.contains(path) => TripwireVerdict::Restore(PlaceChange::Removed),
@@ -123,8 +142,13 @@ pub(super) fn settle(
     let mut settled = None;
     let mut changes: BTreeMap<PathBuf, RestoredPlace> = BTreeMap::new();
     for round in 0..=ROUNDS {
-        let now = look(state);
-        let verdicts = view.verdicts(state, &now);
+        let mut now = look(state);
+        let mut verdicts = view.verdicts(state, &now);
+        let persons = view.of_the_person(&verdicts, state, &now);
+        if !persons.is_empty() {
+            verdicts = view.verdicts_but_of(&persons, state, &now);
+            now.notes.push(told(&persons));
+        }
         if verdicts.is_empty() {
             // Neither is a part of a look.
             let unreached = std::mem::take(&mut state.unreached);
@@ -150,6 +174,15 @@ pub(super) fn settle(
     }
     report.extend(changes.into_values());
     settled
+}
+
+/// A sentence for the person, who can look whether a branch was meant to be changed.
+fn told(persons: &BTreeSet<PathBuf>) -> String {
+    let mut names: Vec<_> = persons.iter().take(MOST_NAMED).map(|path| path.display().to_string()).collect();
+    if persons.len() > MOST_NAMED {
+        names.push(format!("{} more", persons.len() - MOST_NAMED));
+    }
+    format!("now as a commit of yours has it: {}", names.join(", "))
 }
 
 /// Adds to a change what another attempt brought.

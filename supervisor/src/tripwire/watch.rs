@@ -1,10 +1,14 @@
 //! The directories that are watched, and what in them may change.
 
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use super::persons_git::PersonsGit;
 use super::root::{self, GIT, Root};
-use super::{Around, JournalOptions, WatchedRoots, references};
+use super::{Around, JournalOptions, WatchState, WatchedRoots, references};
 
 /// The directories to watch, and what in them may change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +29,8 @@ pub struct Watch {
     pub aside: Option<PathBuf>,
     /// The baselines that sessions share; without one, each has its own.
     pub journals: Option<JournalOptions>,
+    /// The person's git in the project; without it no commit is known.
+    pub git: Option<PersonsGit>,
 }
 
 impl Watch {
@@ -39,6 +45,7 @@ impl Watch {
             writable: Vec::new(),
             aside: None,
             journals: None,
+            git: None,
         }
     }
 
@@ -94,14 +101,23 @@ impl Watch {
     /// The watched places that exist, for the kernel to protect where it can: everything but links.
     pub fn existing(&self) -> io::Result<Vec<PathBuf>> {
         let mut roots = self.roots()?;
-        references::follow(&mut roots);
+        references::follow(&mut roots, self.git.as_ref().map(PersonsGit::sources));
         let mut existing = Vec::new();
-        for WatchedRoots { path, state, .. } in &roots {
-            existing.extend(root::to_protect(state).into_iter().map(|inside| path.join(inside)));
-        }
         let given = self.given();
+        for WatchedRoots { path, state, .. } in &roots {
+            let tracked = self.tracked(path, state, &given);
+            existing.extend(root::to_protect(state, &tracked).into_iter().map(|inside| path.join(inside)));
+        }
         existing.retain(|path| !given.has(path));
         Ok(existing)
+    }
+
+    /// The watched files that git checks out, and has to be able to: a mount would leave the old ones and have git go on.
+    fn tracked(&self, root: &Path, state: &WatchState, given: &Given) -> BTreeSet<PathBuf> {
+        let Some(git) = self.git.as_ref().filter(|_| root == self.project) else { return BTreeSet::new() };
+        let places = root::to_protect(state, &BTreeSet::new());
+        let places: Vec<_> = places.iter().filter(|place| given.may_follow_commits(root, place)).collect();
+        git.tracked(root, &places).clone()
     }
 
     /// The same of the repositories from a number on.
@@ -122,6 +138,7 @@ impl Watch {
             searched: [&self.project].into_iter().chain(&self.repositories).cloned().collect(),
             writable: self.writable.clone(),
             aside: self.aside.clone(),
+            git: self.git.clone(),
         }
     }
 
@@ -157,6 +174,16 @@ impl Given {
             places.iter().filter_map(|place| place.strip_prefix(root).ok()).map(Path::to_owned).collect()
         };
         Self { granted: inside(&self.granted), kept: inside(&self.kept) }
+    }
+
+    /// True if a place beneath a root may become what a commit of the person's holds: no part of a git directory, nothing of ours, and
+    /// nothing that is to stay as it is.
+    pub(super) fn may_follow_commits(&self, root: &Path, inside: &Path) -> bool {
+        let path = root.join(inside);
+        let is_ours = |name: &OsStr| name.as_bytes().to_ascii_lowercase().starts_with(b".bailiwick");
+        !inside.iter().any(|name| name == GIT)
+            && !inside.iter().next().is_some_and(is_ours)
+            && !self.kept.iter().any(|kept| path.starts_with(kept) || kept.starts_with(&path))
     }
 
     pub(super) fn has(&self, path: &Path) -> bool {

@@ -13,6 +13,7 @@ use ipc::event::{PlaceChange, RestoredPlace};
 use super::anchor::{Anchor, FoundAnchor};
 use super::journal::{AtRest, Author, BaselineJournal, BaselinePart, JournalOptions, StateDelta};
 use super::judge::{Own, content};
+use super::led::news;
 use super::look::TripwireLook;
 use super::references::References;
 use super::root::{GIT, Root};
@@ -41,7 +42,7 @@ pub(super) struct WatchedRoots {
     pub(super) state: WatchState,
     /// Repositories elsewhere in a project.
     pub(super) nested: WatchState,
-    /// Configurations as the person left them.
+    /// The places as the person left them.
     persons: BTreeMap<PathBuf, WatchedPlace>,
     /// The entries of those that no agent may set.
     own: Own,
@@ -271,11 +272,12 @@ impl WatchedRoots {
     ) -> io::Result<()> {
         self.anchored(report);
         self.refresh_own(around);
-        let Self { held, root, references, given, state, nested, own, path, .. } = self;
-        let view = ConfigView { root: *root, path, known: &nested.repositories, own, around };
+        let Self { held, root, references, given, state, nested, persons, own, path, .. } = self;
+        let view = ConfigView { root: *root, path, known: &nested.repositories, persons, own, around };
         let look = |before: &WatchState| root.look(held, references, given, Some(before));
         let before = settle(held, state, view, look, &mut report.changes);
         report.notes.extend(state.notes.iter().cloned());
+        report.notes.extend(before.iter().flat_map(|before| news(before, state)));
         self.write_passed(BaselinePart::Listed, before, journal)
     }
 
@@ -290,9 +292,9 @@ impl WatchedRoots {
             return Ok(());
         }
         self.refresh_own(around);
-        let Self { held, root, given, state, nested, own, path, .. } = self;
+        let Self { held, root, given, state, nested, persons, own, path, .. } = self;
         let known = &state.repositories;
-        let view = ConfigView { root: *root, path, known, own, around };
+        let view = ConfigView { root: *root, path, known, persons, own, around };
         let look = |before: &WatchState| walk::nested(held, known, given, Some(before));
         let before = settle(held, nested, view, look, &mut report.changes);
         report.notes.extend(nested.notes.iter().cloned());
@@ -333,6 +335,7 @@ impl WatchedRoots {
             root: self.root,
             path: &self.path,
             known: &self.nested.repositories,
+            persons: &self.persons,
             own: &self.own,
             around,
         }
@@ -353,7 +356,7 @@ impl WatchedRoots {
         })
     }
 
-    /// Notes the configurations that are others than before as the person's.
+    /// Notes the places that are others than before as the person's.
     fn note_persons(&mut self, before: &WatchState, part: BaselinePart) {
         let now = match part {
             BaselinePart::Listed => &self.state,
@@ -370,7 +373,8 @@ impl WatchedRoots {
     fn take_own(&mut self, around: &Around) {
         let none = Own::new();
         let view = ConfigView { own: &none, ..self.view(around) };
-        let own = self.persons.iter().map(|(path, place)| {
+        let configurations = self.persons.iter().filter(|(_, place)| place.kind == FileKind::Config);
+        let own = configurations.map(|(path, place)| {
             let own = view.surroundings(&self.state).own(path, place);
             (path.clone(), own)
         });
@@ -455,7 +459,7 @@ impl WatchedRoots {
 
 fn note_person(persons: &mut BTreeMap<PathBuf, WatchedPlace>, path: &Path, place: Option<&WatchedPlace>) {
     match place {
-        Some(place) if place.kind == FileKind::Config => drop(persons.insert(path.to_owned(), place.clone())),
-        Some(_) | None => drop(persons.remove(path)),
+        Some(place) => drop(persons.insert(path.to_owned(), place.clone())),
+        None => drop(persons.remove(path)),
     }
 }

@@ -80,8 +80,11 @@ fn file_tools_are_held_to_it_as_well() {
         let said = [1, 2].map(|request| tool_results(&server, request)[0].to_string());
         match tier {
             Tier::Full => {
-                let refused = "protected by the settings or by Bailiwick; nothing can allow it here";
-                assert!(said.iter().all(|said| said.contains(refused)), "{said:?}");
+                let refused = "protected by the settings or by Bailiwick; ";
+                let hints = ["nothing can allow it here", "the user can allow it with --write .envrc"];
+                for (said, hint) in said.iter().zip(hints) {
+                    assert!(said.contains(&format!("{refused}{hint}")), "{said}");
+                }
                 assert_eq!(restored(&done), Vec::<String>::new());
             }
             Tier::Floor | Tier::FloorUnmediated => {

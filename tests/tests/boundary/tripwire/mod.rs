@@ -5,7 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod access;
-mod attack;
+pub(crate) mod attack;
 mod bounds;
 mod configuration;
 mod everyday;

@@ -1,0 +1,87 @@
+//! Objects as `git cat-file --batch` gives them, each checked against its name.
+
+use std::io;
+
+use super::object::{GitObject, ObjectId};
+use crate::tripwire::git::GitQuestion;
+
+/// The most names in one question: with line ends they fit into a pipe of one page, so that neither side waits for the other.
+const MOST_NAMES: usize = 60;
+
+/// The most objects, and bytes of them, in all.
+const MOST_OBJECTS: usize = 200_000;
+const MOST_BYTES: usize = 512 << 20;
+
+/// The longest line that says what follows.
+const LONGEST_LINE: usize = 200;
+
+/// Reads objects from a `git cat-file --batch`.
+#[derive(Debug)]
+pub(super) struct ObjectReader {
+    git: GitQuestion,
+    buffer: Vec<u8>,
+    objects: usize,
+    bytes: usize,
+}
+
+impl ObjectReader {
+    pub(super) fn new(git: GitQuestion) -> Self {
+        Self { git, buffer: Vec::new(), objects: 0, bytes: 0 }
+    }
+
+    /// The objects of these names that are there and are what their names say.
+    pub(super) fn objects(&mut self, names: &[ObjectId]) -> io::Result<Vec<Option<GitObject>>> {
+        let mut found = Vec::with_capacity(names.len());
+        for names in names.chunks(MOST_NAMES) {
+            let question: String = names.iter().map(|name| name.hex() + "\n").collect();
+            self.git.say(question.as_bytes())?;
+            for name in names {
+                found.push(self.answer(name)?);
+            }
+        }
+        Ok(found)
+    }
+
+    /// `ID KIND SIZE`, a line end, the content and a line end; or `ID missing`.
+    fn answer(&mut self, name: &ObjectId) -> io::Result<Option<GitObject>> {
+        self.objects += 1;
+        let line = self.line()?;
+        let words: Vec<_> = line.split(|byte| *byte == b' ').collect();
+        let [_, kind, size] = words[..] else { return Ok(None) };
+        let size = std::str::from_utf8(size).ok().and_then(|size| size.parse().ok());
+        let size: usize = size.ok_or(io::ErrorKind::InvalidData)?;
+        self.bytes = self.bytes.saturating_add(size);
+        if self.objects > MOST_OBJECTS || self.bytes > MOST_BYTES {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.fill(size + 1)?;
+        let content = self.buffer.drain(..=size).take(size).collect();
+        Ok(GitObject::verified(name, &String::from_utf8_lossy(kind), content))
+    }
+
+    fn line(&mut self) -> io::Result<Vec<u8>> {
+        loop {
+            if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
+                let mut line: Vec<u8> = self.buffer.drain(..=end).collect();
+                line.pop();
+                return Ok(line);
+            }
+            if self.buffer.len() > LONGEST_LINE {
+                return Err(io::ErrorKind::InvalidData.into());
+            }
+            self.fill(self.buffer.len() + 1)?;
+        }
+    }
+
+    /// Reads until there are this many bytes.
+    fn fill(&mut self, wanted: usize) -> io::Result<()> {
+        let mut piece = vec![0; 1 << 16];
+        while self.buffer.len() < wanted {
+            match self.git.hear(&mut piece)? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                read => self.buffer.extend_from_slice(&piece[..read]),
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,140 @@
+//! Entries of a configuration that lead the person's next push, fetch or commit: they stay as the person set them.
+//!
+//! A remote that the person had with another address would have the next `git push` carry everything to whoever an agent likes. What an
+//! agent adds beside it leads nobody anywhere until it is named, and is told.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::config::{GitConfigEntry, parse};
+use super::judge::{JudgedSurroundings, OwnEntry, content};
+use super::root::GIT;
+use super::state::{FileKind, WatchState};
+use crate::messages::one_line;
+
+/// Keys that say where a push or fetch goes and what it takes along, git-config(1). `remote.*.push` and `remote.*.mirror`, the commands
+/// and the transports never pass at all, whosever remote it is.
+const LEADING: &[(&str, &[&str])] = &[
+    ("remote", &["url", "pushurl", "fetch", "tagopt", "prune"]),
+    ("branch", &["remote", "pushremote", "merge"]),
+    ("submodule", &["url"]),
+];
+
+/// Keys without a subsection that are the person's wherever the person has set them: who commits, and whether there is a work tree.
+const SET: &[(&str, &str)] = &[
+    ("core", "bare"),
+    ("user", "name"),
+    ("user", "email"),
+    ("author", "name"),
+    ("author", "email"),
+    ("committer", "name"),
+    ("committer", "email"),
+];
+
+/// The most new entries that are told of a file.
+const MOST_TOLD: usize = 5;
+
+/// A section and its subsection, or a section and its key.
+type LedName<'a> = (&'a [u8], &'a [u8]);
+
+/// What was there at the start that entries can lead.
+#[derive(Debug, Default)]
+pub(super) struct Led<'a>(BTreeSet<LedName<'a>>);
+
+impl<'a> Led<'a> {
+    fn of(
+        entries: impl Iterator<Item = &'a GitConfigEntry>,
+        branches: impl Iterator<Item = &'a Vec<u8>>,
+    ) -> Self {
+        let branches = branches.map(|branch| (&b"branch"[..], branch.as_slice()));
+        Self(entries.filter_map(named).chain(branches).collect())
+    }
+
+    /// True if an entry is about something that was there.
+    pub(super) fn has(&self, entry: &GitConfigEntry) -> bool {
+        named(entry).is_some_and(|named| self.0.contains(&named))
+    }
+}
+
+impl<'a> JudgedSurroundings<'a> {
+    /// What was there that a configuration can lead: what the person's files say that git reads together with this one.
+    pub(super) fn led(self, path: &Path) -> Led<'a> {
+        let directory = path.parent().unwrap_or(Path::new(""));
+        let is_git = self.repositories.iter().any(|known| known.contains(directory));
+        let holder = directory.parent().filter(|holder| holder.ends_with("worktrees"));
+        let shared = holder.and_then(Path::parent);
+        let is_read_with = |(other, _): &(&PathBuf, &Option<Vec<OwnEntry>>)| {
+            let other = other.parent();
+            // A file that is included may be by any of them.
+            !is_git || other == Some(directory) || (shared.is_some() && other == shared)
+        };
+        let entries = self
+            .own
+            .iter()
+            .filter(is_read_with)
+            .filter_map(|(_, entries)| entries.as_ref())
+            .flatten()
+            .map(|own| &own.entry);
+        let is_top = |git: &Path| git == Path::new(GIT) || git == Path::new("");
+        let is_projects = !is_git || is_top(directory) || shared.is_some_and(is_top);
+        Led::of(entries, self.branches.filter(|_| is_projects).into_iter().flatten())
+    }
+}
+
+/// True if an entry leads something.
+pub(super) fn leads(entry: &GitConfigEntry) -> bool {
+    named(entry).is_some()
+}
+
+/// The thing that an entry leads, if it leads one.
+fn named(entry: &GitConfigEntry) -> Option<LedName<'_>> {
+    let (section, subsection, key, _) = entry.meaning();
+    let is = |known: &str, found: &[u8]| known.as_bytes() == found;
+    match subsection {
+        Some(subsection) => {
+            let (_, keys) = LEADING.iter().find(|(known, _)| is(known, section))?;
+            keys.iter().any(|known| is(known, key)).then_some((section, subsection))
+        }
+        None => SET.iter().any(|(one, other)| is(one, section) && is(other, key)).then_some((section, key)),
+    }
+}
+
+/// What came into configurations and may stay, one sentence a file.
+pub(super) fn news(before: &WatchState, now: &WatchState) -> Vec<String> {
+    let configurations = now.places.iter().filter(|(_, place)| place.kind == FileKind::Config);
+    let sentences = configurations.filter_map(|(path, place)| {
+        let before = before.places.get(path);
+        // A repository that is new has remotes of its own.
+        if before.is_none() && path.ends_with("config") {
+            return None;
+        }
+        let known = before.and_then(content).and_then(|text| parse(text).ok());
+        news_of(path, &known.unwrap_or_default(), &parse(content(place)?).ok()?)
+    });
+    sentences.collect()
+}
+
+fn news_of(path: &Path, before: &[GitConfigEntry], now: &[GitConfigEntry]) -> Option<String> {
+    let is_new = |entry: &&GitConfigEntry| {
+        leads(entry) && !before.iter().any(|known| known.meaning() == entry.meaning())
+    };
+    let mut told: Vec<_> = now.iter().filter(is_new).map(text).collect();
+    if told.is_empty() {
+        return None;
+    }
+    if told.len() > MOST_TOLD {
+        let more = told.len() - MOST_TOLD;
+        told.truncate(MOST_TOLD);
+        told.push(format!("{more} more"));
+    }
+    Some(one_line(&format!(
+        "new in {}, for your next push, fetch or commit: {}",
+        path.display(),
+        told.join(", ")
+    )))
+}
+
+fn text(entry: &GitConfigEntry) -> String {
+    let value = entry.value.as_deref().unwrap_or(b"true");
+    format!("{} = {}", entry.name(), String::from_utf8_lossy(value))
+}

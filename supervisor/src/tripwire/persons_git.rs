@@ -1,0 +1,124 @@
+//! The person's git, and what it said before an agent ran.
+
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use super::commits::{ObjectId, PersonsCommits};
+use super::git::ConfinedGit;
+use super::root::GIT;
+use super::sources::GitSources;
+use super::state::WatchedPlace;
+
+/// Where settings and hooks come from; and the objects that branches, tags, stashes and HEAD name, also where an operation is paused. A NUL
+/// ends each part: an origin of a setting is never empty.
+const QUESTIONS: &str = "git config --list --show-origin -z; printf '\\0'; git rev-parse --git-path hooks; printf '\\0'; \
+    git rev-parse --revs-only HEAD ORIG_HEAD MERGE_HEAD REBASE_HEAD CHERRY_PICK_HEAD REVERT_HEAD; \
+    git for-each-ref '--format=%(objectname) %(refname)'; git log -g --format=%H refs/stash --";
+
+/// How the name of a branch begins.
+const BRANCHES: &[u8] = b"refs/heads/";
+
+/// The most bytes of an answer: a hundred thousand refs, or files.
+const MOST_BYTES: usize = 16 << 20;
+
+/// The person's git in a project, and what stood in its repository at the start.
+#[derive(Clone, Debug)]
+pub struct PersonsGit {
+    git: Arc<dyn ConfinedGit>,
+    sources: Arc<GitSources>,
+    commits: Arc<PersonsCommits>,
+    branches: Arc<BTreeSet<Vec<u8>>>,
+    /// The watched files in the index, as far as they were there at the start.
+    tracked: Arc<OnceLock<BTreeSet<PathBuf>>>,
+}
+
+/// Two are the same if they asked the same repository at the same time.
+impl PartialEq for PersonsGit {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.commits, &other.commits)
+    }
+}
+
+impl Eq for PersonsGit {}
+
+impl PersonsGit {
+    /// Asks for what stands in the repository at the top of a project; absent where there is none. Without an answer no commit is known.
+    pub fn ask(git: Arc<dyn ConfinedGit>, project: &Path) -> Option<Self> {
+        project.join(GIT).symlink_metadata().ok()?;
+        let said = said(&git, project, &["sh", "-c", QUESTIONS].map(OsStr::new));
+        let (sources, said) = GitSources::read(&said, project);
+        let lines = || said.split(|byte| *byte == b'\n').map(|line| line.split(|byte| *byte == b' '));
+        let named = lines().filter_map(|mut words| ObjectId::from_hex(words.next()?)).collect();
+        let commits = Arc::new(PersonsCommits::new(project.to_owned(), named));
+        let branches =
+            lines().filter_map(|mut words| words.nth(1)?.strip_prefix(BRANCHES).map(<[u8]>::to_vec));
+        let branches = Arc::new(branches.collect());
+        Some(Self { git, sources: Arc::new(sources), commits, branches, tracked: Arc::default() })
+    }
+
+    /// Where settings and hooks come from.
+    pub(super) fn sources(&self) -> &GitSources {
+        &self.sources
+    }
+
+    /// The names of the branches that there were.
+    pub(super) fn branches(&self) -> &BTreeSet<Vec<u8>> {
+        &self.branches
+    }
+
+    /// The files among or beneath these places of the project that git had in its index at the start. What is asked first counts: an
+    /// agent can add to the index.
+    pub(super) fn tracked(&self, project: &Path, places: &[&PathBuf]) -> &BTreeSet<PathBuf> {
+        self.tracked.get_or_init(|| {
+            if project != self.commits.directory() || places.is_empty() {
+                return BTreeSet::new();
+            }
+            self.in_index(places.iter().map(|place| place.as_path()))
+        })
+    }
+
+    /// The files among or beneath these places that git has in its index now.
+    fn in_index<'a>(&self, places: impl Iterator<Item = &'a Path>) -> BTreeSet<PathBuf> {
+        let command = ["git", "--literal-pathspecs", "ls-files", "-z", "--"].map(OsStr::new);
+        let command: Vec<_> = command.into_iter().chain(places.map(Path::as_os_str)).collect();
+        let said = said(&self.git, self.commits.directory(), &command);
+        let files = said.split(|byte| *byte == 0).filter(|file| !file.is_empty());
+        files.map(|file| PathBuf::from(OsStr::from_bytes(file))).collect()
+    }
+
+    /// The places of a root that became what a commit of the person's holds. A file that git still has was not removed by git.
+    pub(super) fn hold<'a>(&self, root: &Path, changes: &[PlaceChanged<'a>]) -> Vec<&'a Path> {
+        if root != self.commits.directory() || changes.is_empty() {
+            return Vec::new();
+        }
+        let mut changes = changes.to_vec();
+        let removed = changes.iter().filter(|change| change.now.is_none()).map(|change| change.path);
+        let removed: Vec<_> = removed.collect();
+        if !removed.is_empty() {
+            let kept = self.in_index(removed.into_iter());
+            changes.retain(|change| change.now.is_some() || !kept.contains(change.path));
+        }
+        self.commits.hold(&self.git, &changes)
+    }
+}
+
+/// A place, what it was, and what it is now.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PlaceChanged<'a> {
+    pub(super) path: &'a Path,
+    pub(super) before: Option<&'a WatchedPlace>,
+    pub(super) now: Option<&'a WatchedPlace>,
+}
+
+/// What a command says in a directory; nothing where it cannot be asked.
+fn said(git: &Arc<dyn ConfinedGit>, directory: &Path, command: &[&OsStr]) -> Vec<u8> {
+    let answer = git.start(directory, command).and_then(|asked| asked.everything(MOST_BYTES));
+    answer.unwrap_or_else(|error| {
+        let command: Vec<OsString> = command.iter().map(|word| (*word).to_owned()).collect();
+        tracing::warn!(?command, %error, "git was asked and did not answer");
+        Vec::new()
+    })
+}

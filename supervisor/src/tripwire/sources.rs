@@ -1,0 +1,79 @@
+//! Where git itself says that its settings and hooks come from: by variables, from a place that it was built with, by whatever condition.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// How git marks the origin of a setting that is in a file.
+const FILE: &[u8] = b"file:";
+
+/// Sources of a repository's settings and hooks, absolute.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct GitSources {
+    /// The files that settings were read from, each once.
+    pub(super) files: Vec<PathBuf>,
+    /// The directories of hooks: the one that git uses, and those that a setting without a file names.
+    pub(super) hooks: Vec<PathBuf>,
+}
+
+impl GitSources {
+    /// Reads `git config --list --show-origin -z` and `git rev-parse --git-path hooks`, a NUL after each; and what follows them.
+    pub(super) fn read<'a>(mut said: &'a [u8], project: &Path) -> (Self, &'a [u8]) {
+        let mut sources = Self::default();
+        loop {
+            let origin = part(&mut said);
+            if origin.is_empty() {
+                break;
+            }
+            sources.setting(origin, part(&mut said), project);
+        }
+        let hooks = part(&mut said);
+        sources.hook(hooks.strip_suffix(b"\n").unwrap_or(hooks), project);
+        (sources, said)
+    }
+
+    fn setting(&mut self, origin: &[u8], setting: &[u8], project: &Path) {
+        if let Some(file) = origin.strip_prefix(FILE) {
+            let file = project.join(OsStr::from_bytes(file));
+            if !self.files.contains(&file) {
+                self.files.push(file);
+            }
+        } else if let Some(hooks) = setting.strip_prefix(b"core.hookspath\n") {
+            self.hook(hooks, project);
+        }
+    }
+
+    fn hook(&mut self, hooks: &[u8], project: &Path) {
+        if !hooks.is_empty() {
+            self.hooks.push(project.join(OsStr::from_bytes(hooks)));
+        }
+    }
+}
+
+/// The bytes up to the next NUL, which are taken away.
+fn part<'a>(said: &mut &'a [u8]) -> &'a [u8] {
+    let end = said.iter().position(|byte| *byte == 0).unwrap_or(said.len());
+    let (part, rest) = said.split_at(end);
+    *said = rest.get(1..).unwrap_or_default();
+    part
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_and_hooks_are_found_and_the_rest_is_left() {
+        let said =
+            b"file:/etc/gitconfig\0a.b\nc\0file:.git/config\0core.bare\nfalse\0file:.git/config\0core.x\0\
+            command line:\0core.hookspath\ndev/hooks\0\0.git/hooks\n\0rest\n";
+        let (sources, rest) = GitSources::read(said, Path::new("/p"));
+        assert_eq!(sources.files, [Path::new("/etc/gitconfig"), Path::new("/p/.git/config")]);
+        assert_eq!(sources.hooks, [Path::new("/p/dev/hooks"), Path::new("/p/.git/hooks")]);
+        assert_eq!(rest, b"rest\n");
+        for cut in 0..said.len() {
+            let _ = GitSources::read(&said[..cut], Path::new("/p"));
+        }
+        assert_eq!(GitSources::read(b"\0\0", Path::new("/p")), (GitSources::default(), &[][..]));
+    }
+}

