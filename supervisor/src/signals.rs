@@ -13,8 +13,6 @@ use nix::sys::signal;
 use nix::unistd::{Pid, getppid};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::exit::Exit;
-use crate::messages::complain;
 use crate::system::is_ignored;
 
 /// Has the kernel end this process by SIGTERM when its parent ends; an error if the parent has ended already.
@@ -139,22 +137,6 @@ impl Endings {
     /// Waits for one; its number. Cancel safe.
     pub(crate) async fn next(&mut self) -> i32 {
         self.0.next().await
-    }
-}
-
-/// Works until a signal ends this process: what the work made is removed by then. Must be called within the runtime, before the work
-/// makes anything.
-pub(crate) async fn until_ended(work: impl Future<Output = Exit>) -> Exit {
-    let mut endings = match Endings::new() {
-        Ok(endings) => endings,
-        Err(error) => {
-            complain(&format!("cannot handle signals: {error}"));
-            return Exit::Internal;
-        }
-    };
-    tokio::select! {
-        exit = work => exit,
-        signal = endings.next() => Exit::by_signal(signal),
     }
 }
 

@@ -3,6 +3,7 @@
 mod config;
 mod debug;
 mod delete;
+mod ended;
 mod generated;
 mod plan;
 mod prune;
@@ -19,6 +20,7 @@ use ipc::confinement::Bounds;
 use serde::Serialize;
 use tokio::runtime::{Builder, Runtime};
 
+use self::ended::until_ended;
 use crate::args::{BenchArgs, Cli, Command, DebugCommand, DoctorArgs, TuiArgs};
 use crate::config::{Layer, Sources};
 use crate::directories::Directories;
@@ -29,7 +31,6 @@ use crate::monitor::TempError;
 use crate::place::{Caches, ConfinementOptions, Mode, ProjectSandbox, SetupError};
 use crate::scratch::private_directory;
 use crate::secrets::{TakenKeys, harden_process, take_keys};
-use crate::signals::until_ended;
 
 pub use crate::exit::Exit;
 use crate::exit::printed;

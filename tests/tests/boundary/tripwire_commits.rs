@@ -1,8 +1,6 @@
 //! Branches of a person's that differ in what the host runs later: git brings what they hold, in both tiers, and nothing that an agent
 //! made comes the same way.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use ipc::confinement::Tier;
 use serde_json::json;
 use tests::replies::model;

@@ -1,7 +1,5 @@
 //! Settings of git that lead a person's next push: judged by where it went.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use ipc::confinement::Tier;
 use tests::repository::{repository, shell};
 use tests::{Finished, User, World, tier};

@@ -48,17 +48,17 @@ fn step(number: usize, word: &str, waits: bool) -> String {
     let command = if waits { WAIT.to_owned() } else { format!("echo {word} >> a.txt; sleep 0.02") };
     let update = |status: &str| ("update_step", json!({"step": number, "status": status}));
     let help = ("spawn_agent", json!({"task": "Count the words"}));
-    let work = ("shell_exec", json!({ "command": command }));
-    let mut all = vec![update("in_progress"), work, update("completed")];
+    let command = ("shell_exec", json!({ "command": command }));
+    let mut all = vec![update("in_progress"), command, update("completed")];
     if number == 2 && !waits {
         all.insert(1, help);
     }
     calls(&all)
 }
 
-struct Planned(World);
+struct PlannedWorld(World);
 
-impl Planned {
+impl PlannedWorld {
     /// A world in whose project this plan was made and approved.
     fn new() -> Self {
         let world = World::new(User::Myself);
@@ -68,8 +68,8 @@ impl Planned {
         let mut command =
             planned.command(&planner, &["exec", "--activity", "plan", "--mode", "deny", "plan it"]);
         Finished::of(&mut command);
-        planned.approve();
-        planned
+        new.approve();
+        new
     }
 
     fn command(&self, server: &ReplayServer, arguments: &[&str]) -> std::process::Command {
@@ -134,7 +134,7 @@ fn end(child: &mut Child) {
 
 #[test]
 fn an_execution_that_was_killed_goes_on_at_its_step_however_often() {
-    let planned = Planned::new();
+    let planned = PlannedWorld::new();
     // Killed in the second step, then, in another session, in the third.
     for (waits_in, done) in [(2, 1), (3, 2)] {
         let server = executor(Some(waits_in));
@@ -176,7 +176,7 @@ fn an_execution_that_was_killed_goes_on_at_its_step_however_often() {
 /// Whoever makes the replies, the run has no more of them.
 #[test]
 fn a_limit_of_steps_is_one_of_the_whole_run() {
-    let planned = Planned::new();
+    let planned = PlannedWorld::new();
     for (steps, word) in [("1", "two"), ("3", "three")] {
         let server = executor(None);
         let run =
@@ -211,7 +211,7 @@ fn a_limit_of_steps_is_one_of_the_whole_run() {
 fn no_step_that_a_log_calls_finished_is_done_again() {
     let kills = std::env::var("BAILIWICK_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(30);
     let mut random = Random::new(43);
-    let planned = Planned::new();
+    let planned = PlannedWorld::new();
     let server = executor(None);
     let (mut old, mut executed) = (planned.logs(), 0);
     for round in 0..kills {

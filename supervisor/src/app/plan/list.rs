@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde_json::json;
 
-use super::progress::Progress;
+use super::progress::PlanProgress;
 use super::{counted, project, told};
 use crate::args::ListArgs;
 use crate::directories::Directories;
@@ -64,7 +64,7 @@ fn of(kept: &KeptPlan, directories: &Directories) -> serde_json::Value {
         "digest": kept.digest,
         "fate": kept.fate(),
         "record": kept.record,
-        "done": Progress::of(kept, directories)
+        "done": PlanProgress::of(kept, directories)
             .ok()
             .flatten()
             .map(|progress| progress.done)

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use tokio::runtime::Runtime;
 
-use self::progress::Progress;
+use self::progress::PlanProgress;
 use crate::args::{OnePlan, PlanCommand, PlanExecuteArgs};
 use crate::directories::Directories;
 use crate::exec::{self, ApprovedPlan};
@@ -96,11 +96,11 @@ fn told(kept: &KeptPlan, directories: &Directories) -> String {
         return format!("edited after it was {fate} ({since})");
     }
     let steps = |done: u32| counted(done, "step done", "steps done");
-    match (Progress::of(kept, directories), done) {
-        (Ok(Some(Progress { session: Some(session), done })), _) => {
+    match (PlanProgress::of(kept, directories), done) {
+        (Ok(Some(PlanProgress { session: Some(session), done })), _) => {
             format!("being executed by session {session} since {since}, {}", steps(done))
         }
-        (Ok(Some(Progress { session: None, done })), _) => format!("{fate} {since}, {}", steps(done)),
+        (Ok(Some(PlanProgress { session: None, done })), _) => format!("{fate} {since}, {}", steps(done)),
         (Err(error), _) => format!("{fate} {since}: {error}"),
         (Ok(None), Some(done)) => format!("{fate} {since}, {}", steps(*done)),
         (Ok(None), None) => format!("{fate} {since}"),
@@ -164,7 +164,7 @@ fn execute(
 fn done_before(kept: &KeptPlan, directories: &Directories, all_steps: bool) -> Result<usize, Refusal> {
     let begins_anew =
         format!("bailiwick plan execute {} --all-steps begins with the first step again", kept.id);
-    let progress = match Progress::of(kept, directories) {
+    let progress = match PlanProgress::of(kept, directories) {
         Err(_) if all_steps => None,
         Err(error) => {
             return Err(Refusal::usage(format!(
@@ -174,7 +174,7 @@ fn done_before(kept: &KeptPlan, directories: &Directories, all_steps: bool) -> R
         }
         Ok(progress) => progress,
     };
-    if let Some(Progress { session: Some(session), .. }) = &progress {
+    if let Some(PlanProgress { session: Some(session), .. }) = &progress {
         return Err(Refusal::usage(format!(
             "{} is being executed by session {session}\n  hint: bailiwick sessions lists it; end it first",
             kept.id

@@ -10,14 +10,14 @@ use crate::plans::KeptPlan;
 use crate::session::{find, is_held, read_needed};
 
 /// How far an execution came.
-pub(super) struct Progress {
+pub(super) struct PlanProgress {
     /// The session that is at it, if one is.
     pub session: Option<ConversationId>,
     /// The number of the first steps that are finished.
     pub done: u32,
 }
 
-impl Progress {
+impl PlanProgress {
     /// That of the last execution of a plan's bytes, if one began.
     pub(super) fn of(kept: &KeptPlan, directories: &Directories) -> Result<Option<Self>, String> {
         let record = kept.record.as_ref().filter(|record| record.digest == kept.digest);

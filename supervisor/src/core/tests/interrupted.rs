@@ -2,15 +2,37 @@
 
 use insta::assert_snapshot;
 use ipc::approval::ReviewDecision;
+use ipc::event::{EventKind, ObservedBy, SessionEvent};
 use ipc::frontend::Op;
-use ipc::id::CallId;
+use ipc::id::{AgentId, CallId, EventId};
 use ipc::message::CallOutcome;
 use ipc::rights::{Network, RightsChange};
 
 use super::approvals::{asking, make};
 use super::script::{Script, config, read, run};
-use crate::core::{Agent, CallProgress, EndReason, Input};
+use crate::core::{Agent, CallProgress, Effect, EndReason, Input};
 use crate::provider::StopReason;
+
+impl Script {
+    /// What was logged since the lines were looked at last.
+    pub(super) fn log(&self) -> Vec<SessionEvent> {
+        let logged = self.effects.iter().filter_map(|effect| match effect {
+            Effect::Log { kind, .. } => Some(kind.clone()),
+            _ => None,
+        });
+        let event = |(id, kind): (u64, EventKind)| SessionEvent {
+            id: EventId(id),
+            parent: None,
+            time_ms: 0,
+            session: "s".into(),
+            agent: AgentId::root(),
+            parent_agent: None,
+            observed_by: ObservedBy::Supervisor,
+            kind,
+        };
+        (1..).zip(logged).map(event).collect()
+    }
+}
 
 fn progress(call: u64, output: &str, duration_ms: u64) -> Input {
     Input::Progress { call: CallId(call), progress: CallProgress { output: output.to_owned(), duration_ms } }

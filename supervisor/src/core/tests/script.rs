@@ -6,9 +6,9 @@ use std::time::Duration;
 use complaint::named_in;
 use ipc::approval::ServerRequest;
 use ipc::confinement::Tier;
-use ipc::event::{ApprovalAnswered, EventKind, ModelChanged, ObservedBy, SessionEvent, TokenUsage};
+use ipc::event::{ApprovalAnswered, EventKind, ModelChanged, TokenUsage};
 use ipc::frontend::{Op, UiEventKind};
-use ipc::id::{AgentId, CallId, EventId, Generation};
+use ipc::id::{AgentId, CallId, Generation};
 use ipc::message::CallOutcome;
 use ipc::named::{Asked, NamedPlace, Permits};
 use ipc::refusal::Refusal;
@@ -224,25 +224,6 @@ impl Script {
     }
 
     /// The milliseconds that each call took, in the order of their ends.
-    /// What was logged since the lines were looked at last.
-    pub(super) fn log(&self) -> Vec<SessionEvent> {
-        let logged = self.effects.iter().filter_map(|effect| match effect {
-            Effect::Log { kind, .. } => Some(kind.clone()),
-            _ => None,
-        });
-        let event = |(id, kind): (u64, EventKind)| SessionEvent {
-            id: EventId(id),
-            parent: None,
-            time_ms: 0,
-            session: "s".into(),
-            agent: AgentId::root(),
-            parent_agent: None,
-            observed_by: ObservedBy::Supervisor,
-            kind,
-        };
-        (1..).zip(logged).map(event).collect()
-    }
-
     pub(super) fn durations(&self) -> Vec<u64> {
         let durations = self.effects.iter().filter_map(|effect| match effect {
             Effect::Log { kind: EventKind::ToolCallFinished { duration_ms, .. }, .. } => Some(*duration_ms),
