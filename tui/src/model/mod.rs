@@ -73,6 +73,7 @@ use crate::text::SafeText;
 
 /// Everything that the terminal UI knows.
 #[derive(Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own, not a state among others")]
 pub struct Model {
     pub(crate) start: Start,
     pub(crate) now: UiTime,

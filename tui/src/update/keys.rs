@@ -198,10 +198,8 @@ pub(super) fn type_text(model: &mut Model, at: UiTime, text: &str) {
 }
 
 fn write(model: &mut Model, c: char) {
-    if model.mode == Mode::Insert && model.prompt.is_empty() && model.recall.is_none() {
-        if c == ':' {
-            return model.mode = Mode::Command;
-        }
+    if c == ':' && model.mode == Mode::Insert && model.prompt.is_empty() && model.recall.is_none() {
+        return model.mode = Mode::Command;
     }
     model.palette_follows();
     if let Err(error) = writing(model).insert(c.encode_utf8(&mut [0; 4])) {

@@ -75,9 +75,8 @@ pub(super) fn takes(
 /// In NORMAL any letter but a motion begins a message; in a view letters without a meaning do, and those that reach beyond it.
 const fn is_other(mode: KeyMode, reach: Reach) -> bool {
     match (mode, reach) {
-        (_, Reach::Motion | Reach::Line) => false,
         (KeyMode::Normal, Reach::View) | (_, Reach::Beyond | Reach::Nothing) => true,
-        (_, Reach::View) => false,
+        (_, Reach::Motion | Reach::Line | Reach::View) => false,
     }
 }
 
