@@ -20,7 +20,8 @@ escape-small:
     BAILIWICK_PROGRAMS=$PWD/target/{{arch()}}-unknown-linux-musl/debug cargo test -p tests --test escape --test boundary
 
 # What takes long, of which CI runs a tenth: damaged replies of every API for SECONDS, 2,600 rounds of the kill storm, 1,000 signals,
-# 500 kills of a supervisor and of two sessions in one project, 200 rewinds of random work, flips at every byte of a log and 10,000 in a long one, a batch of 500 tasks.
+# 500 kills of a supervisor and of two sessions in one project, 200 rewinds of random work, flips at every byte of a log and 10,000 in a long one, a batch of 500 tasks,
+# commands typed at human speed for SECONDS.
 soak SECONDS="1800":
     BAILIWICK_SOAK_S={{SECONDS}} nice cargo test --release -p supervisor --test fuzz -- --nocapture
     cargo build --workspace --bins
@@ -29,6 +30,7 @@ soak SECONDS="1800":
     BAILIWICK_KILLS=500 nice cargo test -p tests --test session kills:: -- --nocapture
     BAILIWICK_KILLS=500 nice cargo test -p tests --test session plan_kills -- --nocapture
     BAILIWICK_KILLS=500 nice cargo test -p tests --test boundary tripwire_journal::no_kill -- --nocapture
+    BAILIWICK_TYPING={{SECONDS}} nice cargo test -p tests --test screen tui::typing -- --nocapture
     BAILIWICK_REWINDS=200 nice cargo test -p tests --test session rewind:: -- --nocapture
     BAILIWICK_BATCH=500 nice cargo test -p tests --test fleet batch:: -- --nocapture
     BAILIWICK_FLIPS=100 nice cargo test --release -p supervisor --lib flip -- --nocapture

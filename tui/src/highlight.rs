@@ -84,6 +84,8 @@ pub(crate) enum Place {
     Transcript(AgentId, usize, usize),
     /// In a request, by its number and part.
     Card(u64, usize),
+    /// On a page, by its revision and part.
+    Page(u64, usize),
 }
 
 /// Lines of code, and the state in which their reading begins.

@@ -58,6 +58,8 @@ pub enum Msg {
     LogRead(Result<LogRows, String>),
     /// The outcome of [`Action::ReadEvent`]: the event in JSON.
     EventRead(Result<String, String>),
+    /// The answer of the wiring to a command.
+    Answer(String),
     /// A sentence of the wiring's own, shown as a notice.
     Note(String),
     /// The core is gone: nothing will be answered any more.

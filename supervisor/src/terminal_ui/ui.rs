@@ -363,7 +363,7 @@ impl Ui {
             self.frames.write_with_next(bytes);
         }
         let written = copy::write(&self.places.copied, text);
-        self.update(Msg::Note(copy::told(what, sent.is_some(), &self.places.copied, &written)));
+        self.update(Msg::Answer(copy::told(what, sent.is_some(), &self.places.copied, &written)));
         self.stale = true;
     }
 
@@ -379,7 +379,7 @@ impl Ui {
                 return self.act(UserActionKind::Quit).await;
             }
         };
-        self.update(Msg::Note(why));
+        self.update(Msg::Answer(why));
         self.stale = true;
     }
 

@@ -262,9 +262,8 @@ impl Keys<'_> {
     fn of_rule(&self, card: &Card, below: usize) -> Vec<Option<Hint>> {
         let key = |command, word| self.key(card.key_mode(), command, word);
         vec![
-            key(Command::Rule, "back to the request"),
+            key(Command::Abort, "back to the request"),
             key(Command::Deny, no(card)),
-            key(Command::Abort, "stop"),
             (below > 0).then(|| Hint::remark(lines(below))),
         ]
     }
@@ -289,7 +288,7 @@ impl Keys<'_> {
             key(Command::EditPlan, "editor").filter(|_| is_plan && card.unsaved() == 0),
             key(Command::Versions, &format!("{} versions", card.versions)).filter(|_| card.versions > 1),
             key(Command::Whole, if card.whole { "smaller" } else { "full screen" }),
-            key(Command::Abort, "stop"),
+            key(Command::Abort, if card.is_enlarged() { "smaller" } else { "stop" }),
         ]
     }
 }

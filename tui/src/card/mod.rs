@@ -29,7 +29,7 @@ pub(crate) use steps::Steps;
 use title::Title;
 
 use crate::commands::KeyMode;
-use crate::keymap::Keymap;
+use crate::keymap::{Key, Keymap};
 use crate::model::{Editor, Look, Part, Written};
 use crate::moment::UiTime;
 use crate::plan::Compared;
@@ -74,6 +74,8 @@ pub(crate) struct Card {
     in_sight: bool,
     /// Whether keys came together that would have decided.
     in_burst: bool,
+    /// The key that was pressed too early to count, until one counts.
+    dropped: Option<Key>,
 }
 
 /// How far the person has come.
@@ -135,6 +137,7 @@ impl Card {
             approve: Guard::default(),
             in_sight: false,
             in_burst: false,
+            dropped: None,
             request,
         }
     }
@@ -265,7 +268,36 @@ impl Card {
     /// A key was read: whether it is for this request at all.
     pub(crate) fn takes_key(&mut self, at: UiTime) -> bool {
         self.approve.key(at);
-        self.deny.key(at)
+        let counts = self.deny.key(at);
+        if counts {
+            self.dropped = None;
+        }
+        counts
+    }
+
+    /// Drops a key that came too early, and shows that; false where the request is not on the screen, which no key can be meant for.
+    pub(crate) fn drops(&mut self, key: Key) -> bool {
+        let is_drawn = self.deny.opens_at().is_some();
+        if is_drawn {
+            self.dropped = Some(key);
+        }
+        is_drawn
+    }
+
+    /// The key that did not count.
+    pub(crate) const fn dropped(&self) -> Option<Key> {
+        self.dropped
+    }
+
+    /// Keys count again when nothing was pressed for a while.
+    pub(crate) fn rearm(&mut self, at: UiTime) {
+        self.approve.wait_again(at);
+        self.deny.wait_again(at);
+    }
+
+    /// True if the person made it larger: the full screen is a page, but of a plan.
+    pub(crate) const fn is_enlarged(&self) -> bool {
+        self.whole && !matches!(*self.request, ServerRequest::PlanApproval(_))
     }
 
     /// Whether keys count.
@@ -276,8 +308,7 @@ impl Card {
     /// What came was no single key: the keys that follow count when nothing was pressed for a while.
     pub(crate) fn wait_again(&mut self, at: UiTime) {
         self.in_burst = true;
-        self.approve.wait_again(at);
-        self.deny.wait_again(at);
+        self.rearm(at);
     }
 
     /// Whether keys that came together and began for this request go on.

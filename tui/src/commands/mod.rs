@@ -35,11 +35,13 @@ pub enum KeyMode {
     Log,
     /// Choosing the message that the session is taken back to.
     Rewind,
+    /// Reading the answer to a command.
+    Page,
 }
 
 impl KeyMode {
     /// Every mode.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Normal,
         Self::Insert,
         Self::Command,
@@ -53,6 +55,7 @@ impl KeyMode {
         Self::Plan,
         Self::Log,
         Self::Rewind,
+        Self::Page,
     ];
 
     /// The word for it in the configuration and in `:help`.
@@ -71,6 +74,7 @@ impl KeyMode {
             Self::Plan => "plan",
             Self::Log => "log",
             Self::Rewind => "rewind",
+            Self::Page => "page",
         }
     }
 
@@ -203,6 +207,7 @@ pub enum Command {
     UndoRewind,
     ConfirmRewind,
     CloseRewind,
+    ClosePage,
 }
 
 /// One command: its name, how it is typed, its keys, and what it does.

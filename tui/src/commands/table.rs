@@ -1,8 +1,8 @@
 //! The rows of the table.
 
 use super::KeyMode::{
-    Agents, Approval, Command as Line, Comments, Denied, Insert, Log, Normal, Plan, Rewind, Scope, Steps,
-    Versions,
+    Agents, Approval, Command as Line, Comments, Denied, Insert, Log, Normal, Page, Plan, Rewind, Scope,
+    Steps, Versions,
 };
 use super::{Command, CommandRow, KeyMode};
 
@@ -97,7 +97,25 @@ pub const TABLE: &[CommandRow] = &[
     keyed(Command::Search, "search", &[(Normal, &["/"])], "search the transcript for a text"),
     keyed(Command::SearchNext, "search_next", &[(Normal, &["n"])], "the next line with that text"),
     keyed(Command::SearchPrevious, "search_previous", &[(Normal, &["N"])], "the line with that text before"),
-    keyed(Command::CommandLine, "command_line", &[(Normal, &[":"])], "type a command"),
+    keyed(
+        Command::CommandLine,
+        "command_line",
+        &[
+            (Normal, &[":"]),
+            (Approval, &[":", "/"]),
+            (Denied, &[":", "/"]),
+            (Scope, &[":", "/"]),
+            (Agents, &[":"]),
+            (Comments, &[":", "/"]),
+            (Steps, &[":", "/"]),
+            (Versions, &[":"]),
+            (Plan, &[":"]),
+            (Log, &[":"]),
+            (Rewind, &[":"]),
+            (Page, &[":"]),
+        ],
+        "type a command",
+    ),
     keyed(
         Command::Complete,
         "complete",
@@ -145,6 +163,7 @@ pub const TABLE: &[CommandRow] = &[
             (Denied, &["ctrl-l"]),
             (Agents, &["ctrl-l"]),
             (Log, &["ctrl-l"]),
+            (Page, &["ctrl-l"]),
         ],
         "redraw the screen",
     ),
@@ -249,6 +268,7 @@ pub const TABLE: &[CommandRow] = &[
             (Plan, &["k", "up"]),
             (Log, &["k", "up"]),
             (Rewind, &["k", "up"]),
+            (Page, &["k", "up"]),
         ],
         "up",
     ),
@@ -267,6 +287,7 @@ pub const TABLE: &[CommandRow] = &[
             (Plan, &["j", "down"]),
             (Log, &["j", "down"]),
             (Rewind, &["j", "down"]),
+            (Page, &["j", "down"]),
         ],
         "down",
     ),
@@ -285,6 +306,7 @@ pub const TABLE: &[CommandRow] = &[
             (Plan, &["pageup", "ctrl-u"]),
             (Log, &["pageup", "ctrl-u"]),
             (Rewind, &["pageup", "ctrl-u"]),
+            (Page, &["pageup", "ctrl-u"]),
         ],
         "a page up",
     ),
@@ -303,6 +325,7 @@ pub const TABLE: &[CommandRow] = &[
             (Plan, &["pagedown", "ctrl-f"]),
             (Log, &["pagedown", "ctrl-f"]),
             (Rewind, &["pagedown", "ctrl-f"]),
+            (Page, &["pagedown", "ctrl-f"]),
         ],
         "a page down",
     ),
@@ -320,6 +343,7 @@ pub const TABLE: &[CommandRow] = &[
             (Plan, &["g", "home"]),
             (Log, &["g", "home"]),
             (Rewind, &["g", "home"]),
+            (Page, &["g", "home"]),
         ],
         "to the beginning",
     ),
@@ -337,6 +361,7 @@ pub const TABLE: &[CommandRow] = &[
             (Plan, &["G", "end"]),
             (Log, &["G", "end"]),
             (Rewind, &["G", "end"]),
+            (Page, &["G", "end"]),
         ],
         "to the end, and follow it",
     ),
@@ -453,4 +478,5 @@ pub const TABLE: &[CommandRow] = &[
     keyed(Command::UndoRewind, "undo_rewind", &[(Rewind, &["u"])], "undo the last rewind"),
     keyed(Command::ConfirmRewind, "confirm_rewind", &[(Rewind, &["y"])], "do what is shown"),
     keyed(Command::CloseRewind, "close_rewind", &[(Rewind, &["esc", "q", "h", "left", "ctrl-c"])], "back"),
+    keyed(Command::ClosePage, "close_page", &[(Page, &["esc", "q", "ctrl-c"])], "close the page"),
 ];

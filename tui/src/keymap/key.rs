@@ -60,9 +60,19 @@ impl Key {
         label
     }
 
+    /// True if it is this one, whatever is held with it.
+    pub(crate) fn is(self, code: KeyCode) -> bool {
+        self.code == code
+    }
+
     /// Whether it writes a character.
     pub fn is_text(self) -> bool {
         self.text().is_some()
+    }
+
+    /// True if it writes a letter of a word.
+    pub(crate) fn is_letter(self) -> bool {
+        self.text().is_some_and(char::is_alphabetic)
     }
 
     /// The character that it writes.

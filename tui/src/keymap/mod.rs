@@ -90,6 +90,7 @@ const NEEDED: &[(KeyMode, Command)] = &[
     (KeyMode::Plan, Command::ClosePlan),
     (KeyMode::Log, Command::CloseLog),
     (KeyMode::Rewind, Command::CloseRewind),
+    (KeyMode::Page, Command::ClosePage),
     (KeyMode::Insert, Command::Leave),
     (KeyMode::Command, Command::Leave),
 ];

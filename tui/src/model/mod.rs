@@ -2,6 +2,7 @@
 
 pub(crate) mod access;
 mod agents;
+mod answer;
 mod attention;
 mod block;
 mod calls;
@@ -18,9 +19,11 @@ mod palette;
 mod part;
 mod recall;
 mod rewind;
+mod run;
 mod screen;
 mod search;
 mod session;
+mod short_help;
 mod transcript;
 mod tree;
 mod turn;
@@ -33,6 +36,7 @@ use ipc::id::AgentId;
 use ipc::image::Image;
 
 pub(crate) use agents::{AgentView, Agents};
+pub(crate) use answer::Answer;
 pub(crate) use attention::Attention;
 pub(crate) use block::{Block, BlockRow};
 pub(crate) use calls::{Call, Ending};
@@ -49,6 +53,7 @@ pub(crate) use palette::Palette;
 pub(crate) use part::{Fold, Part, Unfolded};
 pub(crate) use recall::Recall;
 pub(crate) use rewind::{Rewind, SaidBefore};
+pub(crate) use run::{GAP, Run};
 pub use screen::is_tiny;
 pub(crate) use screen::{Areas, log_rows, plan_rows};
 pub(crate) use search::Found;
@@ -68,6 +73,7 @@ use crate::text::SafeText;
 
 /// Everything that the terminal UI knows.
 #[derive(Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own, not a state among others")]
 pub struct Model {
     pub(crate) start: Start,
     pub(crate) now: UiTime,
@@ -95,6 +101,16 @@ pub struct Model {
     pub(crate) remark: Option<String>,
     /// The moment of a Ctrl+C that had nothing to end: another one soon after it ends the session.
     pub(crate) leaves: Option<UiTime>,
+    /// The answer to the last command, while it stands above the prompt.
+    pub(crate) answer: Option<Answer>,
+    /// The answer that is read as a page.
+    pub(crate) page: CardPage,
+    /// The letters that came in quick succession where each would be a command.
+    pub(crate) run: Option<Run>,
+    /// The moment of the last key that wrote at the prompt.
+    pub(crate) wrote_at: Option<UiTime>,
+    /// True if a command was typed while a request waited: its view stands before the request, until it is closed.
+    pub(crate) aside: bool,
     /// The pictures that go with the next message.
     pub(crate) attached: Vec<Image>,
     pub(crate) agents: Agents,
@@ -141,6 +157,8 @@ pub(crate) enum Mode {
     Log,
     /// The messages that the session can be taken back to.
     Rewind,
+    /// The answer to a command.
+    Page,
 }
 
 /// The purpose of a line that is typed.
@@ -194,6 +212,11 @@ impl Model {
             sought: String::new(),
             remark: None,
             leaves: None,
+            answer: None,
+            page: CardPage::default(),
+            run: None,
+            wrote_at: None,
+            aside: false,
             attached: Vec::new(),
             agents: Agents::new(Session::new(&start)),
             plans: Plans::default(),
@@ -230,6 +253,18 @@ impl Model {
     /// said anything yet.
     pub fn select(&mut self, agent: &AgentId) -> bool {
         self.agents.select(agent)
+    }
+
+    /// The request before the person, unless the view of a command stands before it.
+    pub(crate) fn card(&self) -> Option<&Card> {
+        let is_hidden = self.aside && self.mode != Mode::Command;
+        self.cards.front().filter(|_| !is_hidden)
+    }
+
+    /// The request that takes the keys.
+    pub(crate) fn asking(&mut self) -> Option<&mut Card> {
+        let is_aside = self.aside || self.mode == Mode::Command;
+        self.cards.front_mut().filter(|_| !is_aside)
     }
 
     /// True while the log stands in the place of the transcript.

@@ -89,11 +89,13 @@ impl Model {
             | Mode::Agents
             | Mode::Plan
             | Mode::Log
-            | Mode::Rewind => {
+            | Mode::Rewind
+            | Mode::Page => {
                 return None;
             }
         };
-        (self.cards.is_empty() && !text.contains('\n')).then_some(text)
+        let is_open = self.mode == Mode::Command || self.cards.is_empty();
+        (is_open && !text.contains('\n')).then_some(text)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use ratatui::layout::Rect;
 
-use super::Model;
+use super::{Mode, Model};
 use crate::card::Card;
 use crate::keymap::Keymap;
 
@@ -27,6 +27,8 @@ pub(crate) struct Areas {
     pub queue: Rect,
     /// The line above the prompt.
     pub rule: Rect,
+    /// The answer to the last command.
+    pub answer: Rect,
     pub prompt: Rect,
     /// The list of commands, over the rows above the prompt.
     pub palette: Option<Rect>,
@@ -44,14 +46,16 @@ impl Areas {
         let without_status = rest;
         let prompt = bottom(&mut rest, model.prompt_rows(screen.width).clamp(1, (screen.height / 3).max(1)));
         let rule = bottom(&mut rest, 1);
+        let answer = bottom(&mut rest, model.answer_rows(screen.width));
         let above_rule = rest;
         let palette = palette_area(model, above_rule);
         let queue = bottom(
             &mut rest,
             u16::try_from(model.agents.shown().queue.len()).unwrap_or(u16::MAX).min(screen.height / 5),
         );
-        let card = model.cards.front().map(|card| {
-            let room = if roomy && !card.whole { above_rule } else { without_status };
+        let card = model.card().map(|card| {
+            let covers = model.mode != Mode::Command && answer.height == 0 && (!roomy || card.whole);
+            let room = if covers { without_status } else { above_rule };
             card_area(card, &model.start.keymap, room)
         });
         // What led to a request stands above it.
@@ -60,7 +64,7 @@ impl Areas {
             Some(columns) => Some(right(&mut rest, columns)),
             None => model.walks_tree().then_some(rest),
         };
-        Self { transcript: rest, tree, queue, rule, prompt, palette, status, card }
+        Self { transcript: rest, tree, queue, rule, answer, prompt, palette, status, card }
     }
 
     /// What is where on the model's own screen.
@@ -87,7 +91,12 @@ fn card_area(card: &Card, keymap: &Keymap, mut room: Rect) -> Rect {
 }
 
 fn palette_area(model: &Model, mut room: Rect) -> Option<Rect> {
-    let rows = model.palette_rows().len().max(model.recalled().len()).max(model.file_rows());
+    let rows = model
+        .palette_rows()
+        .len()
+        .max(model.recalled().len())
+        .max(model.file_rows())
+        .max(model.key_rows().len());
     let rows = u16::try_from(rows).unwrap_or(u16::MAX);
     let rows = rows.min(room.height.saturating_sub(2));
     (rows > 0).then(|| bottom(&mut room, rows))

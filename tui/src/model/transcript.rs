@@ -25,6 +25,14 @@ enum Position {
     At { block: usize, place: BlockPlace },
 }
 
+/// Everything that a key for reading changes, to come back to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReadingPlace {
+    position: Position,
+    found: Option<(usize, BlockPlace)>,
+    unfolded: Unfolded,
+}
+
 /// A row of the transcript.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Visible<'a> {
@@ -52,6 +60,16 @@ impl Transcript {
     pub(crate) fn cut_from(&mut self, block: usize) -> Vec<Block> {
         (self.found, self.position) = (None, Position::Following);
         self.blocks.split_off(block.min(self.blocks.len()))
+    }
+
+    /// The reader's place now.
+    pub(crate) const fn place(&self) -> ReadingPlace {
+        ReadingPlace { position: self.position, found: self.found, unfolded: self.unfolded }
+    }
+
+    /// Back to where the reader was.
+    pub(crate) const fn go_back(&mut self, place: ReadingPlace) {
+        (self.position, self.found, self.unfolded) = (place.position, place.found, place.unfolded);
     }
 
     /// The number of blocks.
@@ -114,11 +132,6 @@ impl Transcript {
     /// To the beginning.
     pub(crate) fn go_to_top(&mut self, (width, height): (u16, u16)) {
         self.stand_at(TranscriptLine { block: 0, row: 0 }, width, usize::from(height));
-    }
-
-    /// Shows a block from its beginning; where all of what follows is in sight, the end is followed.
-    pub(crate) fn show_from(&mut self, block: usize, (width, height): (u16, u16)) {
-        self.stand_at(TranscriptLine { block, row: 0 }, width, usize::from(height));
     }
 
     /// The rows below what shows, counted no further than `most`.

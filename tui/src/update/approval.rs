@@ -9,7 +9,7 @@ use crate::card::{Asked, Card, CardPage, InForce, Menu, Stage, explain};
 use crate::commands::{Command, KeyMode};
 use crate::keymap::{Key, Keymap};
 use crate::message::Action;
-use crate::model::{Areas, Editor, Model};
+use crate::model::{Areas, Editor, Mode, Model};
 use crate::moment::UiTime;
 
 /// A key that the request before the person takes; says whether anything changed.
@@ -18,17 +18,24 @@ pub(super) fn key(model: &mut Model, at: UiTime, key: Key, actions: &mut Vec<Act
     if card.editor().is_some() {
         return write(model, key, actions);
     }
+    if model.start.keymap.command(mode_of(card), key) == Some(Command::CommandLine) {
+        type_command(model);
+        return true;
+    }
     match card.stage {
         Stage::Comments => return comments::key(model, key, actions),
         Stage::Steps => return steps::key(model, key, actions),
         Stage::Versions(_) => return steps::compare_key(model, key),
         Stage::Deciding | Stage::Scope(_) | Stage::Word(_) | Stage::Rule(_) => {}
     }
-    let Some(command) = model.start.keymap.command(mode_of(card), key) else { return false };
+    let Some(command) = model.start.keymap.command(mode_of(card), key) else {
+        return key.is_letter() && no_meaning(model, at, key);
+    };
     match command {
         Command::Suspend => actions.push(Action::Suspend),
         Command::Repaint => actions.push(Action::Repaint),
         Command::Deny => answer(model, ReviewDecision::DENIED, actions),
+        Command::Abort if back(model) => {}
         Command::Abort => answer(model, ReviewDecision::Abort, actions),
         Command::DenyWithWord => set_stage(model, Stage::Word(Editor::default())),
         Command::ApproveOnce => approve(model, at, |_| Some(ReviewDecision::Approved), actions),
@@ -46,9 +53,51 @@ pub(super) fn key(model: &mut Model, at: UiTime, key: Key, actions: &mut Vec<Act
     true
 }
 
+/// A letter without a meaning here begins something else than an answer: no letter of it answers.
+fn no_meaning(model: &mut Model, at: UiTime, key: Key) -> bool {
+    let Some(card) = model.cards.front_mut() else { return false };
+    card.rearm(at);
+    card.drops(key)
+}
+
+/// Takes the keys for a command: the request waits.
+fn type_command(model: &mut Model) {
+    if matches!(model.mode, Mode::Normal | Mode::Insert) {
+        model.came_from = model.mode;
+    }
+    model.aside = true;
+    model.mode = Mode::Command;
+}
+
+/// The request is before the person again once the command, and its view, is over; no key counts that was meant for them.
+pub(super) fn face(model: &mut Model, at: UiTime) {
+    model.aside &= !model.cards.is_empty();
+    let is_over = matches!(model.mode, Mode::Normal | Mode::Insert);
+    if model.aside && is_over {
+        model.aside = false;
+        if let Some(card) = model.cards.front_mut() {
+            card.rearm(at);
+        }
+    }
+}
+
+/// Leaves a page of the request, if one is open.
+fn back(model: &mut Model) -> bool {
+    let Some(card) = model.cards.front_mut() else { return false };
+    if matches!(card.stage, Stage::Rule(_)) {
+        card.stage = Stage::Deciding;
+        return true;
+    }
+    let is_page = card.is_enlarged();
+    card.whole &= !is_page;
+    is_page
+}
+
 /// Whether a key would answer the request before the person, or begin to.
 pub(super) fn decides(model: &Model, key: Key) -> bool {
-    let Some(card) = model.cards.front().filter(|card| card.editor().is_none()) else { return false };
+    let waits = model.aside || model.mode == Mode::Command;
+    let card = model.cards.front().filter(|card| card.editor().is_none() && !waits);
+    let Some(card) = card else { return false };
     let command = model.start.keymap.command(mode_of(card), key);
     command.is_some_and(|command| {
         matches!(

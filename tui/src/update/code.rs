@@ -16,7 +16,10 @@ pub(super) fn ask(model: &mut Model, actions: &mut Vec<Action>) {
         let parts = card.body.block.parts.iter_mut().enumerate();
         first(parts, number).map(|(part, lines)| (Place::Card(place, part), lines))
     });
-    let next = of_card.or_else(|| {
+    let place = model.page.revision();
+    let parts = model.page.block.parts.iter_mut().enumerate();
+    let of_page = first(parts, number).map(|(part, lines)| (Place::Page(place, part), lines));
+    let next = of_card.or(of_page).or_else(|| {
         let agent = model.agents.shown_id().clone();
         let transcript = &mut model.agents.shown_mut().transcript;
         transcript.shown_blocks(area.width, area.height).find_map(|at| {
@@ -44,6 +47,10 @@ pub(super) fn read(model: &mut Model, read: &CodeRead) -> bool {
         Place::Card(number, part) => {
             let card = model.cards.iter_mut().find(|card| card.number() == *number);
             card.and_then(|card| card.body.block.parts.get_mut(*part))
+        }
+        Place::Page(revision, part) => {
+            let is_it = model.page.revision() == *revision;
+            is_it.then_some(&mut model.page.block.parts).and_then(|parts| parts.get_mut(*part))
         }
         Place::Transcript(agent, block, part) => {
             let block = model.agents.of(agent).transcript.block_mut(*block);

@@ -11,7 +11,7 @@ pub(super) fn answer(model: &mut Model, actions: &mut Vec<Action>) {
     let view = model.agents.shown();
     match (view.transcript.found_text(width), &view.answer) {
         (Some(line), _) => copy(Copied::Line, &line, actions),
-        (None, answer) if answer.is_empty() => model.say(Look::Notice, "there is no answer yet to copy"),
+        (None, answer) if answer.is_empty() => model.answer(Look::Notice, "there is no answer yet to copy"),
         (None, answer) => copy(Copied::Answer, answer, actions),
     }
 }
@@ -20,7 +20,7 @@ pub(super) fn answer(model: &mut Model, actions: &mut Vec<Action>) {
 pub(super) fn code(model: &mut Model, actions: &mut Vec<Action>) {
     match last_code(&model.agents.shown().answer) {
         Some(code) => copy(Copied::Code, &code, actions),
-        None => model.say(Look::Notice, "the last answer has no code to copy"),
+        None => model.answer(Look::Notice, "the last answer has no code to copy"),
     }
 }
 

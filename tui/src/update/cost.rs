@@ -20,7 +20,7 @@ pub(super) fn show(model: &mut Model) {
         let text = format!("{:<14}{share}% of the model's window", "context");
         parts.push(Part::new(SafeText::line(&text), Look::Fact));
     }
-    model.agents.shown_mut().transcript.push(Block::of(parts).apart());
+    model.open_page(Block::of(parts));
 }
 
 fn told(account: &Account) -> String {

@@ -15,7 +15,7 @@ use super::{branch, call, comments, denial, pause, plan, reply, rewind, turns};
 use crate::card::{Asked, Card};
 use crate::message::{Action, Reason};
 use crate::model::{
-    AgentView, Block, Call, Ending, Fold, Look, Model, Part, Pending, Reply, SaidBefore, Session,
+    AgentView, Block, Call, Ending, Fold, Look, Mode, Model, Part, Pending, Reply, SaidBefore, Session,
     TurnActivity, access,
 };
 use crate::moment::UiTime;
@@ -33,6 +33,15 @@ pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>)
                 }
                 EventKind::Notice { code: NoticeCode::RewindRefused, .. } => rewind::refused(model),
                 _ => {}
+            }
+            if let EventKind::Notice { code, message } = &event.kind
+                && answers(code)
+            {
+                if code.ends_change() {
+                    model.agents.of(&event.agent).session.pending = None;
+                }
+                model.answer(Look::Notice, message);
+                return true;
             }
             branch::follow(model, &event.agent, &event.kind, actions);
             let changed = logged(model, *event, actions);
@@ -69,6 +78,8 @@ pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>)
             let mut card = Card::new(asked, request, &model.start.project, model.now, revision);
             card.versions = model.plans.versions(&card.asked.agent).len();
             comments::take_over(model, &mut card);
+            // Whoever types a command goes on typing it.
+            model.aside |= model.cards.is_empty() && model.mode == Mode::Command;
             model.cards.push_back(card);
             call(model, reason, actions);
         }
@@ -89,6 +100,25 @@ pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>)
         }
     }
     true
+}
+
+/// True if a notice is the answer to a command that changed nothing.
+const fn answers(code: &NoticeCode) -> bool {
+    matches!(
+        code,
+        NoticeCode::ModelRefused
+            | NoticeCode::ModelUnchanged
+            | NoticeCode::RightsRefused
+            | NoticeCode::RightsUnchanged
+            | NoticeCode::NoSuchGrant
+            | NoticeCode::NoAgent
+            | NoticeCode::NotCleared
+            | NoticeCode::NothingToCompact
+            | NoticeCode::CompactionQueued
+            | NoticeCode::RewindRefused
+            | NoticeCode::PlanRefused
+            | NoticeCode::EmptyMessage
+    )
 }
 
 fn text_delta(view: &mut AgentView, now: UiTime, text: &str) {

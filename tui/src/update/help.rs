@@ -2,7 +2,7 @@
 
 use crate::commands::{CommandRow, KeyMode, TABLE};
 use crate::keymap::Keymap;
-use crate::model::{Areas, Block, Look, Model, Part};
+use crate::model::{Block, Look, Model, Part};
 use crate::text::SafeText;
 
 /// The column before which the typed form stands, where it is not longer.
@@ -16,11 +16,8 @@ pub(super) fn show(model: &mut Model) {
             let lines = lines.into_iter().map(|line| Part::listed(SafeText::line(&line), ABOUT + 1));
             std::iter::once(heading).chain(lines)
         });
-    let block = Block::of(parts.collect()).apart();
-    let block = model.agents.shown_mut().transcript.push(block);
-    // It is longer than most screens, and is read from its beginning.
-    let area = Areas::now(model).transcript;
-    model.agents.shown_mut().transcript.show_from(block, (area.width, area.height));
+    let block = Block::of(parts.collect());
+    model.open_page(block);
 }
 
 fn sections(keymap: &Keymap, is_plain: bool) -> Vec<(String, Vec<String>)> {
@@ -43,7 +40,7 @@ fn at_the_prompt() -> Vec<String> {
         ("/etc/hosts says ...", "text: a path has another / in it"),
         ("@NAME", "a file of the project; Tab or Enter completes"),
         ("!COMMAND", "run it yourself in the sandbox"),
-        ("?", "at an empty prompt: this table"),
+        ("?", "at an empty prompt: the keys that are used most"),
         ("a space first, or two lines", "text, whatever it begins with"),
     ];
     lines.iter().map(|(typed, about)| told(typed, about)).collect()

@@ -6,14 +6,14 @@ use crossterm::event::{KeyEvent, KeyEventKind};
 use ipc::frontend::UserActionKind;
 
 use super::{
-    approval, aside, copy, editing, files, help, log, pause, plan, recall, rewind, search, tell, tree, turns,
-    typed,
+    approval, aside, copy, editing, files, help, log, page, pause, plan, recall, rewind, run, search, tell,
+    tree, turns, typed,
 };
 use crate::card::Card;
 use crate::commands::{Command, KeyMode};
 use crate::keymap::Key;
 use crate::message::Action;
-use crate::model::{Areas, Editor, LineFor, Look, Mode, Model, Outgoing, Unfolded};
+use crate::model::{Areas, Editor, GAP, LineFor, Look, Mode, Model, Outgoing, Unfolded};
 use crate::moment::UiTime;
 
 /// The longest time between two keys that belong together.
@@ -21,6 +21,10 @@ const TWICE: Duration = Duration::from_secs(3);
 
 /// A key; says whether anything changed.
 pub(super) fn key(model: &mut Model, at: UiTime, event: KeyEvent, actions: &mut Vec<Action>) -> bool {
+    one(model, at, (event, true), actions)
+}
+
+fn one(model: &mut Model, at: UiTime, (event, alone): (KeyEvent, bool), actions: &mut Vec<Action>) -> bool {
     if event.kind == KeyEventKind::Release {
         return false;
     }
@@ -29,25 +33,34 @@ pub(super) fn key(model: &mut Model, at: UiTime, event: KeyEvent, actions: &mut 
         actions.push(action);
         return true;
     }
-    if model.cards.front_mut().is_some_and(|card| card.takes_key(at)) {
+    if model.asking().is_some_and(|card| card.takes_key(at)) {
+        run::end(model, actions);
         // A key that is held down decides nothing.
         return event.kind == KeyEventKind::Press && approval::key(model, at, key, actions);
     }
-    let mode = match model.mode {
-        Mode::Normal => KeyMode::Normal,
-        Mode::Insert => KeyMode::Insert,
-        Mode::Command => KeyMode::Command,
-        Mode::Agents => KeyMode::Agents,
-        Mode::Plan if model.versions.is_some() => KeyMode::Versions,
-        Mode::Plan => KeyMode::Plan,
-        Mode::Log => KeyMode::Log,
-        Mode::Rewind => KeyMode::Rewind,
-    };
+    if !is_writing(model, at) && model.asking().is_some_and(|card| card.drops(key)) {
+        return true;
+    }
+    here(model, at, (key, alone), actions)
+}
+
+/// True if the key goes on with what is being written at the prompt.
+fn is_writing(model: &Model, at: UiTime) -> bool {
+    let goes_on = model.wrote_at.is_some_and(|wrote| at.since(wrote) <= GAP);
+    goes_on && model.mode == Mode::Insert && !model.prompt.is_empty()
+}
+
+/// A key that no request takes.
+fn here(model: &mut Model, at: UiTime, (key, alone): (Key, bool), actions: &mut Vec<Action>) -> bool {
+    let mode = key_mode(model);
     if matches!(model.mode, Mode::Normal | Mode::Insert) {
         model.came_from = model.mode;
     }
     let had_remark = model.remark.take().is_some();
     let leaves = model.leaves.take();
+    if run::takes(model, at, key, (mode, alone), actions) {
+        return true;
+    }
     match (model.start.keymap.command(mode, key), key.text()) {
         (Some(command), _) if recall::perform(model, command) || files::perform(model, command) => {}
         (Some(Command::Cancel), _) => cancel(model, at, leaves, actions),
@@ -56,7 +69,25 @@ pub(super) fn key(model: &mut Model, at: UiTime, event: KeyEvent, actions: &mut 
         (None, _) if model.mode == Mode::Normal => unbound(model, key),
         (None, _) => return had_remark,
     }
+    if mode == KeyMode::Insert {
+        model.wrote_at = Some(at);
+    }
     true
+}
+
+/// The mode of the keys that no request takes.
+const fn key_mode(model: &Model) -> KeyMode {
+    match model.mode {
+        Mode::Normal => KeyMode::Normal,
+        Mode::Insert => KeyMode::Insert,
+        Mode::Command => KeyMode::Command,
+        Mode::Agents => KeyMode::Agents,
+        Mode::Plan if model.versions.is_some() => KeyMode::Versions,
+        Mode::Plan => KeyMode::Plan,
+        Mode::Log => KeyMode::Log,
+        Mode::Rewind => KeyMode::Rewind,
+        Mode::Page => KeyMode::Page,
+    }
 }
 
 /// The keys that do the same whatever shows, and decide nothing: those of INSERT.
@@ -72,7 +103,7 @@ fn anywhere(model: &Model, key: Key) -> Option<Action> {
 pub(super) fn key_of_many(model: &mut Model, at: UiTime, event: KeyEvent, actions: &mut Vec<Action>) -> bool {
     let pressed = Key::from(event);
     let decides = approval::decides(model, pressed);
-    if let Some(card) = model.cards.front_mut()
+    if let Some(card) = model.asking()
         && (card.is_in_burst(at) || decides && card.is_open(at))
     {
         // What follows is no message to the agent either.
@@ -84,13 +115,7 @@ pub(super) fn key_of_many(model: &mut Model, at: UiTime, event: KeyEvent, action
         // The bytes of a paste widen no access, and what follows in them is typed into no editor and no shell.
         return false;
     }
-    if model.mode == Mode::Rewind
-        && model.start.keymap.command(KeyMode::Rewind, pressed) == Some(Command::ConfirmRewind)
-    {
-        // And they take nothing back.
-        return false;
-    }
-    key(model, at, event, actions)
+    one(model, at, (event, false), actions)
 }
 
 /// A key of NORMAL that does nothing says so: a person who types a message there sees why no text appears.
@@ -127,19 +152,23 @@ pub(super) fn edited(model: &mut Model, edited: Result<Option<String>, String>) 
         Ok(None) => {}
         // Editors end the last line of a file.
         Ok(Some(text)) => model.prompt = Editor::with(text.strip_suffix('\n').unwrap_or(&text).to_owned()),
-        Err(why) => model.say(Look::Error, &why),
+        Err(why) => model.answer(Look::Error, &why),
     }
     true
 }
 
 /// A paste goes where text is written; it never decides on anything.
-pub(super) fn paste(model: &mut Model, text: &str) -> bool {
+pub(super) fn paste(model: &mut Model, text: &str, actions: &mut Vec<Action>) -> bool {
+    run::end(model, actions);
     let now = model.now;
-    let card = model.cards.front_mut().filter(|card| card.is_open(now));
+    let card = model.asking().filter(|card| card.is_open(now));
     let pasted = if let Some(editor) = card.and_then(Card::editor_mut) {
         editor.paste(text)
     } else {
-        if matches!(model.mode, Mode::Normal | Mode::Agents | Mode::Plan | Mode::Log | Mode::Rewind) {
+        if matches!(
+            model.mode,
+            Mode::Normal | Mode::Agents | Mode::Plan | Mode::Log | Mode::Rewind | Mode::Page
+        ) {
             model.mode = Mode::Insert;
         }
         match model.mode {
@@ -148,7 +177,7 @@ pub(super) fn paste(model: &mut Model, text: &str) -> bool {
         }
     };
     if let Err(error) = pasted {
-        model.say(Look::Error, &error.to_string());
+        model.answer(Look::Error, &error.to_string());
     }
     true
 }
@@ -156,23 +185,25 @@ pub(super) fn paste(model: &mut Model, text: &str) -> bool {
 const fn writing(model: &mut Model) -> &mut Editor {
     match model.mode {
         Mode::Command => &mut model.line,
-        Mode::Normal | Mode::Insert | Mode::Agents | Mode::Plan | Mode::Log | Mode::Rewind => {
+        Mode::Normal | Mode::Insert | Mode::Agents | Mode::Plan | Mode::Log | Mode::Rewind | Mode::Page => {
             &mut model.prompt
         }
     }
 }
 
+/// Writes letters that were typed in another mode at the prompt.
+pub(super) fn type_text(model: &mut Model, at: UiTime, text: &str) {
+    text.chars().for_each(|letter| write(model, letter));
+    model.wrote_at = Some(at);
+}
+
 fn write(model: &mut Model, c: char) {
-    if model.mode == Mode::Insert && model.prompt.is_empty() && model.recall.is_none() {
-        match c {
-            ':' => return model.mode = Mode::Command,
-            '?' => return help::show(model),
-            _ => {}
-        }
+    if c == ':' && model.mode == Mode::Insert && model.prompt.is_empty() && model.recall.is_none() {
+        return model.mode = Mode::Command;
     }
     model.palette_follows();
     if let Err(error) = writing(model).insert(c.encode_utf8(&mut [0; 4])) {
-        model.say(Look::Error, &error.to_string());
+        model.answer(Look::Error, &error.to_string());
     }
 }
 
@@ -181,6 +212,10 @@ fn perform(model: &mut Model, at: UiTime, command: Command, actions: &mut Vec<Ac
     if command == Command::LineEnd && model.mode == Mode::Insert && is_at_end {
         // There is nothing left to go to in the prompt.
         return model.agents.shown_mut().transcript.follow();
+    }
+    if command == Command::CommandLine {
+        // From a view as well: the command has its place then.
+        return model.mode = Mode::Command;
     }
     if model.mode == Mode::Agents {
         return tree::walk(model, command, actions);
@@ -193,6 +228,9 @@ fn perform(model: &mut Model, at: UiTime, command: Command, actions: &mut Vec<Ac
     }
     if model.mode == Mode::Rewind {
         return rewind::key(model, command, actions);
+    }
+    if model.mode == Mode::Page {
+        return page::read(model, command, actions);
     }
     if model.mode != Mode::Normal && editing::edit(writing(model), command) {
         return model.palette_follows();
@@ -209,7 +247,6 @@ fn perform(model: &mut Model, at: UiTime, command: Command, actions: &mut Vec<Ac
             model.agents.shown_mut().transcript.forget_found();
             model.mode = Mode::Insert;
         }
-        Command::CommandLine => model.mode = Mode::Command,
         Command::Search => search::begin(model),
         Command::SearchNext => search::next(model, true),
         Command::SearchPrevious => search::next(model, false),
@@ -262,6 +299,10 @@ fn submit(model: &mut Model, at: UiTime, actions: &mut Vec<Action>) {
         let line = model.line.take();
         return typed::run(model, ':', &line, actions);
     }
+    if model.shows_keys() {
+        model.prompt = Editor::default();
+        return help::show(model);
+    }
     if pause::retry(model, actions) || model.prompt.text().trim().is_empty() && model.attached.is_empty() {
         return;
     }
@@ -271,7 +312,7 @@ fn submit(model: &mut Model, at: UiTime, actions: &mut Vec<Action>) {
     }
     if let Some(why) = tree::takes_nothing(model) {
         model.prompt = Editor::with(text);
-        return model.say(Look::Error, &why);
+        return model.answer(Look::Error, &why);
     }
     send(model, at, text, actions);
 }
@@ -318,12 +359,17 @@ fn leave(model: &mut Model, actions: &mut Vec<Action>) {
         Mode::Command => {
             model.line = Editor::default();
             model.line_for = LineFor::Command;
-            to_normal(model);
+            if model.aside {
+                model.mode = model.came_from;
+            } else {
+                to_normal(model);
+            }
         }
         Mode::Insert if model.has_choice() => model.palette.close(),
+        Mode::Insert if model.shows_keys() => model.prompt = Editor::default(),
         Mode::Insert if model.agents.shown().turn.is_running() => turns::interrupt(model, actions),
         Mode::Insert if model.start.is_plain => nothing_to_leave(model),
-        Mode::Insert | Mode::Normal | Mode::Agents | Mode::Plan | Mode::Log | Mode::Rewind => {
+        Mode::Insert | Mode::Normal | Mode::Agents | Mode::Plan | Mode::Log | Mode::Rewind | Mode::Page => {
             to_normal(model);
         }
     }

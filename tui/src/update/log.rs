@@ -40,7 +40,7 @@ pub(super) fn read_event(model: &mut Model, read: Result<String, String>) -> boo
 
 fn fail(model: &mut Model, why: &str) {
     close(model);
-    model.say(Look::Error, why);
+    model.answer(Look::Error, why);
 }
 
 /// Nothing of the log is kept.

@@ -14,11 +14,13 @@ mod files;
 mod help;
 mod keys;
 mod log;
+mod page;
 mod pause;
 mod plan;
 mod recall;
 mod reply;
 mod rewind;
+mod run;
 mod search;
 mod shell;
 mod steps;
@@ -58,7 +60,7 @@ pub fn update(model: &mut Model, at: UiTime, message: Msg) -> Vec<Action> {
     let changed = match message {
         Msg::Key(event) => keys::key(model, at, event, &mut actions),
         Msg::KeyOfMany(event) => keys::key_of_many(model, at, event, &mut actions),
-        Msg::Paste(text) => keys::paste(model, &text),
+        Msg::Paste(text) => keys::paste(model, &text, &mut actions),
         Msg::Submit(text) => {
             pause::retry(model, &mut actions);
             keys::send(model, at, text, &mut actions);
@@ -70,7 +72,8 @@ pub fn update(model: &mut Model, at: UiTime, message: Msg) -> Vec<Action> {
         Msg::Core(event) => events::core(model, event, &mut actions),
         Msg::Tick => {
             plan::lay(model);
-            reply::read_all(model) | keys::stay(model) | changes_by_itself(model)
+            let ended = run::settle(model, at, &mut actions);
+            ended | model.end_answer() | reply::read_all(model) | keys::stay(model) | changes_by_itself(model)
         }
         Msg::Drawn(shown) => drawn(model, at, shown, &mut actions),
         Msg::LogRead(read) => log::read(model, read),
@@ -81,6 +84,10 @@ pub fn update(model: &mut Model, at: UiTime, message: Msg) -> Vec<Action> {
         }
         Msg::PromptEdited(edited) => keys::edited(model, edited),
         Msg::Resumed => return resumed(model),
+        Msg::Answer(text) => {
+            model.answer(Look::Notice, &text);
+            true
+        }
         Msg::Note(text) => {
             model.say(Look::Notice, &text);
             true
@@ -89,6 +96,7 @@ pub fn update(model: &mut Model, at: UiTime, message: Msg) -> Vec<Action> {
         Msg::Attached(read) => typed::attached(model, read),
         Msg::CoreGone => core_gone(model),
     };
+    approval::face(model, at);
     if writes {
         files::follow(model, &mut actions);
     }
@@ -107,7 +115,7 @@ fn call(model: &mut Model, reason: Reason, actions: &mut Vec<Action>) {
 
 /// How long after `now` a [`Msg::Tick`] is wanted; none while nothing on the screen changes by itself.
 pub fn next_tick(model: &Model, now: UiTime) -> Option<Duration> {
-    let card = model.cards.front();
+    let card = model.card();
     let opens = card.and_then(|card| card.opens_at(now)).map(|opens| opens.since(now));
     // The time that a request has left shows in its last minute.
     let remaining = card.map(|card| card.remaining(now)).filter(|remaining| !remaining.is_zero());
@@ -122,7 +130,8 @@ pub fn next_tick(model: &Model, now: UiTime) -> Option<Duration> {
     // Countdowns show whole seconds that are left, the turn whole seconds that are gone.
     let countdown = [remaining, attempt].into_iter().flatten().map(past_whole_second).min();
     let count = elapsed.map(|elapsed| Duration::from_secs(elapsed.as_secs() + 1).saturating_sub(elapsed));
-    let others = [reply::next(model, now), keys::leaves_for(model, now)];
+    let others =
+        [reply::next(model, now), keys::leaves_for(model, now), run::next(model, now), model.answer_left()];
     [opens, last_minute, countdown, count].into_iter().chain(others).flatten().min()
 }
 
@@ -150,6 +159,9 @@ fn wheel(model: &mut Model, notches: i16) -> bool {
             sheet.scroll(rows, (areas.transcript.width, height));
         }
         _ if model.mode == Mode::Log => model.log.go(rows),
+        _ if model.mode == Mode::Page => {
+            model.page.scroll(rows, (areas.transcript.width, plan_rows(areas.transcript.height)));
+        }
         _ if model.mode == Mode::Rewind => rewind::wheel(model, rows),
         _ => model
             .agents

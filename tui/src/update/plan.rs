@@ -18,13 +18,14 @@ use crate::text::SafeText;
 pub(super) fn command(model: &mut Model, text: Option<&str>, actions: &mut Vec<Action>) {
     match text {
         None if model.plans.current().is_some() => open(model),
-        _ if model.over => model.say(Look::Error, "the session is over; :q leaves"),
+        _ if model.over => model.answer(Look::Error, "the session is over; :q leaves"),
         _ if model.start.activity == Activity::Plan => {
-            model.say(Look::Error, "this agent is a planner itself: type a message that says what to plan");
+            model
+                .answer(Look::Error, "this agent is a planner itself: type a message that says what to plan");
         }
         None => {
             let usage = ":plan TEXT: an agent beside this one makes a plan and changes nothing";
-            model.say(Look::Notice, usage);
+            model.answer(Look::Notice, usage);
         }
         Some(text) => {
             let kind = UserActionKind::Plan { text: text.to_owned() };
@@ -37,7 +38,7 @@ pub(super) fn command(model: &mut Model, text: Option<&str>, actions: &mut Vec<A
 pub(super) fn edit(model: &mut Model, actions: &mut Vec<Action>) {
     if model.cards.iter().any(|card| card.unsaved() > 0) {
         // One of the two texts would be lost.
-        return model.say(Look::Error, "the plan has changes that are not saved: save or undo them first");
+        return model.answer(Look::Error, "the plan has changes that are not saved: save or undo them first");
     }
     let action =
         model.cards.iter().find_map(|Card { asked: Asked { agent, id }, request, edited, .. }| {
@@ -49,7 +50,7 @@ pub(super) fn edit(model: &mut Model, actions: &mut Vec<Action>) {
         });
     match action {
         Some(action) => actions.push(action),
-        None => model.say(Look::Notice, "no plan waits for your approval"),
+        None => model.answer(Look::Notice, "no plan waits for your approval"),
     }
 }
 
@@ -63,12 +64,12 @@ pub(super) fn edited(
     let waits = model.cards.iter().any(|card| card.asked == asked);
     match edited {
         Err(why) => {
-            model.say(Look::Error, &why);
+            model.answer(Look::Error, &why);
             not_read(model, &asked.agent, &why);
         }
-        Ok(None) => model.say(Look::Notice, "the plan is as it was"),
+        Ok(None) => model.answer(Look::Notice, "the plan is as it was"),
         Ok(Some(_)) if !waits => {
-            model.say(Look::Error, "the edit is not used: the plan no longer waits for your approval");
+            model.answer(Look::Error, "the edit is not used: the plan no longer waits for your approval");
         }
         Ok(Some(markdown)) => {
             if let Some(card) = model.cards.iter_mut().find(|card| card.asked == asked) {

@@ -17,10 +17,11 @@ use crate::text::SafeText;
 /// Shows the messages, the last one chosen.
 pub(super) fn open(model: &mut Model) {
     if model.agents.any_is_running() {
-        return model.say(Look::Notice, "an agent is at work: stop it (Esc) before you take anything back");
+        return model
+            .answer(Look::Notice, "an agent is at work: stop it (Esc) before you take anything back");
     }
     if model.rewind.said.is_empty() && !model.rewind.can_undo {
-        return model.say(Look::Notice, "nothing was said that the session could be taken back to");
+        return model.answer(Look::Notice, "nothing was said that the session could be taken back to");
     }
     model.mode = Mode::Rewind;
     model.rewind.only.clear();

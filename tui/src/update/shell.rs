@@ -9,11 +9,11 @@ pub(super) fn run(model: &mut Model, command: &str, actions: &mut Vec<Action>) {
     if command.is_empty() {
         let usage = "!COMMAND runs a command of your own in the sandbox, and the model reads it with your next message; \
             a space before it sends the line as text";
-        return model.say(Look::Notice, usage);
+        return model.answer(Look::Notice, usage);
     }
     if !model.agents.shown_id().is_top_level() {
         let why = "a command of your own is for agent 1, whose conversation it becomes a part of: :agent 1 leads there";
-        return model.say(Look::Error, why);
+        return model.answer(Look::Error, why);
     }
     model.agents.shown_mut().transcript.follow();
     let message = Outgoing { text: format!("!{command}"), images: Vec::new(), is_command: true };

@@ -17,7 +17,7 @@ pub(super) fn open(model: &mut Model) {
 /// Shows an agent that the person named.
 pub(super) fn show(model: &mut Model, agent: &AgentId) {
     if !model.select(agent) {
-        model.say(Look::Error, &format!("no agent {agent} (see :agents)"));
+        model.answer(Look::Error, &format!("no agent {agent} (see :agents)"));
     }
 }
 
@@ -26,7 +26,7 @@ pub(super) fn show_beside(model: &mut Model, places: isize) {
     let shown = model.agents.shown_id().clone();
     match beside(model, &shown, places) {
         Some(agent) => show(model, &agent),
-        None if model.tree().len() < 2 => model.say(Look::Notice, "there is no other agent"),
+        None if model.tree().len() < 2 => model.answer(Look::Notice, "there is no other agent"),
         None => {}
     }
 }
@@ -68,7 +68,7 @@ fn leave_to(model: &mut Model, agent: &AgentId, mode: Mode) {
 fn stop(model: &mut Model, agent: AgentId, actions: &mut Vec<Action>) {
     let turn = &mut model.agents.of(&agent).turn;
     if !turn.is_running() {
-        model.say(Look::Notice, &format!("agent {agent} does nothing that could be stopped"));
+        model.answer(Look::Notice, &format!("agent {agent} does nothing that could be stopped"));
     } else if !turn.interrupted {
         turn.interrupted = true;
         actions.push(Action::User(agent, UserActionKind::Interrupt));

@@ -19,7 +19,7 @@ pub(super) fn send(model: &mut Model, at: UiTime, message: Outgoing, actions: &m
 
 fn send_to(model: &mut Model, agent: &AgentId, (at, message): (UiTime, Outgoing), actions: &mut Vec<Action>) {
     if model.over {
-        return model.say(Look::Error, "the session is over; :q leaves");
+        return model.answer(Look::Error, "the session is over; :q leaves");
     }
     let view = model.agents.of(agent);
     // A sub-agent has one turn, and reads with its next request what is said to it meanwhile.
@@ -84,7 +84,7 @@ pub(super) fn tell_lapsed(model: &mut Model) {
 /// Has the model make a call again whose request nobody answered.
 pub(super) fn ask_again(model: &mut Model, at: UiTime, actions: &mut Vec<Action>) {
     let Some(call) = model.lapsed.take() else {
-        return model.say(Look::Notice, "every request was answered");
+        return model.answer(Look::Notice, "every request was answered");
     };
     let text = format!(
         "Nobody answered your request in time: {call}. I am here now: make the call again if it is still needed."

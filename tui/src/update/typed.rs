@@ -11,7 +11,7 @@ use ipc::rights::{NamedRoot, Network, NetworkState, RightsChange, RightsSummary}
 use super::{copy, cost, help, keys, log, plan, rewind, tell, tree};
 use crate::commands::{Command, CommandRow, TABLE};
 use crate::message::Action;
-use crate::model::{Areas, Block, Look, Model, Part, Pending, Session, access};
+use crate::model::{Block, Look, Model, Part, Pending, Session, access};
 use crate::text::SafeText;
 
 /// Carries out a typed command, or explains the mistake in it. `sign` stood before it.
@@ -32,7 +32,7 @@ pub(super) fn run(model: &mut Model, sign: char, line: &str, actions: &mut Vec<A
     if sign == '/' && rest.is_some() && found.is_none() {
         mistake.push_str("; to send the line as text, press Up and put a space before it");
     }
-    model.say(Look::Error, &mistake);
+    model.answer(Look::Error, &mistake);
 }
 
 fn wrong_argument(row: &CommandRow, argument: Option<&str>) -> String {
@@ -97,12 +97,7 @@ fn perform(model: &mut Model, command: Command, argument: Option<&str>, actions:
 /// Shows the changes of the session, from the first one on.
 fn diff(model: &mut Model, by_step: bool) {
     let blocks = model.changes.shown(by_step, &model.start.project);
-    let area = Areas::now(model).transcript;
-    let transcript = &mut model.agents.shown_mut().transcript;
-    let first = blocks.into_iter().map(|block| transcript.push(block)).min();
-    if let Some(first) = first {
-        transcript.show_from(first, (area.width, area.height));
-    }
+    model.open_page(Block::of(blocks.into_iter().flat_map(|block| block.parts).collect()));
 }
 
 /// Has another model answer, or names the one that does.
@@ -112,16 +107,16 @@ fn another_model(model: &mut Model, name: Option<&str>, actions: &mut Vec<Action
         return actions.push(Action::User(AgentId::root(), kind));
     }
     let line = format!("{} answers; :model NAME has another one answer", model.agents.shown().session.model);
-    model.say(Look::Notice, &line);
+    model.answer(Look::Notice, &line);
 }
 
 /// Takes back what is attached.
 fn detach(model: &mut Model) {
     if model.attached.is_empty() {
-        model.say(Look::Notice, "no picture is attached; :image PATH attaches one");
+        model.answer(Look::Notice, "no picture is attached; :image PATH attaches one");
     }
     for image in std::mem::take(&mut model.attached) {
-        model.say(Look::Notice, &format!("no longer attached: {image}"));
+        model.answer(Look::Notice, &format!("no longer attached: {image}"));
     }
 }
 
@@ -129,7 +124,7 @@ fn detach(model: &mut Model) {
 pub(super) fn attached(model: &mut Model, read: Result<Image, String>) -> bool {
     match read {
         Ok(image) => model.attached.push(image),
-        Err(why) => model.say(Look::Error, &why),
+        Err(why) => model.answer(Look::Error, &why),
     }
     true
 }
@@ -157,7 +152,7 @@ fn write(model: &mut Model, path: &str, allows: bool, actions: &mut Vec<Action>)
 fn take_away(model: &mut Model) -> bool {
     let asked = model.agents.shown_id().is_top_level();
     if !asked {
-        model.say(Look::Notice, "it is taken from every agent of the session");
+        model.answer(Look::Notice, "it is taken from every agent of the session");
     }
     asked
 }
@@ -165,7 +160,7 @@ fn take_away(model: &mut Model) -> bool {
 fn set_mode(model: &mut Model, mode: ApprovalMode, actions: &mut Vec<Action>) {
     let session = &model.agents.shown().session;
     if mode == session.mode && session.pending.is_none() {
-        return model.say(Look::Notice, &format!("nothing changed: the mode is {mode}"));
+        return model.answer(Look::Notice, &format!("nothing changed: the mode is {mode}"));
     }
     let takes_away = mode == ApprovalMode::Deny || session.mode == ApprovalMode::Auto;
     if !takes_away || take_away(model) {
@@ -202,7 +197,7 @@ fn rights(model: &mut Model) {
         |(name, value): &(&str, String)| Part::new(SafeText::line(&format!("{name:<10}{value}")), Look::Fact);
     let mut parts = vec![Part::new(SafeText::line("access of the agent"), Look::Heading)];
     parts.extend(facts.iter().map(part));
-    model.agents.shown_mut().transcript.push(Block::of(parts).apart());
+    model.open_page(Block::of(parts));
 }
 
 const fn about(mode: ApprovalMode) -> &'static str {
@@ -219,7 +214,7 @@ fn grants(model: &mut Model) {
     let lines = allowed(rights, *mode, grants);
     let mut parts = vec![Part::new(SafeText::line(ALLOWED), Look::Heading)];
     parts.extend(lines.iter().map(|line| Part::listed(SafeText::line(line), 2)));
-    model.agents.shown_mut().transcript.push(Block::of(parts).apart());
+    model.open_page(Block::of(parts));
 }
 
 /// The heading of the list of what is allowed.

@@ -53,7 +53,8 @@ fn mark(card: &Card) -> String {
 
 /// The question, and at the right the time that is left: it shows however long the question is.
 fn title(model: &Model, card: &Card, pane: &mut Pane<'_>, theme: Theme) {
-    let remarks = [time_left(model, card), place_in_queue(model)];
+    let dropped = card.dropped().map(|key| format!("too early: {}", key.label()));
+    let remarks = [dropped, time_left(model, card), place_in_queue(model)];
     let remarks: Vec<_> = remarks.into_iter().flatten().collect();
     let remarks = if remarks.is_empty() { String::new() } else { format!(" {}", remarks.join(" · ")) };
     let columns = u16::try_from(remarks.chars().count()).unwrap_or(u16::MAX);

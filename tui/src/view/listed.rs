@@ -16,6 +16,9 @@ pub(super) fn palette(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     if model.is_recalling() {
         return recalled(model, pane, theme);
     }
+    if model.shows_keys() {
+        return keys(model, pane, theme);
+    }
     if model.offers_files() {
         return files(model, pane, theme);
     }
@@ -32,6 +35,14 @@ pub(super) fn palette(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
         let typed = SafeText::line(&format!("{sign}{}", row.typed.unwrap_or(row.name)));
         let end = pane.put(2, y, typed.all(), style);
         pane.put(ABOUT.max(end + 2), y, row.about, if is_chosen { style } else { theme.dim() });
+    }
+}
+
+/// Draws the keys that are used most, from the first one on.
+fn keys(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
+    for (y, (key, about)) in (0..pane.height()).zip(model.key_rows()) {
+        let end = pane.put(2, y, SafeText::line(&key).all(), theme.strong());
+        pane.put((ABOUT - 12).max(end + 2), y, about, theme.dim());
     }
 }
 

@@ -5,6 +5,7 @@ mod card;
 mod changes;
 mod listed;
 mod log;
+mod page;
 mod palette;
 mod pane;
 mod picker;
@@ -57,6 +58,8 @@ pub fn view(model: &Model, frame: &mut Frame<'_>) -> Shown {
         log::view(model, &mut pane, theme);
     } else if model.mode == Mode::Rewind {
         rewind::view(model, &mut pane, theme);
+    } else if model.mode == Mode::Page {
+        plain |= page::view(model, &mut pane, theme);
     } else {
         plain |= transcript(model, &mut pane, theme);
     }
@@ -68,21 +71,24 @@ pub fn view(model: &Model, frame: &mut Frame<'_>) -> Shown {
     }
     prompt::queue(model, &mut Pane::new(frame.buffer_mut(), areas.queue), theme);
     prompt::rule(model, &areas, &mut Pane::new(frame.buffer_mut(), areas.rule), theme);
-    if let Some(area) = areas.palette {
-        listed::palette(model, &mut Pane::new(frame.buffer_mut(), area), theme);
-    }
     let mut caret = prompt::prompt(model, &mut Pane::new(frame.buffer_mut(), areas.prompt), theme);
     status::status(model, &mut Pane::new(frame.buffer_mut(), areas.status), theme);
     let mut shown = Shown::default();
-    if let (Some(area), Some(card)) = (areas.card, model.cards.front()) {
+    if let (Some(area), Some(card)) = (areas.card, model.card()) {
         let mut pane = Pane::new(frame.buffer_mut(), area);
         let hides_prompt = area.intersects(areas.prompt);
         let (what, where_to) = card::card(model, card, &mut pane, theme);
         shown = what;
         // While keys go elsewhere, the caret shows where.
-        if hides_prompt || card.is_open(model.now) {
+        if model.mode != Mode::Command && (hides_prompt || card.is_open(model.now)) {
             caret = where_to;
         }
+    }
+    page::answer(model, &mut Pane::new(frame.buffer_mut(), areas.answer), theme);
+    if let Some(area) = areas.palette {
+        listed::palette(model, &mut Pane::new(frame.buffer_mut(), area), theme);
+        // It may lie on the text of a request, which nobody can read then.
+        (shown.whole, shown.to_end) = (false, None);
     }
     shown.plain = plain;
     if let Some(caret) = caret {

@@ -81,7 +81,7 @@ fn below(model: &Model, areas: &Areas) -> String {
     let more = if rows == MOST_BELOW { "+" } else { "" };
     let lines = if rows == 1 { "line" } else { "lines" };
     let key = match model.mode {
-        Mode::Normal | Mode::Agents | Mode::Plan | Mode::Log | Mode::Rewind => {
+        Mode::Normal | Mode::Agents | Mode::Plan | Mode::Log | Mode::Rewind | Mode::Page => {
             model.start.keymap.hint(KeyMode::Normal, Command::Bottom)
         }
         Mode::Insert => model.start.keymap.hint(KeyMode::Insert, Command::LineEnd),
@@ -96,7 +96,7 @@ pub(super) fn prompt(model: &Model, pane: &mut Pane<'_>, theme: Theme) -> Option
     let (mark, editor) = match model.mode {
         Mode::Command => (if model.line_for == LineFor::Command { ":" } else { "/" }, &model.line),
         Mode::Insert if model.is_recalling() => ("history › ", &model.prompt),
-        Mode::Insert | Mode::Normal | Mode::Agents | Mode::Plan | Mode::Log | Mode::Rewind => {
+        Mode::Insert | Mode::Normal | Mode::Agents | Mode::Plan | Mode::Log | Mode::Rewind | Mode::Page => {
             ("› ", &model.prompt)
         }
     };

@@ -18,7 +18,7 @@ use crate::text::{Clusters, SafeText};
 /// Draws the bar. In a narrow one words become shorter; of the mode, the activity, the approval mode, the network and the
 /// tokens none disappears.
 pub(super) fn status(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
-    let asked = model.cards.front().is_some_and(|card| card.is_open(model.now));
+    let asked = model.mode != Mode::Command && model.card().is_some_and(|card| card.is_open(model.now));
     let style = if asked { theme.alarm() } else { theme.mode(model.mode) };
     let (row, is_short) = row(model, asked, usize::from(pane.width()));
     let net = if model.agents.shown().session.net == Network::On { theme.open() } else { Style::new() };
@@ -123,6 +123,7 @@ const fn names(mode: Mode, asked: bool) -> [&'static str; 2] {
         Mode::Plan => [" PLAN VIEW ", " VIEW"],
         Mode::Log => [" LOG ", " LOG"],
         Mode::Rewind => [" REWIND ", " RWD"],
+        Mode::Page => [" PAGE ", " PAGE"],
     }
 }
 

@@ -224,7 +224,9 @@ impl Theme {
     /// The word for the mode.
     pub(super) fn mode(self, mode: Mode) -> Style {
         self.loud(match mode {
-            Mode::Normal | Mode::Agents | Mode::Plan | Mode::Log | Mode::Rewind => self.pairs.normal,
+            Mode::Normal | Mode::Agents | Mode::Plan | Mode::Log | Mode::Rewind | Mode::Page => {
+                self.pairs.normal
+            }
             Mode::Insert => self.pairs.insert,
             Mode::Command => self.pairs.command,
         })

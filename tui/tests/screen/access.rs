@@ -1,5 +1,6 @@
 //! The access of a session: listed, and taken back.
 
+use crossterm::event::KeyCode;
 use insta::assert_snapshot;
 use ipc::approval::ApprovalMode;
 use ipc::event::EventKind;
@@ -14,6 +15,7 @@ fn what_was_allowed_is_listed_with_the_command_that_takes_it_back() {
     let mut seat = Seat::new(80, 24);
     seat.keys(":allow\n");
     assert!(seat.screen().contains("nothing beyond what every agent may"), "{}", seat.screen());
+    seat.press(KeyCode::Esc);
     let write = vec![
         NamedRoot::Temp,
         NamedRoot::Project,
@@ -24,15 +26,6 @@ fn what_was_allowed_is_listed_with_the_command_that_takes_it_back() {
     seat.change_rights(rights);
     seat.keys(":grants\n");
     assert_snapshot!(seat.screen(), @r#"
-    /home/me/project
-    · ask · read-only · network off · secrets hidden
-    · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q
-
-    allowed in this session
-      nothing beyond what every agent may
-    · access: writes in the project, "/srv/a b", "/x\u{1b}\n\xFF" · network on ·
-      secrets hidden
-
     allowed in this session
       writes in the project · :disallow write . asks first
       writes in /srv/a b · :disallow write /srv/a b
@@ -44,14 +37,25 @@ fn what_was_allowed_is_listed_with_the_command_that_takes_it_back() {
 
 
 
+
+
+
+
+
+
+
+
+    Esc close  j/k scroll
     ────────────────────────────────────────────────────────────────────────────────
     ›
-     INSERT  EXECUTE · ask · net on · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
+     PAGE  EXECUTE · ask · net on · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
     writes in the project, "/srv/a b", "/x\u{1b}\n\xFF" · network on · secrets hidde
     "#);
+    seat.press(KeyCode::Esc);
     seat.log(EventKind::ModeChanged { mode: ApprovalMode::Auto });
     seat.keys(":allow\n");
     assert!(seat.screen().contains("writes in the project · :mode ask asks first"), "{}", seat.screen());
+    seat.press(KeyCode::Esc);
     for (line, change) in [
         (":disallow write .", RightsChange::RemoveWrite { path: ".".into() }),
         (":disallow write /srv/a b", RightsChange::RemoveWrite { path: "/srv/a b".into() }),

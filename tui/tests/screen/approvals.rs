@@ -325,6 +325,7 @@ fn other_keys_answer_where_the_configuration_says_so() {
     assert!(seat.screen().contains("1 yes") && seat.screen().contains("0 no"), "{}", seat.screen());
     seat.keys("yn");
     assert_eq!(seat.told(), []);
+    seat.wait(300);
     seat.keys("1");
     assert_eq!(seat.told(), answered(1, ReviewDecision::Approved));
 }

@@ -10,7 +10,7 @@ use tui::{Action, Copied, Start};
 use crate::seat::{Seat, start};
 use crate::tree;
 
-fn reply(text: &str) -> EventKind {
+pub(crate) fn reply(text: &str) -> EventKind {
     let block = serde_json::json!({ "type": "text", "text": text }).to_string();
     EventKind::AssistantMessage(AssistantMessage {
         message_id: "m".to_owned(),
@@ -36,19 +36,20 @@ fn copied(seat: &mut Seat) -> Vec<(Copied, String)> {
 fn the_last_answer_its_last_code_and_the_found_line_are_copied() {
     let mut seat = Seat::new(60, 20);
     seat.press(KeyCode::Esc);
-    seat.keys("y");
+    seat.slowly("y");
     assert!(seat.screen().contains("there is no answer yet to copy"), "{}", seat.screen());
     seat.log(reply("One **bold** word.\n\n```sh\nmake\n```\n\n```sh\n\tmake test\u{1b}[2J\n```\n"));
-    seat.keys("yY");
+    seat.slowly("yY");
     let whole = "One **bold** word.\n\n```sh\nmake\n```\n\n```sh\n\tmake test\\u{1b}[2J\n```\n";
     assert_eq!(
         copied(&mut seat),
         [(Copied::Answer, whole.to_owned()), (Copied::Code, "\tmake test\\u{1b}[2J\n".to_owned())]
     );
-    seat.keys("/bold\ny");
+    seat.keys("/bold\n");
+    seat.slowly("y");
     assert_eq!(copied(&mut seat), [(Copied::Line, "One bold word.".to_owned())]);
     seat.log(reply("No code."));
-    seat.keys("Y");
+    seat.slowly("Y");
     assert_eq!(copied(&mut seat), []);
     assert!(seat.screen().contains("the last answer has no code to copy"), "{}", seat.screen());
 }
@@ -134,8 +135,10 @@ fn plain_keys_have_no_normal() {
     seat.press(KeyCode::Esc);
     assert!(seat.screen().contains(" INSERT "), "{}", seat.screen());
     let mut seat = Seat::from(Start { is_plain: true, ..start((100, 250)) });
-    seat.keys("?");
+    seat.keys(":help\n");
     assert!(!seat.screen().contains("keys in NORMAL") && seat.screen().contains("keys in INSERT"));
+    seat.press(KeyCode::Esc);
+    seat.log(reply(&"a line\n\n".repeat(60)));
     seat.resize(80, 20);
     seat.press(KeyCode::PageUp);
     assert!(seat.screen().contains("lines below - End to follow"), "{}", seat.screen());

@@ -17,7 +17,7 @@ use serde_json::json;
 use crate::core::{denied, write_denied};
 use crate::seat::Seat;
 
-fn asked((width, height): (u16, u16), params: DeniedCommandApprovalParams) -> Seat {
+pub(crate) fn asked((width, height): (u16, u16), params: DeniedCommandApprovalParams) -> Seat {
     let mut seat = Seat::new(width, height);
     seat.ask(1, ServerRequest::DeniedCommandApproval(params));
     seat.wait(400);
@@ -38,7 +38,7 @@ fn card(seat: &Seat) -> String {
 }
 
 /// A command that was to write in the project.
-fn in_project() -> DeniedCommandApprovalParams {
+pub(crate) fn in_project() -> DeniedCommandApprovalParams {
     let project = "/home/me/project";
     let path = format!("{project}/out.txt");
     let closed_by = Some(ClosedBy::Mode);
@@ -217,7 +217,7 @@ fn the_rule_and_where_it_comes_from() {
       from      --net
       change    :net on|off, --net, or rights.net in the settings
       enforced  by the sandbox (mediation), whatever the command is
-    ? back to the request  n leave it  Esc stop
+    Esc back to the request  n leave it
     ");
 }
 

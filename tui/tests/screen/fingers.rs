@@ -149,6 +149,7 @@ fn the_list_does_not_hold_up_the_history() {
     seat.keys("first\n");
     seat.end_turn(EndReason::Done);
     seat.keys("/rights\n");
+    seat.press(KeyCode::Esc);
     seat.press(KeyCode::Up);
     assert!(seat.screen().contains("› /rights") && !seat.screen().contains("show the access"));
     seat.press(KeyCode::Up);
@@ -186,9 +187,7 @@ fn a_view_leads_back_to_the_mode_it_was_opened_in() {
         seat.end_turn(EndReason::Done);
         let closes = |seat: &mut Seat| {
             seat.keys(&format!(":{view}\n"));
-            if view != "help" {
-                seat.press(KeyCode::Esc);
-            }
+            seat.press(KeyCode::Esc);
         };
         closes(&mut seat);
         seat.keys("and now");
@@ -196,7 +195,8 @@ fn a_view_leads_back_to_the_mode_it_was_opened_in() {
         seat.ctrl('c');
         seat.press(KeyCode::Esc);
         closes(&mut seat);
-        seat.keys("iand more");
+        seat.slowly("i");
+        seat.keys("and more");
         assert!(seat.screen().contains("› and more"), "{view}: {}", seat.screen());
     }
 }
@@ -254,9 +254,9 @@ fn normal_says_so_and_keys_without_a_meaning_there_too() {
     let mut seat = Seat::new(80, 24);
     seat.press(KeyCode::Esc);
     assert!(seat.row(20).contains(" i writes · : commands · ? keys "), "{}", seat.screen());
-    seat.keys("z");
-    assert!(seat.row(20).contains(" z does nothing in NORMAL · i writes"), "{}", seat.screen());
-    seat.keys("i");
+    seat.keys(" ");
+    assert!(seat.row(20).contains(" Space does nothing in NORMAL · i writes"), "{}", seat.screen());
+    seat.slowly("i");
     assert!(!seat.row(20).contains("writes"));
 }
 

@@ -174,7 +174,7 @@ fn a_sandbox_without_namespaces_is_a_partial_one() {
     let bar = " INSERT  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · partly sandboxed";
     assert_eq!(seat.row(22), bar);
     seat.keys(":rights\n");
-    assert_snapshot!(seat.screen().lines().skip(4).take(6).collect::<Vec<_>>().join("\n"), @r"
+    assert_snapshot!(seat.screen().lines().take(6).collect::<Vec<_>>().join("\n"), @r"
     access of the agent
       access    read-only · network off · secrets hidden
       exactly   writes in $TMPDIR, caches · network off · secrets hidden

@@ -1,5 +1,6 @@
 //! What `:help` says.
 
+use crossterm::event::KeyCode;
 use insta::assert_snapshot;
 use ipc::rights::{NamedRoot, RightsSummary};
 
@@ -12,10 +13,6 @@ fn help_is_made_from_the_table() {
     let mut seat = Seat::new(100, 270);
     seat.keys(":help\n");
     assert_snapshot!(seat.screen(), @r"
-    /home/me/project
-    · ask · read-only · network off · secrets hidden
-    · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q
-
     commands
       :net on|off                   allow or block network access
       :mode ask|auto|deny           ask first, allow changes in the project, or deny
@@ -47,7 +44,7 @@ fn help_is_made_from_the_table() {
       /etc/hosts says ...           text: a path has another / in it
       @NAME                         a file of the project; Tab or Enter completes
       !COMMAND                      run it yourself in the sandbox
-      ?                             at an empty prompt: this table
+      ?                             at an empty prompt: the keys that are used most
       a space first, or two lines   text, whatever it begins with
     keys in NORMAL
       y                             copy the line that was found, or the last answer
@@ -127,6 +124,7 @@ fn help_is_made_from_the_table() {
       ctrl-k                        delete to the end of the line
     keys in APPROVAL
       v                             edit the plan that waits, in $EDITOR
+      : /                           type a command
       ctrl-z                        suspend; fg continues
       ctrl-l                        redraw the screen
       k up                          up
@@ -147,6 +145,7 @@ fn help_is_made_from_the_table() {
       i                             edit the steps of a plan, in place
       =                             compare the versions of a plan
     keys in DENIED
+      : /                           type a command
       ctrl-z                        suspend; fg continues
       ctrl-l                        redraw the screen
       k up                          up
@@ -163,6 +162,7 @@ fn help_is_made_from_the_table() {
       ?                             the rule that asks, and where it comes from
       esc ctrl-c                    no, and stop the turn
     keys in SCOPE
+      : /                           type a command
       k up                          up
       j down                        down
       pageup                        a page up
@@ -177,12 +177,14 @@ fn help_is_made_from_the_table() {
       m i                           write a message to it
       x                             stop it, with everything below it
       esc q h left                  close the list
+      :                             type a command
       ctrl-l                        redraw the screen
       k up                          up
       j down                        down
       g home                        to the beginning
       G end                         to the end, and follow it
     keys in COMMENTS
+      : /                           type a command
       k up                          up
       j down                        down
       pageup                        a page up
@@ -193,6 +195,7 @@ fn help_is_made_from_the_table() {
       enter c i                     write a comment on it
       s                             no, with these comments
     keys in STEPS
+      : /                           type a command
       k up                          up
       j down                        down
       pageup ctrl-u                 a page up
@@ -212,6 +215,7 @@ fn help_is_made_from_the_table() {
       u                             undo the last change
       s                             save: a new version, asked about anew
     keys in VERSIONS
+      :                             type a command
       k up                          up
       j down                        down
       pageup ctrl-u                 a page up
@@ -224,6 +228,7 @@ fn help_is_made_from_the_table() {
       H [                           compare it with an older one
       L ]                           compare it with a newer one
     keys in PLAN
+      :                             type a command
       k up                          up
       j down                        down
       pageup ctrl-u                 a page up
@@ -233,6 +238,7 @@ fn help_is_made_from_the_table() {
       =                             compare the versions of a plan
       q esc ctrl-c                  close the plan
     keys in LOG
+      :                             type a command
       ctrl-l                        redraw the screen
       k up                          up
       j down                        down
@@ -245,6 +251,7 @@ fn help_is_made_from_the_table() {
       f                             list the events of this kind alone, or all
       q esc ctrl-c h left           back, or close the log
     keys in REWIND
+      :                             type a command
       k up                          up
       j down                        down
       pageup ctrl-u                 a page up
@@ -258,29 +265,23 @@ fn help_is_made_from_the_table() {
       u                             undo the last rewind
       y                             do what is shown
       esc q h left ctrl-c           back
+    keys in PAGE
+      :                             type a command
+      ctrl-l                        redraw the screen
+      k up                          up
+      j down                        down
+      pageup ctrl-u                 a page up
+      pagedown ctrl-f               a page down
+      g home                        to the beginning
+      G end                         to the end, and follow it
+      esc q ctrl-c                  close the page
 
 
 
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
+    Esc close  j/k scroll
     ────────────────────────────────────────────────────────────────────────────────────────────────────
     ›
-     INSERT  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
+     PAGE  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
     read-only · network off · secrets hidden · claude-opus-4-5 · project
     ");
 }
@@ -291,15 +292,20 @@ fn help_is_read_from_its_beginning() {
     seat.keys(":help\n");
     let screen = seat.screen();
     assert!(screen.trim_start().starts_with("commands\n  :net on|off"), "{screen}");
-    assert!(screen.contains("lines below - End to follow"), "{screen}");
+    assert!(screen.contains("Esc close  j/k scroll") && screen.contains(" more lines"), "{screen}");
+    seat.keys("G");
+    assert!(!seat.screen().contains(" more lines") && seat.screen().contains(" close the page"));
+    seat.press(KeyCode::Esc);
+    assert!(!seat.screen().contains("close the page"), "the conversation has none of it: {}", seat.screen());
 }
 
 #[test]
 fn each_row_of_the_help_fits_a_terminal_of_80_columns() {
-    let mut seat = Seat::new(80, 250);
-    seat.keys("?");
+    let mut seat = Seat::new(80, 290);
+    seat.keys(":help\n");
     let screen = seat.screen();
-    let rows = screen.lines().skip_while(|row| *row != "commands").take_while(|row| !row.starts_with('─'));
+    let rows =
+        screen.lines().skip_while(|row| *row != "commands").take_while(|row| !row.starts_with("Esc close"));
     for row in rows {
         assert!(!row.starts_with("  ") || row.chars().count() > 32, "a row continues on the next: {row:?}");
     }
@@ -309,7 +315,7 @@ fn each_row_of_the_help_fits_a_terminal_of_80_columns() {
 fn lines_of_ours_are_broken_between_words_and_the_rest_stands_further_right() {
     let mut seat = Seat::new(70, 12);
     seat.keys(":help\n");
-    let top = |seat: &Seat| seat.screen().lines().skip(1).take(7).collect::<Vec<_>>().join("\n");
+    let top = |seat: &Seat| seat.screen().lines().take(7).collect::<Vec<_>>().join("\n");
     assert_snapshot!(top(&seat), @r"
     commands
       :net on|off                   allow or block network access

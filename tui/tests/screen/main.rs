@@ -31,4 +31,5 @@ mod status;
 mod sub_agents;
 mod text;
 mod tree;
+mod typing;
 mod writing;

@@ -89,7 +89,7 @@ fn a_message_is_chosen_its_consequences_shown_and_confirmed() {
     seat.keys("k\n");
     assert_eq!(seat.told(), wanted(to(3), None));
     // Nothing is confirmed that is not shown.
-    seat.keys("y");
+    seat.slowly("y");
     assert!(seat.told().is_empty());
     seat.core(UiEventKind::RewindPreview(Box::new(preview(to(3)))));
     insta::assert_snapshot!(seat.screen(), @r"
@@ -111,10 +111,10 @@ fn a_message_is_chosen_its_consequences_shown_and_confirmed() {
     read-only · network off · secrets hidden · claude-opus-4-5 · project
     ");
     let files = RewindTarget { scope: RewindScope::Files, ..to(3) };
-    seat.keys("f");
+    seat.slowly("f");
     assert_eq!(seat.told(), wanted(files, None));
     seat.core(UiEventKind::RewindPreview(Box::new(preview(files))));
-    seat.keys("y");
+    seat.slowly("y");
     assert_eq!(seat.told(), wanted(files, Some("d")));
 }
 
@@ -128,7 +128,8 @@ fn what_was_taken_back_is_gone_and_can_be_had_again() {
     // The message is there to be said otherwise.
     assert!(screen.contains("› second things"), "{screen}");
     seat.ctrl('c');
-    seat.keys(":rewind\nu");
+    seat.keys(":rewind\n");
+    seat.slowly("u");
     let undo = RewindTarget { to: None, scope: RewindScope::Both };
     assert_eq!(seat.told(), wanted(undo, None));
     logged(&mut seat, 10, EventKind::Rewound(Rewound { target: undo, ..done }));
@@ -170,8 +171,8 @@ fn one_file_goes_back_to_where_the_session_began() {
     seat.core(UiEventKind::RewindPreview(Box::new(RewindPreview { only: files.clone(), ..preview(target) })));
     // One file is no conversation.
     assert!(seat.screen().contains("\ny do it  Esc back\n"), "{}", seat.screen());
-    seat.keys("bc");
+    seat.slowly("bc");
     assert!(seat.told().is_empty());
-    seat.keys("y");
+    seat.slowly("y");
     assert_eq!(seat.told(), wanted(Some("d")));
 }

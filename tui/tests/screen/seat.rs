@@ -136,6 +136,15 @@ impl Seat {
         }
     }
 
+    /// Presses keys one by one: each is alone.
+    pub(crate) fn slowly(&mut self, keys: &str) {
+        for key in keys.chars() {
+            self.wait(501);
+            self.keys(key.encode_utf8(&mut [0; 4]));
+            self.wait(501);
+        }
+    }
+
     pub(crate) fn resize(&mut self, width: u16, height: u16) {
         self.terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         self.send(Msg::Resize(width, height));

@@ -327,28 +327,12 @@ fn the_changes_of_a_session_show_by_file_and_by_step() {
     finish_with(&mut seat, 3, vec![change("a.txt", Some("1\n2\n"), "1\n3\n")]);
     seat.keys("/diff\n");
     assert_snapshot!(seat.screen(), @r"
-    /home/me/project
-    · ask · read-only · network off · secrets hidden
-    · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q
-    ✓ write a.txt +1 · 12 ms
-    │ 1  1
-    │ 2 +2
-    ✓ edit b.txt +1 -1 · 12 ms
-    │ 41 -x
-    │ 41 +y
-    ✓ write a.txt +1 -1 · 12 ms
-    │ 1  1
-    │ 2 -2
-    │ 2 +3
-
     a.txt +1
     │ 1  1
     │ 2 +3
-
     b.txt +1 -1
     │ 41 -x
     │ 41 +y
-
     · changes that commands made are not shown
 
 
@@ -357,46 +341,62 @@ fn the_changes_of_a_session_show_by_file_and_by_step() {
 
 
 
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+    Esc close  j/k scroll
     ────────────────────────────────────────────────────────────────────────────
     ›
-     INSERT  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
+     PAGE  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
     read-only · network off · secrets hidden · claude-opus-4-5 · project
     ");
     seat.keys("/diff steps\n");
     assert_snapshot!(seat.screen(), @r"
-    │ 41 +y
-    ✓ write a.txt +1 -1 · 12 ms
-    │ 1  1
-    │ 2 -2
-    │ 2 +3
-
-    a.txt +1
-    │ 1  1
-    │ 2 +3
-
-    b.txt +1 -1
-    │ 41 -x
-    │ 41 +y
-
-    · changes that commands made are not shown
-
     call 1 of agent 1: a.txt +1
     │ 1  1
     │ 2 +2
-
     call 2 of agent 1: b.txt +1 -1
     │ 41 -x
     │ 41 +y
-
     call 3 of agent 1: a.txt +1 -1
     │ 1  1
     │ 2 -2
     │ 2 +3
-
     · changes that commands made are not shown
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+    Esc close  j/k scroll
     ────────────────────────────────────────────────────────────────────────────
     ›
-     INSERT  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
+     PAGE  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
     read-only · network off · secrets hidden · claude-opus-4-5 · project
     ");
 }

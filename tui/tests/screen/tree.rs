@@ -206,7 +206,7 @@ fn in_a_narrow_terminal_a_command_shows_the_list_instead_of_the_transcript() {
      AGENTS  EXECUTE · ask · net off · turn ↑2.1k ↓120 · all ↑2.1k ↓120 · sandboxed
     read-only · network off · secrets hidden · claude-opus-4-5 · project
     ");
-    seat.keys("q");
+    seat.slowly("q");
     assert!(!seat.screen().contains("at work"), "{}", seat.screen());
 }
 
@@ -231,9 +231,11 @@ fn keys_lead_to_an_agent_and_back() {
     assert!(seat.screen().contains("── agent 1.1"), "{}", seat.screen());
     seat.keys("]");
     assert!(seat.screen().contains("sub-agent 1.2: done"), "{}", seat.screen());
+    seat.wait(600);
     seat.keys("[[");
     assert!(seat.screen().contains("I look around first."), "{}", seat.screen());
-    seat.keys("AG\n");
+    seat.slowly("A");
+    seat.keys("G\n");
     assert!(seat.screen().contains("Read the grammar"), "{}", seat.screen());
     seat.keys(":agent 7\n");
     assert!(seat.screen().contains("no agent 7 (see :agents)"), "{}", seat.screen());
@@ -255,9 +257,11 @@ fn a_message_to_a_sub_agent_goes_out_at_once_and_one_that_is_over_reads_none() {
 #[test]
 fn a_key_stops_an_agent_once() {
     let mut seat = busy(120, 30);
-    seat.keys(":agents\nGxx");
+    seat.keys(":agents\nG");
+    seat.slowly("xx");
     assert_eq!(told(&mut seat), [("1.10.1".into(), UserActionKind::Interrupt)]);
-    seat.keys("ggjjx");
+    seat.keys("ggjj");
+    seat.slowly("x");
     assert_eq!(told(&mut seat), [], "the second one is over");
 }
 

@@ -1,6 +1,7 @@
 //! Writing: the prompt, its history, commands, and what waits.
 
 use crossterm::event::KeyCode;
+use insta::assert_snapshot;
 use ipc::approval::{ApprovalMode, ReviewDecision, SessionGrant};
 use ipc::event::{ApprovalAnswered, DecidedBy, EndReason, EventKind, NoticeCode};
 use ipc::frontend::UserActionKind;
@@ -122,12 +123,15 @@ fn a_slash_before_letters_is_a_command_and_never_a_message() {
     seat.keys("/net on\n/help\n/\n");
     let change = RightsChange::Network { net: Network::On, reach: None };
     assert_eq!(seat.told(), [UserActionKind::SetRights { change }], "no message among them");
-    seat.press(KeyCode::End);
-    seat.keys("/fly\n/tmp is full\n");
-    for line in [
-        "! no command /fly (see :help)",
-        "! no command /tmp (see :help); to send the line as text, press Up and put a space before it",
+    seat.press(KeyCode::Esc);
+    for (typed, line) in [
+        ("/fly", "! no command /fly (see :help)"),
+        (
+            "/tmp is full",
+            "! no command /tmp (see :help); to send the line as text, press Up and put a space before it",
+        ),
     ] {
+        seat.keys(&format!("{typed}\n"));
         assert!(seat.screen().contains(line), "{line}\n{}", seat.screen());
     }
     assert_eq!(seat.told(), []);
@@ -154,9 +158,31 @@ fn a_path_a_space_and_a_pasted_text_are_messages() {
 fn a_question_mark_at_an_empty_prompt_shows_the_help() {
     let mut seat = Seat::new(80, 24);
     seat.keys("?");
-    assert!(seat.screen().contains("commands\n  :net on|off"), "{}", seat.screen());
+    let screen = seat.screen();
+    let rows: Vec<_> = screen.lines().skip_while(|row| !row.starts_with("  / :")).take(12).collect();
+    assert_snapshot!(rows.join("\n"), @r"
+    / :           commands
+    @             a file of the project
+    !             a command of your own, in the sandbox
+    Alt+Enter     another line
+    Ctrl+G        write the message in $EDITOR
+    ↑ Ctrl+R      earlier messages; search them
+    Shift+Tab     from mode ask to auto, and back
+    PageUp        read what is above
+    Ctrl+O        show or fold the output of tools
+    Esc           stop the turn; at rest: keys alone are commands
+    Ctrl+C        empty the prompt; twice: end the session
+    Enter         now: all commands and all keys (:help)
+    ");
+    assert!(screen.contains("› ?"), "{screen}");
     seat.keys("why?\n");
-    assert_eq!(seat.told(), [prompt("why?")]);
+    assert_eq!(seat.told(), [prompt("?why?")], "nothing that was typed is lost");
+    seat.keys("?");
+    seat.press(KeyCode::Esc);
+    assert!(!seat.screen().contains("twice: end the session") && !seat.screen().contains("› ?"));
+    seat.keys("?\n");
+    assert!(seat.screen().starts_with("commands\n  :net on|off"), "{}", seat.screen());
+    assert_eq!(seat.told(), []);
 }
 
 #[test]
@@ -169,17 +195,22 @@ fn a_wrong_mode_is_named_with_those_to_choose_from() {
 #[test]
 fn wrong_commands_say_what_is_right() {
     let mut seat = Seat::new(80, 24);
-    seat.keys(":net maybe\n:fly\n:q now\n:revoke x\n:compact all\n");
-    assert_eq!(seat.told(), []);
-    for line in [
-        "! no net \"maybe\"; choose on or off",
-        "! no command :fly (see :help)",
-        "! cannot use \"now\": :q takes nothing after it",
-        "! cannot use \"x\": the command is :revoke N",
-        "! cannot use \"all\": :compact takes nothing after it",
+    for (typed, line) in [
+        ("net maybe", "! no net \"maybe\"; choose on or off"),
+        ("fly", "! no command :fly (see :help)"),
+        ("q now", "! cannot use \"now\": :q takes nothing after it"),
+        ("revoke x", "! cannot use \"x\": the command is :revoke N"),
+        ("compact all", "! cannot use \"all\": :compact takes nothing after it"),
     ] {
-        assert!(seat.screen().contains(line), "{line}\n{}", seat.screen());
+        seat.keys(&format!(":{typed}\n"));
+        assert!(seat.row(19).starts_with(line), "{line}\n{}", seat.screen());
+        seat.wait(5999);
+        assert!(seat.screen().contains(line));
+        seat.wait(1);
+        assert!(!seat.screen().contains(line), "the conversation has none of it\n{}", seat.screen());
+        assert_eq!(seat.told(), []);
     }
+    assert_eq!(seat.tick(), None);
     assert_eq!(seat.actions, []);
 }
 

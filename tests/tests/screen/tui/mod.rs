@@ -13,6 +13,7 @@ mod plans;
 mod storm;
 mod taken_back;
 mod terminal;
+mod typing;
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -256,6 +257,8 @@ fn commands_with_a_slash_never_reach_the_model() {
     ui.types("!\r");
     ui.until_shown("!COMMAND runs a command of your own");
     ui.types("?");
+    ui.until_shown("twice: end the session");
+    ui.types("\r");
     ui.until_shown("allow or block network access");
     assert_eq!(server.requests().len(), 0);
     ui.types("/etc/hosts is a message\r");
@@ -302,7 +305,7 @@ fn an_error_and_a_denial_are_told_once() {
     assert!(sent(&model, 1).contains("Your rights:"));
     let screen = ui.screen();
     assert!(screen.contains("tried ") && !screen.contains("Your rights:"), "{screen}");
-    // What was pressed before the card took keys stands in the prompt.
+    // What was pressed after the card stands in the prompt.
     ui.types("\x15:q\r");
     ui.end();
     let refuses = serve([Reply::error(401, "authentication_error", "invalid x-api-key")]);

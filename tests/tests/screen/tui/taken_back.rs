@@ -15,7 +15,9 @@ fn a_file_that_was_taken_back_is_not_listed_as_changed_when_the_session_goes_on(
     ui.until_shown("changed · 2 files");
     ui.types(":revert one.txt\r");
     ui.until_shown("y do it");
-    ui.press_until_so("y", "one file", |screen| screen.contains("changed · 1 file"));
+    // Pressed again and again it would be a text.
+    ui.types("y");
+    ui.until("one file", |screen| screen.contains("changed · 1 file"));
     ui.types(":q\r");
     assert_eq!(ui.end().code, 0);
     assert!(!world.project().join("one.txt").exists());

@@ -1,0 +1,35 @@
+//! `?` at an empty prompt: the keys that are used most, in twelve rows.
+
+use super::Model;
+use crate::commands::{Command, KeyMode};
+
+impl Model {
+    /// The rows: what is typed or pressed, and its effect.
+    pub(crate) fn key_rows(&self) -> Vec<(String, &'static str)> {
+        if !self.shows_keys() {
+            return Vec::new();
+        }
+        let key = |command| self.start.keymap.hint(KeyMode::Insert, command);
+        let pair = |one, other| format!("{} {}", key(one), key(other));
+        let leave = if self.start.is_plain {
+            "stop the turn"
+        } else {
+            "stop the turn; at rest: keys alone are commands"
+        };
+        let rows = [
+            ("/ :".to_owned(), "commands"),
+            ("@".to_owned(), "a file of the project"),
+            ("!".to_owned(), "a command of your own, in the sandbox"),
+            (key(Command::Newline), "another line"),
+            (key(Command::EditPrompt), "write the message in $EDITOR"),
+            (pair(Command::HistoryBack, Command::SearchHistory), "earlier messages; search them"),
+            (key(Command::CycleMode), "from mode ask to auto, and back"),
+            (key(Command::PageUp), "read what is above"),
+            (key(Command::FoldOutput), "show or fold the output of tools"),
+            (key(Command::Leave), leave),
+            (key(Command::Cancel), "empty the prompt; twice: end the session"),
+            (key(Command::Submit), "now: all commands and all keys (:help)"),
+        ];
+        rows.into_iter().filter(|(key, _)| !key.is_empty()).collect()
+    }
+}

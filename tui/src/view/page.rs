@@ -1,0 +1,47 @@
+//! The answer to a command: as a page in the place of the transcript, or in a line above the prompt.
+
+use ratatui::style::Style;
+
+use super::pane::Pane;
+use super::rows;
+use super::theme::Theme;
+use crate::commands::{Command, KeyMode};
+use crate::model::{Model, Part, Unfolded, plan_rows};
+use crate::text::SafeText;
+
+/// Draws the page; its last row tells the keys. Says whether it has code that has not been read.
+pub(super) fn view(model: &Model, pane: &mut Pane<'_>, theme: Theme) -> bool {
+    let sheet = &model.page;
+    let height = plan_rows(pane.height());
+    let top = sheet.top(pane.width(), height);
+    for y in 0..height {
+        if let Some(row) = sheet.block.row(top + usize::from(y), pane.width(), Unfolded::default()) {
+            rows::draw(pane, y, (&sheet.block, row), &model.start.keymap, (theme, theme.dim()));
+        }
+    }
+    let key = |command| model.start.keymap.hint(KeyMode::Page, command);
+    let more = match sheet.rows(pane.width()).saturating_sub(top + usize::from(height)) {
+        0 => String::new(),
+        1 => "  1 more line".to_owned(),
+        below => format!("  {below} more lines"),
+    };
+    let [close, down, up] = [Command::ClosePage, Command::LineDown, Command::LineUp].map(key);
+    pane.put(
+        0,
+        height,
+        SafeText::line(&format!("{close} close  {down}/{up} scroll{more}")).all(),
+        theme.dim(),
+    );
+    sheet.block.parts.iter().any(Part::is_plain)
+}
+
+/// Draws the line above the prompt.
+pub(super) fn answer(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
+    let Some(answer) = &model.answer else { return };
+    pane.clear(Style::new());
+    for y in 0..pane.height() {
+        if let Some(row) = answer.block.row(usize::from(y), pane.width(), Unfolded::default()) {
+            rows::draw(pane, y, (&answer.block, row), &model.start.keymap, (theme, Style::new()));
+        }
+    }
+}
