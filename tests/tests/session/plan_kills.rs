@@ -63,10 +63,9 @@ impl PlannedWorld {
     fn new() -> Self {
         let world = World::new(User::Myself);
         world.file("a.txt", "one\n");
-        let planner = model_of([calls(&[("write_plan", json!({ "markdown": PLAN }))]), done()]);
-        let planned = Self(world);
-        let mut command =
-            planned.command(&planner, &["exec", "--activity", "plan", "--mode", "deny", "plan it"]);
+        let writes = model_of([calls(&[("write_plan", json!({ "markdown": PLAN }))]), done()]);
+        let new = Self(world);
+        let mut command = new.command(&writes, &["exec", "--activity", "plan", "--mode", "deny", "plan it"]);
         Finished::of(&mut command);
         new.approve();
         new
