@@ -194,7 +194,9 @@ impl JudgedSurroundings<'_> {
                 TripwireVerdict::Restore(PlaceChange::BadConfiguration)
             };
         };
-        if is_same(kept, &found) {
+        // A repository that is gone leads nobody anywhere.
+        let is_gone = now.is_none() && kept.iter().all(leads);
+        if is_gone || is_same(kept, &found) {
             return TripwireVerdict::Pass;
         }
         let is_in = |entry: &GitConfigEntry, others: &[GitConfigEntry]| {
