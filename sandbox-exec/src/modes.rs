@@ -33,7 +33,7 @@ pub fn permitted_by_mode(operation: Operation, path: &Path) -> bool {
     }
 }
 
-/// Whether the mode alone allows it, without what an access control list says beyond that.
+/// True if the mode alone allows it, without regard to an access control list.
 fn mode_allows(path: &Path, wanted: AccessFlags) -> bool {
     let Ok(meta) = fs::metadata(path) else { return false };
     let has_group = || meta.gid() == getegid().as_raw() || groups().contains(&meta.gid());

@@ -356,7 +356,7 @@ fn is_same(one: &[GitConfigEntry], other: &[GitConfigEntry]) -> bool {
     one.iter().map(GitConfigEntry::meaning).eq(other.iter().map(GitConfigEntry::meaning))
 }
 
-/// What the person had that entries are about.
+/// Things of the person's that entries are about.
 struct OfPerson<'a> {
     promised: Promised<'a>,
     led: Led<'a>,

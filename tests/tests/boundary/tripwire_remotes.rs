@@ -84,7 +84,7 @@ fn a_push_goes_where_the_person_said() {
     }
 }
 
-/// What is new beside it may come, and is told.
+/// New ones beside it may come, and are told.
 #[test]
 fn new_remotes_and_branches_come_and_are_told() {
     let world = people(User::Myself);
