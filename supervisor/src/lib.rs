@@ -7,9 +7,7 @@
 
 #![deny(unsafe_code)]
 
-pub mod activity;
 pub mod app;
-pub mod approval;
 mod args;
 pub mod attempt;
 mod audit;
@@ -28,40 +26,34 @@ mod editor;
 mod exec;
 mod exit;
 mod explain;
-pub mod gate;
 mod inside;
-mod listed;
 mod live;
 mod messages;
-mod modes;
 pub mod monitor;
 mod opening;
 mod pager;
 mod passing;
 mod pictures;
 mod place;
-pub mod plan;
 mod plans;
 pub mod policy;
 pub mod prompt;
-mod protected;
 pub mod provider;
 pub mod recording;
 mod redaction;
 pub mod relay;
 pub mod replay;
-pub mod roles;
 mod sandbox;
 mod scratch;
 pub mod secrets;
 mod serve;
 pub mod session;
 mod sessions;
-mod shell_word;
 mod shown;
 mod signals;
 mod system;
 mod terminal_ui;
-pub mod tools;
 pub mod tripwire;
 mod tty;
+
+pub use gate::{self, activity, approval, listed, modes, plan, protected, roles, shell_word, tools};

@@ -25,7 +25,6 @@ mod snapshot;
 pub use blob::{Blob, BlobId};
 pub use compare::{Base, Comparison, batches};
 pub use output::{PatchFile, PatchFileError};
-pub(crate) use patch::unified_diff;
 pub use path::{PathError, ProjectPath};
 pub use set::{ChangeSet, Content, Delta, FileDifference, State};
 pub use snapshot::{Intake, IntakeError, Snapshot, SnapshotLimits};

@@ -6,13 +6,13 @@
 
 mod binary;
 mod quote;
-mod text;
 
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use super::blob::{Blob, BlobId};
 use super::path::ProjectPath;
+use gate::hunks::write_hunks;
 use super::set::{ChangeSet, Content, Delta, FileDifference, State};
 use quote::QuotedName;
 
@@ -35,14 +35,6 @@ pub fn write(set: &ChangeSet, base: &[u8], out: &mut dyn Write) -> io::Result<()
         .iter()
         .filter(|change| change.obstacle().is_none())
         .try_for_each(|change| patch.change(change))
-}
-
-/// The hunks that lead from one text to another, without a header; coarse, but still right, after `deadline`.
-pub(crate) fn unified_diff(old: &[u8], new: &[u8], deadline: Instant) -> Vec<u8> {
-    let mut out = Vec::new();
-    // A Vec takes every write.
-    let _ = text::write_hunks(old, new, deadline, &mut out);
-    out
 }
 
 struct Patch<'a> {
@@ -124,7 +116,7 @@ impl Patch<'_> {
         self.line(&[b"--- ", &name("a/", old.0)])?;
         self.line(&[b"+++ ", &name("b/", new.0)])?;
         let deadline = self.deadline.min(Instant::now() + TIME_PER_FILE);
-        text::write_hunks(old.1, new.1, deadline, self.out)
+        write_hunks(old.1, new.1, deadline, self.out)
     }
 
     fn header(&mut self, old: &ProjectPath, new: &ProjectPath) -> io::Result<()> {

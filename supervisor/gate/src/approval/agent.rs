@@ -1,0 +1,60 @@
+//! A sub-agent that takes an approval, since its rights go beyond those of the agent that starts it.
+
+use ipc::codec::{self, CodecError};
+use ipc::rights::Rights;
+use sha2::{Digest, Sha256};
+
+use super::effect::hexadecimal;
+use crate::judgement::ChildRights;
+use crate::tools::SpawnAgent;
+
+/// A call for a sub-agent, and exactly the rights that it starts with.
+#[derive(Clone, Debug)]
+pub struct AgentSpawn {
+    pub spawn: SpawnAgent,
+    pub child: ChildRights,
+    /// SHA-256 of the task, the role and all rights, in hexadecimal.
+    pub digest: String,
+}
+
+impl AgentSpawn {
+    /// Binds a call to its rights; fails where they have no encoding that an answer could be bound to.
+    pub fn new(spawn: SpawnAgent, child: ChildRights) -> Result<Self, CodecError> {
+        let digest = digest((&spawn.task, spawn.role.as_deref()), &child.rights)?;
+        Ok(Self { spawn, child, digest })
+    }
+}
+
+/// In the encoding the length of a text stands before it, so that no two are the same bytes.
+fn digest(task: (&str, Option<&str>), rights: &Rights) -> Result<String, CodecError> {
+    Ok(hexadecimal(&Sha256::digest(codec::encode(&(task, rights))?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use ipc::path::WirePath;
+    use ipc::rights::Network;
+
+    use super::*;
+
+    fn of(task: &str, write: &[&str], net: Network) -> String {
+        let write = write.iter().map(|path| WirePath::from(*path)).collect();
+        digest((task, None), &Rights { write, net, ..Rights::default() }.normalised()).unwrap()
+    }
+
+    #[test]
+    fn a_digest_is_one_of_the_task_and_of_every_right() {
+        let digests = [
+            of("a", &["/p"], Network::Off),
+            of("b", &["/p"], Network::Off),
+            of("a", &["/q"], Network::Off),
+            of("a", &["/p", "/q"], Network::Off),
+            of("a", &["/p"], Network::On),
+        ];
+        for (n, one) in digests.iter().enumerate() {
+            assert_eq!(one.len(), 64);
+            assert!(!digests[..n].contains(one), "{n}");
+        }
+        assert_eq!(of("a", &["/p/below", "/p"], Network::Off), digests[0], "equal rights, equal digests");
+    }
+}

@@ -1,0 +1,24 @@
+//! Approvals, as far as they are pure: what is asked, by exact effect; what an answer may cover; and what was approved for
+//! the session.
+
+mod agent;
+mod diff;
+mod effect;
+mod judge;
+mod plan;
+mod request;
+mod scope;
+mod session;
+mod settings;
+mod subject;
+
+pub use agent::AgentSpawn;
+pub use effect::effect_digest;
+pub use effect::{Proposal, ProposalError};
+pub use judge::{JudgedAnswer, Ruling};
+pub use plan::PlanProposal;
+pub use request::{Question, grant_root};
+pub use scope::Scope;
+pub use session::{SessionApprovals, SessionGrants};
+pub use settings::ApprovalSettings;
+pub use subject::{Subject, SubjectChange};

@@ -1,0 +1,256 @@
+//! The request that a person sees, built from the exact effect.
+
+use std::time::Duration;
+
+use ipc::approval::{
+    AgentAccess, AgentRightsApprovalParams, ApplyPatchApprovalParams, AskKind, DeniedCommandApprovalParams,
+    ExecCommandApprovalParams, ExternalToolApprovalParams, FileChanges, NetworkApprovalParams,
+    PlanApprovalParams, ServerRequest,
+};
+use ipc::denial::Denial;
+use ipc::effect::{Effect, Exec};
+use ipc::id::{AgentId, CallId, ConversationId};
+use ipc::path::WirePath;
+use ipc::rights::{Grant, Network};
+
+use super::scope::root_after_denial;
+use super::{AgentSpawn, PlanProposal, Proposal, Subject, SubjectChange};
+use crate::judgement::command_line::{offered_parts, offered_prefix};
+use crate::judgement::{Ask, StandingRights};
+use crate::tools::ExternalCall;
+
+/// Who asks, why, and how long.
+pub struct Question<'a> {
+    pub conversation: &'a ConversationId,
+    pub agent: &'a AgentId,
+    pub call: CallId,
+    pub standing: &'a StandingRights,
+    pub timeout: Duration,
+    /// What the model wrote before the call.
+    pub reason: Option<String>,
+    /// The changes of the same reply that could be shown with it.
+    pub more: usize,
+}
+
+/// Why there is no request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CannotAsk {
+    /// A word that is no text would be shown as another one than is executed.
+    #[error("a word of the command is not UTF-8, and could not be shown as it is")]
+    NotText,
+    /// The effect does not fit the question.
+    #[error("the effect is of another kind than the question")]
+    Misfit,
+}
+
+impl Question<'_> {
+    /// The request; it says what is executed, in the words in which it is.
+    pub fn request(self, ask: &Ask, subject: &Subject) -> Result<ServerRequest, CannotAsk> {
+        let (proposal, denied) = match subject {
+            Subject::Effect { proposal, denied, .. } => (proposal, denied.as_deref()),
+            Subject::Changes(all) => return Ok(self.changes(ask, subject, all)),
+            Subject::Agent(spawn) => return Ok(self.agent(ask, spawn)),
+            Subject::Plan(plan) => return Ok(self.plan(ask, plan)),
+            Subject::External(call) => return Ok(self.external(call, subject.digest().into_owned())),
+        };
+        match (ask.kind, &*proposal.effect) {
+            (AskKind::Patch, Effect::Patch(_)) => Ok(self.patch(ask, proposal)),
+            (AskKind::Exec, Effect::Exec(exec)) => self.command(ask, proposal, exec),
+            (AskKind::Denied, Effect::Exec(exec)) => {
+                self.after_denial(ask, proposal, (exec, denied.ok_or(CannotAsk::Misfit)?))
+            }
+            (AskKind::Network, Effect::Exec(exec)) => self.network(ask, proposal, exec),
+            _ => Err(CannotAsk::Misfit),
+        }
+    }
+
+    fn patch(self, ask: &Ask, proposal: &Proposal) -> ServerRequest {
+        ServerRequest::ApplyPatchApproval(ApplyPatchApprovalParams {
+            conversation_id: self.conversation.clone(),
+            agent: self.agent.clone(),
+            call_id: self.call,
+            file_changes: proposal.changes.clone(),
+            digest: proposal.digest.clone(),
+            grant: ask.grant.clone(),
+            rights: self.standing.summary().into(),
+            timeout_ms: self.timeout_ms(),
+            grant_root: grant_root(self.standing, &ask.grant),
+            with: Vec::new(),
+            more: self.more,
+            reason: self.reason,
+        })
+    }
+
+    /// All changes as one, in the order of their paths.
+    fn changes(self, ask: &Ask, subject: &Subject, all: &[(CallId, SubjectChange)]) -> ServerRequest {
+        let files = all.iter().flat_map(|(_, change)| change.proposal.changes.0.clone());
+        ServerRequest::ApplyPatchApproval(ApplyPatchApprovalParams {
+            conversation_id: self.conversation.clone(),
+            agent: self.agent.clone(),
+            call_id: self.call,
+            file_changes: FileChanges(files.collect()),
+            digest: subject.digest().into_owned(),
+            grant: ask.grant.clone(),
+            rights: self.standing.summary().into(),
+            timeout_ms: self.timeout_ms(),
+            grant_root: None,
+            with: all.iter().map(|(call, _)| *call).filter(|call| *call != self.call).collect(),
+            more: 0,
+            reason: self.reason,
+        })
+    }
+
+    fn command(self, ask: &Ask, proposal: &Proposal, exec: &Exec) -> Result<ServerRequest, CannotAsk> {
+        let command = words(exec)?;
+        Ok(ServerRequest::ExecCommandApproval(ExecCommandApprovalParams {
+            conversation_id: self.conversation.clone(),
+            agent: self.agent.clone(),
+            call_id: self.call,
+            prefix: prefix(&command),
+            parts: parts(&command),
+            command,
+            cwd: exec.cwd.clone(),
+            environment: exec.environment.clone(),
+            access: exec.access,
+            network: exec.network,
+            digest: proposal.digest.clone(),
+            grant: ask.grant.clone(),
+            rights: self.standing.summary().into(),
+            timeout_ms: self.timeout_ms(),
+            grant_root: grant_root(self.standing, &ask.grant),
+            reason: self.reason,
+        }))
+    }
+
+    fn network(self, ask: &Ask, proposal: &Proposal, exec: &Exec) -> Result<ServerRequest, CannotAsk> {
+        let command = words(exec)?;
+        Ok(ServerRequest::NetworkApproval(NetworkApprovalParams {
+            conversation_id: self.conversation.clone(),
+            agent: self.agent.clone(),
+            call_id: self.call,
+            prefix: prefix(&command),
+            parts: parts(&command),
+            command,
+            cwd: exec.cwd.clone(),
+            environment: exec.environment.clone(),
+            access: exec.access,
+            digest: proposal.digest.clone(),
+            grant: ask.grant.clone(),
+            rights: self.standing.summary().into(),
+            timeout_ms: self.timeout_ms(),
+            reason: self.reason,
+        }))
+    }
+
+    fn after_denial(
+        self,
+        ask: &Ask,
+        proposal: &Proposal,
+        (exec, denial): (&Exec, &Denial),
+    ) -> Result<ServerRequest, CannotAsk> {
+        Ok(ServerRequest::DeniedCommandApproval(DeniedCommandApprovalParams {
+            conversation_id: self.conversation.clone(),
+            agent: self.agent.clone(),
+            call_id: self.call,
+            command: words(exec)?,
+            cwd: exec.cwd.clone(),
+            environment: exec.environment.clone(),
+            access: exec.access,
+            network: exec.network,
+            digest: proposal.digest.clone(),
+            grant: ask.grant.clone(),
+            rights: self.standing.summary().into(),
+            timeout_ms: self.timeout_ms(),
+            reason: self.reason,
+            denial: denial.clone(),
+            grant_root: root_after_denial(&ask.grant),
+        }))
+    }
+
+    fn external(self, call: &ExternalCall, digest: String) -> ServerRequest {
+        ServerRequest::ExternalToolApproval(ExternalToolApprovalParams {
+            conversation_id: self.conversation.clone(),
+            agent: self.agent.clone(),
+            call_id: self.call,
+            server: call.server.clone(),
+            tool: call.tool.clone(),
+            json: call.json.clone(),
+            digest,
+            timeout_ms: self.timeout_ms(),
+            reason: self.reason,
+        })
+    }
+
+    fn agent(self, ask: &Ask, spawn: &AgentSpawn) -> ServerRequest {
+        let AgentSpawn { spawn: asked, child, digest } = spawn;
+        ServerRequest::AgentRightsApproval(AgentRightsApprovalParams {
+            conversation_id: self.conversation.clone(),
+            agent: self.agent.clone(),
+            call_id: self.call,
+            task: asked.task.clone(),
+            role: asked.role.clone(),
+            access: if asked.writes { AgentAccess::Write } else { AgentAccess::Read },
+            write: asked.write.clone(),
+            network: if asked.network { Network::On } else { Network::Off },
+            rights: child.rights.clone(),
+            grant: ask.grant.clone(),
+            digest: digest.clone(),
+            timeout_ms: self.timeout_ms(),
+            reason: self.reason,
+        })
+    }
+
+    fn plan(self, ask: &Ask, proposal: &PlanProposal) -> ServerRequest {
+        ServerRequest::PlanApproval(PlanApprovalParams {
+            conversation_id: self.conversation.clone(),
+            agent: self.agent.clone(),
+            call_id: self.call,
+            path: proposal.path.clone(),
+            markdown: proposal.markdown.clone(),
+            plan: proposal.plan.clone(),
+            finished: proposal.finished.clone(),
+            rights: proposal.child.rights.clone(),
+            caches: proposal.caches.clone(),
+            grant: ask.grant.clone(),
+            network_refused: proposal.network_refused,
+            confirms_commands: proposal.confirms_commands,
+            digest: proposal.digest.clone(),
+            timeout_ms: self.timeout_ms(),
+            reason: self.reason,
+        })
+    }
+
+    fn timeout_ms(&self) -> u64 {
+        u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+/// The write root that would cover this and more: the project, where all of it lies there and a right on the project would
+/// cover it.
+pub fn grant_root(standing: &StandingRights, grant: &Grant) -> Option<WirePath> {
+    let covered = |path: &WirePath| {
+        path.is_within(&standing.project)
+            && !standing.rights.protected.iter().any(|place| path.is_within(place))
+    };
+    let covers = !grant.write.is_empty() && grant.write.iter().all(covered);
+    covers.then(|| standing.project.clone())
+}
+
+fn words(exec: &Exec) -> Result<Vec<String>, CannotAsk> {
+    let word = |word: &WirePath| std::str::from_utf8(word.as_bytes()).map(str::to_owned);
+    exec.argv.iter().map(word).collect::<Result<_, _>>().map_err(|_| CannotAsk::NotText)
+}
+
+fn parts(command: &[String]) -> Vec<Vec<String>> {
+    match command {
+        [bash, flag, text] if bash == "bash" && flag == "-c" => offered_parts(text),
+        _ => Vec::new(),
+    }
+}
+
+fn prefix(command: &[String]) -> Option<Vec<String>> {
+    match command {
+        [bash, flag, text] if bash == "bash" && flag == "-c" => offered_prefix(text),
+        _ => None,
+    }
+}

@@ -1,0 +1,238 @@
+//! What an approval for the session covers beyond its call, once it is known to fit what was asked.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::Path;
+
+use ipc::approval::{AskKind, SessionScope};
+use ipc::effect::{Effect, Exec};
+use ipc::path::WirePath;
+use ipc::rights::{Grant, Network, RightsChange};
+
+use super::Subject;
+use crate::judgement::command_line::{begins_a_part, check_prefix, covers};
+use crate::judgement::path_pattern::PathPattern;
+use crate::judgement::{Ask, StandingRights};
+use crate::tools::ExternalCall;
+
+const MISFIT: &str = "such an approval for the session does not fit what was asked";
+
+const SPAWN: &str = "the rights of a sub-agent are approved once, never for the session";
+
+const PLAN: &str = "a plan is approved once, never for the session";
+
+/// What an approval for the session comes to.
+#[derive(Clone, Debug)]
+pub enum Scope {
+    /// What it covers runs in one-shot workers, without a prompt.
+    Remembered(Vec<Covered>),
+    /// The standing rights change, when the call is over.
+    Standing(RightsChange),
+}
+
+/// What is covered, and runs in one-shot workers.
+#[derive(Clone, Debug)]
+pub enum Covered {
+    /// This very command.
+    Command(Box<Exec>),
+    /// Changes of these files and no other.
+    Files(BTreeSet<WirePath>),
+    /// Commands all of whose parts begin with these words, run as this one was.
+    Prefix { words: Vec<String>, like: Box<Exec> },
+    /// Changes of files that match.
+    Pattern { text: String, pattern: PathPattern, project: WirePath },
+    /// This very call of an external tool.
+    External(ExternalCall),
+}
+
+impl Scope {
+    /// The scope of an answer to what was asked; the error says why it does not fit.
+    pub fn of(
+        scope: SessionScope,
+        ask: &Ask,
+        subject: &Subject,
+        standing: &StandingRights,
+    ) -> Result<Self, String> {
+        if ask.kind == AskKind::Denied {
+            return after_denial(&scope, &ask.grant).map(Self::Standing).ok_or_else(|| MISFIT.to_owned());
+        }
+        let effect = match (&scope, subject) {
+            (_, Subject::Effect { proposal, .. }) => &*proposal.effect,
+            (SessionScope::Exact, Subject::External(call)) => {
+                return Ok(Self::Remembered(vec![Covered::External(call.clone())]));
+            }
+            (_, Subject::External(_) | Subject::Changes(_)) => return Err(MISFIT.to_owned()),
+            (_, Subject::Agent(_)) => return Err(SPAWN.to_owned()),
+            (_, Subject::Plan(_)) => return Err(PLAN.to_owned()),
+        };
+        let covered = match (scope, ask.kind, effect) {
+            (SessionScope::Exact, _, Effect::Exec(exec)) => Covered::Command(Box::new(exec.clone())),
+            (SessionScope::Exact, _, Effect::Patch(patch)) => {
+                Covered::Files(patch.files.iter().map(|file| file.path.clone()).collect())
+            }
+            (SessionScope::CommandPrefix(words), _, Effect::Exec(exec)) => prefix(words, exec)?,
+            (SessionScope::CommandPrefixes(list), _, Effect::Exec(exec)) => {
+                return parts(list, exec).map(Self::Remembered);
+            }
+            (SessionScope::PathPattern(text), AskKind::Patch, effect) => pattern(text, effect, standing)?,
+            (SessionScope::GrantRoot, AskKind::Patch | AskKind::Exec, _) => {
+                let path = super::grant_root(standing, &ask.grant).ok_or("no write root was offered")?;
+                return Ok(Self::Standing(RightsChange::AddWrite { path }));
+            }
+            (SessionScope::Network, AskKind::Network, _) => {
+                return Ok(Self::Standing(RightsChange::Network { net: Network::On, reach: None }));
+            }
+            _ => return Err(MISFIT.to_owned()),
+        };
+        Ok(Self::Remembered(vec![covered]))
+    }
+}
+
+/// The standing right that lifts a denial for the session: exactly what the request shows.
+fn after_denial(scope: &SessionScope, grant: &Grant) -> Option<RightsChange> {
+    match scope {
+        SessionScope::GrantRoot => root_after_denial(grant).map(|path| RightsChange::AddWrite { path }),
+        SessionScope::Network if grant.write.is_empty() && grant.net == Network::On => {
+            Some(RightsChange::Network { net: Network::On, reach: None })
+        }
+        _ => None,
+    }
+}
+
+/// The write root that could be a standing right: the only thing that a command lacks.
+pub(super) fn root_after_denial(grant: &Grant) -> Option<WirePath> {
+    match grant.write.as_slice() {
+        [root] if grant.net == Network::Off => Some(root.clone()),
+        _ => None,
+    }
+}
+
+fn prefix(words: Vec<String>, exec: &Exec) -> Result<Covered, String> {
+    let text = script(exec).ok_or("no prefix can be approved for this command")?;
+    check_prefix(&words).map_err(|error| error.to_string())?;
+    if !covers(std::slice::from_ref(&words), text) {
+        return Err(format!(
+            "the prefix {:?} does not cover the command that was asked for",
+            words.join(" ")
+        ));
+    }
+    Ok(Covered::Prefix { words, like: Box::new(exec.clone()) })
+}
+
+/// Prefixes of parts of the command: together they need not cover it, since it was itself approved.
+fn parts(list: Vec<Vec<String>>, exec: &Exec) -> Result<Vec<Covered>, String> {
+    let text = script(exec).ok_or("no prefix can be approved for this command")?;
+    if list.is_empty() {
+        return Err("no prefix was named".to_owned());
+    }
+    let covered = list.into_iter().map(|words| {
+        check_prefix(&words).map_err(|error| error.to_string())?;
+        if !begins_a_part(&words, text) {
+            return Err(format!("no part of the command begins with {:?}", words.join(" ")));
+        }
+        Ok(Covered::Prefix { words, like: Box::new(exec.clone()) })
+    });
+    covered.collect()
+}
+
+fn pattern(text: String, effect: &Effect, standing: &StandingRights) -> Result<Covered, String> {
+    let pattern = PathPattern::parse(&text).map_err(|error| error.to_string())?;
+    let covered = Covered::Pattern { text, pattern, project: standing.project.clone() };
+    if covered.matches(effect) {
+        Ok(covered)
+    } else {
+        Err("the pattern does not cover every file of the change that was asked for".to_owned())
+    }
+}
+
+impl Covered {
+    /// Whether it covers by itself what is to be approved.
+    pub fn covers(&self, subject: &Subject) -> bool {
+        match (self, subject) {
+            (Self::External(approved), Subject::External(call)) => approved == call,
+            (_, subject) => subject.effect().is_some_and(|effect| self.matches(effect)),
+        }
+    }
+
+    fn matches(&self, effect: &Effect) -> bool {
+        match (self, effect) {
+            // How long it may run is no right.
+            (Self::Command(like), Effect::Exec(exec)) => {
+                Exec { timeout_ms: like.timeout_ms, ..exec.clone() } == **like
+            }
+            (Self::Files(files), Effect::Patch(patch)) => {
+                patch.files.iter().map(|file| file.path.clone()).collect::<BTreeSet<_>>() == *files
+            }
+            (Self::Prefix { words, .. }, Effect::Exec(exec)) => {
+                self.is_like(exec)
+                    && script(exec).is_some_and(|text| covers(std::slice::from_ref(words), text))
+            }
+            (Self::Pattern { pattern, project, .. }, Effect::Patch(patch)) => {
+                let covers = |path: &Path| pattern.covers(project.as_path(), path);
+                !patch.files.is_empty() && patch.files.iter().all(|file| covers(file.path.as_path()))
+            }
+            _ => false,
+        }
+    }
+
+    /// The words of a prefix that counts for a command which is run as this one: the rest of it is what was approved.
+    pub fn prefix_for(&self, exec: &Exec) -> Option<&Vec<String>> {
+        match self {
+            Self::Prefix { words, .. } if self.is_like(exec) => Some(words),
+            _ => None,
+        }
+    }
+
+    fn is_like(&self, exec: &Exec) -> bool {
+        let Self::Prefix { like, .. } = self else { return false };
+        let same = |exec: &Exec| (exec.cwd.clone(), exec.environment.clone(), exec.access, exec.network);
+        same(exec) == same(like)
+    }
+
+    /// Whether what is granted to a match is told by the files alone.
+    pub const fn is_of_files(&self) -> bool {
+        matches!(self, Self::Pattern { .. })
+    }
+}
+
+/// The text of a command that a shell runs, and nothing else does.
+pub(super) fn script(exec: &Exec) -> Option<&str> {
+    match exec.argv.as_slice() {
+        [bash, flag, text] if bash.as_bytes() == b"bash" && flag.as_bytes() == b"-c" => {
+            std::str::from_utf8(text.as_bytes()).ok()
+        }
+        _ => None,
+    }
+}
+
+/// Whether a grant goes no further than another.
+pub(super) fn is_within(inner: &Grant, outer: &Grant) -> bool {
+    inner.meet(outer) == normal(inner)
+}
+
+fn normal(grant: &Grant) -> Grant {
+    grant.meet(grant)
+}
+
+/// What is covered, as a list shows it.
+impl fmt::Display for Covered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Command(exec) => match script(exec) {
+                Some(text) => write!(f, "exactly this command, in {}: {text}", exec.cwd),
+                None => write!(f, "exactly the command {:?}, in {}", exec.argv, exec.cwd),
+            },
+            Self::Files(files) => {
+                f.write_str("changes of:")?;
+                files.iter().try_for_each(|path| write!(f, " {path}"))
+            }
+            Self::Prefix { words, like } => {
+                write!(f, "commands that begin with: {}, in {}", words.join(" "), like.cwd)
+            }
+            Self::Pattern { text, .. } => write!(f, "changes of files that match: {text}"),
+            Self::External(ExternalCall { server, tool, json }) => {
+                write!(f, "exactly this call of {tool} of {server}: {json}")
+            }
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! The hunks of a text file, by lines and on bytes: whatever the encoding, whatever the line ends.
+
+use std::io::{self, Write};
+use std::ops::Range;
+use std::time::Instant;
+
+use similar::{Algorithm, DiffOp, capture_diff_slices_deadline, group_diff_ops};
+
+/// How many equal lines surround a change.
+const CONTEXT: usize = 3;
+
+type TextLine<'a> = &'a [u8];
+
+/// The hunks that lead from one text to another, without a header; coarse, but still right, after `deadline`.
+pub fn unified_diff(old: &[u8], new: &[u8], deadline: Instant) -> Vec<u8> {
+    let mut out = Vec::new();
+    // A Vec takes every write.
+    let _ = write_hunks(old, new, deadline, &mut out);
+    out
+}
+
+/// Writes what leads from one text to the other. After `deadline` the result is coarse, but still right.
+pub fn write_hunks(old: &[u8], new: &[u8], deadline: Instant, out: &mut dyn Write) -> io::Result<()> {
+    let (old, new) = (lines(old), lines(new));
+    let ops = capture_diff_slices_deadline(Algorithm::Myers, &old, &new, Some(deadline));
+    let ops = in_sequence(&ops, &old, &new).unwrap_or_else(|| replaced(&old, &new));
+    group_diff_ops(ops, CONTEXT).iter().try_for_each(|hunk| write_hunk(hunk, &old, &new, out))
+}
+
+/// Lines with their line feed. A carriage return ends no line: it is part of its text, as for git.
+fn lines(text: &[u8]) -> Vec<TextLine<'_>> {
+    text.split_inclusive(|byte| *byte == b'\n').collect()
+}
+
+/// The same steps with each begun where the one before it ended, if they do lead from one text to the other.
+///
+/// `similar` 2.7 may leave a deletion or insertion the place that it had before neighbouring steps were compacted: the
+/// steps are right then, and their places wrong.
+fn in_sequence(ops: &[DiffOp], old: &[TextLine<'_>], new: &[TextLine<'_>]) -> Option<Vec<DiffOp>> {
+    let (mut old_index, mut new_index) = (0, 0);
+    let mut placed = Vec::with_capacity(ops.len());
+    for op in ops {
+        let (old_len, new_len) = (op.old_range().len(), op.new_range().len());
+        placed.push(match op {
+            DiffOp::Equal { len, .. } => DiffOp::Equal { old_index, new_index, len: *len },
+            DiffOp::Delete { .. } => DiffOp::Delete { old_index, old_len, new_index },
+            DiffOp::Insert { .. } => DiffOp::Insert { old_index, new_index, new_len },
+            DiffOp::Replace { .. } => DiffOp::Replace { old_index, old_len, new_index, new_len },
+        });
+        let (old_part, new_part) =
+            (old.get(old_index..old_index + old_len)?, new.get(new_index..new_index + new_len)?);
+        if matches!(op, DiffOp::Equal { .. }) && old_part != new_part {
+            return None;
+        }
+        old_index += old_len;
+        new_index += new_len;
+    }
+    (old_index == old.len() && new_index == new.len()).then_some(placed)
+}
+
+/// Everything replaced but the equal beginning and end.
+fn replaced(old: &[TextLine<'_>], new: &[TextLine<'_>]) -> Vec<DiffOp> {
+    let start = old.iter().zip(new).take_while(|(old, new)| old == new).count();
+    let (old_rest, new_rest) = (&old[start..], &new[start..]);
+    let end = old_rest.iter().rev().zip(new_rest.iter().rev()).take_while(|(old, new)| old == new).count();
+    let (old_len, new_len) = (old_rest.len() - end, new_rest.len() - end);
+    vec![
+        DiffOp::Equal { old_index: 0, new_index: 0, len: start },
+        DiffOp::Replace { old_index: start, old_len, new_index: start, new_len },
+        DiffOp::Equal { old_index: start + old_len, new_index: start + new_len, len: end },
+    ]
+}
+
+fn write_hunk(
+    ops: &[DiffOp],
+    old: &[TextLine<'_>],
+    new: &[TextLine<'_>],
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let (Some(first), Some(last)) = (ops.first(), ops.last()) else {
+        return Ok(());
+    };
+    let range = |of: fn(&DiffOp) -> Range<usize>| Extent(of(first).start, of(last).end);
+    writeln!(out, "@@ -{} +{} @@", range(DiffOp::old_range), range(DiffOp::new_range))?;
+    for op in ops {
+        if matches!(op, DiffOp::Equal { .. }) {
+            write_lines(b' ', &old[op.old_range()], out)?;
+        } else {
+            write_lines(b'-', &old[op.old_range()], out)?;
+            write_lines(b'+', &new[op.new_range()], out)?;
+        }
+    }
+    Ok(())
+}
+
+fn write_lines(sign: u8, lines: &[TextLine<'_>], out: &mut dyn Write) -> io::Result<()> {
+    for line in lines {
+        out.write_all(&[sign])?;
+        out.write_all(line)?;
+        if !line.ends_with(b"\n") {
+            out.write_all(b"\n\\ No newline at end of file\n")?;
+        }
+    }
+    Ok(())
+}
+
+/// Lines from .. to, counted from 0.
+struct Extent(usize, usize);
+
+/// As in a hunk's header: first line from 1, and how many unless it is one. No lines follow the line before them.
+impl std::fmt::Display for Extent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.1 - self.0 {
+            0 => write!(f, "{},0", self.0),
+            1 => write!(f, "{}", self.0 + 1),
+            count => write!(f, "{},{count}", self.0 + 1),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+    use std::time::Duration;
+
+    use insta::assert_snapshot;
+
+    use super::*;
+
+    fn hunks(old: &str, new: &str) -> String {
+        let mut out = Vec::new();
+        let deadline = Instant::now() + Duration::from_mins(1);
+        write_hunks(old.as_bytes(), new.as_bytes(), deadline, &mut out).unwrap();
+        String::from_utf8(out).unwrap().replace('\r', "<CR>")
+    }
+
+    #[test]
+    fn a_change_has_three_lines_of_context() {
+        let old = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
+        assert_snapshot!(hunks(old, &old.replace('5', "five")), @r"
+        @@ -2,7 +2,7 @@
+         2
+         3
+         4
+        -5
+        +five
+         6
+         7
+         8
+        ");
+    }
+
+    #[test]
+    fn the_missing_newline_is_said_on_the_side_that_lacks_it() {
+        assert_snapshot!(hunks("a\nb", "a\nb\n"), @r"
+        @@ -1,2 +1,2 @@
+         a
+        -b
+        \ No newline at end of file
+        +b
+        ");
+    }
+
+    #[test]
+    fn carriage_returns_are_text() {
+        assert_snapshot!(hunks("a\r\nb\rc\r\n", "a\r\nb\rd\r\n"), @r"
+        @@ -1,2 +1,2 @@
+         a<CR>
+        -b<CR>c<CR>
+        +b<CR>d<CR>
+        ");
+    }
+
+    #[test]
+    fn a_new_text_begins_at_line_zero_of_nothing() {
+        assert_snapshot!(hunks("", "a\n"), @r"
+        @@ -0,0 +1 @@
+        +a
+        ");
+    }
+
+    #[test]
+    fn steps_that_lead_elsewhere_are_not_believed() {
+        let (old, new) = (lines(b"a\nb\nc\n"), lines(b"a\nx\ny\nc\n"));
+        let step = |old_index, new_index, len| DiffOp::Equal { old_index, new_index, len };
+        assert_eq!(in_sequence(&[step(0, 0, 3)], &old, &new), None);
+        assert_eq!(in_sequence(&[step(0, 0, 1)], &old, &new), None);
+        assert_eq!(in_sequence(&[step(0, 0, 9)], &old, &new), None);
+        let right = replaced(&old, &new);
+        assert_eq!(in_sequence(&right, &old, &new), Some(right));
+    }
+
+    #[test]
+    fn a_deadline_in_the_past_still_gives_a_patch() {
+        let text = |odd: &str| {
+            (0..5000).fold(String::new(), |mut text, n| {
+                let _ = writeln!(text, "{}{}", if n % 2 == 1 { odd } else { "same" }, n % 7);
+                text
+            })
+        };
+        let (old, new) = (text("old"), text("new"));
+        let mut out = Vec::new();
+        write_hunks(old.as_bytes(), new.as_bytes(), Instant::now(), &mut out).unwrap();
+        let side = |sign: char| -> String {
+            let lines = std::str::from_utf8(&out).unwrap().lines().skip(1);
+            lines.filter(|line| line.starts_with([' ', sign])).flat_map(|line| [&line[1..], "\n"]).collect()
+        };
+        // The equal beginning is context; three lines of it are there.
+        assert!(old.ends_with(&side('-')) && new.ends_with(&side('+')));
+        assert!(side('-').len() > old.len() - 40);
+    }
+}

@@ -1,0 +1,229 @@
+//! What the standing rights say of a call before it is sent.
+
+#![deny(
+    clippy::wildcard_enum_match_arm,
+    reason = "a new tool is judged when somebody has thought of it, and not by default"
+)]
+
+use std::path::{Component, Path, PathBuf};
+
+use ipc::approval::AskKind;
+use ipc::denial::{Denial, Grade, Layer, Object, Operation};
+use ipc::missing_right::{ClosedBy, MissingRight};
+use ipc::path::WirePath;
+use ipc::rights::{Execution, Grant, Network};
+use ipc::tool::{Access, EditFile, ShellExec, ToolCall, WriteFile};
+
+use super::standing::is_kernel_tree;
+use super::{ApprovalMode, StandingRights};
+use crate::protected::is_acted_on;
+use crate::tools::{ExternalCall, Invocation};
+
+/// What becomes of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It goes to the worker, whose ruleset judges every path.
+    Run,
+    /// Its exact effect is worked out first, and judged by [`StandingRights::judge_change`].
+    Prepare,
+    /// Somebody has to approve it.
+    Ask(Ask),
+    /// It is not sent.
+    Deny(Denial),
+}
+
+/// What has to be approved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// The question.
+    pub kind: AskKind,
+    /// What is missing in the standing rights.
+    pub grant: Grant,
+}
+
+/// A file that an effect changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The file.
+    pub path: WirePath,
+    /// What has to be writable for that: the file, or for a new one the nearest directory that there is. Absent where no
+    /// right could be given, since a link is on the way. The root is never granted.
+    pub grant: Option<WirePath>,
+}
+
+impl StandingRights {
+    /// Judges a call; `asks` says whether there may be somebody to ask. Paths of file tools are left to the kernel, or to
+    /// what a worker makes of them: only they know what a path leads to.
+    pub fn judge(&self, invocation: &Invocation, asks: bool) -> Verdict {
+        match invocation {
+            Invocation::Worker(call) => self.judge_worker(call, asks),
+            // Of a sub-agent's rights there is more to say: Standing::judge_spawn.
+            Invocation::Supervisor(_) | Invocation::Agent(_) | Invocation::Plan(_) => Verdict::Run,
+            // No standing right covers what a server outside does.
+            Invocation::External(_) if asks => {
+                Verdict::Ask(Ask { kind: AskKind::ExternalTool, grant: Grant::default() })
+            }
+            Invocation::External(call) => Verdict::Deny(self.no_external(call)),
+        }
+    }
+
+    fn judge_worker(&self, call: &ToolCall, asks: bool) -> Verdict {
+        match call {
+            ToolCall::ShellExec(command) if asks => self.judge_to_ask(command),
+            ToolCall::ShellExec(command) => self.judge_command(command).map_or(Verdict::Run, Verdict::Deny),
+            ToolCall::WriteFile(WriteFile { path, .. }) | ToolCall::EditFile(EditFile { path, .. }) => {
+                if asks && !self.writes_as_named(path) { Verdict::Prepare } else { Verdict::Run }
+            }
+            ToolCall::ReadFile(_) | ToolCall::ListDirectory(_) | ToolCall::SearchFiles(_) => Verdict::Run,
+        }
+    }
+
+    /// Judges the files that a prepared effect changes.
+    pub fn judge_change(&self, places: &[Place]) -> Verdict {
+        let beyond: Vec<_> = places.iter().filter(|place| !self.allows_write(&place.path)).collect();
+        if let Some(denial) = beyond.iter().find_map(|place| self.closed_place(place)) {
+            return Verdict::Deny(denial);
+        }
+        let mut write: Vec<_> = beyond.iter().filter_map(|place| place.grant.clone()).collect();
+        write.sort_unstable();
+        write.dedup();
+        if write.is_empty() {
+            return Verdict::Run;
+        }
+        Verdict::Ask(Ask { kind: AskKind::Patch, grant: Grant { write, ..Grant::default() } })
+    }
+
+    /// What no approval opens.
+    pub(super) fn closed_place(&self, place: &Place) -> Option<Denial> {
+        let path = &place.path;
+        let within = |roots: &[WirePath]| roots.iter().any(|root| path.is_within(root));
+        let later = || path.as_path().strip_prefix(&self.project).is_ok_and(is_acted_on);
+        let rule = if self.hidden_root(path).is_some() {
+            ClosedBy::Hidden
+        } else if place.grant.as_ref().is_some_and(|grant| grant.as_path() == Path::new("/")) {
+            ClosedBy::Wide
+        } else if self.is_git_config(path) && place.grant.is_some() {
+            return None;
+        } else if within(&self.rights.protected) || later() {
+            ClosedBy::Protected
+        } else if is_kernel_tree(path) {
+            ClosedBy::Kernel
+        } else if place.grant.is_none() {
+            ClosedBy::Link
+        } else {
+            return None;
+        };
+        let missing = MissingRight::Write { path: path.clone(), closed_by: Some(rule) };
+        Some(refused(Operation::Write, Object::Path(path.clone()), missing, None))
+    }
+
+    /// Whether a path lies in a write root as it is written: where it really leads is the kernel's to judge.
+    fn writes_as_named(&self, path: &WirePath) -> bool {
+        let named = plain(&self.project.as_path().join(path.as_path()));
+        named.is_some_and(|named| self.allows_write(&named.into()))
+    }
+
+    pub(super) fn judge_to_ask(&self, call: &ShellExec) -> Verdict {
+        if self.rights.exec == Execution::Denied {
+            return Verdict::Deny(no_commands(call));
+        }
+        let network = call.network == Some(Network::On);
+        let reads = call.access == Access::Read;
+        let writes = call.access == Access::Write && !self.holds_a_write_root();
+        let lacks_network = network && self.rights.net == Network::Off;
+        let grant = Grant {
+            write: writes.then(|| self.project.clone()).into_iter().collect(),
+            ..self.lacked_network(call)
+        };
+        let kind = match () {
+            // What may read everything could send it out.
+            () if writes || (reads && network) => AskKind::Exec,
+            () if lacks_network => AskKind::Network,
+            () if self.confirm_shell && !reads => AskKind::Exec,
+            () => return Verdict::Run,
+        };
+        Verdict::Ask(Ask { kind, grant })
+    }
+
+    /// The network, where the command declares it and the standing rights lack it.
+    pub(super) fn lacked_network(&self, call: &ShellExec) -> Grant {
+        if call.network != Some(Network::On) || self.rights.net == Network::On {
+            return Grant::default();
+        }
+        Grant { net: Network::On, reach: self.reach, ..Grant::default() }
+    }
+
+    fn no_external(&self, call: &ExternalCall) -> Denial {
+        let object = Object::Tool(format!("{} of {}", call.tool, call.server));
+        let grant = if self.mode == ApprovalMode::Ask { None } else { self.offered("--mode ask") };
+        refused(Operation::Call, object, MissingRight::Approval, grant)
+    }
+
+    fn judge_command(&self, call: &ShellExec) -> Option<Denial> {
+        if self.rights.exec == Execution::Denied {
+            return Some(no_commands(call));
+        }
+        let network = call.network == Some(Network::On);
+        if network && call.access == Access::Read {
+            // Nothing but another declaration helps: what may read everything must not be able to send it out.
+            return Some(refused(Operation::Network, address(), MissingRight::NetworkInReadingCommand, None));
+        }
+        if network && self.rights.net == Network::Off {
+            return Some(refused(
+                Operation::Network,
+                address(),
+                MissingRight::Network,
+                self.offered("--net on"),
+            ));
+        }
+        if call.access == Access::Write && !self.holds_a_write_root() {
+            let missing = self.right_to_write(&self.project);
+            let object = Object::Path(self.project.clone());
+            return Some(refused(Operation::Write, object, missing, self.write_grant(&self.project)));
+        }
+        None
+    }
+}
+
+/// The path without `.`; none where `..` is in it, which only the file system can resolve.
+pub fn plain(path: &Path) -> Option<PathBuf> {
+    let up = path.components().any(|component| component == Component::ParentDir);
+    (!up).then(|| path.components().collect())
+}
+
+pub(super) fn refused(
+    operation: Operation,
+    object: Object,
+    missing: MissingRight,
+    grant: Option<String>,
+) -> Denial {
+    Denial {
+        layer: Layer::Policy,
+        operation,
+        object,
+        program: None,
+        missing_right: missing.into(),
+        grant,
+        grade: Grade::Proved,
+        errno: None,
+    }
+}
+
+fn no_commands(call: &ShellExec) -> Denial {
+    refused(Operation::Execute, command(call), MissingRight::RunCommands, None)
+}
+
+fn address() -> Object {
+    Object::Address("the network".to_owned())
+}
+
+/// The command, short enough for a sentence.
+fn command(call: &ShellExec) -> Object {
+    const LENGTH: usize = 80;
+    let line = call.command.lines().next().unwrap_or_default();
+    let mut text: String = line.chars().take(LENGTH).collect();
+    if text.len() < call.command.len() {
+        text.push('…');
+    }
+    Object::Command(text)
+}

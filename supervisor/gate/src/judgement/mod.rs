@@ -1,0 +1,38 @@
+//! The gate: compares what a call needs with the standing rights, and explains what they refused.
+//!
+//! Pure: paths are compared as data and never opened. The gate is not what confines — the kernel is; it spares a call
+//! that cannot succeed, and finds words for one that did not.
+
+mod advice;
+mod calls;
+mod change;
+pub mod command_line;
+mod explain;
+mod judge;
+mod likely;
+mod machine;
+mod message;
+mod offer;
+pub mod path_pattern;
+mod plan;
+mod process;
+mod proved;
+mod spawn;
+mod standing;
+mod succeeded;
+mod unreached;
+
+pub use change::{Change, Unchanged};
+pub use judge::plain;
+pub use judge::{Ask, Place, Verdict};
+pub use likely::{declared_too_little, is_same};
+pub use machine::Machine;
+pub use offer::Offer;
+pub use plan::PlanRefusal;
+pub use spawn::{ChildRights, SpawnVerdict, at_start, narrowed, narrowed_grant};
+pub use standing::StandingRights;
+
+pub use crate::modes::{ApprovalMode, Modes};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,153 @@
+use ipc::path::WirePath;
+use ipc::rights::{Network, Reach, RightsChange};
+use proptest::prelude::*;
+
+use super::{auto, deny};
+use crate::activity::Activity;
+use crate::judgement::StandingRights;
+
+fn net(net: Network) -> RightsChange {
+    RightsChange::Network { net, reach: None }
+}
+
+fn add(path: &str) -> RightsChange {
+    RightsChange::AddWrite { path: path.into() }
+}
+
+fn remove(path: &str) -> RightsChange {
+    RightsChange::RemoveWrite { path: path.into() }
+}
+
+/// The rights after a change, in one line, or why they stay.
+fn after(standing: &StandingRights, change: &RightsChange, activity: Activity) -> String {
+    match standing.change(change, activity) {
+        Ok(rights) => StandingRights { rights, ..standing.clone() }.line(),
+        Err(unchanged) => unchanged.to_string(),
+    }
+}
+
+#[test]
+fn what_becomes_of_each_change() {
+    let (on, off) = (net(Network::On), net(Network::Off));
+    let far =
+        RightsChange::Network { net: Network::On, reach: Some(Reach { host: true, ..Reach::default() }) };
+    let table = [
+        (auto(), on.clone(), "writes in the project, $TMPDIR · network on · secrets hidden"),
+        (auto(), far, "writes in the project, $TMPDIR · network on +host · secrets hidden"),
+        (auto(), off, "nothing changed: the network is off"),
+        (auto(), add("/srv"), "writes in the project, $TMPDIR, /srv · network off · secrets hidden"),
+        (deny(), add("/home/me/p"), "writes in the project, $TMPDIR · network off · secrets hidden"),
+        (auto(), add("/home/me/p/src"), "nothing changed: /home/me/p/src may be written already"),
+        (auto(), remove("/home/me/p"), "read-only but for $TMPDIR · network off · secrets hidden"),
+        (auto(), remove("/srv"), "nothing changed: /srv is no write root"),
+        (
+            auto(),
+            remove("/tmp/bw-1"),
+            "the rights were not changed: the private temp directory is always writable",
+        ),
+        (auto(), add("/home/me/.ssh/x"), "the rights were not changed: /home/me/.ssh/x is hidden"),
+        (auto(), add("/"), "the rights were not changed: / is the kernel's own, or holds what is"),
+        (
+            auto(),
+            add("/proc/sys"),
+            "the rights were not changed: /proc/sys is the kernel's own, or holds what is",
+        ),
+        (auto(), add("/dev/dri"), "writes in the project, $TMPDIR, /dev/dri · network off · secrets hidden"),
+        (
+            auto(),
+            add("/home/me/p/.git/hooks"),
+            "the rights were not changed: /home/me/p/.git/hooks is protected by the settings or by Bailiwick",
+        ),
+    ];
+    for (standing, change, expected) in table {
+        assert_eq!(after(&standing, &change, Activity::Execute), expected, "{change:?}");
+    }
+}
+
+#[test]
+fn a_plan_is_made_without_network_and_without_writing() {
+    let said = after(&deny(), &net(Network::On), Activity::Plan);
+    assert_eq!(said, "the rights were not changed: the network stays off while a plan is made");
+    let said = after(&deny(), &add("/srv"), Activity::Plan);
+    assert_eq!(said, "the rights were not changed: nothing is writable while a plan is made");
+}
+
+#[test]
+fn the_network_leads_as_far_as_the_start_allowed_each_time_it_is_turned_on() {
+    let mut standing =
+        StandingRights { reach: Reach { host: true, lan: true, ..Reach::default() }, ..auto() };
+    for _ in 0..2 {
+        standing.rights = standing.change(&net(Network::On), Activity::Execute).unwrap();
+        assert_eq!(
+            standing.line(),
+            "writes in the project, $TMPDIR · network on +host +lan · secrets hidden"
+        );
+        let again = after(&standing, &net(Network::On), Activity::Execute);
+        assert_eq!(again, "nothing changed: the network is on, and leads as far");
+        standing.rights = standing.change(&net(Network::Off), Activity::Execute).unwrap();
+        assert_eq!(standing.line(), "writes in the project, $TMPDIR · network off · secrets hidden");
+    }
+    let nowhere = RightsChange::Network { net: Network::On, reach: Some(Reach::default()) };
+    let line = "writes in the project, $TMPDIR · network on · secrets hidden";
+    assert_eq!(
+        after(&standing, &nowhere, Activity::Execute),
+        line,
+        "a narrower reach is the caller's to name"
+    );
+}
+
+#[test]
+fn a_root_that_held_others_gives_their_place_back() {
+    let mut standing = auto();
+    standing.rights = standing.rights.normalised();
+    let before = standing.rights.clone();
+    standing.rights = standing.change(&add("/home/me"), Activity::Execute).unwrap();
+    standing.rights = standing.change(&add("/tmp"), Activity::Execute).unwrap();
+    for path in ["/home/me", "/tmp"] {
+        standing.rights = standing.change(&remove(path), Activity::Execute).unwrap();
+    }
+    assert_eq!(standing.rights, before);
+}
+
+fn any_change() -> impl Strategy<Value = RightsChange> {
+    let path = prop_oneof![
+        Just("/home/me/p"),
+        Just("/home/me"),
+        Just("/srv"),
+        Just("/srv/a"),
+        Just("/tmp"),
+        Just("/tmp/bw-1"),
+        Just("/home/me/.ssh"),
+        Just("/"),
+    ];
+    let path = path.prop_map(WirePath::from);
+    let reach = any::<Option<[bool; 4]>>().prop_map(|reach| {
+        reach.map(|[host, lan, link_local, metadata]| Reach { host, lan, link_local, metadata })
+    });
+    prop_oneof![
+        (any::<bool>(), reach).prop_map(|(on, reach)| {
+            RightsChange::Network { net: if on { Network::On } else { Network::Off }, reach }
+        }),
+        path.clone().prop_map(|path| RightsChange::AddWrite { path }),
+        path.prop_map(|path| RightsChange::RemoveWrite { path }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn whatever_changes_what_is_closed_stays_closed_and_the_temp_directory_open(
+        changes in proptest::collection::vec(any_change(), 0..12),
+    ) {
+        let mut standing = auto();
+        for change in changes {
+            let Ok(rights) = standing.change(&change, Activity::Execute) else { continue };
+            prop_assert_ne!(&rights, &standing.rights, "a change changes something");
+            standing.rights = rights;
+            for closed in ["/home/me/.ssh/id", "/etc/shadow", "/home/me/p/.git/hooks/x"] {
+                prop_assert!(!standing.allows_write(&closed.into()), "{}", closed);
+            }
+            prop_assert!(!standing.rights.allows_read(&"/home/me/.ssh/id".into()));
+            prop_assert!(standing.allows_write(&"/tmp/bw-1/x".into()));
+        }
+    }
+}

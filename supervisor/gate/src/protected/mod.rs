@@ -1,0 +1,120 @@
+//! Settings of other programs: the places that a person's editor, shell or agent acts on by itself.
+//!
+//! The list is `settings.txt`. A name with a `*` is found by listing its directory; every other one is looked up.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::LazyLock;
+
+use crate::listed::{matches, places};
+
+/// The directory of a repository.
+pub const GIT: &str = ".git";
+
+/// The list, in the order of the file.
+static SETTINGS: LazyLock<Vec<ProtectedSetting>> = LazyLock::new(|| {
+    places(include_str!("settings.txt")).map(|listed| ProtectedSetting::at(listed.place)).collect()
+});
+
+/// A place of the list.
+#[derive(Debug)]
+struct ProtectedSetting {
+    path: &'static Path,
+    /// Its names in lower case: some file systems find a name in any case.
+    names: Vec<Vec<u8>>,
+}
+
+impl ProtectedSetting {
+    fn at(place: &'static str) -> Self {
+        let names = place.split('/').map(|name| name.to_ascii_lowercase().into_bytes());
+        Self { path: Path::new(place), names: names.collect() }
+    }
+
+    /// The directory to list, if the last name is a pattern.
+    fn listed_in(&self) -> Option<&'static Path> {
+        let is_pattern = self.names.last().is_some_and(|name| name.contains(&b'*'));
+        self.path.parent().filter(|_| is_pattern)
+    }
+
+    fn begins(&self, names: &[Vec<u8>]) -> bool {
+        names.len() >= self.names.len() && self.names.iter().zip(names).all(|(own, name)| matches(own, name))
+    }
+}
+
+/// The places without a pattern.
+pub fn plain() -> impl Iterator<Item = &'static Path> {
+    SETTINGS.iter().filter(|setting| setting.listed_in().is_none()).map(|setting| setting.path)
+}
+
+/// The directories in which names are found by a pattern, each once.
+pub fn listed() -> BTreeSet<&'static Path> {
+    SETTINGS.iter().filter_map(ProtectedSetting::listed_in).collect()
+}
+
+/// True if a name in a directory of the project matches a pattern of the list.
+pub fn is_listed(directory: &Path, name: &OsStr) -> bool {
+    let name = name.as_bytes().to_ascii_lowercase();
+    let patterns = SETTINGS.iter().filter(|setting| setting.listed_in() == Some(directory));
+    patterns.filter_map(|setting| setting.names.last()).any(|pattern| matches(pattern, &name))
+}
+
+/// The places to watch beneath the target of the link at `path`: all of it, or the listed names that begin with `path`.
+///
+/// Patterns are left out: the target of a person's own link is not listed.
+pub fn led_to(path: &Path) -> Vec<&'static Path> {
+    let ends_in = |names: &[&str]| names.iter().any(|name| path.ends_with(name));
+    // These lead to repositories, which are searched for.
+    if ends_in(&[GIT, "modules", "worktrees"]) {
+        return Vec::new();
+    }
+    let mut inside: Vec<_> = plain().filter_map(|place| place.strip_prefix(path).ok()).collect();
+    if inside.is_empty() {
+        inside.push(Path::new(""));
+    }
+    inside
+}
+
+/// True if a program of the user's acts on `relative`, wherever in a project that is: in a repository, at or in a listed
+/// place. Case does not count, since some file systems ignore it.
+pub fn is_acted_on(relative: &Path) -> bool {
+    let names: Vec<Vec<u8>> = relative.iter().map(|name| name.as_bytes().to_ascii_lowercase()).collect();
+    let is_setting = |from: &[Vec<u8>]| SETTINGS.iter().any(|setting| setting.begins(from));
+    names.iter().any(|name| name == GIT.as_bytes())
+        || (0..names.len()).any(|start| names.get(start..).is_some_and(is_setting))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_setting_has_one_line_and_a_reason() {
+        crate::listed::tests::check(include_str!("settings.txt"));
+        let names: BTreeSet<_> = SETTINGS.iter().map(|setting| &setting.names).collect();
+        assert_eq!(names.len(), SETTINGS.len(), "listed twice, in whichever case");
+        for setting in SETTINGS.iter() {
+            let above = setting.names.split_last().map(|(_, above)| above.concat()).unwrap_or_default();
+            assert!(setting.path.is_relative() && !above.contains(&b'*'), "{}", setting.path.display());
+        }
+    }
+
+    #[test]
+    fn a_setting_is_found_anywhere_in_a_project_and_in_any_case() {
+        for path in [".envrc", "a/.ENVRC", "a/.claude/deep/x", "x.Code-Workspace", ".git/x", "a/.bailiwick-x"]
+        {
+            assert!(is_acted_on(Path::new(path)), "{path}");
+        }
+        for path in ["envrc", "a/.claude2", "x.code-workspaces", "mise", "config/mise", "a/.idea.txt"] {
+            assert!(!is_acted_on(Path::new(path)), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_link_leads_to_the_names_that_begin_with_it() {
+        assert!(led_to(Path::new(".config")).contains(&Path::new("mise")));
+        assert_eq!(led_to(Path::new(".claude")), [Path::new("")]);
+        assert_eq!(led_to(Path::new("sub/.git")), [] as [&Path; 0]);
+    }
+}

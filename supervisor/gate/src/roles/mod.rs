@@ -1,0 +1,181 @@
+//! Roles of sub-agents: instructions and bounds for tasks of a kind, as the settings describe them. A role only narrows.
+
+mod markdown;
+
+use std::sync::Arc;
+
+use ipc::cost::Usd;
+
+pub use markdown::parse_markdown;
+
+/// The most roles of a session: the model reads about each of them with every request.
+pub const MOST_ROLES: usize = 32;
+
+/// The most bytes of a description, which the parent's model reads.
+const LONGEST_DESCRIPTION: usize = 500;
+
+/// The most bytes of the instructions, which the sub-agent's model reads.
+const LONGEST_PROMPT: usize = 16 << 10;
+
+/// The most characters of a name.
+const LONGEST_NAME: usize = 40;
+
+/// The fields of a role.
+pub const FIELDS: [&str; 7] =
+    ["description", "prompt", "access", "model", "tools", "max_steps", "max_usd"];
+
+/// A kind of sub-agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Role {
+    /// The name by which a model asks for it.
+    pub name: String,
+    /// The kind of tasks that it is for, as the parent's model reads it.
+    pub description: String,
+    /// The instructions that the sub-agent's model reads besides its own.
+    pub prompt: String,
+    /// True if it may write where its call does not say otherwise; else it reads, whatever its call says.
+    pub writes: bool,
+    /// The model, where it is another than the session's.
+    pub model: Option<String>,
+    /// The only tools that it has of those that its rights leave it; absent for all of them.
+    pub tools: Option<Vec<String>>,
+    /// The most replies of its model.
+    pub max_steps: Option<u32>,
+    /// The most that it may cost.
+    pub max_usd: Option<Usd>,
+}
+
+/// The roles of a session.
+#[derive(Clone, Debug, Default)]
+pub struct Roles(Arc<[Role]>);
+
+/// A field of a role, as it stands in a file.
+#[derive(Clone, Debug)]
+pub enum RoleField {
+    /// A text, or a number as it was written. Of the tools it is their names with commas between.
+    Text(String),
+    /// A list of names.
+    List(Vec<String>),
+}
+
+/// A role, field by field.
+#[derive(Debug, Default)]
+pub struct RoleDraft {
+    description: Option<String>,
+    prompt: Option<String>,
+    writes: bool,
+    model: Option<String>,
+    tools: Option<Vec<String>>,
+    max_steps: Option<u32>,
+    max_usd: Option<Usd>,
+}
+
+impl Roles {
+    /// The role of a name.
+    pub fn get(&self, name: &str) -> Option<&Role> {
+        self.0.iter().find(|role| role.name == name)
+    }
+
+    /// Each of them, in the order in which they are offered.
+    pub fn iter(&self) -> impl Iterator<Item = &Role> {
+        self.0.iter()
+    }
+
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl FromIterator<Role> for Roles {
+    fn from_iter<T: IntoIterator<Item = Role>>(roles: T) -> Self {
+        Self(roles.into_iter().collect())
+    }
+}
+
+impl RoleDraft {
+    /// Takes a field in; the error says what was expected.
+    pub fn set(&mut self, field: &str, value: RoleField) -> Result<(), String> {
+        match (field, value) {
+            ("description", RoleField::Text(text)) => {
+                self.description = Some(line(text, LONGEST_DESCRIPTION)?);
+            }
+            ("prompt", RoleField::Text(text)) => self.prompt = Some(bounded(text, LONGEST_PROMPT)?),
+            ("access", RoleField::Text(text)) => self.writes = writes(text.trim())?,
+            ("model", RoleField::Text(text)) => self.model = Some(line(text, LONGEST_DESCRIPTION)?),
+            ("tools", RoleField::Text(text)) => self.tools = Some(tools(text.split(','))?),
+            ("max_steps", RoleField::Text(text)) => self.max_steps = Some(steps(text.trim())?),
+            ("max_usd", RoleField::Text(text)) => self.max_usd = Some(amount(text.trim())?),
+            ("tools", RoleField::List(names)) => self.tools = Some(tools(names.iter().map(String::as_str))?),
+            (known, RoleField::List(_)) if FIELDS.contains(&known) => {
+                return Err("expected a text".to_owned());
+            }
+            _ => return Err(format!("no field of a role: expected one of {}", FIELDS.join(", "))),
+        }
+        Ok(())
+    }
+
+    /// The role; the error says what is missing, or what is wrong with its name.
+    pub fn finish(self, name: &str) -> Result<Role, String> {
+        if !is_name(name) {
+            return Err(format!(
+                "{name:?} cannot be the name of a role: expected at most {LONGEST_NAME} letters, digits, `_` and `-`"
+            ));
+        }
+        let Self { description, prompt, writes, model, tools, max_steps, max_usd } = self;
+        let missing = |field: &str| format!("the role {name} has no {field}");
+        Ok(Role {
+            name: name.to_owned(),
+            description: description.ok_or_else(|| missing("description"))?,
+            prompt: prompt.ok_or_else(|| missing("prompt"))?,
+            writes,
+            model,
+            tools,
+            max_steps,
+            max_usd,
+        })
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    (1..=LONGEST_NAME).contains(&name.len()) && name.chars().all(is_plain)
+}
+
+/// Text that a model reads: nothing in it moves a cursor.
+fn bounded(text: String, most: usize) -> Result<String, String> {
+    let text = text.trim();
+    let odd = |c: char| c.is_control() && c != '\n' && c != '\t';
+    if text.is_empty() || text.len() > most || text.contains(odd) {
+        return Err(format!("expected text of at most {most} bytes without control characters"));
+    }
+    Ok(text.to_owned())
+}
+
+fn line(text: String, most: usize) -> Result<String, String> {
+    let text = bounded(text, most)?;
+    if text.contains(['\n', '\t']) { Err("expected one line".to_owned()) } else { Ok(text) }
+}
+
+fn writes(access: &str) -> Result<bool, String> {
+    match access {
+        "read" => Ok(false),
+        "write" => Ok(true),
+        _ => Err("expected \"read\" or \"write\"".to_owned()),
+    }
+}
+
+fn steps(text: &str) -> Result<u32, String> {
+    let steps = text.parse().ok().filter(|steps| *steps > 0);
+    steps.ok_or_else(|| "expected a number of replies from 1 on".to_owned())
+}
+
+fn amount(text: &str) -> Result<Usd, String> {
+    let amount = text.parse().ok().filter(|amount| *amount > Usd::ZERO);
+    amount.ok_or_else(|| "expected an amount of US dollars above 0, as in 0.5".to_owned())
+}
+
+fn tools<'a>(names: impl Iterator<Item = &'a str>) -> Result<Vec<String>, String> {
+    let names: Vec<_> = names.map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect();
+    if names.is_empty() { Err("expected the names of tools".to_owned()) } else { Ok(names) }
+}

@@ -1,0 +1,85 @@
+//! Words of the commands that we print: a person pastes them into a shell.
+
+use std::ffi::OsStr;
+use std::fmt::Write;
+use std::os::unix::ffi::OsStrExt;
+
+/// `text` as one word of bash, zsh or ksh.
+///
+/// The word is printable ASCII and letters: neither a terminal nor a sanitiser changes it.
+pub fn shell_word(text: impl AsRef<OsStr>) -> String {
+    let bytes = text.as_ref().as_bytes();
+    match text.as_ref().to_str() {
+        Some("") => "''".to_owned(),
+        Some(text) if text.chars().all(is_plain) => text.to_owned(),
+        Some(text) if text.chars().all(is_printable) => format!("'{}'", text.replace('\'', r"'\''")),
+        _ => ansi_c(bytes),
+    }
+}
+
+/// True if no shell gives the character a meaning, wherever it stands in a word of ours.
+fn is_plain(c: char) -> bool {
+    c.is_alphanumeric() || "/._-+:@%,=".contains(c)
+}
+
+fn is_printable(c: char) -> bool {
+    c == ' ' || c.is_ascii_graphic() || c.is_alphanumeric()
+}
+
+/// ANSI-C quoting (bash(1), QUOTING): every byte can be written.
+fn ansi_c(bytes: &[u8]) -> String {
+    let mut word = "$'".to_owned();
+    for byte in bytes {
+        match byte {
+            b'\'' | b'\\' => {
+                word.push('\\');
+                word.push(char::from(*byte));
+            }
+            b' '..=b'~' => word.push(char::from(*byte)),
+            // A String takes every write. Octal has a fixed width: the next digit is not taken for a part of it.
+            _ => drop(write!(word, "\\{byte:03o}")),
+        }
+    }
+    word.push('\'');
+    word
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt;
+    use std::process::Command;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn only_words_that_need_quotes_have_them() {
+        let cases = [
+            ("/srv/a-b_c.d", "/srv/a-b_c.d"),
+            ("/srv/über", "/srv/über"),
+            ("", "''"),
+            ("a b", "'a b'"),
+            ("it's", r"'it'\''s'"),
+            ("~/x", "'~/x'"),
+            ("a\nb'\\", r"$'a\012b\'\\'"),
+            ("\u{202e}x", r"$'\342\200\256x'"),
+        ];
+        for (text, word) in cases {
+            assert_eq!(shell_word(text), word);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn bash_reads_back_the_same_bytes(bytes in proptest::collection::vec(1..=255_u8, 0..24)) {
+            let text = OsString::from_vec(bytes.clone());
+            let line = format!("printf %s {}", shell_word(&text));
+            let output = Command::new("bash").args(["-c", &line]).output().unwrap();
+            prop_assert_eq!(output.stdout, bytes);
+        }
+    }
+}
