@@ -52,4 +52,5 @@ pub mod refusal;
 pub mod rights;
 #[cfg(feature = "frontend")]
 pub mod rpc;
+pub mod text;
 pub mod tool;

@@ -81,6 +81,11 @@ impl Directories {
         ["BAILIWICK_HOME", name].into_iter().find(is_set)
     }
 
+    /// All three, which are hidden from agents.
+    pub fn own(&self) -> [PathBuf; 3] {
+        [&self.config, &self.state, &self.cache].map(PathBuf::clone)
+    }
+
     /// Where session logs lie.
     pub fn sessions(&self) -> PathBuf {
         self.state.join("sessions")

@@ -49,37 +49,8 @@ fn cut(pattern: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 #[cfg(test)]
-pub mod tests {
-    use std::collections::BTreeSet;
-    use std::path::{Component, Path};
-
+mod tests {
     use super::*;
-
-    /// Checks the form of a list: each line is a remark, a section, or a place with its reason, and no place stands twice.
-    pub fn check(list: &'static str) {
-        let is_section = |line: &str| line.starts_with('[') && line.ends_with(']');
-        let mut seen = BTreeSet::new();
-        for line in
-            list.lines().filter(|line| !line.is_empty() && !line.starts_with('#') && !is_section(line))
-        {
-            let (place, reason) = split(line).unwrap_or_else(|| panic!("no reason: {line:?}"));
-            assert!(reason.split_whitespace().count() > 1 && reason.trim() == reason, "no reason: {line:?}");
-            assert!(line.chars().count() <= 140 && line.is_ascii(), "too long, or not ASCII: {line:?}");
-            let path = Path::new(place.strip_prefix('!').unwrap_or(place));
-            let is_plain =
-                path.components().all(|step| matches!(step, Component::Normal(_) | Component::RootDir));
-            assert!(is_plain && path.components().as_path().as_os_str() == path, "no plain path: {line:?}");
-            assert!(seen.insert(place), "listed twice: {line:?}");
-        }
-        assert_eq!(places(list).count(), seen.len());
-        for place in &seen {
-            let above = Path::new(place).ancestors().skip(1).filter_map(Path::to_str);
-            assert!(
-                !above.into_iter().any(|above| seen.contains(above)),
-                "{place} lies in another place of the list"
-            );
-        }
-    }
 
     #[test]
     fn a_line_is_a_place_with_its_reason_in_a_section() {

@@ -1,15 +1,15 @@
 //! Words to the person at standard error: what is said, and how it is made harmless first.
 
 mod denied;
-mod harmless;
 pub(crate) mod notes;
 mod progress;
 
 use std::fmt::Display;
 use std::io::Write;
 
+pub(crate) use ipc::text::{harmless, one_line};
+
 pub(crate) use self::denied::PlainDenial;
-pub(crate) use self::harmless::{harmless, one_line};
 pub(crate) use self::progress::ReadingProgress;
 
 /// Says something to the person at standard error, as ourselves; it may name what somebody else has named.

@@ -184,7 +184,7 @@ fn resolve(
 ) -> Result<(PathBuf, HiddenPaths), SetupError> {
     let canonical = std::fs::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
     // What the user hides may well lie inside the project; what is hidden by default must not.
-    let defaults = HiddenPaths::new(host, directories, &canonical);
+    let defaults = HiddenPaths::new(host, &directories.own(), &canonical);
     let roots: Vec<PathBuf> = defaults.0.iter().map(|path| path.as_path().to_owned()).collect();
     let project = open_project(directory, host, &roots).map_err(|error| match error {
         ProjectError::Hidden { path, why, place, .. } => {

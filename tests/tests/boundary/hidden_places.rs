@@ -10,7 +10,7 @@ use ipc::confinement::Tier;
 use tests::programs::Programs;
 use tests::{Finished, User, World, skip, tier};
 
-const LIST: &str = include_str!("../../../supervisor/src/policy/hidden.txt");
+const LIST: &str = include_str!("../../../supervisor/boundary/src/policy/hidden.txt");
 
 /// A file at a place, and a file deep inside a directory at a place.
 const FORMS: [&str; 2] = ["", "/deep/x"];

@@ -10,7 +10,7 @@ use ipc::confinement::Tier;
 use tests::repository::shell;
 use tests::{Finished, User, World, tier};
 
-const LIST: &str = include_str!("../../../supervisor/src/protected/settings.txt");
+const LIST: &str = include_str!("../../../supervisor/gate/src/protected/settings.txt");
 
 /// The places of the list; a pattern stands for a name that it matches.
 fn places() -> Vec<String> {

@@ -2,6 +2,7 @@
 
 mod dependencies;
 mod documents;
+mod place_lists;
 mod prose;
 mod rooms;
 mod trusted_part;

@@ -1,7 +1,7 @@
 //! Text of others, for a terminal of ours.
 
 /// Makes control characters visible, but line ends and tabs: hostile text must not command the terminal.
-pub(crate) fn harmless(text: &str) -> String {
+pub fn harmless(text: &str) -> String {
     let visible = |c: char| matches!(c, '\n' | '\t') || !(c.is_control() || is_invisible(c));
     if text.chars().all(visible) {
         return text.to_owned();
@@ -10,7 +10,7 @@ pub(crate) fn harmless(text: &str) -> String {
 }
 
 /// The same with line ends and tabs: a name of others makes no line of its own.
-pub(crate) fn one_line(name: &str) -> String {
+pub fn one_line(name: &str) -> String {
     harmless(name).replace('\n', "\\n").replace('\t', "\\t")
 }
 

@@ -24,7 +24,7 @@ pub(super) struct Links<'a> {
 
 /// Where a path leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ResolvedLink {
+pub struct ResolvedLink {
     /// The path without links, as far as it exists.
     pub path: PathBuf,
     /// Whether there is something.
@@ -59,12 +59,12 @@ struct Directory {
 }
 
 /// Where a single path leads.
-pub(crate) fn leads_to(path: &Path) -> ResolvedLink {
+pub fn leads_to(path: &Path) -> ResolvedLink {
     Links::default().follow(path)
 }
 
 /// Those of many paths at which something may lie, by a list of each directory that holds enough of them.
-pub(crate) fn perhaps_there(paths: &[WirePath]) -> impl Iterator<Item = &WirePath> {
+pub fn perhaps_there(paths: &[WirePath]) -> impl Iterator<Item = &WirePath> {
     let mut links = Links::expecting(paths.iter().map(WirePath::as_path));
     paths.iter().filter(move |path| links.find(path.as_path()).presence != Presence::Nothing)
 }

@@ -29,7 +29,7 @@ pub struct TempError {
 
 impl TempError {
     /// Of a directory that temp directories are made in.
-    pub(crate) fn of_parent(source: io::Error) -> Self {
+    pub fn of_parent(source: io::Error) -> Self {
         Self { path: std::env::temp_dir(), variable: "TMPDIR", source }
     }
 

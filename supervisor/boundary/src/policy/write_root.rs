@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use ipc::path::WirePath;
 
-use crate::shell_word::shell_word;
+use gate::shell_word::shell_word;
 
 /// The reason why a named path is no write root: a phrase about the path, and a hint for a command line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -16,7 +16,7 @@ use super::beneath;
 use super::bounds::Bound;
 use super::layout::{self, LayoutPart, part};
 use super::root::GIT;
-use crate::protected;
+use gate::protected;
 
 /// How a place is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

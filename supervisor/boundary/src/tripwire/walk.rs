@@ -248,7 +248,7 @@ impl Walk<'_> {
     }
 
     fn not_searched(&mut self, path: &Path, why: &str) {
-        let path = crate::messages::one_line(&path.to_string_lossy());
+        let path = ipc::text::one_line(&path.to_string_lossy());
         let notes = &mut self.look.state.notes;
         if !notes.iter().any(|note| note.starts_with(NOT_SEARCHED)) {
             notes.push(format!("{NOT_SEARCHED}: {path}: {why}"));

@@ -12,8 +12,7 @@ use ipc::path::WirePath;
 use nix::unistd::{AccessFlags, access};
 
 use super::links::Links;
-use crate::directories::Directories;
-use crate::listed::{matches, places};
+use gate::listed::{matches, places};
 
 /// Places by sections, which its head explains.
 const LIST: &str = include_str!("hidden.txt");
@@ -63,7 +62,7 @@ impl Host {
 
 impl HiddenPaths {
     /// The defaults, and our own directories; `project` decides whose home is another's.
-    pub fn new(host: &Host, directories: &Directories, project: &Path) -> Self {
+    pub fn new(host: &Host, own: &[PathBuf], project: &Path) -> Self {
         let in_homes = host.homes.iter().flat_map(|home| below(home, "home"));
         let in_runtime = host.runtime.iter().flat_map(|runtime| below(runtime, "runtime"));
         let of_system = of_machine("system").filter(|path| host.is_root || is_readable(path));
@@ -71,8 +70,7 @@ impl HiddenPaths {
         let of_root = host.is_root.then(for_root).into_iter().flatten();
         // The owner's home is not "another user's" for a project inside it.
         let others = host.other_homes.iter().filter(|other| !project.starts_with(other)).cloned();
-        let own = [&directories.config, &directories.state, &directories.cache].map(PathBuf::clone);
-        let all = in_homes.chain(in_runtime).chain(of_system).chain(of_root).chain(others).chain(own);
+        let all = in_homes.chain(in_runtime).chain(of_system).chain(of_root).chain(others).chain(own.iter().cloned());
         Self(followed(&all.collect::<Vec<_>>()).collect())
     }
 
@@ -149,8 +147,8 @@ mod tests {
             is_root: true,
         };
         let place = |name: &str| PathBuf::from("/nowhere/me/.b").join(name);
-        let directories = Directories { config: place("c"), state: place("s"), cache: place("k") };
-        let paths = HiddenPaths::new(&host, &directories, Path::new(project)).with(&["/nowhere/more".into()]);
+        let own = [place("c"), place("s"), place("k")];
+        let paths = HiddenPaths::new(&host, &own, Path::new(project)).with(&["/nowhere/more".into()]);
         paths.0.iter().map(ToString::to_string).collect()
     }
 
@@ -182,15 +180,13 @@ mod tests {
         std::os::unix::fs::symlink("real", root.join("link")).unwrap();
         let host =
             Host { homes: vec![root.join("link")], other_homes: vec![], runtime: None, is_root: false };
-        let directories =
-            Directories { config: root.join("c"), state: root.join("s"), cache: root.join("k") };
-        let hidden = HiddenPaths::new(&host, &directories, &root.join("p"));
+        let own = ["c", "s", "k"].map(|name| root.join(name));
+        let hidden = HiddenPaths::new(&host, &own, &root.join("p"));
         assert!(hidden.0.contains(&root.join("real/.ssh").into()), "{hidden:?}");
     }
 
     #[test]
     fn each_hidden_place_has_one_line_and_a_reason() {
-        crate::listed::tests::check(LIST);
         for listed in places(LIST) {
             assert!(["home", "runtime", "system", "root", "mounted"].contains(&listed.section), "{listed:?}");
             assert_eq!(

@@ -328,7 +328,7 @@ impl JudgedSurroundings<'_> {
 }
 
 /// What a configuration says of its worktree: the last word counts, as with git.
-pub(crate) fn worktree_in(config: &[u8]) -> Option<PathBuf> {
+pub fn worktree_in(config: &[u8]) -> Option<PathBuf> {
     let mut entries = parse(config).ok()?;
     entries
         .retain(|entry| entry.section == b"core" && entry.subsection.is_none() && entry.key == b"worktree");
@@ -337,7 +337,7 @@ pub(crate) fn worktree_in(config: &[u8]) -> Option<PathBuf> {
 }
 
 /// What `gitdir: …` names.
-pub(crate) fn git_file_target(text: &[u8]) -> Option<PathBuf> {
+pub fn git_file_target(text: &[u8]) -> Option<PathBuf> {
     let line = text.strip_prefix(b"gitdir: ")?;
     let end = line.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r'))?;
     let line = &line[..=end];

@@ -21,7 +21,7 @@ use super::settle::{Around, ConfigView, settle};
 use super::state::{FileKind, WatchState, WatchedPlace};
 use super::watch::Given;
 use super::{Approved, Report, beneath, digest, walk};
-use crate::shell_word::shell_word;
+use gate::shell_word::shell_word;
 
 /// Time between two looks whether a command of another session still runs.
 const POLL: Duration = Duration::from_millis(50);

@@ -20,7 +20,7 @@ use nix::unistd::{UnlinkatFlags, geteuid, unlinkat};
 use super::access::PlaceAccess;
 
 /// Names in a directory, and a hint whether each is a directory, or a link to anything.
-pub(crate) type Entries = Vec<(OsString, bool)>;
+pub type Entries = Vec<(OsString, bool)>;
 
 /// How deep a directory that is removed may be; each level holds a descriptor.
 const DEEPEST: usize = 200;
@@ -31,22 +31,22 @@ const LEASE_POLL: Duration = Duration::from_millis(20);
 const LOOK: OFlag = OFlag::O_CLOEXEC.union(OFlag::O_NOFOLLOW).union(OFlag::O_NONBLOCK).union(OFlag::O_NOCTTY);
 
 /// Opens a project or a git directory by its canonical path.
-pub(crate) fn open_root(path: &Path) -> nix::Result<OwnedFd> {
+pub fn open_root(path: &Path) -> nix::Result<OwnedFd> {
     nix::fcntl::open(path, LOOK | OFlag::O_DIRECTORY | OFlag::O_RDONLY, Mode::empty())
 }
 
 /// What stands under a name; the link itself where it is one.
-pub(crate) fn stat(at: impl AsFd, name: &OsStr) -> nix::Result<FileStat> {
+pub fn stat(at: impl AsFd, name: &OsStr) -> nix::Result<FileStat> {
     fstatat(at, name, AtFlags::AT_SYMLINK_NOFOLLOW)
 }
 
 /// What kind of thing it is.
-pub(crate) fn kind(stat: &FileStat) -> SFlag {
+pub fn kind(stat: &FileStat) -> SFlag {
     SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT
 }
 
 /// Opens a directory to list it.
-pub(crate) fn open_directory(at: impl AsFd, name: &OsStr) -> nix::Result<OwnedFd> {
+pub fn open_directory(at: impl AsFd, name: &OsStr) -> nix::Result<OwnedFd> {
     openat(at, name, LOOK | OFlag::O_DIRECTORY | OFlag::O_RDONLY, Mode::empty())
 }
 
@@ -126,12 +126,12 @@ pub(super) fn set_access(at: impl AsFd, name: &OsStr, access: &PlaceAccess) -> n
 }
 
 /// Opens what stands under a name to read it, whatever it is: it waits for nobody.
-pub(crate) fn open_file(at: impl AsFd, name: &OsStr) -> nix::Result<OwnedFd> {
+pub fn open_file(at: impl AsFd, name: &OsStr) -> nix::Result<OwnedFd> {
     openat(at, name, LOOK | OFlag::O_RDONLY, Mode::empty())
 }
 
 /// Reads a regular file of at most `most` bytes; absent if it is no longer one.
-pub(crate) fn read(at: impl AsFd, name: &OsStr, most: usize) -> nix::Result<Option<Vec<u8>>> {
+pub fn read(at: impl AsFd, name: &OsStr, most: usize) -> nix::Result<Option<Vec<u8>>> {
     content(open_file(at, name)?, most)
 }
 
@@ -182,7 +182,7 @@ pub(super) fn target(at: impl AsFd, name: &OsStr) -> nix::Result<OsString> {
 }
 
 /// The names in a directory, at most `most`.
-pub(crate) fn list(directory: &OwnedFd, most: usize) -> io::Result<Entries> {
+pub fn list(directory: &OwnedFd, most: usize) -> io::Result<Entries> {
     let entries = fs::read_dir(own_path(directory))?;
     let named = |entry: io::Result<fs::DirEntry>| {
         let entry = entry?;

@@ -11,7 +11,7 @@ use super::look::TripwireLook;
 use super::repository::Depth;
 use super::root::GIT;
 use super::state::{FileKind, TripwireListing};
-use crate::protected;
+use gate::protected;
 
 impl TripwireLook<'_> {
     /// Looks at a project's git directory, and at the settings in it.

@@ -9,7 +9,7 @@ use super::references::References;
 use super::repository::{Depth, REMOTES};
 use super::state::{FileKind, WatchState, WatchedPlace};
 use super::watch::Given;
-pub(super) use crate::protected::GIT;
+pub(super) use gate::protected::GIT;
 
 /// What a root is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,7 +16,7 @@ mod write_root;
 use ipc::path::WirePath;
 use ipc::rights::{Execution, Limits, Network, Reach, Rights};
 
-use crate::modes::{ApprovalMode, Modes};
+use gate::modes::{ApprovalMode, Modes};
 
 pub use builds::{BuildRoots, Builds};
 pub use caches::{Fetched, make_caches};
@@ -25,7 +25,7 @@ pub use environment::Environments;
 pub use followed::{FollowError, HiddenInodes};
 pub use git::ExternalGitDirs;
 pub use hidden::{HiddenPaths, Host};
-pub(crate) use links::{ResolvedLink, leads_to, perhaps_there};
+pub use links::{ResolvedLink, leads_to, perhaps_there};
 pub use owner::{Owner, closed_to, foreign_owner};
 pub use project::{ProjectError, check_reachable, open_project};
 pub use variable::split_variable;

@@ -11,7 +11,7 @@ mod access;
 mod addresses;
 mod anchor;
 mod aside;
-pub(crate) mod beneath;
+pub mod beneath;
 mod bounds;
 mod commits;
 mod config;
@@ -47,11 +47,11 @@ use std::path::{Path, PathBuf};
 use ipc::event::{PlaceChange, RestoredPlace};
 use sha2::{Digest as _, Sha256};
 
-use crate::protected::is_acted_on;
+use gate::protected::is_acted_on;
 pub use git::{ConfinedGit, GitQuestion};
 use journal::BaselineJournal;
 pub use journal::{BaselineChoice, CutOffChange, JournalOptions, settle_leftovers, tell_others};
-pub(crate) use judge::{git_file_target, worktree_in};
+pub use judge::{git_file_target, worktree_in};
 pub use persons_git::PersonsGit;
 use root::Root;
 use settle::Around;
@@ -236,14 +236,14 @@ impl Tripwire {
 
 impl Report {
     /// Adds what another look brought.
-    pub(crate) fn append(&mut self, other: Self) {
+    pub fn append(&mut self, other: Self) {
         self.changes.extend(other.changes);
         self.notes.extend(other.notes);
     }
 }
 
 /// The place to name with `--write` where a restored change may have been wanted: git's configuration, and a setting that was there.
-pub(crate) fn right_to_change(change: &RestoredPlace) -> Option<&Path> {
+pub fn right_to_change(change: &RestoredPlace) -> Option<&Path> {
     let path = change.path.as_path();
     let was_there = matches!(change.what, PlaceChange::Changed | PlaceChange::Removed);
     let is_ours = path.iter().next().is_some_and(|name| name.as_encoded_bytes().starts_with(b".bailiwick"));

@@ -20,7 +20,7 @@ use super::config::{GitConfigEntry, parse};
 use super::root::{GIT, Root};
 use super::sources::GitSources;
 use super::state::{FileBody, FileKind, WatchState, WatchedPlace};
-use crate::protected;
+use gate::protected;
 
 /// The most links on one way; `path_resolution(7)` has forty.
 const MOST_LINKS: usize = 40;

@@ -18,7 +18,7 @@ use super::beneath;
 use super::bounds::{Bound, DEEPEST, LARGEST, LARGEST_JUDGED, PlaceBudget};
 use super::state::{FileBody, FileKind, FileStamp, TripwireListing, WatchState, WatchedPlace};
 use super::watch::Given;
-use crate::messages::one_line;
+use ipc::text::one_line;
 
 /// Looks; every content is read anew.
 pub(super) struct TripwireLook<'a> {

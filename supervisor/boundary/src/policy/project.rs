@@ -8,7 +8,7 @@ use ipc::confinement::Identity;
 
 use super::hidden::Host;
 use super::owner::closed_to;
-use crate::shell_word::shell_word;
+use gate::shell_word::shell_word;
 
 /// Why a directory cannot be a project.
 #[derive(Debug, thiserror::Error)]

@@ -22,7 +22,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 /// Owns a descriptor that a system call returned, or gives its error.
-pub(crate) fn own(answer: impl TryInto<c_int>) -> io::Result<OwnedFd> {
+pub fn own(answer: impl TryInto<c_int>) -> io::Result<OwnedFd> {
     let number = answer.try_into().map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
     if number < 0 {
         return Err(io::Error::last_os_error());
@@ -32,26 +32,26 @@ pub(crate) fn own(answer: impl TryInto<c_int>) -> io::Result<OwnedFd> {
 }
 
 /// Registers a descriptor with the runtime. Must be called within it.
-pub(crate) fn register(descriptor: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
+pub fn register(descriptor: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an `OwnedFd` gives the same open descriptor for as long as it lives.
     Ok(unsafe { AsyncFd::register_with_interest(descriptor, interest) }?)
 }
 
 /// Opens a descriptor that stands for a child of ours until it is reaped (`pidfd_open(2)`).
-pub(crate) fn open_process(pid: Pid) -> io::Result<OwnedFd> {
+pub fn open_process(pid: Pid) -> io::Result<OwnedFd> {
     // SAFETY: integers only.
     own(unsafe { libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0) })
 }
 
 /// Sends a signal to exactly the process behind the descriptor (`pidfd_send_signal(2)`).
-pub(crate) fn signal_process(process: BorrowedFd<'_>, signal: Signal) -> io::Result<()> {
+pub fn signal_process(process: BorrowedFd<'_>, signal: Signal) -> io::Result<()> {
     let info = ptr::null::<libc::siginfo_t>();
     // SAFETY: a null siginfo is allowed.
     done(unsafe { libc::syscall(libc::SYS_pidfd_send_signal, process.as_raw_fd(), signal as c_int, info, 0) })
 }
 
 /// True if this process ignores a signal, as who starts it may have it do (nohup(1)).
-pub(crate) fn is_ignored(signal: Signal) -> bool {
+pub fn is_ignored(signal: Signal) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: changes nothing, and writes the structure; one of zeros is valid too.
     let action = unsafe {
@@ -62,7 +62,7 @@ pub(crate) fn is_ignored(signal: Signal) -> bool {
 }
 
 /// Runs `act` while a signal has its default action, and restores the handler.
-pub(crate) fn with_default_action<T>(signal: Signal, act: impl FnOnce() -> T) -> nix::Result<T> {
+pub fn with_default_action<T>(signal: Signal, act: impl FnOnce() -> T) -> nix::Result<T> {
     let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
     // SAFETY: installs the default action; no handler is involved.
     let handler = unsafe { sigaction(signal, &default) }?;
@@ -73,7 +73,7 @@ pub(crate) fn with_default_action<T>(signal: Signal, act: impl FnOnce() -> T) ->
 }
 
 /// The number of bytes that a pipe holds, asked at either end; 0 if the kernel does not say.
-pub(crate) fn unread(pipe: &impl AsFd) -> usize {
+pub fn unread(pipe: &impl AsFd) -> usize {
     let mut bytes: c_int = 0;
     // SAFETY: FIONREAD writes one integer (pipe_ioctl in the kernel's fs/pipe.c).
     let answer = unsafe { libc::ioctl(pipe.as_fd().as_raw_fd(), libc::FIONREAD, &raw mut bytes) };
@@ -81,7 +81,7 @@ pub(crate) fn unread(pipe: &impl AsFd) -> usize {
 }
 
 /// Unlocks a pseudo-terminal and opens the command's side of it, without looking up a name (Linux 4.13).
-pub(crate) fn open_peer(terminal: &impl AsFd) -> io::Result<OwnedFd> {
+pub fn open_peer(terminal: &impl AsFd) -> io::Result<OwnedFd> {
     let number = terminal.as_fd().as_raw_fd();
     let unlocked: c_int = 0;
     // SAFETY: TIOCSPTLCK reads one integer (ioctl_tty(2)).
@@ -92,13 +92,13 @@ pub(crate) fn open_peer(terminal: &impl AsFd) -> io::Result<OwnedFd> {
 }
 
 /// Sets the size of a terminal's window; the kernel tells the foreground processes. Cannot fail on a terminal that is open.
-pub(crate) fn set_window_size(terminal: &impl AsRawFd, size: Winsize) {
+pub fn set_window_size(terminal: &impl AsRawFd, size: Winsize) {
     // SAFETY: TIOCSWINSZ reads one `winsize`.
     unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) };
 }
 
 /// The size of a terminal's window.
-pub(crate) fn window_size(terminal: BorrowedFd<'_>) -> Option<Winsize> {
+pub fn window_size(terminal: BorrowedFd<'_>) -> Option<Winsize> {
     let mut size = MaybeUninit::<Winsize>::uninit();
     // SAFETY: TIOCGWINSZ writes one `winsize`, or fails.
     let answer = unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCGWINSZ, size.as_mut_ptr()) };
@@ -107,7 +107,7 @@ pub(crate) fn window_size(terminal: BorrowedFd<'_>) -> Option<Winsize> {
 }
 
 /// The session whose controlling terminal it is, asked at our side of a pseudo-terminal.
-pub(crate) fn session_of(terminal: &impl AsRawFd) -> Option<Pid> {
+pub fn session_of(terminal: &impl AsRawFd) -> Option<Pid> {
     let mut session: libc::pid_t = 0;
     // SAFETY: TIOCGSID writes one `pid_t`.
     let answer = unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCGSID, &raw mut session) };
@@ -115,45 +115,45 @@ pub(crate) fn session_of(terminal: &impl AsRawFd) -> Option<Pid> {
 }
 
 /// Types a key into a terminal (`TIOCSTI`).
-pub(crate) fn type_key(terminal: &impl AsFd, key: &CStr) -> io::Result<()> {
+pub fn type_key(terminal: &impl AsFd, key: &CStr) -> io::Result<()> {
     // SAFETY: TIOCSTI reads one byte, and a C string has one.
     done(unsafe { libc::ioctl(terminal.as_fd().as_raw_fd(), libc::TIOCSTI, key.as_ptr()) })
 }
 
 /// Traces a process without stopping it, until this one ends (`PTRACE_SEIZE`).
-pub(crate) fn seize(pid: c_int) -> io::Result<()> {
+pub fn seize(pid: c_int) -> io::Result<()> {
     let nothing = ptr::null_mut::<libc::c_void>();
     // SAFETY: integers, and pointers that are not followed.
     done(unsafe { libc::ptrace(libc::PTRACE_SEIZE, pid, nothing, nothing) })
 }
 
 /// Loads a kernel module of no bytes, which is none: `ENOEXEC` if the call was permitted.
-pub(crate) fn load_empty_module() -> io::Result<()> {
+pub fn load_empty_module() -> io::Result<()> {
     // SAFETY: an image of no bytes, and an empty C string.
     done(unsafe { libc::syscall(libc::SYS_init_module, ptr::null::<u8>(), 0, c"".as_ptr()) })
 }
 
 /// Calls that a container's engine may deny, each with arguments that do nothing.
-pub(crate) mod harmless {
+pub mod harmless {
     use super::{Errno, c_long};
 
     /// Asks for the version of Landlock.
-    pub(crate) fn landlock() -> Result<(), Errno> {
+    pub fn landlock() -> Result<(), Errno> {
         call(libc::SYS_landlock_create_ruleset, [0, 0, 1])
     }
 
     /// Attaches a program at a bad address.
-    pub(crate) fn seccomp() -> Result<(), Errno> {
+    pub fn seccomp() -> Result<(), Errno> {
         call(libc::SYS_seccomp, [libc::SECCOMP_SET_MODE_FILTER.into(), 0, 0])
     }
 
     /// Duplicates from what is no process.
-    pub(crate) fn pidfd_getfd() -> Result<(), Errno> {
+    pub fn pidfd_getfd() -> Result<(), Errno> {
         call(libc::SYS_pidfd_getfd, [-1, 0, 0])
     }
 
     /// Reads nothing from a process that cannot be.
-    pub(crate) fn process_vm_readv() -> Result<(), Errno> {
+    pub fn process_vm_readv() -> Result<(), Errno> {
         call(libc::SYS_process_vm_readv, [libc::pid_t::MAX.into(), 0, 0])
     }
 
@@ -164,7 +164,7 @@ pub(crate) mod harmless {
 }
 
 /// Returns to the kernel what was freed between what is kept: by itself glibc does so at the heap's end only.
-pub(crate) fn give_back_heap() {
+pub fn give_back_heap() {
     #[cfg(target_env = "gnu")]
     // SAFETY: it has no preconditions (malloc_trim(3)).
     unsafe {
@@ -174,7 +174,7 @@ pub(crate) fn give_back_heap() {
 
 /// The file handle of a directory, type first: no other directory of its file system has it, now or later. An error where the file
 /// system has none.
-pub(crate) fn file_handle(directory: &impl AsFd) -> io::Result<Vec<u8>> {
+pub fn file_handle(directory: &impl AsFd) -> io::Result<Vec<u8>> {
     /// `struct file_handle`, with room for the largest.
     #[repr(C)]
     struct RawFileHandle {
@@ -206,7 +206,7 @@ pub(crate) fn file_handle(directory: &impl AsFd) -> io::Result<Vec<u8>> {
 
 /// An extended attribute of what a descriptor holds; absent if it has none, or its file system has no such attributes
 /// (`fgetxattr(2)`).
-pub(crate) fn attribute(held: impl AsFd, name: &CStr) -> io::Result<Option<Vec<u8>>> {
+pub fn attribute(held: impl AsFd, name: &CStr) -> io::Result<Option<Vec<u8>>> {
     let number = held.as_fd().as_raw_fd();
     let mut value = vec![0; 256];
     loop {
@@ -229,7 +229,7 @@ pub(crate) fn attribute(held: impl AsFd, name: &CStr) -> io::Result<Option<Vec<u
 }
 
 /// Sets an extended attribute, or removes it, at a path that may be a link (`setxattr(2)`, `removexattr(2)`).
-pub(crate) fn set_attribute(path: &Path, name: &CStr, value: Option<&[u8]>) -> io::Result<()> {
+pub fn set_attribute(path: &Path, name: &CStr, value: Option<&[u8]>) -> io::Result<()> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     let (path, name) = (path.as_ptr(), name.as_ptr());
     match value {
