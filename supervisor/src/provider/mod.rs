@@ -27,24 +27,19 @@ mod failure;
 mod fault;
 mod fit;
 mod http;
-mod interrupted;
 mod key;
 mod members;
 mod messages;
 pub(crate) mod meter;
 mod open;
 mod opening;
-mod options;
-mod overflow;
 pub(crate) mod passage;
 mod peer;
-mod plain;
 pub(crate) mod probe;
 pub(crate) mod proxy;
 mod replay;
 mod reply;
 pub mod responses;
-mod retry;
 mod retry_after;
 mod second_look;
 mod sse;
@@ -52,24 +47,19 @@ mod taken;
 mod text;
 mod tls_fault;
 mod tool_name;
-mod types;
 mod unknown;
 
 pub(crate) use connection::is_of_this_machine;
 pub use connection::{ConfigError, Connection, socket_of};
 pub use decode::{Decode, Envelope};
-pub(crate) use fit::calls_of;
 pub use http::{HttpError, Timeouts};
-pub use interrupted::{Interrupted, echo_of_interrupted};
 pub use key::InvalidKey;
 pub use open::{Opened, ProviderKind, open};
-pub use options::{CacheLifetime, Effort, RequestOptions, Temperature, Thinking, ThinkingDisplay};
-pub use plain::plain_block;
 pub use replay::ReplayProvider;
-pub use retry::{GiveUp, RetryPolicy, Tried};
 
-pub use types::{
-    AssistantBlock, ContentBlock, Message, ModelRequest, ProviderError, StopReason, StreamEvent, UserBlock,
+
+pub use agent::conversation::{
+    AssistantBlock, CacheLifetime, ContentBlock, Effort, GiveUp, Interrupted, Message, ModelRequest, ProviderError, RequestOptions, RetryPolicy, StopReason, StreamEvent, Temperature, Thinking, ThinkingDisplay, Tried, UserBlock, calls_of, echo_of_interrupted, plain_block,
 };
 
 pub use crate::secrets::Credential;

@@ -7,7 +7,8 @@ use ipc::id::{AgentId, EventId};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::core::{gone_on, standing};
+use super::agent::gone_on;
+use crate::core::standing;
 use crate::opening::cut_off_plan::CutOffPlan;
 use crate::plan::Document;
 use crate::session::{Needed, Reopened, SessionLog, Sizes, closing, leftovers, read_needed_within};

@@ -1,3 +1,4 @@
 //! Sessions that go on.
 
+mod agent;
 mod large_logs;

@@ -29,12 +29,12 @@ impl CachePlaces {
         let message = |index: usize| Some(&texts.get(index)?.message);
         let spare = newest.and_then(|newest| match texts.len() - 1 {
             last if last > newest => {
-                Some(last).filter(|last| message(*last).is_some_and(|reply| reply.takes_marker()))
+                Some(last).filter(|last| message(*last).is_some_and(|reply| takes_marker(reply)))
             }
             _ => {
                 let (calls, results) = (newest.checked_sub(1)?, message(newest)?);
                 let turn = message(calls)?;
-                (turn.takes_marker() && turn.blocks() + results.blocks() > LOOK_BACK).then_some(calls)
+                (takes_marker(turn) && blocks(turn) + blocks(results) > LOOK_BACK).then_some(calls)
             }
         });
         Self([newest, before, spare])
@@ -46,24 +46,23 @@ impl CachePlaces {
     }
 }
 
-impl Message {
-    fn blocks(&self) -> usize {
-        match self {
-            Self::User(blocks) => blocks.len(),
-            Self::Assistant(blocks) => blocks.len(),
-        }
-    }
-
-    /// Whether its last block is one that takes a marker for certain: thinking takes none, nor may a kind that is unknown.
-    fn takes_marker(&self) -> bool {
-        match self {
-            Self::User(_) => true,
-            Self::Assistant(blocks) => blocks.last().is_some_and(|block| takes_marker(block)),
-        }
+/// The number of blocks of a message.
+fn blocks(message: &Message) -> usize {
+    match message {
+        Message::User(blocks) => blocks.len(),
+        Message::Assistant(blocks) => blocks.len(),
     }
 }
 
-fn takes_marker(block: &RawValue) -> bool {
+/// True if its last block is one that takes a marker for certain: thinking takes none, nor may a kind that is unknown.
+fn takes_marker(message: &Message) -> bool {
+    match message {
+        Message::User(_) => true,
+        Message::Assistant(blocks) => blocks.last().is_some_and(|block| is_markable(block)),
+    }
+}
+
+fn is_markable(block: &RawValue) -> bool {
     #[derive(serde::Deserialize)]
     struct CachePlaceKind {
         r#type: String,

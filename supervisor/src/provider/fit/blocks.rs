@@ -76,13 +76,6 @@ fn string(raw: Option<&RawValue>) -> Option<Cow<'_, str>> {
     serde_json::from_str(raw?.get()).ok()
 }
 
-/// The model's ids of the calls of a reply, in their order.
-pub(super) fn calls(blocks: &[Box<RawValue>]) -> Vec<String> {
-    let members = blocks.iter().map(|block| FitMembers::of(block));
-    let calls = members.filter(FitMembers::is_call);
-    calls.map(|call| string(call.id).unwrap_or_default().into_owned()).collect()
-}
-
 /// A reply, whose calls have these names in their order.
 pub(super) fn of_assistant(blocks: &[Box<RawValue>], named: &[NamedCall], kind: ProviderKind) -> Fit {
     let mut named = named.iter();

@@ -10,7 +10,6 @@ mod ids;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use ipc::id::ToolUseId;
 use serde_json::value::RawValue;
 
 use blocks::Fit;
@@ -18,7 +17,7 @@ use ids::{CallIds, NamedCall};
 
 pub(crate) use ids::IdForm;
 
-use super::{Message, ProviderKind, UserBlock};
+use super::{Message, ProviderKind, UserBlock, calls_of};
 
 /// How many messages are kept before the first look for dead ones.
 const FIRST_SWEEP: usize = 256;
@@ -61,11 +60,6 @@ struct KeptFit {
     /// The model's ids of the calls in it.
     calls: Vec<String>,
     fit: Fit,
-}
-
-/// The ids of the calls of a reply, in their order.
-pub(crate) fn calls_of(blocks: &[Box<RawValue>]) -> Vec<ToolUseId> {
-    blocks::calls(blocks).into_iter().map(ToolUseId).collect()
 }
 
 impl Fitting {
@@ -153,7 +147,7 @@ impl KeptFits {
     fn calls(&self, message: &Arc<Message>, blocks: &[Box<RawValue>]) -> Vec<String> {
         match self.by_address.get(&Arc::as_ptr(message).addr()) {
             Some(kept) => kept.calls.clone(),
-            None => blocks::calls(blocks),
+            None => calls_of(blocks).into_iter().map(|call| call.0).collect(),
         }
     }
 

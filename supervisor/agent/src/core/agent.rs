@@ -1,0 +1,341 @@
+//! The agent: what it waits for, and what each input does to that.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Debug, Formatter};
+use std::time::Duration;
+
+use ipc::approval::AskKind;
+use ipc::cost::Usd;
+use ipc::event::{EventKind, LeftOut, NoticeCode, ObservedBy, PromptFixed, TokenUsage};
+use ipc::frontend::Op;
+use ipc::id::{AgentId, ApprovalId, CallId};
+use ipc::plan::{OnFailure, PlanStep};
+use ipc::rights::Rights;
+
+use super::beside::OrphanDenials;
+use super::calls::Calls;
+use super::compaction::Compacting;
+use super::history::History;
+use super::ledger::Ledger;
+use super::loops::Steps;
+use super::message::UserSaid;
+use super::record::both_ends;
+use super::reply::ModelReply;
+use super::rights::Replacement;
+use super::window::{Budget, tokens};
+use super::{AgentConfig, ContextItem, Effect, EndReason, Input, Planning, RequestId, TimerId};
+use gate::activity::Activity;
+use gate::approval::{JudgedAnswer, SessionGrants};
+use gate::{Change, StandingRights};
+use gate::tools::ToolDefinition;
+
+/// One agent: a transcript, and what is waited for.
+pub struct Agent {
+    pub(super) config: AgentConfig,
+    /// The standing rights as the worker sees them.
+    pub(super) seen: StandingRights,
+    pub(super) replacement: Replacement,
+    pub(super) history: History,
+    /// What a new context is told without the model's help.
+    pub(super) ledger: Ledger,
+    pub(super) budget: Budget,
+    pub(super) state: AgentState,
+    /// The calls of the turn; there are none but in [`AgentState::Working`].
+    pub(super) calls: Calls,
+    pub(super) run: TurnRun,
+    /// True until the agent was told where it is: turns wait for that.
+    pub(super) starting: bool,
+    /// True if a turn waits for the start.
+    pub(super) turn_waits: bool,
+    /// The summary that is waited for: requests are for it.
+    pub(super) compacting: Option<Compacting>,
+    /// Whether the user wants a summary before the next request.
+    pub(super) compaction_wanted: bool,
+    /// What every context begins with besides the environment: the project's instructions.
+    pub(super) instructions: Vec<ContextItem>,
+    /// What joins the next user message: context, then words of the user that came while the agent was busy.
+    pub(super) context: Vec<ContextItem>,
+    pub(super) queue: Vec<UserSaid>,
+    pub(super) last_request: RequestId,
+    pub(super) last_timer: TimerId,
+    pub(super) last_call: CallId,
+    pub(super) last_approval: ApprovalId,
+    /// What was approved for the session.
+    pub(super) grants: SessionGrants,
+    /// The plans that are executed, and what becomes of the rest after a failed step.
+    pub(super) plans: BTreeMap<CallId, (Vec<PlanStep>, OnFailure)>,
+    /// A plan that was made before the session, until its execution begins.
+    pub(super) earlier_plan: Option<String>,
+    /// A command of the user's own, until it begins.
+    pub(super) own_command: Option<String>,
+    /// What was refused beside the calls.
+    pub(super) beside: OrphanDenials,
+    pub(super) effects: Vec<Effect>,
+}
+
+/// What a later process goes on with, and nothing else: two agents that are written alike go on alike.
+impl Debug for Agent {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let instructions: Vec<_> = self.instructions.iter().map(|item| (&item.source, &item.text)).collect();
+        f.debug_struct("Agent")
+            .field("messages", &self.history.messages())
+            .field("last_call", &self.last_call)
+            .field("last_approval", &self.last_approval)
+            .field("grants", &self.grants)
+            .field("instructions", &instructions)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What the agent waits for.
+#[derive(Debug)]
+pub(super) enum AgentState {
+    /// The user.
+    Resting,
+    /// The model.
+    Streaming { request: RequestId, reply: ModelReply },
+    /// The time to try again.
+    BackingOff { timer: TimerId, failure: String },
+    /// The results of [`Agent::calls`].
+    Working,
+    /// Nothing any more.
+    Closed,
+}
+
+/// The account of the run that goes on.
+#[derive(Debug, Default)]
+pub(super) struct TurnRun {
+    /// Replies that came to their end.
+    pub(super) steps: u32,
+    /// Attempts at the present step.
+    pub(super) attempt: u32,
+    /// How long the run has waited between attempts, in all.
+    pub(super) waited: Duration,
+    pub(super) usage: TokenUsage,
+    /// What the replies cost, as far as the prices are known.
+    pub(super) cost: Usd,
+    /// The model's last words.
+    pub(super) text: String,
+    /// The last denial, while no call has succeeded after it.
+    pub(super) denial: Option<String>,
+    /// True if the next plan revises the last one, whose finished steps it keeps.
+    pub(super) must_keep: bool,
+    /// The reason why the last plan was not executed to its end, if it was not.
+    pub(super) unexecuted: Option<String>,
+    /// True if the run is a command of the user's own, and no turn of the model's.
+    pub(super) is_own_command: bool,
+    /// Replies in a row that were cut at their limit.
+    pub(super) cuts: u32,
+    /// Replies in a row without a word and without a call.
+    pub(super) silences: u32,
+    /// The steps so far: a model may do the same again and again.
+    pub(super) past: Steps,
+    /// Replies in a row that the provider paused.
+    pub(super) pauses: u32,
+    /// The part of the conversation that was left out, since the provider refused it, and no reply has come since.
+    pub(super) left_out: Option<LeftOut>,
+    /// Whether the context was left because the provider found it too long, and no reply has come since.
+    pub(super) overflowed: bool,
+}
+
+impl Agent {
+    /// An agent that waits for its first turn.
+    pub fn new(mut config: AgentConfig) -> Self {
+        config.standing.confirm_shell = config.approvals.confirm_shell;
+        let budget = Budget::new(config.window, config.max_tokens, fixed_tokens(&config));
+        Self {
+            seen: config.standing.clone(),
+            replacement: Replacement::default(),
+            history: History::new(budget.fixed(), config.sees_images),
+            config,
+            ledger: Ledger::default(),
+            budget,
+            state: AgentState::Resting,
+            calls: Calls::default(),
+            run: TurnRun::default(),
+            starting: false,
+            turn_waits: false,
+            compacting: None,
+            compaction_wanted: false,
+            instructions: Vec::new(),
+            context: Vec::new(),
+            queue: Vec::new(),
+            last_request: RequestId(0),
+            last_timer: TimerId(0),
+            last_call: CallId(0),
+            last_approval: ApprovalId(0),
+            grants: SessionGrants::default(),
+            plans: BTreeMap::new(),
+            earlier_plan: None,
+            own_command: None,
+            beside: OrphanDenials::default(),
+            effects: Vec::new(),
+        }
+    }
+
+    /// The same agent, which begins no turn before its first [`Input::Context`].
+    #[must_use]
+    pub fn starting(self) -> Self {
+        Self { starting: true, ..self }
+    }
+
+    /// Which agent it is.
+    pub const fn id(&self) -> &AgentId {
+        &self.config.id
+    }
+
+    /// Takes an input in; the effects are to be carried out in order.
+    pub fn handle(&mut self, input: Input) -> Vec<Effect> {
+        match input {
+            Input::Op(op) => self.on_op(op),
+            Input::Model(choice) => self.on_model(*choice),
+            Input::Context(items) => self.on_context(items),
+            Input::Stream { request, event } => self.on_stream(request, event),
+            Input::StreamFailed { request, error } => self.on_stream_failed(request, &error),
+            Input::CallFinished { call, outcome, duration_ms } => {
+                self.on_call_finished(call, outcome, duration_ms);
+            }
+            Input::Progress { call, progress } => self.calls.note_progress(call, progress),
+            Input::Remark { call, text } => self.on_remark(call, text),
+            Input::Refused(refused) => self.on_refused(&refused),
+            Input::CallLost { call, reason } => self.on_call_lost(call, &reason),
+            Input::Prepared { call, proposal } => self.on_prepared(call, proposal),
+            Input::NotPrepared { call, reason } => self.on_not_prepared(call, reason),
+            Input::Located { call, place } => self.on_located(call, place),
+            Input::Lapsed { id, by, cause } => self.on_lapsed(id, by, cause),
+            Input::OneShotFinished { call, outcome, duration_ms } => {
+                self.on_one_shot_finished(call, outcome, duration_ms);
+            }
+            Input::Served { call, outcome, duration_ms } => self.on_served(call, outcome, duration_ms),
+            Input::AgentFinished { call, report } => self.on_agent_finished(call, &report),
+            Input::Narrowed { rights } => self.on_narrowed(rights),
+            Input::TakenBack(change) => self.on_taken_back(&change),
+            Input::OutOfBudget { request, reason, message } => {
+                self.on_out_of_budget(request, reason, message);
+            }
+            Input::WorkerReady(worker) => self.on_worker_ready(worker),
+            Input::NotReplaced { reason } => self.on_not_replaced(&reason),
+            Input::FrontEndGone => self.on_front_end_gone(),
+            Input::Timer(timer) => self.on_timer(timer),
+            Input::TimeUp => self.stop(EndReason::TimeLimit, Some("the time of this run is spent")),
+            Input::Broken { reason, message } => self.close(reason, Some(&message)),
+        }
+        std::mem::take(&mut self.effects)
+    }
+
+    /// Takes an id for a call of the driver's own, such as a snapshot: ids are unique within the session.
+    pub fn reserve_call(&mut self) -> CallId {
+        self.last_call = self.last_call.next();
+        self.last_call
+    }
+
+    /// The system prompt and the tools of each of its requests, for the log.
+    pub fn prompt(&self) -> PromptFixed {
+        self.config.prompt()
+    }
+
+    /// What it is there for.
+    pub const fn activity(&self) -> Activity {
+        self.config.activity
+    }
+
+    /// The conversation so far as text, every line of it quoted: its beginning and its end, where it is long.
+    pub fn conversation(&self) -> String {
+        const MOST: u64 = 6_000;
+        const LONGEST: u64 = 800;
+        both_ends(&self.history.said(), MOST, LONGEST)
+    }
+
+    /// The planning that it does, if it does any.
+    pub const fn planning(&self) -> Option<&Planning> {
+        self.config.planning.as_ref()
+    }
+
+    /// What the agent may do, as its worker sees it.
+    pub const fn standing(&self) -> &StandingRights {
+        &self.seen
+    }
+
+    /// What the agent may do, with the host's own paths.
+    pub const fn host_standing(&self) -> &StandingRights {
+        &self.config.standing
+    }
+
+    /// Its rights, with the host's own paths.
+    pub const fn rights(&self) -> &Rights {
+        &self.config.standing.rights
+    }
+
+    /// Whether a run goes on.
+    pub fn is_busy(&self) -> bool {
+        self.turn_waits || !matches!(self.state, AgentState::Resting | AgentState::Closed)
+    }
+
+    /// True if no turn will follow.
+    pub const fn is_closed(&self) -> bool {
+        matches!(self.state, AgentState::Closed)
+    }
+
+    fn on_op(&mut self, op: Op) {
+        match op {
+            Op::UserTurn { text, images } => self.on_user_turn(UserSaid { text, images }),
+            Op::SetRights { change } => self.on_change(Change::Rights(change)),
+            Op::Compact => self.on_compact(),
+            Op::Clear => self.on_clear(),
+            Op::OwnCommand { command } => self.on_own_command(command),
+            Op::Interrupt => self.stop(EndReason::Interrupted, None),
+            Op::Shutdown => self.close(EndReason::Closed, None),
+            Op::InterruptSession => self.close(EndReason::Interrupted, None),
+            Op::Terminate => self.close(EndReason::Terminated, None),
+            Op::HangUp => self.close(EndReason::HungUp, None),
+            Op::PatchApproval { id, decision, digest } => {
+                self.on_answer(id, JudgedAnswer { kind: AskKind::Patch, decision, digest });
+            }
+            Op::ExecApproval { id, decision, digest } => {
+                self.on_answer(id, JudgedAnswer { kind: AskKind::Exec, decision, digest });
+            }
+            Op::DeniedCommandApproval { id, decision, digest } => {
+                self.on_answer(id, JudgedAnswer { kind: AskKind::Denied, decision, digest });
+            }
+            Op::NetworkApproval { id, decision, digest } => {
+                self.on_answer(id, JudgedAnswer { kind: AskKind::Network, decision, digest });
+            }
+            Op::ExternalToolApproval { id, decision, digest } => {
+                self.on_answer(id, JudgedAnswer { kind: AskKind::ExternalTool, decision, digest });
+            }
+            Op::AgentRightsApproval { id, decision, digest } => {
+                self.on_answer(id, JudgedAnswer { kind: AskKind::Agent, decision, digest });
+            }
+            Op::PlanApproval { id, decision, digest } => {
+                self.on_answer(id, JudgedAnswer { kind: AskKind::Plan, decision, digest });
+            }
+            Op::EditPlan { id, markdown } => self.on_edit_plan(id, markdown),
+            Op::RevisePlan { id, plan } => self.on_revise_plan(id, &plan),
+            Op::ExecutePlan { markdown } => self.on_execute_plan(markdown),
+            Op::AskTogether { id } => self.on_ask_together(id),
+            Op::SetMode { mode } => self.on_change(Change::Mode(mode)),
+            Op::RevokeGrant { id } => self.on_revoke(id),
+        }
+    }
+
+    pub(super) fn log(&mut self, kind: EventKind) {
+        self.log_seen_by(ObservedBy::Supervisor, kind);
+    }
+
+    pub(super) fn log_seen_by(&mut self, observed_by: ObservedBy, kind: EventKind) {
+        self.ledger.see(&kind, &self.config.standing.project);
+        self.effects.push(Effect::Log { kind, observed_by });
+    }
+
+    pub(super) fn notice(&mut self, code: NoticeCode, message: &str) {
+        self.log(EventKind::Notice { code, message: message.to_owned() });
+    }
+}
+
+/// About how many tokens the system prompt and the tools have.
+pub(super) fn fixed_tokens(config: &AgentConfig) -> u64 {
+    let of_tool = |tool: &ToolDefinition| {
+        tokens(&tool.name) + tokens(&tool.description) + tokens(tool.input_schema.get())
+    };
+    tokens(&config.system) + config.tools.definitions().iter().map(of_tool).sum::<u64>()
+}

@@ -1,0 +1,148 @@
+//! What the broker refused beside the calls: to a process that outlived its call, or that was cut short with it.
+//!
+//! It is an event of the agent itself. The model is told of it with the next result, which it is no part of.
+
+use ipc::denial::Denial;
+use ipc::event::{EventKind, NoticeCode, ObservedBy};
+use ipc::refusal::Refusal;
+
+use super::Agent;
+use super::calls::CallResult;
+use gate::is_same;
+
+/// The most denials that are told of the processes of one worker.
+const MOST: usize = 32;
+/// The most sentences that go with one result.
+const MOST_SENTENCES: usize = 3;
+
+/// What was told, and what the model is to be told.
+#[derive(Debug, Default)]
+pub(super) struct OrphanDenials {
+    told: Vec<Denial>,
+    /// Whether it was said that there were more.
+    overflowed: bool,
+    waiting: Vec<String>,
+    /// How many denials wait besides.
+    more: usize,
+}
+
+impl OrphanDenials {
+    /// Begins anew: what comes now comes from the processes of another worker.
+    pub(super) fn begin(&mut self) {
+        self.told.clear();
+        self.overflowed = false;
+    }
+
+    /// Whether a denial is news; as many as are too many are not.
+    fn is_news(&mut self, denial: &Denial) -> bool {
+        let is_news = self.told.len() < MOST && !self.told.iter().any(|known| is_same(known, denial));
+        if is_news {
+            self.told.push(denial.clone());
+            if self.waiting.len() < MOST_SENTENCES {
+                self.waiting.push(denial.to_string());
+            } else {
+                self.more += 1;
+            }
+        }
+        is_news
+    }
+
+    /// Whether the first of those that are not told any more has come just now.
+    fn overflows(&mut self, denial: &Denial) -> bool {
+        let is_unknown = !self.told.iter().any(|known| is_same(known, denial));
+        is_unknown && !std::mem::replace(&mut self.overflowed, true)
+    }
+
+    /// What the next result has to end with, if there is anything.
+    fn take_sentence(&mut self) -> Option<String> {
+        if self.waiting.is_empty() {
+            return None;
+        }
+        let (told, more) = (std::mem::take(&mut self.waiting), std::mem::take(&mut self.more));
+        let more = if more == 0 { String::new() } else { format!(" (and {more} more)") };
+        Some(format!(
+            "(Not by this call, but by a process that an earlier call left behind, or that ran beside the calls: {}{more}.)",
+            told.join("; and ")
+        ))
+    }
+}
+
+impl Agent {
+    pub(super) fn on_refused(&mut self, refused: &[Refusal]) {
+        for refusal in refused {
+            let Some(denial) = self.seen.refused_by_rules(refusal) else { continue };
+            if self.beside.is_news(&denial) {
+                let rights = self.seen.summary().into();
+                self.log_seen_by(ObservedBy::Supervisor, EventKind::Denied { call: None, denial, rights });
+            } else if self.beside.overflows(&denial) {
+                self.notice(
+                    NoticeCode::MoreDenied,
+                    &format!("more than {MOST} denials beside the calls: no more are told of this worker"),
+                );
+            }
+        }
+    }
+
+    /// A result, with what happened beside the calls since the last one.
+    pub(super) fn with_news(&mut self, mut result: CallResult) -> CallResult {
+        if let Some(sentence) = self.beside.take_sentence() {
+            result.content.push('\n');
+            result.content.push_str(&sentence);
+        }
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ipc::denial::{Grade, Layer, Object, Operation};
+    use ipc::missing_right::MissingRight;
+
+    use super::*;
+
+    fn denial(object: usize) -> Denial {
+        Denial {
+            layer: Layer::Mediation,
+            operation: Operation::Share,
+            object: Object::Shared(format!("thing {object}")),
+            program: Some("daemon".to_owned()),
+            missing_right: MissingRight::OfAnotherProgram { operation: Operation::Share }.into(),
+            grant: None,
+            grade: Grade::Proved,
+            errno: Some(13),
+        }
+    }
+
+    #[test]
+    fn what_is_the_same_is_news_once_until_another_worker_serves() {
+        let mut beside = OrphanDenials::default();
+        assert!(beside.is_news(&denial(1)));
+        assert!(!beside.is_news(&denial(1)));
+        assert!(!beside.overflows(&denial(1)));
+        beside.begin();
+        assert!(beside.is_news(&denial(1)));
+    }
+
+    #[test]
+    fn a_flood_is_told_in_so_many_events_and_one_notice() {
+        let mut beside = OrphanDenials::default();
+        let news = (0..1000).filter(|object| beside.is_news(&denial(*object))).count();
+        assert_eq!(news, MOST);
+        let notices = (0..1000).filter(|object| beside.overflows(&denial(*object))).count();
+        assert_eq!(notices, 1);
+    }
+
+    #[test]
+    fn the_model_is_told_once_and_in_so_many_sentences() {
+        let mut beside = OrphanDenials::default();
+        assert_eq!(beside.take_sentence(), None);
+        assert!((0..5).all(|object| beside.is_news(&denial(object))));
+        let sentence = beside.take_sentence().unwrap();
+        insta::assert_snapshot!(sentence.replace("; and ", ";\nand "), @r"
+        (Not by this call, but by a process that an earlier call left behind, or that ran beside the calls: denied by the sandbox (mediation): use thing 0 (tried by daemon); the missing right is: use what the sandbox did not start or make; nothing can allow it here;
+        and denied by the sandbox (mediation): use thing 1 (tried by daemon); the missing right is: use what the sandbox did not start or make; nothing can allow it here;
+        and denied by the sandbox (mediation): use thing 2 (tried by daemon); the missing right is: use what the sandbox did not start or make; nothing can allow it here (and 2 more).)
+        ");
+        assert_eq!(beside.take_sentence(), None);
+    }
+}

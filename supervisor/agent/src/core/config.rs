@@ -1,0 +1,121 @@
+//! What an agent is made with: fixed for its life, but for the model and what follows from it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipc::cost::{Prices, Usd};
+use ipc::event::PromptFixed;
+use ipc::id::{AgentId, ConversationId};
+
+use super::{Execution, Planning, Window};
+use gate::activity::Activity;
+use gate::approval::ApprovalSettings;
+use gate::StandingRights;
+use crate::prompt::PromptEnvironment;
+use crate::conversation::{GiveUp, ProviderError, RequestOptions, Tried};
+use gate::tools::Registry;
+
+/// What an agent is made with.
+pub struct AgentConfig {
+    /// The model's name.
+    pub model: String,
+    /// The system prompt.
+    pub system: Arc<str>,
+    /// The tools.
+    pub tools: Arc<Registry>,
+    /// The most tokens of one reply.
+    pub max_tokens: u32,
+    /// What else each request asks for.
+    pub options: RequestOptions,
+    /// Whether the model sees pictures.
+    pub sees_images: bool,
+    /// What the model costs, where that is known.
+    pub prices: Option<Prices>,
+    /// How much the model's context holds.
+    pub window: Window,
+    /// Where the agent is; each of its contexts says so.
+    pub surroundings: PromptEnvironment,
+    /// Bounds on one run.
+    pub limits: RunLimits,
+    /// True if a turn that ends after a denied call has failed.
+    pub fails_when_denied: bool,
+    /// Whether and when a failed request is sent again.
+    pub backoff: Box<dyn Backoff>,
+    /// What the agent may do, with the host's own paths.
+    pub standing: StandingRights,
+    /// The session.
+    pub conversation: ConversationId,
+    /// How it asks, in mode `ask`.
+    pub approvals: ApprovalSettings,
+    /// Which agent it is.
+    pub id: AgentId,
+    /// What it is there for.
+    pub activity: Activity,
+    /// The planning that it does, if it does any.
+    pub planning: Option<Planning>,
+    /// The plan that it executes, if it does.
+    pub execution: Option<Execution>,
+}
+
+impl AgentConfig {
+    /// The system prompt and the tools of each of its requests, for the log.
+    pub fn prompt(&self) -> PromptFixed {
+        PromptFixed {
+            system: Some(self.system.to_string()),
+            tools: self.tools.definitions().iter().map(Into::into).collect(),
+            same_as: None,
+            new_context: None,
+        }
+    }
+}
+
+/// A model that may take the place of an agent's own, and what is known of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelChoice {
+    /// Its name.
+    pub name: String,
+    /// The most tokens of one reply.
+    pub max_tokens: u32,
+    /// What else each request asks for.
+    pub options: RequestOptions,
+    /// Whether it sees pictures.
+    pub sees_images: bool,
+    /// What it costs, where that is known.
+    pub prices: Option<Prices>,
+    /// How much its context holds.
+    pub window: Window,
+}
+
+/// Bounds on one run, from a user's message to the agent's rest. The wall clock is the driver's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunLimits {
+    /// The most replies of the model.
+    pub max_steps: Option<u32>,
+    /// The most tokens in all, of prompts and replies.
+    pub max_tokens: Option<u64>,
+    /// The most that it may cost; counts only where the model's prices are known.
+    pub max_usd: Option<Usd>,
+}
+
+/// Bounds on a session's sub-agents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TreeLimits {
+    /// How many levels there are below an agent of the top level.
+    pub depth: u32,
+    /// The most sub-agents of one level that work at a time; others wait.
+    pub at_once: u32,
+    /// The most sub-agents that one turn of the user's may start.
+    pub per_turn: u32,
+}
+
+impl Default for TreeLimits {
+    fn default() -> Self {
+        Self { depth: 2, at_once: 8, per_turn: 32 }
+    }
+}
+
+/// Decides whether and when a failed request is sent again.
+pub trait Backoff: Send {
+    /// How long to wait until the next attempt, or why there is none.
+    fn delay(&self, tried: Tried, error: &ProviderError) -> Result<Duration, GiveUp>;
+}

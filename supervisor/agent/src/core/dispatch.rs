@@ -1,0 +1,195 @@
+//! From a tool use to a call that begins: what it means, what the gate says of it, and who gets it.
+
+use ipc::approval::{ApprovalMode, AskKind};
+use ipc::denial::Denial;
+use ipc::event::{EventKind, ObservedBy, ToolCallStatus};
+use ipc::id::CallId;
+use ipc::rights::Grant;
+use ipc::tool::ToolCall;
+use serde_json::value::RawValue;
+
+use super::agent::AgentState;
+use super::approvals::Case;
+use super::calls::{CallResult, Open};
+use super::reply::ToolUse;
+use super::{Agent, Effect};
+use gate::activity::Activity;
+use gate::approval::{AgentSpawn, Subject};
+use gate::{Ask, ChildRights, SpawnVerdict, Verdict};
+use gate::tools::{Invocation, PlanCall, Rendered, ServedCall, SpawnAgent, ToolUseError};
+
+/// What becomes of a call before any worker hears of it.
+enum Begin {
+    /// It makes no sense.
+    Answered(CallResult),
+    /// It does.
+    Judged(Invocation, Verdict),
+    /// It is for a sub-agent, which may start.
+    Delegated(SpawnAgent, ChildRights),
+    /// It is for a sub-agent, whose rights somebody has to approve.
+    Asked(SpawnAgent, ChildRights, Ask),
+    /// It is about a plan.
+    Planned(PlanCall),
+}
+
+impl Begin {
+    /// Whether it has to be the only call that has begun and is not closed.
+    const fn is_alone(&self) -> bool {
+        matches!(
+            self,
+            Self::Judged(_, Verdict::Prepare | Verdict::Ask(_)) | Self::Asked(..) | Self::Planned(_)
+        )
+    }
+}
+
+impl Agent {
+    /// Starts the calls of a complete reply, in their order.
+    pub(super) fn begin_calls(&mut self, tool_uses: Vec<ToolUse>) {
+        self.state = AgentState::Working;
+        for tool_use in tool_uses {
+            let call = self.reserve_call();
+            self.calls.push(call, tool_use);
+        }
+        self.go_on();
+    }
+
+    /// Begins the calls that may begin now.
+    pub(super) fn advance(&mut self) {
+        self.ask_gathered();
+        self.carry_out_next();
+        self.ask_again();
+        while let Some((call, tool_use)) = self.calls.next() {
+            let begin = self.judge(call, &tool_use);
+            if begin.is_alone() && self.calls.any_begun() {
+                return;
+            }
+            self.log_started(call, &tool_use);
+            self.begin_call(call, begin);
+        }
+    }
+
+    /// The log comes first: what is not written down does not run.
+    pub(super) fn log_started(&mut self, call: CallId, tool_use: &ToolUse) {
+        if self.calls.note_logged(call) {
+            return;
+        }
+        let invocation = self.read(tool_use).ok();
+        let project = &self.seen.project;
+        self.log(EventKind::ToolCallStarted {
+            call,
+            tool_use: tool_use.id.clone(),
+            name: tool_use.name.clone(),
+            kind: invocation.as_ref().map(Invocation::kind).unwrap_or_default(),
+            locations: invocation.map(|invocation| invocation.locations(project)).unwrap_or_default(),
+            input: written(tool_use),
+        });
+    }
+
+    fn begin_call(&mut self, call: CallId, begin: Begin) {
+        match begin {
+            Begin::Answered(result) => self.close_at_once(call, result),
+            Begin::Planned(PlanCall::Write { markdown }) => self.write_plan(call, markdown),
+            Begin::Planned(PlanCall::Update(update)) => self.update_step(call, update),
+            Begin::Delegated(spawn, child) => self.delegate(call, spawn, child),
+            Begin::Asked(spawn, child, ask) => self.ask_to_delegate(call, AgentSpawn::new(spawn, child), ask),
+            Begin::Judged(_, Verdict::Deny(denial)) => {
+                let result = self.not_carried_out(denial);
+                self.close_at_once(call, result);
+            }
+            Begin::Judged(Invocation::Worker(tool), Verdict::Run) => self.dispatch(call, tool),
+            Begin::Judged(Invocation::Worker(tool), Verdict::Prepare) => {
+                self.effects.push(Effect::Prepare { call, tool: tool.clone() });
+                self.calls.open_as(call, Open::Preparing(tool));
+            }
+            Begin::Judged(Invocation::Worker(tool), Verdict::Ask(ask)) => {
+                self.ask_for_command(call, tool, ask);
+            }
+            Begin::Judged(Invocation::Supervisor(own), Verdict::Run) => {
+                self.serve(call, ServedCall::Supervisor(own));
+            }
+            Begin::Judged(Invocation::External(external), Verdict::Ask(ask)) => {
+                self.ask(Case { call, ask, subject: Subject::External(external) });
+            }
+            // What no line above names is carried out by nobody.
+            Begin::Judged(
+                Invocation::Supervisor(_)
+                | Invocation::External(_)
+                | Invocation::Agent(_)
+                | Invocation::Plan(_),
+                _,
+            ) => {
+                let text = "the call was not carried out: it can be neither prepared nor approved";
+                self.close_at_once(call, CallResult::not_done(ToolCallStatus::Failed, text));
+            }
+        }
+    }
+
+    pub(super) fn dispatch(&mut self, call: CallId, tool: ToolCall) {
+        self.effects.push(Effect::Dispatch { call, tool: tool.clone() });
+        self.calls.open_as(call, Open::Serving(tool));
+    }
+
+    pub(super) fn not_carried_out(&self, denial: Denial) -> CallResult {
+        let said = Rendered::failure("the call was not carried out");
+        Self::denied(vec![denial], said, (&self.seen, ObservedBy::Supervisor))
+    }
+
+    fn judge(&self, call: CallId, tool_use: &ToolUse) -> Begin {
+        match self.read(tool_use) {
+            Ok(Invocation::Plan(plan)) => Begin::Planned(plan),
+            Ok(_) if self.is_stopped() => {
+                let text =
+                    "the call was not carried out: a step failed, and execution has ended; end your turn";
+                Begin::Answered(CallResult::not_done(ToolCallStatus::Failed, text))
+            }
+            // The person wants to be asked for every command, and a plan's approval does not change that.
+            Ok(invocation) if self.calls.is_part(call) && self.config.approvals.confirm_shell => {
+                let ask = Ask { kind: AskKind::Exec, grant: Grant::default() };
+                Begin::Judged(invocation, Verdict::Ask(ask))
+            }
+            Ok(Invocation::Agent(spawn)) => self.judge_spawn(spawn),
+            Ok(invocation) => {
+                let verdict = self.seen.judge(&invocation, self.asks());
+                Begin::Judged(invocation, verdict)
+            }
+            Err(error) => Begin::Answered(CallResult::not_done(ToolCallStatus::Failed, error.to_string())),
+        }
+    }
+
+    fn judge_spawn(&self, spawn: SpawnAgent) -> Begin {
+        match self.config.standing.judge_spawn(&spawn, self.asks()) {
+            SpawnVerdict::Run(child) => Begin::Delegated(spawn, child),
+            SpawnVerdict::Ask(child, ask) => Begin::Asked(spawn, child, ask),
+            SpawnVerdict::Deny(denial) => Begin::Judged(Invocation::Agent(spawn), Verdict::Deny(denial)),
+            SpawnVerdict::Misfit(why) => {
+                let text = format!("`spawn_agent` was not run: {why}");
+                Begin::Answered(CallResult::not_done(ToolCallStatus::Failed, text))
+            }
+        }
+    }
+
+    pub(super) fn read(&self, tool_use: &ToolUse) -> Result<Invocation, ToolUseError> {
+        match &tool_use.input {
+            Ok(input) => self.config.tools.parse(&tool_use.name, input),
+            // The registry knows best what was expected; it cannot accept the empty text.
+            Err(reason) => match self.config.tools.parse(&tool_use.name, "") {
+                Err(ToolUseError::NotAnObject { tool, arguments, .. }) => {
+                    Err(ToolUseError::NotAnObject { tool, reason: reason.clone(), arguments })
+                }
+                other => other,
+            },
+        }
+    }
+
+    /// Whether somebody may be asked: never for a sub-agent, nor while a plan is made.
+    pub(super) fn asks(&self) -> bool {
+        let Self { seen, config, .. } = self;
+        seen.mode == ApprovalMode::Ask && config.activity == Activity::Execute && config.id.is_top_level()
+    }
+}
+
+/// The arguments exactly as the model wrote them; where they are no JSON, as they are echoed.
+fn written(tool_use: &ToolUse) -> Box<RawValue> {
+    let exact = tool_use.input.as_ref().ok().and_then(|text| RawValue::from_string(text.clone()).ok());
+    exact.unwrap_or_else(|| tool_use.echoed.clone())
+}

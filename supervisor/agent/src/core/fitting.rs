@@ -1,0 +1,45 @@
+//! Results that are too long for what is left of the context: each keeps its beginning and its end, and says how to get the
+//! rest. What the model is told and what is logged is the same.
+
+use ipc::tool::{ToolCall, ToolOutput};
+
+use super::Agent;
+use super::calls::CallResult;
+use super::record::ends;
+use super::window::Budget;
+use super::window::{bytes, tokens};
+use gate::tools::whole_output;
+
+impl Agent {
+    /// A result that leaves room for those that are still to come, and for a summary after all of them.
+    pub(super) fn fitted(&self, mut result: CallResult) -> CallResult {
+        let room = self.budget.results_after(self.history.tokens().saturating_add(self.pending_tokens()));
+        let taken = self.calls.results().map(|result| tokens(&result.content)).sum();
+        let most = Budget::share(room.saturating_sub(taken), self.calls.count_unclosed()) - AROUND;
+        if tokens(&result.content) > most {
+            let rest = result.rest.as_deref().unwrap_or(ELSE);
+            let note = format!("\n(cut, since the context has no room for more; {rest})");
+            let kept = bytes(&result.content, most.saturating_sub(tokens(&note)));
+            result.content = format!("{}{note}", ends(&result.content, kept));
+        }
+        result
+    }
+}
+
+/// What stands around a result, and where it was cut.
+const AROUND: u64 = 50;
+
+/// How to get what is left out of a result that says nothing else.
+const ELSE: &str = "ask for less at once";
+
+/// How to get what is left out of the result of a call.
+pub(super) fn rest(tool: &ToolCall, output: &ToolOutput) -> Option<String> {
+    let rest = match (tool, output) {
+        (_, ToolOutput::Command(result)) => return result.saved.as_ref().map(whole_output),
+        (ToolCall::ReadFile(_), _) => "read the file in pieces, with offset and limit",
+        (ToolCall::SearchFiles(_), _) => "narrow the search with path, glob or a longer pattern",
+        (ToolCall::ListDirectory(_), _) => "list a directory below, or with a smaller depth",
+        _ => return None,
+    };
+    Some(rest.to_owned())
+}

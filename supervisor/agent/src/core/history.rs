@@ -1,0 +1,382 @@
+//! The conversation as the model gets it: append-only, neighbours of one role joined, and about how long it is.
+
+use std::sync::Arc;
+
+use ipc::event::{LeftOut, TokenUsage};
+use ipc::image::Image;
+use serde_json::value::RawValue;
+
+use super::images::Images;
+use super::left_out;
+use super::record::{RecordEntry, entries};
+use super::window::tokens;
+use crate::conversation::{Message, UserBlock, plain_block};
+
+/// What the API adds around a block.
+const BLOCK: u64 = 8;
+
+/// How many pixels of a picture are a token.
+const PIXELS: u64 = 750;
+
+/// The most tokens of a picture.
+const MAX_IMAGE: u64 = 5_000;
+
+/// The conversation so far. Messages are shared with the requests that were made of it.
+#[derive(Clone, Debug)]
+pub(super) struct History {
+    messages: Vec<Arc<Message>>,
+    /// The pictures in them, and those that have been promised to the next.
+    images: Images,
+    size: Size,
+    /// How many blocks it begins with that nobody said: surroundings, instructions, a summary.
+    opening: usize,
+    /// Whether one of those is a summary.
+    summarised: bool,
+    /// What it began with: the tokens of its first prompt.
+    began_with: u64,
+    /// How many replies it has.
+    replies: u32,
+    /// Where the interrupted reply stands that no provider has accepted yet: its message, and its first block there.
+    interrupted: Option<(usize, usize)>,
+}
+
+/// How many tokens a conversation has: what the provider counted, and what came since.
+#[derive(Clone, Copy, Debug)]
+struct Size {
+    /// The prompt and the reply that the provider counted last; an estimate before.
+    known: u64,
+    /// An estimate of what was added since.
+    added: u64,
+}
+
+impl History {
+    /// A conversation whose every prompt begins with `fixed` tokens, for a model that sees pictures or not.
+    pub(super) fn new(fixed: u64, sees_images: bool) -> Self {
+        Self {
+            messages: Vec::new(),
+            images: Images::seen(sees_images),
+            size: Size { known: fixed, added: 0 },
+            opening: 0,
+            summarised: false,
+            began_with: 0,
+            replies: 0,
+            interrupted: None,
+        }
+    }
+
+    /// A conversation that goes on from a summary; what the model sees is what it saw before.
+    pub(super) fn summarised(fixed: u64, sees_images: bool, first_message: Vec<String>) -> Self {
+        let opening = first_message.len();
+        let mut history = Self { summarised: true, opening, ..Self::new(fixed, sees_images) };
+        history.push_user(first_message.into_iter().map(UserBlock::Text).collect());
+        history
+    }
+
+    /// The conversation, cheap to clone.
+    pub(super) fn messages(&self) -> Vec<Arc<Message>> {
+        self.messages.clone()
+    }
+
+    /// The pictures that there is room for; of each other one, why there is none.
+    pub(super) fn admit(&mut self, images: Vec<Image>) -> (Vec<Image>, Vec<String>) {
+        let (mut admitted, mut left_out) = (Vec::new(), Vec::new());
+        for image in images {
+            match self.images.admit(&image) {
+                Ok(()) => admitted.push(image),
+                Err(full) => left_out.push(format!("{image} was left out: {full}")),
+            }
+        }
+        (admitted, left_out)
+    }
+
+    /// The opening of a conversation that nobody has said anything in yet.
+    pub(super) fn open(&mut self, opening: Vec<UserBlock>) {
+        self.opening = opening.len();
+        self.push_user(opening);
+    }
+
+    /// What was said in it: all but its opening.
+    pub(super) fn said(&self) -> Vec<RecordEntry> {
+        let mut entries = entries(&self.messages);
+        entries.drain(..self.opening.min(entries.len()));
+        entries
+    }
+
+    /// About how many tokens it has without its opening.
+    pub(super) fn said_tokens(&self) -> u64 {
+        self.estimates().skip(self.opening).fold(0, u64::saturating_add)
+    }
+
+    /// About how many tokens each block has.
+    fn estimates(&self) -> impl Iterator<Item = u64> {
+        self.messages.iter().flat_map(|message| match &**message {
+            Message::User(blocks) => blocks.iter().map(of_block).collect::<Vec<_>>(),
+            Message::Assistant(blocks) => blocks.iter().map(|block| in_block(tokens(block.get()))).collect(),
+        })
+    }
+
+    /// Counts what it holds with these tokens before it: a rewind puts replies behind messages that their prompts did not have.
+    pub(super) fn count_again(&mut self, fixed: u64) {
+        let estimate = self.estimates().fold(fixed, u64::saturating_add);
+        self.size = Size { known: self.tokens().max(estimate), added: 0 };
+    }
+
+    /// Whether nothing is in it.
+    pub(super) fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+
+    /// About how many tokens a prompt of all of it has.
+    pub(super) const fn tokens(&self) -> u64 {
+        self.size.known.saturating_add(self.size.added)
+    }
+
+    /// Whether the model has said something that a summary could be about.
+    pub(super) fn has_replies(&self) -> bool {
+        self.messages.iter().any(|message| matches!(**message, Message::Assistant(_)))
+    }
+
+    /// Whether it began with a summary and yet with so many tokens: another summary would not help.
+    pub(super) const fn began_too_long(&self, limit: u64) -> bool {
+        self.summarised && self.replies <= 1 && self.began_with > limit
+    }
+
+    /// Appends blocks of the user. The API joins neighbours of one role (WIRE R3); joining them here keeps the prefix
+    /// what the model saw.
+    pub(super) fn push_user(&mut self, blocks: Vec<UserBlock>) {
+        self.add(blocks.iter().map(of_block).sum());
+        match self.messages.last_mut().map(Arc::make_mut) {
+            _ if blocks.is_empty() => {}
+            Some(Message::User(last)) => last.extend(blocks),
+            _ => self.messages.push(Arc::new(Message::User(blocks))),
+        }
+    }
+
+    /// Appends blocks of the model, and what the provider counted: the prompt is what the server made of the messages, which
+    /// may be less than their sum where it compacts them itself.
+    pub(super) fn push_assistant(&mut self, blocks: Vec<Box<RawValue>>, usage: TokenUsage) {
+        // There is a reply to what stands before it.
+        self.interrupted = None;
+        self.replies = self.replies.saturating_add(1);
+        if self.replies == 1 {
+            self.began_with = usage.prompt().max(self.tokens());
+        }
+        if usage.prompt() == 0 {
+            self.add(blocks.iter().map(|block| in_block(tokens(block.get()))).sum());
+        } else {
+            self.size = Size { known: usage.total(), added: 0 };
+        }
+        self.append_reply(blocks);
+    }
+
+    /// Appends what was kept of a reply that was interrupted.
+    pub(super) fn push_interrupted(&mut self, blocks: Vec<Box<RawValue>>) {
+        if blocks.is_empty() {
+            return;
+        }
+        let place = match self.messages.last().map(|last| &**last) {
+            Some(Message::Assistant(last)) => (self.messages.len() - 1, last.len()),
+            _ => (self.messages.len(), 0),
+        };
+        self.push_assistant(blocks, TokenUsage::default());
+        self.interrupted = Some(place);
+    }
+
+    /// Takes the interrupted reply out again that the provider does not accept, if there is one.
+    pub(super) fn drop_interrupted(&mut self) -> bool {
+        let Some((message, block)) = self.interrupted.take() else { return false };
+        let Some(Message::Assistant(blocks)) = self.messages.get_mut(message).map(Arc::make_mut) else {
+            return false;
+        };
+        blocks.truncate(block);
+        if !blocks.is_empty() {
+            return true;
+        }
+        self.messages.remove(message);
+        // Neighbours of one role are one message.
+        if let Some(Message::User(said)) = self.messages.get(message).map(|next| (**next).clone())
+            && let Some(Message::User(before)) =
+                message.checked_sub(1).and_then(|before| self.messages.get_mut(before)).map(Arc::make_mut)
+        {
+            before.extend(said);
+            self.messages.remove(message);
+        }
+        true
+    }
+
+    /// Leaves a part out that the provider does not take back; false if nothing of it is there.
+    pub(super) fn leave_out(&mut self, part: LeftOut, sees_images: bool) -> bool {
+        match part {
+            LeftOut::Thinking => {
+                let plain = self.for_another_model(self.size.known, sees_images);
+                let is_less = plain.blocks() < self.blocks();
+                if is_less {
+                    *self = Self { size: self.size, ..plain };
+                }
+                is_less
+            }
+            LeftOut::Message(index) => left_out::of(&mut self.messages, index),
+        }
+    }
+
+    /// How many blocks of the model are in it.
+    fn blocks(&self) -> usize {
+        let of = |message: &Arc<Message>| match &**message {
+            Message::User(_) => 0,
+            Message::Assistant(blocks) => blocks.len(),
+        };
+        self.messages.iter().map(of).sum()
+    }
+
+    /// The same conversation as a model takes it that has said nothing in it: no thinking, no signature, no block of a
+    /// provider's own tools. A model that sees no pictures is told where there were some.
+    pub(super) fn for_another_model(&self, fixed: u64, sees_images: bool) -> Self {
+        let Self { opening, summarised, began_with, replies, .. } = *self;
+        let mut history = Self { opening, summarised, began_with, replies, ..Self::new(fixed, sees_images) };
+        for message in &self.messages {
+            match &**message {
+                Message::User(blocks) => {
+                    let blocks = blocks.iter().map(|block| history.admitted(block)).collect();
+                    history.push_user(blocks);
+                }
+                Message::Assistant(blocks) => {
+                    let plain: Vec<_> = blocks.iter().filter_map(|block| plain_block(block)).collect();
+                    history.add(plain.iter().map(|block| in_block(tokens(block.get()))).sum());
+                    history.append_reply(plain);
+                }
+            }
+        }
+        history
+    }
+
+    /// A block of the user's, whose pictures have been counted in.
+    fn admitted(&mut self, block: &UserBlock) -> UserBlock {
+        match block {
+            UserBlock::Image(image) => match self.images.admit(image) {
+                Ok(()) => block.clone(),
+                Err(full) => UserBlock::Text(format!("({image} was left out: {full})")),
+            },
+            UserBlock::ToolResult { tool_use, content, is_error, images } => {
+                let (images, _) = self.admit(images.clone());
+                let (tool_use, content, is_error) = (tool_use.clone(), content.clone(), *is_error);
+                UserBlock::ToolResult { tool_use, content, is_error, images }
+            }
+            UserBlock::Text(_) => block.clone(),
+        }
+    }
+
+    fn append_reply(&mut self, blocks: Vec<Box<RawValue>>) {
+        match self.messages.last_mut().map(Arc::make_mut) {
+            _ if blocks.is_empty() => {}
+            Some(Message::Assistant(last)) => last.extend(blocks),
+            _ => self.messages.push(Arc::new(Message::Assistant(blocks))),
+        }
+    }
+
+    const fn add(&mut self, tokens: u64) {
+        self.size.added = self.size.added.saturating_add(tokens);
+    }
+}
+
+fn of_block(block: &UserBlock) -> u64 {
+    let content = match block {
+        UserBlock::Text(text) => tokens(text),
+        UserBlock::Image(image) => of_image(image),
+        UserBlock::ToolResult { content, images, .. } => {
+            images.iter().map(of_image).fold(tokens(content), u64::saturating_add)
+        }
+    };
+    in_block(content)
+}
+
+/// About how many tokens a block of so many has.
+pub(super) const fn in_block(content: u64) -> u64 {
+    content.saturating_add(BLOCK)
+}
+
+/// About how many tokens a picture has: one for 750 pixels, and larger ones are scaled down by the provider.
+pub(super) fn of_image(image: &Image) -> u64 {
+    let (width, height) = image.size();
+    (u64::from(width) * u64::from(height)).div_ceil(PIXELS).min(MAX_IMAGE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> Vec<UserBlock> {
+        vec![UserBlock::Text(text.to_owned())]
+    }
+
+    fn usage(input: u64, cache_read: u64, output: u64) -> TokenUsage {
+        TokenUsage { input, cache_read, output, ..TokenUsage::default() }
+    }
+
+    fn reply() -> Vec<Box<RawValue>> {
+        vec![RawValue::from_string(r#"{"type":"text","text":"ok"}"#.to_owned()).unwrap()]
+    }
+
+    #[test]
+    fn what_the_provider_counted_takes_the_place_of_the_estimate() {
+        let mut history = History::new(100, true);
+        history.push_user(text(&"x".repeat(300)));
+        assert_eq!(history.tokens(), 100 + 100 + BLOCK);
+        history.push_assistant(reply(), usage(10, 140, 7));
+        assert_eq!(history.tokens(), 157);
+        history.push_user(text("yes"));
+        assert_eq!(history.tokens(), 157 + 1 + BLOCK);
+    }
+
+    #[test]
+    fn a_prompt_that_the_server_shortened_counts_as_it_did() {
+        let mut history = History::new(100, true);
+        history.push_user(text("x"));
+        history.push_assistant(reply(), usage(90_000, 0, 100));
+        history.push_assistant(reply(), usage(2_000, 0, 100));
+        assert_eq!(history.tokens(), 2_100);
+    }
+
+    #[test]
+    fn a_provider_that_counts_nothing_is_estimated() {
+        let mut history = History::new(100, true);
+        history.push_user(text("x"));
+        let before = history.tokens();
+        history.push_assistant(reply(), usage(0, 0, 3));
+        assert!(history.tokens() > before, "{history:?}");
+    }
+
+    #[test]
+    fn an_interrupted_reply_can_be_taken_out_until_another_one_follows() {
+        let mut history = History::new(100, true);
+        history.push_user(text("a"));
+        history.push_interrupted(reply());
+        history.push_user(text("b"));
+        assert!(history.drop_interrupted() && !history.drop_interrupted());
+        let [message] = &history.messages()[..] else { panic!("one message: {history:?}") };
+        assert!(matches!(&**message, Message::User(blocks) if blocks.len() == 2));
+        // Behind another reply, whose blocks stay.
+        history.push_assistant(reply(), usage(1, 0, 1));
+        history.push_interrupted(reply());
+        history.push_user(text("c"));
+        assert!(history.drop_interrupted());
+        assert!(matches!(&*history.messages()[1], Message::Assistant(blocks) if blocks.len() == 1));
+        // One that was answered is accepted.
+        history.push_interrupted(reply());
+        history.push_user(text("d"));
+        history.push_assistant(reply(), usage(1, 0, 1));
+        assert!(!history.drop_interrupted());
+    }
+
+    #[test]
+    fn only_a_summary_can_begin_too_long() {
+        let mut history = History::new(100, true);
+        history.push_assistant(reply(), usage(5_000, 0, 1));
+        assert!(!history.began_too_long(1_000));
+        let mut history = History::summarised(100, true, vec!["short".to_owned()]);
+        assert!(!history.has_replies() && !history.began_too_long(1_000));
+        history.push_assistant(reply(), usage(5_000, 0, 1));
+        assert!(history.has_replies() && history.began_too_long(1_000));
+        history.push_assistant(reply(), usage(5_000, 0, 1));
+        assert!(!history.began_too_long(1_000));
+    }
+}

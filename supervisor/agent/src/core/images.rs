@@ -1,0 +1,131 @@
+//! How many pictures a conversation may hold: each request carries all of them.
+
+use ipc::image::Image;
+
+/// The most pictures of one request: the vendors' limit.
+const MAX_IMAGES: usize = 100;
+
+/// With more pictures than this in a request, none may have a side of more than [`SMALL_SIDE`] pixels.
+const FEW_IMAGES: usize = 20;
+
+/// See [`FEW_IMAGES`].
+const SMALL_SIDE: u32 = 2000;
+
+/// The most bytes of all pictures, 15 MiB: 20 MiB in base64, which leaves a third of a request (WIRE R2) for words.
+const MAX_BYTES: usize = 15 << 20;
+
+/// The pictures of a conversation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Images {
+    count: usize,
+    bytes: usize,
+    /// The longest side of any.
+    side: u32,
+    /// Whether nobody would see them.
+    blind: bool,
+}
+
+/// Why there is no room for a picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Full {
+    #[error("this model sees no pictures; describe what is in it, or take another model")]
+    Blind,
+    #[error("this conversation has {MAX_IMAGES} pictures, which is the limit; start a new one")]
+    Count,
+    #[error(
+        "a conversation of more than {FEW_IMAGES} pictures may have none with a side of more than {SMALL_SIDE} pixels, \
+        and there would be one of {0}; scale it, or start a new one"
+    )]
+    Side(u32),
+    #[error(
+        "the pictures of this conversation would have {0} bytes, and {MAX_BYTES} is the limit; make it smaller, or start \
+        a new one"
+    )]
+    Bytes(usize),
+}
+
+impl Images {
+    /// None yet, of a model that sees them or not.
+    pub(super) fn seen(by_model: bool) -> Self {
+        Self { blind: !by_model, ..Self::default() }
+    }
+
+    /// Counts a picture in, if there is room for it.
+    pub(super) fn admit(&mut self, image: &Image) -> Result<(), Full> {
+        let (width, height) = image.size();
+        let sum = Self {
+            count: self.count + 1,
+            bytes: self.bytes.saturating_add(image.bytes().len()),
+            side: self.side.max(width).max(height),
+            blind: self.blind,
+        };
+        if sum.blind {
+            return Err(Full::Blind);
+        }
+        if sum.count > MAX_IMAGES {
+            return Err(Full::Count);
+        }
+        if sum.count > FEW_IMAGES && sum.side > SMALL_SIDE {
+            return Err(Full::Side(sum.side));
+        }
+        if sum.bytes > MAX_BYTES {
+            return Err(Full::Bytes(sum.bytes));
+        }
+        *self = sum;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PNG: &[u8] = include_bytes!("../../../../fixtures/images/shapes.png");
+
+    /// A picture of this width and of this many bytes.
+    fn image(width: u32, bytes: usize) -> Image {
+        let mut png = PNG.to_vec();
+        png[16..20].copy_from_slice(&width.to_be_bytes());
+        png.resize(bytes.max(PNG.len()), 0);
+        picture::read(png).expect("a picture")
+    }
+
+    #[test]
+    fn a_model_that_sees_no_pictures_is_shown_none() {
+        assert_eq!(Images::seen(false).admit(&image(1, 0)), Err(Full::Blind));
+        assert_eq!(Images::seen(true).admit(&image(1, 0)), Ok(()));
+    }
+
+    #[test]
+    fn a_conversation_holds_a_hundred_small_pictures() {
+        let mut images = Images::default();
+        for _ in 0..MAX_IMAGES {
+            assert_eq!(images.admit(&image(2000, 0)), Ok(()));
+        }
+        assert_eq!(images.admit(&image(1, 0)), Err(Full::Count));
+    }
+
+    #[test]
+    fn many_pictures_are_small_ones() {
+        let mut images = Images::default();
+        for _ in 0..FEW_IMAGES {
+            assert_eq!(images.admit(&image(2000, 0)), Ok(()));
+        }
+        assert_eq!(images.admit(&image(2001, 0)), Err(Full::Side(2001)));
+        assert_eq!(images.admit(&image(2000, 0)), Ok(()));
+        let mut large_first = Images::default();
+        for _ in 0..FEW_IMAGES {
+            assert_eq!(large_first.admit(&image(8000, 0)), Ok(()));
+        }
+        assert_eq!(large_first.admit(&image(1, 0)), Err(Full::Side(8000)));
+    }
+
+    #[test]
+    fn all_pictures_together_leave_room_for_words() {
+        let mut images = Images::default();
+        for _ in 0..5 {
+            assert_eq!(images.admit(&image(1, 3 << 20)), Ok(()));
+        }
+        assert_eq!(images.admit(&image(1, 0)), Err(Full::Bytes((15 << 20) + PNG.len())));
+    }
+}

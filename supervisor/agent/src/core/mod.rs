@@ -1,0 +1,65 @@
+//! The agent core: one agent's loop as a pure state machine.
+//!
+//! [`Agent::handle`] takes an [`Input`] and answers with [`Effect`]s, which the driver carries out in order. There is no
+//! I/O here, no clock and no randomness: what comes in decides what goes out, so that every run can be replayed.
+//!
+//! What always holds, whatever comes in and in whatever order:
+//! * a context is append-only: what becomes too long is left for a new context that begins with a summary;
+//! * every `tool_use` in it has exactly one result in the next user message (WIRE R4), before anything else is sent;
+//! * a tool call is logged before it is dispatched, and dispatched only from a complete reply (WIRE S5);
+//! * what the standing rights do not cover runs after an explicit approval, by exact effect, or not at all;
+//! * events of a request, call or timer that is not waited for are ignored.
+
+mod agent;
+mod approvals;
+mod beside;
+mod calls;
+mod clear;
+mod compaction;
+mod config;
+mod delegation;
+mod dispatch;
+mod earlier_plan;
+mod end;
+mod fitting;
+mod history;
+mod images;
+mod interrupt;
+mod ledger;
+mod left_out;
+mod loops;
+mod message;
+mod model;
+mod offers;
+mod outcome;
+mod own_command;
+mod plan;
+mod protocol;
+mod record;
+mod reply;
+mod requests;
+mod restore;
+mod results;
+mod rights;
+mod served;
+mod steps;
+mod summary;
+mod together;
+mod turn;
+mod window;
+
+pub use agent::Agent;
+pub use config::{AgentConfig, Backoff, ModelChoice, RunLimits, TreeLimits};
+pub use delegation::account_of;
+pub use end::{EndReason, RunEnd};
+pub use plan::{Approver, PLAN_FILE, Planning};
+pub use protocol::{
+    CallProgress, ContextItem, Effect, Estimate, Input, NewAgent, Purpose, ReadyWorker, RequestId,
+    ServedOutcome, TimerId,
+};
+pub use restore::{Counted, standing};
+pub use steps::{Execution, STEP_BEGINS, STEP_CHANGES, Step};
+pub use window::Window;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,229 @@
+//! Outcomes of calls in the words that the model reads; what was refused is explained by the rights that the call had.
+
+use ipc::denial::{Denial, Layer, Object, Operation};
+use ipc::event::{EventKind, ObservedBy, ToolCallStatus};
+use ipc::id::CallId;
+use ipc::image::Image;
+use ipc::message::CallOutcome;
+use ipc::missing_right::MissingRight;
+use ipc::rights::{Network, RightsSummary};
+use ipc::tool::{Access, CommandExit, ShellExec, ToolCall, ToolError, ToolErrorKind, ToolOutput};
+
+use super::Agent;
+use super::calls::CallResult;
+use super::fitting::rest;
+use gate::{StandingRights, declared_too_little};
+use gate::tools::{Rendered, diffs_told, render};
+
+/// What the model is told when its own declaration was the reason.
+const READ_HINT: &str = "\n(This command ran with access \"read\": it may write nothing but $TMPDIR and has no network. \
+    If it has to do more, leave access out.)";
+
+/// The same, where it may ask for more.
+const READ_HINT_TO_ASK: &str = "\n(This command ran with access \"read\": it may write nothing but $TMPDIR and has no \
+    network. If it has to change files, call it again with access \"write\": the user is asked.)";
+
+/// How a command asks for what it was refused.
+const WRITE_HINT: &str =
+    "\n(If it has to change files of the project, call it again with access \"write\": the user is asked.)";
+
+/// How a command asks for the network.
+const NETWORK_HINT: &str = "\n(If it needs the network, call it again with network true: the user is asked.)";
+
+/// The denials that a call ran into, until they are logged with its result.
+#[derive(Clone, Debug)]
+pub(super) struct Denials {
+    list: Vec<Denial>,
+    rights: RightsSummary,
+    observed_by: ObservedBy,
+}
+
+impl Denials {
+    fn seen(list: Vec<Denial>, (standing, observed_by): (&StandingRights, ObservedBy)) -> Self {
+        Self { list, rights: standing.summary(), observed_by }
+    }
+}
+
+impl Agent {
+    /// What the model is told of an outcome; a refusal is explained by the rights that the call had.
+    pub(super) fn result_of(
+        &mut self,
+        call: CallId,
+        tool: &ToolCall,
+        outcome: CallOutcome,
+        standing: &StandingRights,
+    ) -> CallResult {
+        match outcome {
+            CallOutcome::Done(output) => {
+                let rest = rest(tool, &output);
+                let diffs = match &output {
+                    ToolOutput::Written(written) => diffs_told(written),
+                    _ => Ok(Vec::new()),
+                };
+                let result = match output {
+                    ToolOutput::Image(image) => self.result_of_picture(image),
+                    output => self.result_of_output(call, tool, &output, standing),
+                };
+                CallResult { diffs, rest, ..result }
+            }
+            CallOutcome::Failed(error) => Self::result_of_error(&error, standing),
+            CallOutcome::Cancelled => CallResult::not_done(
+                ToolCallStatus::Interrupted,
+                "the call was interrupted before it was done",
+            ),
+            // Nothing was asked to be prepared: a worker that says so anyway has done nothing.
+            CallOutcome::Prepared => CallResult::not_done(
+                ToolCallStatus::Failed,
+                "the worker gave an answer that does not fit the call",
+            ),
+        }
+    }
+
+    /// A picture is shown as it is, as long as the conversation has room for it.
+    fn result_of_picture(&mut self, image: Image) -> CallResult {
+        let content = image.to_string();
+        let (images, left_out) = self.history.admit(vec![image]);
+        match left_out.first() {
+            Some(cause) => CallResult::not_done(ToolCallStatus::Failed, cause),
+            None => CallResult { images, ..CallResult::answered(content) },
+        }
+    }
+
+    fn result_of_output(
+        &self,
+        call: CallId,
+        tool: &ToolCall,
+        output: &ToolOutput,
+        standing: &StandingRights,
+    ) -> CallResult {
+        let mut rendered = render(output);
+        let (mut explanation, mut denied) = (None, None);
+        if let ToolOutput::Command(result) = output
+            && let Some(hint) = self.config.standing.refused_git_config(result)
+        {
+            rendered.content.push('\n');
+            rendered.content.push_str(&hint);
+        }
+        if let ToolOutput::Command(result) = output
+            && let Some(hint) = standing.refused_connection(result)
+        {
+            rendered.content.push('\n');
+            rendered.content.push_str(hint);
+        }
+        if let (ToolCall::ShellExec(command), ToolOutput::Command(result)) = (tool, output) {
+            for advice in standing.advice(&command.command, result) {
+                rendered.content.push('\n');
+                rendered.content.push_str(&advice);
+            }
+        }
+        if let (ToolCall::ShellExec(command), ToolOutput::Command(ran)) = (tool, output)
+            && let denials = standing.denials(command, ran)
+            && let Some(first) = denials.first()
+        {
+            if ran.exit == CommandExit::Code(0) {
+                let despite = self.despite_success(command, &denials, standing);
+                rendered.content.push_str(&despite);
+                explanation = Some(despite).filter(|text| !text.is_empty());
+                denied = Some(Denials::seen(denials, (standing, ObservedBy::Worker)));
+            } else {
+                let offer = self.offer(call, (command, ran.exit), &denials);
+                if offer.is_none() {
+                    rendered.content.push_str(self.asking_hint(command, first));
+                }
+                let result = Self::denied(denials, rendered, (standing, ObservedBy::Worker));
+                // The command failed; that a denial was the reason is no more than likely.
+                return CallResult { status: ToolCallStatus::Failed, exit: Some(ran.exit), offer, ..result };
+            }
+        }
+        let exit = match output {
+            ToolOutput::Command(result) => Some(result.exit),
+            _ => None,
+        };
+        let Rendered { mut content, is_error } = rendered;
+        if let (ToolCall::ShellExec(command), ToolOutput::Command(result)) = (tool, output)
+            && declared_too_little(command, result)
+        {
+            content.push_str(if self.asks() { READ_HINT_TO_ASK } else { READ_HINT });
+        }
+        let status = if is_error { ToolCallStatus::Failed } else { ToolCallStatus::Completed };
+        CallResult { status, is_error, explanation, exit, denied, ..CallResult::answered(content) }
+    }
+
+    fn result_of_error(error: &ToolError, standing: &StandingRights) -> CallResult {
+        let rendered = Rendered::from(error);
+        if let Some(denial) = standing.explain(error) {
+            let said = match denial.layer {
+                // The worker saw the mode of what covers the place, and cannot know it from the place's own.
+                Layer::Mask => Rendered::failure("the place is hidden from the sandbox"),
+                _ => rendered,
+            };
+            return Self::denied(vec![denial], said, (standing, ObservedBy::Worker));
+        }
+        let status = match error.kind {
+            ToolErrorKind::Interrupted => ToolCallStatus::Interrupted,
+            _ => ToolCallStatus::Failed,
+        };
+        CallResult::not_done(status, rendered.content)
+    }
+
+    /// A denial is an event, and one sentence after what the tool itself said.
+    pub(super) fn denied(
+        denials: Vec<Denial>,
+        said: Rendered,
+        (standing, observed_by): (&StandingRights, ObservedBy),
+    ) -> CallResult {
+        let rights = standing.line();
+        let sentences: Vec<_> = denials.iter().map(Denial::to_string).collect();
+        let explanation = format!("\n{}. Your rights: {rights}", sentences.join(".\n"));
+        let content = format!("{}{explanation}", said.content);
+        let denied = Some(Denials::seen(denials, (standing, observed_by)));
+        let (denial, explanation) = (sentences.into_iter().next(), Some(explanation));
+        CallResult { denial, explanation, denied, ..CallResult::not_done(ToolCallStatus::Denied, content) }
+    }
+
+    /// The policy is the supervisor's own, and what the broker refused the broker itself has told it.
+    pub(super) fn log_denials(&mut self, call: CallId, result: &mut CallResult) {
+        let Some(Denials { list, rights, observed_by }) = result.denied.take() else { return };
+        for denial in list {
+            let seen = denial.layer == Layer::Policy || denial.program.is_some();
+            let observed_by = if seen { ObservedBy::Supervisor } else { observed_by };
+            let rights = rights.clone().into();
+            self.log_seen_by(observed_by, EventKind::Denied { call: Some(call), denial, rights });
+        }
+    }
+
+    /// Tells a command that exited with 0 of the writes that it was refused: it looks as if they were done. It could do without
+    /// everything else, which the log has.
+    fn despite_success(&self, command: &ShellExec, denials: &[Denial], standing: &StandingRights) -> String {
+        let writes: Vec<_> = denials.iter().filter(|denial| denial.operation == Operation::Write).collect();
+        let Some(first) = writes.first() else { return String::new() };
+        let sentences: Vec<_> = writes.iter().map(ToString::to_string).collect();
+        let (sentences, rights) = (sentences.join(".\n"), standing.line());
+        let hint = self.asking_hint(command, first);
+        format!("{hint}\nDespite exit code 0: {sentences}. Your rights: {rights}")
+    }
+
+    /// How a command that was refused something could ask for it.
+    fn asking_hint(&self, command: &ShellExec, denial: &Denial) -> &'static str {
+        let in_project = matches!(&denial.object, Object::Path(path) if path.is_within(&self.seen.project));
+        let lacks_network = denial.missing_right.value() == Some(&MissingRight::Network);
+        match denial.operation {
+            _ if !self.asks() => "",
+            // Under the roots that it holds, the same command would run and fail again, and nobody would be asked.
+            Operation::Write
+                if in_project
+                    && denial.grant.is_some()
+                    && command.access != Access::Write
+                    && !self.seen.holds_a_write_root() =>
+            {
+                WRITE_HINT
+            }
+            Operation::Network
+                if lacks_network && denial.grant.is_some() && command.network != Some(Network::On) =>
+            {
+                NETWORK_HINT
+            }
+            _ => "",
+        }
+    }
+}

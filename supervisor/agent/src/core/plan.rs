@@ -1,0 +1,366 @@
+//! The planner's side of a plan: it is written to its file, somebody decides on it, and another agent executes it.
+//!
+//! The plan's bytes are all that passes from planning to execution, and their approval is all that gives execution its rights.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipc::approval::{ApprovalMode, AskKind};
+use ipc::event::{
+    DecidedBy, EventKind, NoticeCode, PlanApproved, PlanAuthor, PlanCreated, SubAgentResult, SubAgentStatus,
+    ToolCallStatus,
+};
+use ipc::id::{ApprovalId, CallId};
+use ipc::path::WirePath;
+use ipc::plan::{OnFailure, Plan, PlanStep, StepStatus};
+use ipc::rights::{Network, Reach, Rights, RightsChange};
+
+use super::approvals::Case;
+use super::calls::{CallResult, Open};
+use super::{Agent, Effect, Execution, NewAgent, Purpose, ServedOutcome};
+use gate::approval::{PlanProposal, Subject};
+use gate::{Ask, Change, ChildRights, PlanRefusal, StandingRights};
+use gate::plan::Document;
+use crate::prompt::task_of_plan;
+use gate::tools::{ServedCall, SpawnAgent, SupervisorCall};
+
+/// The name under which the session's server writes a plan to its file, and answers with the file's path.
+pub const PLAN_FILE: &str = "plan_file";
+
+/// The result of a plan on which nobody decides.
+const UNDECIDED: &str = "The plan is written to its file. Nobody can approve it in this run; the user executes it later. End \
+    your turn with a short summary of the plan.";
+
+/// The longest that this may take.
+const WRITING: Duration = Duration::from_secs(30);
+
+/// The session as far as its planner has to know it.
+#[derive(Clone, Debug)]
+pub struct Planning {
+    /// The rights that the flags and settings of the session allow: execution has no more.
+    pub ceiling: StandingRights,
+    /// The decision on a plan, where no person is asked.
+    pub approver: Approver,
+    /// The fate of the rest after a failed step, where the plan does not say.
+    pub on_failure: OnFailure,
+    /// The number of times that a failed step may be tried again.
+    pub retries: u32,
+    /// The longest that an acceptance command may take.
+    pub acceptance_timeout: Duration,
+    /// The steps that executions so far have finished, from the first.
+    pub finished: Vec<PlanStep>,
+    /// SHA-256 of a plan, in hexadecimal, that the user approved before the session began: it is executed as far as the flags of
+    /// this run allow.
+    pub approved: Option<String>,
+}
+
+/// The one that decides on a plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Approver {
+    /// A person, by the front end that answers approvals; nobody if there is none.
+    #[default]
+    Person,
+    /// The flags of this run, so many times: whatever lies within them is approved.
+    Flags {
+        /// The number of plans that they still approve.
+        rounds: u32,
+    },
+}
+
+/// A plan on its way to its file.
+#[derive(Clone, Debug)]
+pub(super) struct Draft {
+    author: PlanAuthor,
+    markdown: String,
+    plan: Plan,
+}
+
+impl Agent {
+    /// A plan of the planner's: what cannot be read, or cannot be given, goes back at once.
+    pub(super) fn write_plan(&mut self, call: CallId, markdown: String) {
+        match self.draft(markdown, self.author_of(call)) {
+            Ok(draft) => self.put_into_file(call, draft),
+            Err(why) => {
+                let text = format!("the plan was not written: {why}");
+                self.close_at_once(call, CallResult::not_done(ToolCallStatus::Failed, text));
+            }
+        }
+    }
+
+    /// A person put other bytes into the place of a plan that waits: the question about the old ones is over.
+    pub(super) fn on_edit_plan(&mut self, id: ApprovalId, markdown: String) {
+        self.edit_plan(id, |_| Ok(markdown));
+    }
+
+    /// The same, by fields: the printer writes those that differ, and all other bytes stay.
+    pub(super) fn on_revise_plan(&mut self, id: ApprovalId, plan: &Plan) {
+        self.edit_plan(id, |before| {
+            let document = Document::parse(before).map_err(|error| error.to_string())?;
+            let revised = document.with_plan(plan).map_err(|error| error.to_string())?;
+            Ok(revised.source().to_owned())
+        });
+    }
+
+    fn edit_plan(&mut self, id: ApprovalId, edit: impl FnOnce(&str) -> Result<String, String>) {
+        let waits = self.calls.asking(id).and_then(|(call, asking)| match &asking.subject {
+            Subject::Plan(proposal) => Some((call, edit(&proposal.markdown))),
+            _ => None,
+        });
+        let Some((call, edited)) = waits else {
+            let message = format!("request {id} is about no plan that waits: nothing was changed");
+            return self.notice(NoticeCode::ApprovalIgnored, &message);
+        };
+        match edited.and_then(|markdown| self.draft(markdown, PlanAuthor::Person)) {
+            Ok(draft) => {
+                self.supersede(call, id);
+                self.put_into_file(call, draft);
+            }
+            Err(why) => self.notice(NoticeCode::PlanNotRead, &format!("the plan was not changed: {why}")),
+        }
+    }
+
+    fn draft(&self, markdown: String, author: PlanAuthor) -> Result<Draft, String> {
+        let planning = self.config.planning.as_ref().ok_or("this agent makes no plans")?;
+        let plan = Document::parse(&markdown).map_err(|error| error.to_string())?.plan().clone();
+        if self.run.must_keep {
+            kept(&planning.finished, &plan)?;
+        }
+        self.rights_of_plan(&plan)?;
+        Ok(Draft { author, markdown, plan })
+    }
+
+    /// The rights of a plan's execution as things stand, and whether a network that it asks for is not among them.
+    fn rights_of_plan(&self, plan: &Plan) -> Result<(ChildRights, bool), String> {
+        let planning = self.config.planning.as_ref().ok_or("this agent makes no plans")?;
+        let child = planning.ceiling.judge_plan(plan.rights.as_ref(), &self.config.standing.rights);
+        child.map_err(|PlanRefusal(why)| format!("Rights: {why}"))
+    }
+
+    fn put_into_file(&mut self, call: CallId, draft: Draft) {
+        let served =
+            ServedCall::Supervisor(SupervisorCall { tool: PLAN_FILE.into(), json: draft.markdown.clone() });
+        self.effects.push(Effect::Serve { call, served, timeout: WRITING });
+        self.calls.open_as(call, Open::WritingPlan(Box::new(draft)));
+    }
+
+    /// The plan is in its file, or not: whoever decides is asked.
+    pub(super) fn on_plan_in_file(&mut self, call: CallId, draft: Draft, outcome: ServedOutcome) {
+        let path = match outcome {
+            ServedOutcome::Answered(path) => WirePath::from(path.as_str()),
+            ServedOutcome::Failed(why) | ServedOutcome::Unserved(why) => return self.not_in_file(call, &why),
+            ServedOutcome::Late(after) => return self.not_in_file(call, &format!("it took over {after:?}")),
+        };
+        let Draft { author, markdown, plan } = draft;
+        // The user may have taken rights back meanwhile.
+        let (child, network_refused) = match self.rights_of_plan(&plan) {
+            Ok(child) => child,
+            Err(why) => return self.not_in_file(call, &why),
+        };
+        let finished = (1..).take(self.finished_of(&plan)).collect();
+        let proposal = PlanProposal::new(path, (markdown, plan), child, finished);
+        let mut proposal = match proposal {
+            Ok(proposal) => proposal,
+            Err(error) => return self.not_in_file(call, &format!("its rights cannot be shown: {error}")),
+        };
+        proposal.network_refused = network_refused;
+        let caches = self.config.planning.as_ref().and_then(|planning| planning.ceiling.caches.clone());
+        proposal.caches = caches.filter(|caches| proposal.child.rights.write.contains(caches));
+        proposal.confirms_commands = self.config.approvals.confirm_shell;
+        self.log(EventKind::PlanCreated(Box::new(PlanCreated {
+            call,
+            path: proposal.path.clone(),
+            digest: proposal.plan_digest.clone(),
+            author,
+            markdown: proposal.markdown.clone(),
+            plan: proposal.plan.clone(),
+        })));
+        self.decide_on_plan(call, proposal);
+        self.go_on();
+    }
+
+    fn not_in_file(&mut self, call: CallId, why: &str) {
+        let text = format!("the plan was not written: {why}");
+        self.close_at_once(call, CallResult::not_done(ToolCallStatus::Failed, text));
+        self.go_on();
+    }
+
+    fn decide_on_plan(&mut self, call: CallId, proposal: PlanProposal) {
+        let ask = Ask { kind: AskKind::Plan, grant: proposal.child.grant.clone() };
+        let planning = self.config.planning.as_ref();
+        let approver = planning.map(|planning| planning.approver).unwrap_or_default();
+        let earlier = planning.and_then(|planning| planning.approved.as_ref());
+        if earlier == Some(&proposal.plan_digest) {
+            self.execute_within_flags(call, proposal, ask);
+            return;
+        }
+        let is_denied = planning.is_some_and(|planning| planning.ceiling.mode == ApprovalMode::Deny);
+        match approver {
+            Approver::Flags { rounds } => self.decide_by_flags(call, proposal, ask, rounds),
+            Approver::Person if self.config.approvals.answerer && !is_denied => {
+                self.ask(Case { call, ask, subject: Subject::Plan(Box::new(proposal)) });
+            }
+            Approver::Person => {
+                self.close_at_once(call, CallResult::answered(UNDECIDED.to_owned()));
+            }
+        }
+    }
+
+    /// Without a person only what the flags of this run allow is approved, and only so many times.
+    fn decide_by_flags(&mut self, call: CallId, proposal: PlanProposal, ask: Ask, rounds: u32) {
+        let Some(rest) = rounds.checked_sub(1) else {
+            let cause = "--approve-plan has approved as many plans as it was told to";
+            return self.deny(call, (None, DecidedBy::Configuration), cause);
+        };
+        if self.execute_within_flags(call, proposal, ask)
+            && let Some(planning) = &mut self.config.planning
+        {
+            planning.approver = Approver::Flags { rounds: rest };
+        }
+    }
+
+    /// Executes a plan if it needs no more than the flags of this run allow; whether it does.
+    fn execute_within_flags(&mut self, call: CallId, proposal: PlanProposal, ask: Ask) -> bool {
+        let by = DecidedBy::Configuration;
+        if let Some(difference) = self.beyond_flags(&proposal) {
+            let cause = format!("the plan needs more than the flags of this run allow: {difference}");
+            self.deny(call, (None, by), &cause);
+            return false;
+        }
+        self.log_answer(call, None, ipc::approval::ReviewDecision::Approved, (by, None));
+        self.execute_plan(call, proposal, ask, by);
+        true
+    }
+
+    fn beyond_flags(&self, proposal: &PlanProposal) -> Option<String> {
+        let ceiling = &self.config.planning.as_ref()?.ceiling;
+        let network = proposal.network_refused.then(|| "the network (--net on allows it)".to_owned());
+        ceiling.beyond_flags(&proposal.child.rights).or(network)
+    }
+
+    /// An approved plan: another agent executes it, with the rights that were shown and no others.
+    pub(super) fn execute_plan(&mut self, call: CallId, proposal: PlanProposal, ask: Ask, by: DecidedBy) {
+        let Some(mut planning) = self.config.planning.clone() else { return };
+        let PlanProposal { path, markdown, plan, child, plan_digest, .. } = proposal;
+        planning.finished.truncate(self.finished_of(&plan));
+        let execution = Execution::new(&plan, &planning);
+        self.plans.insert(call, (plan.steps.clone(), plan.on_failure.unwrap_or(planning.on_failure)));
+        self.log(EventKind::PlanApproved(PlanApproved {
+            call: Some(call),
+            path,
+            digest: plan_digest.clone(),
+            write: child.rights.write.clone(),
+            net: child.rights.net,
+            reach: child.rights.reach,
+            by,
+            markdown: None,
+        }));
+        let spawn = SpawnAgent {
+            task: task_of_plan(&markdown, planning.finished.len()),
+            writes: !child.rights.write.is_empty(),
+            write: child.rights.write.clone(),
+            network: child.rights.net == Network::On,
+            role: None,
+            model: None,
+            max_steps: None,
+        };
+        let purpose = Purpose::Executor(Arc::new(execution.of(plan_digest)));
+        let agent = NewAgent { spawn, rights: child.rights, grant: ask.grant, purpose };
+        self.effects.push(Effect::SpawnAgent { call, agent: Box::new(agent) });
+        self.calls.open_as(call, Open::Delegated);
+    }
+
+    /// The end of the planner's result, behind the account of an execution: it says whether to go on planning.
+    pub(super) fn after_execution(&mut self, call: CallId, report: &SubAgentResult) -> String {
+        let (Some(planning), Some((steps, on_failure))) =
+            (&mut self.config.planning, self.plans.remove(&call))
+        else {
+            return String::new();
+        };
+        let is_done = |status: StepStatus| matches!(status, StepStatus::Completed | StepStatus::Skipped);
+        let finished = report.plan.iter().zip(steps).take_while(|(account, _)| is_done(account.status));
+        // An execution that did not begin has finished nothing, and what was finished before stays so.
+        if !report.plan.is_empty() {
+            planning.finished = finished.map(|(_, step)| step).collect();
+        }
+        let open = report.plan.iter().find(|step| !is_done(step.status));
+        let whole = open.is_none() && !report.plan.is_empty() && report.status == SubAgentStatus::Done;
+        let revises =
+            !whole && on_failure == OnFailure::Replan && report.status != SubAgentStatus::Interrupted;
+        if whole {
+            // Another plan has nothing to do with this one.
+            planning.finished.clear();
+        }
+        self.run.must_keep = revises;
+        let kept = planning.finished.len();
+        self.run.unexecuted = (!whole).then(|| match open {
+            Some(step) => {
+                format!(
+                    "the plan was not executed to its end: step {} is {}: {}",
+                    step.step, step.status, step.title
+                )
+            }
+            None => format!("the plan's execution ended as {}", report.status),
+        });
+        if whole {
+            "\n[the plan is executed: end your turn with a short summary for the user]".to_owned()
+        } else if revises {
+            format!(
+                "\n[the plan was not executed to its end: look what went wrong, then call write_plan with a revised plan. Keep \
+                 the first {kept} steps exactly as they are: they are finished, and are not done again]"
+            )
+        } else {
+            "\n[the plan was not executed to its end, and is not gone on with: tell the user what went wrong, and write no other \
+             plan unless they ask for one]"
+                .to_owned()
+        }
+    }
+
+    /// The user took rights back from the session, or from every approval: no plan gives them any more, and a question that shows them
+    /// is over.
+    pub(super) fn on_taken_back(&mut self, change: &Change) {
+        let Some(planning) = &mut self.config.planning else { return };
+        let ceiling = &mut planning.ceiling;
+        match change {
+            Change::Rights(RightsChange::Network { net: Network::Off, .. }) => {
+                (ceiling.rights.net, ceiling.rights.reach) = (Network::Off, Reach::default());
+            }
+            Change::Rights(RightsChange::RemoveWrite { path }) => {
+                ceiling.rights.write.retain(|root| !root.is_within(path));
+            }
+            Change::Mode(ApprovalMode::Deny) => ceiling.mode = ApprovalMode::Deny,
+            Change::Rights(_) | Change::Mode(_) => return,
+        }
+        let shown = |id: ApprovalId| match &self.calls.asking(id)?.1.subject {
+            Subject::Plan(plan) => self.still_allows_plan(&plan.child.rights).err(),
+            Subject::Effect { .. } | Subject::Changes(_) | Subject::External(_) | Subject::Agent(_) => None,
+        };
+        if let Some(why) = self.calls.all_asking().into_iter().find_map(shown) {
+            self.withdraw("the rights were changed", &format!("interrupted: {why}"));
+            self.go_on();
+        }
+    }
+
+    /// Judges whether rights of a plan's execution are still within what the session may do; the reason if they are not.
+    pub fn still_allows_plan(&self, rights: &Rights) -> Result<(), String> {
+        let planning = self.config.planning.as_ref();
+        planning.map_or(Ok(()), |planning| planning.ceiling.still_allows_plan(rights))
+    }
+
+    /// The number of a plan's first steps that are finished: those that are what they were.
+    fn finished_of(&self, plan: &Plan) -> usize {
+        let finished = self.config.planning.iter().flat_map(|planning| &planning.finished);
+        finished.zip(&plan.steps).take_while(|(finished, step)| finished == step).count()
+    }
+}
+
+/// Finished steps stay as they were.
+fn kept(finished: &[PlanStep], plan: &Plan) -> Result<(), String> {
+    let changed = finished.iter().enumerate().find(|(at, step)| plan.steps.get(*at) != Some(step));
+    changed.map_or(Ok(()), |(at, step)| {
+        let number = at + 1;
+        Err(format!(
+            "step {number} ({}) is finished: keep it exactly as it was, as step {number}",
+            step.title
+        ))
+    })
+}

@@ -1,0 +1,157 @@
+//! A reply of the model while it comes in, and what of it goes into the history.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ipc::id::ToolUseId;
+use serde_json::value::RawValue;
+
+use super::window::tokens;
+use crate::conversation::{AssistantBlock, ContentBlock, Interrupted, echo_of_interrupted};
+
+/// The most characters of a model's reason that a person is shown.
+const MAX_CLAIM: usize = 600;
+
+/// A reply while it comes in: closed blocks, and the text of open ones.
+#[derive(Debug, Default)]
+pub(super) struct ModelReply {
+    pub(super) message_id: String,
+    pub(super) model: String,
+    closed: BTreeMap<usize, AssistantBlock>,
+    open: BTreeMap<usize, String>,
+    /// About how many tokens came in as thinking.
+    thought: u64,
+}
+
+/// A tool call of a complete reply.
+#[derive(Clone, Debug)]
+pub(super) struct ToolUse {
+    pub(super) id: ToolUseId,
+    pub(super) name: String,
+    /// The arguments; an error says why they are no JSON object.
+    pub(super) input: Result<String, String>,
+    /// The arguments as they are echoed.
+    pub(super) echoed: Box<RawValue>,
+    /// What the model wrote before it, in the same reply.
+    pub(super) said: Option<String>,
+}
+
+impl ModelReply {
+    pub(super) fn text_delta(&mut self, index: usize, text: &str) {
+        self.open.entry(index).or_default().push_str(text);
+    }
+
+    pub(super) fn thinking_delta(&mut self, text: &str) {
+        self.thought = self.thought.saturating_add(tokens(text));
+    }
+
+    pub(super) fn close(&mut self, index: usize, block: AssistantBlock) {
+        self.open.remove(&index);
+        self.closed.insert(index, block);
+    }
+
+    pub(super) fn has_begun(&self) -> bool {
+        !self.message_id.is_empty() || !self.closed.is_empty() || !self.open.is_empty()
+    }
+
+    /// The visible text, of open blocks too.
+    pub(super) fn text(&self) -> String {
+        let closed = self.closed.iter().filter_map(|(index, block)| match &block.content {
+            ContentBlock::Text { text } => Some((*index, text)),
+            _ => None,
+        });
+        let mut parts: BTreeMap<usize, &String> = closed.collect();
+        parts.extend(self.open.iter().map(|(index, text)| (*index, text)));
+        parts.into_values().filter(|text| !text.is_empty()).cloned().collect::<Vec<_>>().join("\n\n")
+    }
+
+    /// Whether two tool calls have the same id: such a reply cannot be answered (WIRE R4).
+    pub(super) fn has_twin_calls(&self) -> bool {
+        let mut seen = BTreeSet::new();
+        self.closed.values().any(|block| match &block.content {
+            ContentBlock::ToolUse { id, .. } => !seen.insert(id),
+            _ => false,
+        })
+    }
+
+    /// What is echoed if it comes to no end.
+    pub(super) fn interrupted(&self) -> Vec<Box<RawValue>> {
+        let closed = self.closed.iter().map(|(index, block)| (*index, Interrupted::Closed(block)));
+        let mut blocks: BTreeMap<_, _> = closed.collect();
+        blocks.extend(self.open.iter().map(|(index, text)| (*index, Interrupted::Open(text))));
+        echo_of_interrupted(&blocks.into_values().collect::<Vec<_>>())
+    }
+
+    /// About how many tokens came in.
+    pub(super) fn tokens(&self) -> u64 {
+        let closed =
+            self.closed.values().filter(|block| !matches!(block.content, ContentBlock::Thinking { .. }));
+        let closed = closed.map(|block| tokens(block.raw.get()));
+        let open = self.open.values().map(|text| tokens(text));
+        closed.chain(open).fold(self.thought, u64::saturating_add)
+    }
+
+    /// The names of the tool calls.
+    pub(super) fn call_names(&self) -> Vec<String> {
+        let name = |block: &AssistantBlock| match &block.content {
+            ContentBlock::ToolUse { name, .. } => Some(name.clone()),
+            _ => None,
+        };
+        self.closed.values().filter_map(name).collect()
+    }
+
+    /// The whole reply: what is echoed, and its tool calls. Empty text is left out: the API refuses it (WIRE R5).
+    pub(super) fn complete(&self) -> (Vec<Box<RawValue>>, Vec<ToolUse>) {
+        let (mut echo, mut calls) = (Vec::new(), Vec::new());
+        let mut said = None;
+        for block in self.closed.values() {
+            match &block.content {
+                ContentBlock::Text { text } if text.is_empty() => continue,
+                ContentBlock::ToolUse { id, name, input } => {
+                    let (id, name, input) = (id.clone(), name.clone(), input.clone());
+                    let echoed = arguments(&block.raw);
+                    calls.push(ToolUse { id, name, input, echoed, said: said.clone() });
+                }
+                ContentBlock::Text { text } => said = claim(text),
+                _ => {}
+            }
+            echo.push(block.raw.clone());
+        }
+        (echo, calls)
+    }
+
+    /// What is echoed of a reply that did not come to its end: everything up to the last text before the first tool
+    /// call. Calls that were never run have no result, and a message must not end with thinking.
+    pub(super) fn cut(&self) -> Vec<Box<RawValue>> {
+        let mut kept: Vec<_> = self
+            .closed
+            .values()
+            .take_while(|block| !matches!(block.content, ContentBlock::ToolUse { .. }))
+            .filter(|block| !matches!(&block.content, ContentBlock::Text { text } if text.is_empty()))
+            .collect();
+        let text = |block: &&AssistantBlock| matches!(block.content, ContentBlock::Text { .. });
+        kept.truncate(kept.iter().rposition(text).map_or(0, |last| last + 1));
+        kept.into_iter().map(|block| block.raw.clone()).collect()
+    }
+}
+
+/// Words as the reason of a request, if there are any.
+fn claim(text: &str) -> Option<String> {
+    let text = text.trim();
+    let mut bounded: String = text.chars().take(MAX_CLAIM).collect();
+    if bounded.len() < text.len() {
+        bounded.push('…');
+    }
+    (!bounded.is_empty()).then_some(bounded)
+}
+
+/// The `input` of a block, as it is echoed.
+fn arguments(block: &RawValue) -> Box<RawValue> {
+    #[derive(serde::Deserialize)]
+    struct ReplyBlock<'a> {
+        #[serde(borrow)]
+        input: &'a RawValue,
+    }
+    serde_json::from_str::<ReplyBlock<'_>>(block.get())
+        .map(|block| block.input.to_owned())
+        .unwrap_or_default()
+}

@@ -1,0 +1,223 @@
+//! A change of rights or of the mode while the agent lives: rights never change in place, so the worker is replaced.
+//!
+//! What ran is interrupted at once, and so is what a person was asked about: the rights that the request showed are no
+//! longer true. The reply that comes in is untouched. Results are held back until the next worker is ready, so that the
+//! model reads them together with its new rights; calls that it makes meanwhile wait for that worker.
+
+use std::collections::VecDeque;
+
+use ipc::approval::ApprovalMode;
+use ipc::event::{EventKind, NoticeCode, RightsChanged};
+use ipc::rights::{Network, Rights, RightsChange};
+
+use super::agent::AgentState;
+use super::calls::Open;
+use super::interrupt::Interruption;
+use super::message::RIGHTS;
+use super::{Agent, ContextItem, Effect, ReadyWorker};
+use gate::{Change, Unchanged};
+use crate::prompt::{mode_context, narrowed_context, rights_context};
+use gate::tools::ServedCall;
+
+/// What a call is told that ran when the rights changed.
+const INTERRUPTED: Interruption =
+    Interruption::because(": policy changed; the call was ended with everything that it had started");
+
+/// What a call is told that somebody was asked about when the mode changed.
+const MODE_CHANGED: &str = "interrupted: the approval mode changed";
+
+/// What a call is told that was approved, and ran when nothing was to be approved any more.
+const NOTHING_APPROVED: Interruption =
+    Interruption::because(": the approval mode is deny now; the call was ended");
+
+/// What a call is told that was approved with the network, when the user turned that off.
+const NETWORK_OFF: Interruption =
+    Interruption::because(": the user turned the network off; the call was ended");
+
+/// What goes on with the worker.
+#[derive(Debug, Default)]
+pub(super) struct Replacement {
+    /// A worker with new rights is on its way.
+    awaited: bool,
+    /// The last one did not come to be: there is no worker.
+    failed: bool,
+    /// The mode that the worker on its way is for, where that is another.
+    mode: Option<ApprovalMode>,
+    /// Changes that came meanwhile, in order.
+    next: VecDeque<Change>,
+}
+
+impl Replacement {
+    pub(super) const fn is_awaited(&self) -> bool {
+        self.awaited
+    }
+
+    pub(super) const fn has_failed(&self) -> bool {
+        self.failed
+    }
+}
+
+impl Agent {
+    /// Changes the rights, or the mode and with it the rights.
+    pub(super) fn on_change(&mut self, change: Change) {
+        if matches!(self.state, AgentState::Closed) {
+            return;
+        }
+        if self.replacement.awaited {
+            self.replacement.next.push_back(change);
+            return;
+        }
+        let decided = self.decide(&change);
+        let withdrawn = !matches!(decided, Err(Unchanged::Refused(_))) && self.withdraw_approved(&change);
+        match decided {
+            Ok(rights) => self.apply(change, rights),
+            Err(Unchanged::Same(_)) if withdrawn && !self.replacement.failed => {
+                self.notice(
+                    NoticeCode::ApprovalsWithdrawn,
+                    "what was approved with the network was ended, and is asked for again",
+                );
+            }
+            // The rights are those already, but nobody has them.
+            Err(Unchanged::Same(_)) if self.replacement.failed => {
+                self.replace_worker(self.config.standing.rights.clone());
+            }
+            Err(unchanged) => self.notice(unchanged.code(), &unchanged.to_string()),
+        }
+        if withdrawn && !self.replacement.awaited {
+            self.go_on();
+        }
+    }
+
+    /// Ends what an approval gave beyond the standing rights, where the user takes that back: a worker of one effect is
+    /// replaced by no other. Whether there was anything.
+    fn withdraw_approved(&mut self, change: &Change) -> bool {
+        let nothing = matches!(change, Change::Mode(ApprovalMode::Deny));
+        if !nothing && !matches!(change, Change::Rights(RightsChange::Network { net: Network::Off, .. })) {
+            return false;
+        }
+        let revoked = self.grants.revoke_network();
+        let mut withdrawn = !revoked.is_empty();
+        for id in revoked {
+            self.log(EventKind::GrantRevoked { id });
+        }
+        let why = if nothing { NOTHING_APPROVED } else { NETWORK_OFF };
+        withdrawn |= self.end_open(why, |open| match open {
+            Open::Committing(committing) => nothing || committing.grant.net == Network::On,
+            Open::Served(ServedCall::External(_)) => nothing,
+            Open::Serving(_)
+            | Open::Preparing(_)
+            | Open::Served(ServedCall::Supervisor(_))
+            | Open::Delegated
+            | Open::WritingPlan(_)
+            | Open::Accepting(_)
+            | Open::Looking(_) => false,
+        });
+        withdrawn
+    }
+
+    fn decide(&self, change: &Change) -> Result<Rights, Unchanged> {
+        if !self.config.id.is_top_level() {
+            return Err(Unchanged::Refused("those of a sub-agent are fixed for its life".to_owned()));
+        }
+        let (standing, activity) = (&self.config.standing, self.config.activity);
+        match change {
+            Change::Rights(change) => standing.change(change, activity),
+            Change::Mode(mode) => standing.in_mode(*mode, activity),
+        }
+    }
+
+    fn apply(&mut self, change: Change, rights: Rights) {
+        let standing = &mut self.config.standing;
+        match change {
+            Change::Rights(RightsChange::RemoveWrite { path }) => {
+                // What the user took back does not come back with a mode.
+                if let Some(modes) = &mut standing.modes {
+                    modes.always.retain(|root| *root != path);
+                }
+                self.replace_worker(rights);
+            }
+            Change::Rights(_) => self.replace_worker(rights),
+            Change::Mode(mode) => {
+                let same_rights = rights == standing.rights.clone().normalised() && !self.replacement.failed;
+                standing.mode = mode;
+                self.seen.mode = mode;
+                if same_rights {
+                    self.mode_changed_alone(mode);
+                } else {
+                    self.replacement.mode = Some(mode);
+                    self.replace_worker(rights);
+                }
+            }
+        }
+    }
+
+    /// The same rights, and another answer to what is beyond them: whoever is asked now is not asked any more.
+    fn mode_changed_alone(&mut self, mode: ApprovalMode) {
+        self.log(EventKind::ModeChanged { mode });
+        self.context.push(ContextItem { source: RIGHTS.to_owned(), text: mode_context(&self.seen) });
+        self.withdraw("the approval mode was changed", MODE_CHANGED);
+        self.go_on();
+    }
+
+    /// From here on calls are judged by the new rights: they will run on the new worker.
+    pub(super) fn replace_worker(&mut self, rights: Rights) {
+        self.config.standing.rights.clone_from(&rights);
+        self.seen = self.config.standing.seen_in(self.seen.tier);
+        self.replacement.awaited = true;
+        self.withdraw("the rights were changed", &INTERRUPTED.sentence(None));
+        // A sub-agent has a worker of its own, and loses of its rights what its parent loses: it goes on.
+        self.end_open(INTERRUPTED, |open| !matches!(open, Open::Delegated));
+        self.effects.push(Effect::ReplaceWorker { rights });
+    }
+
+    pub(super) fn on_worker_ready(&mut self, worker: ReadyWorker) {
+        self.seen = self.config.standing.seen_in(worker.tier);
+        self.beside.begin();
+        if !std::mem::take(&mut self.replacement.awaited) {
+            return;
+        }
+        self.replacement.failed = false;
+        let mode = self.replacement.mode.take();
+        if let Some(mode) = mode {
+            self.log(EventKind::ModeChanged { mode });
+        }
+        self.log(EventKind::RightsChanged(RightsChanged {
+            generation: worker.generation,
+            pid: worker.pid,
+            rights: self.seen.summary().into(),
+            rights_digest: worker.rights_digest,
+            ruleset_digest: worker.ruleset_digest,
+        }));
+        let told = match mode {
+            Some(_) => mode_context(&self.seen),
+            None if self.config.id.is_top_level() => rights_context(&self.seen),
+            None => narrowed_context(&self.seen),
+        };
+        self.tell_of_rights(told);
+    }
+
+    pub(super) fn on_not_replaced(&mut self, reason: &str) {
+        if !std::mem::take(&mut self.replacement.awaited) {
+            return;
+        }
+        self.replacement.failed = true;
+        let message = format!(
+            "the rights were changed, but no worker could be started under them: {reason}; calls fail until they are \
+             changed again"
+        );
+        self.notice(NoticeCode::NoWorker, &message);
+        self.tell_of_rights(format!("<rights>\nThe user changed your rights, and {message}.\n</rights>"));
+    }
+
+    /// The model learns of its rights with the next message, which may be the results that were held back.
+    fn tell_of_rights(&mut self, text: String) {
+        self.context.push(ContextItem { source: RIGHTS.to_owned(), text });
+        while let Some(change) = self.replacement.next.pop_front() {
+            self.on_change(change);
+            if self.replacement.awaited {
+                return;
+            }
+        }
+        self.go_on();
+    }
+}

@@ -1,0 +1,53 @@
+//! Calls that no worker serves: handed to the session's server, which answers once, or is given up.
+
+use std::time::Duration;
+
+use ipc::event::{ObservedBy, ToolCallStatus};
+use ipc::id::CallId;
+
+use super::calls::{CallResult, Open};
+use super::interrupt::{IN_PART, SERVED_IN_PART};
+use super::{Agent, Effect, ServedOutcome};
+use gate::tools::ServedCall;
+
+/// What the model is told of an answer without a word.
+const EMPTY: &str = "(the tool answered with nothing)";
+
+impl Agent {
+    pub(super) fn serve(&mut self, call: CallId, served: ServedCall) {
+        let timeout = Duration::from_millis(self.seen.rights.limits.timeout_ms);
+        self.effects.push(Effect::Serve { call, served: served.clone(), timeout });
+        self.calls.open_as(call, Open::Served(served));
+    }
+
+    pub(super) fn on_served(&mut self, call: CallId, outcome: ServedOutcome, duration_ms: u64) {
+        let served = match self.calls.open(call) {
+            Some(Open::Served(served)) => served,
+            Some(Open::WritingPlan(draft)) => return self.on_plan_in_file(call, *draft.clone(), outcome),
+            Some(Open::Looking(claim)) => return self.on_looked(*claim.clone(), outcome),
+            _ => return,
+        };
+        let (by, in_part) = match served {
+            ServedCall::Supervisor(_) => (ObservedBy::Supervisor, SERVED_IN_PART),
+            ServedCall::External(_) => (ObservedBy::Server, IN_PART),
+        };
+        let (result, by) = match outcome {
+            ServedOutcome::Answered(text) => (answered(text), by),
+            ServedOutcome::Failed(text) => (CallResult::not_done(ToolCallStatus::Failed, text), by),
+            ServedOutcome::Unserved(why) => {
+                let text = format!("the call was not carried out: {why}");
+                (CallResult::not_done(ToolCallStatus::Failed, text), ObservedBy::Supervisor)
+            }
+            ServedOutcome::Late(after) => {
+                let text = format!("interrupted: the tool did not answer within {after:?}; {in_part}");
+                (CallResult::not_done(ToolCallStatus::Interrupted, text), ObservedBy::Supervisor)
+            }
+        };
+        self.finish_call(call, result, (duration_ms, by));
+        self.go_on();
+    }
+}
+
+fn answered(text: String) -> CallResult {
+    CallResult::answered(if text.is_empty() { EMPTY.to_owned() } else { text })
+}

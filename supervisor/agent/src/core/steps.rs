@@ -1,0 +1,413 @@
+//! The executor's side of a plan: how far each step has come, by its own claims and by the acceptance commands.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use ipc::event::{
+    AcceptanceOutcome, EventKind, ObservedBy, PlanStepStatus, StepAccount, ToolCallStatus, ToolKind,
+};
+use ipc::id::{CallId, ToolUseId};
+use ipc::path::WirePath;
+use ipc::plan::{OnFailure, Plan, PlanStep, StepStatus};
+use ipc::tool::CommandExit;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::calls::{CallResult, MadeUp, Open};
+use super::plan::Planning;
+use super::reply::ToolUse;
+use super::{Agent, Effect, EndReason, ServedOutcome};
+use gate::tools::{SHELL_EXEC, ServedCall, StepUpdate, SupervisorCall};
+
+/// The name under which an executor's server says which files changed since the last report on a step, as a list of paths in JSON.
+pub const STEP_CHANGES: &str = "step_changes";
+
+/// Asked for when a step begins: what changed before it is the next step's as well, but a first look is needed.
+pub const STEP_BEGINS: &str = "begins";
+
+/// Asked for when a step ends.
+const STEP_ENDS: &str = "ends";
+
+/// The longest that a look at the project may take.
+const LOOKING: Duration = Duration::from_secs(30);
+
+/// The most of an acceptance command's output that stands in the result of the step, in bytes.
+const OUTPUT: usize = 4 << 10;
+
+/// The execution of an approved plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Execution {
+    /// SHA-256 of the plan's bytes, in hexadecimal.
+    digest: String,
+    steps: Vec<Step>,
+    on_failure: OnFailure,
+    retries: u32,
+    timeout: Duration,
+    /// True once a step failed for good: nothing else is done.
+    stopped: bool,
+    /// Files that changed since the last report on a step: those of file tools, until the project was looked at.
+    files: BTreeSet<WirePath>,
+}
+
+/// A step, and how far it has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The step as the plan has it.
+    pub step: PlanStep,
+    /// The status of it.
+    pub status: StepStatus,
+    note: Option<String>,
+    acceptance: Vec<AcceptanceOutcome>,
+    failures: u32,
+    /// The files that changed with it.
+    files: BTreeSet<WirePath>,
+}
+
+impl Execution {
+    /// The execution of a plan, of which the planner knows what is finished.
+    pub fn new(plan: &Plan, planning: &Planning) -> Self {
+        let Planning { on_failure, retries, acceptance_timeout, finished, .. } = planning;
+        let step = |(at, step): (usize, &PlanStep)| Step {
+            step: step.clone(),
+            status: if at < finished.len() { StepStatus::Completed } else { StepStatus::Pending },
+            note: (at < finished.len()).then(|| "finished before".to_owned()),
+            acceptance: Vec::new(),
+            failures: 0,
+            files: BTreeSet::new(),
+        };
+        Self {
+            digest: String::new(),
+            steps: plan.steps.iter().enumerate().map(step).collect(),
+            on_failure: plan.on_failure.unwrap_or(*on_failure),
+            retries: *retries,
+            timeout: *acceptance_timeout,
+            stopped: false,
+            files: BTreeSet::new(),
+        }
+    }
+
+    /// The same, of the plan with this digest.
+    #[must_use]
+    pub fn of(self, digest: String) -> Self {
+        Self { digest, ..self }
+    }
+
+    /// SHA-256 of the plan's bytes, in hexadecimal.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// Its steps in their order.
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// The number of its first steps that are finished.
+    pub fn finished(&self) -> u32 {
+        let open = self.first_open().map_or(self.steps.len(), |(number, _)| number as usize - 1);
+        u32::try_from(open).unwrap_or(u32::MAX)
+    }
+
+    /// The progress of each step.
+    pub fn account(&self) -> Vec<StepAccount> {
+        let each = (1..).zip(&self.steps).map(|(number, step)| StepAccount {
+            step: number,
+            title: step.step.title.clone(),
+            status: step.status,
+            note: step.note.clone(),
+            acceptance: step.acceptance.clone(),
+            files: step.files.iter().cloned().collect(),
+        });
+        each.collect()
+    }
+
+    /// The first step that is neither completed nor skipped.
+    fn first_open(&self) -> Option<(u32, &Step)> {
+        (1..)
+            .zip(&self.steps)
+            .find(|(_, step)| !matches!(step.status, StepStatus::Completed | StepStatus::Skipped))
+    }
+
+    fn step(&mut self, number: u32) -> Option<&mut Step> {
+        let at = usize::try_from(number).ok()?.checked_sub(1)?;
+        self.steps.get_mut(at)
+    }
+
+    /// The reason why a claim makes no sense, if it makes none.
+    fn misfit(&self, update: &StepUpdate) -> Option<String> {
+        if self.stopped {
+            return Some("execution has ended with the failed step: end your turn".to_owned());
+        }
+        let count = self.steps.len();
+        let at = usize::try_from(update.step).unwrap_or(usize::MAX).wrapping_sub(1);
+        let Some(step) = self.steps.get(at) else {
+            return Some(format!("got step {}, expected 1 to {count}", update.step));
+        };
+        if step.status == StepStatus::Completed {
+            return Some(format!("step {} is completed, and stays so", update.step));
+        }
+        let (open, _) = self.first_open()?;
+        let word = "steps are done in their order";
+        (update.step != open).then(|| format!("got step {}, expected {open}: {word}", update.step))
+    }
+}
+
+impl Agent {
+    /// The plan that this agent executes.
+    pub fn execution(&self) -> Option<&Execution> {
+        self.config.execution.as_ref()
+    }
+
+    pub(super) fn update_step(&mut self, call: CallId, update: StepUpdate) {
+        let misfit = match &self.config.execution {
+            Some(execution) => execution.misfit(&update),
+            None => Some("this agent executes no plan".to_owned()),
+        };
+        if let Some(why) = misfit {
+            return self.close_at_once(call, CallResult::not_done(ToolCallStatus::Failed, why));
+        }
+        match update.status {
+            StepStatus::Completed => self.accept(call, update),
+            StepStatus::Pending | StepStatus::InProgress | StepStatus::Failed | StepStatus::Skipped => {
+                self.look(MadeUp { call, update, results: Vec::new() });
+            }
+        }
+    }
+
+    /// Has the project looked at, so that what changed goes to the step that the claim is about.
+    fn look(&mut self, claim: MadeUp) {
+        let when = if claim.update.status == StepStatus::InProgress { STEP_BEGINS } else { STEP_ENDS };
+        let served = SupervisorCall { tool: STEP_CHANGES.into(), json: when.to_owned() };
+        let (call, served) = (claim.call, ServedCall::Supervisor(served));
+        self.effects.push(Effect::Serve { call, served, timeout: LOOKING });
+        self.calls.open_as(call, Open::Looking(Box::new(claim)));
+    }
+
+    /// The project was looked at, or could not be: the claim is judged now.
+    pub(super) fn on_looked(&mut self, claim: MadeUp, outcome: ServedOutcome) {
+        let seen = match outcome {
+            ServedOutcome::Answered(json) => serde_json::from_str(&json).ok(),
+            ServedOutcome::Failed(_) | ServedOutcome::Unserved(_) | ServedOutcome::Late(_) => None,
+        };
+        if let (Some(execution), Some(files)) = (&mut self.config.execution, seen) {
+            execution.files = files;
+        }
+        let MadeUp { call, update, results } = claim;
+        match update.status {
+            StepStatus::Completed => self.judge_step(call, update, results),
+            StepStatus::Failed => self.step_failed(call, &update, Vec::new()),
+            StepStatus::Pending | StepStatus::InProgress | StepStatus::Skipped => {
+                self.set_step(&update, Vec::new());
+                self.close_at_once(call, CallResult::answered(self.what_comes_next()));
+            }
+        }
+        self.go_on();
+    }
+
+    /// Runs the acceptance commands of a step that is said to be done, one after the other, each as a call of its own.
+    fn accept(&mut self, call: CallId, update: StepUpdate) {
+        let commands = self.commands_of(update.step);
+        let Some(calls) = self.acceptance_calls(call, &commands) else {
+            let text = "the acceptance commands could not be run, and the step is as it was";
+            return self.close_at_once(call, CallResult::not_done(ToolCallStatus::Failed, text));
+        };
+        self.calls.open_as(call, Open::Accepting(update));
+        for part in calls {
+            let id = self.reserve_call();
+            self.calls.push_within(call, id, part);
+        }
+    }
+
+    fn commands_of(&self, step: u32) -> Vec<String> {
+        let at = usize::try_from(step).ok().and_then(|step| step.checked_sub(1));
+        let step = at.and_then(|at| self.config.execution.as_ref()?.steps.get(at));
+        step.map(|step| step.step.commands().map(str::to_owned).collect()).unwrap_or_default()
+    }
+
+    /// A call for each command; none at all if there cannot be one for each.
+    fn acceptance_calls(&self, call: CallId, commands: &[String]) -> Option<Vec<ToolUse>> {
+        let timeout_s = self.config.execution.as_ref()?.timeout.as_secs().max(1);
+        let of = &self.calls.tool_use(call)?.id;
+        let one = |(number, command): (u32, &String)| {
+            let input = json!({ "command": command, "timeout_s": timeout_s }).to_string();
+            Some(ToolUse {
+                id: ToolUseId(format!("{of}-acceptance-{number}")),
+                name: SHELL_EXEC.to_owned(),
+                echoed: RawValue::from_string(input.clone()).ok()?,
+                input: Ok(input),
+                said: None,
+            })
+        };
+        (1..).zip(commands).map(one).collect()
+    }
+
+    /// When all acceptance commands of a step have a result, the project is looked at.
+    pub(super) fn conclude_step(&mut self) {
+        if let Some(claim) = self.calls.made_up() {
+            self.look(claim);
+        }
+    }
+
+    /// Judges a step that is said to be done by its acceptance commands.
+    fn judge_step(&mut self, call: CallId, update: StepUpdate, results: Vec<(CallId, CallResult)>) {
+        let commands = self.commands_of(update.step);
+        let of_each = commands.iter().zip(&results);
+        let outcomes: Vec<_> =
+            of_each.map(|(command, (part, result))| self.outcome(*part, command, result)).collect();
+        let Some(failed) = outcomes.iter().find(|one| !one.passed) else {
+            self.set_step(&update, outcomes.clone());
+            let text = format!("{}{}", told(&outcomes, &[]), self.what_comes_next());
+            return self.close_at_once(call, CallResult::answered(text));
+        };
+        let reason = format!("acceptance command failed: {} ({})", first_line(&failed.command), failed.ended);
+        let note = match &update.note {
+            Some(claim) => format!("{reason}; the agent says: {claim}"),
+            None => reason,
+        };
+        let update = StepUpdate { status: StepStatus::Failed, note: Some(note), ..update };
+        let outputs: Vec<_> = results.into_iter().map(|(_, result)| result).collect();
+        self.step_failed(call, &update, outcomes.into_iter().zip(outputs).collect());
+    }
+
+    fn outcome(&self, call: CallId, command: &str, result: &CallResult) -> AcceptanceOutcome {
+        let ended = match result.exit {
+            Some(CommandExit::Code(code)) => format!("exit status {code}"),
+            Some(CommandExit::Signal(signal)) => format!("signal {signal}"),
+            Some(CommandExit::TimedOut) => "over its time".to_owned(),
+            None => format!("{}, without an exit status", word(result.status)),
+        };
+        AcceptanceOutcome {
+            call,
+            command: command.to_owned(),
+            passed: result.exit == Some(CommandExit::Code(0)),
+            ended,
+            duration_ms: self.calls.duration(call),
+        }
+    }
+
+    /// A step failed: it is tried again, as often as that is allowed, or execution ends.
+    fn step_failed(
+        &mut self,
+        call: CallId,
+        update: &StepUpdate,
+        outcomes: Vec<(AcceptanceOutcome, CallResult)>,
+    ) {
+        let (outcomes, outputs): (Vec<_>, Vec<_>) = outcomes.into_iter().unzip();
+        self.set_step(update, outcomes.clone());
+        let Some(execution) = &mut self.config.execution else { return };
+        let (on_failure, retries) = (execution.on_failure, execution.retries);
+        let failures = execution.step(update.step).map_or(0, |step| {
+            step.failures = step.failures.saturating_add(1);
+            step.failures
+        });
+        let again = on_failure == OnFailure::Retry && failures <= retries;
+        execution.stopped = !again;
+        let then = if again {
+            format!(
+                "step {} failed: mend it, and report it again ({} of {retries} tries left)",
+                update.step,
+                retries - failures + 1
+            )
+        } else {
+            format!(
+                "step {} failed, and execution ends here: say in a few sentences what went wrong, and end your turn",
+                update.step
+            )
+        };
+        let text = format!("{}{then}", told(&outcomes, &outputs));
+        self.close_at_once(call, CallResult::not_done(ToolCallStatus::Failed, text));
+    }
+
+    /// The status that a claim, or the supervisor, gives a step.
+    fn set_step(&mut self, update: &StepUpdate, outcomes: Vec<AcceptanceOutcome>) {
+        let Some(execution) = &mut self.config.execution else { return };
+        let files: Vec<_> = std::mem::take(&mut execution.files).into_iter().collect();
+        let Some(step) = execution.step(update.step) else { return };
+        let from = std::mem::replace(&mut step.status, update.status);
+        step.note.clone_from(&update.note);
+        step.acceptance.clone_from(&outcomes);
+        step.files.extend(files.iter().cloned());
+        let changed = PlanStepStatus {
+            step: update.step,
+            title: step.step.title.clone(),
+            from,
+            to: update.status,
+            note: update.note.clone(),
+            acceptance: outcomes,
+            files,
+        };
+        self.log_seen_by(ObservedBy::Supervisor, EventKind::PlanStepStatus(changed));
+    }
+
+    fn what_comes_next(&self) -> String {
+        let open = self.config.execution.as_ref().and_then(Execution::first_open);
+        match open {
+            Some((number, step)) => {
+                format!("next: step {number} ({}), which is {}", step.step.title, step.status)
+            }
+            None => "every step is done: end your turn with a short summary".to_owned(),
+        }
+    }
+
+    /// Notes a file that a call changed, for the step that goes on.
+    pub(super) fn note_changed(&mut self, kind: ToolKind, places: Vec<WirePath>) {
+        if let Some(execution) = self.config.execution.as_mut().filter(|_| kind == ToolKind::Edit) {
+            execution.files.extend(places);
+        }
+    }
+
+    /// The end of a turn in which a plan was not executed to its end is no success, for its executor or for its planner.
+    pub(super) fn unexecuted(&self) -> Option<(EndReason, String)> {
+        if let Some(message) = &self.run.unexecuted {
+            return Some((EndReason::GaveUp, message.clone()));
+        }
+        let (number, step) = self.config.execution.as_ref()?.first_open()?;
+        let message = format!("step {number} of the plan is {}: {}", step.status, step.step.title);
+        Some((EndReason::GaveUp, message))
+    }
+
+    /// True if it has executed a plan to its end: that says what came of the task.
+    pub(super) fn has_executed(&self) -> bool {
+        self.config.execution.as_ref().is_some_and(|execution| execution.first_open().is_none())
+    }
+
+    /// True if no call but a report is carried out any more.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.config.execution.as_ref().is_some_and(|execution| execution.stopped)
+    }
+}
+
+/// The outcomes of acceptance commands, as the executor reads them: of those that failed with the end of their output.
+fn told(outcomes: &[AcceptanceOutcome], results: &[CallResult]) -> String {
+    let mut told = String::new();
+    for (at, outcome) in outcomes.iter().enumerate() {
+        told.push_str("acceptance ");
+        told.push_str(&outcome.without_time());
+        told.push('\n');
+        let output = results.get(at).filter(|_| !outcome.passed).map(|result| result.content.as_str());
+        if let Some(output) = output.filter(|output| !output.is_empty()) {
+            told.push_str(end_of(output));
+            told.push('\n');
+        }
+    }
+    told
+}
+
+const fn word(status: ToolCallStatus) -> &'static str {
+    match status {
+        ToolCallStatus::Completed => "completed",
+        ToolCallStatus::Failed => "failed",
+        ToolCallStatus::Denied => "denied",
+        ToolCallStatus::Interrupted => "interrupted",
+    }
+}
+
+fn end_of(text: &str) -> &str {
+    let from = text.len().saturating_sub(OUTPUT);
+    let from = (from..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    text.get(from..).unwrap_or(text)
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}

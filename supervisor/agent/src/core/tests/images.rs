@@ -1,0 +1,70 @@
+//! Pictures in a conversation.
+
+use insta::assert_snapshot;
+use ipc::frontend::Op;
+use ipc::image::Image;
+use ipc::message::CallOutcome;
+use ipc::tool::ToolOutput;
+
+use super::script::{Script, read, text};
+use crate::core::Input;
+use crate::conversation::StopReason;
+
+const PNG: &[u8] = include_bytes!("../../../../../fixtures/images/shapes.png");
+
+/// A picture of so many bytes.
+fn image(bytes: usize) -> Image {
+    let mut png = PNG.to_vec();
+    png.resize(bytes.max(PNG.len()), 0);
+    picture::read(png).unwrap()
+}
+
+fn says(words: &str, images: Vec<Image>) -> Input {
+    Input::Op(Op::UserTurn { text: words.to_owned(), images })
+}
+
+#[test]
+fn r10_pictures_of_the_user_and_of_results_are_in_the_conversation_and_in_the_log() {
+    let mut script = Script::new();
+    script.input(says("what is it?", vec![image(0), image(2000)]));
+    script.reply(1, &[read("a", "x.png")], StopReason::ToolUse);
+    script.input(Input::CallFinished {
+        call: ipc::id::CallId(1),
+        outcome: CallOutcome::Done(ToolOutput::Image(image(0))),
+        duration_ms: 7,
+    });
+    script.reply(2, &[text("a circle")], StopReason::EndTurn);
+    script.input(says("  ", vec![image(0)]));
+    assert_snapshot!(script.last_messages(), @r#"
+    user [image png 48×32, 192 bytes] [image png 48×32, 2 KB] "what is it?"
+    assistant {"type":"tool_use","id":"a","name":"read_file","input":{"path":"x.png"}}
+    user [result a: "[image png 48×32, 192 bytes]" with [image png 48×32, 192 bytes]]
+    assistant {"type":"text","text":"a circle"}
+    user [image png 48×32, 192 bytes]
+    "#);
+    let logged = script.lines();
+    for line in [
+        r#"user [image png 48×32, 192 bytes] [image png 48×32, 2 KB] "what is it?""#,
+        r#"finished 1 a Completed "[image png 48×32, 192 bytes]" [[image png 48×32, 192 bytes]]"#,
+        r#"user [image png 48×32, 192 bytes] "  ""#,
+    ] {
+        assert!(logged.contains(line), "{line}\n{logged}");
+    }
+}
+
+#[test]
+fn a_picture_that_there_is_no_room_for_is_left_out_and_everybody_is_told() {
+    let mut script = Script::new();
+    script.input(says("all of these", vec![image(3 << 20); 6]));
+    script.reply(1, &[read("a", "x.png")], StopReason::ToolUse);
+    script.input(Input::CallFinished {
+        call: ipc::id::CallId(1),
+        outcome: CallOutcome::Done(ToolOutput::Image(image(0))),
+        duration_ms: 7,
+    });
+    assert_snapshot!(script.last_messages(), @r#"
+    user [image png 48×32, 3.1 MB] [image png 48×32, 3.1 MB] [image png 48×32, 3.1 MB] [image png 48×32, 3.1 MB] [image png 48×32, 3.1 MB] "all of these\n([image png 48×32, 3.1 MB] was left out: the pictures of this conversation would have 18874368 bytes, and 15728640 is the limit; make it smaller, or start a new one)"
+    assistant {"type":"tool_use","id":"a","name":"read_file","input":{"path":"x.png"}}
+    user [error a: "[image png 48×32, 192 bytes] was left out: the pictures of this conversation would have 15728832 bytes, and 15728640 is the limit; make it smaller, or start a new one"]
+    "#);
+}

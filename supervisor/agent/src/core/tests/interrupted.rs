@@ -1,0 +1,121 @@
+//! Calls that are ended before they are done: what they printed until then stays, and how long they took.
+
+use insta::assert_snapshot;
+use ipc::approval::ReviewDecision;
+use ipc::event::{EventKind, ObservedBy, SessionEvent};
+use ipc::frontend::Op;
+use ipc::id::{AgentId, CallId, EventId};
+use ipc::message::CallOutcome;
+use ipc::rights::{Network, RightsChange};
+
+use super::approvals::{asking, make};
+use super::script::{Script, config, read, run};
+use crate::core::{Agent, CallProgress, Effect, EndReason, Input};
+use crate::conversation::StopReason;
+
+impl Script {
+    /// The events that were logged since the lines were looked at last.
+    pub(super) fn log(&self) -> Vec<SessionEvent> {
+        let logged = self.effects.iter().filter_map(|effect| match effect {
+            Effect::Log { kind, .. } => Some(kind.clone()),
+            _ => None,
+        });
+        let event = |(id, kind): (u64, EventKind)| SessionEvent {
+            id: EventId(id),
+            parent: None,
+            time_ms: 0,
+            session: "s".into(),
+            agent: AgentId::root(),
+            parent_agent: None,
+            observed_by: ObservedBy::Supervisor,
+            kind,
+        };
+        (1..).zip(logged).map(event).collect()
+    }
+}
+
+fn progress(call: u64, output: &str, duration_ms: u64) -> Input {
+    Input::Progress { call: CallId(call), progress: CallProgress { output: output.to_owned(), duration_ms } }
+}
+
+#[test]
+fn a_call_that_the_user_ends_keeps_its_output_and_its_duration() {
+    let mut script = Script::new();
+    script.user("go").reply(1, &[run("a", "make"), run("b", "true"), read("c", "c")], StopReason::ToolUse);
+    script.lines();
+    script.input(progress(1, "cc a.c\ncc b.c", 3210)).input(progress(2, "", 20)).input(progress(3, "", 7));
+    script.interrupt();
+    assert_snapshot!(script.lines(), @r#"
+    cancel call 1
+    log finished 1 a Interrupted "interrupted by the user after 3.2 s; the call was ended\nThe output until then:\ncc a.c\ncc b.c" by Supervisor
+    cancel call 2
+    log finished 2 b Interrupted "interrupted by the user after 0.0 s; the call was ended\n(no output until then)" by Supervisor
+    cancel call 3
+    log finished 3 c Interrupted "interrupted by the user after 0.0 s; the call was ended" by Supervisor
+    finish interrupted text="" steps=1 tokens=115 message=None
+    "#);
+    assert_eq!(script.durations(), [3210, 20, 7]);
+}
+
+#[test]
+fn a_command_keeps_its_output_whatever_ends_it() {
+    let change = RightsChange::Network { net: Network::On, reach: None };
+    for end in [
+        Input::TimeUp,
+        Input::Broken { reason: EndReason::Internal, message: "no base".to_owned() },
+        Input::FrontEndGone,
+        Input::CallLost { call: CallId(1), reason: "the worker died".to_owned() },
+        Input::CallFinished { call: CallId(1), outcome: CallOutcome::Cancelled, duration_ms: 1500 },
+        Input::Op(Op::Shutdown),
+        Input::Op(Op::SetRights { change }),
+    ] {
+        let mut script = Script::new();
+        script.user("go").reply(1, &[run("a", "make")], StopReason::ToolUse);
+        script.input(progress(1, "cc a.c", 1500)).input(end.clone());
+        let lines = script.lines();
+        assert!(lines.contains(r"The output until then:\ncc a.c"), "{end:?}: {lines}");
+        assert_eq!(script.durations(), [1500], "{end:?}");
+    }
+}
+
+#[test]
+fn an_approved_command_keeps_its_output_as_well() {
+    let begun = || {
+        let mut script = asking(&[make("a", "make")]);
+        script.exec(1, ReviewDecision::Approved).lines();
+        script.input(progress(1, "cc a.c", 1500));
+        script
+    };
+    let mut interrupted = begun();
+    interrupted.interrupt();
+    assert_snapshot!(interrupted.lines(), @r#"
+    cancel call 1
+    log finished 1 a Interrupted "interrupted by the user after 1.5 s; the call was ended; it was approved, and may have been carried out in part: look before you repeat it\nThe output until then:\ncc a.c" by Supervisor
+    finish interrupted text="" steps=1 tokens=115 message=None
+    "#);
+    let mut lost = begun();
+    let outcome = Err("the worker is gone".to_owned());
+    lost.input(Input::OneShotFinished { call: CallId(1), outcome, duration_ms: 1600 });
+    assert!(lost.lines().contains(r#"Failed "the worker is gone\nThe output until then:\ncc a.c" by"#));
+}
+
+/// As long as nobody has said anything since, a session that goes on tells the model as one does that never ended.
+#[test]
+fn a_session_that_goes_on_tells_the_model_that_it_was_cut_off() {
+    let said = |script: &mut Script| script.user("go on").last_messages();
+    let mut script = Script::new();
+    script.user("go").started(1).delta(1, 0, "Half a").interrupt();
+    let log = script.log();
+    let alive = said(&mut script);
+    let mut restored = Script::new();
+    restored.agent = Agent::new(config()).restored(&log, false);
+    let goes_on = said(&mut restored);
+    for messages in [&alive, &goes_on] {
+        assert!(messages.contains("Half a") && messages.contains("interrupted you here"), "{messages}");
+    }
+    // It was told before the session ended once more.
+    let log = [log, restored.log()].concat();
+    let mut again = Script::new();
+    again.agent = Agent::new(config()).restored(&log, false);
+    assert_eq!(said(&mut again).matches("interrupted you here").count(), 1);
+}

@@ -1,0 +1,33 @@
+//! The state machine against recorded sequences.
+
+mod agent_rights;
+mod any_conversation;
+mod any_input;
+mod approvals;
+mod calls;
+mod clear;
+mod compaction;
+mod images;
+mod interrupted;
+mod left_out;
+mod limits;
+mod models;
+mod narrowed;
+mod offers;
+mod own_command;
+mod plans;
+mod replies;
+mod rights;
+mod scopes;
+pub(in crate::core) mod script;
+mod served;
+mod stops;
+mod together;
+mod witness;
+
+/// The driver owns the agent in a task of its own.
+#[test]
+fn agent_can_move_between_threads() {
+    fn is_send<T: Send>() {}
+    is_send::<super::Agent>();
+}

@@ -1,0 +1,94 @@
+//! Plans that were made before the session.
+
+use super::*;
+
+/// A planner that has heard nothing, in a session where this plan is approved.
+fn with_approved(markdown: &str, change: impl FnOnce(&mut Planning)) -> Script {
+    let mut planning = planning(Approver::Person);
+    planning.approved = Some(gate::plan::digest(markdown));
+    change(&mut planning);
+    let mut script = planner_at_rest(planning, false);
+    script.input(Input::Op(Op::ExecutePlan { markdown: markdown.to_owned() }));
+    script
+}
+
+#[test]
+fn it_is_executed_and_the_model_is_asked_nothing() {
+    let mut script = with_approved(PLAN, |_| ());
+    assert_eq!(script.to_file(), [PLAN]);
+    script.plan_in_file(1);
+    assert_eq!((script.asked_for().len(), script.executions().len()), (0, 1));
+    script.executed(1, &[StepStatus::Completed, StepStatus::Completed]);
+    assert_eq!(script.end(), Some((EndReason::Done, None)));
+    assert!(script.requests().is_empty());
+    // What the user says then goes out behind the plan and its account, and answers no call that the model never made.
+    script.user("thanks");
+    let sent = messages(script.requests()[0]);
+    assert!(sent.contains("### 1. One") && !sent.contains("tool_result"), "{sent}");
+}
+
+#[test]
+fn a_step_that_fails_ends_it_or_has_the_planner_revise_it() {
+    let mut script = with_approved(PLAN, |_| ());
+    script.plan_in_file(1).executed(1, &[StepStatus::Completed, StepStatus::Failed]);
+    assert_eq!((script.end().unwrap().0, script.requests().len()), (EndReason::GaveUp, 0));
+
+    let replan = PLAN.replace("## Steps", "## On failure\n\nreplan\n\n## Steps");
+    for (rounds, executions) in [(0, 1), (1, 2)] {
+        let mut script = with_approved(&replan, |planning| planning.approver = Approver::Flags { rounds });
+        script.plan_in_file(1).executed(1, &[StepStatus::Completed, StepStatus::Failed]);
+        let revised = replan.replace("Do it.", "Do less.");
+        script.reply(1, &[writes("b", &revised)], StopReason::ToolUse).plan_in_file(2);
+        assert_eq!(script.executions().len(), executions, "{rounds} revisions are approved");
+    }
+}
+
+#[test]
+fn another_text_than_the_approved_one_is_not_executed() {
+    let mut script = with_approved(PLAN, |planning| planning.approved = Some("0".repeat(64)));
+    script.plan_in_file(1);
+    assert!(script.executions().is_empty());
+    assert_eq!(script.end().unwrap().0, EndReason::GaveUp);
+}
+
+#[test]
+fn what_the_flags_of_the_run_do_not_allow_ends_it_as_denied() {
+    let mut script = with_approved(PLAN, |planning| {
+        planning.ceiling.rights.write = vec!["/tmp/bw-1".into()];
+    });
+    script.plan_in_file(1);
+    assert!(script.executions().is_empty());
+    let (reason, message) = script.end().unwrap();
+    assert!(reason == EndReason::DeniedAtEnd && message.unwrap().contains("writing /p"), "{reason:?}");
+    let mut script = with_approved("# P\n", |_| ());
+    let (reason, message) = script.end().unwrap();
+    assert!(reason == EndReason::GaveUp && message.unwrap().contains("line"), "{}", script.lines());
+}
+
+#[test]
+fn what_was_finished_before_is_not_done_again() {
+    let steps = Document::parse(PLAN).unwrap().plan().steps.clone();
+    let mut script = with_approved(PLAN, |planning| planning.finished = steps[..1].to_vec());
+    script.plan_in_file(1);
+    let account = script.executions()[0].account();
+    assert_eq!((account[0].status, account[1].status), (StepStatus::Completed, StepStatus::Pending));
+}
+
+#[test]
+fn only_a_planner_at_rest_takes_one() {
+    let mut script = with_approved(PLAN, |_| ());
+    script.input(Input::Op(Op::ExecutePlan { markdown: PLAN.to_owned() }));
+    assert!(script.lines().contains("the plan was not executed: the agent is at work"), "{}", script.lines());
+    let mut script = Script::new();
+    script.ready(1).input(Input::Op(Op::ExecutePlan { markdown: PLAN.to_owned() }));
+    assert!(script.lines().contains("this agent makes no plans"), "{}", script.lines());
+}
+
+#[test]
+fn an_interruption_ends_it_and_its_result_answers_no_call_of_the_model() {
+    let mut script = with_approved(PLAN, |_| ());
+    script.interrupt();
+    assert_eq!(script.end().unwrap().0, EndReason::Interrupted);
+    script.user("go on");
+    assert!(!messages(script.requests()[0]).contains("tool_result"));
+}

@@ -1,0 +1,463 @@
+//! Plans: written, decided on, edited, executed step by step, and revised.
+
+mod changes;
+mod earlier;
+mod edits;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipc::approval::ReviewDecision;
+use ipc::event::{
+    EndReason, EventKind, StepAccount, SubAgentResult, SubAgentStatus, TokenUsage, ToolCallStatus,
+};
+use ipc::frontend::Op;
+use ipc::id::{ApprovalId, CallId};
+use ipc::plan::{OnFailure, StepStatus};
+use ipc::rights::{Network, Rights, RightsChange};
+use serde_json::json;
+
+use super::script::{Script, call, command, config, file, messages, standing, text};
+use gate::activity::Activity;
+use gate::approval::ApprovalSettings;
+use crate::core::{
+    AgentConfig, Approver, Effect, Execution, Input, PLAN_FILE, Planning, Purpose, ServedOutcome,
+};
+use gate::{ApprovalMode, Change, StandingRights};
+use gate::plan::Document;
+use crate::conversation::{AssistantBlock, StopReason};
+use gate::tools::{Kit, PlanTool, Registry, ServedCall};
+
+fn ran(code: i32) -> ipc::message::CallOutcome {
+    command(code, "")
+}
+
+const PLAN: &str =
+    "# P\n\n## Steps\n\n### 1. One\n\nAcceptance:\n- `make one`\n- `make two`\n\n### 2. Two\n\nDo it.\n";
+
+fn planning(approver: Approver) -> Planning {
+    Planning {
+        ceiling: standing(),
+        approver,
+        on_failure: OnFailure::Stop,
+        retries: 1,
+        acceptance_timeout: Duration::from_secs(9),
+        finished: Vec::new(),
+        approved: None,
+    }
+}
+
+fn tools(activity: Activity, plan: PlanTool) -> Arc<Registry> {
+    Arc::new(Registry::for_kit(activity, Kit { writes: true, delegates: false, plan: Some(plan) }))
+}
+
+fn planner(planning: Planning, answerer: bool) -> Script {
+    let mut script = planner_at_rest(planning, answerer);
+    script.user("plan");
+    script
+}
+
+fn planner_at_rest(planning: Planning, answerer: bool) -> Script {
+    let mut standing = standing();
+    standing.rights.write = vec!["/tmp/bw-1".into()];
+    let mut script = Script::with(AgentConfig {
+        standing: StandingRights { mode: ApprovalMode::Deny, ..standing },
+        tools: tools(Activity::Plan, PlanTool::Write),
+        approvals: ApprovalSettings { answerer, ..ApprovalSettings::default() },
+        activity: Activity::Plan,
+        planning: Some(planning),
+        ..config()
+    });
+    script.ready(1);
+    script
+}
+
+fn writes(id: &str, markdown: &str) -> AssistantBlock {
+    call(id, "write_plan", &json!({ "markdown": markdown }).to_string())
+}
+
+fn reports(id: &str, step: u32, status: &str, note: Option<&str>) -> AssistantBlock {
+    call(id, "update_step", &json!({ "step": step, "status": status, "note": note }).to_string())
+}
+
+impl Script {
+    fn plan_in_file(&mut self, call: u64) -> &mut Self {
+        let outcome = ServedOutcome::Answered("/state/plans/1.md".to_owned());
+        self.input(Input::Served { call: CallId(call), outcome, duration_ms: 1 })
+    }
+
+    fn decide_plan(&mut self, id: u64, decision: ReviewDecision, digest: Option<String>) -> &mut Self {
+        self.input(Input::Op(Op::PlanApproval { id: ApprovalId(id), decision, digest }))
+    }
+
+    /// The texts on their way to the plan's file.
+    fn to_file(&self) -> Vec<&str> {
+        let text = |effect| match effect {
+            &Effect::Serve { served: ServedCall::Supervisor(ref call), .. } if call.tool == PLAN_FILE => {
+                Some(call.json.as_str())
+            }
+            _ => None,
+        };
+        self.effects.iter().filter_map(text).collect()
+    }
+
+    /// The digests of the requests for an approval of a plan.
+    fn asked_for(&self) -> Vec<String> {
+        let digest = |effect: &Effect| match effect {
+            Effect::RequestApproval { request, .. } => Some(request.digest().to_owned()),
+            _ => None,
+        };
+        self.effects.iter().filter_map(digest).collect()
+    }
+
+    /// The executions that were begun.
+    fn executions(&self) -> Vec<Arc<Execution>> {
+        let begun = |effect: &Effect| match effect {
+            Effect::SpawnAgent { agent, .. } => match &agent.purpose {
+                Purpose::Executor(execution) => Some(Arc::clone(execution)),
+                Purpose::Task(_) | Purpose::Planner(_) => None,
+            },
+            _ => None,
+        };
+        self.effects.iter().filter_map(begun).collect()
+    }
+
+    fn finished(&self, call: u64) -> Option<(ToolCallStatus, String)> {
+        self.effects.iter().find_map(|effect| match effect {
+            Effect::Log { kind: EventKind::ToolCallFinished { call: of, status, content, .. }, .. }
+                if of.0 == call =>
+            {
+                Some((*status, content.clone()))
+            }
+            _ => None,
+        })
+    }
+
+    fn steps(&self) -> Vec<(u32, StepStatus, usize)> {
+        let step = |effect: &Effect| match effect {
+            Effect::Log { kind: EventKind::PlanStepStatus(status), .. } => {
+                Some((status.step, status.to, status.acceptance.len()))
+            }
+            _ => None,
+        };
+        self.effects.iter().filter_map(step).collect()
+    }
+
+    /// The calls that a worker was sent.
+    fn dispatched(&self) -> Vec<u64> {
+        let sent = |effect: &Effect| match effect {
+            Effect::Dispatch { call, .. } => Some(call.0),
+            _ => None,
+        };
+        self.effects.iter().filter_map(sent).collect()
+    }
+
+    fn end(&self) -> Option<(EndReason, Option<String>)> {
+        self.effects.iter().rev().find_map(|effect| match effect {
+            Effect::Finish(end) => Some((end.reason, end.message.clone())),
+            _ => None,
+        })
+    }
+
+    fn executed(&mut self, call: u64, statuses: &[StepStatus]) -> &mut Self {
+        let step = |(step, status): (u32, &StepStatus)| StepAccount {
+            step,
+            title: "T".to_owned(),
+            status: *status,
+            note: None,
+            acceptance: vec![],
+            files: vec![],
+        };
+        let report = SubAgentResult {
+            agent: "1.1".into(),
+            call: Some(CallId(call)),
+            status: SubAgentStatus::Done,
+            message: None,
+            files: vec![],
+            unseen: None,
+            denials: 0,
+            denied: vec![],
+            steps: 1,
+            usage: TokenUsage::default(),
+            cost_usd: None,
+            duration_ms: 1,
+            plan: (1..).zip(statuses).map(step).collect(),
+            text: String::new(),
+        };
+        self.input(Input::AgentFinished { call: CallId(call), report: Box::new(report) })
+    }
+}
+
+/// A planner whose plan is with a person.
+fn asked() -> Script {
+    let mut script = planner(planning(Approver::Person), true);
+    script.reply(1, &[writes("a", PLAN)], StopReason::ToolUse).plan_in_file(1);
+    script
+}
+
+#[test]
+fn a_plan_is_in_its_file_before_anybody_is_asked_and_executed_only_after_the_answer() {
+    let mut script = planner(planning(Approver::Person), true);
+    script.reply(1, &[writes("a", PLAN)], StopReason::ToolUse);
+    assert_eq!((script.to_file(), script.asked_for().len()), (vec![PLAN], 0));
+    script.plan_in_file(1);
+    assert_eq!((script.asked_for().len(), script.executions().len()), (1, 0));
+    let digest = script.asked_for().pop();
+    script.decide_plan(1, ReviewDecision::Approved, digest);
+    let [execution] = &script.executions()[..] else { panic!("{}", script.lines()) };
+    assert_eq!(execution.digest(), gate::plan::digest(PLAN));
+    script.executed(1, &[StepStatus::Completed, StepStatus::Skipped]);
+    assert_eq!(script.finished(1).unwrap().0, ToolCallStatus::Completed);
+    script.reply(2, &[text("Done.")], StopReason::EndTurn);
+    assert_eq!(script.end(), Some((EndReason::Done, None)));
+}
+
+#[test]
+fn what_is_no_approval_of_exactly_this_plan_executes_nothing() {
+    for (decision, digest) in [
+        (ReviewDecision::DENIED, None),
+        (ReviewDecision::Abort, None),
+        (ReviewDecision::Approved, Some("another".to_owned())),
+        (ReviewDecision::ApprovedForSession { scope: ipc::approval::SessionScope::Exact }, None),
+    ] {
+        let mut script = asked();
+        script.decide_plan(1, decision.clone(), digest);
+        assert_eq!(script.finished(1).unwrap().0, ToolCallStatus::Denied, "{decision:?}");
+        assert!(script.executions().is_empty());
+    }
+    let mut script = asked();
+    script.exec(1, ReviewDecision::Approved);
+    assert!(script.executions().is_empty(), "an answer to another kind of request");
+}
+
+#[test]
+fn what_cannot_be_read_or_given_goes_back_at_once() {
+    for (markdown, word) in [
+        ("# P\n".to_owned(), "line"),
+        (PLAN.replace("## Steps", "## Rights\n\n- write: /\n\n## Steps"), "Rights"),
+        (PLAN.replace("## Steps", "## Rights\n\n- write: .git/hooks\n\n## Steps"), "Rights"),
+    ] {
+        let mut script = planner(planning(Approver::Person), true);
+        script.reply(1, &[writes("a", &markdown)], StopReason::ToolUse);
+        let (status, content) = script.finished(1).unwrap();
+        assert!(status == ToolCallStatus::Failed && content.contains(word), "{content}");
+        assert!(script.to_file().is_empty());
+    }
+}
+
+#[test]
+fn flags_approve_so_many_plans_and_nothing_beyond_themselves() {
+    let mut script = planner(planning(Approver::Flags { rounds: 1 }), false);
+    script.reply(1, &[writes("a", PLAN)], StopReason::ToolUse).plan_in_file(1);
+    assert_eq!((script.asked_for().len(), script.executions().len()), (0, 1));
+    script.executed(1, &[StepStatus::Failed, StepStatus::Pending]);
+    script.reply(2, &[writes("b", PLAN)], StopReason::ToolUse).plan_in_file(2);
+    assert_eq!((script.finished(2).unwrap().0, script.executions().len()), (ToolCallStatus::Denied, 1));
+    script.reply(3, &[text("No.")], StopReason::EndTurn);
+    let (reason, message) = script.end().unwrap();
+    assert_eq!(reason, EndReason::GaveUp, "{message:?}");
+
+    let mut narrow = planning(Approver::Flags { rounds: 3 });
+    narrow.ceiling.rights.write = vec!["/tmp/bw-1".into()];
+    let mut script = planner(narrow, false);
+    script.reply(1, &[writes("a", PLAN)], StopReason::ToolUse).plan_in_file(1);
+    assert!(script.finished(1).unwrap().1.contains("/p"), "the difference is named");
+    script.reply(2, &[text("No.")], StopReason::EndTurn);
+    assert_eq!(script.end().unwrap().0, EndReason::DeniedAtEnd);
+}
+
+#[test]
+fn a_revised_plan_keeps_what_is_finished() {
+    let replan = PLAN.replace("## Steps", "## On failure\n\nreplan\n\n## Steps");
+    let mut script = planner(planning(Approver::Flags { rounds: 5 }), false);
+    script.reply(1, &[writes("a", &replan)], StopReason::ToolUse).plan_in_file(1);
+    script.executed(1, &[StepStatus::Completed, StepStatus::Failed]);
+    script.reply(2, &[writes("b", &replan.replace("make two", "true"))], StopReason::ToolUse);
+    assert_eq!(script.finished(2).unwrap().0, ToolCallStatus::Failed, "the first step is another one");
+    script.reply(3, &[writes("c", &replan.replace("Do it.", "Do less."))], StopReason::ToolUse);
+    script.plan_in_file(3);
+    let statuses =
+        |execution: &Execution| execution.account().iter().map(|step| step.status).collect::<Vec<_>>();
+    assert_eq!(statuses(&script.executions()[1]), [StepStatus::Completed, StepStatus::Pending]);
+}
+
+#[test]
+fn the_network_that_is_turned_off_while_a_plan_is_made_is_not_given() {
+    let mut online = planning(Approver::Flags { rounds: 1 });
+    online.ceiling.rights.net = Network::On;
+    let wants = PLAN.replace("## Steps", "## Rights\n\n- network: on\n\n## Steps");
+    for off in [false, true] {
+        let mut script = planner(online.clone(), false);
+        if off {
+            let change = RightsChange::Network { net: Network::Off, reach: None };
+            script.input(Input::TakenBack(Change::Rights(change)));
+        }
+        script.reply(1, &[writes("a", &wants)], StopReason::ToolUse).plan_in_file(1);
+        assert_eq!(script.executions().is_empty(), off);
+    }
+}
+
+#[test]
+fn a_question_about_rights_that_are_taken_back_is_over() {
+    let wants = PLAN.replace("## Steps", "## Rights\n\n- network: on\n- write: /srv/x/y\n\n## Steps");
+    let off = || Change::Rights(RightsChange::Network { net: Network::Off, reach: None });
+    let removed = |path: &str| Change::Rights(RightsChange::RemoveWrite { path: path.into() });
+    for (change, is_over) in [
+        (off(), true),
+        (removed("/srv/x"), true),
+        (Change::Mode(ApprovalMode::Deny), true),
+        (removed("/srv/other"), false),
+        (Change::Mode(ApprovalMode::Auto), false),
+    ] {
+        let mut online = planning(Approver::Person);
+        online.ceiling.rights.net = Network::On;
+        online.ceiling.rights.write.push("/srv/x".into());
+        let mut script = planner(online.clone(), true);
+        script.reply(1, &[writes("a", &wants)], StopReason::ToolUse).plan_in_file(1);
+        assert_eq!(script.asked_for().len(), 1, "{}", script.lines());
+        script.input(Input::TakenBack(change.clone())).decide_plan(1, ReviewDecision::Approved, None);
+        assert_eq!(script.executions().is_empty(), is_over, "{change:?}");
+        // The same while the plan is on its way to its file: then the question shows what is left.
+        let mut script = planner(online, true);
+        script.reply(1, &[writes("a", &wants)], StopReason::ToolUse);
+        script.input(Input::TakenBack(change.clone())).plan_in_file(1);
+        script.decide_plan(1, ReviewDecision::Approved, None);
+        let net = script.effects.iter().find_map(|effect| match effect {
+            Effect::SpawnAgent { agent, .. } => Some(agent.rights.net),
+            _ => None,
+        });
+        let expected = if is_over { [None, Some(Network::Off)] } else { [Some(Network::On); 2] };
+        assert!(expected.contains(&net), "{change:?}: {net:?}");
+    }
+}
+
+fn executor(on_failure: OnFailure) -> Script {
+    let plan = Document::parse(PLAN).unwrap().plan().clone();
+    let planning = Planning { on_failure, ..planning(Approver::Person) };
+    let mut script = Script::with(AgentConfig {
+        tools: tools(Activity::Execute, PlanTool::Report),
+        execution: Some(Execution::new(&plan, &planning)),
+        id: "1.1".into(),
+        ..config()
+    });
+    script.ready(1).user("execute");
+    script
+}
+
+#[test]
+fn a_step_is_completed_when_its_commands_pass_and_they_run_one_after_the_other() {
+    let mut script = executor(OnFailure::Stop);
+    let after = call("b", "read_file", r#"{"path":"x"}"#);
+    script.reply(1, &[reports("a", 1, "completed", None), after], StopReason::ToolUse);
+    assert_eq!(script.dispatched(), [3], "the first command alone; what the model called next waits");
+    script.outcome(3, ran(0));
+    assert_eq!(script.dispatched(), [3, 4]);
+    assert!(script.steps().is_empty());
+    script.outcome(4, ran(0));
+    assert_eq!(script.steps(), [(1, StepStatus::Completed, 2)]);
+    assert_eq!(script.finished(1).unwrap().0, ToolCallStatus::Completed);
+    assert_eq!(script.dispatched(), [3, 4, 2]);
+    script.outcome(2, file("x\n"));
+    let results = script.last_messages();
+    assert!(!results.contains("acceptance-1"), "the model has results of its own calls alone: {results}");
+}
+
+#[test]
+fn a_failed_step_ends_execution_and_nothing_else_runs() {
+    let mut script = executor(OnFailure::Stop);
+    let more = call("b", "shell_exec", r#"{"command":"make more"}"#);
+    script.reply(1, &[reports("a", 1, "completed", Some("fine")), more], StopReason::ToolUse);
+    script.outcome(3, ran(2)).outcome(4, ran(0));
+    assert_eq!(script.steps(), [(1, StepStatus::Failed, 2)]);
+    let (status, told) = script.finished(1).unwrap();
+    assert!(status == ToolCallStatus::Failed && told.contains("exit status 2"), "{told}");
+    assert_eq!((script.finished(2).unwrap().0, script.dispatched()), (ToolCallStatus::Failed, vec![3, 4]));
+    script.reply(2, &[reports("c", 1, "completed", None)], StopReason::ToolUse);
+    assert_eq!(script.steps().len(), 1);
+    script.reply(3, &[text("All is well.")], StopReason::EndTurn);
+    assert_eq!(script.end().unwrap().0, EndReason::GaveUp);
+}
+
+#[test]
+fn a_failed_step_is_tried_again_as_often_as_that_is_allowed() {
+    let mut script = executor(OnFailure::Retry);
+    for (request, call) in [(1, 1), (2, 4)] {
+        script.reply(request, &[reports("a", 1, "completed", None)], StopReason::ToolUse);
+        script.outcome(call + 1, ran(1)).outcome(call + 2, ran(0));
+    }
+    let told = |call| script.finished(call).unwrap().1;
+    assert!(told(1).contains("1 of 1 tries left") && told(4).contains("execution ends"), "{}", told(1));
+}
+
+#[test]
+fn steps_are_reported_in_their_order_and_a_finished_one_stays() {
+    let mut script = executor(OnFailure::Stop);
+    for (request, block, fits) in [
+        (1, reports("a", 2, "in_progress", None), false),
+        (2, reports("b", 3, "skipped", Some("why")), false),
+        (3, reports("c", 1, "skipped", Some("why")), true),
+        (4, reports("d", 2, "completed", None), true),
+        (5, reports("e", 2, "pending", None), false),
+    ] {
+        script.reply(request, &[block], StopReason::ToolUse);
+        let done = script.finished(request).unwrap().0 == ToolCallStatus::Completed;
+        assert_eq!(done, fits, "{:?}", script.finished(request));
+    }
+    script.reply(6, &[text("Done.")], StopReason::EndTurn);
+    assert_eq!(script.end().unwrap().0, EndReason::Done);
+}
+
+#[test]
+fn what_has_not_begun_of_an_interrupted_claim_never_begins() {
+    let mut script = executor(OnFailure::Stop);
+    script.reply(1, &[reports("a", 1, "completed", None)], StopReason::ToolUse);
+    let narrower = Rights { write: vec!["/tmp/bw-1".into()], ..standing().rights };
+    script.input(Input::Narrowed { rights: narrower }).ready(2);
+    assert_eq!(script.dispatched(), [2], "the second command waited");
+    assert_eq!(script.finished(1).unwrap().0, ToolCallStatus::Interrupted);
+    assert!(script.steps().is_empty());
+    // The claim can be made again, and is judged by all commands.
+    script.reply(2, &[reports("b", 1, "completed", None)], StopReason::ToolUse);
+    script.outcome(5, ran(0)).outcome(6, ran(0));
+    assert_eq!(script.steps(), [(1, StepStatus::Completed, 2)]);
+}
+
+#[test]
+fn a_plan_after_an_executed_one_begins_anew_and_one_after_a_failed_one_may() {
+    let other = PLAN.replace("# P", "# Q").replace("One", "Other");
+    for (statuses, next, expected) in [
+        ([StepStatus::Completed, StepStatus::Completed], PLAN, 0),
+        ([StepStatus::Completed, StepStatus::Failed], PLAN, 1),
+        ([StepStatus::Completed, StepStatus::Failed], other.as_str(), 0),
+    ] {
+        let mut script = planner(planning(Approver::Flags { rounds: 5 }), false);
+        script.reply(1, &[writes("a", PLAN)], StopReason::ToolUse).plan_in_file(1).executed(1, &statuses);
+        script.reply(2, &[text("So far.")], StopReason::EndTurn).user("go on");
+        script.reply(3, &[writes("b", next)], StopReason::ToolUse).plan_in_file(2);
+        let account = script.executions()[1].account();
+        let done = account.iter().filter(|step| step.status == StepStatus::Completed).count();
+        assert_eq!(done, expected, "{statuses:?}");
+    }
+}
+
+#[test]
+fn an_execution_that_never_began_leaves_what_was_finished() {
+    let replan = PLAN.replace("## Steps", "## On failure\n\nreplan\n\n## Steps");
+    let mut script = planner(planning(Approver::Flags { rounds: 5 }), false);
+    script.reply(1, &[writes("a", &replan)], StopReason::ToolUse).plan_in_file(1);
+    script.executed(1, &[StepStatus::Completed, StepStatus::Failed]);
+    script.reply(2, &[writes("b", &replan)], StopReason::ToolUse).plan_in_file(2).executed(2, &[]);
+    script.reply(3, &[writes("c", &replan)], StopReason::ToolUse).plan_in_file(3);
+    let account = script.executions()[2].account();
+    assert_eq!(account[0].status, StepStatus::Completed);
+}
+
+#[test]
+fn a_claim_that_is_interrupted_has_a_result_and_no_status() {
+    let mut script = executor(OnFailure::Stop);
+    script.reply(1, &[reports("a", 1, "completed", None)], StopReason::ToolUse).interrupt();
+    assert!(script.steps().is_empty());
+    assert_eq!(script.finished(1).unwrap().0, ToolCallStatus::Interrupted);
+    assert_eq!(script.finished(2).unwrap().0, ToolCallStatus::Interrupted);
+    assert_eq!(script.end().unwrap().0, EndReason::Interrupted);
+}
