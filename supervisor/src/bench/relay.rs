@@ -47,6 +47,7 @@ impl ServedRelay {
             models: Vec::new(),
             max_reply: MAX_REPLY,
             log: directory.path().join("log"),
+            complain: |_| (),
         };
         let client = ClientSettings {
             name: ClientName::new("bench")?,

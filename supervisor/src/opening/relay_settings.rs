@@ -5,6 +5,7 @@ use std::path::Path;
 use super::Refusal;
 use crate::config::{ConfigOrigin, Effective, Layer, Sources, Value};
 use crate::directories::Directories;
+use crate::messages::say;
 use crate::provider::{Connection, ProviderKind};
 use crate::relay::{MAX_REPLY, Settings};
 use crate::secrets::{ApiKey, KeyError, TakenKeys, find_key};
@@ -56,6 +57,7 @@ pub(crate) fn relay_settings(
         models: wanted.models,
         max_reply: wanted.max_reply.unwrap_or(MAX_REPLY),
         log: directories.state.join("relay"),
+        complain: say,
     })
 }
 

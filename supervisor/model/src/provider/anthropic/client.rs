@@ -1,0 +1,109 @@
+//! The Messages API over HTTPS.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+
+use super::config::AnthropicConfig;
+use super::message;
+use super::{AnthropicDecoder, ApiVersion, request};
+use crate::provider::blame::SentMessages;
+use crate::provider::connection::ConfigError;
+use crate::provider::endpoint::{Dialect, Endpoint, OutgoingRequest, bearer};
+use crate::provider::fit::{FitRules, IdForm};
+use crate::provider::key::ProviderApiKey;
+use crate::provider::messages::Messages;
+use crate::provider::reply::HttpReply;
+use crate::provider::{
+    Credential, EventStream, ModelProvider, ModelRequest, ProviderError, ProviderKind, RequestOptions,
+    Thinking,
+};
+
+const VERSION: HeaderName = HeaderName::from_static("anthropic-version");
+const KEY: HeaderName = HeaderName::from_static("x-api-key");
+const BETA: HeaderName = HeaderName::from_static("anthropic-beta");
+
+/// Lets a model that thinks within a budget think between tool calls too, and not only before the first.
+const INTERLEAVED_THINKING: &str = "interleaved-thinking-2025-05-14";
+
+/// The form of a conversation that this API takes.
+const RULES: FitRules = FitRules { kind: ProviderKind::Anthropic, ids: IdForm::Words };
+
+/// Anthropic's Messages API, or anything that speaks it.
+pub struct Anthropic {
+    endpoint: Arc<Endpoint>,
+    version: ApiVersion,
+    messages: Messages,
+}
+
+impl Anthropic {
+    /// A client for the address and with the key of `config`. Nothing is sent yet.
+    pub fn new(config: AnthropicConfig) -> Result<Self, ConfigError> {
+        let version = HeaderValue::from_static(config.version.as_str());
+        let dialect = Dialect {
+            kind: ProviderKind::Anthropic,
+            path: "/v1/messages",
+            headers: HeaderMap::from_iter([(VERSION, version)]),
+            key_header: match config.connection.credential {
+                Credential::ApiKey => api_key,
+                Credential::Bearer => bearer,
+            },
+            decoder: || Box::new(AnthropicDecoder::new()),
+        };
+        let endpoint = Arc::new(Endpoint::new(config.connection, dialect)?);
+        Ok(Self { endpoint, version: config.version, messages: Messages::new(message::serialise, RULES) })
+    }
+
+    /// What a person should know: bundled certificates in use, or a key that is sent in the clear.
+    pub fn notices(&self) -> &[String] {
+        self.endpoint.notices()
+    }
+
+    /// The host that requests go to.
+    pub fn host(&self) -> String {
+        self.endpoint.host()
+    }
+
+    /// The exact bytes that [`ModelProvider::stream`] sends for a request.
+    pub fn body(&self, request: &ModelRequest) -> Result<Bytes, ProviderError> {
+        Ok(self.outgoing(request)?.body)
+    }
+
+    fn outgoing(&self, request: &ModelRequest) -> Result<OutgoingRequest, ProviderError> {
+        let texts = self.messages.texts(request).map_err(|error| request::unserialisable(&error))?;
+        let body = request::body(request, self.version, &texts)?;
+        Ok(OutgoingRequest { sent: SentMessages::of(0, &texts), ..body.into() })
+    }
+
+    /// Sends a body as it is.
+    pub async fn send(&self, body: Bytes) -> Result<HttpReply, ProviderError> {
+        self.endpoint.attempt(Ok(body)).await
+    }
+}
+
+impl ModelProvider for Anthropic {
+    fn name(&self) -> &'static str {
+        "anthropic"
+    }
+
+    fn stream(&self, request: ModelRequest) -> EventStream {
+        let headers = betas(&request.options).map(|betas| (BETA, betas)).into_iter().collect();
+        Arc::clone(&self.endpoint)
+            .stream(self.outgoing(&request).map(|outgoing| OutgoingRequest { headers, ..outgoing }))
+    }
+}
+
+/// The beta features that a request uses, as a list with commas (R1). Everything else that is ever asked for is part of
+/// both versions of the API: cache lifetimes, adaptive thinking, effort.
+const fn betas(options: &RequestOptions) -> Option<HeaderValue> {
+    match options.thinking {
+        Thinking::Budget { .. } => Some(HeaderValue::from_static(INTERLEAVED_THINKING)),
+        Thinking::ByModel | Thinking::Off | Thinking::Adaptive { .. } => None,
+    }
+}
+
+/// The key as `x-api-key`, where there is one.
+pub(in crate::provider) fn api_key(key: &ProviderApiKey) -> HeaderMap {
+    key.header().map(|value| (KEY, value)).into_iter().collect()
+}

@@ -1,0 +1,91 @@
+//! Chat completions over HTTP.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use reqwest::header::HeaderMap;
+
+use super::config::{ChatServer, Config};
+use super::{Decoder, message, request};
+use crate::provider::blame::SentMessages;
+use crate::provider::connection::{self, ConfigError};
+use crate::provider::endpoint::{Dialect, Endpoint, OutgoingRequest, bearer};
+use crate::provider::fit::FitRules;
+use crate::provider::messages::Messages;
+use crate::provider::reply::HttpReply;
+use crate::provider::{
+    EventStream, Message, ModelProvider, ModelRequest, ProviderError, ProviderKind, UserBlock,
+};
+
+/// A server that speaks chat completions: the vendor's, a gateway, or one on this machine.
+pub struct OpenAiChat {
+    endpoint: Arc<Endpoint>,
+    messages: Messages,
+    server: ChatServer,
+}
+
+impl OpenAiChat {
+    /// A client for the address and with the key of `config`, if it has one. Nothing is sent yet.
+    pub fn new(config: Config) -> Result<Self, ConfigError> {
+        let known = ChatServer::at(&connection::base_url(&config.connection.base_url)?);
+        let reply_limit = config.reply_limit.unwrap_or(known.reply_limit);
+        let server = ChatServer { reply_limit, ..known };
+        let dialect = Dialect {
+            kind: ProviderKind::OpenAi,
+            path: server.path,
+            headers: HeaderMap::new(),
+            key_header: bearer,
+            decoder: || Box::new(Decoder::new()),
+        };
+        let endpoint = Arc::new(Endpoint::new(config.connection, dialect)?);
+        let rules = FitRules { kind: ProviderKind::OpenAi, ids: server.ids };
+        Ok(Self { endpoint, messages: Messages::new(message::serialise, rules), server })
+    }
+
+    /// What a person should know: bundled certificates in use, or a key that is sent in the clear.
+    pub fn notices(&self) -> &[String] {
+        self.endpoint.notices()
+    }
+
+    /// The exact bytes that [`ModelProvider::stream`] sends for a request.
+    pub fn body(&self, request: &ModelRequest) -> Result<Bytes, ProviderError> {
+        Ok(self.outgoing(request)?.body)
+    }
+
+    fn outgoing(&self, request: &ModelRequest) -> Result<OutgoingRequest, ProviderError> {
+        let texts = self.messages.texts(request).map_err(|error| request::unserialisable(&error))?;
+        let body = request::body(request, &texts, self.server)?;
+        Ok(OutgoingRequest {
+            sent: SentMessages::of(usize::from(!request.system.is_empty()), &texts),
+            ..body.into()
+        })
+    }
+
+    /// Sends a body as it is.
+    pub async fn send(&self, body: Bytes) -> Result<HttpReply, ProviderError> {
+        self.endpoint.attempt(Ok(body)).await
+    }
+}
+
+impl ModelProvider for OpenAiChat {
+    fn name(&self) -> &'static str {
+        "openai"
+    }
+
+    fn stream(&self, request: ModelRequest) -> EventStream {
+        let decoder = Decoder::after(answered_calls(&request.messages));
+        let with = |outgoing| OutgoingRequest { decoder: Some(Box::new(decoder)), ..outgoing };
+        Arc::clone(&self.endpoint).stream(self.outgoing(&request).map(with))
+    }
+}
+
+/// How many calls of the conversation have their result: all of them (R4).
+fn answered_calls(messages: &[Arc<Message>]) -> usize {
+    let results = |message: &Arc<Message>| match &**message {
+        Message::User(blocks) => {
+            blocks.iter().filter(|block| matches!(block, UserBlock::ToolResult { .. })).count()
+        }
+        Message::Assistant(_) => 0,
+    };
+    messages.iter().map(results).sum()
+}

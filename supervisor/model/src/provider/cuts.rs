@@ -1,0 +1,135 @@
+//! A reply that is cut, at every byte: the same reply, or the beginning of it and an error that says what it is (S7). No
+//! block is lost, none comes twice, and nothing panics.
+//!
+//! Between two events the reader knows nothing but what the decoder knows. So a cut is played from the event in which it
+//! falls, with the decoder that took the events before: what would be quadratic in the length of a reply is then linear,
+//! and every byte of every event up to 1 KB is a place to cut, every 61st of longer ones.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+
+use super::anthropic::AnthropicDecoder;
+use super::decode::{Decode, Events};
+use super::reply::{Context, HttpReply};
+use super::sse;
+use super::{ProviderError, StreamEvent};
+
+type DecodedItem = Result<StreamEvent, ProviderError>;
+
+/// Within an event that is longer, not every byte is a place to cut: each cut reads the event from its begin.
+const LONG_EVENT: usize = 1024;
+
+/// How far apart the cuts of such an event are: a prime, so that they fall on every kind of place.
+const LONG_STRIDE: usize = 61;
+
+/// The bodies below a directory: `*.sse`, or `*/response.sse` as recordings have it.
+fn bodies(directory: &Path) -> Vec<(PathBuf, Bytes)> {
+    let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let file = |path: PathBuf| if path.is_dir() { path.join("response.sse") } else { path };
+    let mut bodies: Vec<_> = entries
+        .map(file)
+        .filter(|path| path.extension().is_some_and(|extension| extension == "sse"))
+        .filter_map(|path| Some((path.clone(), Bytes::from(fs::read(path).ok()?))))
+        .collect();
+    bodies.sort();
+    bodies
+}
+
+/// What comes of bytes that follow on what a decoder has taken.
+async fn play<D: Decode + Clone + 'static>(decoder: &D, bytes: Bytes) -> Vec<DecodedItem> {
+    let reply = HttpReply::new(stream::iter([Ok(bytes)]), Box::new(decoder.clone()), Context::default());
+    let items = stream::unfold(reply, async |mut reply| Some((reply.next().await?, reply)));
+    items.collect().await
+}
+
+/// The same body with LF for every line end: the places between events are then plain to see.
+fn with_lf(body: &[u8]) -> Bytes {
+    let crlf = |(index, byte): (usize, &u8)| match byte {
+        b'\n' if index > 0 && body[index - 1] == b'\r' => None,
+        b'\r' => Some(b'\n'),
+        byte => Some(*byte),
+    };
+    body.iter().enumerate().filter_map(crlf).collect()
+}
+
+/// Where an event ends: after each blank line.
+fn boundaries(body: &[u8]) -> Vec<usize> {
+    let ends = body.windows(2).enumerate().filter(|(_, pair)| *pair == b"\n\n").map(|(at, _)| at + 2);
+    std::iter::once(0).chain(ends).collect()
+}
+
+/// Plays every cut of a body; gives how many there were.
+async fn assert_harmless_where_it_is_cut<D: Decode + Clone + 'static>(
+    name: &str,
+    body: &Bytes,
+    new: D,
+) -> usize {
+    let body = with_lf(body);
+    let whole = play(&new, body.clone()).await;
+    let (mut decoder, mut rest, mut cuts) = (new, &whole[..], 0);
+    let boundaries = boundaries(&body);
+    for (index, &begin) in boundaries.iter().enumerate() {
+        let end = boundaries.get(index + 1).copied().unwrap_or(body.len());
+        let stride = if end - begin > LONG_EVENT { LONG_STRIDE } else { 1 };
+        for cut in (begin..end).step_by(stride) {
+            let items = play(&decoder, body.slice(begin..cut)).await;
+            assert_cut(&format!("{name} cut at {cut}"), &items, rest);
+            cuts += 1;
+        }
+        // What follows an error is never read.
+        let Ok(events) = take(&mut decoder, body.slice(begin..end)).await else { break };
+        let came: Vec<_> = events.into_iter().map(Ok).collect();
+        rest = rest.strip_prefix(&came[..]).expect("what came before a cut is what came of the whole");
+    }
+    cuts
+}
+
+/// Lets a decoder take whole events.
+async fn take(decoder: &mut impl Decode, bytes: Bytes) -> Result<Events, ProviderError> {
+    let mut data = sse::events(stream::iter([Ok::<_, ProviderError>(bytes)]));
+    let mut events = Events::new();
+    while let Some(data) = data.next().await {
+        let data = data.map_err(|error| ProviderError::new("invalid_response", error.to_string()))?;
+        decoder.push(&data, &mut events)?;
+    }
+    Ok(events)
+}
+
+/// `items` came of a cut, and `rest` would have come of the whole.
+fn assert_cut(name: &str, items: &[DecodedItem], rest: &[DecodedItem]) {
+    if items == rest {
+        return;
+    }
+    let (last, items) = items.split_last().expect("at least an error");
+    let Err(error) = last else { panic!("{name} ends without an error: {items:?}") };
+    assert!(matches!(error.kind.as_str(), "truncated_stream" | "invalid_response"), "{name}: {error:?}");
+    assert!(items.iter().all(Result::is_ok) && rest.starts_with(items), "{name}: {items:?}");
+}
+
+#[tokio::test]
+async fn s7_every_cut_of_every_stream_is_harmless() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/streams/anthropic");
+    let mut cuts = 0;
+    for (path, body) in bodies(&fixtures) {
+        cuts += assert_harmless_where_it_is_cut(&path.display().to_string(), &body, AnthropicDecoder::new())
+            .await;
+    }
+    assert!(cuts > 30_000, "only {cuts} cuts");
+}
+
+#[tokio::test]
+async fn s7_every_cut_of_every_recording_is_harmless() {
+    let Some(recordings) = std::env::var_os("BAILIWICK_WIRE") else {
+        eprintln!("skipped: no recordings: set BAILIWICK_WIRE to their directory");
+        return;
+    };
+    let mut cuts = 0;
+    for (path, body) in bodies(&PathBuf::from(recordings).join("anthropic")) {
+        cuts += assert_harmless_where_it_is_cut(&path.display().to_string(), &body, AnthropicDecoder::new())
+            .await;
+    }
+    assert!(cuts > 200_000, "only {cuts} cuts");
+}

@@ -1,0 +1,171 @@
+//! What the API says went wrong, as one [`ProviderError`] (WIRE E1, E2).
+
+use std::time::SystemTime;
+
+use reqwest::StatusCode;
+use reqwest::header::{HeaderMap, LOCATION};
+
+use super::ProviderError;
+use super::fault::ReplyFault;
+use super::key::ProviderApiKey;
+use super::peer::Peer;
+use super::retry_after::retry_after;
+
+/// How much of a provider's message is shown.
+const SHOWN: usize = 600;
+
+/// A reply with a status other than 200.
+pub(crate) struct Failure<'a> {
+    pub status: StatusCode,
+    pub headers: &'a HeaderMap,
+    /// Its body, as far as it was read.
+    pub body: &'a [u8],
+    /// The key that was sent: named in the advice.
+    pub key: &'a ProviderApiKey,
+    /// The server that was asked: named where nothing was there.
+    pub peer: &'a Peer,
+}
+
+impl Failure<'_> {
+    /// The error: what the API said, in one line, and what to do.
+    pub(crate) fn into_error(self) -> ProviderError {
+        let fault = ReplyFault::parse(self.body);
+        let kind = one_line(&fault.kind().unwrap_or_else(|| kind_of(self.status).to_owned()));
+        let retryable = self.may_retry(&fault);
+        let said = fault.message.as_deref().map_or_else(|| self.unreadable(), one_line);
+        let status = self.status.as_u16();
+        let error = ProviderError {
+            status: Some(status),
+            request_id: request_id(self.headers)
+                .or_else(|| fault.request_id.as_deref().map(one_line))
+                .map(String::into_boxed_str),
+            retryable,
+            retry_after: retry_after(self.headers, SystemTime::now()),
+            ..ProviderError::new(kind.clone(), format!("the API answered {status} ({kind}): {said}"))
+        };
+        let hint = self.hint(&fault, &error);
+        let message = match &error.request_id {
+            Some(id) => format!("{} [request-id {id}]", error.message),
+            None => error.message,
+        };
+        ProviderError { message, hint, ..error }
+    }
+
+    /// E2: the provider's word wins.
+    fn may_retry(&self, fault: &ReplyFault) -> bool {
+        match self.headers.get("x-should-retry").map(reqwest::header::HeaderValue::as_bytes) {
+            Some(b"true") => true,
+            Some(b"false") => false,
+            _ => match self.status.as_u16() {
+                408 | 409 => true,
+                429 => !fault.is_spent(),
+                // The server does not know the method: it is no API of this kind.
+                501 | 505 => false,
+                status => status >= 500 || fault.is_failed_generation(),
+            },
+        }
+    }
+
+    /// A step that helps.
+    fn hint(&self, fault: &ReplyFault, error: &ProviderError) -> Option<String> {
+        Some(match self.status.as_u16() {
+            _ if self.wants_tls() => "write https:// in --base-url: the server speaks TLS".to_owned(),
+            407 => {
+                "write a user and a password into the variable of the proxy: http://USER:PASSWORD@HOST:PORT"
+                    .to_owned()
+            }
+            300..=399 => self.redirect()?,
+            _ if error.is_context_overflow() => {
+                "start a new conversation: this one is longer than the model's context".to_owned()
+            }
+            401 => self.key.advice(),
+            402 if self.peer.is_socket() => {
+                "start a relay whose --max-usd and --max-tokens leave room for the task".to_owned()
+            }
+            402 => "check the account's billing".to_owned(),
+            403 => "check the permissions of this key, and --model".to_owned(),
+            404 if fault.names_model() => "check --model: the server does not have this model".to_owned(),
+            404 | 405 | 501 => self.peer.not_found(),
+            413 => "start a new conversation, or read less at once".to_owned(),
+            429 if fault.is_limited() => "raise the account's spend limit, or wait for its reset".to_owned(),
+            429 if fault.is_spent() => "check the account's plan and billing: no credit is left".to_owned(),
+            408 | 409 | 429 | 500.. => "try again later, or choose another model with --model".to_owned(),
+            _ => return None,
+        })
+    }
+
+    /// True if a web server got plain words at a port for TLS: nginx, Apache, Go.
+    fn wants_tls(&self) -> bool {
+        const WORDS: [&str; 3] = [
+            "plain HTTP request was sent to HTTPS port",
+            "speaking plain HTTP to an SSL-enabled server port",
+            "Client sent an HTTP request to an HTTPS server",
+        ];
+        let body = String::from_utf8_lossy(self.body);
+        self.status.as_u16() == 400 && WORDS.iter().any(|words| body.contains(words))
+    }
+
+    fn redirect(&self) -> Option<String> {
+        let target = self.headers.get(LOCATION).and_then(|value| value.to_str().ok()).map(one_line)?;
+        Some(format!("set --base-url to the right address: the key does not follow to {target}"))
+    }
+
+    /// What is said of a body that says nothing itself.
+    fn unreadable(&self) -> String {
+        let reason = self.status.canonical_reason().unwrap_or("no reason given");
+        match self.body.trim_ascii() {
+            [] => format!("{reason}, with an empty body"),
+            [b'<', ..] => {
+                format!("{reason}, with a page of HTML: not the API but something before it answered")
+            }
+            text => format!("{reason}: {}", one_line(&String::from_utf8_lossy(text))),
+        }
+    }
+}
+
+/// The id under which the provider knows the request.
+pub(crate) fn request_id(headers: &HeaderMap) -> Option<String> {
+    let id = ["request-id", "x-request-id"].iter().find_map(|name| headers.get(*name))?;
+    id.to_str().ok().map(one_line)
+}
+
+/// The API's `error.type` for a status (E1), for bodies that do not say.
+pub(crate) fn kind_of(status: StatusCode) -> &'static str {
+    match status.as_u16() {
+        400 | 422 => "invalid_request_error",
+        401 => "authentication_error",
+        402 => "billing_error",
+        403 => "permission_error",
+        404 => "not_found_error",
+        408 | 504 => "timeout_error",
+        409 => "conflict_error",
+        413 => "request_too_large",
+        429 => "rate_limit_error",
+        529 => "overloaded_error",
+        500.. => "api_error",
+        _ => "invalid_response",
+    }
+}
+
+/// A foreign text as one line for a terminal: no control characters, no runs of blanks, bounded.
+pub(crate) fn one_line(text: &str) -> String {
+    let visible = |c: char| !c.is_control() && !is_bidi_control(c);
+    let mut line = String::new();
+    for word in text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()) {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.extend(word.chars().filter(|&c| visible(c)));
+        if line.len() > SHOWN {
+            line.truncate(line.floor_char_boundary(SHOWN));
+            line.push('…');
+            break;
+        }
+    }
+    line
+}
+
+/// Characters that change the order of what stands beside them (Unicode TR 9).
+const fn is_bidi_control(c: char) -> bool {
+    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}

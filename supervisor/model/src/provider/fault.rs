@@ -1,0 +1,173 @@
+//! What the body of an error says, in the shapes that servers and gateways use (WIRE §2).
+
+use serde_json::{Map, Value};
+
+/// What a body says went wrong.
+///
+/// | who | shape |
+/// | --- | --- |
+/// | Anthropic | `{"type":"error","error":{"type","message","details"},"request_id"}` |
+/// | `OpenAI`, Groq, llama.cpp, ollama | `{"error":{"message","type","code"}}`; the code is a word or a status |
+/// | `OpenRouter` | the same, with what the model's own server said in `metadata.raw` |
+/// | Venice | `{"error":"…"}` |
+/// | xAI | `{"code":"…","error":"…"}` |
+/// | Mistral, older vLLM | `{"message","type","code"}`, where the message may hold a `detail` |
+/// | `FastAPI` | `{"detail":"…"}`, or a list of `{"loc":[…],"msg":"…"}` |
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct ReplyFault {
+    kind: Option<String>,
+    /// What it says to people.
+    pub message: Option<String>,
+    /// Its code, where that is a word.
+    code: Option<String>,
+    /// Its code, where that is a status.
+    pub status: Option<u16>,
+    /// Anthropic's `error.details.error_code`.
+    detail_code: Option<String>,
+    /// The provider's id of the request.
+    pub request_id: Option<String>,
+}
+
+impl ReplyFault {
+    /// Reads a body; one that is none of the shapes says nothing.
+    pub(crate) fn parse(body: &[u8]) -> Self {
+        let Ok(Value::Object(body)) = serde_json::from_slice(body) else {
+            return Self::default();
+        };
+        let error = body.get("error").unwrap_or(&Value::Null);
+        let inner = error.as_object();
+        let member = |name: &str| inner.and_then(|inner| inner.get(name));
+        let code = member("code").or_else(|| body.get("code"));
+        Self {
+            kind: member("type").and_then(Value::as_str).map(str::to_owned),
+            message: inner.map_or_else(|| text(error).or_else(|| of_top(&body)), of_error),
+            code: code.and_then(Value::as_str).map(str::to_owned),
+            status: [member("status_code"), code].into_iter().flatten().find_map(status),
+            detail_code: error.pointer("/details/error_code").and_then(Value::as_str).map(str::to_owned),
+            request_id: text(body.get("request_id").unwrap_or(&Value::Null)),
+        }
+    }
+
+    /// The kind: the API's own word, or the code where that says more; none where neither says anything.
+    pub(crate) fn kind(&self) -> Option<String> {
+        match self.code.as_deref() {
+            Some(code @ ("context_length_exceeded" | "insufficient_quota")) => Some(code.to_owned()),
+            // OpenAI's type says what was counted: `tokens`, `requests`.
+            Some("rate_limit_exceeded") => Some("rate_limit_error".to_owned()),
+            _ => self.kind.clone(),
+        }
+    }
+
+    /// True if the message is about a model: the address is right then.
+    pub(crate) fn names_model(&self) -> bool {
+        self.message.as_deref().is_some_and(|message| message.to_lowercase().contains("model"))
+    }
+
+    /// Whether money is what is missing: waiting does not help.
+    pub(crate) fn is_spent(&self) -> bool {
+        let spent = ["insufficient_quota", "billing_hard_limit_reached", "billing_not_active"];
+        let words = [&self.kind, &self.code].into_iter().flatten();
+        self.is_limited() || words.into_iter().any(|word| spent.contains(&word.as_str()))
+    }
+
+    /// Whether a limit that the account's owner set is reached.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.detail_code.as_deref().is_some_and(|code| code.contains("spend_limit"))
+    }
+
+    /// Whether the model, and not the request, is at fault: Groq checks the calls that its models make.
+    pub(crate) fn is_failed_generation(&self) -> bool {
+        self.code.as_deref() == Some("tool_use_failed")
+    }
+}
+
+fn of_error(error: &Map<String, Value>) -> Option<String> {
+    let said = error.get("message").and_then(text);
+    let raw = error.get("metadata").and_then(|metadata| metadata.get("raw")).and_then(text);
+    match (said, raw) {
+        (Some(said), Some(raw)) => Some(format!("{said}: {raw}")),
+        (said, raw) => said.or(raw),
+    }
+}
+
+/// What is said where there is no `error`.
+fn of_top(body: &Map<String, Value>) -> Option<String> {
+    let message = body.get("message");
+    let nested = message.and_then(|message| message.get("detail"));
+    message.and_then(text).or_else(|| nested.or_else(|| body.get("detail")).and_then(detail))
+}
+
+fn detail(detail: &Value) -> Option<String> {
+    let Value::Array(faults) = detail else { return text(detail) };
+    let one = |fault: &Value| {
+        let place = fault.get("loc").and_then(Value::as_array).into_iter().flatten();
+        let place: Vec<_> = place.map(|step| text(step).unwrap_or_else(|| step.to_string())).collect();
+        let said = fault.get("msg").and_then(text)?;
+        Some(if place.is_empty() { said } else { format!("{}: {said}", place.join(".")) })
+    };
+    let said: Vec<_> = faults.iter().filter_map(one).collect();
+    (!said.is_empty()).then(|| said.join("; "))
+}
+
+fn text(value: &Value) -> Option<String> {
+    value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+/// A number that is a status of HTTP, or the same as text.
+fn status(code: &Value) -> Option<u16> {
+    let number = code.as_u64().or_else(|| code.as_str()?.parse().ok())?;
+    u16::try_from(number).ok().filter(|status| (400..600).contains(status))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(body: &str) -> Option<String> {
+        ReplyFault::parse(body.as_bytes()).message
+    }
+
+    #[test]
+    fn e1_every_servers_shape_says_what_it_means() {
+        for (body, expected) in [
+            (r#"{"type":"error","error":{"type":"api_error","message":"m"}}"#, "m"),
+            (r#"{"error":{"message":"m","type":"server_error","code":null}}"#, "m"),
+            (
+                r#"{"error":{"code":502,"message":"Provider returned error","metadata":{"raw":"too long"}}}"#,
+                "Provider returned error: too long",
+            ),
+            (r#"{"error":"no such model"}"#, "no such model"),
+            (r#"{"code":"The caller does not have permission","error":"no"}"#, "no"),
+            (r#"{"object":"error","message":"m","type":"x","code":"1300"}"#, "m"),
+            (
+                r#"{"object":"error","message":{"detail":[{"loc":["body","tools",0],"msg":"bad"}]}}"#,
+                "body.tools.0: bad",
+            ),
+            (r#"{"detail":"Unauthorized"}"#, "Unauthorized"),
+            (r#"{"detail":[{"type":"missing","loc":["body"],"msg":"a"},{"msg":"b"},{}]}"#, "body: a; b"),
+        ] {
+            assert_eq!(said(body).as_deref(), Some(expected), "{body}");
+        }
+        for body in ["", "[]", "{}", r#"{"error":{"message":5}}"#, r#"{"error":null,"detail":[]}"#] {
+            assert_eq!(said(body), None, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_code_is_a_word_or_a_status() {
+        let fault = |body: &str| ReplyFault::parse(body.as_bytes());
+        assert_eq!(fault(r#"{"error":{"code":400}}"#).status, Some(400));
+        assert_eq!(fault(r#"{"error":{"code":"429"}}"#).status, Some(429));
+        assert_eq!(fault(r#"{"error":{"code":"x","status_code":400}}"#).status, Some(400));
+        for none in [r#"{"error":{"code":1e300}}"#, r#"{"error":{"code":65936}}"#, r#"{"code":"1300"}"#] {
+            assert_eq!(fault(none).status, None, "{none}");
+        }
+        let overflow =
+            fault(r#"{"error":{"type":"invalid_request_error","code":"context_length_exceeded"}}"#);
+        assert_eq!(overflow.kind().as_deref(), Some("context_length_exceeded"));
+        let limit = fault(r#"{"error":{"type":"tokens","code":"rate_limit_exceeded"}}"#);
+        assert_eq!((limit.kind().as_deref(), limit.is_spent()), (Some("rate_limit_error"), false));
+        assert!(fault(r#"{"error":{"type":"insufficient_quota"}}"#).is_spent());
+        assert!(fault(r#"{"error":{"type":"x","code":"billing_not_active"}}"#).is_spent());
+    }
+}

@@ -1,0 +1,183 @@
+//! The conversation as a provider takes it back, whatever the log holds (WIRE Z1).
+//!
+//! Providers send what they refuse to see again: texts of blanks, ids of another maker's form, thinking at the end of a message. None of it
+//! is changed in the log. Each request is made fit here and nowhere else, so that a log of an earlier version heals too. The work is done
+//! once for a message: history is append-only, and a request begins as the one before it, byte for byte (R8).
+
+mod blocks;
+mod ids;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use serde_json::value::RawValue;
+
+use blocks::Fit;
+use ids::{CallIds, NamedCall};
+
+pub(crate) use ids::IdForm;
+
+use super::{Message, ProviderKind, UserBlock, calls_of};
+
+/// How many messages are kept before the first look for dead ones.
+const FIRST_SWEEP: usize = 256;
+
+/// What stands before a reply with which a conversation begins: the first message is the user's (R3).
+const GOES_ON: &str = "(the conversation goes on)";
+
+/// The rules of one provider.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FitRules {
+    pub kind: ProviderKind,
+    pub ids: IdForm,
+}
+
+/// A message of a request, and the place of its origin in the conversation.
+#[derive(Clone, Debug)]
+pub(crate) struct FittedMessage {
+    pub message: Arc<Message>,
+    pub source: usize,
+}
+
+/// Makes conversations fit for one provider.
+pub(crate) struct Fitting {
+    rules: FitRules,
+    kept: Mutex<KeptFits>,
+}
+
+#[derive(Default)]
+struct KeptFits {
+    /// By address. The weak reference keeps the address from being used for another message.
+    by_address: HashMap<usize, KeptFit>,
+    sweep_at: usize,
+}
+
+/// The form of a message under the names that the calls had.
+struct KeptFit {
+    message: Weak<Message>,
+    ids: IdForm,
+    named: Vec<NamedCall>,
+    /// The model's ids of the calls in it.
+    calls: Vec<String>,
+    fit: Fit,
+}
+
+impl Fitting {
+    pub(crate) fn new(rules: FitRules) -> Self {
+        Self { rules, kept: Mutex::default() }
+    }
+
+    /// The messages of a request to `model`, made fit.
+    pub(crate) fn fit(&self, messages: &[Arc<Message>], model: &str) -> Vec<FittedMessage> {
+        let rules = FitRules { ids: self.rules.ids.of_model(model), ..self.rules };
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut walk = FitWalk { rules, ids: CallIds::new(rules.ids), open: Vec::new(), fitted: Vec::new() };
+        for (source, message) in messages.iter().enumerate() {
+            walk.take(source, message, &mut kept);
+        }
+        // Calls at the end are left open: nobody sends such a request, and their results are still to come.
+        walk.fitted
+    }
+}
+
+/// A conversation while it is made fit.
+struct FitWalk {
+    rules: FitRules,
+    ids: CallIds,
+    /// The calls that have no result yet.
+    open: Vec<NamedCall>,
+    fitted: Vec<FittedMessage>,
+}
+
+impl FitWalk {
+    fn take(&mut self, source: usize, message: &Arc<Message>, kept: &mut KeptFits) {
+        let named = match &**message {
+            Message::User(_) => std::mem::take(&mut self.open),
+            Message::Assistant(blocks) => {
+                self.answer_open_calls(source);
+                let calls = kept.calls(message, blocks);
+                calls.into_iter().map(|id| self.ids.name(id)).collect()
+            }
+        };
+        let fit = kept.fit(message, self.rules, &named);
+        if matches!(**message, Message::Assistant(_)) {
+            self.open = named;
+        }
+        match fit {
+            Fit::AsItIs => self.push(source, Arc::clone(message)),
+            Fit::Changed(changed) => self.push(source, changed),
+            Fit::Nothing => {}
+        }
+    }
+
+    /// R4: each call has its result in the next message.
+    fn answer_open_calls(&mut self, source: usize) {
+        let open = std::mem::take(&mut self.open);
+        if !open.is_empty() {
+            let results = open.iter().map(blocks::missing_result).collect();
+            self.push(source, Arc::new(Message::User(results)));
+        }
+    }
+
+    /// R3: the first message is the user's, and neighbours of one role are one message.
+    fn push(&mut self, source: usize, message: Arc<Message>) {
+        match (self.fitted.last_mut(), &*message) {
+            (None, Message::Assistant(_)) => {
+                let opening = Message::User(vec![UserBlock::Text(GOES_ON.to_owned())]);
+                self.fitted.push(FittedMessage { message: Arc::new(opening), source });
+                self.fitted.push(FittedMessage { message, source });
+            }
+            (Some(last), _) => match (&*last.message, &*message) {
+                (Message::User(before), Message::User(blocks)) => {
+                    let joined = [&before[..], &blocks[..]].concat();
+                    *last = FittedMessage { message: Arc::new(Message::User(joined)), source };
+                }
+                (Message::Assistant(before), Message::Assistant(blocks)) => {
+                    let joined = [&before[..], &blocks[..]].concat();
+                    *last = FittedMessage { message: Arc::new(Message::Assistant(joined)), source };
+                }
+                _ => self.fitted.push(FittedMessage { message, source }),
+            },
+            (None, Message::User(_)) => self.fitted.push(FittedMessage { message, source }),
+        }
+    }
+}
+
+impl KeptFits {
+    fn calls(&self, message: &Arc<Message>, blocks: &[Box<RawValue>]) -> Vec<String> {
+        match self.by_address.get(&Arc::as_ptr(message).addr()) {
+            Some(kept) => kept.calls.clone(),
+            None => calls_of(blocks).into_iter().map(|call| call.0).collect(),
+        }
+    }
+
+    fn fit(&mut self, message: &Arc<Message>, rules: FitRules, named: &[NamedCall]) -> Fit {
+        let address = Arc::as_ptr(message).addr();
+        if let Some(kept) = self.by_address.get(&address)
+            && kept.named == named
+            && kept.ids == rules.ids
+        {
+            return kept.fit.clone();
+        }
+        let (fit, calls) = match &**message {
+            Message::User(user) => (blocks::of_user(user, named), Vec::new()),
+            Message::Assistant(reply) => {
+                let calls = named.iter().map(|call| call.id.clone()).collect();
+                (blocks::of_assistant(reply, named, rules.kind), calls)
+            }
+        };
+        self.sweep();
+        let (message, named) = (Arc::downgrade(message), named.to_vec());
+        let kept = KeptFit { message, ids: rules.ids, named, calls, fit: fit.clone() };
+        self.by_address.insert(address, kept);
+        fit
+    }
+
+    /// Forgets the messages that nobody else holds, each time that their number has doubled.
+    fn sweep(&mut self) {
+        if self.by_address.len() >= self.sweep_at.max(FIRST_SWEEP) {
+            self.by_address.retain(|_, kept| kept.message.strong_count() > 0);
+            self.sweep_at = 2 * self.by_address.len();
+        }
+    }
+}

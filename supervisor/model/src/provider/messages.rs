@@ -1,0 +1,160 @@
+//! Messages as JSON text, each serialised once.
+//!
+//! History is append-only and shared (`Arc`), so a message's text never changes: a request is put together from texts
+//! that earlier requests have made already, and its bytes are the same each time (R8: a cache hit needs the same prefix).
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use bytes::Bytes;
+use ipc::image::Image;
+
+use super::fit::{FitRules, FittedMessage, Fitting};
+use super::{Message, ModelRequest};
+
+/// How many messages are kept before the first look for dead ones.
+const FIRST_SWEEP: usize = 256;
+
+/// Writes a message as an API takes it: one or more JSON objects with commas between them; nothing for a message that
+/// would be empty, which APIs refuse.
+pub(crate) type Serialise = fn(&Message) -> Result<Option<Vec<u8>>, serde_json::Error>;
+
+/// The texts of the messages of all agents that use a provider.
+pub(crate) struct Messages {
+    serialise: Serialise,
+    fitting: Fitting,
+    texts: Mutex<Texts>,
+}
+
+#[derive(Default)]
+struct Texts {
+    /// By address. The weak reference keeps the address from being used for another message.
+    by_address: HashMap<usize, (Weak<Message>, Option<Bytes>)>,
+    sweep_at: usize,
+}
+
+/// A message as JSON text.
+pub(crate) struct MessageText {
+    /// The text.
+    pub json: Bytes,
+    /// Whether it is the user's.
+    pub of_user: bool,
+    /// The message.
+    pub message: Arc<Message>,
+    /// The place of its origin in the conversation.
+    pub source: usize,
+}
+
+impl Messages {
+    /// No messages yet.
+    pub(crate) fn new(serialise: Serialise, rules: FitRules) -> Self {
+        Self { serialise, fitting: Fitting::new(rules), texts: Mutex::default() }
+    }
+
+    /// The messages of a request as JSON texts, made fit for the provider, without those that would be empty: APIs refuse them.
+    pub(crate) fn texts(&self, request: &ModelRequest) -> Result<Vec<MessageText>, serde_json::Error> {
+        let fitted = self.fitting.fit(&request.messages, &request.model);
+        let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = Vec::with_capacity(fitted.len());
+        for FittedMessage { message, source } in fitted {
+            if let Some(json) = texts.get(&message, self.serialise)? {
+                let of_user = matches!(*message, Message::User(_));
+                all.push(MessageText { json, of_user, message, source });
+            }
+        }
+        Ok(all)
+    }
+}
+
+impl Texts {
+    fn get(
+        &mut self,
+        message: &Arc<Message>,
+        serialise: Serialise,
+    ) -> Result<Option<Bytes>, serde_json::Error> {
+        let address = Arc::as_ptr(message).addr();
+        if let Some((_, text)) = self.by_address.get(&address) {
+            return Ok(text.clone());
+        }
+        let text = serialise(message)?.map(Bytes::from);
+        self.sweep();
+        self.by_address.insert(address, (Arc::downgrade(message), text.clone()));
+        Ok(text)
+    }
+
+    /// Forgets the messages that nobody else holds, each time that their number has doubled.
+    fn sweep(&mut self) {
+        if self.by_address.len() >= self.sweep_at.max(FIRST_SWEEP) {
+            self.by_address.retain(|_, (message, _)| message.strong_count() > 0);
+            self.sweep_at = 2 * self.by_address.len();
+        }
+    }
+}
+
+/// What a model is told of a result where no member says that a call failed: the text does; and none may be empty (R5).
+pub(crate) fn told(content: &str, is_error: bool) -> Cow<'_, str> {
+    let says_so = content.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("error"));
+    match (content, is_error) {
+        ("", false) => Cow::Borrowed("(no output)"),
+        ("", true) => Cow::Borrowed("error: (no output)"),
+        (content, true) if !says_so => Cow::Owned(format!("error: {content}")),
+        (content, _) => Cow::Borrowed(content),
+    }
+}
+
+/// A picture as a URL that holds it.
+pub(crate) fn data_url(image: &Image) -> String {
+    format!("data:{};base64,{}", image.media_type().as_str(), image.base64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::provider::fit::IdForm;
+    use crate::provider::{ProviderKind, RequestOptions, UserBlock};
+
+    fn first_text(message: &Message) -> Result<Option<Vec<u8>>, serde_json::Error> {
+        match message {
+            Message::User(blocks) => serde_json::to_vec(&format!("{blocks:?}")).map(Some),
+            Message::Assistant(_) => Ok(None),
+        }
+    }
+
+    #[test]
+    fn a_message_is_serialised_once_and_forgotten_when_nobody_holds_it() {
+        let rules = FitRules { kind: ProviderKind::Anthropic, ids: IdForm::Words };
+        let messages = Messages::new(first_text, rules);
+        let request = |message: Arc<Message>| ModelRequest {
+            model: "m".to_owned(),
+            system: "".into(),
+            tools: Arc::default(),
+            messages: vec![message],
+            max_tokens: 1,
+            options: RequestOptions::default(),
+        };
+        let message = Arc::new(Message::User(vec![UserBlock::Text("a".to_owned())]));
+        let first = messages.texts(&request(Arc::clone(&message))).expect("JSON");
+        let second = messages.texts(&request(message)).expect("JSON");
+        assert_eq!(first[0].json.as_ptr(), second[0].json.as_ptr());
+        for number in 0..3 * FIRST_SWEEP {
+            let message = Arc::new(Message::User(vec![UserBlock::Text(number.to_string())]));
+            let text = messages.texts(&request(message)).expect("JSON")[0].json.clone();
+            assert!(String::from_utf8_lossy(&text).contains(&format!("\\\"{number}\\\"")));
+        }
+        assert!(messages.texts.lock().expect("no panic").by_address.len() <= FIRST_SWEEP + 1);
+    }
+
+    #[test]
+    fn a_failed_call_says_so_in_its_text_once() {
+        for (content, expected) in [
+            ("no such file", "error: no such file"),
+            ("Error 2", "Error 2"),
+            ("ä", "error: ä"),
+            ("errör", "error: errör"),
+        ] {
+            assert_eq!(told(content, true), expected);
+            assert_eq!(told(content, false), content);
+        }
+    }
+}

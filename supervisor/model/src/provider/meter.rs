@@ -1,0 +1,240 @@
+//! The tokens of a reply that is passed on as it comes: read beside the bytes, which nobody changes.
+//!
+//! Only lines that name a usage are parsed. The words of the model are strings within strings there, so that none of them
+//! passes for a member of the event.
+
+use ipc::event::TokenUsage;
+use memchr::memchr2;
+use memchr::memmem::Finder;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::ProviderKind;
+use super::{anthropic, chat, responses};
+
+/// The longest line that is read: the last event of the Responses API holds the whole reply.
+const MOST: usize = 32 << 20;
+
+/// Reads the usage of one reply.
+pub struct Meter {
+    kind: ProviderKind,
+    usage_name: Finder<'static>,
+    error_name: Finder<'static>,
+    /// The beginning of a line whose end has not come.
+    line: Vec<u8>,
+    /// True within a line that is too long.
+    skips: bool,
+    /// The members of the Messages API, which come in two events.
+    members: Map<String, Value>,
+    usage: Option<TokenUsage>,
+    is_final: bool,
+    has_failed: bool,
+}
+
+/// The members of an event, or of a whole reply, that lead to a usage.
+#[derive(Deserialize)]
+struct Event<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Option<&'a RawValue>,
+    #[serde(borrow)]
+    usage: Option<&'a RawValue>,
+    #[serde(borrow)]
+    message: Option<&'a RawValue>,
+    #[serde(borrow)]
+    response: Option<&'a RawValue>,
+}
+
+/// The members of an event that say that there is no reply.
+#[derive(Deserialize)]
+struct Failed<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+}
+
+impl Failed<'_> {
+    fn is_one(&self) -> bool {
+        let is_error = self.kind.is_some_and(|kind| kind.get() == "\"error\"");
+        is_error || self.error.is_some_and(|error| error.get() != "null")
+    }
+}
+
+/// A part of an event that holds a usage.
+#[derive(Deserialize)]
+struct Inner {
+    usage: Option<Value>,
+}
+
+impl Meter {
+    /// Nothing was read yet.
+    pub fn new(kind: ProviderKind) -> Self {
+        Self {
+            kind,
+            usage_name: Finder::new("\"usage\""),
+            error_name: Finder::new("\"error\""),
+            line: Vec::new(),
+            skips: false,
+            members: Map::new(),
+            usage: None,
+            is_final: false,
+            has_failed: false,
+        }
+    }
+
+    /// Reads a piece of the body.
+    pub fn push(&mut self, mut piece: &[u8]) {
+        while let Some(end) = memchr2(b'\n', b'\r', piece) {
+            let (line, rest) = piece.split_at(end);
+            piece = &rest[1..];
+            if self.skips {
+                self.skips = false;
+            } else if self.line.is_empty() {
+                self.read(line);
+            } else {
+                let mut whole = std::mem::take(&mut self.line);
+                whole.extend_from_slice(line);
+                self.read(&whole);
+                whole.clear();
+                self.line = whole;
+            }
+        }
+        if self.skips || self.line.len() + piece.len() > MOST {
+            self.skips = true;
+            self.line = Vec::new();
+        } else {
+            self.line.extend_from_slice(piece);
+        }
+    }
+
+    /// Reads the end of the body, which came in order.
+    pub fn finish(&mut self) {
+        let rest = std::mem::take(&mut self.line);
+        self.read(&rest);
+        // Chat completions say nowhere which usage is the last one but by their end.
+        self.is_final |= self.usage.is_some() && self.kind == ProviderKind::OpenAi;
+    }
+
+    /// The tokens so far, as the server said.
+    pub const fn usage(&self) -> Option<TokenUsage> {
+        self.usage
+    }
+
+    /// True if the server sent an error in the place of a reply, or of the rest of it.
+    pub const fn has_failed(&self) -> bool {
+        self.has_failed
+    }
+
+    /// True if the server said what the whole reply came to.
+    pub const fn is_final(&self) -> bool {
+        self.is_final
+    }
+
+    fn read(&mut self, line: &[u8]) {
+        let data = line.strip_prefix(b"data:").unwrap_or(line);
+        let names_error = self.error_name.find(data).is_some();
+        self.has_failed |=
+            names_error && serde_json::from_slice::<Failed<'_>>(data).is_ok_and(|of| of.is_one());
+        if self.usage_name.find(data).is_none() {
+            let is_end = self.kind == ProviderKind::OpenAi && data.trim_ascii() == b"[DONE]";
+            self.is_final |= is_end && self.usage.is_some();
+            return;
+        }
+        let Ok(event) = serde_json::from_slice::<Event<'_>>(data) else { return };
+        match self.kind {
+            ProviderKind::Anthropic => self.of_messages(&event),
+            ProviderKind::OpenAi => {
+                // Groq's older place is left out: it sends the usual one where it is asked for.
+                self.usage = event.usage.and_then(chat::usage_of).or(self.usage);
+            }
+            ProviderKind::Responses => {
+                let whole = event.usage.and_then(|usage| serde_json::from_str(usage.get()).ok());
+                let usage = event.response.and_then(inner).or(whole).filter(Value::is_object);
+                if let Some(usage) = usage {
+                    self.usage = Some(responses::usage_of(&usage));
+                    self.is_final = true;
+                }
+            }
+        }
+    }
+
+    /// `message_start` has the prompt, `message_delta` the end; a whole reply has both at once.
+    fn of_messages(&mut self, event: &Event<'_>) {
+        let kind = event.kind.map_or("", |kind| kind.get().trim_matches('"'));
+        let usage = match kind {
+            "message_start" => event.message.and_then(inner),
+            "message_delta" | "message" => {
+                event.usage.and_then(|usage| serde_json::from_str(usage.get()).ok())
+            }
+            _ => None,
+        };
+        let Some(Value::Object(usage)) = usage else { return };
+        for (name, value) in usage {
+            if !value.is_null() || !self.members.contains_key(&name) {
+                self.members.insert(name, value);
+            }
+        }
+        self.usage = Some(anthropic::usage_of(&self.members));
+        self.is_final |= kind != "message_start";
+    }
+}
+
+fn inner(raw: &RawValue) -> Option<Value> {
+    serde_json::from_str::<Inner>(raw.get()).ok()?.usage
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replay::{Block, Usage, sse};
+
+    fn metered(kind: ProviderKind, body: &str, size: usize) -> Meter {
+        let mut meter = Meter::new(kind);
+        body.as_bytes().chunks(size).for_each(|piece| meter.push(piece));
+        meter
+    }
+
+    #[test]
+    fn a_stream_is_metered_in_any_pieces_and_is_final_at_its_end_alone() {
+        let body =
+            sse::message(&[Block::text("\"usage\":{\"output_tokens\":9}")], "end_turn", Usage::default());
+        let whole = metered(ProviderKind::Anthropic, &body, usize::MAX);
+        assert!(whole.is_final());
+        for size in [1, 7, 64] {
+            assert_eq!(metered(ProviderKind::Anthropic, &body, size).usage(), whole.usage());
+        }
+        let start = body.find("content_block_start").expect("a block");
+        let begun = metered(ProviderKind::Anthropic, &body[..start], 3);
+        assert!(begun.usage().is_some() && !begun.is_final());
+    }
+
+    #[test]
+    fn each_api_has_its_own_last_word() {
+        let chat = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":2}}\n\n";
+        assert!(!metered(ProviderKind::OpenAi, chat, 5).is_final());
+        let done = metered(ProviderKind::OpenAi, &format!("{chat}data: [DONE]\n\n"), 5);
+        assert_eq!((done.usage().expect("a usage").input, done.is_final()), (7, true));
+        let mut ended = metered(ProviderKind::OpenAi, chat, 5);
+        ended.finish();
+        assert!(ended.is_final());
+        let responses = "event: response.completed\ndata: {\"type\":\"response.completed\",\"response\":\
+            {\"usage\":{\"input_tokens\":5,\"output_tokens\":3}}}\n\n";
+        let done = metered(ProviderKind::Responses, responses, 11);
+        assert_eq!((done.usage().expect("a usage").total(), done.is_final()), (8, true));
+        let begun = "data: {\"type\":\"response.created\",\"response\":{\"usage\":null}}\n\n";
+        assert!(metered(ProviderKind::Responses, begun, 11).usage().is_none());
+        for (body, expected) in [
+            ("data: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}\n", true),
+            ("data: {\"error\":{\"message\":\"x\"}}\n", true),
+            ("data: {\"choices\":[],\"error\":null}\n", false),
+            ("data: {\"type\":\"content_block_delta\",\"delta\":{\"text\":\"\\\"error\\\":1\"}}\n", false),
+        ] {
+            assert_eq!(metered(ProviderKind::OpenAi, body, 9).has_failed(), expected, "{body}");
+        }
+        let mut whole =
+            metered(ProviderKind::Anthropic, "{\"type\":\"message\",\"usage\":{\"input_tokens\":1}}", 9);
+        whole.finish();
+        assert!(whole.is_final());
+    }
+}

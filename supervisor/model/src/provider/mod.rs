@@ -1,0 +1,83 @@
+//! Model providers: a request in, a stream of typed events out.
+//!
+//! * [`anthropic`]: the Messages API over HTTPS.
+//! * [`chat`]: chat completions, as many servers speak them.
+//! * [`responses`]: the Responses API.
+//! * [`open()`]: any of them by its name.
+//! * [`ReplayProvider`]: recorded replies, without any network.
+//! * [`catalogue`]: what is known of models.
+//! * [`RetryPolicy`]: whether and when a failed attempt is made again.
+//! * [`debug`]: one request and its reply as JSON.
+
+pub mod anthropic;
+mod arguments;
+mod authorities;
+mod blame;
+pub mod catalogue;
+pub mod chat;
+mod connection;
+mod connection_error;
+#[cfg(test)]
+mod cuts;
+mod deadlines;
+pub mod debug;
+mod decode;
+mod endpoint;
+mod failure;
+mod fault;
+mod fit;
+mod http;
+mod key;
+mod members;
+mod messages;
+pub mod meter;
+mod open;
+mod opening;
+pub mod passage;
+mod peer;
+pub mod probe;
+pub mod proxy;
+mod replay;
+mod reply;
+pub mod responses;
+mod retry_after;
+mod second_look;
+mod sse;
+mod taken;
+mod text;
+mod tls_fault;
+mod tool_name;
+mod unknown;
+
+pub use connection::is_of_this_machine;
+pub use connection::{ConfigError, Connection, socket_of};
+pub use decode::{Decode, Envelope};
+pub use http::{HttpError, Timeouts};
+pub use key::InvalidKey;
+pub use open::{Opened, ProviderKind, open};
+pub use replay::ReplayProvider;
+
+
+pub use agent::conversation::{
+    AssistantBlock, CacheLifetime, ContentBlock, Effort, GiveUp, Interrupted, Message, ModelRequest, ProviderError, RequestOptions, RetryPolicy, StopReason, StreamEvent, Temperature, Thinking, ThinkingDisplay, Tried, UserBlock, calls_of, echo_of_interrupted, plain_block,
+};
+
+pub use crate::secrets::Credential;
+
+use std::pin::Pin;
+
+use futures_util::Stream;
+
+/// The events of one reply. Dropping it ends the request at once (WIRE E5).
+pub type EventStream = Pin<Box<dyn Stream<Item = Result<StreamEvent, ProviderError>> + Send>>;
+
+/// A source of replies.
+///
+/// One call is one attempt: whether and when to try again is the core's decision (see [`RetryPolicy`]).
+pub trait ModelProvider: Send + Sync {
+    /// The provider's name: `anthropic`, `openai` …
+    fn name(&self) -> &'static str;
+
+    /// Sends a request. Errors of every kind arrive as the stream's last item.
+    fn stream(&self, request: ModelRequest) -> EventStream;
+}

@@ -1,0 +1,68 @@
+//! Whether a provider can be reached at all, for `doctor`: no key is sent, and nothing is asked that costs.
+
+use std::time::{Duration, SystemTime};
+
+use reqwest::header::DATE;
+
+use super::ProviderError;
+use super::connection::{self, ConfigError};
+use super::connection_error::connection_error;
+use super::http::{self, Http, Timeouts};
+use super::second_look::looked_at;
+
+/// The path that is asked for: every API has it, and answers it at once.
+const PATH: &str = "/v1/models";
+
+/// What came back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProbeAnswer {
+    /// The host that was asked.
+    pub host: String,
+    /// The status: any says that there is a way.
+    pub status: u16,
+    /// The time there.
+    pub date: Option<SystemTime>,
+}
+
+/// Why nothing came back.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    /// It cannot be asked so.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// It does not answer.
+    #[error("{0}")]
+    Provider(ProviderError),
+    /// It takes too long.
+    #[error("{host} did not answer within {within:?}")]
+    Late {
+        host: String,
+        /// How long it had.
+        within: Duration,
+    },
+}
+
+/// Asks the server at this address.
+pub async fn ask(base_url: &str, within: Duration) -> Result<ProbeAnswer, ProbeError> {
+    let base = connection::base_url(base_url)?;
+    let timeouts = Timeouts::default();
+    let Http { client, way, .. } = Http::new(&base, timeouts, false).map_err(ConfigError::from)?;
+    let (url, host) = (connection::endpoint(&base, PATH), http::host(&base));
+    let sent = tokio::time::timeout(within, client.get(url).send());
+    let sent = sent.await.map_err(|_| ProbeError::Late { host: host.clone(), within })?;
+    let response = match sent {
+        Ok(response) => response,
+        Err(error) => {
+            return Err(ProbeError::Provider(looked_at(connection_error(&error, &way), &way).await));
+        }
+    };
+    let date =
+        response.headers().get(DATE).and_then(|date| httpdate::parse_http_date(date.to_str().ok()?).ok());
+    Ok(ProbeAnswer { host, status: response.status().as_u16(), date })
+}
+
+/// Whether the system has certificate authorities, so that those which come with this program are not needed.
+pub fn has_system_authorities() -> Result<bool, ConfigError> {
+    let anywhere = connection::base_url("https://localhost")?;
+    Ok(Http::new(&anywhere, Timeouts::default(), false)?.notices.is_empty())
+}

@@ -1,0 +1,78 @@
+//! The Responses API over HTTPS.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use reqwest::header::HeaderMap;
+
+use super::{ResponsesDecoder, message, request};
+use crate::provider::blame::SentMessages;
+use crate::provider::connection::{ConfigError, Connection};
+use crate::provider::endpoint::{Dialect, Endpoint, OutgoingRequest, bearer};
+use crate::provider::fit::{FitRules, IdForm};
+use crate::provider::messages::Messages;
+use crate::provider::reply::HttpReply;
+use crate::provider::{EventStream, ModelProvider, ModelRequest, ProviderError, ProviderKind};
+
+/// The longest `call_id` ("Expected a string with maximum length 64").
+const LONGEST_ID: usize = 64;
+
+/// The form of a conversation that this API takes.
+const RULES: FitRules = FitRules { kind: ProviderKind::Responses, ids: IdForm::Visible(LONGEST_ID) };
+
+/// The Responses API at its vendor's, or at any server that speaks it.
+pub struct Responses {
+    endpoint: Arc<Endpoint>,
+    messages: Messages,
+}
+
+impl Responses {
+    /// A client for an address and a key. Nothing is sent yet.
+    pub fn new(connection: Connection) -> Result<Self, ConfigError> {
+        let dialect = Dialect {
+            kind: ProviderKind::Responses,
+            path: "/v1/responses",
+            headers: HeaderMap::new(),
+            key_header: bearer,
+            decoder: || Box::new(ResponsesDecoder::new()),
+        };
+        let endpoint = Arc::new(Endpoint::new(connection, dialect)?);
+        Ok(Self { endpoint, messages: Messages::new(message::serialise, RULES) })
+    }
+
+    /// What a person should know: bundled certificates in use, or a key that is sent in the clear.
+    pub fn notices(&self) -> &[String] {
+        self.endpoint.notices()
+    }
+
+    /// The host that requests go to.
+    pub fn host(&self) -> String {
+        self.endpoint.host()
+    }
+
+    /// The exact bytes that [`ModelProvider::stream`] sends for a request.
+    pub fn body(&self, request: &ModelRequest) -> Result<Bytes, ProviderError> {
+        Ok(self.outgoing(request)?.body)
+    }
+
+    fn outgoing(&self, request: &ModelRequest) -> Result<OutgoingRequest, ProviderError> {
+        let texts = self.messages.texts(request).map_err(|error| request::unserialisable(&error))?;
+        let body = request::body(request, &texts)?;
+        Ok(OutgoingRequest { sent: SentMessages::of(0, &texts), ..body.into() })
+    }
+
+    /// Sends a body as it is.
+    pub async fn send(&self, body: Bytes) -> Result<HttpReply, ProviderError> {
+        self.endpoint.attempt(Ok(body)).await
+    }
+}
+
+impl ModelProvider for Responses {
+    fn name(&self) -> &'static str {
+        "responses"
+    }
+
+    fn stream(&self, request: ModelRequest) -> EventStream {
+        Arc::clone(&self.endpoint).stream(self.outgoing(&request))
+    }
+}

@@ -1,0 +1,72 @@
+//! Secrets that look like secrets, taken out of text that leaves the machine.
+//!
+//! The rules are data, `rules.txt`: prefixes and forms that providers document, under the names that secret scanners have for them. A secret without a
+//! form, such as a password in a sentence, is not found, nor one that is cut into pieces or encoded.
+
+mod json;
+mod rule;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+pub use self::rule::NotRules;
+use self::rule::{RedactionRule, rules};
+
+/// The version of the rules: the day of their last change.
+pub const RULES_OF: &str = "2026-11-25";
+
+/// Takes secrets out of text, and counts them by rule.
+pub struct Redaction {
+    rules: Vec<RedactionRule>,
+    found: BTreeMap<&'static str, u64>,
+}
+
+impl Redaction {
+    /// Makes the rules ready.
+    pub fn new() -> Result<Self, NotRules> {
+        Ok(Self { rules: rules()?, found: BTreeMap::new() })
+    }
+
+    /// A line of JSON without secrets: in its strings, and in nothing else.
+    pub fn line<'a>(&mut self, json: &'a str) -> Cow<'a, str> {
+        json::without(json, self)
+    }
+
+    /// A text without secrets.
+    pub fn text<'a>(&mut self, text: &'a str) -> Cow<'a, str> {
+        let (mut text, mut small) = (Cow::Borrowed(text), text.to_lowercase());
+        for rule in &self.rules {
+            if !rule.is_possible(&small) {
+                continue;
+            }
+            let (without, count) = rule.without(&text);
+            if let Some(without) = without {
+                *self.found.entry(rule.name()).or_default() += count;
+                small = without.to_lowercase();
+                text = Cow::Owned(without);
+            }
+        }
+        text
+    }
+
+    /// The value of a member of an object, without what its name makes a secret.
+    fn value(&mut self, name: &str, value: &str) -> Option<String> {
+        let rule = self.rules.iter().find(|rule| rule.is_generic())?;
+        if !rule.is_possible(&name.to_lowercase()) {
+            return None;
+        }
+        let whole = format!("{name}={value}");
+        let (without, count) = rule.without(&whole);
+        let without = without?.strip_prefix(&format!("{name}="))?.to_owned();
+        *self.found.entry(rule.name()).or_default() += count;
+        Some(without)
+    }
+
+    /// The number of finds of each rule.
+    pub const fn found(&self) -> &BTreeMap<&'static str, u64> {
+        &self.found
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,113 @@
+//! One rule, as the list has it.
+
+use std::collections::BTreeSet;
+
+use memchr::memmem;
+use regex_automata::Input;
+use regex_automata::meta::{BuildError, Regex};
+
+/// The list.
+const LIST: &str = include_str!("rules.txt");
+
+/// The rule that goes by names, and not by the form of a secret.
+const GENERIC: &str = "generic-api-key";
+
+/// The least Shannon entropy of a text that looks random, in bits for each character.
+const LEAST_ENTROPY: f64 = 3.3;
+
+/// The largest program of a rule, in bytes.
+const LARGEST: usize = 4 << 20;
+
+/// The list is not a list of rules.
+#[derive(Debug, thiserror::Error)]
+pub enum NotRules {
+    /// A line has another form.
+    #[error("line {0:?} of the list of rules is no rule")]
+    Line(&'static str),
+    /// An expression is not one.
+    #[error("the rule {0} has no usable expression: {1}")]
+    Expression(&'static str, Box<BuildError>),
+}
+
+/// A rule.
+pub(super) struct RedactionRule {
+    name: &'static str,
+    /// One of these stands in each such secret, in whatever case.
+    words: Vec<String>,
+    expression: Regex,
+}
+
+/// The rules of the list, in its order.
+pub(super) fn rules() -> Result<Vec<RedactionRule>, NotRules> {
+    LIST.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).map(RedactionRule::new).collect()
+}
+
+impl RedactionRule {
+    fn new(line: &'static str) -> Result<Self, NotRules> {
+        let mut parts = line.splitn(3, "  ").map(str::trim);
+        let (Some(name), Some(words), Some(expression)) = (parts.next(), parts.next(), parts.next()) else {
+            return Err(NotRules::Line(line));
+        };
+        let config = Regex::config().nfa_size_limit(Some(LARGEST)).onepass_size_limit(Some(LARGEST));
+        let expression = Regex::builder().configure(config).build(expression);
+        let expression = expression.map_err(|error| NotRules::Expression(name, Box::new(error)))?;
+        Ok(Self { name, words: words.split(',').map(str::to_lowercase).collect(), expression })
+    }
+
+    pub(super) const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    pub(super) fn is_generic(&self) -> bool {
+        self.name == GENERIC
+    }
+
+    /// The text without such secrets, if there were any, and their number. A name of the rule stands in the place of each.
+    pub(super) fn without(&self, text: &str) -> (Option<String>, u64) {
+        let (mut without, mut kept, mut count) = (String::new(), 0, 0);
+        let mut captures = self.expression.create_captures();
+        let mut at = 0;
+        while at <= text.len() {
+            self.expression.captures(Input::new(text).range(at..), &mut captures);
+            let Some(whole) = captures.get_match() else { break };
+            let secret = captures.get_group(1).unwrap_or_else(|| whole.span());
+            // An empty match leads on by a character at least.
+            at = whole.end().max(at + 1);
+            while !text.is_char_boundary(at) {
+                at += 1;
+            }
+            let Some(found) = text.get(secret.start..secret.end) else { continue };
+            if self.is_generic() && !looks_random(found) {
+                continue;
+            }
+            without.push_str(text.get(kept..secret.start).unwrap_or_default());
+            without.push_str("[redacted: ");
+            without.push_str(self.name);
+            without.push(']');
+            kept = secret.end;
+            count += 1;
+        }
+        without.push_str(text.get(kept..).unwrap_or_default());
+        (if count > 0 { Some(without) } else { None }, count)
+    }
+
+    /// True if one of the words stands in a text in small letters: most texts have none, and this is what they cost.
+    pub(super) fn is_possible(&self, small: &str) -> bool {
+        self.words.iter().any(|word| memmem::find(small.as_bytes(), word.as_bytes()).is_some())
+    }
+}
+
+/// True for a text with digits and letters whose characters are spread as in a random one.
+fn looks_random(text: &str) -> bool {
+    let is_mixed =
+        text.bytes().any(|byte| byte.is_ascii_digit()) && text.bytes().any(|byte| byte.is_ascii_alphabetic());
+    is_mixed && entropy(text) >= LEAST_ENTROPY
+}
+
+fn entropy(text: &str) -> f64 {
+    let kinds: BTreeSet<u8> = text.bytes().collect();
+    let count = |kind: u8| text.bytes().filter(|byte| *byte == kind).count();
+    #[expect(clippy::cast_precision_loss, reason = "a text of this rule is short")]
+    let share = |kind: u8| count(kind) as f64 / text.len() as f64;
+    kinds.into_iter().map(share).map(|share| -share * share.log2()).sum()
+}

@@ -1,0 +1,131 @@
+//! The log of requests: one JSON object a line, in the state directory. No prompts, no replies, no key.
+
+use std::fs::{DirBuilder, File};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use ipc::cost::Usd;
+use ipc::event::TokenUsage;
+use ipc::text::harmless;
+use serde::Serialize;
+
+use crate::redaction::Redaction;
+
+/// The most bytes of a log: a client that floods must not fill the disk.
+const MOST: u64 = 256 << 20;
+
+/// The most characters of a text that a client or a provider chose.
+const SHOWN: usize = 300;
+
+/// A line.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct RelayLogEntry {
+    /// When the request came.
+    pub(super) time: String,
+    pub(super) client: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) api: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) model: Option<String>,
+    /// The status of the answer.
+    pub(super) status: u16,
+    /// Its end: `complete`, `hung_up`, `stalled`, `broken`, `refused`, `no_budget`, `upstream_error`, `unreachable`.
+    pub(super) end: &'static str,
+    /// The part that was refused, and the reason; or what went wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) why: Option<String>,
+    pub(super) request_bytes: u64,
+    pub(super) reply_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) first_byte_ms: Option<u64>,
+    pub(super) ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) usage: Option<TokenUsage>,
+    /// The money that was reserved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) reserved_usd: Option<Usd>,
+    /// The money that was paid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) cost_usd: Option<Usd>,
+    /// The provider's id of the request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) request_id: Option<String>,
+}
+
+/// The log of a relay.
+pub(super) struct RelayLog {
+    path: PathBuf,
+    complain: fn(&str),
+    inner: Mutex<RelayLogInner>,
+}
+
+struct RelayLogInner {
+    file: File,
+    redaction: Redaction,
+    written: u64,
+    failed: bool,
+}
+
+impl RelayLog {
+    /// A new log in a directory, which is made; `complain` is told once if it can be written no longer.
+    pub(super) fn create(directory: &Path, complain: fn(&str)) -> io::Result<Self> {
+        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        let path = directory.join(format!("{}.jsonl", uuid::Uuid::now_v7()));
+        let file = File::options().append(true).create_new(true).mode(0o600).open(&path)?;
+        let redaction = Redaction::new().map_err(|error| io::Error::other(error.to_string()))?;
+        Ok(Self { path, complain, inner: Mutex::new(RelayLogInner { file, redaction, written: 0, failed: false }) })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes a line. What cannot be written is said once; nobody is served less for it.
+    pub(super) fn write(&self, entry: &RelayLogEntry) {
+        let entry = RelayLogEntry {
+            model: entry.model.as_deref().map(bounded),
+            why: entry.why.as_deref().map(bounded),
+            request_id: entry.request_id.as_deref().map(bounded),
+            ..entry.clone()
+        };
+        let Ok(line) = serde_json::to_string(&entry) else { return };
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        if inner.failed {
+            return;
+        }
+        let line = format!("{}\n", inner.redaction.line(&line));
+        inner.written += line.len() as u64;
+        let done = match inner.written {
+            0..=MOST => inner.file.write_all(line.as_bytes()),
+            _ => Err(io::Error::other("it is full")),
+        };
+        if let Err(error) = done {
+            inner.failed = true;
+            (self.complain)(&format!("the relay's log {} ends here: {error}", self.path.display()));
+        }
+    }
+}
+
+fn bounded(text: &str) -> String {
+    harmless(&text.chars().take(SHOWN).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_holds_no_secret_and_no_command_for_a_terminal() {
+        let place = tempfile::tempdir().expect("a place");
+        let log = RelayLog::create(place.path(), |_| ()).expect("a log");
+        let key = format!("sk-ant-api03-{}", "A".repeat(93));
+        let why = Some(format!("{key} \u{1b}]0;x\u{7} {}", "y".repeat(1000)));
+        log.write(&RelayLogEntry { client: "a".to_owned(), end: "refused", why, ..RelayLogEntry::default() });
+        let text = std::fs::read_to_string(log.path()).expect("the log");
+        assert!(!text.contains("AAAAAAAA") && !text.contains('\u{1b}') && text.len() < 900, "{text}");
+        let line: serde_json::Value = serde_json::from_str(text.trim_end()).expect("JSON");
+        assert_eq!(line["end"], "refused");
+    }
+}

@@ -1,0 +1,180 @@
+//! A relay: clients come and go while it runs.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use super::client::{ClientName, ClientSettings, Listen};
+use super::ledger::{Account, RelayLedger};
+use super::log::RelayLog;
+use super::serve::{self, Client};
+use super::socket::{self, OpenedSocket, PlaceError, SocketName};
+use crate::provider::catalogue::Facts;
+use crate::provider::passage::Passage;
+use crate::provider::{ConfigError, Connection, ProviderKind, socket_of};
+
+/// Gives the facts about a model by its name.
+pub type FactsOf = Box<dyn Fn(&str) -> Facts + Send + Sync>;
+
+/// A relay as it begins: without clients.
+pub struct Settings {
+    /// The APIs that are relayed, each with its provider's address and key.
+    pub upstreams: Vec<(ProviderKind, Connection)>,
+    /// Facts about models: their prices most of all.
+    pub facts: FactsOf,
+    /// The models that may be asked; every one with a price where there are none.
+    pub models: Vec<String>,
+    /// The longest reply, in tokens.
+    pub max_reply: u64,
+    /// The directory of the log.
+    pub log: PathBuf,
+    /// Tells a person that the log cannot be written any longer.
+    pub complain: fn(&str),
+}
+
+/// The longest reply, unless somebody says otherwise: what our own client asks for at most.
+pub const MAX_REPLY: u64 = 32_000;
+
+/// A relay could not begin, or not serve a client.
+#[derive(Debug, thiserror::Error)]
+pub enum RelayError {
+    /// There is no log.
+    #[error("cannot write the relay's log in {path}: {source}")]
+    Log {
+        /// The directory.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// A provider cannot be reached so.
+    #[error(transparent)]
+    Upstream(#[from] ConfigError),
+    /// A relay behind a relay.
+    #[error(
+        "{0:?} is a relay's socket, and a relay asks the provider itself\n  hint: name the provider's address with --base-url"
+    )]
+    Behind(String),
+    /// A client's place cannot be made.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    /// There is a client of this name.
+    #[error("there is a client {0} already")]
+    Known(ClientName),
+}
+
+/// The parts that all clients share.
+pub(super) struct RelayShared {
+    pub(super) passages: Vec<Arc<Passage>>,
+    pub(super) facts: FactsOf,
+    pub(super) models: Vec<String>,
+    pub(super) max_reply: u64,
+    pub(super) log: Arc<RelayLog>,
+}
+
+/// A relay. It serves its clients as long as it lives, on the runtime in which they were added.
+pub struct Relay {
+    shared: Arc<RelayShared>,
+    clients: BTreeMap<ClientName, ServedRequest>,
+}
+
+/// A client that is served; dropped, it is not, and its connections are closed.
+struct ServedRequest {
+    base_url: String,
+    ledger: RelayLedger,
+    serving: JoinHandle<()>,
+    /// Dropped to end it.
+    stop: Option<oneshot::Sender<Infallible>>,
+    _name: Option<SocketName>,
+}
+
+impl Drop for ServedRequest {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+impl Relay {
+    /// Makes everything ready. Nothing is sent, and nobody is served yet.
+    pub fn start(settings: Settings) -> Result<Self, RelayError> {
+        let Settings { upstreams, facts, models, max_reply, log: directory, complain } = settings;
+        let mut passages = Vec::new();
+        for (kind, connection) in upstreams {
+            if socket_of(&connection.base_url).is_some() {
+                return Err(RelayError::Behind(connection.base_url));
+            }
+            passages.push(Passage::new(kind, connection)?);
+        }
+        let keys: Vec<_> = passages.iter().filter_map(Passage::secret).collect();
+        for passage in &mut passages {
+            passage.hide_also(&keys);
+        }
+        let passages = passages.into_iter().map(Arc::new).collect();
+        let log = RelayLog::create(&directory, complain)
+            .map_err(|source| RelayError::Log { path: directory, source })?;
+        let shared = RelayShared { passages, facts, models, max_reply, log: Arc::new(log) };
+        Ok(Self { shared: Arc::new(shared), clients: BTreeMap::new() })
+    }
+
+    /// Serves a client from now on; its address, as `--base-url` takes it. Must be called within the runtime.
+    pub fn add(&mut self, settings: ClientSettings) -> Result<String, RelayError> {
+        let ClientSettings { name, listen, limits } = settings;
+        if self.clients.contains_key(&name) {
+            return Err(RelayError::Known(name));
+        }
+        let OpenedSocket { listener, base_url, name: socket } = socket::open(&listen)?;
+        let token = match listen {
+            Listen::Socket(_) => None,
+            Listen::Loopback { token, .. } => Some(token),
+        };
+        let ledger = RelayLedger::new(limits);
+        let client = Client::new(name.to_string(), token, ledger.clone(), Arc::clone(&self.shared));
+        let (stop, stopped) = oneshot::channel();
+        let serving = tokio::spawn(serve::serve(Arc::new(client), listener, stopped));
+        let (stop, base) = (Some(stop), base_url.clone());
+        self.clients.insert(name, ServedRequest { base_url: base, ledger, serving, stop, _name: socket });
+        Ok(base_url)
+    }
+
+    /// Ends a client: its connections are closed, its socket is removed. What it came to, where it was one.
+    pub async fn remove(&mut self, name: &ClientName) -> Option<Account> {
+        let mut served = self.clients.remove(name)?;
+        served.stop.take();
+        // Its open requests are paid when its connections are gone.
+        let _ = (&mut served.serving).await;
+        Some(served.ledger.account())
+    }
+
+    /// The spending of a client so far.
+    pub fn account(&self, name: &ClientName) -> Option<Account> {
+        self.clients.get(name).map(|served| served.ledger.account())
+    }
+
+    /// The clients and their addresses.
+    pub fn clients(&self) -> impl Iterator<Item = (&ClientName, &str)> {
+        self.clients.iter().map(|(name, served)| (name, &*served.base_url))
+    }
+
+    /// The file of the log.
+    pub fn log_path(&self) -> &Path {
+        self.shared.log.path()
+    }
+
+    /// Removes the log of a relay that never came to serve anybody.
+    pub fn withdraw_log(&self) {
+        let is_empty = std::fs::metadata(self.log_path()).is_ok_and(|log| log.len() == 0);
+        if is_empty {
+            // If it stays, it does no harm.
+            let _ = std::fs::remove_file(self.log_path());
+        }
+    }
+
+    /// Sentences for a person: bundled certificates in use, or a key that is sent in the clear.
+    pub fn notices(&self) -> Vec<String> {
+        self.shared.passages.iter().flat_map(|passage| passage.notices().iter().cloned()).collect()
+    }
+}

@@ -1,0 +1,87 @@
+//! What the supervisor does to itself before anything else, while it is still single-threaded.
+
+#![expect(
+    unsafe_code,
+    reason = "the environment has no lock, and a key is overwritten where the kernel put it"
+)]
+
+use std::ffi::{CStr, CString};
+use std::io;
+
+use nix::sys::prctl::set_dumpable;
+use nix::sys::resource::{Resource, setrlimit};
+use secrecy::SecretString;
+
+use super::Credential;
+
+/// The variables that can hold a key.
+pub(crate) const KEY_VARIABLES: [&str; 3] = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY"];
+
+/// The variable whose value goes out as `authorization: Bearer`: what gateways before the Messages API want.
+pub const AUTH_TOKEN: &str = KEY_VARIABLES[1];
+
+/// The keys that were in the environment.
+#[derive(Clone, Debug, Default)]
+pub struct TakenKeys {
+    pub anthropic: Option<SecretString>,
+    pub anthropic_token: Option<SecretString>,
+    pub openai: Option<SecretString>,
+}
+
+impl TakenKeys {
+    /// The variables that held a key, for a process that is one of our own.
+    pub fn variables(&self) -> impl Iterator<Item = (&'static str, &SecretString)> {
+        let keys = [&self.anthropic, &self.anthropic_token, &self.openai];
+        KEY_VARIABLES.into_iter().zip(keys).filter_map(|(name, key)| Some((name, key.as_ref()?)))
+    }
+}
+
+/// A key that was in the environment.
+#[derive(Clone, Debug)]
+pub struct TakenKey {
+    /// The key.
+    pub secret: SecretString,
+    /// The variable that held it.
+    pub variable: &'static str,
+    /// How it is sent.
+    pub credential: Credential,
+}
+
+/// Makes the process non-dumpable (no ptrace, no `/proc/PID/mem` for others of our uid) and forbids core files.
+pub fn harden_process() -> io::Result<()> {
+    set_dumpable(false)?;
+    Ok(setrlimit(Resource::RLIMIT_CORE, 0, 0)?)
+}
+
+/// Takes the keys out of the environment: the variables are gone, and so are their bytes in `/proc/PID/environ`.
+///
+/// Must be called before any other thread exists: environ(7) has no lock.
+pub fn take_keys() -> TakenKeys {
+    let [anthropic, anthropic_token, openai] = KEY_VARIABLES.map(take);
+    TakenKeys { anthropic, anthropic_token, openai }
+}
+
+fn take(name: &str) -> Option<SecretString> {
+    let value = std::env::var(name).ok().filter(|value| !value.is_empty());
+    let c_name = CString::new(name).ok()?;
+    wipe(&c_name);
+    // SAFETY: the caller is the only thread of the process.
+    unsafe { std::env::remove_var(name) };
+    value.map(SecretString::from)
+}
+
+/// Overwrites the value of a variable where it lies: on the initial stack, which `/proc/PID/environ` shows for good.
+fn wipe(name: &CStr) {
+    // SAFETY: the name is a C string, and no other thread changes the environment.
+    let value = unsafe { libc::getenv(name.as_ptr()) };
+    if value.is_null() {
+        return;
+    }
+    // SAFETY: getenv gives a C string; its bytes up to the NUL are ours to overwrite.
+    unsafe {
+        let length = libc::strlen(value);
+        for offset in 0..length {
+            value.add(offset).write_volatile(0);
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! The one mechanism that keeps the key out of everything that is written: of a reply, of an error, of the session log, of a
+//! recording.
+//!
+//! It finds the key in plain text and in JSON alike, also where JSON escapes its characters (`sk\u002d`), once or, as in the
+//! arguments of a tool, again. A key in another case, in base64 or with something else between its characters is not found.
+
+use memchr::memchr2;
+use secrecy::{ExposeSecret, SecretString};
+
+/// Stands for each byte of the key: lengths stay as they were.
+const MASK: u8 = b'*';
+
+/// The least length of a key that is masked: what servers take that want none is a word (`ollama`, `not-needed`).
+const SHORTEST: usize = 12;
+
+/// The most backslashes of one escape: JSON within JSON within JSON.
+const BACKSLASHES: usize = 4;
+
+/// Masks a secret in text that comes in pieces, wherever the pieces part.
+#[derive(Clone, Debug, Default)]
+pub struct Redactor {
+    secret: Option<SecretString>,
+    /// The end of the text so far, if that may be the beginning of the secret.
+    held: Vec<u8>,
+}
+
+/// How much of a text spells something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Spelled {
+    Not,
+    /// As far as the text goes.
+    Begun,
+    /// In so many bytes.
+    Whole(usize),
+}
+
+impl Redactor {
+    pub fn new(secret: Option<SecretString>) -> Self {
+        let secret = secret.filter(|secret| secret.expose_secret().len() >= SHORTEST);
+        Self { secret, held: Vec::new() }
+    }
+
+    /// Takes a piece in; the text that can be written by now.
+    pub fn push(&mut self, piece: &[u8]) -> Vec<u8> {
+        let mut text = std::mem::take(&mut self.held);
+        text.extend_from_slice(piece);
+        if let Mended { open: Some(open), .. } = self.mend(&mut text) {
+            self.held = text.split_off(open);
+        }
+        text
+    }
+
+    /// The same for a piece of text.
+    pub fn push_str(&mut self, piece: &str) -> String {
+        into_text(self.push(piece.as_bytes()))
+    }
+
+    /// The rest.
+    pub fn finish(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.held)
+    }
+
+    /// The rest, as text.
+    pub fn finish_str(&mut self) -> String {
+        into_text(self.finish())
+    }
+
+    /// Masks the secret in a whole text; true if it was there.
+    pub fn mask(&self, text: &mut [u8]) -> bool {
+        self.mend(text).found
+    }
+
+    /// A whole text without the secret.
+    pub fn masked(&self, text: &str) -> String {
+        let mut bytes = text.as_bytes().to_vec();
+        if self.mask(&mut bytes) { into_text(bytes) } else { text.to_owned() }
+    }
+
+    fn mend(&self, text: &mut [u8]) -> Mended {
+        let mut mended = Mended { found: false, open: None };
+        let secret = self.secret.as_ref().map(|secret| secret.expose_secret().as_bytes()).unwrap_or_default();
+        let Some(first) = secret.first() else { return mended };
+        let mut at = 0;
+        while let Some(begin) = text.get(at..).and_then(|rest| memchr2(*first, b'\\', rest)) {
+            at += begin;
+            match spelled(&text[at..], secret) {
+                Spelled::Whole(length) => {
+                    text[at..at + length].fill(MASK);
+                    mended.found = true;
+                    at += length;
+                }
+                Spelled::Begun => {
+                    mended.open = Some(at);
+                    return mended;
+                }
+                Spelled::Not => at += 1,
+            }
+        }
+        mended
+    }
+}
+
+/// What was found in a text.
+struct Mended {
+    found: bool,
+    /// Where the secret begins that may go on in the next piece.
+    open: Option<usize>,
+}
+
+/// The mask and what is held back are ASCII: what is cut apart is whole characters.
+fn into_text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
+/// The beginning of `text`, read as the secret.
+fn spelled(text: &[u8], secret: &[u8]) -> Spelled {
+    let mut length = 0;
+    for &wanted in secret {
+        match spelled_byte(&text[length..], wanted) {
+            Spelled::Whole(more) => length += more,
+            other => return other,
+        }
+    }
+    Spelled::Whole(length)
+}
+
+/// The beginning of `text`, read as one character of the secret: itself, or its escape.
+fn spelled_byte(text: &[u8], wanted: u8) -> Spelled {
+    let backslashes = text.iter().take(BACKSLASHES + 1).take_while(|byte| **byte == b'\\').count();
+    match (backslashes, text.get(backslashes)) {
+        (0, Some(byte)) if *byte == wanted => Spelled::Whole(1),
+        (_, None) => Spelled::Begun,
+        (count @ 1.., Some(b'u')) => match by_number(&text[count + 1..], wanted) {
+            Spelled::Whole(digits) => Spelled::Whole(count + 1 + digits),
+            other => other,
+        },
+        (count @ 1.., Some(byte)) if *byte == wanted && !wanted.is_ascii_alphanumeric() => {
+            Spelled::Whole(count + 1)
+        }
+        _ => Spelled::Not,
+    }
+}
+
+/// The four digits of an escape.
+fn by_number(text: &[u8], wanted: u8) -> Spelled {
+    let digits = format!("{wanted:04x}");
+    let came = &text[..text.len().min(digits.len())];
+    if !digits.as_bytes()[..came.len()].eq_ignore_ascii_case(came) {
+        return Spelled::Not;
+    }
+    if came.len() < digits.len() { Spelled::Begun } else { Spelled::Whole(digits.len()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &str = "sk-ant-sk-ab";
+
+    fn redactor() -> Redactor {
+        Redactor::new(Some(SecretString::from(KEY)))
+    }
+
+    /// A text in pieces of one size, masked.
+    fn in_pieces(text: &str, size: usize) -> String {
+        let mut redactor = redactor();
+        let mut all: Vec<u8> = text.as_bytes().chunks(size).flat_map(|piece| redactor.push(piece)).collect();
+        all.extend(redactor.finish());
+        String::from_utf8(all).expect("text")
+    }
+
+    #[test]
+    fn the_secret_is_masked_wherever_pieces_part() {
+        let stars = "*".repeat(KEY.len());
+        let text = format!("xsk-{KEY}ysk-ant{KEY}{KEY} sk-ant-sk-a");
+        let expected = format!("xsk-{stars}ysk-ant{stars}{stars} sk-ant-sk-a");
+        for size in 1..=text.len() {
+            assert_eq!(in_pieces(&text, size), expected, "{size}");
+        }
+        assert_eq!(Redactor::default().masked("nothing to hide"), "nothing to hide");
+    }
+
+    #[test]
+    fn the_secret_is_masked_however_json_escapes_it() {
+        for spelled in [
+            r"sk\u002dant-sk-ab",
+            r"\u0073\u006B\u002dant\u002Dsk-ab",
+            r"sk\\u002dant-sk-a\\u0062",
+            r"sk\\\\u002dant-sk-ab",
+            r"sk\-ant-sk-ab",
+        ] {
+            let expected = format!("a{}b\\n\\\\\\\\\\\\", "*".repeat(spelled.len()));
+            for size in 1..40 {
+                assert_eq!(
+                    in_pieces(&format!("a{spelled}b\\n\\\\\\\\\\\\"), size),
+                    expected,
+                    "{spelled} {size}"
+                );
+            }
+        }
+        for other in [r"sk\u002eant-sk-ab", r"sk\nant-sk-ab", "SK-ANT-SK-AB", r"\sk-ant-sk-a"] {
+            assert_eq!(redactor().masked(other), other);
+        }
+    }
+
+    #[test]
+    fn a_word_that_stands_for_no_key_is_left_alone() {
+        let redactor = Redactor::new(Some(SecretString::from("not-needed")));
+        assert_eq!(redactor.masked("it is not-needed"), "it is not-needed");
+    }
+
+    #[test]
+    fn text_that_only_begins_like_the_secret_is_written_when_that_shows() {
+        let mut redactor = redactor();
+        let written = ["Files", " of s", "k-ant", "s, and s"].map(|piece| redactor.push_str(piece));
+        assert_eq!(written, ["File", "s of ", "", "sk-ants, and "]);
+        assert_eq!(redactor.finish_str(), "s");
+    }
+}
