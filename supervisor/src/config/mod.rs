@@ -23,8 +23,6 @@ mod value;
 pub(crate) use ask::{ask_for_trust, asked, can_ask, yes};
 pub use effective::{Effective, at_home};
 pub use error::{Problem, SettingsError};
-#[cfg(test)]
-pub(crate) use keys::MODEL;
 pub use keys::{KEYS, Key, Kind, Preset, ProjectMay};
 pub use layer::{Binding, Layer, ModelEntry, RoleEntry, Setting};
 pub use merge::{Layers, merge};

@@ -17,7 +17,7 @@ pub use redact::Redactor;
 
 pub use harden::AUTH_TOKEN;
 #[cfg(test)]
-pub use harden::KEY_VARIABLES;
+pub(crate) use harden::KEY_VARIABLES;
 pub use harden::{TakenKey, TakenKeys, harden_process, take_keys};
 
 /// How a key is sent, where the API leaves a choice (WIRE R1: in one header or the other, never both).

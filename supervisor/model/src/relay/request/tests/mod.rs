@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use self::features::features;
 use super::*;
-use crate::activity::Activity;
+use gate::activity::Activity;
 use crate::provider::anthropic::{self, Anthropic, ApiVersion};
 use crate::provider::catalogue::built_in;
 use crate::provider::chat::OpenAiChat;
