@@ -125,7 +125,7 @@ mod tests {
     ];
 
     fn picture(name: &str) -> Vec<u8> {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/images").join(name);
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/images").join(name);
         std::fs::read(path).unwrap()
     }
 
