@@ -23,7 +23,7 @@ escape-small:
 # 500 kills of a supervisor and of two sessions in one project, 200 rewinds of random work, flips at every byte of a log and 10,000 in a long one, a batch of 500 tasks,
 # commands typed at human speed for SECONDS.
 soak SECONDS="1800":
-    BAILIWICK_SOAK_S={{SECONDS}} nice cargo test --release -p supervisor --test fuzz -- --nocapture
+    BAILIWICK_SOAK_S={{SECONDS}} nice cargo test --release -p model --test fuzz -- --nocapture
     cargo build --workspace --bins
     BAILIWICK_SOAK_S={{SECONDS}} nice cargo test -p tests --test boundary storm:: -- --nocapture
     BAILIWICK_SIGNALS=1000 nice cargo test -p tests --test session signals:: -- --nocapture

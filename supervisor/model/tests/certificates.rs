@@ -1,0 +1,31 @@
+//! Certificate authorities that the environment names and that cannot be read: an error, and nobody else is trusted in their place.
+
+use std::env;
+use std::process::Command;
+
+use secrecy::SecretString;
+use model::provider::anthropic::{Anthropic, AnthropicConfig};
+
+/// Says to a process of this test that it is the one without authorities.
+const WITHOUT: &str = "BAILIWICK_TEST_WITHOUT_AUTHORITIES";
+
+#[test]
+fn z7_named_authorities_that_cannot_be_read_are_an_error() {
+    if env::var_os(WITHOUT).is_some() {
+        let config = AnthropicConfig::new(Some(SecretString::from("sk-ant-0123456789")));
+        let Err(error) = Anthropic::new(config) else { panic!("other authorities were taken") };
+        let error = error.to_string();
+        assert!(error.contains("SSL_CERT_FILE=/dev/null: it is not a file of certificates"), "{error}");
+        return;
+    }
+    // Changing a variable of one's own is not safe: a child has other ones.
+    let name = "z7_named_authorities_that_cannot_be_read_are_an_error";
+    let output = Command::new(env::current_exe().expect("this program"))
+        .args(["--exact", name])
+        .env(WITHOUT, "1")
+        .env("SSL_CERT_FILE", "/dev/null")
+        .env_remove("SSL_CERT_DIR")
+        .output()
+        .expect("a child");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}

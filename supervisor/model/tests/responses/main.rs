@@ -1,0 +1,29 @@
+//! The Responses API: what streams mean, and what requests hold.
+
+#![expect(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+#[path = "../asking/mod.rs"]
+mod asking;
+mod decoder;
+#[path = "../played/mod.rs"]
+mod played;
+mod recordings;
+mod requests;
+mod streams;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use model::provider::{Message, ModelRequest, ProviderKind};
+
+use crate::asking::{Item, raw, request_of, user};
+use crate::played::{files, lines, play_as};
+
+fn request(messages: &[Arc<Message>]) -> ModelRequest {
+    request_of("gpt-5.6", messages)
+}
+
+/// What a recorded body means.
+async fn play(body: Bytes, chunk: Option<usize>) -> Vec<Item> {
+    play_as(ProviderKind::Responses, request(&[]), body, chunk).await
+}
