@@ -113,6 +113,8 @@ pub(super) struct TurnRun {
     pub(super) cuts: u32,
     /// Replies in a row without a word and without a call.
     pub(super) silences: u32,
+    /// Replies with a call as text, since the last call that was one.
+    pub(super) written_calls: u32,
     /// The steps so far: a model may do the same again and again.
     pub(super) past: Steps,
     /// Replies in a row that the provider paused.

@@ -47,6 +47,7 @@ mod summary;
 mod together;
 mod turn;
 mod window;
+mod written_call;
 
 pub use agent::Agent;
 pub use config::{AgentConfig, Backoff, ModelChoice, RunLimits, TreeLimits};

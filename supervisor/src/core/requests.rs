@@ -206,6 +206,9 @@ impl Agent {
         self.run.steps = self.run.steps.saturating_add(1);
         self.run.usage += usage;
         self.run.cost += self.cost(&usage).unwrap_or_default();
+        if let Some(tool) = self.written_call(&reply, stop) {
+            return self.on_written_call(reply, stop, usage, &tool);
+        }
         self.remember_words(&reply);
         match stop {
             StopReason::PauseTurn if reply.call_names().is_empty() => self.on_pause(reply, usage),
@@ -232,7 +235,7 @@ impl Agent {
         let is_silent = reply.text().trim().is_empty();
         let calls = self.keep_whole(reply, stop.as_str(), usage);
         if !calls.is_empty() {
-            self.run.silences = 0;
+            (self.run.silences, self.run.written_calls) = (0, 0);
             self.note_step(&calls);
             self.begin_calls(calls);
         } else if is_silent && self.queue.is_empty() && !self.has_executed() {
@@ -307,7 +310,7 @@ impl Agent {
         usage
     }
 
-    fn keep_whole(&mut self, reply: ModelReply, stop: &str, usage: TokenUsage) -> Vec<ToolUse> {
+    pub(super) fn keep_whole(&mut self, reply: ModelReply, stop: &str, usage: TokenUsage) -> Vec<ToolUse> {
         let (echo, calls) = reply.complete();
         self.log_reply(&reply, echo.clone(), stop, usage);
         self.history.push_assistant(echo, usage);

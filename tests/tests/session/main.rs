@@ -23,3 +23,4 @@ mod sessions;
 mod sessions_kept;
 mod signals;
 mod wire;
+mod written_calls;

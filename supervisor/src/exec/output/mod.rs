@@ -11,7 +11,7 @@ use std::io::{self, IsTerminal, Write};
 use std::thread;
 
 use ipc::confinement::Tier;
-use ipc::event::{Account, EndReason, EventKind, RestoredPlace, RunResult, SessionEvent};
+use ipc::event::{Account, EndReason, EventKind, NoticeCode, RestoredPlace, RunResult, SessionEvent};
 use ipc::frontend::{UiEvent, UiEventKind};
 use ipc::id::{AgentCall, CallId, Generation};
 use ipc::path::WirePath;
@@ -187,7 +187,10 @@ impl Page {
             EventKind::AssistantMessage(message) if event.agent.is_top_level() => {
                 self.settle(!message.content.is_empty());
             }
-            EventKind::ModelRequested { .. } | EventKind::ModelFailed { .. }
+            EventKind::ModelRequested { .. }
+            | EventKind::ModelFailed { .. }
+            // The reply that follows is a call that nobody runs, and no answer.
+            | EventKind::Notice { code: NoticeCode::CallAsText, .. }
                 if event.agent.is_top_level() =>
             {
                 self.settle(false);
