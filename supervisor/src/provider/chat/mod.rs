@@ -15,7 +15,6 @@
 mod calls;
 mod client;
 mod config;
-mod error;
 mod message;
 mod open_text;
 mod reasoning;
@@ -46,6 +45,7 @@ pub(crate) struct Form {
 
 /// The form that the server at this address takes.
 pub(crate) fn form(base: &reqwest::Url) -> Form {
-    let config::ChatServer { path, reply_limit, takes_stream_options, ids: _ } = config::ChatServer::at(base);
+    let config::ChatServer { path, reply_limit, takes_stream_options, ids: _ } =
+        config::ChatServer::at(base);
     Form { path, reply_limit, takes_stream_options }
 }
