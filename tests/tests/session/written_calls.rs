@@ -63,7 +63,7 @@ fn z5_a_front_end_hears_of_it() {
     let notice = served.until("event/notice");
     assert!(notice.to_string().contains("call_as_text"), "{notice}");
     let finished = served.until("event/turnFinished");
-    assert_eq!(finished["params"]["data"]["reason"], "call_as_text", "{finished}");
-    let message = finished["params"]["data"]["message"].as_str().unwrap();
+    assert_eq!(finished["data"]["reason"], "call_as_text", "{finished}");
+    let message = finished["data"]["message"].as_str().unwrap();
     assert!(message.contains("as text, twice in a row") && message.contains("hint: "), "{message}");
 }
