@@ -12,6 +12,7 @@
 //! * `extra_content` of a `tool_use` block: what the server attached to the call, such as a signature;
 //! * a `reasoning_details` block: signed or encrypted reasoning.
 
+mod back;
 mod calls;
 mod client;
 mod config;
@@ -45,7 +46,7 @@ pub(crate) struct Form {
 
 /// The form that the server at this address takes.
 pub(crate) fn form(base: &reqwest::Url) -> Form {
-    let config::ChatServer { path, reply_limit, takes_stream_options, ids: _ } =
+    let config::ChatServer { path, reply_limit, takes_stream_options, ids: _, wants_reasoning: _ } =
         config::ChatServer::at(base);
     Form { path, reply_limit, takes_stream_options }
 }
