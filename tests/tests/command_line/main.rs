@@ -12,6 +12,7 @@ mod exec;
 mod exec_fixes;
 mod exit_codes;
 mod explain;
+mod faults_for_good;
 mod first_errors;
 mod guide;
 mod hints;
