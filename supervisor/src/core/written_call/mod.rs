@@ -10,8 +10,8 @@ mod scan;
 
 use ipc::event::{NoticeCode, TokenUsage};
 
-use self::page::Page;
-use self::scan::Scan;
+use self::page::ReplyPage;
+use self::scan::CallScan;
 use super::reply::ModelReply;
 use super::{Agent, EndReason};
 use crate::provider::StopReason;
@@ -34,8 +34,8 @@ fn find<'a>(text: &str, tools: &[&'a str]) -> Option<&'a str> {
         return None;
     }
     let text = text.replace("｜DSML｜", "");
-    let page = Page::of(&text);
-    let places = page.places().map(|place| (Scan::new(place.rest, tools), place));
+    let page = ReplyPage::of(&text);
+    let places = page.places().map(|place| (CallScan::new(place.rest, tools), place));
     let mut fitting =
         places.filter(|(scan, place)| scan.is_marked() || place.begins_line && scan.may_be_call());
     let written = fitting.by_ref().take(MOST_PLACES).find_map(|(scan, place)| {
@@ -45,7 +45,7 @@ fn find<'a>(text: &str, tools: &[&'a str]) -> Option<&'a str> {
     written.or_else(|| {
         let block = page.last_block()?;
         let is_announced = block.is_for_calls() || page::announces(block.before);
-        is_announced.then(|| Scan::new(block.text, tools).whole()).flatten()
+        is_announced.then(|| CallScan::new(block.text, tools).whole()).flatten()
     })
 }
 

@@ -31,7 +31,7 @@ const LABELS: [&str; 9] = ["", "json", "json5", "jsonc", "xml", "text", "txt", "
 const MARKS: [&str; 3] = ["to=functions.", "functions.", "assistantcommentary"];
 
 /// A text, with its lines.
-pub(super) struct Page<'a> {
+pub(super) struct ReplyPage<'a> {
     text: &'a str,
     lines: Vec<PageLine<'a>>,
 }
@@ -39,11 +39,11 @@ pub(super) struct Page<'a> {
 struct PageLine<'a> {
     at: usize,
     text: &'a str,
-    kind: LineKind,
+    kind: ReplyLineKind,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum LineKind {
+enum ReplyLineKind {
     Words,
     /// A line of a block of code, of a quotation, or one that is set in.
     Quoted,
@@ -52,7 +52,7 @@ enum LineKind {
 }
 
 /// A place at which a call may begin.
-pub(super) struct Place<'a> {
+pub(super) struct CallPlace<'a> {
     pub(super) before: &'a str,
     pub(super) rest: &'a str,
     pub(super) begins_line: bool,
@@ -72,7 +72,7 @@ impl CodeBlock<'_> {
     }
 }
 
-impl<'a> Page<'a> {
+impl<'a> ReplyPage<'a> {
     pub(super) fn of(text: &'a str) -> Self {
         let text = without_thoughts(text);
         let mut fence: Option<&str> = None;
@@ -89,23 +89,23 @@ impl<'a> Page<'a> {
                         && trimmed.trim_matches(['`', '~']).is_empty() =>
                 {
                     fence = None;
-                    LineKind::Closes
+                    ReplyLineKind::Closes
                 }
-                Some(_) => LineKind::Quoted,
+                Some(_) => ReplyLineKind::Quoted,
                 None if is_fence(trimmed) => {
                     fence = Some(&trimmed[..3]);
-                    LineKind::Opens
+                    ReplyLineKind::Opens
                 }
-                None if trimmed.starts_with('>') => LineKind::Quoted,
+                None if trimmed.starts_with('>') => ReplyLineKind::Quoted,
                 None if before_is_blank
                     && start > 0
                     && (line.starts_with("    ") || line.starts_with('\t')) =>
                 {
-                    LineKind::Quoted
+                    ReplyLineKind::Quoted
                 }
-                None => LineKind::Words,
+                None => ReplyLineKind::Words,
             };
-            before_is_blank = kind == LineKind::Quoted && fence.is_none() || trimmed.is_empty();
+            before_is_blank = kind == ReplyLineKind::Quoted && fence.is_none() || trimmed.is_empty();
             PageLine { at: start, text: line, kind }
         };
         let lines = text.split_inclusive('\n').map(line).collect();
@@ -114,17 +114,17 @@ impl<'a> Page<'a> {
 
     /// The block of code with which the text ends, where it is the only one and may hold a call.
     pub(super) fn last_block(&self) -> Option<CodeBlock<'a>> {
-        let opens: Vec<_> = self.lines.iter().filter(|line| line.kind == LineKind::Opens).collect();
+        let opens: Vec<_> = self.lines.iter().filter(|line| line.kind == ReplyLineKind::Opens).collect();
         let [open] = opens[..] else { return None };
         let from = open.at + open.text.len();
         let last = self.lines.iter().rfind(|line| !line.text.trim().is_empty())?;
         let end = match last.kind {
-            LineKind::Closes => last.at,
-            LineKind::Quoted => self.text.len(),
-            LineKind::Words if is_end(last.text) => {
-                self.lines.iter().find(|line| line.kind == LineKind::Closes)?.at
+            ReplyLineKind::Closes => last.at,
+            ReplyLineKind::Quoted => self.text.len(),
+            ReplyLineKind::Words if is_end(last.text) => {
+                self.lines.iter().find(|line| line.kind == ReplyLineKind::Closes)?.at
             }
-            LineKind::Words | LineKind::Opens => return None,
+            ReplyLineKind::Words | ReplyLineKind::Opens => return None,
         };
         let label = without_action(open.text.trim()).trim_start_matches(['`', '~']).trim();
         let block = CodeBlock { before: &self.text[..open.at], label, text: self.text.get(from..end)? };
@@ -132,11 +132,11 @@ impl<'a> Page<'a> {
     }
 
     /// The places outside code at which a call may begin.
-    pub(super) fn places(&self) -> impl Iterator<Item = Place<'a>> {
-        let words = self.lines.iter().filter(|line| line.kind == LineKind::Words);
+    pub(super) fn places(&self) -> impl Iterator<Item = CallPlace<'a>> {
+        let words = self.lines.iter().filter(|line| line.kind == ReplyLineKind::Words);
         words.flat_map(PageLine::places).map(|(at, begins_line)| {
             let (before, rest) = self.text.split_at(at);
-            Place { before, rest, begins_line }
+            CallPlace { before, rest, begins_line }
         })
     }
 }

@@ -27,12 +27,12 @@ const MARKED: [&str; 5] =
     ["functions.", "functools[", "to=functions.", "commentary to=", "assistantcommentary"];
 
 /// A text, and the tools that it may call.
-pub(super) struct Scan<'a, 't> {
+pub(super) struct CallScan<'a, 't> {
     text: &'a str,
     tools: &'a [&'t str],
 }
 
-impl<'a, 't> Scan<'a, 't> {
+impl<'a, 't> CallScan<'a, 't> {
     pub(super) const fn new(text: &'a str, tools: &'a [&'t str]) -> Self {
         Self { text, tools }
     }
