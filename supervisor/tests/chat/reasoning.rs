@@ -62,8 +62,8 @@ const STRICT: [(&str, Rule); 5] = [
 fn fault(rule: Rule, body: &[u8]) -> Option<String> {
     let body: Value = serde_json::from_slice(body).expect("JSON");
     let messages = body["messages"].as_array().expect("messages");
-    let of_model = messages.iter().enumerate().filter(|(_, message)| message["role"] == "assistant");
-    of_model.filter_map(|(index, message)| rule(index, message)).next()
+    let mut of_model = messages.iter().enumerate().filter(|(_, message)| message["role"] == "assistant");
+    of_model.find_map(|(index, message)| rule(index, message))
 }
 
 /// A server that says "Done." to requests that hold to its rule.

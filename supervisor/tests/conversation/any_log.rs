@@ -114,7 +114,7 @@ fn conversation(turns: &[(Said, Vec<Value>)], last: &Said) -> Vec<Arc<Message>> 
     messages
 }
 
-fn tool(name: &str) -> ToolDefinition {
+fn tool(name: &'static str) -> ToolDefinition {
     let input_schema = raw(&json!({"type": "object", "properties": {"path": {"type": "string"}}}));
     ToolDefinition { name: name.into(), description: "A tool.".into(), input_schema }
 }

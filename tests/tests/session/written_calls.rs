@@ -1,7 +1,5 @@
 //! Calls that a model writes as text: never run, never a success, and named as what they are.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use serde_json::{Value, json};
 use supervisor::replay::{Block, Usage, chat, responses};
 use tests::replies::{model_of, says, shell};
@@ -57,12 +55,12 @@ fn z5_z8_on_a_pipe_only_the_answer_is_printed_and_the_call_is_named() {
 fn z5_a_front_end_hears_of_it() {
     let world = World::new(User::Myself);
     let server = model_of(replies("anthropic", &[WRITTEN, WRITTEN]));
-    let mut served = Served::greeted(&world);
-    let conversation = served.converse(&world.project(), &server.base_url(), "auto");
-    served.call("sendUserMessage", json!({"conversation_id": conversation, "text": "do it"}));
-    let notice = served.until("event/notice");
+    let mut front_end = Served::greeted(&world);
+    let conversation = front_end.converse(&world.project(), &server.base_url(), "auto");
+    front_end.call("sendUserMessage", json!({"conversation_id": conversation, "text": "do it"}));
+    let notice = front_end.until("event/notice");
     assert!(notice.to_string().contains("call_as_text"), "{notice}");
-    let finished = served.until("event/turnFinished");
+    let finished = front_end.until("event/turnFinished");
     assert_eq!(finished["data"]["reason"], "call_as_text", "{finished}");
     let message = finished["data"]["message"].as_str().unwrap();
     assert!(message.contains("as text, twice in a row") && message.contains("hint: "), "{message}");

@@ -2,9 +2,9 @@
 //!
 //! | server | rule, and its words |
 //! | --- | --- |
-//! | Moonshot, Kimi | on each message with calls: "thinking is enabled but reasoning_content is missing in assistant tool call message"; an empty one is none |
-//! | DeepSeek since V3.2 | on each message of a tool loop, since V4 on each: "must be passed back to the API" |
-//! | DeepSeek R1 and servers that check members | on none: "not allowed", "unsupported" |
+//! | Moonshot, Kimi | on each message with calls: "thinking is enabled but `reasoning_content` is missing in assistant tool call message"; an empty one is none |
+//! | `DeepSeek` since V3.2 | on each message of a tool loop, since V4 on each: "must be passed back to the API" |
+//! | `DeepSeek` R1 and servers that check members | on none: "not allowed", "unsupported" |
 //! | all others | with calls it is taken or ignored |
 //!
 //! A host that is known is served so from the first request on; what another one wants is learned from its refusal.

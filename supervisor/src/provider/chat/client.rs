@@ -23,7 +23,7 @@ use crate::provider::{
 pub struct OpenAiChat {
     endpoint: Arc<Endpoint>,
     /// The messages with the reasoning that goes back: never, with calls, everywhere.
-    messages: [Messages; 3],
+    messages: Box<[Messages; 3]>,
     server: ChatServer,
     lessons: Lessons,
 }
@@ -45,7 +45,7 @@ impl OpenAiChat {
         let rules = FitRules { kind: ProviderKind::OpenAi, ids: server.ids };
         let messages = [message::without_reasoning, message::serialise, message::with_all_reasoning]
             .map(|serialise| Messages::new(serialise, rules));
-        Ok(Self { endpoint, messages, server, lessons: Lessons::default() })
+        Ok(Self { endpoint, messages: Box::new(messages), server, lessons: Lessons::default() })
     }
 
     /// What a person should know: bundled certificates in use, or a key that is sent in the clear.
@@ -69,7 +69,7 @@ impl OpenAiChat {
 
     /// The messages as the server takes them back from this model.
     fn messages(&self, request: &ModelRequest) -> &Messages {
-        let [never, with_calls, everywhere] = &self.messages;
+        let [never, with_calls, everywhere] = &*self.messages;
         let is_thinking = || self.server.wants_reasoning && has_reasoning(&request.messages);
         match self.lessons.of(&request.model) {
             Some(ReasoningBack::Never) => never,
