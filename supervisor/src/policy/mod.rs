@@ -18,7 +18,7 @@ use ipc::rights::{Execution, Limits, Network, Reach, Rights};
 use crate::modes::{ApprovalMode, Modes};
 
 pub use builds::{BuildRoots, Builds};
-pub use caches::{Fetched, make_caches};
+pub use caches::{Fetched, make_caches, make_sessions};
 pub use environment::Environments;
 pub use followed::{FollowError, HiddenInodes};
 pub use git::ExternalGitDirs;
