@@ -30,7 +30,6 @@ mod exit;
 mod explain;
 pub mod gate;
 mod inside;
-pub mod levels;
 mod listed;
 mod live;
 mod messages;

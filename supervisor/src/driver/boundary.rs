@@ -15,8 +15,8 @@ use ipc::path::WirePath;
 use tokio::sync::{mpsc, oneshot};
 
 use super::tripwire::apart;
-use crate::levels::LevelPlaces;
 use crate::monitor::{Programs, Spawner, StartError, Worker, WorkerEvent, WorkerSpec};
+use crate::policy::levels::LevelPlaces;
 
 /// What a session may have of the boundary.
 pub trait Boundary: Send + Sync {

@@ -19,7 +19,7 @@ use super::run::Occurrence;
 use super::tripwire::aside;
 use super::{AgentRun, SessionError, Shared, millis};
 use crate::core::Input;
-use crate::levels::is_empty;
+use crate::policy::levels::is_empty;
 use crate::session::LogError;
 use crate::tripwire::{Approved, digest, tell_others};
 

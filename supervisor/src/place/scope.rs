@@ -12,10 +12,10 @@ use super::error::SetupError;
 use super::wanted::{ConfinementOptions, NamedPath};
 use crate::config::ConfigOrigin;
 use crate::directories::Directories;
-use crate::levels::LevelPlaces;
 use crate::messages::{say, tell};
 use crate::modes::ApprovalMode;
 use crate::monitor::Temps;
+use crate::policy::levels::LevelPlaces;
 use crate::policy::{
     BuildRoots, Builds, Environments, ExternalGitDirs, Fetched, HiddenPaths, Host, Owner, Policy,
     ProjectError, configured_write_root, open_project, warning_of_home, write_root,
@@ -102,6 +102,13 @@ impl PlaceScope {
         let given = given.into_iter().map(PathBuf::from).collect();
         let kept = kept(&project, &wanted.protect);
         tell(&overruled(&project, &wanted.write, &wanted.protect));
+        tell(
+            &caches
+                .as_ref()
+                .and_then(|caches| around_caches(&write, caches.path()))
+                .into_iter()
+                .collect::<Vec<_>>(),
+        );
         Ok(Self { project, hidden, elsewhere, caches, given, kept, write, auto })
     }
 
@@ -166,6 +173,14 @@ impl PlaceScope {
         };
         (policy, self.caches)
     }
+}
+
+/// A note where a write root holds the places of all levels of rights.
+fn around_caches(write: &[WirePath], caches: &Path) -> Option<String> {
+    let root = write.iter().find(|root| caches.starts_with(root.as_path()))?;
+    Some(format!(
+        "{root} holds the package caches: commands with more rights execute what others leave there"
+    ))
 }
 
 fn resolve(

@@ -19,9 +19,9 @@ use super::wanted::{Caches, ConfinementOptions};
 use crate::directories::Directories;
 use crate::driver::ModePlaces;
 use crate::gate::StandingRights;
-use crate::levels::LevelPlaces;
 use crate::messages::say;
 use crate::monitor::{PrivateTemp, Programs, Spawner, Temps, remove_stale};
+use crate::policy::levels::LevelPlaces;
 use crate::policy::{Environments, HiddenInodes, Policy, foreign_owner, users_home};
 use crate::tripwire::Watch;
 

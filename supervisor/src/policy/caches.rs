@@ -1,4 +1,4 @@
-//! Private caches: what package managers keep between builds, one directory for each project, by environment variables.
+//! Private caches: what package managers keep between builds, in a place for each project and level of rights, by environment variables.
 //!
 //! The caches of the user's own builds stay as they are: a poisoned one would run in the next project. Where a tool can read
 //! them beside its own, it does; `CARGO_HOME` is left alone, since cargo works with one that is read-only. `XDG_CACHE_HOME`

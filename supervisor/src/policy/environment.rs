@@ -1,7 +1,7 @@
 //! The environment of an agent's worker and its commands, computed from the agent's rights.
 //!
 //! It is computed for each agent, and again when its rights change, from values that were looked up once a session: agents of one
-//! session may differ in it. Package managers, builds and tools are led to the place of the agent's [level](crate::levels), since
+//! session may differ in it. Package managers, builds and tools are led to the place of the agent's [level](super::levels), since
 //! what is in it is executed again. The caches of the lowest level are in the private temp, and so are everybody's in a session in
 //! which no rights change and nothing is approved.
 
@@ -14,8 +14,8 @@ use ipc::rights::{Grant, Rights};
 
 use super::builds::Builds;
 use super::caches::Fetched;
+use super::levels::{Level, LevelPlaces};
 use super::owner::Owner;
-use crate::levels::{Level, LevelPlaces};
 
 /// The name of the caches in a private temp directory.
 const CACHES: &str = "caches";

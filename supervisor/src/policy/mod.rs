@@ -6,6 +6,7 @@ mod environment;
 mod followed;
 mod git;
 mod hidden;
+pub mod levels;
 mod links;
 mod owner;
 mod project;

@@ -17,10 +17,10 @@ use ipc::rights::Rights;
 use ipc::tool::{Access, ShellExec, ToolCall, ToolOutput};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use supervisor::levels::LevelPlaces;
 use supervisor::monitor::{
     PrivateTemp, Programs, Spawner, StartError, Temps, Worker, WorkerEvent, WorkerSpec,
 };
+use supervisor::policy::levels::LevelPlaces;
 use supervisor::policy::{Environments, HiddenInodes};
 use supervisor::session;
 use tests::replies::{calls, done, shell};

@@ -59,13 +59,13 @@ pub(super) mod tests {
 
     use super::*;
 
-    pub(in crate::levels) fn level(write: &[&str], net: Network, approved: bool) -> Level {
+    pub(in crate::policy::levels) fn level(write: &[&str], net: Network, approved: bool) -> Level {
         let write = write.iter().map(|path| WirePath::from(*path)).collect();
         Level::of(Rights { write, net, ..Rights::default() }, approved)
     }
 
     /// All levels of a few roots.
-    pub(in crate::levels) fn levels() -> Vec<Level> {
+    pub(in crate::policy::levels) fn levels() -> Vec<Level> {
         let roots: [&[&str]; 5] = [&[], &["/p"], &["/p/src"], &["/p", "/w"], &["/w"]];
         let of_roots = |roots| {
             [(Network::Off, false), (Network::On, false), (Network::Off, true), (Network::On, true)]
