@@ -33,7 +33,7 @@ pub struct SessionWorker {
 /// The replacement of a worker by one with the same rights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Renewal {
-    /// None.
+    /// The worker stays.
     No,
     /// As soon as it has no open call.
     Wanted,

@@ -74,9 +74,10 @@ impl Temps {
         let own = self.path.file_name().unwrap_or_default().to_string_lossy();
         let path = self.path.with_file_name(format!("{own}-{name}"));
         let mode = if self.serves_another { ENTERED } else { LISTED };
-        let made = make(&path, mode);
-        made.map_err(|source| TempError { path: path.clone(), variable: self.variable, source })?;
-        Ok(path)
+        match make(&path, mode) {
+            Ok(()) => Ok(path),
+            Err(source) => Err(TempError { path, variable: self.variable, source }),
+        }
     }
 
     /// A sentence about a place that the user chose, and that is not used.

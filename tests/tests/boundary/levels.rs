@@ -221,3 +221,22 @@ fn levels_are_kept_apart_where_root_works_as_another_user() {
         assert!(places(&world, "projects").is_empty() && places(&world, "sessions").is_empty());
     }
 }
+
+#[test]
+fn caches_that_are_given_away_are_told_and_forgotten_ones_leave_nothing() {
+    let world = World::new(User::Myself);
+    let run = |flags: &[&str]| {
+        let mut bailiwick = world.bailiwick(["sandbox", "-C"]);
+        bailiwick.arg(world.project()).args(flags).args(["--", "bash", "-c", &line(&plant("me"))]);
+        Finished::of(&mut bailiwick).expect(0).stderr
+    };
+    assert_eq!(run(&["--forget-caches"]), "");
+    assert!(places(&world, "projects").is_empty() && places(&world, "sessions").is_empty());
+    let cache = world.own().join("cache/projects").display().to_string();
+    assert_eq!(run(&[]), "");
+    let told = format!(
+        "{cache} holds the package caches: commands with more rights execute what others leave there"
+    );
+    let said = run(&["--write", &cache]);
+    assert!(said.contains(&told), "{said}");
+}
