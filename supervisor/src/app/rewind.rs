@@ -93,7 +93,8 @@ async fn rewind(args: &RewindArgs, directories: Directories) -> Result<Exit, Ref
     let project = project.ok_or_else(|| Refusal::usage("the log does not say which project it is of"))?;
     let setup = setup(directories, project.as_path())?;
     let temp = setup.another_temp()?;
-    let boundary = Processes::shared(setup.spawner.clone(), setup.programs.clone(), leftovers(&events));
+    let boundary =
+        Processes::shared(setup.spawner.clone(), setup.programs.clone(), leftovers(&events), setup.places());
     let state = setup.directories.state.clone();
     let rewinder = Rewinder::new(observer(&setup, &boundary, &temp), state, log.session().clone());
     let only = args.files(project.as_path()).map_err(Refusal::usage)?;

@@ -132,7 +132,7 @@ fn look_at(setup: &ProjectSandbox, files: &Path) -> Result<(Duration, Vec<Durati
     let (runtime, state) =
         (tokio::runtime::Builder::new_current_thread().enable_all().build()?, tempfile::tempdir()?);
     let temp = setup.another_temp()?;
-    let boundary = Processes::shared(setup.spawner.clone(), setup.programs.clone(), None);
+    let boundary = Processes::shared(setup.spawner.clone(), setup.programs.clone(), None, setup.places());
     let observer = observer(setup, &boundary, &temp);
     let rewinder = Rewinder::new(observer, state.path().to_owned(), ConversationId::from("bench"));
     let mut number = 0;

@@ -86,7 +86,8 @@ pub(crate) fn open(
     let conversation = past.as_ref().map_or_else(new_conversation, Past::session);
     let leftovers = past.as_ref().and_then(Past::leftovers);
     let observer_temp = setup.another_temp()?;
-    let boundary = Processes::shared(setup.spawner.clone(), setup.programs.clone(), leftovers);
+    let boundary =
+        Processes::shared(setup.spawner.clone(), setup.programs.clone(), leftovers, setup.places());
     let observer = observer(&setup, &boundary, &observer_temp);
     let plan = cut_off_plan(&options, past.as_ref());
     let cut_off = past.as_mut().map(|past| past.close((&setup, &observer), plan.as_ref())).transpose()?;
