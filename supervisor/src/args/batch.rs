@@ -146,13 +146,13 @@ pub(crate) struct BatchRunsArgs {
     /// The model, and who is asked
     #[command(flatten)]
     pub model: ModelArgs,
-    /// Ends a task after this many replies of the model, those to sub-agents included
+    /// Ends a task after this many replies to all its agents
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_steps: Option<u32>,
-    /// Ends a task when this many tokens are spent, by sub-agents too; the reply that passes the limit is the last
+    /// Ends a task with the reply, of any agent, that reaches these tokens
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_tokens: Option<u64>,
-    /// Ends a task once it has cost this many US dollars, sub-agents included; the reply that passes the limit is the last
+    /// Ends a task with the reply, of any agent, that reaches these dollars
     #[arg(long, value_name = "X", value_parser = amount)]
     pub max_usd: Option<Usd>,
     /// Ends a task after this many seconds, as in 90 or 0.5

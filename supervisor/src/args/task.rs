@@ -120,13 +120,13 @@ pub(crate) struct ExecArgs {
     /// Shows the model this picture with the task
     #[arg(long, value_name = "FILE")]
     pub image: Vec<PathBuf>,
-    /// Ends the run after this many replies of the model, those to sub-agents included
+    /// Ends the run after this many replies to all its agents
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_steps: Option<u32>,
-    /// Ends the run when this many tokens are spent in all, by sub-agents too; the reply that passes the limit is the last
+    /// Ends the run with the reply, of any agent, that reaches these tokens
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_tokens: Option<u64>,
-    /// Ends the run once it has cost this many US dollars, sub-agents included; the reply that passes the limit is the last
+    /// Ends the run with the reply, of any agent, that reaches these dollars
     #[arg(long, value_name = "X", value_parser = amount)]
     pub max_usd: Option<Usd>,
     /// Takes answers to approvals from a front end at this socket
