@@ -123,10 +123,10 @@ pub(crate) struct ExecArgs {
     /// Ends the run after this many replies to all its agents
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_steps: Option<u32>,
-    /// Ends the run with the reply, of any agent, that reaches these tokens
+    /// Ends the run with any agent's reply that reaches these tokens
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_tokens: Option<u64>,
-    /// Ends the run with the reply, of any agent, that reaches these dollars
+    /// Ends the run with any agent's reply that reaches these dollars
     #[arg(long, value_name = "X", value_parser = amount)]
     pub max_usd: Option<Usd>,
     /// Takes answers to approvals from a front end at this socket
