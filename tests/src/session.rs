@@ -234,7 +234,7 @@ impl Common<'_> {
         let environments = Environments::new(marked_environment(world));
         let confinement = Confinement {
             temp: standing.temp.clone(),
-            environment: environments.beside(&temp.path().into()),
+            environment: environments.beside(&temp.path().into(), standing.rights.net),
             tier: beginning.tier,
             ..Confinement::new(standing.rights.clone(), standing.project.clone())
         };
