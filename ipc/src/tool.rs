@@ -248,7 +248,7 @@ pub struct WrittenFile {
     pub replacements: u64,
     /// The lines that changed; absent where they are too many or no text.
     pub change: Option<Change>,
-    /// What is not as it was beside the lines that changed, and what else was written by it: a clause each.
+    /// Changes beside those of lines, and other names that were written by it: a clause each.
     pub notes: Vec<String>,
 }
 

@@ -9,7 +9,7 @@ use ipc::denial::Operation;
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags};
 use nix::libc;
-use nix::unistd::{AccessFlags, faccessat};
+use nix::unistd::{AccessFlags, faccessat, getegid, geteuid};
 
 /// Whether plain permissions would have allowed it: access(2) asks them, for Landlock does not restrict it (landlock(7),
 /// "Current limitations"), and a read-only mount only after them. What does not exist is judged by its nearest existing
@@ -19,6 +19,8 @@ pub fn permitted_by_mode(operation: Operation, path: &Path) -> bool {
         Ok(()) => true,
         // A file system that is read-only as a whole says so before the permissions are asked.
         Err(Errno::EROFS) => !is_read_only_file_system(path),
+        // In the floor tier the broker answers so, too, where a write would be denied.
+        Err(Errno::EACCES) if mode.contains(AccessFlags::W_OK) => mode_allows(path, mode),
         Err(_) => false,
     };
     match operation {
@@ -29,6 +31,23 @@ pub fn permitted_by_mode(operation: Operation, path: &Path) -> bool {
             .is_some_and(|parent| allowed(parent, AccessFlags::W_OK | AccessFlags::X_OK)),
         Operation::Network | Operation::Signal | Operation::Share | Operation::Call => true,
     }
+}
+
+/// True if the mode alone allows it, without regard to an access control list.
+fn mode_allows(path: &Path, wanted: AccessFlags) -> bool {
+    let Ok(meta) = fs::metadata(path) else { return false };
+    let has_group = || meta.gid() == getegid().as_raw() || groups().contains(&meta.gid());
+    let shift = match () {
+        () if meta.uid() == geteuid().as_raw() => 6,
+        () if has_group() => 3,
+        () => 0,
+    };
+    let wanted = wanted.bits().cast_unsigned();
+    meta.mode() >> shift & wanted == wanted
+}
+
+fn groups() -> Vec<u32> {
+    nix::unistd::getgroups().unwrap_or_default().into_iter().map(nix::unistd::Gid::as_raw).collect()
 }
 
 /// Whether the file system itself is read-only, whatever the mount: the options after ` - ` in `proc_pid_mountinfo(5)`.

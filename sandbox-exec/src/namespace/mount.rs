@@ -137,7 +137,7 @@ pub(super) fn while_it_stands<T>(act: impl Fn() -> io::Result<T>) -> io::Result<
     (0..REMOVALS).map(|_| act()).find(|done| !is_gone(done)).unwrap_or_else(&act)
 }
 
-/// How often a place may be removed under a mount before that is an error.
+/// The most removals of a place under a mount before that is an error.
 const REMOVALS: u32 = 50;
 
 /// Mounts at a place what is mounted nowhere yet.

@@ -7,13 +7,13 @@ use super::StandingRights;
 
 /// A kind of failure.
 struct Advice {
-    /// Where it comes about.
+    /// The circumstances in which it comes about.
     holds: fn(&StandingRights) -> bool,
     /// Words in one line of the output, in lower case: all of any of these.
     lines: &'static [&'static [&'static str]],
     /// Words of which one stands in the command or the output; none where the lines say it.
     of: &'static [&'static str],
-    /// What to say.
+    /// The sentence to say.
     says: &'static str,
 }
 
@@ -116,7 +116,7 @@ impl Advice {
     }
 }
 
-/// What programs say of a variable that is not there, in lower case.
+/// Words of programs about a variable that is not there, in lower case.
 const MISSING: &[&str] = &[
     "unbound variable",
     "parameter not set",
@@ -138,7 +138,7 @@ const MISSING: &[&str] = &[
 const CREDENTIALS: &[&str] = &["KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "AUTH", "COOKIE"];
 
 impl StandingRights {
-    /// What to say of a command that failed for a reason that no right opens.
+    /// The advice on a command that failed for a reason that no right opens.
     pub fn advice(&self, command: &str, result: &CommandResult) -> Vec<String> {
         if result.exit == CommandExit::Code(0) {
             return Vec::new();

@@ -215,7 +215,7 @@ impl StandingRights {
         }
     }
 
-    /// How a setting of another program is given: as a whole, by the name under which it is protected. Git's hooks and our own settings are
+    /// The form in which a setting of another program is given: as a whole, by the name under which it is protected. Git's hooks and our own settings are
     /// nothing to be given away because a command ran into them.
     fn setting_grant(&self, path: &WirePath) -> Option<String> {
         let place = self.rights.protected.iter().find(|place| path.is_within(place))?;

@@ -12,14 +12,14 @@ use ipc::confinement::{Confinement, Environment};
 use crate::monitor::{Launch, Launched, Spawner, Stdio};
 use crate::tripwire::{ConfinedGit, GitQuestion};
 
-/// How long a question may take: a person waits for the answer.
+/// The longest that a question may take: a person waits for the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Variables by which git asks no server for what it lacks, believes no replacement of an object, and writes nothing.
 const READ_ONLY: &[(&str, &str)] =
     &[("GIT_NO_LAZY_FETCH", "1"), ("GIT_NO_REPLACE_OBJECTS", "1"), ("GIT_OPTIONAL_LOCKS", "0")];
 
-/// How the names of variables begin by which the person's git finds its configuration, or that are a part of it, git-config(1).
+/// The beginning of the names of variables by which the person's git finds its configuration, or that are a part of it, git-config(1).
 const CONFIGURATION: &str = "GIT_CONFIG";
 
 /// Starts commands that read.

@@ -51,7 +51,7 @@ pub(crate) struct ConfinementOptions {
     pub protect: Vec<NamedPath>,
     /// Variables: `NAME` passes, `NAME=VALUE` sets.
     pub env: Vec<OsString>,
-    /// Whether somebody sits at the terminal of the commands.
+    /// True if somebody sits at the terminal of the commands.
     pub attended: bool,
     /// Bounds on one call.
     pub limits: Limits,

@@ -10,7 +10,7 @@ use ipc::rights::Network;
 
 use super::builds::is_named;
 
-/// How often programs try again what the network refused. With the network off the first refusal is final, and the other tries
+/// The number of times that programs try again what the network refused. With the network off the first refusal is final, and the other tries
 /// last from seconds to a minute.
 const TRIES: &[(&str, &str)] = &[
     ("BUNDLE_RETRY", "0"),
@@ -62,10 +62,10 @@ const GIT_SETTINGS: &[(&str, &str)] = &[
     ("sequence.editor", r#"s() { eval "$(git var GIT_EDITOR) \"\$@\""; }; s"#),
 ];
 
-/// What the user's environment says of these variables, looked up once.
+/// The user's own values of these variables, looked up once.
 #[derive(Clone, Debug, Default)]
 pub struct Defaults {
-    /// Whether somebody sits at the terminal of the commands.
+    /// True if somebody sits at the terminal of the commands.
     attended: bool,
     /// The value of [`TAR`], where workers are root's.
     tar: Option<Vec<u8>>,
@@ -73,12 +73,12 @@ pub struct Defaults {
     pass: Vec<&'static str>,
 }
 
-/// Who runs the commands, and before whom.
+/// The circumstances of commands: their user, and their audience.
 #[derive(Clone, Copy, Debug)]
 pub struct Commands {
-    /// Whether somebody sits at their terminal.
+    /// True if somebody sits at their terminal.
     pub attended: bool,
-    /// Whether they are root's.
+    /// True if they are root's.
     pub as_root: bool,
 }
 

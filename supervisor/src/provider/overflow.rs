@@ -115,7 +115,7 @@ mod tests {
         ProviderError::new("invalid_request_error", format!("the API answered 400 (x): {message}"))
     }
 
-    /// What servers say, and the window in it.
+    /// Words of servers, and the window in them.
     const SAID: &[(&str, &str, Option<u64>)] = &[
         ("Anthropic", "prompt is too long: 205000 tokens > 200000 maximum", Some(200_000)),
         (

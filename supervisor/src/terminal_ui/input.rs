@@ -19,7 +19,7 @@ const ESCAPE: Duration = Duration::from_millis(50);
 /// The same where the keys come over a network.
 const REMOTE_ESCAPE: Duration = Duration::from_millis(100);
 
-/// How long the rest of what cannot be a whole key is waited for: half of it would be taken for the user's words.
+/// The longest wait for the rest of a part of a key: half of it would be taken for the user's words.
 const REST: Duration = Duration::from_millis(1_500);
 
 /// Variables that say that the keys come over a network.
@@ -39,7 +39,7 @@ pub(super) struct TerminalInput {
     typed: VecDeque<TypedKey>,
     /// Whether what was read last was more than one key.
     burst: bool,
-    /// How long an escape byte waits for what follows.
+    /// The longest that an escape byte waits for the next one.
     escape: Duration,
     /// When what is cut is taken for whole, or dropped.
     patience: Option<Instant>,

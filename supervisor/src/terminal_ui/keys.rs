@@ -73,7 +73,7 @@ impl Keys {
         self.parse(false)
     }
 
-    /// What is waited for; the end of a paste is waited for without a limit.
+    /// The end that is waited for; that of a paste is waited for without a limit.
     pub(super) fn waits_for(&self) -> Option<KeyRest> {
         match &self.pending[..] {
             [] => None,

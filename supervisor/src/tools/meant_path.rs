@@ -30,7 +30,7 @@ pub(super) fn meant_path(text: &str, home: Option<&Path>) -> Result<String, Stri
     Ok(text.to_owned())
 }
 
-/// What follows a name that is a whole component.
+/// Characters that follow a name that is a whole component.
 fn rest_of<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.strip_prefix(name).filter(|rest| rest.is_empty() || rest.starts_with('/'))
 }

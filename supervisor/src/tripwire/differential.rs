@@ -78,7 +78,7 @@ fn text() -> impl Strategy<Value = String> {
         .prop_map(|(mark, lines)| if mark { format!("\u{feff}{}", lines.concat()) } else { lines.concat() })
 }
 
-/// What git reads from each file; absent where it refuses one.
+/// The settings that git reads from each file; absent where it refuses one.
 fn as_git_reads(project: &Path, top: &Path) -> Option<BTreeMap<PathBuf, FileSettings>> {
     let output = Command::new("git")
         .args(["config", "--list", "--show-origin", "-z", "--includes"])

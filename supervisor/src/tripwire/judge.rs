@@ -1,6 +1,7 @@
 //! What a change of a watched place means.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -13,6 +14,7 @@ use super::keys::{KeyPlaces, is_harmless};
 use super::led::{Led, leads};
 use super::paused;
 use super::promised::Promised;
+use super::root::GIT;
 use super::state::{FileBody, FileKind, TripwireListing, TripwireRule, WatchedPlace};
 
 /// What becomes of a change.
@@ -194,7 +196,8 @@ impl JudgedSurroundings<'_> {
                 TripwireVerdict::Restore(PlaceChange::BadConfiguration)
             };
         };
-        if is_same(kept, &found) {
+        let goes_along = now.is_none() && kept.iter().all(leads) && self.is_gone_with(path);
+        if goes_along || is_same(kept, &found) {
             return TripwireVerdict::Pass;
         }
         let is_in = |entry: &GitConfigEntry, others: &[GitConfigEntry]| {
@@ -215,6 +218,18 @@ impl JudgedSurroundings<'_> {
             }
             _ => TripwireVerdict::Restore(why),
         }
+    }
+
+    /// True for the configuration of a git directory that is gone as a whole: that leads nobody anywhere.
+    fn is_gone_with(self, path: &Path) -> bool {
+        let directory = path.parent().unwrap_or(Path::new(""));
+        let is_gone = || {
+            self.root
+                .join(directory)
+                .symlink_metadata()
+                .is_err_and(|error| error.kind() == ErrorKind::NotFound)
+        };
+        directory.iter().any(|name| name == GIT) && is_gone()
     }
 
     /// What is left is read again: it has to have the person's own entries and no other guarded ones, and to say something else than
@@ -341,7 +356,7 @@ fn is_same(one: &[GitConfigEntry], other: &[GitConfigEntry]) -> bool {
     one.iter().map(GitConfigEntry::meaning).eq(other.iter().map(GitConfigEntry::meaning))
 }
 
-/// What the person had that entries are about.
+/// Things of the person's that entries are about.
 struct OfPerson<'a> {
     promised: Promised<'a>,
     led: Led<'a>,

@@ -37,7 +37,7 @@ const MOST_TOLD: usize = 5;
 /// A section and its subsection, or a section and its key.
 type LedName<'a> = (&'a [u8], &'a [u8]);
 
-/// What was there at the start that entries can lead.
+/// Things that were there at the start and that entries can lead.
 #[derive(Debug, Default)]
 pub(super) struct Led<'a>(BTreeSet<LedName<'a>>);
 
@@ -57,7 +57,7 @@ impl<'a> Led<'a> {
 }
 
 impl<'a> JudgedSurroundings<'a> {
-    /// What was there that a configuration can lead: what the person's files say that git reads together with this one.
+    /// The things that a configuration can lead: those of the person's files that git reads together with this one.
     pub(super) fn led(self, path: &Path) -> Led<'a> {
         let directory = path.parent().unwrap_or(Path::new(""));
         let is_git = self.repositories.iter().any(|known| known.contains(directory));
@@ -99,7 +99,7 @@ fn named(entry: &GitConfigEntry) -> Option<LedName<'_>> {
     }
 }
 
-/// What came into configurations and may stay, one sentence a file.
+/// The entries that came into configurations and may stay, one sentence a file.
 pub(super) fn news(before: &WatchState, now: &WatchState) -> Vec<String> {
     let configurations = now.places.iter().filter(|(_, place)| place.kind == FileKind::Config);
     let sentences = configurations.filter_map(|(path, place)| {

@@ -12,13 +12,13 @@ use super::root::GIT;
 use super::sources::GitSources;
 use super::state::WatchedPlace;
 
-/// Where settings and hooks come from; and the objects that branches, tags, stashes and HEAD name, also where an operation is paused. A NUL
+/// The sources of settings and hooks; and the objects that branches, tags, stashes and HEAD name, also where an operation is paused. A NUL
 /// ends each part: an origin of a setting is never empty.
 const QUESTIONS: &str = "git config --list --show-origin -z; printf '\\0'; git rev-parse --git-path hooks; printf '\\0'; \
     git rev-parse --revs-only HEAD ORIG_HEAD MERGE_HEAD REBASE_HEAD CHERRY_PICK_HEAD REVERT_HEAD; \
     git for-each-ref '--format=%(objectname) %(refname)'; git log -g --format=%H refs/stash --";
 
-/// How the name of a branch begins.
+/// The beginning of the name of a branch.
 const BRANCHES: &[u8] = b"refs/heads/";
 
 /// The most bytes of an answer: a hundred thousand refs, or files.
@@ -59,7 +59,7 @@ impl PersonsGit {
         Some(Self { git, sources: Arc::new(sources), commits, branches, tracked: Arc::default() })
     }
 
-    /// Where settings and hooks come from.
+    /// The sources of settings and hooks.
     pub(super) fn sources(&self) -> &GitSources {
         &self.sources
     }
@@ -113,7 +113,7 @@ pub(super) struct PlaceChanged<'a> {
     pub(super) now: Option<&'a WatchedPlace>,
 }
 
-/// What a command says in a directory; nothing where it cannot be asked.
+/// The answer of a command in a directory; empty where it cannot be asked.
 fn said(git: &Arc<dyn ConfinedGit>, directory: &Path, command: &[&OsStr]) -> Vec<u8> {
     let answer = git.start(directory, command).and_then(|asked| asked.everything(MOST_BYTES));
     answer.unwrap_or_else(|error| {

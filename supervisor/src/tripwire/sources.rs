@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// How git marks the origin of a setting that is in a file.
+/// The mark of git for the origin of a setting that is in a file.
 const FILE: &[u8] = b"file:";
 
 /// Sources of a repository's settings and hooks, absolute.

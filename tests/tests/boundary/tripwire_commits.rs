@@ -34,7 +34,7 @@ fn seen(world: &World, command: &str) -> String {
     shell(world, command).stdout.trim().to_owned()
 }
 
-/// What an agent's git does, and the content of `.envrc` then.
+/// Commands of an agent's git, each with the content of `.envrc` then.
 const MOVES: &[(&str, &str, &str)] = &[
     ("switch", "git checkout -q other", "2"),
     ("there and back", "git checkout -q other && git checkout -q main", "1"),
@@ -64,7 +64,7 @@ fn git_brings_what_commits_of_the_persons_hold() {
     }
 }
 
-/// What the person has not committed goes into a stash, and comes back.
+/// Changes that the person has not committed go into a stash, and come back.
 #[test]
 fn a_stash_takes_and_gives_back_what_was_not_committed() {
     for (user, tier) in tier::everywhere() {
@@ -80,7 +80,7 @@ fn a_stash_takes_and_gives_back_what_was_not_committed() {
     }
 }
 
-/// What an agent does, and a place that is what it was afterwards, whatever git says.
+/// Acts of an agent, each with a place that is as it was afterwards, whatever git says.
 const TRICKS: &[(&str, &str, &str)] = &[
     ("written", "echo evil > .envrc", ".envrc"),
     ("a branch of its own", "git checkout -qb new; echo evil > .envrc; git commit -qam x", ".envrc"),

@@ -84,7 +84,7 @@ fn a_push_goes_where_the_person_said() {
     }
 }
 
-/// What is new beside it may come, and is told.
+/// New ones beside it may come, and are told.
 #[test]
 fn new_remotes_and_branches_come_and_are_told() {
     let world = people(User::Myself);
@@ -117,4 +117,23 @@ fn other_repositories_have_remotes_of_their_own() {
     let done = sandbox(&world, Tier::Floor, act).expect(0);
     assert!(!done.stderr.contains("restored"), "{}", done.stderr);
     assert_eq!(shell(&world, "git -C sub fetch -q && git -C module fetch -q").code, 0, "{}", done.stderr);
+}
+
+/// In two commands, since each begins with what the one before left: a configuration that only lacks the person's entries would be a new one.
+#[test]
+fn a_configuration_that_is_taken_away_is_put_back_and_a_repository_that_is_goes_as_a_whole() {
+    for tier in tier::all() {
+        let world = people(User::Myself);
+        sandbox(&world, tier, "rm -f .git/config; true");
+        sandbox(
+            &world,
+            tier,
+            "git remote set-url origin ~/evil.git || git remote add origin ~/evil.git; true",
+        );
+        assert!(!is_lost(&world), "{tier}");
+        // One that lies beneath, such as a checkout of a task.
+        shell(&world, "git init -q inner && git -C inner config user.email me@example.org").expect(0);
+        sandbox(&world, tier, "rm -rf inner").expect(0);
+        assert!(!world.project().join("inner").exists(), "{tier}");
+    }
 }

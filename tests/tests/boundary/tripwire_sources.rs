@@ -67,7 +67,7 @@ fn with<'a>(world: &World, command: &'a mut Command, variables: &[(&str, &str)])
     command
 }
 
-/// What the person does later.
+/// The person's later work.
 fn commits(world: &World, variables: &[(&str, &str)]) {
     let mut shell = world.command("bash");
     let commit = "git -c user.name=t -c user.email=t@e commit -q --allow-empty -m later";

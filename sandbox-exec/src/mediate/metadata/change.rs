@@ -89,7 +89,7 @@ impl Change {
     }
 }
 
-/// Whether a mode makes a file run as its owner or group. The files of a directory with the set-group-ID bit have its group, which
+/// True if a mode makes a file run as its owner or group. The files of a directory with the set-group-ID bit have its group, which
 /// its owner could give each of them as well (the kernel takes the bit away from who is not of that group).
 fn runs_as_another(file: &OwnedFd, mode: mode_t) -> Result<bool, Errno> {
     let is_directory = || Ok(fstat(file)?.st_mode & libc::S_IFMT == libc::S_IFDIR);

@@ -16,14 +16,14 @@ use crate::seccomp::rules::constants::{
     EXT4_IOC_SETVERSION, FAT_IOCTL_SET_ATTRIBUTES, FS_IOC_FSSETXATTR, FS_IOC_SETFLAGS, FS_IOC_SETVERSION,
 };
 
-/// What asks whether a place can be written, where its mode of access is, and how the place is read.
+/// Calls that ask whether a place can be written, with the argument that has the mode of access, and the form of the place.
 const QUESTIONS: [(Call, u32, Placing); 3] = [
     (calls::ACCESS, 1, |a| a.place(libc::AT_FDCWD, 0, 0)),
     (calls::FACCESSAT, 2, |a| a.place(a.number(0), 1, 0)),
     (calls::FACCESSAT2, 2, |a| a.place(a.number(0), 1, a.number(3) & !libc::AT_EACCESS)),
 ];
 
-/// What sets a mode, and where the mode is.
+/// Calls that set a mode, with the argument that has it.
 const MODES: [(Call, u32); 4] =
     [(calls::FCHMOD, 1), (calls::CHMOD, 1), (calls::FCHMODAT, 2), (calls::FCHMODAT2, 2)];
 
@@ -111,7 +111,7 @@ pub(in super::super) fn modes() -> impl Iterator<Item = (u32, u32)> {
     MODES.iter().filter_map(|(call, mode)| Some((call.number(ARCH)?, *mode)))
 }
 
-/// How to read the place that a call asks for, if it is a question.
+/// The form of the place that a call asks for, if it is a question.
 pub(super) fn question(notification: &Notification) -> Option<Placing> {
     let is =
         |named: &Call| named.number(ARCH).is_some_and(|number| c_long::from(number) == notification.call);

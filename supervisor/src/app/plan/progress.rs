@@ -9,7 +9,7 @@ use crate::opening::finished_steps;
 use crate::plans::KeptPlan;
 use crate::session::{find, is_held, read_needed};
 
-/// How far an execution came.
+/// The progress of an execution.
 pub(super) struct PlanProgress {
     /// The session that is at it, if one is.
     pub session: Option<ConversationId>,

@@ -14,7 +14,7 @@ use crate::core::{Agent, CallProgress, Effect, EndReason, Input};
 use crate::provider::StopReason;
 
 impl Script {
-    /// What was logged since the lines were looked at last.
+    /// The events that were logged since the lines were looked at last.
     pub(super) fn log(&self) -> Vec<SessionEvent> {
         let logged = self.effects.iter().filter_map(|effect| match effect {
             Effect::Log { kind, .. } => Some(kind.clone()),

@@ -10,7 +10,7 @@ const SCOPES: u32 = 6;
 const DELEGATE: &str =
     "a delegated control group: systemd-run --user -p Delegate=yes -p DelegateSubgroup=main";
 
-/// What a judgement rests on.
+/// The ground of a judgement.
 #[derive(Clone, Debug)]
 pub(super) struct PromiseGround {
     pub tier: Tier,

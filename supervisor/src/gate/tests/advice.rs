@@ -16,7 +16,7 @@ fn of(root: bool, tier: Tier) -> StandingRights {
     StandingRights { machine, ..auto().seen_in(tier) }
 }
 
-/// Whether a word stands in the advice on a command's output.
+/// True if a word stands in the advice on a command's output.
 fn advised(standing: &StandingRights, (command, output): (&str, &str), word: &str) -> bool {
     let advice = standing.advice(command, &ended(CommandExit::Code(1), output));
     assert!(advice.iter().all(|said| said.starts_with('(') && said.ends_with(')')), "{advice:?}");

@@ -29,7 +29,7 @@ const EXECUTABLE: u32 = 0o111;
 /// The command that reads objects by their names.
 const OBJECTS: &[&str] = &["git", "cat-file", "--batch"];
 
-/// What a place may be in a commit.
+/// The state of a place in a commit.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum HeldState {
     Absent,
@@ -46,7 +46,7 @@ pub(super) struct PersonsCommits {
     directory: PathBuf,
     /// The objects that its refs named.
     named: Vec<ObjectId>,
-    /// What was looked for, and whether a commit holds it: neither changes.
+    /// Claims that were looked for, each with true if a commit holds it: neither changes.
     judged: Mutex<BTreeMap<Claim, bool>>,
 }
 
@@ -92,7 +92,7 @@ impl PersonsCommits {
     }
 }
 
-/// What commits have to bear out for a change to be the person's.
+/// The claims that commits have to bear out for a change to be the person's.
 fn claims(change: &PlaceChanged<'_>, format: &ObjectId) -> Option<Vec<Claim>> {
     let now = held_state(change.now, format)?;
     let before = if now == HeldState::Absent { Some(held_state(change.before, format)?) } else { None };

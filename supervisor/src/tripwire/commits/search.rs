@@ -16,7 +16,7 @@ const LINK: u32 = 0o120_000;
 const KIND: u32 = 0o170_000;
 const FILE: u32 = 0o100_000;
 
-/// What a commit says of a place. A tree that is missing, or not what its name says, says nothing: not even that something is absent.
+/// The word of a commit on a place. A tree that is missing, or not what its name says, says nothing: not even that something is absent.
 #[derive(Clone, Debug)]
 enum Looked {
     Entry(TreeEntry),

@@ -134,7 +134,7 @@ fn what_a_commit_of_the_persons_has_is_held_and_nothing_else() {
     }
 }
 
-/// What an agent can do to a repository that a person's git believes, with a sign that git does.
+/// Acts on a repository that a person's git believes, each with a sign that git does.
 const FORGED: &[(&str, &str)] = &[
     ("a branch", "git checkout -qb new; echo evil > .envrc; git commit -qam x"),
     ("a branch moved", "git checkout -q other; echo evil > .envrc; git commit -qam x"),
