@@ -81,7 +81,7 @@ impl ConfinementOptions {
     pub(crate) fn new(effective: &Effective, flags: &ConfinementArgs) -> Self {
         let leftovers = flags.baseline.map_or(Leftovers::Refuse, |word| Leftovers::All(word.into()));
         let caches = if flags.forget_caches { Caches::EndWithIt } else { Caches::OutliveIt };
-        Self { leftovers, caches, ..Self::of(effective, flags.tier.into(), flags.allow_degraded) }
+        Self { caches, leftovers, ..Self::of(effective, flags.tier.into(), flags.allow_degraded) }
     }
 
     /// The same for a run of a batch, if it is one: its caches end with it.

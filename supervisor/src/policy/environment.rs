@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn what_an_agent_is_led_to_belongs_to_its_level_and_is_its_own_to_write() {
         let (session, root) = with_places();
-        let marker = root.path().to_str().unwrap();
+        let above = root.path().to_str().unwrap();
         let mut seen = BTreeSet::new();
         for (write, net) in [
             (&["/t/1", "/p"][..], Network::Off),
@@ -181,12 +181,12 @@ mod tests {
             (&["/t/1", "/p", "/w"], Network::Off),
         ] {
             let plain = Rights { net, ..rights(write) };
-            let marked = Rights { net, ..rights(&[write, &[marker]].concat()) };
+            let marked = Rights { net, ..rights(&[write, &[above]].concat()) };
             let found = session.at_level(confined(plain, "/t/1"), None);
             assert_eq!(found, session.at_level(confined(marked, "/t/1"), None), "the place is all of it");
             assert_eq!(found, session.at_level(found.clone(), None), "its place is no right of its own");
             let place = found.environment.caches.clone().unwrap();
-            assert!(place.as_path().is_dir() && place.is_within(&marker.into()));
+            assert!(place.as_path().is_dir() && place.is_within(&above.into()));
             assert_eq!(found.rights.write.len(), write.len() + 1, "{:?}", found.rights.write);
             assert!(found.rights.write.contains(&place));
             let led: Vec<_> = found.environment.set.iter().map(|(_, value)| value).collect();

@@ -1,5 +1,7 @@
 //! Levels of rights: what one command left in a cache, a command with more rights does not find, and one with fewer does.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -42,20 +44,20 @@ fn play(world: &World, project: &Path, tier: &str, calls: &[(&str, Value)]) -> V
     let server = model(calls);
     let mut command = world.bailiwick(["serve"]);
     command.env("ANTHROPIC_API_KEY", tests::world::KEY).env("CARGO_TARGET_DIR", world.root().join("target"));
-    let mut served = Served::of(command);
-    served.call("initialize", json!({}));
+    let mut front_end = Served::of(command);
+    front_end.call("initialize", json!({}));
     let options = json!({"cwd": project, "base_url": server.base_url(), "mode": "ask", "tier": tier});
-    let id = served.call("newConversation", options)["conversation_id"].clone();
-    served.line(
+    let id = front_end.call("newConversation", options)["conversation_id"].clone();
+    front_end.line(
         &json!({"jsonrpc": "2.0", "id": "m", "method": "sendUserMessage",
             "params": {"conversation_id": id, "text": "go"}})
         .to_string(),
     );
     loop {
-        let told = served.read().unwrap();
+        let told = front_end.read().unwrap();
         if told["method"] == "execCommandApproval" {
             let answer = json!({"jsonrpc": "2.0", "id": told["id"], "result": {"decision": "approved"}});
-            served.line(&answer.to_string());
+            front_end.line(&answer.to_string());
         }
         if told["method"] == "event/turnFinished" {
             break;
@@ -63,7 +65,7 @@ fn play(world: &World, project: &Path, tier: &str, calls: &[(&str, Value)]) -> V
     }
     let results = (1..=calls.len()).map(|request| tool_results(&server, request)[0]["content"].to_string());
     let results = results.collect();
-    assert_eq!(served.end().1.code, 0);
+    assert_eq!(front_end.end().1.code, 0);
     results
 }
 

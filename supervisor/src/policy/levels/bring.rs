@@ -31,7 +31,7 @@ const MOST_ENTRIES: u64 = 500_000;
 const DEEPEST: usize = 100;
 
 /// The time for which a start waits.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Copies trees, up to bounds that hold for all of them together.
 pub(super) struct Copier {
@@ -62,16 +62,11 @@ impl Copier {
         Self { identity, bytes: 0, entries: 0, until: Instant::now() + PATIENCE }
     }
 
-    /// Opens a target that no agent can replace.
-    pub(super) fn open(&self, place: &Path) -> io::Result<OwnedFd> {
-        Ok(open_root(place)?)
-    }
-
     /// Opens a target one name deep in a private temp directory, and makes it where it is missing.
     pub(super) fn directory_in(&self, temp: &Path, caches: &Path) -> io::Result<OwnedFd> {
         let temp = open_root(temp)?;
         let name = caches.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-        Ok(self.make_directory(temp.as_fd(), name, 0o700)?)
+        self.make_directory(temp.as_fd(), name, 0o700)
     }
 
     /// Copies what lies in a place, each entry wholly or not at all: half of a cache is none.
@@ -108,7 +103,7 @@ impl Copier {
             (SFlag::S_IFREG, own) if self.is_brought(&found, own.as_ref()) => {
                 self.file(pair, name, &found, pass)
             }
-            (SFlag::S_IFLNK, None) => self.link(pair, name, pass),
+            (SFlag::S_IFLNK, None) => copy_link(pair, name, pass),
             // What is there is the level's own, and nothing else is a part of a cache.
             _ => Ok(()),
         }
@@ -172,19 +167,12 @@ impl Copier {
         made.set_modified(modified(found))
     }
 
-    fn link(&self, pair: Pair<'_>, name: &OsStr, pass: Pass) -> io::Result<()> {
-        match (pass, pair.into) {
-            (Pass::Copy, Some(into)) => Ok(symlinkat(readlinkat(pair.from, name)?.as_os_str(), into, name)?),
-            _ => Ok(()),
-        }
-    }
-
     fn make_directory(&self, into: BorrowedFd<'_>, name: &OsStr, mode: u32) -> io::Result<OwnedFd> {
         match mkdirat(into, name, Mode::from_bits_truncate(mode & 0o777 | 0o700)) {
             Ok(()) => {
-                let made = open_directory(into, name)?;
-                self.give(&made)?;
-                Ok(made)
+                let directory = open_directory(into, name)?;
+                self.give(&directory)?;
+                Ok(directory)
             }
             Err(Errno::EEXIST) => Ok(open_directory(into, name)?),
             Err(errno) => Err(errno.into()),
@@ -211,6 +199,13 @@ impl Copier {
         }
         let (bytes, most) = (self.bytes >> 20, MOST_BYTES >> 20);
         Err(io::Error::other(format!("with it {bytes} MiB would be copied, and the limit is {most} MiB")))
+    }
+}
+
+fn copy_link(pair: Pair<'_>, name: &OsStr, pass: Pass) -> io::Result<()> {
+    match (pass, pair.into) {
+        (Pass::Copy, Some(into)) => Ok(symlinkat(readlinkat(pair.from, name)?.as_os_str(), into, name)?),
+        (Pass::Copy, None) | (Pass::Measure, _) => Ok(()),
     }
 }
 

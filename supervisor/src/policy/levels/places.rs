@@ -11,6 +11,7 @@ use ipc::confinement::Identity;
 
 use super::bring::Copier;
 use super::level::Level;
+use crate::tripwire::beneath::open_root;
 
 /// The ending of the name of a file that says which level a place belongs to.
 const RECORD: &str = "level";
@@ -85,7 +86,8 @@ impl LevelPlaces {
         let mut copier = Copier::new(self.identity);
         let into = match temp {
             Some(temp) if caches.starts_with(temp) => copier.directory_in(temp, caches)?,
-            _ => copier.open(caches)?,
+            // No agent can replace a place.
+            Some(_) | None => open_root(caches)?,
         };
         above.iter().try_for_each(|place| copier.bring(place, &into))
     }
