@@ -3,6 +3,7 @@
 //! [`Processes`] are the real one. Tests put workers behind it that exist in their imagination only, and so choose what
 //! happens, in which order, and when.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -112,14 +113,25 @@ impl Boundary for Processes {
         let spec = WorkerSpec { agent, generation, confinement, program, leftovers };
         let spawner = self.spawner.clone();
         Box::pin(async move {
+            let mut cancelled = pin!(cancellation(cancelled));
             if let Some(places) = places {
-                read_down(places, &spec.confinement).await;
+                tokio::select! {
+                    () = read_down(places, &spec.confinement) => {}
+                    () = cancelled.as_mut() => return Err(StartError::Cancelled),
+                }
             }
             let (worker, events) = Worker::start_unless(&spawner, spec, cancelled).await?;
             let Worker { generation, pid, startup, .. } = worker;
             let ruleset = worker.ruleset.clone();
             Ok(StartedWorker { generation, pid, ruleset, startup, control: Box::new(worker), events })
         })
+    }
+}
+
+/// Waits until it is cancelled; a sender that is gone cancels nothing.
+async fn cancellation(cancelled: oneshot::Receiver<()>) {
+    if cancelled.await.is_err() {
+        std::future::pending::<()>().await;
     }
 }
 
