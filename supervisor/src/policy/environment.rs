@@ -203,6 +203,42 @@ mod tests {
         assert_eq!(seen.len(), 9, "{seen:?}");
     }
 
+    /// Every level by every other one: each path that the environment of a level names is writable only by levels that cover it.
+    #[test]
+    fn nothing_that_a_level_is_led_to_is_writable_by_one_with_fewer_rights() {
+        let (session, _root) = with_places();
+        let owner = Owner { identity: Identity { uid: 1, gid: 1 }, name: None, home: None };
+        let session = Environments { owner: Some(owner), ..session };
+        let roots: [&[&str]; 5] = [&[], &["/p"], &["/p/src"], &["/p", "/w"], &["/w"]];
+        let grants = [None, Some(Network::Off), Some(Network::On)];
+        let grants = grants.map(|net| net.map(|net| Grant { net, ..Grant::default() }));
+        let mut levels = Vec::new();
+        for (root, net) in roots.iter().flat_map(|root| [(root, Network::Off), (root, Network::On)]) {
+            for grant in &grants {
+                let rights = Rights { net, ..rights(&[root, &["/t/1"][..]].concat()) };
+                let whole = rights.with_grant(&grant.clone().unwrap_or_default());
+                let own = Rights { write: without(&whole.write, &"/t/1".into()), ..whole };
+                let confined = session.at_level(confined(rights, "/t/1"), grant.as_ref());
+                levels.push((Level::of(own, grant.is_some()), confined));
+            }
+        }
+        let mut pairs = 0;
+        for (reader, led) in &levels {
+            let values =
+                led.environment.set.iter().flat_map(|(_, value)| value.split(|b| b":=, ".contains(b)));
+            let places =
+                values.filter(|value| value.starts_with(b"/")).map(|path| WirePath::from(path.to_vec()));
+            let places: Vec<_> = places.collect();
+            assert!(places.len() > 10);
+            for (writer, fewer) in levels.iter().filter(|(writer, _)| !writer.covers(reader)) {
+                pairs += 1;
+                let open = places.iter().find(|place| fewer.rights.allows_write(place));
+                assert_eq!(open, None, "{writer:?} writes what {reader:?} executes");
+            }
+        }
+        assert!(pairs > 400, "{pairs}");
+    }
+
     fn holds(value: &[u8], place: &[u8]) -> bool {
         value.windows(place.len()).any(|part| part == place)
     }

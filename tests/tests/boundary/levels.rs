@@ -41,8 +41,20 @@ fn online(command: &str) -> (&'static str, Value) {
 
 /// Plays calls in mode `ask`, in which a person approves all that is asked; their results.
 fn play(world: &World, project: &Path, tier: &str, calls: &[(&str, Value)]) -> Vec<String> {
+    play_with(world, project, tier, calls, &[])
+}
+
+/// The same with further variables of the host's.
+fn play_with(
+    world: &World,
+    project: &Path,
+    tier: &str,
+    calls: &[(&str, Value)],
+    variables: &[(&str, &str)],
+) -> Vec<String> {
     let server = model(calls);
     let mut command = world.bailiwick(["serve"]);
+    command.envs(variables.iter().copied());
     command.env("ANTHROPIC_API_KEY", tests::world::KEY).env("CARGO_TARGET_DIR", world.root().join("target"));
     let mut front_end = Served::of(command);
     front_end.call("initialize", json!({}));
@@ -168,6 +180,30 @@ fn an_unasked_command_finds_what_an_approved_one_brought() {
             "{:?}",
             ends.collect::<Vec<_>>()
         );
+    }
+}
+
+/// A search path of the host's own that leads into `/tmp`, and the home of a tool there: in the full tier that is the private temp.
+#[test]
+fn no_search_path_leads_to_what_an_unasked_command_made() {
+    for (user, tier) in tier::everywhere() {
+        let world = World::new(user);
+        let bin = "/tmp/bailiwick-levels/bin";
+        let plant = format!(
+            "mkdir -p {bin}; printf '#!/bin/sh\\necho by unasked\\n' > {bin}/planted; chmod +x {bin}/planted"
+        );
+        let calls = [
+            unasked(&format!("{plant}; PATH={bin} planted; true")),
+            approved("planted; sh -c \"$BASH_ENV\"; echo PATH=$PATH CARGO_HOME=$CARGO_HOME"),
+        ];
+        let path = format!("{bin}:{}", std::env::var("PATH").unwrap());
+        let variables =
+            [("PATH", path.as_str()), ("CARGO_HOME", bin), ("BASH_ENV", "/tmp/bailiwick-levels/bin/planted")];
+        let results = play_with(&world, &world.project(), word(tier), &calls, &variables);
+        let is_private = tier == ipc::confinement::Tier::Full;
+        assert_eq!(results[0].contains("by unasked"), is_private, "the control: {}", results[0]);
+        assert!(!results[1].contains("by unasked"), "{tier}, {user:?}: {}", results[1]);
+        assert_eq!(results[1].contains(bin), !is_private, "{tier}, {user:?}: {}", results[1]);
     }
 }
 
