@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use ipc::confinement::{Bounds, Confinement, Identity, TierChoice};
 use ipc::devices::Devices;
+use ipc::message::Leftovers;
 use ipc::path::WirePath;
 use ipc::rights::Rights;
 
@@ -19,7 +20,7 @@ use super::scope::{Mode, PlaceScope};
 use super::unwritable::warn_of_unwritable;
 use super::wanted::{Caches, ConfinementOptions};
 use crate::directories::Directories;
-use crate::driver::ModePlaces;
+use crate::driver::{Boundary, ModePlaces, Processes};
 use crate::gate::StandingRights;
 use crate::messages::say;
 use crate::monitor::{PrivateTemp, Programs, Spawner, Temps, remove_stale};
@@ -180,6 +181,11 @@ impl ProjectSandbox {
     /// The confinement of a sub-agent, in a private temp of its own.
     pub(super) fn confinement_of_sub_agent(&self, rights: Rights, temp: WirePath) -> Confinement {
         self.environments.at_level(self.confinement_beside(rights, temp), None)
+    }
+
+    /// Where the session's workers come from.
+    pub(crate) fn boundary(&self, leftovers: Option<Leftovers>) -> Arc<dyn Boundary> {
+        Processes::shared(self.spawner.clone(), self.programs.clone(), leftovers, self.places())
     }
 
     /// The places of the levels of rights.
