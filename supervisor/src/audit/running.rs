@@ -102,6 +102,7 @@ async fn of_agent(args: &AgentArgs, directories: &Directories, live: Live) -> Re
         rights: confinement.rights.clone(),
         project: confinement.project.clone(),
         temp: confinement.temp.clone(),
+        caches: live.caches.clone(),
         mode,
         of_sub_agent: !agent.is_top_level(),
         ..place.setup.standing()

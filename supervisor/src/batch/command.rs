@@ -255,6 +255,9 @@ fn confinement(line: &mut CommandLine, args: &ConfinementArgs) {
     if args.allow_degraded {
         line.0.push("--allow-degraded".into());
     }
+    if args.forget_caches {
+        line.0.push("--forget-caches".into());
+    }
     line.word("--baseline", args.baseline);
 }
 

@@ -54,6 +54,7 @@ use std::time::Duration;
 
 use crate::session::LogError;
 
+pub(crate) use boundary::read_down;
 pub use boundary::{Boundary, Processes, StartedWorker, WorkerControl, WorkerOrder};
 pub use changes::ChangeTracker;
 pub(crate) use digest::{rights_digest, ruleset_digest};

@@ -147,6 +147,7 @@ impl SnapshotTaker {
             agent: self.agent.clone(),
             generation: Generation(1),
             confinement: self.confinement.clone(),
+            reads_down: false,
         };
         // A sender that is gone cancels nothing; with the future what was started ends.
         let worker = self.boundary.start(order, oneshot::channel().1).await?;

@@ -196,6 +196,7 @@ fn confinement(run: &Run, args: &ReplayArgs) -> ConfinementArgs {
         write: paths(&run.write),
         hide: paths(&run.hide),
         env: Vec::new(),
+        forget_caches: false,
         baseline: None,
         allow_degraded: args.allow_degraded,
         tier: args.tier,

@@ -27,8 +27,8 @@ use crate::changes::{PatchFile, PatchFileError};
 use crate::core::{Agent, AgentConfig, Approver, Backoff, ModelChoice, Planning, RunEnd};
 use crate::directories::Directories;
 use crate::driver::{
-    self, AgentParts, AgentRun, Boundary, ChangeTracker, Lives, ModePlaces, Processes, Rewinder,
-    SessionError, SessionWorker, Shared, SnapshotTaker, ToolServer, TripwireWatch, Turns,
+    self, AgentParts, AgentRun, Boundary, ChangeTracker, Lives, ModePlaces, Rewinder, SessionError,
+    SessionWorker, Shared, SnapshotTaker, ToolServer, TripwireWatch, Turns,
 };
 use crate::gate::{ApprovalMode, StandingRights};
 use crate::live::LiveSocket;
@@ -86,7 +86,7 @@ pub(crate) fn open(
     let conversation = past.as_ref().map_or_else(new_conversation, Past::session);
     let leftovers = past.as_ref().and_then(Past::leftovers);
     let observer_temp = setup.another_temp()?;
-    let boundary = Processes::shared(setup.spawner.clone(), setup.programs.clone(), leftovers);
+    let boundary = setup.boundary(leftovers);
     let observer = observer(&setup, &boundary, &observer_temp);
     let plan = cut_off_plan(&options, past.as_ref());
     let cut_off = past.as_mut().map(|past| past.close((&setup, &observer), plan.as_ref())).transpose()?;

@@ -150,7 +150,7 @@ fn run_with(
     standing: StandingRights,
 ) -> AgentRun {
     let confinement = Confinement::new(standing.rights.clone(), standing.project.clone());
-    let environments = Environments::new(confinement.environment.clone(), standing.project.clone());
+    let environments = Environments::new(confinement.environment.clone());
     let mut mode_places = ModePlaces::new(None, environments);
     AgentRun::new(AgentParts {
         agent: agent(id, standing).starting(),
