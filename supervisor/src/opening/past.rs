@@ -251,6 +251,7 @@ const fn is_said(kind: &EventKind) -> bool {
             | EventKind::AssistantMessage(_)
             | EventKind::ToolCallStarted { .. }
             | EventKind::ToolCallFinished { .. }
+            | EventKind::FilesChanged(_)
             | EventKind::SubAgentSpawned(_)
             | EventKind::SubAgentResult(_)
             | EventKind::PlanCreated(_)

@@ -3,6 +3,7 @@
 mod agents;
 mod approval_socket;
 mod approvals;
+mod changes;
 mod compaction;
 mod front_end;
 mod kills;
