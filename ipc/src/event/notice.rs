@@ -9,6 +9,8 @@ words! {
         ApprovalIgnored = "approval_ignored",
         /// The user took back what was approved.
         ApprovalsWithdrawn = "approvals_withdrawn",
+        /// The session goes on as a copy of another one, whose events stand before this.
+        Copied = "copied",
         /// The change set has a gap, or there is none.
         ChangeSet = "change_set",
         /// A command of the user's own was not run.
