@@ -278,6 +278,9 @@ fn state_changed(view: &mut AgentView, now: UiTime, kind: EventKind) -> bool {
 /// A sub-agent that nobody called for is the user's own: a line says how its transcript is shown.
 fn sub_agent_spawned(model: &mut Model, parent: &AgentId, spawned: &SubAgentSpawned) {
     let now = model.now;
+    if spawned.call.is_none() {
+        model.agents.begins_beside(parent);
+    }
     let view = model.agents.of(parent);
     let parents = view.session.activity;
     let hint =
