@@ -211,6 +211,8 @@ fn siblings(directory: &Path) -> Vec<PathBuf> {
 pub(super) fn exec_arguments(args: &BatchRunsArgs, task: &BatchTask, places: &BatchPlaces) -> Vec<OsString> {
     let mut line = CommandLine::default();
     line.path("-C", &places.project).path("--patch", &places.patch);
+    // The checkout goes, and with it what could be taken back.
+    line.0.push("--no-rewind".into());
     line.value("--output", Some("json")).word("--mode", Some(args.mode));
     if args.activity != ActivityArg::Execute {
         line.word("--activity", Some(args.activity));

@@ -19,6 +19,7 @@ mod flushes;
 mod happenings;
 mod instructions;
 mod live;
+mod looks;
 mod models;
 mod modes;
 mod observer;
@@ -38,6 +39,7 @@ mod run;
 mod served;
 mod session;
 mod shared;
+mod sources;
 mod start;
 #[cfg(test)]
 mod tests;

@@ -212,6 +212,7 @@ fn options(args: &ExecArgs, sources: Sources, beginning: &Beginning) -> (Session
         mode,
         approvals: effective.approvals(args.approval_socket.is_some()),
         patch: args.patch.clone(),
+        keeps_files: !args.no_rewind,
         lists_changes: args.output == OutputFormat::Json,
         fails_when_denied: args.denied == DeniedArg::Fail,
         ..SessionOptions::new(&effective, args.directory.clone(), wanted, Turns::One)

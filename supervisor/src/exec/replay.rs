@@ -153,6 +153,7 @@ impl Player {
             resume: None,
             goes_on: false,
             fork: false,
+            no_rewind: true,
             batch: None,
             profile: ProfileArg::Full,
         })

@@ -136,7 +136,7 @@ pub(crate) fn open(
     let shared = Shared::new(conversation.clone(), log, ui, changes, tripwire)
         .holding(live_socket)
         .telling(plan_records)
-        .rewound_by(rewinder)
+        .rewound_by(rewinder, options.turns == Turns::Many)
         .watched_by(sub_agents.observer.clone());
     goes_on(plan, &actions, &conversation);
     let deadline = options.timeout.map(|timeout| (began + timeout).into());
@@ -410,7 +410,7 @@ fn rewinder(
     (observer, session): (&SnapshotTaker, &ConversationId),
 ) -> Option<Rewinder> {
     let state = setup.directories.state.clone();
-    (options.turns == Turns::Many).then(|| Rewinder::new(observer.clone(), state, session.clone()))
+    options.keeps_files.then(|| Rewinder::new(observer.clone(), state, session.clone()))
 }
 
 /// Looks at the project, with a private temp directory of its own.

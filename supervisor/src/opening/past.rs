@@ -155,7 +155,8 @@ impl Past {
         let message = format!(
             "the session goes on{forked}{imported}{moved}{new_context}{torn}{unshown}; what was approved for it is asked for again"
         );
-        EventKind::Notice { code: NoticeCode::Resumed, message }
+        let code = if self.origin.is_some() { NoticeCode::Copied } else { NoticeCode::Resumed };
+        EventKind::Notice { code, message }
     }
 
     /// Shows the conversation so far, as if it had just happened.
@@ -251,6 +252,7 @@ const fn is_said(kind: &EventKind) -> bool {
             | EventKind::AssistantMessage(_)
             | EventKind::ToolCallStarted { .. }
             | EventKind::ToolCallFinished { .. }
+            | EventKind::FilesChanged(_)
             | EventKind::SubAgentSpawned(_)
             | EventKind::SubAgentResult(_)
             | EventKind::PlanCreated(_)

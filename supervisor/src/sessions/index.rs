@@ -17,7 +17,7 @@ use super::summary::Summary;
 const NAME: &str = "sessions-index.jsonl";
 
 /// The first line. Another one is of another version.
-const HEAD: &str = "{\"sessions_index\":1}";
+const HEAD: &str = "{\"sessions_index\":2}";
 
 /// The largest index that is read.
 const LARGEST: u64 = 256 << 20;
@@ -169,7 +169,7 @@ fn read(path: &Path) -> Option<HashMap<String, IndexRecord>> {
 mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
-    use ipc::event::ObservedBy;
+    use ipc::event::{Account, ObservedBy};
     use ipc::id::AgentId;
     use serde_json::json;
     use tempfile::TempDir;
@@ -211,6 +211,18 @@ mod tests {
 
     fn listed(state: &TempDir) -> Vec<ListedSession> {
         Index::open(state.path()).sessions().unwrap()
+    }
+
+    #[test]
+    fn a_copy_has_spent_what_came_after_its_copying() {
+        let (state, mut log) = state();
+        reply(&mut log, Some(0.5));
+        add(&mut log, "notice", json!({"code": "copied", "message": "as a copy of s-0"}));
+        let copied = |state| listed(state)[0].summary.account();
+        assert_eq!(copied(&state), Account::default());
+        reply(&mut log, Some(0.25));
+        let account = copied(&state);
+        assert_eq!((account.usage.output, account.cost), (20, "0.25".parse().ok()));
     }
 
     #[test]

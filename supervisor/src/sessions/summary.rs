@@ -30,7 +30,7 @@ pub(crate) struct Summary {
     pub began_ms: u64,
     /// The user's first message, cut.
     pub message: String,
-    /// Its tokens.
+    /// Its tokens, without those of the session that it is a copy of.
     pub usage: TokenUsage,
     /// The price of them, where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -87,6 +87,10 @@ impl Summary {
                 self.spend(Account { usage: compacted.usage, cost: compacted.cost_usd });
             }
             EventKind::Notice { code: NoticeCode::Imported, .. } => self.imported = true,
+            // The session that it is a copy of has spent what was spent so far.
+            EventKind::Notice { code: NoticeCode::Copied, .. } => {
+                (self.usage, self.cost_usd) = (TokenUsage::default(), None);
+            }
             _ => {}
         }
     }

@@ -197,6 +197,11 @@ impl<'a> Reading<'a> {
                 titled(EntryKind::Denial, format!("the worker broke the protocol: {violation}"))
             }
             EventKind::Rewound(rewound) => taken_back(rewound, titled, self.full),
+            EventKind::FilesChanged(changed) if !changed.files.is_empty() => {
+                let lines: Vec<_> = changed.files.iter().map(|file| one_line(&file.to_string())).collect();
+                titled(EntryKind::Notice, "files changed, as looks at the project show".to_owned())
+                    .with(ShownPart::cut(&lines.join("\n"), self.full))
+            }
             EventKind::ChangeSet { files, patch } => {
                 let lines: Vec<_> = files.iter().map(|file| file.path.to_string()).collect();
                 let patch = patch.as_ref().map(|patch| format!(" · patch: {patch}")).unwrap_or_default();

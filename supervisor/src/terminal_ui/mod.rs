@@ -61,6 +61,7 @@ pub(crate) async fn run(args: TuiArgs, place: SessionDirs) -> Exit {
     let (mode, confinement, model) = (args.mode, args.confinement.clone(), args.model.clone());
     let here = args.directory.clone();
     let finished = on_the_terminal(args, place.clone()).await;
+    let left = finished.log.clone();
     if let Some(log) = finished.log {
         show_last(&finished.answer);
         let name = log.file_stem().unwrap_or_default().to_string_lossy();
@@ -71,7 +72,7 @@ pub(crate) async fn run(args: TuiArgs, place: SessionDirs) -> Exit {
         AfterUi::Session(session) => {
             let directory = session.is_none().then_some(here);
             let another = ResumeArgs { session, fork: false, directory, mode, confinement, model };
-            Box::pin(resumed(another, place)).await
+            Box::pin(resumed_after(another, place, left.as_deref())).await
         }
         AfterUi::Nothing => finished.exit,
     }
@@ -177,10 +178,15 @@ fn resume(args: &TuiArgs, place: &SessionDirs) -> Result<Option<PathBuf>, String
 
 /// Goes on with a session: in its own project, where no other is named.
 pub(crate) async fn resumed(args: ResumeArgs, place: SessionDirs) -> Exit {
+    resumed_after(args, place, None).await
+}
+
+/// The same, in the place of a session that was left for it.
+async fn resumed_after(args: ResumeArgs, place: SessionDirs, left: Option<&Path>) -> Exit {
     let ResumeArgs { session, directory, mode, confinement, model, fork: forks } = args;
     let here = directory.clone().unwrap_or_else(|| PathBuf::from("."));
     let here = here.canonicalize().unwrap_or(here);
-    let log = match log_of(session.as_deref(), &place, &here).await {
+    let log = match log_of(session.as_deref(), &place, (&here, left)).await {
         Ok(Some(log)) => log,
         Ok(None) => return Exit::Done,
         Err(error) => {
@@ -233,9 +239,13 @@ fn project_of(log: &Path, here: &Path) -> Result<Option<PathBuf>, String> {
 }
 
 /// The log of the session by its name. Without one a person chooses at a terminal; elsewhere it is the last one. None if the person left.
-async fn log_of(name: Option<&str>, place: &SessionDirs, project: &Path) -> Result<Option<PathBuf>, String> {
+async fn log_of(
+    name: Option<&str>,
+    place: &SessionDirs,
+    (project, left): (&Path, Option<&Path>),
+) -> Result<Option<PathBuf>, String> {
     if name.is_none() && usable_terminal().is_ok() {
-        let chosen = choose(&place.directories.state, project).await;
+        let chosen = choose(&place.directories.state, project, left).await;
         match chosen.map_err(|error| format!("cannot show the sessions: {error}"))? {
             UiChoice::Log(log) => return Ok(Some(log)),
             UiChoice::Nothing => return Ok(None),

@@ -4,6 +4,7 @@ mod agents;
 mod approval_socket;
 mod approvals;
 mod broken_off;
+mod changes;
 mod compaction;
 mod front_end;
 mod kills;

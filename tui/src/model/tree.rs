@@ -105,13 +105,11 @@ impl Agents {
         agents
     }
 
-    /// The account of an agent's turn with its sub-agents, which that of a turn of the top level has already when it is over.
+    /// The account of an agent's turn with its sub-agents.
     pub(crate) fn of_turn(&self, agent: &AgentId) -> Account {
         let turn = self.each().find(|(other, _)| *other == agent).map(|(_, view)| &view.turn);
         let mut account = turn.map(|turn| turn.account).unwrap_or_default();
-        if let Some(turn) = turn.filter(|turn| turn.is_running() || !agent.is_top_level()) {
-            account += turn.below;
-        }
+        account += turn.map(|turn| turn.below).unwrap_or_default();
         account
     }
 

@@ -5,18 +5,18 @@ use std::time::Duration;
 use ipc::approval::{ReviewDecision, ServerRequest, SessionGrant};
 use ipc::event::{
     Account, ApprovalAnswered, AssistantMessage, CompactionStarted, DecidedBy, EventKind, NoticeCode,
-    RestoredPlace, RunResult, SessionEvent, SessionStarted, SubAgentSpawned, ToolCallStatus, WorkerStarted,
+    RestoredPlace, RunResult, SessionEvent, SessionStarted, SubAgentSpawned, WorkerStarted,
 };
 use ipc::frontend::{UiEvent, UiEventKind};
-use ipc::id::{AgentId, CallId, EventId, Generation, GrantId};
+use ipc::id::{AgentCall, AgentId, EventId, Generation, GrantId};
 use ipc::image::Image;
 
-use super::{branch, call, comments, denial, pause, plan, reply, rewind, turns};
+use super::{branch, call, calls, comments, denial, pause, plan, reply, rewind, turns};
 use crate::card::{Asked, Card};
 use crate::message::{Action, Reason};
 use crate::model::{
-    AgentView, Block, Call, Ending, Fold, Look, Mode, Model, Part, Pending, Reply, SaidBefore, Session,
-    TurnActivity, access,
+    AgentView, Block, Call, Fold, Look, Mode, Model, Part, Pending, Reply, SaidBefore, Session, TurnActivity,
+    access,
 };
 use crate::moment::UiTime;
 use crate::text::SafeText;
@@ -166,31 +166,11 @@ fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> 
         }
         EventKind::AssistantMessage(message) => assistant_message(view, now, message),
         EventKind::ModelFailed { message, retry_in_ms, .. } => model_failed(view, now, &message, retry_in_ms),
-        EventKind::ToolCallStarted { call, name, input, .. } => call_started(view, call, &name, input.get()),
-        EventKind::ToolCallFinished {
-            call: id,
-            status,
-            content,
-            explanation_bytes,
-            duration_ms,
-            diffs,
-            diffs_left_out,
-            ..
-        } => {
-            if let Some(call) = view.calls.remove(&id)
-                && let Some(block) = view.transcript.block_mut(call.block)
-            {
-                let content = Call::without_explanation(&content, explanation_bytes);
-                call.finished(block, &Ending { status, content, duration_ms, diffs: &diffs });
-                match status {
-                    ToolCallStatus::Completed if diffs_left_out => model.changes.left_out(),
-                    ToolCallStatus::Completed if !diffs.is_empty() => {
-                        model.changes.made(&format!("{id} of agent {}", event.agent), diffs);
-                    }
-                    _ => {}
-                }
-            }
+        EventKind::ToolCallStarted { call, name, input, .. } => {
+            calls::started(model, AgentCall { agent: event.agent, call }, &name, input.get());
         }
+        EventKind::FilesChanged(changed) => model.changes.seen(changed, &model.start.project),
+        EventKind::ToolCallFinished { .. } => calls::finished(model, event),
         EventKind::Denied { call: Some(call), denial, .. } => denial::show(view, &event.agent, call, &denial),
         EventKind::Denied { call: None, denial, .. } => {
             view.say(Look::Notice, &format!("agent {}, beside its calls: {denial}", event.agent));
@@ -298,6 +278,9 @@ fn state_changed(view: &mut AgentView, now: UiTime, kind: EventKind) -> bool {
 /// A sub-agent that nobody called for is the user's own: a line says how its transcript is shown.
 fn sub_agent_spawned(model: &mut Model, parent: &AgentId, spawned: &SubAgentSpawned) {
     let now = model.now;
+    if spawned.call.is_none() {
+        model.agents.begins_beside(parent);
+    }
     let view = model.agents.of(parent);
     let parents = view.session.activity;
     let hint =
@@ -403,13 +386,6 @@ fn model_failed(view: &mut AgentView, now: UiTime, message: &str, retry_in_ms: O
         view.turn.retry = None;
     }
     turns::tell_failure(view, Look::Notice, &text);
-}
-
-fn call_started(view: &mut AgentView, id: CallId, name: &str, input: &str) {
-    view.turn.doing = TurnActivity::Working;
-    let (mut call, block) = Call::started(name, input);
-    call.block = view.transcript.push(block);
-    view.calls.insert(id, call);
 }
 
 fn approval_answered(view: &mut AgentView, answered: &ApprovalAnswered) {

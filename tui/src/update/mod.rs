@@ -3,6 +3,7 @@
 mod approval;
 mod aside;
 mod branch;
+mod calls;
 mod code;
 mod comments;
 mod copy;

@@ -1,6 +1,6 @@
 //! Messages of the user, and the turns that they begin.
 
-use ipc::event::{EndReason, TurnFinished};
+use ipc::event::{Account, EndReason, TurnFinished};
 use ipc::frontend::UserActionKind;
 use ipc::id::AgentId;
 
@@ -57,7 +57,9 @@ pub(super) fn finished(model: &mut Model, agent: &AgentId, turn: &TurnFinished, 
     }
     let view = model.agents.of(agent);
     view.turn.end();
+    // At the top level it has the account of those below.
     view.turn.account = account(turn);
+    view.turn.below = Account::default();
     if let Some(message) = turn.message.as_deref().filter(|_| tells_apart(turn)) {
         tell_failure(view, Look::Error, message);
     }

@@ -96,7 +96,8 @@ fn perform(model: &mut Model, command: Command, argument: Option<&str>, actions:
 
 /// Shows the changes of the session, from the first one on.
 fn diff(model: &mut Model, by_step: bool) {
-    let blocks = model.changes.shown(by_step, &model.start.project);
+    let in_turn = model.agents.any_is_running();
+    let blocks = model.changes.shown(by_step, &model.start.project, in_turn);
     model.open_page(Block::of(blocks.into_iter().flat_map(|block| block.parts).collect()));
 }
 

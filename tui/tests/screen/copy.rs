@@ -82,7 +82,7 @@ fn clear_and_model_are_told_to_the_first_agent_and_cost_is_shown() {
 }
 
 #[test]
-fn what_a_plan_costs_beside_any_turn_is_a_part_of_the_whole() {
+fn what_a_plan_costs_beside_an_agent_that_rests_is_in_the_turn_and_in_the_whole() {
     let mut seat = Seat::new(80, 24);
     seat.keys("go\n");
     seat.log(reply("Yes."));
@@ -90,7 +90,7 @@ fn what_a_plan_costs_beside_any_turn_is_a_part_of_the_whole() {
     tree::spawn(&mut seat, "1.1", "plan it", &[]);
     tree::log(&mut seat, "1.1", reply("Two steps."));
     tree::log(&mut seat, "1.1", reply("Three steps."));
-    assert_eq!(seat.row(22), " INSERT  EXECUTE · ask · net off · turn ↑10.5k ↓456 · all ↑12.9k ↓516");
+    assert_eq!(seat.row(22), " INSERT  EXECUTE · ask · net off · turn ↑12.9k ↓516 · all ↑12.9k ↓516");
     seat.keys(":cost\n");
     let screen = seat.screen();
     let rows: Vec<_> =
