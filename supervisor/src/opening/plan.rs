@@ -85,5 +85,11 @@ pub(super) fn planner_standing(ceiling: &StandingRights) -> StandingRights {
         reach: Reach::default(),
         ..ceiling.rights.clone()
     };
-    StandingRights { rights: rights.normalised(), mode: ApprovalMode::Deny, modes: None, ..ceiling.clone() }
+    StandingRights {
+        rights: rights.normalised(),
+        mode: ApprovalMode::Deny,
+        modes: None,
+        is_fixed: true,
+        ..ceiling.clone()
+    }
 }
