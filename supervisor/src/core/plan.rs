@@ -85,14 +85,27 @@ pub(super) struct Draft {
     plan: Plan,
 }
 
+/// A plan that goes to no file.
+enum DraftFault {
+    /// It cannot be read, or is not what was asked for.
+    Unreadable(String),
+    /// It asks for access that no approval gives in this session.
+    Beyond(String),
+}
+
 impl Agent {
     /// A plan of the planner's: what cannot be read, or cannot be given, goes back at once.
     pub(super) fn write_plan(&mut self, call: CallId, markdown: String) {
         match self.draft(markdown, self.author_of(call)) {
             Ok(draft) => self.put_into_file(call, draft),
-            Err(why) => {
+            Err(DraftFault::Unreadable(why)) => {
                 let text = format!("the plan was not written: {why}");
                 self.close_at_once(call, CallResult::not_done(ToolCallStatus::Failed, text));
+            }
+            Err(DraftFault::Beyond(why)) => {
+                let cause =
+                    format!("the plan was not written, since no approval gives it what it asks for: {why}");
+                self.deny(call, (None, DecidedBy::Configuration), &cause);
             }
         }
     }
@@ -120,22 +133,28 @@ impl Agent {
             let message = format!("request {id} is about no plan that waits: nothing was changed");
             return self.notice(NoticeCode::ApprovalIgnored, &message);
         };
-        match edited.and_then(|markdown| self.draft(markdown, PlanAuthor::Person)) {
+        let draft = edited.map_err(DraftFault::Unreadable);
+        match draft.and_then(|markdown| self.draft(markdown, PlanAuthor::Person)) {
             Ok(draft) => {
                 self.supersede(call, id);
                 self.put_into_file(call, draft);
             }
-            Err(why) => self.notice(NoticeCode::PlanNotRead, &format!("the plan was not changed: {why}")),
+            Err(DraftFault::Unreadable(why) | DraftFault::Beyond(why)) => {
+                self.notice(NoticeCode::PlanNotRead, &format!("the plan was not changed: {why}"));
+            }
         }
     }
 
-    fn draft(&self, markdown: String, author: PlanAuthor) -> Result<Draft, String> {
-        let planning = self.config.planning.as_ref().ok_or("this agent makes no plans")?;
-        let plan = Document::parse(&markdown).map_err(|error| error.to_string())?.plan().clone();
+    fn draft(&self, markdown: String, author: PlanAuthor) -> Result<Draft, DraftFault> {
+        let unreadable = |why: &str| DraftFault::Unreadable(why.to_owned());
+        let planning =
+            self.config.planning.as_ref().ok_or_else(|| unreadable("this agent makes no plans"))?;
+        let document = Document::parse(&markdown).map_err(|error| unreadable(&error.to_string()))?;
+        let plan = document.plan().clone();
         if self.run.must_keep {
-            kept(&planning.finished, &plan)?;
+            kept(&planning.finished, &plan).map_err(DraftFault::Unreadable)?;
         }
-        self.rights_of_plan(&plan, &[])?;
+        self.rights_of_plan(&plan, &[]).map_err(DraftFault::Beyond)?;
         Ok(Draft { author, markdown, plan })
     }
 

@@ -55,9 +55,12 @@ impl StandingRights {
     /// A root that an approval may give a plan, which asks for it in these words.
     fn open_to_plans(&self, asked: &str, root: WirePath) -> Result<WirePath, PlanRefusal> {
         if !self.may_be_planned(&root) {
+            let remedy = match self.write_grant(&root) {
+                Some(flag) => format!("the user can allow it with {flag}"),
+                None => "nothing can allow it here".to_owned(),
+            };
             return Err(PlanRefusal(format!(
-                "write: {asked} lies neither in the project nor in a directory that this session may write; the user makes \
-                 one writable with --write"
+                "write: {asked} lies neither in the project nor in a directory that this session may write; {remedy}"
             )));
         }
         let closed = self.closed_place(&Place { path: root.clone(), grant: Some(root.clone()) });
@@ -91,7 +94,9 @@ impl StandingRights {
         let own = |root: &&WirePath| !self.rights.write.iter().any(|own| root.is_within(own));
         let root = rights.write.iter().find(own);
         let network = rights.net == Network::On && self.rights.net == Network::Off;
-        root.map(|root| format!("writing {root} (--mode auto or --write allows it)"))
+        let flag =
+            |root| self.write_grant(root).map(|flag| format!(" ({flag} allows it)")).unwrap_or_default();
+        root.map(|root| format!("writing {root}{}", flag(root)))
             .or_else(|| network.then(|| "the network (--net on allows it)".to_owned()))
     }
 }

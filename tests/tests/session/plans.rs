@@ -186,6 +186,32 @@ fn a_plan_that_needs_more_than_the_flags_allow_ends_with_the_difference() {
 }
 
 #[test]
+fn a_place_that_no_approval_gives_is_a_denial_with_the_place_and_its_remedy() {
+    let wants = PLAN.replace("## Steps", "## Rights\n\n- write: /etc\n\n## Steps");
+    let flags: [&[&str]; 2] = [&[], &["--mode", "auto", "--approve-plan"]];
+    for flags in flags {
+        let world = World::new(User::Myself);
+        world.file("a.txt", "one\n");
+        let server = model_of([calls(&[("write_plan", json!({ "markdown": wants }))]), done()]);
+        let arguments = [&["exec", "--activity", "plan"], flags, &["plan it"]].concat();
+        let run = with_model(&world, &server, &arguments).expect(4);
+        assert!(run.stderr.contains("write: /etc") && run.stderr.contains("--write /etc"), "{}", run.stderr);
+        let told = String::from_utf8(server.requests()[1].body.to_vec()).unwrap();
+        assert!(told.contains("the user can allow it with --write /etc"), "{told}");
+        // A narrower plan is no failure.
+        let server = model_of([
+            calls(&[("write_plan", json!({ "markdown": wants }))]),
+            calls(&[("write_plan", json!({ "markdown": PLAN }))]),
+            step(1, "two"),
+            step(2, "three"),
+            done(),
+            done(),
+        ]);
+        with_model(&world, &server, &arguments).expect(0);
+    }
+}
+
+#[test]
 fn an_edit_is_taken_as_a_whole_or_kept_for_its_author() {
     let world = planned(PLAN);
     approve(&world);

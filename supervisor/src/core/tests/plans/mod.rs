@@ -247,15 +247,17 @@ fn what_is_no_approval_of_exactly_this_plan_executes_nothing() {
 
 #[test]
 fn what_cannot_be_read_or_given_goes_back_at_once() {
-    for (markdown, word) in [
-        ("# P\n".to_owned(), "line"),
-        (PLAN.replace("## Steps", "## Rights\n\n- write: /\n\n## Steps"), "Rights"),
-        (PLAN.replace("## Steps", "## Rights\n\n- write: .git/hooks\n\n## Steps"), "Rights"),
+    let asks = |root: &str| PLAN.replace("## Steps", &format!("## Rights\n\n- write: {root}\n\n## Steps"));
+    for (markdown, ends_as, word) in [
+        ("# P\n".to_owned(), ToolCallStatus::Failed, "line"),
+        // What no approval gives is denied, with the place.
+        (asks("/"), ToolCallStatus::Denied, "write: /"),
+        (asks(".git/hooks"), ToolCallStatus::Denied, "write: .git/hooks"),
     ] {
         let mut script = planner(planning(Approver::Person), true);
         script.reply(1, &[writes("a", &markdown)], StopReason::ToolUse);
         let (status, content) = script.finished(1).unwrap();
-        assert!(status == ToolCallStatus::Failed && content.contains(word), "{content}");
+        assert!(status == ends_as && content.contains(word), "{content}");
         assert!(script.to_file().is_empty());
     }
 }
