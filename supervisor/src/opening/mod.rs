@@ -15,6 +15,7 @@ mod plan_files;
 mod record;
 mod relay_settings;
 mod relay_socket;
+mod rights_before;
 mod root_fault;
 mod step_changes;
 mod sub_agents;
