@@ -19,19 +19,17 @@ enum Act {
     CommandOutside,
     FileOutside,
     Connect,
-    DeclaredConnect,
     Secret,
     Hook,
 }
 
-const ACTS: [Act; 9] = [
+const ACTS: [Act; 8] = [
     Act::CommandInProject,
     Act::DeclaredCommand,
     Act::FileInProject,
     Act::CommandOutside,
     Act::FileOutside,
     Act::Connect,
-    Act::DeclaredConnect,
     Act::Secret,
     Act::Hook,
 ];
@@ -61,8 +59,7 @@ impl Act {
             Self::FileInProject => ("write_file", json!({"path": "made", "content": "x"})),
             Self::CommandOutside => plain(&format!("touch {}/made", outside.display())),
             Self::FileOutside => ("write_file", json!({"path": outside.join("made"), "content": "x"})),
-            Self::Connect => plain(&connect),
-            Self::DeclaredConnect => shell(&connect, json!({"network": true})),
+            Self::Connect => shell(&connect, json!({"network": true})),
             Self::Secret => plain("cat ~/.ssh/id_secret"),
             Self::Hook => plain("touch .git/hooks/made"),
         }
@@ -118,7 +115,9 @@ fn a_remedy_allows_what_was_denied_and_a_planner_is_offered_none() {
     for (activity, mode) in
         [("execute", "deny"), ("execute", "auto"), ("execute", "ask"), ("plan", "deny"), ("plan", "auto")]
     {
-        for act in ACTS {
+        // Of a protected place nobody knows outside of mode auto, where nothing around it is writable.
+        let is_known = |act: &Act| *act != Act::Hook || mode == "auto" || activity == "plan";
+        for act in ACTS.into_iter().filter(is_known) {
             let flags = ["--activity", activity];
             let ran = act.run(&with_mode(&flags, mode, ""), "");
             let row = format!("{activity} {mode} {act:?}: {:?}\n{}", ran.remedies, ran.stderr);
@@ -131,10 +130,14 @@ fn a_remedy_allows_what_was_denied_and_a_planner_is_offered_none() {
                 "{row}"
             );
             assert_eq!(ran.remedies.is_empty(), ran.was_done || !opens, "{row}");
-            if let Some(remedy) = ran.remedies.first() {
-                let again = act.run(&with_mode(&flags, mode, remedy), remedy);
-                assert!(again.was_done, "{row}\nwith {remedy}: {:?}\n{}", again.remedies, again.stderr);
+            // What the network leads to is another right than the network.
+            let (mut given, mut last) = (String::new(), ran);
+            while let Some(remedy) = last.remedies.first().filter(|_| !last.was_done) {
+                assert!(!given.contains(remedy.as_str()), "{row}\nagain {remedy} after {given}");
+                given = format!("{given} {remedy}");
+                last = act.run(&with_mode(&flags, mode, &given), &given);
             }
+            assert_eq!(last.was_done, opens, "{row}\nwith {given}: {:?}\n{}", last.remedies, last.stderr);
         }
     }
 }

@@ -109,7 +109,8 @@ fn what_was_counted_before_an_interrupt_is_taken_and_the_rest_is_marked_as_an_es
     let world = world("");
     let usage = Usage { input: 40, cache_creation: 60, cache_read: 4_900, output: 500 };
     let whole = sse::message(&[Block::text("Begun!")], "end_turn", usage);
-    let begin = whole[..whole.find("content_block_stop").unwrap()].rsplit_once("event:").unwrap().0;
+    let begin =
+        whole[..whole.find("content_block_stop").unwrap()].rsplit_once("event:").unwrap().0.to_owned();
     let server = serve([Reply::sse(begin).then_silence()]);
     let run = world.task(&server.base_url(), ["do it", "--output", "stream-json", "--deltas"]);
     let (_, ended) = interrupted(run, Signal::SIGINT);

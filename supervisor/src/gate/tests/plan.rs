@@ -120,9 +120,6 @@ fn the_flags_of_a_run_approve_no_more_than_they_allow() {
         standing.beyond_flags(&child.rights)
     };
     assert_eq!(beyond(&auto(), None), None);
-    assert_eq!(
-        beyond(&deny(), None).as_deref(),
-        Some("writing /home/me/p (--mode auto allows it)")
-    );
+    assert_eq!(beyond(&deny(), None).as_deref(), Some("writing /home/me/p (--mode auto allows it)"));
     assert_eq!(beyond(&online(auto()), Some(&asked(&[], true))), None);
 }
