@@ -107,8 +107,8 @@ impl Agent {
             };
             let flags =
                 flags.map(|flags| format!("{flags} allows it without asking, and ")).unwrap_or_default();
-            let cause = format!("{NOBODY}; {flags}--approval-socket PATH lets another program answer");
-            return self.deny(call, (None, DecidedBy::NoFrontEnd), &cause);
+            let nobody = format!("{NOBODY}; {flags}--approval-socket PATH lets another program answer");
+            return self.deny(call, (None, DecidedBy::NoFrontEnd), &nobody);
         }
         let reason = self.calls.tool_use(call).and_then(|tool_use| tool_use.said.clone());
         let question = Question {

@@ -23,7 +23,7 @@ pub(crate) enum RootFault {
 pub(super) fn fault_of(root: &Path) -> Option<RootFault> {
     let path = root.to_owned();
     match root.canonicalize() {
-        Ok(found) => (found != root).then(|| RootFault::BehindLink(path, found)),
+        Ok(found) => (found != root).then_some(RootFault::BehindLink(path, found)),
         Err(error) if error.kind() == ErrorKind::NotFound && root.symlink_metadata().is_err() => {
             Some(RootFault::Missing(path))
         }
