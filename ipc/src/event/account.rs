@@ -52,8 +52,10 @@ impl std::ops::AddAssign for Account {
 impl fmt::Display for Account {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { usage, cost } = self;
-        write!(f, "{} in, {}% cached, {} out", counted(usage.prompt()), self.hits(), counted(usage.output))?;
-        cost.map_or(Ok(()), |cost| write!(f, ", {cost}"))
+        let (mark, hits) = (usage.mark(), self.hits());
+        let (prompt, output) = (counted(usage.prompt()), counted(usage.output));
+        write!(f, "{mark}{prompt} in, {hits}% cached, {mark}{output} out")?;
+        cost.map_or(Ok(()), |cost| write!(f, ", {mark}{cost}"))
     }
 }
 
@@ -91,6 +93,10 @@ mod tests {
         assert_eq!(account(None), "12.3k in, 95% cached, 1.2k out");
         assert_eq!(account("0.084".parse().ok()), "12.3k in, 95% cached, 1.2k out, $0.084");
         assert_eq!(Account::default().to_string(), "0 in, 0% cached, 0 out");
+        let mut sum = Account { usage: TokenUsage { estimated: 9, ..usage }, cost: "0.084".parse().ok() };
+        assert_eq!(sum.to_string(), "~12.3k in, 95% cached, ~1.2k out, ~$0.084");
+        sum += Account { usage, cost: "0.084".parse().ok() };
+        assert!(sum.to_string().starts_with('~'), "{sum}");
     }
 
     #[test]

@@ -53,7 +53,7 @@ pub use agent::Agent;
 pub use config::{AgentConfig, Backoff, ModelChoice, RunLimits, TreeLimits};
 pub use delegation::account_of;
 pub use end::{EndReason, RunEnd};
-pub use plan::{Approver, PLAN_FILE, Planning};
+pub use plan::{Approver, PLAN_FILE, PlanInFile, Planning};
 pub use protocol::{
     CallProgress, ContextItem, Effect, Estimate, Input, NewAgent, Purpose, ReadyWorker, RequestId,
     ServedOutcome, TimerId,

@@ -96,7 +96,7 @@ impl StandingRights {
         Some(Denial {
             layer,
             missing_right: missing_right.into(),
-            grant: Some(flags.join(" ")),
+            grant: self.offered(&flags.join(" ")),
             ..self.unreachable(address, Grade::Proved)
         })
     }

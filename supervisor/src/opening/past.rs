@@ -20,7 +20,7 @@ use super::cut_off;
 use super::cut_off_plan::CutOffPlan;
 use super::error::OpenError;
 use super::options::SessionOptions;
-use super::plan_files;
+use super::{plan_files, rights_before};
 use crate::checkpoints;
 use crate::core::{Counted as _, standing};
 use crate::directories::Directories;
@@ -329,16 +329,17 @@ impl SessionBegin<'_> {
             _ => None,
         });
         let moved_from = past.as_ref().and_then(|past| past.moved_from.clone());
-        let (log, earlier, notice) = match past {
-            None => (SessionLog::create(state, conversation)?, Needed::default(), None),
+        let (log, earlier, notices) = match past {
+            None => (SessionLog::create(state, conversation)?, Needed::default(), vec![]),
             Some(past) => {
                 past.show(ui);
-                let notice = past.notice(new_context);
-                (past.log, past.needed, Some(notice))
+                let access = rights_before::difference(&past.needed.events, first);
+                let notices = std::iter::once(past.notice(new_context)).chain(access).collect();
+                (past.log, past.needed, notices)
             }
         };
         let mut log = log.without(secret);
-        for kind in first.iter().cloned().chain(notice) {
+        for kind in first.iter().cloned().chain(notices) {
             let logged = log.append(&AgentId::root(), ObservedBy::Supervisor, kind)?;
             let kind = UiEventKind::Logged(Box::new(logged));
             let _ = ui.send(UiEvent { conversation_id: conversation.clone(), agent: AgentId::root(), kind });

@@ -32,7 +32,7 @@ impl ProjectSandbox {
         // Nobody is asked for it, so that what is beyond its rights is denied.
         let standing = StandingRights::new(rights, first.project, Some(path), ApprovalMode::Deny);
         let standing =
-            StandingRights { caches: first.caches, machine: first.machine, of_sub_agent: true, ..standing };
+            StandingRights { caches: first.caches, machine: first.machine, is_fixed: true, ..standing };
         Ok(AgentPlace { temp, confinement, standing })
     }
 }

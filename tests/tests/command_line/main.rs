@@ -21,4 +21,5 @@ mod one_shot;
 mod output;
 mod packaging;
 mod pictures;
+mod remedies;
 mod show;

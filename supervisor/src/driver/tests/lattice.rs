@@ -138,7 +138,7 @@ impl Tree {
         let mut rights = at_start(&rights, above, &grant);
         rights.write.push(temp.clone());
         let standing = StandingRights::new(rights.normalised(), "/p".into(), Some(temp), ApprovalMode::Deny);
-        let standing = StandingRights { caches: above.caches.clone(), of_sub_agent: true, ..standing };
+        let standing = StandingRights { caches: above.caches.clone(), is_fixed: true, ..standing };
         self.members.push(Member { standing, parent: Some(parent), level: level + 1, grant, lives: true });
     }
 

@@ -125,7 +125,7 @@ pub(super) fn run_under(
         id,
         model,
         turns,
-        StandingRights { rights, of_sub_agent: !id.is_top_level(), ..standing() },
+        StandingRights { rights, is_fixed: !id.is_top_level(), ..standing() },
     )
 }
 

@@ -136,6 +136,9 @@ impl AnthropicDecoder {
             usage: Map::new(),
         };
         self.add_usage(message.usage);
+        if self.usage() != TokenUsage::default() {
+            events.push_back(StreamEvent::UsageTold { usage: self.usage() });
+        }
         for (index, block) in message.content.into_iter().enumerate() {
             self.start_block(index, Some(block), events)?;
             self.close_block(index, BlockEnd::Closed, events)?;
@@ -296,6 +299,7 @@ pub(super) fn usage(members: &Map<String, Value>) -> TokenUsage {
         cache_creation_1h: count(lifetimes.and_then(|of| of.get("ephemeral_1h_input_tokens"))),
         cache_read: tokens("cache_read_input_tokens"),
         output: tokens("output_tokens"),
+        estimated: 0,
     }
 }
 

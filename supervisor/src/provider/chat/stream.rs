@@ -139,12 +139,16 @@ impl Decoder {
             return Err(broken_off(data));
         }
         self.name(&chunk);
-        if let Some(usage) = chunk.usage().and_then(usage::parse) {
+        let told = chunk.usage().and_then(usage::parse);
+        if let Some(usage) = told {
             self.usage = usage;
             self.envelope.usage = in_messages_words(usage);
         }
         for choice in chunk.choices.into_iter().flatten() {
             self.choice(&choice, events)?;
+        }
+        if let Some(usage) = told.filter(|_| self.phase == Phase::Started) {
+            events.push_back(StreamEvent::UsageTold { usage });
         }
         Ok(())
     }

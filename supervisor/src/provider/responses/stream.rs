@@ -147,6 +147,10 @@ impl ResponsesDecoder {
             message_id: self.envelope.id.clone(),
             model: self.envelope.model.clone(),
         });
+        let usage = usage::parse(response.usage.as_ref());
+        if usage != TokenUsage::default() {
+            events.push_back(StreamEvent::UsageTold { usage });
+        }
     }
 
     /// Some servers name the model only at the end.

@@ -32,7 +32,7 @@ fn raw(json: &str) -> Box<RawValue> {
 }
 
 fn usage() -> TokenUsage {
-    TokenUsage { input: 1, cache_creation: 2, cache_creation_1h: 1, cache_read: 3, output: 4 }
+    TokenUsage { input: 1, cache_creation: 2, cache_creation_1h: 1, cache_read: 3, output: 4, estimated: 0 }
 }
 
 fn denial(object: Object) -> EventKind {
