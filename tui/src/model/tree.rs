@@ -196,6 +196,6 @@ fn named(root: &WirePath, (project, caches): (&WirePath, Option<&WirePath>)) -> 
 
 /// `↑12.3k ↓1.2k $0.08`
 fn brief(account: &Account) -> String {
-    let cost = account.cost.map(|cost| format!(" {cost}")).unwrap_or_default();
+    let cost = account.money().map(|money| format!(" {money}")).unwrap_or_default();
     format!("↑{} ↓{}{cost}", counted(account.usage.prompt()), counted(account.usage.output))
 }

@@ -2,7 +2,7 @@
 
 use ipc::cost::Usd;
 use ipc::denial::Denial;
-use ipc::event::{ChangedFile, EventKind, SessionEvent, StepAccount};
+use ipc::event::{Account, ChangedFile, EventKind, RunResult, SessionEvent, StepAccount};
 use ipc::id::{AgentId, CallId};
 use ipc::path::WirePath;
 use serde::Serialize;
@@ -13,6 +13,8 @@ pub(super) struct OutputTally {
     denials: Vec<OneDenial>,
     files: Option<Vec<ChangedFile>>,
     plan: Option<LastPlan>,
+    /// What was spent, by everybody.
+    spent: Account,
 }
 
 /// The last plan of a run.
@@ -55,6 +57,7 @@ pub(super) struct ExecSummary<'a> {
 impl OutputTally {
     /// Takes what an event adds.
     pub(super) fn add(&mut self, event: &SessionEvent) {
+        self.spent += event.kind.spent().unwrap_or_default();
         match &event.kind {
             EventKind::Denied { call, denial, .. } => {
                 let (agent, denial) = (event.agent.clone(), denial.clone());
@@ -72,6 +75,12 @@ impl OutputTally {
             EventKind::ChangeSet { files, .. } => self.files = Some(files.clone()),
             _ => {}
         }
+    }
+
+    /// The account of a result, with what is known of its cost where not all of it is.
+    pub(super) fn account(&self, result: &RunResult) -> Account {
+        let account = Account::of(result.usage, result.cost_usd);
+        Account { known: account.known.max(self.spent.known), ..account }
     }
 
     /// The file of the last plan.
