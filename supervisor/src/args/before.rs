@@ -24,10 +24,10 @@ pub(super) fn reordered(root: &Command, line: Vec<OsString>) -> Result<Vec<OsStr
         if let Some(name) = flag_name(word) {
             let Some(takes_value) = takes_value(command, &name) else { break };
             let has_value = is_whole(word, &name);
-            if takes_value == Taking::Unclear && !has_value {
+            if takes_value == FlagWords::Unclear && !has_value {
                 unclear.get_or_insert_with(|| name.clone());
             }
-            let length = if takes_value == Taking::Value && !has_value { 2 } else { 1 };
+            let length = if takes_value == FlagWords::Value && !has_value { 2 } else { 1 };
             flags.push(EarlyFlag { name, words: at..at + length });
             at += length;
         } else if let Some(sub) = word.to_str().and_then(|word| command.find_subcommand(word)) {
@@ -72,7 +72,7 @@ fn is_whole(word: &OsStr, name: &str) -> bool {
 
 /// The words that a flag takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Taking {
+enum FlagWords {
     Nothing,
     Value,
     /// One command says so, another one otherwise.
@@ -80,11 +80,11 @@ enum Taking {
 }
 
 /// The words that a flag takes in a command and in those below it; none where none of them has it.
-fn takes_value(command: &Command, name: &str) -> Option<Taking> {
+fn takes_value(command: &Command, name: &str) -> Option<FlagWords> {
     let own = argument(command, name)
-        .map(|arg| if arg.get_action().takes_values() { Taking::Value } else { Taking::Nothing });
+        .map(|arg| if arg.get_action().takes_values() { FlagWords::Value } else { FlagWords::Nothing });
     let below = command.get_subcommands().filter_map(|sub| takes_value(sub, name));
-    own.into_iter().chain(below).reduce(|one, other| if one == other { one } else { Taking::Unclear })
+    own.into_iter().chain(below).reduce(|one, other| if one == other { one } else { FlagWords::Unclear })
 }
 
 fn argument<'a>(command: &'a Command, name: &str) -> Option<&'a Arg> {

@@ -11,12 +11,12 @@ use ipc::rights::Grant;
 #[derive(Debug, Default)]
 pub(super) struct Declined {
     places: Vec<WirePath>,
-    others: Vec<Attempt>,
+    others: Vec<DeclinedAttempt>,
 }
 
 /// A program, and an object that it was denied: the same address may stand for another purpose of another program.
 #[derive(Debug, PartialEq, Eq)]
-struct Attempt {
+struct DeclinedAttempt {
     operation: Operation,
     program: Option<String>,
     object: Object,
@@ -33,7 +33,7 @@ impl Declined {
                 let place = grant.write.iter().find(|place| path.is_within(place));
                 self.places.push(place.unwrap_or(path).clone());
             }
-            _ => self.others.push(Attempt::of(denial)),
+            _ => self.others.push(DeclinedAttempt::of(denial)),
         }
     }
 
@@ -43,12 +43,12 @@ impl Declined {
             Object::Path(path) if denial.operation == Operation::Write => {
                 self.places.iter().any(|place| path.is_within(place))
             }
-            _ => self.others.contains(&Attempt::of(denial)),
+            _ => self.others.contains(&DeclinedAttempt::of(denial)),
         }
     }
 }
 
-impl Attempt {
+impl DeclinedAttempt {
     fn of(denial: &Denial) -> Self {
         let Denial { operation, program, object, .. } = denial;
         Self { operation: *operation, program: program.clone(), object: object.clone() }

@@ -122,7 +122,7 @@ impl Agent {
         {
             if ran.exit == CommandExit::Code(0) {
                 offer = self.offer(call, (command, ran.exit), &denials);
-                let despite = self.despite_success(command, (&denials, offer.as_deref()), standing);
+                let despite = self.despite_success(command, &denials, offer.as_deref(), standing);
                 rendered.content.push_str(&despite);
                 explanation = Some(despite).filter(|text| !text.is_empty());
                 denied = Some(Denials::seen(denials, (standing, ObservedBy::Worker)));
@@ -198,7 +198,8 @@ impl Agent {
     fn despite_success(
         &self,
         command: &ShellExec,
-        (denials, offer): (&[Denial], Option<&Offer>),
+        denials: &[Denial],
+        offer: Option<&Offer>,
         standing: &StandingRights,
     ) -> String {
         let is_told = |denial: &&Denial| {

@@ -38,7 +38,9 @@ impl StandingRights {
         was_left: impl Fn(&Denial) -> bool,
     ) -> Vec<Denial> {
         let mut refused = self.refusals(call, &result.refused);
-        refused.iter_mut().for_each(|denial| name_what_was_looked_up(denial, result));
+        for denial in &mut refused {
+            name_what_was_looked_up(denial, result);
+        }
         refused.sort_by_key(was_left);
         let mut found = each_once(refused);
         let of_socket = |denial: &Denial| {

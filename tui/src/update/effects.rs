@@ -19,10 +19,10 @@ pub(super) fn told(view: &AgentView, kind: &EventKind) -> Option<String> {
 }
 
 /// Tells an effect where the person looks; of an agent that is not shown in its own transcript.
-pub(super) fn tell(model: &mut Model, agent: &AgentId, text: &str) {
-    if model.agents.shown_id() == agent {
-        model.note(Look::Notice, text);
-    } else {
-        model.agents.of(agent).say(Look::Notice, text);
+pub(super) fn tell(model: &mut Model, agent: &AgentId, effect: Option<String>) {
+    match effect {
+        Some(text) if model.agents.shown_id() == agent => model.note(Look::Notice, &text),
+        Some(text) => model.agents.of(agent).say(Look::Notice, &text),
+        None => {}
     }
 }

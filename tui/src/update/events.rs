@@ -45,11 +45,9 @@ pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>)
             }
             branch::follow(model, &event.agent, &event.kind, actions);
             let effect = effects::told(model.agents.of(&event.agent), &event.kind);
-            let effect = effect.map(|text| (event.agent.clone(), text));
+            let teller = event.agent.clone();
             let changed = logged(model, *event, actions);
-            if let Some((agent, text)) = effect {
-                effects::tell(model, &agent, &text);
-            }
+            effects::tell(model, &teller, effect);
             plan::lay(model);
             return changed;
         }

@@ -74,19 +74,20 @@ fn what_was_allowed_is_listed_with_the_command_that_takes_it_back() {
     }
 }
 
+type Effect<'a> = (&'a str, &'a dyn Fn(&mut Seat));
+
 #[test]
 fn effects_of_commands_stand_above_the_prompt_and_not_in_the_conversation() {
     let rights = |net| RightsSummary { write: vec![NamedRoot::Project, NamedRoot::Temp], net, ..read_only() };
     let changed =
         |message: &str| EventKind::Notice { code: NoticeCode::ModelChanged, message: message.to_owned() };
-    type Effect<'a> = (&'a str, &'a dyn Fn(&mut Seat));
     let effects: [Effect<'_>; 4] = [
         ("mode: auto", &|seat| seat.log(EventKind::ModeChanged { mode: ApprovalMode::Auto })),
         ("mode: ask · access: writes in the project · network on", &|seat| {
             seat.change_rights(rights(NetworkState::On));
         }),
         ("no longer approved for the session: 1", &|seat| {
-            seat.log(EventKind::GrantRevoked { id: GrantId(1) })
+            seat.log(EventKind::GrantRevoked { id: GrantId(1) });
         }),
         ("other answers from now on", &|seat| seat.log(changed("other answers from now on"))),
     ];

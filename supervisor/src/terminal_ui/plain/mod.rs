@@ -292,13 +292,14 @@ impl PlainUi {
                 self.say(&format!("{ALLOWED}:\n  {lines}"));
             }
             PlainCommand::Wrong(why) => self.say(&why),
-            PlainCommand::Model(model) => match self.models.refusal(&model) {
-                Some(why) => self.say(&why),
-                None => {
+            PlainCommand::Model(model) => {
+                if let Some(why) = self.models.refusal(&model) {
+                    self.say(&why);
+                } else {
                     self.invite();
                     return Some(action(UserActionKind::SetModel { model }));
                 }
-            },
+            }
             PlainCommand::Act(kind) => {
                 if matches!(kind, UserActionKind::Prompt { .. }) {
                     self.at_work.insert(AgentId::root());
