@@ -14,6 +14,7 @@ use ipc::rights::Rights;
 use super::beside::OrphanDenials;
 use super::calls::Calls;
 use super::compaction::Compacting;
+use super::declined::Declined;
 use super::history::History;
 use super::ledger::Ledger;
 use super::loops::Steps;
@@ -61,6 +62,8 @@ pub struct Agent {
     pub(super) last_approval: ApprovalId,
     /// What was approved for the session.
     pub(super) grants: SessionGrants,
+    /// Denials that the user has left.
+    pub(super) declined: Declined,
     /// The plans that are executed, and what becomes of the rest after a failed step.
     pub(super) plans: BTreeMap<CallId, (Vec<PlanStep>, OnFailure)>,
     /// A plan that was made before the session, until its execution begins.
@@ -152,6 +155,7 @@ impl Agent {
             last_call: CallId(0),
             last_approval: ApprovalId(0),
             grants: SessionGrants::default(),
+            declined: Declined::default(),
             plans: BTreeMap::new(),
             earlier_plan: None,
             own_command: None,

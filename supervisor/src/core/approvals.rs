@@ -177,6 +177,9 @@ impl Agent {
     }
 
     fn settle(&mut self, case: Case, ruling: Ruling) {
+        if !matches!(ruling, Ruling::Approved(_)) {
+            self.decline(&case.subject, &case.ask.grant);
+        }
         match ruling {
             Ruling::Approved(scope) => {
                 let after = scope.and_then(|scope| self.remember(scope, &case.ask));
@@ -217,7 +220,10 @@ impl Agent {
 
     /// A request is over without an answer that counts.
     pub(super) fn on_lapsed(&mut self, id: ApprovalId, by: DecidedBy, cause: String) {
-        if let Some((call, _)) = self.calls.asking(id) {
+        if let Some((call, asking)) = self.calls.asking(id) {
+            // Nobody was there: each run of the same would wait as long again.
+            let Asking { ask, subject, .. } = asking.clone();
+            self.decline(&subject, &ask.grant);
             self.deny(call, (Some(id), by), &cause);
         }
         self.go_on();

@@ -17,6 +17,7 @@ mod calls;
 mod clear;
 mod compaction;
 mod config;
+mod declined;
 mod delegation;
 mod dispatch;
 mod earlier_plan;

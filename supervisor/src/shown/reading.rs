@@ -134,7 +134,7 @@ impl<'a> Reading<'a> {
     }
 
     fn reply(&self, message: &AssistantMessage, titled: &Titled<'_>) -> ShownEntry {
-        let spent = Account { usage: message.usage, cost: message.cost_usd };
+        let spent = Account::of(message.usage, message.cost_usd);
         let estimated = if message.estimated { " (estimated)" } else { "" };
         let mut entry = titled(EntryKind::Reply, format!("model {} · {spent}{estimated}", message.model));
         for block in &message.content {
@@ -402,7 +402,7 @@ fn over(
 ) -> String {
     let message = message.map(|message| format!(" ({message})")).unwrap_or_default();
     let unit = if steps == 1 { "step" } else { "steps" };
-    let spent = Account { usage, cost };
+    let spent = Account::of(usage, cost);
     format!("end of the {of}: {reason}{message} · {steps} {unit} · {spent} · {}", took(duration_ms))
 }
 

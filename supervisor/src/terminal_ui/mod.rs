@@ -37,7 +37,7 @@ use crate::config::{Effective, Sources, ask_for_trust, can_ask, yes};
 use crate::core::{EndReason, Window};
 use crate::driver::Turns;
 use crate::exit::Exit;
-use crate::messages::{complain, harmless, notes, one_line, say, tell};
+use crate::messages::{complain, notes, one_line, say, tell};
 use crate::opening::{
     self, Handle, OpenedSession, Record, Refusal, Resume, SessionDirs, SessionEvents, SessionOptions,
     find_log, for_activity,
@@ -51,6 +51,9 @@ pub(crate) use self::painter::{END, Painter};
 
 /// The time limit of an answer where nobody has set one: a person comes back to the terminal.
 const A_DAY: Duration = Duration::from_hours(24);
+
+/// The columns of a terminal that does not know its size.
+const COLUMNS: u16 = 80;
 
 /// The most characters of the last answer that stay on the terminal.
 const LONGEST_ANSWER: usize = 4000;
@@ -84,7 +87,8 @@ fn show_last(answer: &str) {
     if !cut.is_empty() {
         let more = if cut.len() < answer.trim().len() { "…" } else { "" };
         // With standard output gone there is nobody to read it.
-        let _ = writeln!(stdout(), "{}{more}\n", harmless(&cut));
+        let columns = crate::tty::columns(&stdout()).and_then(|columns| u16::try_from(columns).ok());
+        let _ = writeln!(stdout(), "{}{more}\n", tui::laid_out(&cut, columns.unwrap_or(COLUMNS)));
     }
 }
 

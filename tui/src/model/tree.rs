@@ -195,6 +195,6 @@ fn named(root: &WirePath, (project, caches): (&WirePath, Option<&WirePath>)) -> 
 /// `↑12.3k ↓1.2k $0.08`
 fn brief(account: &Account) -> String {
     let mark = account.usage.mark();
-    let cost = account.cost.map(|cost| format!(" {mark}{cost}")).unwrap_or_default();
+    let cost = account.money().map(|money| format!(" {money}")).unwrap_or_default();
     format!("↑{mark}{} ↓{mark}{}{cost}", counted(account.usage.prompt()), counted(account.usage.output))
 }

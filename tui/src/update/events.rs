@@ -11,7 +11,7 @@ use ipc::frontend::{UiEvent, UiEventKind};
 use ipc::id::{AgentCall, AgentId, EventId, Generation, GrantId};
 use ipc::image::Image;
 
-use super::{branch, call, calls, comments, denial, pause, plan, reply, rewind, turns};
+use super::{branch, call, calls, comments, denial, effects, pause, plan, reply, rewind, turns};
 use crate::card::{Asked, Card};
 use crate::message::{Action, Reason};
 use crate::model::{
@@ -44,7 +44,10 @@ pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>)
                 return true;
             }
             branch::follow(model, &event.agent, &event.kind, actions);
+            let effect = effects::told(model.agents.of(&event.agent), &event.kind);
+            let teller = event.agent.clone();
             let changed = logged(model, *event, actions);
+            effects::tell(model, &teller, effect);
             plan::lay(model);
             return changed;
         }
@@ -106,7 +109,8 @@ pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>)
 const fn answers(code: &NoticeCode) -> bool {
     matches!(
         code,
-        NoticeCode::ModelRefused
+        NoticeCode::ModelChanged
+            | NoticeCode::ModelRefused
             | NoticeCode::ModelUnchanged
             | NoticeCode::RightsRefused
             | NoticeCode::RightsUnchanged
@@ -183,7 +187,7 @@ fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> 
         EventKind::SubAgentResult(result) => {
             view.say(Look::Notice, &result.to_string());
             model.agents.of(&result.agent).ended(&result);
-            let account = Account { usage: result.usage, cost: result.cost_usd };
+            let account = Account::of(result.usage, result.cost_usd);
             model.agents.set_spent(result.agent.clone(), account);
             model.plans.ended(now, &result);
         }
@@ -223,13 +227,11 @@ fn state_changed(view: &mut AgentView, now: UiTime, kind: EventKind) -> bool {
         EventKind::GrantAdded(grant) => grant_added(view, grant),
         EventKind::GrantRevoked { id } => {
             view.session.grants.retain(|grant| grant.id != id);
-            view.say(Look::Notice, &format!("no longer approved for the session: {id}"));
         }
         EventKind::ModeChanged { mode } => {
             view.session.mode = mode;
             view.session.pending =
                 view.session.pending.filter(|pending| !matches!(pending, Pending::Mode(_)));
-            view.say(Look::Notice, &format!("mode: {mode}"));
         }
         EventKind::ModelChanged(changed) => {
             let Session { model, window, context, .. } = &mut view.session;
@@ -240,7 +242,6 @@ fn state_changed(view: &mut AgentView, now: UiTime, kind: EventKind) -> bool {
         EventKind::RightsChanged(changed) => {
             view.session.set_rights(&changed.rights);
             view.session.pending = view.session.pending.filter(|pending| matches!(pending, Pending::Mode(_)));
-            view.say(Look::Notice, &format!("access: {}", access::recorded(&changed.rights)));
         }
         EventKind::WorkerStarted(started) => worker_started(view, &started),
         EventKind::ProtocolViolation { violation, .. } => {

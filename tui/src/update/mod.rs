@@ -10,6 +10,7 @@ mod copy;
 mod cost;
 mod denial;
 mod editing;
+mod effects;
 mod events;
 mod files;
 mod help;

@@ -145,10 +145,7 @@ fn further(model: &Model) -> Vec<SafeText> {
     let session = &model.agents.shown().session;
     let (_, all) = accounts(model);
     let context = session.filled().map(|share| SafeText::line(&format!("{share}% context")));
-    let cost = all
-        .cost
-        .filter(|_| all.usage.prompt() > 0)
-        .map(|cost| SafeText::line(&format!("{}{cost}", all.usage.mark())));
+    let cost = all.money().filter(|_| all.usage.prompt() > 0).map(|money| SafeText::line(&money));
     let directory = SafeText::labelled("", last_name(&model.start.project));
     let branch = model.branch.as_ref().map(|branch| SafeText::line(branch));
     let more = [Some(SafeText::line(&session.model)), context, cost, Some(directory), branch];

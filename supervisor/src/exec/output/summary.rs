@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ipc::cost::Usd;
 use ipc::denial::Denial;
-use ipc::event::{ChangedFile, EventKind, SessionEvent, StepAccount};
+use ipc::event::{Account, ChangedFile, EventKind, RunResult, SessionEvent, StepAccount};
 use ipc::id::{AgentCall, AgentId, CallId};
 use ipc::path::WirePath;
 use serde::Serialize;
@@ -18,6 +18,8 @@ pub(super) struct OutputTally {
     by: BTreeMap<WirePath, Vec<AgentCall>>,
     project: WirePath,
     plan: Option<LastPlan>,
+    /// What was spent, by everybody.
+    spent: Account,
 }
 
 /// A changed file, and the calls that may have changed it.
@@ -69,6 +71,7 @@ pub(super) struct ExecSummary<'a> {
 impl OutputTally {
     /// Takes what an event adds.
     pub(super) fn add(&mut self, event: &SessionEvent) {
+        self.spent += event.kind.spent().unwrap_or_default();
         match &event.kind {
             EventKind::Denied { call, denial, .. } => {
                 let (agent, denial) = (event.agent.clone(), denial.clone());
@@ -109,6 +112,12 @@ impl OutputTally {
         by.extend(calls.iter().cloned());
         by.sort();
         by.dedup();
+    }
+
+    /// The account of a result, with what is known of its cost where not all of it is.
+    pub(super) fn account(&self, result: &RunResult) -> Account {
+        let account = Account::of(result.usage, result.cost_usd);
+        Account { known: account.known.max(self.spent.known), ..account }
     }
 
     /// The file of the last plan.
