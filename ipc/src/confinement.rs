@@ -139,6 +139,11 @@ impl Confinement {
         if let Some((from, to)) = self.temp.as_ref().zip(temp.as_ref()) {
             let values = environment.set.iter_mut().map(|(_, value)| value);
             values.for_each(|value| follow(value, from.as_bytes(), to.as_bytes()));
+            environment.caches = environment.caches.map(|caches| {
+                let mut caches = caches.as_bytes().to_vec();
+                follow(&mut caches, from.as_bytes(), to.as_bytes());
+                caches.into()
+            });
         }
         Self { rights, temp, environment, ..self.clone() }
     }
@@ -198,8 +203,8 @@ pub struct Environment {
     pub pass: Vec<String>,
     /// Variables that are set, whatever the caller's environment says.
     pub set: Vec<(String, Vec<u8>)>,
-    /// Where the private caches lie that some of these lead to, if they outlive the session: one of the write roots, and
-    /// `caches` in printed rights.
+    /// The caches that some of these lead to: a place of the program's level of rights, which is one of the write roots and
+    /// `caches` in printed rights, or a directory in the private temp, which is not printed. Absent where nothing is read down.
     pub caches: Option<WirePath>,
 }
 

@@ -246,6 +246,7 @@ mod tests {
             cache_creation_1h: 200,
             cache_read: 40_001,
             output: 912,
+            estimated: 0,
         };
         // 0.0045 + 0.01368 + 0.001125 + 0.0012 + 0.0120003
         assert_eq!(prices.cost(&usage), usd("0.0325053"));

@@ -36,6 +36,7 @@ pub mod frame;
 #[cfg(feature = "frontend")]
 pub mod frontend;
 pub mod id;
+mod ignored;
 pub mod image;
 pub mod message;
 pub mod missing_right;

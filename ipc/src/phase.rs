@@ -230,7 +230,7 @@ mod tests {
     }
 
     fn done(call: u64) -> ToSupervisor {
-        let output = ToolOutput::Snapshot(SnapshotSummary { entries: 0, notes: vec![] });
+        let output = ToolOutput::Snapshot(SnapshotSummary::default());
         ToSupervisor::Outcome { call: CallId(call), outcome: CallOutcome::Done(output) }
     }
 

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::path::WirePath;
+
 /// A plan as it was read from its file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -61,6 +63,17 @@ pub struct PlanRights {
     /// True if it needs the network.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub network: bool,
+}
+
+/// A place that a plan asks for and that is to be created: a right needs something that is there already.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PlaceToCreate {
+    /// The place, an absolute path.
+    pub path: WirePath,
+    /// The nearest directory above it, which execution may write in its stead.
+    pub directory: WirePath,
 }
 
 /// What becomes of the rest of a plan after a failed step.

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::denial::Operation;
+pub use crate::ignored::Ignored;
 use crate::image::Image;
 use crate::named::NamedPlace;
 use crate::path::WirePath;
@@ -311,12 +312,14 @@ pub enum CommandExit {
 }
 
 /// What a snapshot saw.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SnapshotSummary {
     /// How many entries were sent.
     pub entries: u64,
     /// What could not be seen, one sentence each.
     pub notes: Vec<String>,
+    /// Files and directories that git ignores.
+    pub ignored: Ignored,
 }
 
 /// Why a call failed.

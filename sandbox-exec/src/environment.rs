@@ -191,11 +191,13 @@ const KEY_BEGINNINGS: &[&[u8]] = &[
 /// A key of these has at least this many characters, a digit among them: names of directories have not.
 const KEY_LENGTH: usize = 20;
 
-/// The environment of the program: what passes of `ours`, then what is set. `temp` becomes `TMPDIR`.
+/// The environment of the program: what passes of `ours`, then what is set. `temp` becomes `TMPDIR`, and `is_of_temp` is true of
+/// what lies in it.
 pub fn build(
     ours: impl IntoIterator<Item = (OsString, OsString)>,
     environment: &Environment,
     temp: Option<&Path>,
+    is_of_temp: impl Fn(&Path) -> bool,
 ) -> Vec<(OsString, OsString)> {
     let mut set: Vec<(OsString, OsString)> =
         temp.map(|temp| ("TMPDIR".into(), temp.into())).into_iter().collect();
@@ -203,15 +205,29 @@ pub fn build(
         set.retain(|(earlier, _)| earlier != OsStr::new(name));
         set.push((name.into(), OsString::from_vec(value.clone())));
     }
-    let passes = |name: &OsStr, value: &OsStr| {
-        environment.pass.iter().any(|pass| OsStr::new(pass) == name) || is_harmless(name, value)
+    let passing = |(name, value): (OsString, OsString)| {
+        let is_named = environment.pass.iter().any(|pass| OsStr::new(pass) == name);
+        let harmless = || is_harmless(&name, &value).then(|| outside(&name, &value, &is_of_temp)).flatten();
+        let value = if is_named { value } else { harmless()? };
+        Some((name, value))
     };
-    let mut all: Vec<_> = ours
-        .into_iter()
-        .filter(|(name, value)| passes(name, value) && !set.iter().any(|(other, _)| other == name))
-        .collect();
+    let is_set = |name: &OsStr| set.iter().any(|(other, _)| other == name);
+    let mut all: Vec<_> = ours.into_iter().filter(|(name, _)| !is_set(name)).filter_map(passing).collect();
     all.extend(set);
     all
+}
+
+/// A value without the places in the private temp, if anything is left: the host's are not seen there, and commands with fewer
+/// rights may have made what a search path would lead to. A home stays, since programs need one.
+fn outside(name: &OsStr, value: &OsStr, is_of_temp: impl Fn(&Path) -> bool) -> Option<OsString> {
+    let is_outside =
+        |place: &&[u8]| !place.starts_with(b"/") || !is_of_temp(Path::new(OsStr::from_bytes(place)));
+    let places = value.as_bytes().split(|byte| *byte == b':');
+    if name == "HOME" || places.clone().all(|place| is_outside(&place)) {
+        return Some(value.to_owned());
+    }
+    let left: Vec<_> = places.filter(is_outside).collect();
+    (!left.is_empty()).then(|| OsString::from_vec(left.join(&b':')))
 }
 
 fn is_harmless(name: &OsStr, value: &OsStr) -> bool {
@@ -253,7 +269,10 @@ mod tests {
 
     fn names(ours: &[(&str, &str)], environment: &Environment) -> Vec<String> {
         let ours = ours.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
-        build(ours, environment, None).into_iter().map(|(name, _)| name.into_string().unwrap()).collect()
+        build(ours, environment, None, |_| false)
+            .into_iter()
+            .map(|(name, _)| name.into_string().unwrap())
+            .collect()
     }
 
     #[test]
@@ -307,6 +326,26 @@ mod tests {
     }
 
     #[test]
+    fn nothing_that_passes_leads_to_the_private_temp() {
+        let of = |name: &str, value: &str| {
+            let (ours, none) = ([(name.into(), value.into())], Environment::default());
+            let built =
+                build(ours, &none, None, |place| place.starts_with("/tmp") && !place.starts_with("/tmp/p"));
+            built.into_iter().next().map(|(_, value)| value.into_string().unwrap())
+        };
+        for (name, value, expected) in [
+            ("PATH", "/tmp/bin:/usr/bin::/tmp/p/.venv/bin:/tmp:bin", Some("/usr/bin::/tmp/p/.venv/bin:bin")),
+            ("BASH_ENV", "/tmp/env", None),
+            ("CARGO_HOME", "/tmp/cargo", None),
+            ("CARGO_HOME", "/tmpx/cargo", Some("/tmpx/cargo")),
+            ("HOME", "/tmp/home", Some("/tmp/home")),
+            ("CFLAGS", "-I/tmp/include -O2", Some("-I/tmp/include -O2")),
+        ] {
+            assert_eq!(of(name, value).as_deref(), expected, "{name}={value}");
+        }
+    }
+
+    #[test]
     fn what_the_user_names_wins() {
         let environment = Environment {
             pass: vec!["OPENAI_API_KEY".into()],
@@ -315,7 +354,7 @@ mod tests {
         };
         let ours = [("OPENAI_API_KEY", "sk-0123456789abcdefghij"), ("LANG", "de_DE.UTF-8")]
             .map(|(name, value)| (OsString::from(name), OsString::from(value)));
-        let built = build(ours, &environment, Some(Path::new("/t")));
+        let built = build(ours, &environment, Some(Path::new("/t")), |_| true);
         let show: Vec<_> =
             built.iter().map(|(name, value)| format!("{}={:?}", name.display(), value)).collect();
         assert_eq!(

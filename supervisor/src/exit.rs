@@ -78,6 +78,7 @@ impl From<EndReason> for Exit {
             EndReason::HungUp => Self::HungUp,
             EndReason::GaveUp
             | EndReason::NothingSaid
+            | EndReason::CallAsText
             | EndReason::StepLimit
             | EndReason::TokenLimit
             | EndReason::CostLimit

@@ -231,10 +231,10 @@ impl Common<'_> {
         let Self { world, beginning, .. } = self;
         let temp = PrivateTemp::create(&self.temps, &self.state.join("locks")).expect("a temp directory");
         let standing = standing(world, temp.path(), beginning);
-        let environments = Environments::new(marked_environment(world), standing.project.clone());
+        let environments = Environments::new(marked_environment(world));
         let confinement = Confinement {
             temp: standing.temp.clone(),
-            environment: environments.under(&standing.rights, &temp.path().into()),
+            environment: environments.beside(&temp.path().into(), standing.rights.net),
             tier: beginning.tier,
             ..Confinement::new(standing.rights.clone(), standing.project.clone())
         };
@@ -295,7 +295,7 @@ impl FrontEnd {
         let programs = programs(&world, beginning);
         let spawner =
             Spawner::start(programs.sandbox_exec.clone(), HiddenInodes::default()).expect("a spawner");
-        let boundary = Processes::shared(spawner, programs, None);
+        let boundary = Processes::shared(spawner, programs, None, None);
         let id = ConversationId("ours".to_owned());
         let log = SessionLog::create(&state, &id).expect("a log");
         let common = Common { world: &world, beginning, session: id.clone(), state, temps, boundary };

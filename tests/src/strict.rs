@@ -10,15 +10,59 @@ use serde_json::Value;
 /// Finds the first fault of a request that goes to this path: the text of the error that a vendor answers with.
 pub fn fault(path: &str, body: &Value) -> Option<String> {
     let checked = if path.ends_with("/messages") {
-        of_messages(list(&body["messages"]))
+        of_messages(list(&body["messages"])).and_then(|()| around_messages(body))
     } else if path.ends_with("/chat/completions") {
-        of_chat(list(&body["messages"]))
+        of_chat(list(&body["messages"])).and_then(|()| {
+            of_tools(list(&body["tools"]).iter().map(|tool| &tool["function"]), "parameters", 64)
+        })
     } else if path.ends_with("/responses") {
         of_responses(list(&body["input"]))
+            .and_then(|()| of_tools(list(&body["tools"]).iter(), "parameters", 64))
     } else {
         Ok(())
     };
     checked.err()
+}
+
+/// What stands around the conversation of a request of the Messages API.
+fn around_messages(body: &Value) -> Checked {
+    of_tools(list(&body["tools"]).iter(), "input_schema", 128)?;
+    let last = list(&body["messages"]).last().map_or("", |message| word(message, "role"));
+    need(last == "user", || {
+        "This model does not support assistant message prefill. The conversation must end with a user message."
+            .to_owned()
+    })?;
+    let texts = list(&body["system"]).iter().all(|part| !is_blank(word(part, "text")));
+    need(texts, || "system: text content blocks must be non-empty".to_owned())?;
+    of_cache(body)
+}
+
+/// R7: the names of tools, and the root of their schemas.
+fn of_tools<'a>(tools: impl Iterator<Item = &'a Value>, schema: &str, longest: usize) -> Checked {
+    let mut names = BTreeSet::new();
+    for (n, tool) in tools.enumerate() {
+        let name = word(tool, "name");
+        need(is_word(name, longest), || format!("tools.{n}.name: String should match pattern: {name:?}"))?;
+        need(names.insert(name), || "tools: Tool names must be unique.".to_owned())?;
+        need(tool[schema]["type"] == "object", || format!("tools.{n}.custom.{schema}.type: Field required"))?;
+    }
+    Ok(())
+}
+
+/// R8: at most four markers in the order of the prompt, none on thinking, the long ones first.
+fn of_cache(body: &Value) -> Checked {
+    let messages = list(&body["messages"]);
+    let content = messages.iter().flat_map(|message| list(&message["content"]));
+    let places: Vec<&Value> =
+        list(&body["tools"]).iter().chain(list(&body["system"])).chain(content).collect();
+    let marked: Vec<&&Value> = places.iter().filter(|place| place["cache_control"].is_object()).collect();
+    let all = marked.len() + usize::from(body["cache_control"].is_object());
+    need(all <= 4, || format!("A maximum of 4 blocks with cache_control may be provided. Found {all}."))?;
+    let on_thinking = marked.iter().any(|place| word(place, "type").ends_with("thinking"));
+    need(!on_thinking, || "cache_control cannot be set on thinking blocks".to_owned())?;
+    let long = marked.iter().map(|place| place["cache_control"]["ttl"] == "1h");
+    let is_sorted = long.skip_while(|is_long| *is_long).all(|is_long| !is_long);
+    need(is_sorted, || "a ttl='1h' cache_control block must not come after a ttl='5m' one".to_owned())
 }
 
 type Checked = Result<(), String>;
@@ -104,12 +148,25 @@ fn of_block<'a>(at: &str, block: &'a Value, ids: &mut BTreeSet<&'a str>) -> Chec
             })
         }
         "tool_result" => of_result(at, block),
+        "image" => of_image(at, &block["source"]),
         "reasoning" | "reasoning_details" | "output_item" | "" => Err(format!(
             "{at}: Input tag '{}' found using 'type' does not match any of the expected tags",
             block["type"]
         )),
         _ => Ok(()),
     }
+}
+
+/// R10: bytes of the kind that they are said to be.
+fn of_image(at: &str, source: &Value) -> Checked {
+    let kinds =
+        [("image/png", "iVBOR"), ("image/jpeg", "/9j/"), ("image/gif", "R0lG"), ("image/webp", "UklGR")];
+    let fits = kinds
+        .iter()
+        .any(|(kind, first)| source["media_type"] == *kind && word(source, "data").starts_with(first));
+    need(source["type"] != "base64" || fits, || {
+        format!("{at}.image.source.base64: The image was specified using another media type")
+    })
 }
 
 fn of_result(at: &str, block: &Value) -> Checked {

@@ -25,6 +25,7 @@ pub mod commands;
 mod diff;
 mod highlight;
 pub mod keymap;
+mod known_models;
 mod markdown;
 mod message;
 mod model;
@@ -39,6 +40,8 @@ mod view;
 
 pub use card::plan as plan_request;
 pub use highlight::{CodeRead, CodeToRead};
+pub use known_models::KnownModels;
+pub use markdown::laid_out;
 pub use message::{Action, Copied, Msg, Reason};
 pub use model::{LogRow, LogRows, Model, is_tiny};
 pub use moment::UiTime;

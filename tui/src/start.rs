@@ -7,6 +7,7 @@ use ipc::path::WirePath;
 use ipc::rights::{Network, RightsSummary};
 
 use crate::keymap::Keymap;
+use crate::known_models::KnownModels;
 
 /// Everything that is known before the first event.
 #[derive(Clone, Debug)]
@@ -25,6 +26,8 @@ pub struct Start {
     pub tier: Option<Tier>,
     /// The model's name.
     pub model: String,
+    /// The models that it may be changed to.
+    pub models: KnownModels,
     /// The most tokens of a prompt and its reply together.
     pub window: Option<u64>,
     /// Which key does what.

@@ -13,6 +13,7 @@ use std::time::Instant;
 
 use ipc::message::{CallOutcome, SnapshotEntry, SnapshotKind, Work};
 use ipc::rights::Execution;
+use ipc::tool::Ignored;
 use support::{Worker, command, hello};
 
 fn git(directory: &Path, arguments: &[&str]) {
@@ -53,6 +54,8 @@ fn a_repository_is_what_git_would_consider() {
         [".gitignore", ".ignore", "build/tracked", "kept.log", "link", "sub/new.txt"]
     );
     assert_eq!(notes, ["`nested` is a repository of its own and is left out."]);
+    let first = ["build", "lost.log", "private"].map(Into::into).to_vec();
+    assert_eq!(worker.ignored(), Ignored { count: 3, first });
 }
 
 #[test]
@@ -115,6 +118,7 @@ fn without_a_repository_the_own_ignore_file_counts() {
     worker.write("node_modules/x", "");
     worker.write("a", "");
     assert_eq!(names(&worker.entries(STAMPS).0), [".gitignore", "a"]);
+    assert_eq!(worker.ignored(), Ignored { count: 1, first: vec!["node_modules".into()] });
 }
 
 #[test]

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{AgentId, CallId, ConversationId};
 use crate::path::WirePath;
-use crate::plan::Plan;
+use crate::plan::{PlaceToCreate, Plan};
 use crate::rights::{Grant, Rights};
 
 /// Asks whether exactly this plan may be executed, by an agent of its own with exactly these rights that asks nobody.
@@ -35,7 +35,10 @@ pub struct PlanApprovalParams {
     /// The write root among them that is the project's package caches, which lie outside the project.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caches: Option<WirePath>,
-    /// Those of them that are beyond the rights of the agent that asks.
+    /// The places that the plan asks for and that are to be created: the rights are on their directories.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub to_create: Vec<PlaceToCreate>,
+    /// The rights that are beyond those of the agent that asks.
     pub grant: Grant,
     /// True if the plan asks for the network, which is off in this session: execution will not have it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

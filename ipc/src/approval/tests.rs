@@ -171,6 +171,7 @@ fn plan() -> PlanApprovalParams {
         finished: vec![],
         rights,
         caches: None,
+        to_create: vec![],
         grant,
         network_refused: true,
         confirms_commands: false,

@@ -14,9 +14,28 @@ pub struct Account {
     pub usage: TokenUsage,
     /// What they cost, where that is known.
     pub cost: Option<Usd>,
+    /// The part of that which is known: where the price of some tokens is not, the others' stays.
+    #[serde(default)]
+    pub known: Usd,
 }
 
 impl Account {
+    /// The account of tokens that cost this.
+    pub const fn of(usage: TokenUsage, cost: Option<Usd>) -> Self {
+        let known = match cost {
+            Some(cost) => cost,
+            None => Usd::ZERO,
+        };
+        Self { usage, cost, known }
+    }
+
+    /// The cost in words: `$0.08`, `~$0.08` with an estimate in it, and `≥ $0.08` where only a part is known; none where nothing is.
+    pub fn money(&self) -> Option<String> {
+        let mark = self.usage.mark();
+        let at_least = || (self.known > Usd::ZERO).then(|| format!("≥ {mark}{}", self.known));
+        self.cost.map(|cost| format!("{mark}{cost}")).or_else(at_least)
+    }
+
     /// How much of the prompts came from the cache, in percent, rounded down: 100 is all of it.
     pub fn hits(&self) -> u128 {
         u128::from(self.usage.cache_read) * 100 / u128::from(self.usage.prompt().max(1))
@@ -27,10 +46,8 @@ impl EventKind {
     /// The account of this event alone; absent of one that asked no model.
     pub const fn spent(&self) -> Option<Account> {
         match self {
-            Self::AssistantMessage(message) => Some(Account { usage: message.usage, cost: message.cost_usd }),
-            Self::ContextCompacted(compacted) => {
-                Some(Account { usage: compacted.usage, cost: compacted.cost_usd })
-            }
+            Self::AssistantMessage(message) => Some(Account::of(message.usage, message.cost_usd)),
+            Self::ContextCompacted(compacted) => Some(Account::of(compacted.usage, compacted.cost_usd)),
             _ => None,
         }
     }
@@ -46,14 +63,17 @@ impl std::ops::AddAssign for Account {
             _ => None,
         };
         self.usage += other.usage;
+        self.known += other.known;
     }
 }
 
 impl fmt::Display for Account {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { usage, cost } = self;
-        write!(f, "{} in, {}% cached, {} out", counted(usage.prompt()), self.hits(), counted(usage.output))?;
-        cost.map_or(Ok(()), |cost| write!(f, ", {cost}"))
+        let Self { usage, .. } = self;
+        let (mark, hits) = (usage.mark(), self.hits());
+        let (prompt, output) = (counted(usage.prompt()), counted(usage.output));
+        write!(f, "{mark}{prompt} in, {hits}% cached, {mark}{output} out")?;
+        self.money().map_or(Ok(()), |money| write!(f, ", {money}"))
     }
 }
 
@@ -87,26 +107,35 @@ mod tests {
     #[test]
     fn an_account_says_how_much_came_from_the_cache_and_what_it_cost() {
         let usage = TokenUsage { input: 600, cache_read: 11_700, output: 1_234, ..TokenUsage::default() };
-        let account = |cost| Account { usage, cost }.to_string();
+        let account = |cost| Account::of(usage, cost).to_string();
         assert_eq!(account(None), "12.3k in, 95% cached, 1.2k out");
         assert_eq!(account("0.084".parse().ok()), "12.3k in, 95% cached, 1.2k out, $0.084");
         assert_eq!(Account::default().to_string(), "0 in, 0% cached, 0 out");
+        let mut sum = Account::of(TokenUsage { estimated: 9, ..usage }, "0.084".parse().ok());
+        assert_eq!(sum.to_string(), "~12.3k in, 95% cached, ~1.2k out, ~$0.084");
+        sum += Account::of(usage, "0.084".parse().ok());
+        assert!(sum.to_string().starts_with('~'), "{sum}");
     }
 
     #[test]
     fn a_sum_with_an_unknown_part_is_unknown() {
         let usage = TokenUsage { input: 1, ..TokenUsage::default() };
-        let (known, unknown) =
-            (Account { usage, cost: Some("0.5".parse().unwrap()) }, Account { usage, cost: None });
+        let (known, unknown) = (Account::of(usage, Some("0.5".parse().unwrap())), Account::of(usage, None));
         let sum = |parts: &[Account]| {
             let mut sum = Account::default();
             for part in parts {
                 sum += *part;
             }
-            sum.cost.map(|cost| cost.to_string())
+            sum
         };
+        let money = |parts: &[Account]| sum(parts).money();
+        let sum = |parts: &[Account]| sum(parts).cost.map(|cost| cost.to_string());
         assert_eq!(sum(&[known, known]).as_deref(), Some("$1.00"));
         assert_eq!(sum(&[known, Account::default()]).as_deref(), Some("$0.50"));
         assert_eq!((sum(&[known, unknown]), sum(&[unknown, known]), sum(&[])), (None, None, None));
+        // What is known stays, with a mark.
+        assert_eq!(money(&[known, known]).as_deref(), Some("$1.00"));
+        assert_eq!(money(&[known, unknown, known]).as_deref(), Some("≥ $1.00"));
+        assert_eq!((money(&[unknown]), money(&[])), (None, None));
     }
 }

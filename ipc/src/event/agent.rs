@@ -180,7 +180,7 @@ impl fmt::Display for SubAgentSpawned {
 /// One line for people: `sub-agent 1.2: done · 3 steps · 2 files changed · 1.2k in, 0% cached, 34 out · 2.5 s`.
 impl fmt::Display for SubAgentResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let account = Account { usage: self.usage, cost: self.cost_usd };
+        let account = Account::of(self.usage, self.cost_usd);
         let unit = if self.steps == 1 { "step" } else { "steps" };
         let took = Duration::from_millis(self.duration_ms).as_secs_f64();
         let Self { agent, status, steps, .. } = self;

@@ -66,7 +66,7 @@ pub struct AssistantMessage {
     pub stop_reason: String,
     /// What it cost in tokens.
     pub usage: TokenUsage,
-    /// Whether the tokens are our estimate: nobody counts those of a reply that was interrupted.
+    /// True if the tokens are our estimate, in whole or in part: nobody counts those of a reply that was interrupted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
     /// What it cost, where the model's prices are known.
@@ -89,12 +89,25 @@ pub struct TokenUsage {
     pub cache_read: u64,
     /// Tokens of the reply.
     pub output: u64,
+    /// The number of all these tokens that nobody counted: an estimate of what was cut off.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub estimated: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_none(tokens: &u64) -> bool {
+    *tokens == 0
 }
 
 impl TokenUsage {
     /// All tokens of the prompt.
     pub const fn prompt(&self) -> u64 {
         self.input.saturating_add(self.cache_creation).saturating_add(self.cache_read)
+    }
+
+    /// The sign before numbers that are an estimate, in whole or in part.
+    pub const fn mark(&self) -> &'static str {
+        if self.estimated == 0 { "" } else { "~" }
     }
 
     /// All tokens.
@@ -110,6 +123,7 @@ impl std::ops::AddAssign for TokenUsage {
         self.cache_creation_1h = self.cache_creation_1h.saturating_add(other.cache_creation_1h);
         self.cache_read = self.cache_read.saturating_add(other.cache_read);
         self.output = self.output.saturating_add(other.output);
+        self.estimated = self.estimated.saturating_add(other.estimated);
     }
 }
 

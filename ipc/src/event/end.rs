@@ -15,6 +15,8 @@ pub enum EndReason {
     GaveUp,
     /// The model said nothing, and called nothing, also when it was asked once more.
     NothingSaid,
+    /// The model wrote a tool call as text, which its server did not read, also when it was asked once more.
+    CallAsText,
     /// The steps are spent.
     StepLimit,
     /// The tokens are spent.
@@ -52,10 +54,11 @@ pub enum EndReason {
 
 impl EndReason {
     /// Every reason.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Done,
         Self::GaveUp,
         Self::NothingSaid,
+        Self::CallAsText,
         Self::StepLimit,
         Self::TokenLimit,
         Self::CostLimit,
@@ -80,6 +83,7 @@ impl EndReason {
             Self::Internal => 1,
             Self::GaveUp
             | Self::NothingSaid
+            | Self::CallAsText
             | Self::StepLimit
             | Self::TokenLimit
             | Self::CostLimit
@@ -101,6 +105,7 @@ impl EndReason {
             Self::Done => "done",
             Self::GaveUp => "gave_up",
             Self::NothingSaid => "nothing_said",
+            Self::CallAsText => "call_as_text",
             Self::StepLimit => "step_limit",
             Self::TokenLimit => "token_limit",
             Self::CostLimit => "cost_limit",

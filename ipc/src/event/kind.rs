@@ -7,9 +7,10 @@ use serde_json::value::RawValue;
 
 use super::{
     ApprovalAnswered, AssistantMessage, ChangedFile, CompactionStarted, ContextCompacted, FailureKind,
-    FileDiff, LeftOut, Location, ModelChanged, NoticeCode, PlanApproved, PlanCreated, PlanStepStatus,
-    PromptFixed, Recorded, RestoredPlace, Rewound, RightsChanged, RunResult, SessionStarted, SubAgentResult,
-    SubAgentSpawned, ToolKind, TurnFinished, WorkerEnd, WorkerStarted, WriteTurnAwaited, WriteTurnTaken,
+    FileDiff, FilesChanged, LeftOut, Location, ModelChanged, NoticeCode, PlanApproved, PlanCreated,
+    PlanStepStatus, PromptFixed, Recorded, RestoredPlace, Rewound, RightsChanged, RunResult, SessionStarted,
+    SubAgentResult, SubAgentSpawned, ToolKind, TurnFinished, WorkerEnd, WorkerStarted, WriteTurnAwaited,
+    WriteTurnTaken,
 };
 use crate::approval::{ApprovalMode, ServerRequest, SessionGrant};
 use crate::denial::Denial;
@@ -198,6 +199,8 @@ pub enum EventKind {
         /// The places.
         places: Vec<RestoredPlace>,
     },
+    /// Files changed between two looks at the project, whoever changed them.
+    FilesChanged(FilesChanged),
     /// Files, the conversation or both were taken back to a message of the user's.
     Rewound(Rewound),
     /// The change of the project's files since the session began.

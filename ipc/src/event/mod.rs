@@ -19,6 +19,7 @@ mod plan;
 mod prompt;
 mod read;
 mod rewind;
+mod seen;
 mod unknown;
 mod word;
 mod worker;
@@ -42,9 +43,11 @@ pub use notice::NoticeCode;
 pub use plan::{AcceptanceOutcome, PlanApproved, PlanAuthor, PlanCreated, PlanStepStatus, StepAccount};
 pub use prompt::{NewContext, PromptFixed, RecordedTool};
 pub use rewind::{LeftFile, RewindPreview, RewindScope, RewindTarget, Rewound};
+pub use seen::{FilesChanged, SeenChange, SeenContent};
 pub use unknown::UnknownEvent;
 pub use worker::{OneShot, RightsChanged, WorkerStarted};
 
+pub use crate::ignored::Ignored;
 pub use crate::recorded::Recorded;
 
 /// The version of the event schema; it changes whenever a field does.

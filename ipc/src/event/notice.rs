@@ -9,6 +9,10 @@ words! {
         ApprovalIgnored = "approval_ignored",
         /// The user took back what was approved.
         ApprovalsWithdrawn = "approvals_withdrawn",
+        /// The model wrote a tool call as text: it was not run.
+        CallAsText = "call_as_text",
+        /// The session goes on as a copy of another one, whose events stand before this.
+        Copied = "copied",
         /// The change set has a gap, or there is none.
         ChangeSet = "change_set",
         /// A command of the user's own was not run.

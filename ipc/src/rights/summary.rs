@@ -48,7 +48,7 @@ pub enum NamedRoot {
     Project,
     /// The private temp directory.
     Temp,
-    /// The private caches, which outlive the session.
+    /// The private caches of the level of rights.
     Caches,
     /// Another tree.
     Path(WirePath),

@@ -74,6 +74,7 @@ notifications! {
     L(E::PlanApproved(_)) => PLAN_APPROVED_METHOD = "event/planApproved";
     L(E::PlanStepStatus(_)) => PLAN_STEP_STATUS_METHOD = "event/planStepStatus";
     L(E::Restored { .. }) => RESTORED_METHOD = "event/restored";
+    L(E::FilesChanged(_)) => FILES_CHANGED_METHOD = "event/filesChanged";
     L(E::Rewound(_)) => REWOUND_METHOD = "event/rewound";
     L(E::ChangeSet { .. }) => CHANGE_SET_METHOD = "event/changeSet";
     L(E::TurnFinished(_)) => TURN_FINISHED_METHOD = "event/turnFinished";

@@ -1,7 +1,7 @@
 //! What a child needs to confine itself beside its rules, made before there is one.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ipc::confinement::{Confinement, NoFullTier, Tier};
 use ipc::path::WirePath;
@@ -34,9 +34,15 @@ pub(crate) struct Ruleset {
 impl Ruleset {
     /// Judges this platform by what the tier needs of it.
     pub(crate) fn new(seen: &Seen<'_>) -> Result<Self, Failure> {
-        let Confinement { rights, temp, environment, allow_degraded, .. } = &*seen.confinement;
+        let Confinement { rights, project, temp, environment, allow_degraded, .. } = &*seen.confinement;
+        let roots = rights.write.iter().chain([project]).filter(|root| Some(*root) != temp.as_ref());
+        let is_of_temp = |place: &Path| {
+            let place = WirePath::from(place);
+            let is_within = |root: &WirePath| place.is_within(root);
+            temp.as_ref().is_some_and(is_within) && !roots.clone().any(is_within)
+        };
         let temp = temp.as_ref().map(AsRef::as_ref);
-        let environment = environment::build(std::env::vars_os(), environment, temp);
+        let environment = environment::build(std::env::vars_os(), environment, temp, is_of_temp);
         let tier = seen.tier;
         let platform = seen.platform.lowered(seen.confinement.landlock_abi);
         let absent = platform.absent_layers(tier);

@@ -97,6 +97,13 @@ pub fn set_window_size(terminal: &impl AsRawFd, size: Winsize) {
     unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) };
 }
 
+/// Has a new file share the blocks of another one, where their file system can (`FICLONE`, `ioctl_ficlonerange(2)`).
+pub fn share_blocks(source: &impl AsFd, target: &impl AsFd) -> io::Result<()> {
+    let (source, target) = (source.as_fd().as_raw_fd(), target.as_fd().as_raw_fd());
+    // SAFETY: two descriptors.
+    done(unsafe { libc::ioctl(target, libc::FICLONE, source) })
+}
+
 /// The size of a terminal's window.
 pub fn window_size(terminal: BorrowedFd<'_>) -> Option<Winsize> {
     let mut size = MaybeUninit::<Winsize>::uninit();

@@ -13,7 +13,7 @@ use crate::args::RewindArgs;
 use crate::config::{Layer, Sources, can_ask};
 use crate::core::standing;
 use crate::directories::Directories;
-use crate::driver::{Journal, Processes, RewindError, RewindJournal, Rewinder, RewoundFiles, Unlogged};
+use crate::driver::{Journal, RewindError, RewindJournal, Rewinder, RewoundFiles, Unlogged};
 use crate::exit::Exit;
 use crate::messages::{ReadingProgress, complain, harmless, one_line, say};
 use crate::modes::ApprovalMode;
@@ -93,7 +93,7 @@ async fn rewind(args: &RewindArgs, directories: Directories) -> Result<Exit, Ref
     let project = project.ok_or_else(|| Refusal::usage("the log does not say which project it is of"))?;
     let setup = setup(directories, project.as_path())?;
     let temp = setup.another_temp()?;
-    let boundary = Processes::shared(setup.spawner.clone(), setup.programs.clone(), leftovers(&events));
+    let boundary = setup.boundary(leftovers(&events));
     let state = setup.directories.state.clone();
     let rewinder = Rewinder::new(observer(&setup, &boundary, &temp), state, log.session().clone());
     let only = args.files(project.as_path()).map_err(Refusal::usage)?;

@@ -88,6 +88,7 @@ fn object((session, line): &FoundSession) -> serde_json::Value {
         "usage": summary.usage,
         "tokens": summary.usage.total(),
         "cost_usd": summary.cost_usd,
+        "cost_known_usd": summary.known_usd,
         "imported": summary.imported,
         "match": line,
     })

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod batch;
+mod before;
 mod flags;
 mod parse;
 mod plan;
@@ -58,8 +59,8 @@ pub(crate) struct Cli {
     pub tui: TuiArgs,
 }
 
-/// The flags of the terminal UI stand before no command, but for the one that names the project.
-const USAGE: &str = "bailiwick [OPTIONS] [PROMPT]\n       bailiwick [-C DIR] COMMAND";
+/// Flags of a command may stand before it as well.
+const USAGE: &str = "bailiwick [OPTIONS] [PROMPT]\n       bailiwick [OPTIONS] COMMAND";
 
 /// The commands.
 #[derive(Debug, Subcommand)]

@@ -7,10 +7,11 @@ use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, CommandFactory, Error, FromArgMatches, value_parser};
 
+use super::before::reordered;
 use super::{Cli, Command as Sub, ImportArgs, PruneArgs, ResumeArgs, SessionsArgs, SessionsCommand, TuiArgs};
 use crate::shell_word::shell_word;
 
-/// The id of `-C`, which is the only flag that may stand before a command.
+/// The id of `-C`, which clap takes on either side of a command.
 const DIRECTORY: &str = "directory";
 
 /// Commands that work on no project.
@@ -24,6 +25,8 @@ impl Cli {
     pub(crate) fn read(line: impl IntoIterator<Item = impl Into<OsString>>) -> Result<Self, Error> {
         let line: Vec<OsString> = line.into_iter().map(Into::into).collect();
         let mut command = command();
+        let line =
+            reordered(&command, line).map_err(|text| command.error(ErrorKind::ArgumentConflict, text))?;
         let matches = command.try_get_matches_from_mut(&line).map_err(|error| {
             unquoted(&command, &error, &line)
                 .map_or(error, |text| command.error(ErrorKind::ArgumentConflict, text))
@@ -39,7 +42,7 @@ impl Cli {
 }
 
 /// All commands. Those without a project do not show the flag that names one.
-fn command() -> Command {
+pub(super) fn command() -> Command {
     let hidden =
         || Arg::new(DIRECTORY).short('C').value_name("DIR").hide(true).value_parser(value_parser!(PathBuf));
     let hide = |command: Command, name| command.mut_subcommand(name, |sub| sub.arg(hidden()));
@@ -79,7 +82,7 @@ fn is_typed(matches: &ArgMatches, id: &str) -> bool {
     matches.try_contains_id(id).is_ok() && matches.value_source(id) == Some(ValueSource::CommandLine)
 }
 
-/// A flag or a task before a command: it would be lost, for it belongs to the terminal UI.
+/// A flag before a command that has none of that name, or a task: it would be lost, for it belongs to the terminal UI.
 fn misplaced(command: &Command, matches: &ArgMatches) -> Option<String> {
     let (name, rest) = matches.subcommand()?;
     let own = command.get_arguments().find(|arg| {
@@ -89,10 +92,9 @@ fn misplaced(command: &Command, matches: &ArgMatches) -> Option<String> {
     let sub = command.find_subcommand(name)?;
     match own {
         Some(arg) => Some(match arg.get_long() {
-            Some(long) if sub.get_arguments().all(|arg| arg.get_long() != Some(long)) => {
+            Some(long) => {
                 format!("--{long} stands before the command {name}, which has no such flag: leave it out")
             }
-            Some(long) => format!("--{long} stands before the command {name}: write it after {name}"),
             None => format!("a task stands before the command {name}: bailiwick exec runs a task"),
         }),
         None => misplaced(sub, rest),
@@ -226,10 +228,10 @@ mod tests {
 
     #[test]
     fn flags_of_the_ui_before_a_command_are_not_lost_in_silence() {
-        assert_eq!(
-            fault("bailiwick --mode auto exec hi"),
-            "--mode stands before the command exec: write it after exec"
-        );
+        let Some(Sub::Exec(args)) = read("bailiwick --mode auto exec hi").unwrap().command else {
+            unreachable!()
+        };
+        assert_eq!(args.mode, super::super::ModeArg::Auto);
         assert_eq!(
             fault("bailiwick --plain exec hi"),
             "--plain stands before the command exec, which has no such flag: leave it out"

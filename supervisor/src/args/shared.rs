@@ -28,6 +28,9 @@ pub(crate) struct ConfinementArgs {
     /// Starts although a layer of the sandbox is missing, and says which
     #[arg(long)]
     pub allow_degraded: bool,
+    /// Removes at the end what package managers and builds cached
+    #[arg(long)]
+    pub forget_caches: bool,
     /// Keeps or restores what differs after a run that was killed
     #[arg(long, value_enum, value_name = "WORD")]
     pub baseline: Option<BaselineArg>,

@@ -71,6 +71,7 @@ pub(crate) struct ResumeArgs {
 
 /// Arguments of `exec`.
 #[derive(Debug, Args)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own, not a state among others")]
 pub(crate) struct ExecArgs {
     /// The task [default: standard input, as with `-`]
     pub prompt: Option<String>,
@@ -138,6 +139,9 @@ pub(crate) struct ExecArgs {
     /// Records the traffic with the model in a new directory
     #[arg(long, value_name = "DIR")]
     pub record: Option<PathBuf>,
+    /// Keeps no copies of the project's files for `bailiwick rewind`
+    #[arg(long)]
+    pub no_rewind: bool,
     /// One run of a batch, whose process this is: the run ends with it, and its caches end with the run
     #[arg(long, value_name = "PID", hide = true)]
     pub batch: Option<i32>,

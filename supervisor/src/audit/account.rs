@@ -10,7 +10,7 @@ use super::agent_account::AgentAccount;
 use super::by_agent::EventsByAgent;
 use super::findings::{Finding, findings};
 use crate::exit::Exit;
-use crate::session::Loaded;
+use crate::session::{Fault, Loaded};
 
 /// A log, checked and added up.
 #[derive(Debug, Serialize)]
@@ -19,6 +19,8 @@ pub(super) struct AuditAccount {
     pub log: WirePath,
     /// True if every line is there, as it was written. No chain can tell that nothing follows on the last line.
     pub intact: bool,
+    /// True if the last line is cut off, as a writer leaves it that was killed.
+    pub cut_off: bool,
     /// The number of events.
     pub events: usize,
     /// The faults of the file.
@@ -39,6 +41,7 @@ impl AuditAccount {
         Self {
             log: path.into(),
             intact: loaded.is_intact() && !empty,
+            cut_off: loaded.faults.iter().any(|fault| matches!(fault, Fault::Torn { .. })),
             events: tree.len(),
             faults: loaded.faults.iter().map(ToString::to_string).chain(empty_fault).collect(),
             findings: findings(tree, events),
@@ -57,7 +60,11 @@ impl AuditAccount {
 
     /// The verdict in one line of words.
     pub(super) fn verdict(&self) -> String {
-        let whole = if self.intact { "the log is whole" } else { "the log is NOT whole" };
+        let whole = match (self.intact, self.cut_off) {
+            (true, false) => "the log is whole",
+            (true, true) => "the log is whole but for its last line, which was cut off",
+            (false, _) => "the log is NOT whole",
+        };
         let agree = match self.findings.len() {
             0 => "its events agree".to_owned(),
             1 => "1 FINDING".to_owned(),

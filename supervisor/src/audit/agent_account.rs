@@ -65,6 +65,9 @@ pub(super) struct Spend {
     /// Their price, where the prices are known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<Usd>,
+    /// The part of it that is known, for the text.
+    #[serde(skip)]
+    pub known: Usd,
 }
 
 /// A worker: its rights, the sandbox as its start found it, and its end.
@@ -237,14 +240,14 @@ impl AgentAccount {
 }
 
 impl From<Account> for Spend {
-    fn from(Account { usage, cost }: Account) -> Self {
-        Self { usage, cost_usd: cost }
+    fn from(Account { usage, cost, known }: Account) -> Self {
+        Self { usage, cost_usd: cost, known }
     }
 }
 
 impl From<Spend> for Account {
-    fn from(Spend { usage, cost_usd }: Spend) -> Self {
-        Self { usage, cost: cost_usd }
+    fn from(Spend { usage, cost_usd, known }: Spend) -> Self {
+        Self { usage, cost: cost_usd, known }
     }
 }
 

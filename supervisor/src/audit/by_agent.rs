@@ -132,7 +132,7 @@ mod tests {
     fn an_agent_has_the_sum_of_everything_below_it_whatever_agents_are_called() {
         let names = ["1", "1.1", "1.1-", "1.1.1", "1.10", "1.2.3", "1.x", "1.x.1", "1.y", "2", "", "."];
         let agents = names.map(AgentId::from);
-        let account = |input| Account { usage: TokenUsage { input, ..TokenUsage::default() }, cost: None };
+        let account = |input| Account::of(TokenUsage { input, ..TokenUsage::default() }, None);
         let accounts: HashMap<_, _> =
             agents.iter().enumerate().map(|(index, agent)| (agent, account(1 << index))).collect();
         let sums = summed(agents.iter().collect(), &accounts);

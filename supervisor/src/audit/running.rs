@@ -97,13 +97,14 @@ async fn of_agent(args: &AgentArgs, directories: &Directories, live: Live) -> Re
     let directory = PathBuf::from(live.confinement.project.as_path());
     let place = ExplainedPlace::prepare(&AgentArgs { directory, ..args.clone() })
         .map_err(|error| error.to_string())?;
-    let Live { agent, generation, pid, mode, ref confinement, .. } = live;
+    let Live { agent, generation, pid, mode, is_fixed, ref confinement, .. } = live;
     let declared = StandingRights {
         rights: confinement.rights.clone(),
         project: confinement.project.clone(),
         temp: confinement.temp.clone(),
+        caches: live.caches.clone(),
         mode,
-        of_sub_agent: !agent.is_top_level(),
+        is_fixed,
         ..place.setup.standing()
     };
     let tried = EffectiveAccess::tried(&place, confinement.clone(), |tier| declared.seen_in(tier)).await;

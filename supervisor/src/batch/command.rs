@@ -211,6 +211,8 @@ fn siblings(directory: &Path) -> Vec<PathBuf> {
 pub(super) fn exec_arguments(args: &BatchRunsArgs, task: &BatchTask, places: &BatchPlaces) -> Vec<OsString> {
     let mut line = CommandLine::default();
     line.path("-C", &places.project).path("--patch", &places.patch);
+    // The checkout goes, and with it what could be taken back.
+    line.0.push("--no-rewind".into());
     line.value("--output", Some("json")).word("--mode", Some(args.mode));
     if args.activity != ActivityArg::Execute {
         line.word("--activity", Some(args.activity));
@@ -254,6 +256,9 @@ fn confinement(line: &mut CommandLine, args: &ConfinementArgs) {
     }
     if args.allow_degraded {
         line.0.push("--allow-degraded".into());
+    }
+    if args.forget_caches {
+        line.0.push("--forget-caches".into());
     }
     line.word("--baseline", args.baseline);
 }

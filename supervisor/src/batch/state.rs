@@ -62,9 +62,11 @@ impl Status {
             EndReason::StepLimit | EndReason::TokenLimit | EndReason::CostLimit | EndReason::TimeLimit => {
                 Self::Limit
             }
-            EndReason::GaveUp | EndReason::NothingSaid | EndReason::Refusal | EndReason::ContextFull => {
-                Self::GaveUp
-            }
+            EndReason::GaveUp
+            | EndReason::NothingSaid
+            | EndReason::CallAsText
+            | EndReason::Refusal
+            | EndReason::ContextFull => Self::GaveUp,
             EndReason::Interrupted | EndReason::Terminated | EndReason::HungUp => Self::Interrupted,
             EndReason::Provider | EndReason::NoSandbox | EndReason::Internal => Self::Failed,
         }

@@ -82,8 +82,12 @@ fn approved(
     let mut notes = Notes { log, printed: Vec::new() };
     let began = SystemTime::now().duration_since(UNIX_EPOCH)?;
     let (_never, cancelled) = oneshot::channel();
-    let processes =
-        Processes { spawner: site.spawner.clone(), programs: setup.programs.clone(), leftovers: None };
+    let processes = Processes {
+        spawner: site.spawner.clone(),
+        programs: setup.programs.clone(),
+        leftovers: None,
+        places: None,
+    };
     runtime.block_on(shot.carry_out(&processes, &mut notes, cancelled))?;
     let printed = String::from_utf8(notes.printed)?;
     let (seconds, micros) = printed.trim().split_once(['.', ',']).ok_or("the command printed no time")?;

@@ -14,7 +14,7 @@ use super::stats::{BenchReport, Measurement, timed};
 use super::{BenchError, ProjectSandbox};
 use crate::checkpoints::At;
 use crate::core::standing;
-use crate::driver::{Processes, Rewinder};
+use crate::driver::Rewinder;
 use crate::opening::observer;
 use crate::session::SessionLog;
 use crate::sessions::Index;
@@ -132,7 +132,7 @@ fn look_at(setup: &ProjectSandbox, files: &Path) -> Result<(Duration, Vec<Durati
     let (runtime, state) =
         (tokio::runtime::Builder::new_current_thread().enable_all().build()?, tempfile::tempdir()?);
     let temp = setup.another_temp()?;
-    let boundary = Processes::shared(setup.spawner.clone(), setup.programs.clone(), None);
+    let boundary = setup.boundary(None);
     let observer = observer(setup, &boundary, &temp);
     let rewinder = Rewinder::new(observer, state.path().to_owned(), ConversationId::from("bench"));
     let mut number = 0;

@@ -11,7 +11,7 @@ use ipc::rights::Network;
 use nix::sys::resource::UsageWho;
 use ratatui::layout::Size;
 use tui::keymap::Keymap;
-use tui::{Capabilities, Colour, Model, Msg, Origins, Previews, Start, ThemeName, UiTime};
+use tui::{Capabilities, Colour, KnownModels, Model, Msg, Origins, Previews, Start, ThemeName, UiTime};
 
 use super::stats::{BenchReport, Measurement, cpu_time};
 use super::{BenchError, ProjectSandbox};
@@ -83,6 +83,7 @@ fn model(setup: &ProjectSandbox) -> Result<Model, BenchError> {
         rights: standing.summary(),
         tier: Some(Tier::Full),
         model: "measured".to_owned(),
+        models: KnownModels::default(),
         window: Some(200_000),
         keymap: Keymap::new(&[])?,
         is_plain: false,

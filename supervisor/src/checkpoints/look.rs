@@ -13,6 +13,8 @@ use crate::changes::ProjectPath;
 pub enum At {
     /// Nothing was written since these messages of the user's.
     Messages(Vec<EventId>),
+    /// A call of a turn is over, and the turn goes on.
+    Call,
     /// The end of a turn.
     End,
     /// Files are about to be taken back, or the user is shown which ones.
@@ -87,6 +89,11 @@ impl Look {
     /// True if the message was said at this look, or after everything that was written before it.
     pub(super) fn serves(&self, message: EventId) -> bool {
         matches!(&self.at, At::Messages(ids) if ids.iter().any(|id| *id >= message))
+    }
+
+    /// True of a look within a turn.
+    pub(super) const fn is_within_turn(&self) -> bool {
+        matches!(self.at, At::Messages(_) | At::Call)
     }
 
     pub(super) fn to_line(&self) -> CheckpointLine {

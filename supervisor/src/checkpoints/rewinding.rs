@@ -150,7 +150,7 @@ impl Checkpoints {
     fn foreign_since(&self, target: usize) -> BTreeSet<&ProjectPath> {
         let later = self.looks.windows(2).skip(target);
         let foreign = later.filter(|pair| match pair {
-            [before, after] => !matches!(before.at, At::Messages(_)) && after.at != At::AfterRewind,
+            [before, after] => !before.is_within_turn() && after.at != At::AfterRewind,
             _ => false,
         });
         let mut states = self.states_at(target);
@@ -220,7 +220,7 @@ impl Checkpoints {
         empty.into_iter().filter(|directory| !held.contains(directory)).collect()
     }
 
-    fn bytes_of(&self, kept: &Kept) -> io::Result<FileState> {
+    pub(super) fn bytes_of(&self, kept: &Kept) -> io::Result<FileState> {
         Ok(match kept {
             Kept::Link(target) => FileState { bytes: target.as_bytes().to_vec(), mode: LINK },
             Kept::File { mode, size, content: Some(content) } => {

@@ -13,7 +13,7 @@ use ipc::message::SnapshotKind;
 use sha2::{Digest, Sha256};
 
 use super::look::{CheckpointLine, KeptContent, SeenFile};
-use super::{At, Kept, Look, MOST_OF_A_FILE, MOST_OF_A_SESSION, MOST_OF_LOOKS};
+use super::{At, Kept, Look, LookDifference, MOST_OF_A_FILE, MOST_OF_A_SESSION, MOST_OF_LOOKS};
 use crate::changes::{Blob, Intake, ProjectPath, Snapshot, SnapshotLimits, batches};
 
 /// The margin of a file system's clock, which may be off, or coarse: FAT counts in steps of two seconds.
@@ -138,13 +138,24 @@ impl Checkpoints {
         Wanted { paths: Arc::new(paths) }
     }
 
-    /// Keeps a look that was asked for at `asked`; `fetched` are the contents that it wanted.
+    /// True if there is room for looks that no rewind needs.
+    pub const fn has_room(&self) -> bool {
+        self.end < MOST_OF_A_SESSION / 2 && self.written < MOST_OF_LOOKS / 2
+    }
+
+    /// True if the last look belongs to a turn whose end nobody saw.
+    pub fn is_within_turn(&self) -> bool {
+        self.looks.last().is_some_and(Look::is_within_turn)
+    }
+
+    /// Keeps a look that was asked for at `asked`; `fetched` are the contents that it wanted. Gives what differs from the look before: of the
+    /// first one, nothing.
     pub fn take(
         &mut self,
         (at, asked): (At, SystemTime),
         manifest: &Snapshot,
         (wanted, fetched): (&Wanted, &Snapshot),
-    ) -> io::Result<()> {
+    ) -> io::Result<Vec<LookDifference>> {
         let asked_ns = nanoseconds(asked);
         let mut states = States::new();
         for (path, kind, stamp) in manifest.iter() {
@@ -175,7 +186,17 @@ impl Checkpoints {
         let changed = came.map(|(path, seen)| (path.clone(), Some(seen.clone())));
         let went = old.keys().filter(|path| !states.contains_key(*path)).map(|path| (path.clone(), None));
         let look = Look { at, asked_ns, changed: changed.chain(went).collect() };
-        self.write(look)
+        let differs = |(path, seen): &(ProjectPath, Option<SeenFile>)| {
+            LookDifference::between(path, old.get(path), seen.as_ref())
+        };
+        let mut differences: Vec<_> = if self.looks.is_empty() {
+            Vec::new()
+        } else {
+            look.changed.iter().filter_map(differs).collect()
+        };
+        differences.sort_by(|one, other| one.path().cmp(other.path()));
+        self.write(look)?;
+        Ok(differences)
     }
 
     /// Notes the end of a turn in which nothing was written: whatever changes behind it is somebody else's.
@@ -330,7 +351,7 @@ const fn is_settled(time_ns: i64, asked_ns: i64) -> bool {
     time_ns < asked_ns.saturating_sub(CLOCK_MARGIN_NS)
 }
 
-fn nanoseconds(time: SystemTime) -> i64 {
+pub fn nanoseconds(time: SystemTime) -> i64 {
     let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }

@@ -96,6 +96,19 @@ fn looks_are_the_same_when_they_are_read_again_and_a_torn_line_is_cut_off() {
 }
 
 #[test]
+fn a_look_after_a_call_leaves_its_turn_the_agents_own() {
+    let state = tempfile::tempdir().unwrap();
+    let mut looks = open(state.path());
+    for (at, text) in [(said(3), "1"), (At::Call, "2"), (At::Call, "3"), (At::End, "4")] {
+        look(&mut looks, at, &vec![("a", file(text))]);
+    }
+    for looks in [looks, open(state.path())] {
+        let rewinding = looks.rewinding(0, |_, _| false);
+        assert_eq!((restored(&rewinding), rewinding.left.len()), (vec!["a".to_owned()], 0));
+    }
+}
+
+#[test]
 fn a_content_that_was_changed_is_not_written_back() {
     let state = tempfile::tempdir().unwrap();
     let mut checkpoints = open(state.path());

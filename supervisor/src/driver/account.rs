@@ -48,9 +48,11 @@ const fn status(reason: EndReason) -> SubAgentStatus {
     match reason {
         EndReason::Done => SubAgentStatus::Done,
         EndReason::DeniedAtEnd => SubAgentStatus::Denied,
-        EndReason::GaveUp | EndReason::NothingSaid | EndReason::Refusal | EndReason::ContextFull => {
-            SubAgentStatus::GaveUp
-        }
+        EndReason::GaveUp
+        | EndReason::NothingSaid
+        | EndReason::CallAsText
+        | EndReason::Refusal
+        | EndReason::ContextFull => SubAgentStatus::GaveUp,
         EndReason::StepLimit | EndReason::TokenLimit | EndReason::CostLimit | EndReason::TimeLimit => {
             SubAgentStatus::Budget
         }

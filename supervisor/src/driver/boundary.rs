@@ -3,6 +3,7 @@
 //! [`Processes`] are the real one. Tests put workers behind it that exist in their imagination only, and so choose what
 //! happens, in which order, and when.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,9 +12,12 @@ use ipc::confinement::{Confinement, RulesetReport};
 use ipc::effect::{Effect, EffectError};
 use ipc::id::{AgentId, CallId, Generation};
 use ipc::message::{Leftovers, Work};
+use ipc::path::WirePath;
 use tokio::sync::{mpsc, oneshot};
 
+use super::tripwire::apart;
 use crate::monitor::{Programs, Spawner, StartError, Worker, WorkerEvent, WorkerSpec};
+use crate::policy::levels::LevelPlaces;
 
 /// What a session may have of the boundary.
 pub trait Boundary: Send + Sync {
@@ -34,6 +38,8 @@ pub struct WorkerOrder {
     pub generation: Generation,
     /// Its confinement.
     pub confinement: Confinement,
+    /// Whether its caches get what places of more rights have.
+    pub reads_down: bool,
 }
 
 /// A worker that is ready and verified.
@@ -79,12 +85,19 @@ pub struct Processes {
     pub programs: Programs,
     /// Writes of an earlier process of the session that were cut off.
     pub leftovers: Option<Leftovers>,
+    /// The places of the levels of rights.
+    pub places: Option<LevelPlaces>,
 }
 
 impl Processes {
     /// The real boundary, for agents that share it.
-    pub fn shared(spawner: Spawner, programs: Programs, leftovers: Option<Leftovers>) -> Arc<dyn Boundary> {
-        Arc::new(Self { spawner, programs, leftovers })
+    pub fn shared(
+        spawner: Spawner,
+        programs: Programs,
+        leftovers: Option<Leftovers>,
+        places: Option<LevelPlaces>,
+    ) -> Arc<dyn Boundary> {
+        Arc::new(Self { spawner, programs, leftovers, places })
     }
 }
 
@@ -94,16 +107,42 @@ impl Boundary for Processes {
         order: WorkerOrder,
         cancelled: oneshot::Receiver<()>,
     ) -> BoxFuture<'static, Result<StartedWorker, StartError>> {
-        let WorkerOrder { agent, generation, confinement } = order;
+        let WorkerOrder { agent, generation, confinement, reads_down } = order;
         let (program, leftovers) = (self.programs.worker.clone(), self.leftovers.clone());
+        let places = self.places.clone().filter(|_| reads_down);
         let spec = WorkerSpec { agent, generation, confinement, program, leftovers };
         let spawner = self.spawner.clone();
         Box::pin(async move {
+            let mut cancelled = pin!(cancellation(cancelled));
+            if let Some(places) = places {
+                tokio::select! {
+                    () = read_down(places, &spec.confinement) => {}
+                    () = cancelled.as_mut() => return Err(StartError::Cancelled),
+                }
+            }
             let (worker, events) = Worker::start_unless(&spawner, spec, cancelled).await?;
             let Worker { generation, pid, startup, .. } = worker;
             let ruleset = worker.ruleset.clone();
             Ok(StartedWorker { generation, pid, ruleset, startup, control: Box::new(worker), events })
         })
+    }
+}
+
+/// Waits until it is cancelled; a sender that is gone cancels nothing.
+async fn cancellation(cancelled: oneshot::Receiver<()>) {
+    if cancelled.await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// Copies to a program's caches what places of more rights have. What cannot be copied is fetched and built again.
+pub(crate) async fn read_down(places: LevelPlaces, confinement: &Confinement) {
+    let Confinement { temp, environment, .. } = confinement;
+    let Some(caches) = environment.caches.clone() else { return };
+    let temp = temp.clone();
+    let read = apart(move || places.read_down(caches.as_path(), temp.as_ref().map(WirePath::as_path))).await;
+    if let Err(error) = read.and_then(|read| read) {
+        tracing::warn!(%error, "caches of more rights are not read");
     }
 }
 

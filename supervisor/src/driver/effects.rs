@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ipc::confinement::Confinement;
 use ipc::event::{EventKind, NoticeCode, ObservedBy, WriteTurnAwaited, WriteTurnTaken};
-use ipc::id::CallId;
+use ipc::id::{AgentCall, CallId};
 use ipc::message::{CallOutcome, Work};
 use ipc::path::WirePath;
 use ipc::rights::Grant;
@@ -15,7 +15,7 @@ use tracing::info_span;
 
 use super::budget::Admission;
 use super::flushes::After;
-use super::rewinder::Looks;
+use super::looks::Looks;
 use super::tree::TreeOrder;
 use super::workers::Cancelled;
 use super::{AgentRun, ChangeTracker, SessionError, Shared, TripwireWatch, Turns, millis};
@@ -202,9 +202,29 @@ impl AgentRun {
         roots.filter(|root| Some(*root) != temp.as_ref()).cloned().collect()
     }
 
+    /// The files that a call is about, of a file tool; none of a command.
+    fn written_files(&self, held: &Held) -> Option<Vec<WirePath>> {
+        match held {
+            Held::Run(
+                ToolCall::WriteFile(WriteFile { path, .. }) | ToolCall::EditFile(EditFile { path, .. }),
+            ) => Some(vec![self.worker.confinement().project.as_path().join(path.as_path()).into()]),
+            Held::CarryOut(effect, _) => match &**effect {
+                ipc::effect::Effect::Patch(patch) => {
+                    Some(patch.files.iter().map(|file| file.path.clone()).collect())
+                }
+                ipc::effect::Effect::Exec(_) => None,
+            },
+            Held::Run(_) => None,
+        }
+    }
+
     fn begin_call(&mut self, shared: &mut Shared, call: CallId, held: Held) {
         if held.may_write() {
             shared.turns.begin(&self.id, call);
+            let places = (self.written_roots(&held), self.written_files(&held));
+            if let Some(looks) = shared.looks.as_mut().filter(|_| !places.0.is_empty()) {
+                looks.call_begins(AgentCall { agent: self.id.clone(), call }, places);
+            }
         }
         match held {
             Held::Run(tool) => self.send(shared, call, tool),

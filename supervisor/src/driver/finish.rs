@@ -100,7 +100,8 @@ impl Session {
         }
         self.look_at_everything().await?;
         if let Some(looks) = &mut self.shared.looks {
-            looks.finish().await;
+            let changes = looks.finish().await;
+            changes.into_iter().try_for_each(|changed| self.record(EventKind::FilesChanged(changed)))?;
         }
         let changes = self.shared.changes.take();
         // The patch was asked for, and the run has done its work: what is wrong with the base is waited for.

@@ -25,6 +25,8 @@ pub struct Live {
     pub tier: Tier,
     /// What becomes of a call beyond the rights.
     pub mode: ApprovalMode,
+    /// True if no flag of the user's widens its rights.
+    pub is_fixed: bool,
     /// Its private caches, by which its rights are told. The summary itself leaves out what is usual, and bincode reads no such value.
     pub caches: Option<WirePath>,
     /// What names the ruleset, as in the log.
@@ -47,6 +49,7 @@ impl AgentRun {
             pid: worker.pid,
             tier: worker.ruleset.tier,
             mode: self.agent.standing().mode,
+            is_fixed: self.agent.standing().is_fixed,
             caches: self.worker.confinement().environment.caches.clone(),
             ruleset_digest,
             confinement: Confinement {

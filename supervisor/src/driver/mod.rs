@@ -19,6 +19,7 @@ mod flushes;
 mod happenings;
 mod instructions;
 mod live;
+mod looks;
 mod models;
 mod modes;
 mod observer;
@@ -38,6 +39,7 @@ mod run;
 mod served;
 mod session;
 mod shared;
+mod sources;
 mod start;
 #[cfg(test)]
 mod tests;
@@ -54,6 +56,7 @@ use std::time::Duration;
 
 use crate::session::LogError;
 
+pub(crate) use boundary::read_down;
 pub use boundary::{Boundary, Processes, StartedWorker, WorkerControl, WorkerOrder};
 pub use changes::ChangeTracker;
 pub(crate) use digest::{rights_digest, ruleset_digest};

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use ipc::confinement::Confinement;
 use ipc::path::WirePath;
-use ipc::rights::Rights;
+use ipc::rights::{Grant, Rights};
 
 use super::{AgentRun, SessionError, Shared, TripwireWatch};
 use crate::policy::Environments;
@@ -28,6 +28,12 @@ pub struct WatchedConfinement(Confinement);
 impl WatchedConfinement {
     pub(super) const fn get(&self) -> &Confinement {
         &self.0
+    }
+
+    /// True of the lowest level of rights.
+    pub(super) fn has_caches_in_temp(&self) -> bool {
+        let Confinement { environment, temp, .. } = &self.0;
+        environment.caches.as_ref().zip(temp.as_ref()).is_some_and(|(caches, temp)| caches.is_within(temp))
     }
 }
 
@@ -62,6 +68,11 @@ impl ModePlaces {
         Ok(WatchedConfinement(Confinement { rights, ..confinement }))
     }
 
+    /// The confinement of an agent's worker at the level of a command that was approved with this grant. It does not have the grant.
+    pub(super) fn approved(&self, standing: &Confinement, grant: &Grant) -> Confinement {
+        self.environments.at_level(standing.clone(), Some(grant))
+    }
+
     /// Has what the host runs later taken, if it is not yet, before an agent with these rights may write.
     fn watch(&self, shared: &mut Shared, rights: &Rights) -> Result<(), SessionError> {
         match (&shared.tripwire, self.watch_under(rights)) {
@@ -91,11 +102,8 @@ impl AgentRun {
     /// before its first call that may write.
     pub(super) fn replace_worker(&mut self, shared: &mut Shared, rights: Rights) -> Result<(), SessionError> {
         let present = self.worker.confinement().clone();
-        let environment = match &present.temp {
-            Some(temp) => self.modes.environments.under(&rights, temp),
-            None => present.environment,
-        };
-        let confined = self.modes.confine(Confinement { rights, environment, ..present });
+        let confinement = self.modes.environments.at_level(Confinement { rights, ..present }, None);
+        let confined = self.modes.confine(confinement);
         let confined = confined.map_err(SessionError::Tripwire)?;
         self.modes.watch(shared, &confined.get().rights)?;
         self.worker.replace(Ok(confined));
@@ -112,7 +120,6 @@ mod tests {
 
     use ipc::effect::{Effect, Exec};
     use ipc::id::{AgentId, CallId, Generation};
-    use ipc::rights::Grant;
     use ipc::tool::Access;
 
     use super::*;
@@ -152,7 +159,7 @@ mod tests {
             let rights = Rights { write: write.clone(), ..Rights::default() };
             let confinement = Confinement::new(rights, WirePath::from(&project));
 
-            let environments = Environments::new(confinement.environment.clone(), WirePath::from(&project));
+            let environments = Environments::new(confinement.environment.clone());
             let mut modes = ModePlaces::new(Some(Watch::of(project.clone())), environments);
             let confined = modes.confine(confinement).unwrap();
             let watched: Vec<_> = modes

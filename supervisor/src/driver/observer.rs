@@ -3,6 +3,7 @@
 //! They have a temp directory of their own, hold no write right on the project, and what they send goes into unlinked
 //! files, where no agent can reach it.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
@@ -12,16 +13,16 @@ use ipc::confinement::Confinement;
 use ipc::effect::{Assembler, Effect};
 use ipc::id::{AgentId, CallId, Generation};
 use ipc::message::{CallOutcome, Work};
-use ipc::tool::{SnapshotSummary, ToolCall, ToolOutput};
+use ipc::tool::{Ignored, SnapshotSummary, ToolCall, ToolOutput};
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout};
 
 use super::boundary::{Boundary, StartedWorker, WorkerOrder};
 use crate::changes::{
-    Base, ChangeSet, Intake, IntakeError, PatchFileError, ProjectPath, Snapshot, SnapshotLimits,
+    Base, ChangeSet, Intake, IntakeError, PatchFileError, ProjectPath, Snapshot, SnapshotLimits, batches,
 };
-use crate::checkpoints::{At, Checkpoints};
+use crate::checkpoints::{At, Checkpoints, LookChanges, nanoseconds};
 use crate::monitor::{StartError, WorkerEvent};
 
 /// How long a worker that looks may say nothing at all: it reads a hostile project, and must not hold a run for ever.
@@ -50,6 +51,17 @@ pub struct Taken<T> {
     pub value: T,
     /// What could not be seen, one sentence each.
     pub notes: Vec<String>,
+}
+
+/// What came of a look that is kept.
+#[derive(Debug, Default)]
+pub(super) struct LookResult {
+    /// What could not be seen, one sentence each.
+    pub(super) notes: Vec<String>,
+    /// What changed since the look before.
+    pub(super) seen: LookChanges,
+    /// Files and directories that git ignores.
+    pub(super) ignored: Ignored,
 }
 
 /// Why the project's state could not be taken.
@@ -109,25 +121,37 @@ impl SnapshotTaker {
         Ok(session.take(Work::Snapshot { contents: false }, intake).await?.0)
     }
 
-    /// Looks at the project for these looks, and keeps what changed.
+    /// Looks at the project for these looks, and keeps what changed; says of each of the `written` paths what became of it.
     pub(super) async fn look(
         &self,
         mut checkpoints: Checkpoints,
         at: At,
-    ) -> Result<(Checkpoints, Vec<String>), ObserverError> {
+        written: BTreeSet<ProjectPath>,
+    ) -> Result<(Checkpoints, LookResult), ObserverError> {
         let mut session = self.start().await?;
         let asked = SystemTime::now();
-        let intake = Intake::of_manifest(SnapshotLimits::default());
-        let (manifest, mut notes) = session.take(Work::Snapshot { contents: false }, intake).await?;
+        let mut intake = Intake::of_manifest(SnapshotLimits::default());
+        let summary = session.feed(Work::Snapshot { contents: false }, &mut intake).await?;
+        let (manifest, mut notes, ignored) = (intake.finish()?, summary.notes, summary.ignored);
+        let gone = session.missing(&written, &manifest, self.store()?).await?;
         let wanted = checkpoints.wanted(&manifest);
         let mut intake = wanted.intake(self.store()?);
         for paths in wanted.fetches() {
             notes.extend(session.feed(Work::Fetch { paths }, &mut intake).await?.notes);
         }
         let fetched = intake.finish()?;
+        let project = self.confinement.project.clone();
         let keep = move || {
-            checkpoints.take((at, asked), &manifest, (&wanted, &fetched))?;
-            Ok((checkpoints, notes))
+            let after_cut = checkpoints.is_within_turn();
+            let differences = checkpoints.take((at, asked), &manifest, (&wanted, &fetched))?;
+            let differs: BTreeSet<_> =
+                differences.iter().map(|difference| difference.path().clone()).collect();
+            let (changes, more) = checkpoints.told(differences, &project)?;
+            let gone = &gone - &differs;
+            let unchanged = written.into_iter().filter(|path| manifest.has(path) && !differs.contains(path));
+            let (asked_ns, unchanged) = (nanoseconds(asked), unchanged.collect());
+            let seen = LookChanges { asked_ns, changes, more, after_cut, unchanged, gone };
+            Ok((checkpoints, LookResult { notes, seen, ignored }))
         };
         spawn_blocking(keep).await.map_err(io::Error::other)?
     }
@@ -147,6 +171,7 @@ impl SnapshotTaker {
             agent: self.agent.clone(),
             generation: Generation(1),
             confinement: self.confinement.clone(),
+            reads_down: false,
         };
         // A sender that is gone cancels nothing; with the future what was started ends.
         let worker = self.boundary.start(order, oneshot::channel().1).await?;
@@ -173,6 +198,22 @@ impl LookSession {
     ) -> Result<(Snapshot, Vec<String>), ObserverError> {
         let summary = self.feed(work, &mut intake).await?;
         Ok((intake.finish()?, summary.notes))
+    }
+
+    /// Of these paths, which a manifest may lack since they are ignored, those at which there is nothing.
+    async fn missing(
+        &mut self,
+        paths: &BTreeSet<ProjectPath>,
+        manifest: &Snapshot,
+        store: File,
+    ) -> Result<BTreeSet<ProjectPath>, ObserverError> {
+        let unseen: BTreeSet<_> = paths.iter().filter(|path| !manifest.has(path)).cloned().collect();
+        let mut intake = Intake::of_paths(store, SnapshotLimits::default(), Arc::new(unseen.clone()));
+        for paths in batches(unseen.iter()) {
+            self.feed(Work::Fetch { paths }, &mut intake).await?;
+        }
+        let found = intake.finish()?;
+        Ok(unseen.into_iter().filter(|path| !found.has(path)).collect())
     }
 
     async fn prepare(&mut self, call: ToolCall) -> Result<Option<Effect>, ObserverError> {

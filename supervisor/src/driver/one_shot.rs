@@ -118,6 +118,15 @@ impl OneShot {
         Ok(Confinement { rights, ..self.standing.clone() })
     }
 
+    /// The caches of its command.
+    pub(super) fn caches(&self) -> Option<&WirePath> {
+        self.standing.environment.caches.as_ref().filter(|_| self.is_command())
+    }
+
+    fn is_command(&self) -> bool {
+        matches!(*self.effect, Effect::Exec(_))
+    }
+
     /// The directories that are watched: none under a patch, which is what was shown, and nothing that was granted itself.
     fn watched(&self, rights: &Rights) -> Option<Watch> {
         let project = self.standing.project.as_path();
@@ -131,7 +140,7 @@ impl OneShot {
         watch.add_granted(&granted);
         let is_watched = |root: &WirePath| watch.places().any(|place| meets(root.as_path(), place));
         let may_write = rights.write.iter().any(is_watched);
-        (may_write && !matches!(*self.effect, Effect::Patch(_))).then_some(watch)
+        (may_write && self.is_command()).then_some(watch)
     }
 
     fn grant(&self) -> Grant {
@@ -168,6 +177,7 @@ impl OneShot {
             agent: self.agent.clone(),
             generation: self.generation,
             confinement: confinement.clone(),
+            reads_down: self.is_command(),
         };
         // A sender that is gone cancels nothing: an effect that is cancelled before it is sent has an account too.
         boundary.start(order, oneshot::channel().1).await

@@ -19,6 +19,7 @@ use super::run::Occurrence;
 use super::tripwire::aside;
 use super::{AgentRun, SessionError, Shared, millis};
 use crate::core::Input;
+use crate::policy::levels::is_empty;
 use crate::session::LogError;
 use crate::tripwire::{Approved, digest, tell_others};
 
@@ -52,7 +53,12 @@ pub(super) enum OneShotUpdate {
     /// A number is wanted for a worker beside the standing one.
     Number(oneshot::Sender<Generation>),
     /// It is over; its worker is gone.
-    Finished { call: CallId, outcome: Result<CallOutcome, String> },
+    Finished {
+        call: CallId,
+        outcome: Result<CallOutcome, String>,
+        /// Whether its caches have what other workers may read.
+        brought: bool,
+    },
 }
 
 impl Default for OneShots {
@@ -98,7 +104,8 @@ impl OneShots {
                     if let Err(error) = ended {
                         tracing::error!(%error, "an approved effect lost its task");
                         if let Some(call) = self.unattended() {
-                            return OneShotUpdate::Finished { call, outcome: Err(format!("the task that carried it out failed: {error}")) };
+                            let outcome = Err(format!("the task that carried it out failed: {error}"));
+                            return OneShotUpdate::Finished { call, outcome, brought: true };
                         }
                     }
                 }
@@ -152,10 +159,15 @@ impl AgentRun {
 
     /// Starts to carry an approved effect out, under what the standing worker has and this grant.
     pub(super) fn carry_out(&mut self, call: CallId, effect: Arc<Effect>, grant: Grant) {
+        let standing = self.worker.confinement();
+        let standing = match &*effect {
+            Effect::Exec(_) => self.modes.approved(standing, &grant),
+            Effect::Patch(_) => standing.clone(),
+        };
         let shot = OneShot {
             agent: self.id.clone(),
             generation: self.worker.reserve_generation(),
-            standing: self.worker.confinement().clone(),
+            standing,
             watch: self.watch().cloned(),
             asked: grant.clone(),
             granted: grant,
@@ -164,6 +176,7 @@ impl AgentRun {
         };
         self.begins(call);
         let boundary = self.worker.boundary();
+        let caches = shot.caches().cloned();
         let files = files(&shot.effect);
         let shots = &mut self.one_shots;
         let (cancel, cancelled) = oneshot::channel();
@@ -172,7 +185,8 @@ impl AgentRun {
         shots.tasks.spawn(async move {
             let done = shot.carry_out(&*boundary, &mut teller, cancelled).await;
             let outcome = done.map_err(|error: OneShotError| error.to_string());
-            let _ = teller.told.send(OneShotUpdate::Finished { call, outcome }).await;
+            let brought = caches.is_some_and(|caches| !is_empty(caches.as_path()));
+            let _ = teller.told.send(OneShotUpdate::Finished { call, outcome, brought }).await;
         });
     }
 
@@ -203,7 +217,10 @@ impl AgentRun {
                 Ok(None)
             }
             OneShotUpdate::Remark { call, text } => Ok(Some(Input::Remark { call, text })),
-            OneShotUpdate::Finished { call, outcome } => {
+            OneShotUpdate::Finished { call, outcome, brought } => {
+                if brought {
+                    self.worker.renew();
+                }
                 let shot = self.one_shots.running.remove(&call);
                 let duration_ms = shot.as_ref().map_or(0, |shot| millis(shot.began.elapsed()));
                 if let (Some(shot), Ok(CallOutcome::Done(_))) = (shot, &outcome) {

@@ -44,6 +44,11 @@ impl Patience {
         }
     }
 
+    /// True if no call is open.
+    pub(super) fn is_idle(&self) -> bool {
+        self.open.is_empty()
+    }
+
     /// It is over, and the worker is being ended.
     pub(super) fn give_up(&mut self) {
         self.given_up = true;

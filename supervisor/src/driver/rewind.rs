@@ -75,6 +75,7 @@ impl Session {
 
     /// Takes in what became of a rewind.
     pub(super) fn on_rewound(&mut self, ended: Result<RewindEnded, RewindError>) -> Result<(), SessionError> {
+        self.tell_changes()?;
         match ended {
             Err(error) => self.notice(NoticeCode::RewindRefused, &format!("nothing was taken back: {error}")),
             Ok(RewindEnded::Previewed(preview)) => {

@@ -1,23 +1,24 @@
 //! Taking files back: looks by workers that only read, and one-shots that write exactly what was shown.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 
 use ipc::effect::Effect;
 use ipc::event::{
     ChangeKind, ChangedFile, EventKind, LeftFile, Recorded, RewindPreview, RewindTarget, SessionEvent,
+    ToolKind,
 };
-use ipc::id::{AgentId, CallId, ConversationId, EventId, Generation};
+use ipc::id::{AgentId, CallId, ConversationId, Generation};
 use ipc::message::CallOutcome;
 use ipc::path::WirePath;
 use ipc::rights::{Grant, NamedRoot, RightsSummary};
 use sha2::{Digest, Sha256};
 use tokio::sync::{Mutex, OwnedMutexGuard, oneshot};
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::spawn_blocking;
 
-use super::observer::{ObserverError, SnapshotTaker};
+use super::observer::{LookResult, ObserverError, SnapshotTaker};
 use super::one_shot::{Journal, OneShot, Unlogged};
 use crate::changes::ProjectPath;
 use crate::checkpoints::{At, Checkpoints, Restore, Rewinding, Why, remove_old};
@@ -27,8 +28,11 @@ use crate::protected::is_acted_on;
 /// The most bytes of contents that are kept of all sessions together, when another one begins to keep some: 2 GiB.
 const MOST_OF_ALL: u64 = 2 << 30;
 
-/// The note on a message since which nothing was kept.
-const UNSEEN: &str = "no copies of files were kept since that message, as in sessions of `exec`: changed files stay as they are";
+/// The note on a message since which nothing was kept, and calls may have written.
+const UNSEEN: &str = "no copies of files were kept since that message, as with `exec --no-rewind`: changed files stay as they are";
+
+/// The note on a message since which no call could write.
+const UNWRITTEN: &str = "no call after that message could change a file: there is nothing to take back";
 
 /// The one-shots of a rewind belong to no call of the model's.
 pub(super) const NO_CALL: CallId = CallId(0);
@@ -40,6 +44,8 @@ pub struct Rewinder {
     state: PathBuf,
     session: ConversationId,
     kept: Arc<Mutex<Option<Checkpoints>>>,
+    /// The results of looks that nobody has been told of.
+    untold: Arc<StdMutex<Vec<LookResult>>>,
 }
 
 /// The place in which a rewind is written down.
@@ -85,16 +91,35 @@ pub struct RewoundFiles {
 impl Rewinder {
     /// Of this session, whose looks lie in the state directory.
     pub fn new(observer: SnapshotTaker, state: PathBuf, session: ConversationId) -> Self {
-        Self { observer, state, session, kept: Arc::default() }
+        Self { observer, state, session, kept: Arc::default(), untold: Arc::default() }
     }
 
     /// Looks at the project, and keeps what it sees; what could not be seen, one sentence each.
     pub async fn look(&self, at: At) -> Result<Vec<String>, ObserverError> {
-        Ok(self.look_and_hold(at).await?.1)
+        self.look_for(at, BTreeSet::new()).await
+    }
+
+    /// The same, which also says what became of these paths.
+    pub(super) async fn look_for(
+        &self,
+        at: At,
+        written: BTreeSet<ProjectPath>,
+    ) -> Result<Vec<String>, ObserverError> {
+        Ok(self.look_and_hold(at, written).await?.1)
+    }
+
+    /// The results of looks that were taken since this was asked last.
+    pub(super) fn take_untold(&self) -> Vec<LookResult> {
+        std::mem::take(&mut *self.untold.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The directory of the project.
+    pub(super) const fn project(&self) -> &WirePath {
+        &self.observer.confinement.project
     }
 
     /// Notes the end of a turn in which nothing was written.
-    async fn rest(&self) -> Result<Vec<String>, ObserverError> {
+    pub(super) async fn rest(&self) -> Result<Vec<String>, ObserverError> {
         let mut kept = Arc::clone(&self.kept).lock_owned().await;
         if let Some(mut checkpoints) = kept.take() {
             let rest = move || checkpoints.rest().map(|()| checkpoints);
@@ -106,15 +131,26 @@ impl Rewinder {
     async fn look_and_hold(
         &self,
         at: At,
+        written: BTreeSet<ProjectPath>,
     ) -> Result<(OwnedMutexGuard<Option<Checkpoints>>, Vec<String>), ObserverError> {
         let mut kept = Arc::clone(&self.kept).lock_owned().await;
         let checkpoints = match kept.take() {
             Some(checkpoints) => checkpoints,
             None => self.open().await?,
         };
+        if at == At::Call && !checkpoints.has_room() {
+            *kept = Some(checkpoints);
+            return Ok((kept, Vec::new()));
+        }
+        // Whoever took the files back tells it.
+        let is_told = at != At::AfterRewind;
         // After an error they are opened again: what was not written whole is cut off.
-        let (checkpoints, notes) = self.observer.look(checkpoints, at).await?;
+        let (checkpoints, mut result) = self.observer.look(checkpoints, at, written).await?;
         *kept = Some(checkpoints);
+        let notes = std::mem::take(&mut result.notes);
+        if is_told {
+            self.untold.lock().unwrap_or_else(PoisonError::into_inner).push(result);
+        }
         Ok((kept, notes))
     }
 
@@ -134,20 +170,20 @@ impl Rewinder {
         events: &[SessionEvent],
     ) -> Result<RewindPreview, RewindError> {
         let (target, messages) = settled(target, events)?;
-        let called = calls_since(target, events);
+        let wrote = may_have_written_since(target, events);
         if !target.scope.has_files() {
             return Ok(preview_of((target, only), messages, &Rewinding::default(), Vec::new()));
         }
-        Ok(self.prepare((target, only), (messages, called)).await?.preview)
+        Ok(self.prepare((target, only), (messages, wrote)).await?.preview)
     }
 
     /// Looks at the project, and works out the rewind to a message after which calls were made, or not.
     async fn prepare(
         &self,
         (target, only): (RewindTarget, &[WirePath]),
-        (messages, called): (u32, bool),
+        (messages, wrote): (u32, bool),
     ) -> Result<Prepared, RewindError> {
-        let (kept, mut notes) = self.look_and_hold(At::BeforeRewind).await?;
+        let (kept, mut notes) = self.look_and_hold(At::BeforeRewind, BTreeSet::new()).await?;
         let checkpoints = kept.as_ref().ok_or_else(|| io::Error::other("no looks are open"))?;
         let look = match target.to {
             Some(message) => checkpoints.look_of(message),
@@ -171,8 +207,8 @@ impl Rewinder {
         if !only.is_empty() {
             rewinding.keep_only(|path| only.contains(&path.to_wire()));
         }
-        if look.is_none() && called {
-            notes.push(UNSEEN.to_owned());
+        if look.is_none() {
+            notes.push(if wrote { UNSEEN } else { UNWRITTEN }.to_owned());
         }
         let preview = preview_of((target, only), messages, &rewinding, notes);
         Ok(Prepared { kept, rewinding, preview })
@@ -186,13 +222,13 @@ impl Rewinder {
         journal: &mut impl RewindJournal,
     ) -> Result<Result<RewoundFiles, RewindPreview>, RewindError> {
         let (target, messages) = settled(target, events)?;
-        let called = calls_since(target, events);
+        let wrote = may_have_written_since(target, events);
         if !target.scope.has_files() {
             let preview = preview_of((target, only), messages, &Rewinding::default(), Vec::new());
             let done = RewoundFiles { files: Vec::new(), left: Vec::new(), error: None, target };
             return Ok(if preview.digest == digest { Ok(done) } else { Err(preview) });
         }
-        let Prepared { kept, rewinding, preview } = self.prepare((target, only), (messages, called)).await?;
+        let Prepared { kept, rewinding, preview } = self.prepare((target, only), (messages, wrote)).await?;
         if preview.digest != digest {
             return Ok(Err(preview));
         }
@@ -208,7 +244,7 @@ impl Rewinder {
             }
         }
         // Whatever became of it: the files are seen as they are.
-        let (kept, _) = self.look_and_hold(At::AfterRewind).await?;
+        let (kept, _) = self.look_and_hold(At::AfterRewind, BTreeSet::new()).await?;
         let is = |restore: &&Restore| {
             kept.as_ref().is_some_and(|kept| kept.state(&restore.path) == restore.then.as_ref())
         };
@@ -274,10 +310,34 @@ fn settled(target: RewindTarget, events: &[SessionEvent]) -> Result<(RewindTarge
     }
 }
 
-/// True if a call was made after the message.
-fn calls_since(target: RewindTarget, events: &[SessionEvent]) -> bool {
-    let is_call = |event: &&SessionEvent| matches!(event.kind, EventKind::ToolCallStarted { .. });
-    target.to.is_some_and(|to| standing(events).into_iter().filter(is_call).any(|event| event.id > to))
+/// True if something may have been written after the message: by a worker of one effect, or by a call of one that may write.
+fn may_have_written_since(target: RewindTarget, events: &[SessionEvent]) -> bool {
+    let Some(to) = target.to else { return false };
+    let mut writes: BTreeMap<&AgentId, bool> = BTreeMap::new();
+    for event in events {
+        let is_after = event.id > to;
+        match &event.kind {
+            EventKind::WorkerStarted(started) if started.one_shot.is_some() && is_after => return true,
+            EventKind::WorkerStarted(started) if started.one_shot.is_none() => {
+                writes.insert(&event.agent, may_write(&started.rights));
+            }
+            EventKind::RightsChanged(changed) => {
+                writes.insert(&event.agent, may_write(&changed.rights));
+            }
+            EventKind::ToolCallStarted { kind: ToolKind::Edit | ToolKind::Execute, .. }
+                if is_after && writes.get(&event.agent) == Some(&true) =>
+            {
+                return true;
+            }
+            _ => {}
+        }
+    }
+    false
+}
+
+/// True if these rights are more than to write in a private temp directory.
+pub(super) fn may_write(rights: &Recorded<RightsSummary>) -> bool {
+    rights.value().is_none_or(|rights| rights.write.iter().any(|root| *root != NamedRoot::Temp))
 }
 
 /// True of a message of the user's to the first agent.
@@ -324,154 +384,4 @@ fn changed(restore: &Restore) -> ChangedFile {
         (Some(_), Some(_)) => ChangeKind::Modified,
     };
     ChangedFile { path: restore.path.to_wire(), change }
-}
-
-/// A look that goes on.
-type Looking = JoinHandle<Result<Vec<String>, ObserverError>>;
-
-/// The looks of a running session: after a message of the user's, as soon as a call may write, and at the end of a turn in which one did.
-pub(super) struct Looks {
-    rewinder: Rewinder,
-    /// Messages of the user's since the last look.
-    due: Vec<EventId>,
-    /// True if the first agent may write in the project without asking.
-    may_write: bool,
-    /// True while the first agent has a turn.
-    in_turn: bool,
-    /// The agents that execute a plan beside it.
-    executors: BTreeSet<AgentId>,
-    stretch: Stretch,
-    looking: Option<Looking>,
-    /// The look at the end of a turn, which nobody waits for.
-    last: Option<Looking>,
-}
-
-/// The time in which what changes is the agents' own: a turn, or the execution of a plan beside it.
-#[derive(Default)]
-struct Stretch {
-    /// True if the project was looked at in it.
-    looked: bool,
-    /// True if a call may have written in it.
-    written: bool,
-}
-
-impl Looks {
-    pub(super) const fn new(rewinder: Rewinder) -> Self {
-        Self {
-            rewinder,
-            due: Vec::new(),
-            may_write: false,
-            in_turn: false,
-            executors: BTreeSet::new(),
-            stretch: Stretch { looked: false, written: false },
-            looking: None,
-            last: None,
-        }
-    }
-
-    pub(super) const fn rewinder(&self) -> &Rewinder {
-        &self.rewinder
-    }
-
-    /// Takes note of what was logged. The model, or a person who is asked, takes longer than a look: it begins before
-    /// they answer.
-    pub(super) fn note(&mut self, event: &SessionEvent) {
-        match &event.kind {
-            EventKind::SubAgentSpawned(spawned) if spawned.plan.is_some() => {
-                self.executors.insert(spawned.agent.clone());
-            }
-            EventKind::SubAgentResult(result) => {
-                let executed = self.executors.remove(&result.agent);
-                if (executed || result.call.is_none()) && !self.in_turn {
-                    self.end_turn();
-                }
-            }
-            // The rest is about the first agent.
-            _ if !event.agent.is_top_level() => {}
-            EventKind::WorkerStarted(started) if started.one_shot.is_none() => {
-                self.may_write = writes(&started.rights);
-            }
-            EventKind::RightsChanged(changed) => self.may_write = writes(&changed.rights),
-            EventKind::UserMessage { .. } => {
-                self.in_turn = true;
-                self.due.push(event.id);
-                if self.may_write {
-                    self.begin();
-                }
-            }
-            EventKind::ApprovalRequested { .. } => self.begin(),
-            EventKind::TurnFinished(_) => {
-                self.in_turn = false;
-                self.end_turn();
-            }
-            _ => {}
-        }
-    }
-
-    /// Has the project looked at, if it was not since the last message.
-    fn begin(&mut self) {
-        if !self.due.is_empty() {
-            self.look();
-        }
-    }
-
-    fn look(&mut self) {
-        if self.looking.is_none() {
-            let at = At::Messages(std::mem::take(&mut self.due));
-            let rewinder = self.rewinder.clone();
-            self.stretch.looked = true;
-            self.looking = Some(tokio::spawn(async move { rewinder.look(at).await }));
-        }
-    }
-
-    /// While a plan is executed, what changes is still the agents' own.
-    fn end_turn(&mut self) {
-        if self.executors.is_empty() {
-            self.end_stretch();
-        }
-    }
-
-    fn end_stretch(&mut self) {
-        let rewinder = self.rewinder.clone();
-        let Stretch { looked, written } = std::mem::take(&mut self.stretch);
-        if written {
-            self.last = Some(tokio::spawn(async move { rewinder.look(At::End).await }));
-        } else if looked {
-            self.last = Some(tokio::spawn(async move { rewinder.rest().await }));
-        }
-    }
-
-    /// Has the project looked at, if it was not since the last message; true while that goes on: nothing may write. What a plan changes
-    /// after the last turn is not taken for somebody else's either.
-    pub(super) fn before_a_write(&mut self) -> bool {
-        self.stretch.written = true;
-        if !self.stretch.looked || !self.due.is_empty() {
-            self.look();
-        }
-        self.looking.is_some()
-    }
-
-    /// Waits for the look before a write. Cancel safe.
-    pub(super) async fn next(&mut self) -> Result<Vec<String>, ObserverError> {
-        let Some(looking) = &mut self.looking else { return std::future::pending().await };
-        let looked = looking.await;
-        self.looking = None;
-        looked.unwrap_or_else(|error| Err(ObserverError::Failed(format!("the task ended: {error}"))))
-    }
-
-    /// Waits for the looks that are not over.
-    pub(super) async fn finish(&mut self) {
-        let open = self.looking.take();
-        self.end_stretch();
-        for look in [open, self.last.take()].into_iter().flatten() {
-            if let Ok(Err(error)) = look.await {
-                tracing::warn!(%error, "the last look at the project failed");
-            }
-        }
-    }
-}
-
-/// True if these rights are more than to write in a private temp directory.
-fn writes(rights: &Recorded<RightsSummary>) -> bool {
-    rights.value().is_none_or(|rights| rights.write.iter().any(|root| *root != NamedRoot::Temp))
 }

@@ -17,9 +17,10 @@ use tracing::{Instrument, info_span};
 
 use super::actions::{for_all, takes_away};
 use super::approvals::too_late;
+use super::looks::Looks;
 use super::observer::ObserverError;
 use super::rewind::{RewindEnded, RewindTask, rewound};
-use super::rewinder::{Looks, RewindError};
+use super::rewinder::RewindError;
 use super::run::Occurrence;
 use super::tree::{AgentTree, Closed};
 use super::tripwire::{GuardLook, Watched, events};
@@ -210,6 +211,7 @@ impl Session {
                     let message = format!("the files of this turn cannot be taken back: {error}");
                     self.notice(NoticeCode::ChangeSet, &message)?;
                 }
+                self.tell_changes()?;
                 self.for_each(AgentRun::release)
             }
             Happened::FilesSeen => self.for_each(AgentRun::release),
@@ -262,6 +264,12 @@ impl Session {
                 }
             }
         }
+    }
+
+    /// Logs which files changed, as looks at the project saw it.
+    pub(super) fn tell_changes(&mut self) -> Result<(), SessionError> {
+        let changes = self.shared.looks.as_mut().map(Looks::changes).unwrap_or_default();
+        changes.into_iter().try_for_each(|changed| self.record(EventKind::FilesChanged(changed)))
     }
 
     pub(super) fn on_looked(&mut self, look: GuardLook) -> Result<(), SessionError> {

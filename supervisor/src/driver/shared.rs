@@ -10,8 +10,9 @@ use ipc::tool::ToolCall;
 use tokio::sync::mpsc;
 
 use super::budget::SessionBudget;
+use super::looks::Looks;
 use super::observer::SnapshotTaker;
-use super::rewinder::{Looks, Rewinder};
+use super::rewinder::Rewinder;
 use super::tree::TreeOrder;
 use super::write_turns::WriteTurns;
 use super::written_files::WrittenFiles;
@@ -108,10 +109,10 @@ impl Shared {
         Self { plans: Some(plans), ..self }
     }
 
-    /// The same, whose files can be taken back.
+    /// The same, whose files can be taken back; if somebody watches, it tells which files changed while a turn goes on.
     #[must_use]
-    pub fn rewound_by(self, rewinder: Option<Rewinder>) -> Self {
-        Self { looks: rewinder.map(Looks::new), ..self }
+    pub fn rewound_by(self, rewinder: Option<Rewinder>, is_watched: bool) -> Self {
+        Self { looks: rewinder.map(|rewinder| Looks::new(rewinder, is_watched)), ..self }
     }
 
     /// The same, which looks at the project for the files that sub-agents change.

@@ -27,6 +27,18 @@ pub struct SessionWorker {
     waiting: VecDeque<(CallId, Work)>,
     /// What takes the present worker's place as soon as it is gone.
     replacement: Option<Result<WatchedConfinement, StartError>>,
+    renewal: Renewal,
+}
+
+/// The replacement of a worker by one with the same rights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Renewal {
+    /// The worker stays.
+    No,
+    /// As soon as it has no open call.
+    Wanted,
+    /// It is being ended.
+    Ending,
 }
 
 enum WorkerState {
@@ -75,6 +87,7 @@ impl SessionWorker {
             state: WorkerState::None,
             waiting: VecDeque::new(),
             replacement: None,
+            renewal: Renewal::No,
         }
     }
 
@@ -127,7 +140,9 @@ impl SessionWorker {
     /// Sends a call, as soon as there is a worker that is not being replaced.
     pub fn call(&mut self, call: CallId, work: Work) {
         match &mut self.state {
-            WorkerState::Serving { worker, patience, .. } if self.replacement.is_none() => {
+            WorkerState::Serving { worker, patience, .. }
+                if self.replacement.is_none() && self.renewal == Renewal::No =>
+            {
                 patience.sent(call, &work, &self.confinement.get().rights.limits);
                 worker.control.call(call, work);
             }
@@ -140,6 +155,7 @@ impl SessionWorker {
     ///
     /// Calls that come meanwhile wait for it. [`SessionWorker::next`] tells when the old one is gone and the new one is ready.
     pub fn replace(&mut self, confinement: Result<WatchedConfinement, StartError>) {
+        self.renewal = Renewal::No;
         self.replacement = Some(confinement);
         match &mut self.state {
             WorkerState::Serving { worker, .. } => worker.control.kill(),
@@ -151,6 +167,26 @@ impl SessionWorker {
         }
     }
 
+    /// Has the next generation serve the calls from now on, under the same rights: its caches get what places of more rights have
+    /// come to have. Open calls end first.
+    pub fn renew(&mut self) {
+        let lives = matches!(self.state, WorkerState::Starting { .. } | WorkerState::Serving { .. });
+        if lives && self.replacement.is_none() {
+            self.renewal = Renewal::Wanted;
+        }
+    }
+
+    /// Ends a worker that is to be renewed, if it has nothing to do.
+    fn end_for_renewal(&mut self) {
+        if let WorkerState::Serving { worker, patience, .. } = &self.state
+            && self.renewal == Renewal::Wanted
+            && patience.is_idle()
+        {
+            worker.control.kill();
+            self.renewal = Renewal::Ending;
+        }
+    }
+
     /// Starts the next generation, if none is alive or closed.
     pub fn start(&mut self) {
         if matches!(self.state, WorkerState::None) && self.replacement.is_none() {
@@ -159,11 +195,14 @@ impl SessionWorker {
     }
 
     fn start_as(&mut self, replaces: bool) {
+        self.renewal = Renewal::No;
         self.generation = self.generation.next();
         let order = WorkerOrder {
             agent: self.agent.clone(),
             generation: self.generation,
             confinement: self.confinement.get().clone(),
+            // Each sub-agent has a temp of its own: what would be copied to it would be copied for each.
+            reads_down: self.agent.is_top_level() || !self.confinement.has_caches_in_temp(),
         };
         let (cancel, cancelled) = oneshot::channel();
         let starting = self.boundary.start(order, cancelled);
@@ -193,6 +232,7 @@ impl SessionWorker {
     }
 
     async fn step(&mut self) -> Option<WorkerUpdate> {
+        self.end_for_renewal();
         match &mut self.state {
             WorkerState::None => match self.replacement.take() {
                 Some(Ok(confinement)) => {
@@ -201,6 +241,10 @@ impl SessionWorker {
                     None
                 }
                 Some(Err(error)) => Some(self.close(error)),
+                None if self.renewal != Renewal::No => {
+                    self.start();
+                    None
+                }
                 None => std::future::pending().await,
             },
             WorkerState::Closed(_) if self.waiting.is_empty() => std::future::pending().await,
@@ -234,7 +278,9 @@ impl SessionWorker {
         match started {
             Ok(worker) if announced => {
                 let mut patience = Box::new(Patience::new());
-                for (call, work) in self.waiting.drain(..) {
+                // Those of one that is to be renewed wait for the next one.
+                let calls = if self.renewal == Renewal::No { self.waiting.len() } else { 0 };
+                for (call, work) in self.waiting.drain(..calls) {
                     patience.sent(call, &work, &self.confinement.get().rights.limits);
                     worker.control.call(call, work);
                 }

@@ -29,7 +29,7 @@ use crate::opening::{
     for_activity, plan_options,
 };
 use crate::pictures;
-use crate::place::{Caches, ConfinementOptions, idle_flags};
+use crate::place::{ConfinementOptions, idle_flags};
 use crate::recording::{FrontEnd, Places, Task};
 use crate::signals::{UserSignals, end_with};
 
@@ -200,8 +200,7 @@ fn options(args: &ExecArgs, sources: Sources, beginning: &Beginning) -> (Session
     // Nobody is asked here: what is not trusted is not enabled, and that is said.
     tell(&sources.notices(&effective, &flags));
     tell(&idle_flags(&effective, &args.directory));
-    let caches = if args.batch.is_some() { Caches::EndWithIt } else { Caches::OutliveIt };
-    let wanted = ConfinementOptions { caches, ..ConfinementOptions::new(&effective, &args.confinement) };
+    let wanted = ConfinementOptions::new(&effective, &args.confinement).of_batch(args.batch.is_some());
     let mut plan = plan_options(&effective);
     if let Some(rounds) = args.approve_plan {
         plan.approver = Approver::Flags { rounds };
@@ -213,6 +212,7 @@ fn options(args: &ExecArgs, sources: Sources, beginning: &Beginning) -> (Session
         mode,
         approvals: effective.approvals(args.approval_socket.is_some()),
         patch: args.patch.clone(),
+        keeps_files: !args.no_rewind,
         lists_changes: args.output == OutputFormat::Json,
         fails_when_denied: args.denied == DeniedArg::Fail,
         ..SessionOptions::new(&effective, args.directory.clone(), wanted, Turns::One)

@@ -39,6 +39,7 @@ pub(crate) async fn execute_plan(args: PlanExecuteArgs, plan: ApprovedPlan, plac
         resume: None,
         goes_on: false,
         fork: false,
+        no_rewind: false,
         batch: None,
     };
     carry_out(&args, Beginning::Plan(plan), place, |_| ()).await

@@ -153,6 +153,7 @@ impl Player {
             resume: None,
             goes_on: false,
             fork: false,
+            no_rewind: true,
             batch: None,
             profile: ProfileArg::Full,
         })
@@ -196,6 +197,7 @@ fn confinement(run: &Run, args: &ReplayArgs) -> ConfinementArgs {
         write: paths(&run.write),
         hide: paths(&run.hide),
         env: Vec::new(),
+        forget_caches: false,
         baseline: None,
         allow_degraded: args.allow_degraded,
         tier: args.tier,

@@ -23,13 +23,15 @@ impl Origins<'_> {
         if Some(root) == standing.temp.as_ref() {
             return ("the private temp directory is always writable".to_owned(), default());
         }
+        if Some(root) == standing.caches.as_ref() {
+            let because = "the private caches of commands with this access are always writable";
+            return (because.to_owned(), default());
+        }
         if let Some(named) = self.wanted.write.iter().find(|named| self.is_root(named, root)) {
             return (format!("it lies in the write root {root}"), Some(named.origin.to_string()));
         }
         let what = if *root == standing.project {
             "the project is writable in mode auto"
-        } else if Some(root) == standing.caches.as_ref() {
-            "the project's private caches are writable in mode auto"
         } else {
             "it lies in the project's git directory, which is writable in mode auto"
         };

@@ -1,6 +1,6 @@
 //! What everything is judged by: a session's place, made ready as for a session, and what holds in it.
 
-use ipc::confinement::Tier;
+use ipc::confinement::{Confinement, Tier};
 
 use super::ExplainError;
 use super::origins::Origins;
@@ -46,10 +46,12 @@ impl ExplainedPlace {
         Ok(Self { setup, wanted, approvals: effective.approvals(true), effective })
     }
 
-    /// The standing rights, as a worker of this tier sees them.
+    /// The standing rights, as a worker of this tier sees them: of the caches it has those of its own level.
     pub(crate) fn standing(&self, tier: Tier) -> StandingRights {
+        let standing = self.setup.standing();
+        let Confinement { rights, environment, .. } = self.setup.confinement(standing.rights.clone());
         let confirm_shell = self.approvals.confirm_shell;
-        StandingRights { confirm_shell, ..self.setup.standing() }.seen_in(tier)
+        StandingRights { rights, caches: environment.caches, confirm_shell, ..standing }.seen_in(tier)
     }
 
     /// What is judged by.

@@ -87,11 +87,11 @@ impl Judge<'_> {
     pub(super) fn is_in_own_tmp(&self) -> bool {
         let setup = self.policy.setup;
         let hosts = &setup.policy;
-        let private = setup.confinement(hosts.standing()).has_private_tmp(self.policy.standing.tier);
-        let shown = hosts.write.iter().chain(&hosts.auto).chain([&hosts.project]);
-        private
-            && self.real.is_within(&"/tmp".into())
-            && !shown.into_iter().any(|root| self.real.is_within(root))
+        let confinement = setup.confinement(hosts.standing());
+        let private = confinement.has_private_tmp(self.policy.standing.tier);
+        let roots = confinement.rights.write.iter().filter(|root| **root != hosts.temp);
+        let shown = roots.chain([&hosts.project]);
+        private && self.real.is_within(&"/tmp".into()) && !{ shown }.any(|root| self.real.is_within(root))
     }
 }
 

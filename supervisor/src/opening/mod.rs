@@ -15,6 +15,7 @@ mod plan_files;
 mod record;
 mod relay_settings;
 mod relay_socket;
+mod rights_before;
 mod root_fault;
 mod step_changes;
 mod sub_agents;
@@ -30,7 +31,7 @@ pub(crate) use self::plan::EarlierPlan;
 pub(crate) use self::record::Record;
 pub(crate) use self::relay_settings::{RelayWanted, relay_settings};
 pub(crate) use self::relay_socket::{RelaySocketError, check as check_relay_socket};
-pub(crate) use self::root_fault::fault_of_plan;
+pub(crate) use self::root_fault::places_to_create;
 pub(crate) use self::unheard::unheard;
 pub(crate) use crate::session::find as find_log;
 

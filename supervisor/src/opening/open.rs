@@ -27,8 +27,8 @@ use crate::changes::{PatchFile, PatchFileError};
 use crate::core::{Agent, AgentConfig, Approver, Backoff, ModelChoice, Planning, RunEnd};
 use crate::directories::Directories;
 use crate::driver::{
-    self, AgentParts, AgentRun, Boundary, ChangeTracker, Lives, ModePlaces, Processes, Rewinder,
-    SessionError, SessionWorker, Shared, SnapshotTaker, ToolServer, TripwireWatch, Turns,
+    self, AgentParts, AgentRun, Boundary, ChangeTracker, Lives, ModePlaces, Rewinder, SessionError,
+    SessionWorker, Shared, SnapshotTaker, ToolServer, TripwireWatch, Turns,
 };
 use crate::gate::{ApprovalMode, StandingRights};
 use crate::live::LiveSocket;
@@ -86,7 +86,7 @@ pub(crate) fn open(
     let conversation = past.as_ref().map_or_else(new_conversation, Past::session);
     let leftovers = past.as_ref().and_then(Past::leftovers);
     let observer_temp = setup.another_temp()?;
-    let boundary = Processes::shared(setup.spawner.clone(), setup.programs.clone(), leftovers);
+    let boundary = setup.boundary(leftovers);
     let observer = observer(&setup, &boundary, &observer_temp);
     let plan = cut_off_plan(&options, past.as_ref());
     let cut_off = past.as_mut().map(|past| past.close((&setup, &observer), plan.as_ref())).transpose()?;
@@ -136,7 +136,7 @@ pub(crate) fn open(
     let shared = Shared::new(conversation.clone(), log, ui, changes, tripwire)
         .holding(live_socket)
         .telling(plan_records)
-        .rewound_by(rewinder)
+        .rewound_by(rewinder, options.turns == Turns::Many)
         .watched_by(sub_agents.observer.clone());
     goes_on(plan, &actions, &conversation);
     let deadline = options.timeout.map(|timeout| (began + timeout).into());
@@ -410,7 +410,7 @@ fn rewinder(
     (observer, session): (&SnapshotTaker, &ConversationId),
 ) -> Option<Rewinder> {
     let state = setup.directories.state.clone();
-    (options.turns == Turns::Many).then(|| Rewinder::new(observer.clone(), state, session.clone()))
+    options.keeps_files.then(|| Rewinder::new(observer.clone(), state, session.clone()))
 }
 
 /// Looks at the project, with a private temp directory of its own.

@@ -23,6 +23,7 @@ use crate::sessions::Keep;
 
 /// What a session is opened with.
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own, not a state among others")]
 pub(crate) struct SessionOptions {
     /// The project.
     pub directory: PathBuf,
@@ -52,6 +53,8 @@ pub(crate) struct SessionOptions {
     pub notices: Vec<String>,
     /// True if the changed files are listed also without a patch.
     pub lists_changes: bool,
+    /// True if the files are kept as they were, so that they can be taken back.
+    pub keeps_files: bool,
     /// True if a turn that ends after a denied call has failed.
     pub fails_when_denied: bool,
     /// How many turns there are.
@@ -112,6 +115,7 @@ impl SessionOptions {
             patch: None,
             notices: Vec::new(),
             lists_changes: false,
+            keeps_files: true,
             fails_when_denied: true,
             turns,
             record: None,

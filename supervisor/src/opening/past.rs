@@ -20,7 +20,7 @@ use super::cut_off;
 use super::cut_off_plan::CutOffPlan;
 use super::error::OpenError;
 use super::options::SessionOptions;
-use super::plan_files;
+use super::{plan_files, rights_before};
 use crate::checkpoints;
 use crate::core::{Counted as _, standing};
 use crate::directories::Directories;
@@ -155,7 +155,8 @@ impl Past {
         let message = format!(
             "the session goes on{forked}{imported}{moved}{new_context}{torn}{unshown}; what was approved for it is asked for again"
         );
-        EventKind::Notice { code: NoticeCode::Resumed, message }
+        let code = if self.origin.is_some() { NoticeCode::Copied } else { NoticeCode::Resumed };
+        EventKind::Notice { code, message }
     }
 
     /// Shows the conversation so far, as if it had just happened.
@@ -251,6 +252,7 @@ const fn is_said(kind: &EventKind) -> bool {
             | EventKind::AssistantMessage(_)
             | EventKind::ToolCallStarted { .. }
             | EventKind::ToolCallFinished { .. }
+            | EventKind::FilesChanged(_)
             | EventKind::SubAgentSpawned(_)
             | EventKind::SubAgentResult(_)
             | EventKind::PlanCreated(_)
@@ -327,16 +329,17 @@ impl SessionBegin<'_> {
             _ => None,
         });
         let moved_from = past.as_ref().and_then(|past| past.moved_from.clone());
-        let (log, earlier, notice) = match past {
-            None => (SessionLog::create(state, conversation)?, Needed::default(), None),
+        let (log, earlier, notices) = match past {
+            None => (SessionLog::create(state, conversation)?, Needed::default(), vec![]),
             Some(past) => {
                 past.show(ui);
-                let notice = past.notice(new_context);
-                (past.log, past.needed, Some(notice))
+                let access = rights_before::difference(&past.needed.events, first);
+                let notices = std::iter::once(past.notice(new_context)).chain(access).collect();
+                (past.log, past.needed, notices)
             }
         };
         let mut log = log.without(secret);
-        for kind in first.iter().cloned().chain(notice) {
+        for kind in first.iter().cloned().chain(notices) {
             let logged = log.append(&AgentId::root(), ObservedBy::Supervisor, kind)?;
             let kind = UiEventKind::Logged(Box::new(logged));
             let _ = ui.send(UiEvent { conversation_id: conversation.clone(), agent: AgentId::root(), kind });

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ipc::cost::Usd;
-use ipc::plan::{OnFailure, PlanStep};
+use ipc::plan::{OnFailure, PlaceToCreate, PlanStep};
 use ipc::rights::{Network, Reach, Rights};
 
 use crate::core::{Approver, Planning, RunLimits};
@@ -37,6 +37,8 @@ pub(crate) struct EarlierPlan {
     pub digest: String,
     /// Its file, which a revision of it is written to.
     pub path: PathBuf,
+    /// The places that it asks for and that were to be created when it was approved.
+    pub to_create: Vec<PlaceToCreate>,
     /// The first of its steps that an execution before has finished: they are not done again.
     pub finished: Vec<PlanStep>,
 }
@@ -83,5 +85,11 @@ pub(super) fn planner_standing(ceiling: &StandingRights) -> StandingRights {
         reach: Reach::default(),
         ..ceiling.rights.clone()
     };
-    StandingRights { rights: rights.normalised(), mode: ApprovalMode::Deny, modes: None, ..ceiling.clone() }
+    StandingRights {
+        rights: rights.normalised(),
+        mode: ApprovalMode::Deny,
+        modes: None,
+        is_fixed: true,
+        ..ceiling.clone()
+    }
 }

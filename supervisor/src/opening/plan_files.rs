@@ -13,16 +13,16 @@ use ipc::event::{
 };
 use ipc::id::{AgentCall, AgentId, CallId, ConversationId};
 use ipc::path::WirePath;
-use ipc::plan::StepStatus;
+use ipc::plan::{PlaceToCreate, StepStatus};
 
 use super::cut_off_plan::CutOffPlan;
 use super::plan::EarlierPlan;
-use super::root_fault::fault_of_plan;
-use crate::core::PLAN_FILE;
+use super::root_fault::{RootFault, places_as_approved, places_to_create};
+use crate::core::{PLAN_FILE, PlanInFile};
 use crate::driver::{PlanRecords, ToolServer};
-use crate::messages::say;
+use crate::messages::{one_line, say};
 use crate::place::ProjectSandbox;
-use crate::plan::Document;
+use crate::plan::{self, Document};
 use crate::plans::{KeptPlan, PlanFate, PlanRecord, Store, record_of};
 use crate::tools::ServedCall;
 
@@ -40,6 +40,10 @@ struct KnownPlan {
     files: HashMap<AgentId, PathBuf>,
     /// The plan that each call is about: its file, and the digest of its bytes.
     plans: HashMap<AgentCall, (PathBuf, String)>,
+    /// The places that the plan with this digest asks for and that are to be created, as they were shown to whoever approves it.
+    to_create: HashMap<String, Vec<PlaceToCreate>>,
+    /// The digest of a plan that was approved before: it is given what was shown then.
+    approved: Option<String>,
 }
 
 impl PlanFiles {
@@ -50,14 +54,25 @@ impl PlanFiles {
         (earlier, goes_on): (Option<&EarlierPlan>, Option<&CutOffPlan>),
     ) -> (Arc<dyn ToolServer>, Arc<dyn PlanRecords>) {
         let store = Store::at(&setup.directories);
-        let goes_on = goes_on.and_then(|plan| kept(&store, plan)).map(|kept| kept.path);
-        let file = goes_on.or_else(|| earlier.map(|plan| plan.path.clone()));
-        let files = file.map(|path| (AgentId::root(), path)).into_iter().collect();
+        let kept = goes_on.and_then(|plan| kept(&store, plan));
+        let goes_on = kept.map(|kept| EarlierPlan {
+            digest: kept.digest,
+            path: kept.path,
+            to_create: kept.record.map(|record| record.to_create).unwrap_or_default(),
+            finished: Vec::new(),
+        });
+        let plan = goes_on.or_else(|| earlier.cloned());
+        let mut known =
+            KnownPlan { approved: plan.as_ref().map(|plan| plan.digest.clone()), ..KnownPlan::default() };
+        if let Some(EarlierPlan { digest, path, to_create, .. }) = plan {
+            known.files.insert(AgentId::root(), path);
+            known.to_create.insert(digest, to_create);
+        }
         let shared = Arc::new(Self {
             store,
             project: setup.policy.project.clone(),
             session: session.clone(),
-            known: Arc::new(Mutex::new(KnownPlan { files, ..KnownPlan::default() })),
+            known: Arc::new(Mutex::new(known)),
         });
         (Arc::clone(&shared) as _, shared)
     }
@@ -68,22 +83,22 @@ impl PlanFiles {
         lock(&self.known).plans.insert(about, (path.clone(), plan.digest.clone()));
         // One from before keeps its record until it is executed.
         if plan.author != PlanAuthor::Earlier {
-            let record = PlanRecord::new(self.project.clone(), self.session.clone(), plan.digest.clone());
-            self.write(&path, &record);
+            self.write(&path, &self.new_record(plan.digest.clone()));
         }
+    }
+
+    fn new_record(&self, digest: String) -> PlanRecord {
+        let to_create = lock(&self.known).to_create.get(&digest).cloned().unwrap_or_default();
+        PlanRecord::new(self.project.clone(), self.session.clone(), digest).creating(to_create)
     }
 
     /// Changes the record of the plan that a call is about.
     fn becomes(&self, (agent, call): (&AgentId, CallId), change: impl FnOnce(PlanRecord) -> PlanRecord) {
         let about = AgentCall { agent: agent.clone(), call };
         let Some((path, digest)) = lock(&self.known).plans.get(&about).cloned() else { return };
-        let of_these = |record: &PlanRecord| record.digest == digest;
-        let before = record_of(&path).map(|record| {
-            // Of other bytes nothing holds that a record says.
-            if of_these(&record) { record } else { record.now(PlanFate::Proposed, digest.clone()) }
-        });
-        let before = before
-            .unwrap_or_else(|| PlanRecord::new(self.project.clone(), self.session.clone(), digest.clone()));
+        // Of other bytes nothing holds that a record says.
+        let before = record_of(&path).filter(|record| record.digest == digest);
+        let before = before.unwrap_or_else(|| self.new_record(digest));
         self.write(&path, &change(before));
     }
 
@@ -154,16 +169,8 @@ impl PlanRecords for PlanFiles {
             }) => {
                 self.becomes((agent, *call), |record| record.begun(self.session.clone(), *finished));
             }
-            EventKind::SubAgentResult(SubAgentResult { call: Some(call), status, plan, .. })
-                if !plan.is_empty() =>
-            {
-                let is_done =
-                    |step: &&StepAccount| matches!(step.status, StepStatus::Completed | StepStatus::Skipped);
-                let done = plan.iter().filter(is_done).count();
-                let whole = done == plan.len() && *status == SubAgentStatus::Done;
-                let fate = if whole { PlanFate::Executed } else { PlanFate::Unfinished };
-                let done = u32::try_from(done).unwrap_or(u32::MAX);
-                self.becomes((agent, *call), |record| record.came(fate, done));
+            EventKind::SubAgentResult(result @ SubAgentResult { call: Some(call), .. }) => {
+                self.becomes((agent, *call), |record| ended(record, result));
             }
             _ => {}
         }
@@ -178,26 +185,63 @@ impl ToolServer for PlanFiles {
                 return std::future::ready(Err("nothing serves this tool here".to_owned())).boxed();
             }
         };
-        let (store, known, agent) = (self.store.clone(), Arc::clone(&self.known), agent.clone());
-        // Nobody is asked about what could not begin.
-        let plan = Document::parse(&text).ok();
-        if let Some(fault) = plan.and_then(|document| fault_of_plan(document.plan(), self.project.as_path()))
-        {
-            return std::future::ready(Err(format!("Rights: {fault}"))).boxed();
-        }
+        let (store, known, project) = (self.store.clone(), Arc::clone(&self.known), self.project.clone());
+        let agent = agent.clone();
         let write = move || {
             let mut known = lock(&known);
+            // Nobody is asked about what could not begin.
+            let to_create = known.places_of(&text, &project).map_err(|fault| format!("Rights: {fault}"))?;
             let path = match known.files.get(&agent) {
                 Some(path) => store.replace(path, &text).map(|()| path.clone()),
                 None => store.create(&text),
             };
             let path = path.map_err(|error| error.to_string())?;
             known.files.insert(agent, path.clone());
-            Ok(path.display().to_string())
+            known.to_create.insert(plan::digest(&text), to_create.clone());
+            serde_json::to_string(&PlanInFile { path: path.into(), to_create })
+                .map_err(|error| error.to_string())
         };
         async move { tokio::task::spawn_blocking(write).await.unwrap_or_else(|error| Err(error.to_string())) }
             .boxed()
     }
+}
+
+impl KnownPlan {
+    /// The places that a plan asks for and that are to be created.
+    fn places_of(&self, text: &str, project: &WirePath) -> Result<Vec<PlaceToCreate>, RootFault> {
+        let Ok(document) = Document::parse(text) else { return Ok(Vec::new()) };
+        let digest = plan::digest(text);
+        match self.to_create.get(&digest).filter(|_| self.approved.as_ref() == Some(&digest)) {
+            Some(approved) => places_as_approved(document.plan(), project.as_path(), approved),
+            None => places_to_create(document.plan(), project.as_path()),
+        }
+    }
+}
+
+/// The record of a plan whose execution has this result.
+fn ended(record: PlanRecord, result: &SubAgentResult) -> PlanRecord {
+    let SubAgentResult { status, message, plan, .. } = result;
+    let record = match status {
+        SubAgentStatus::Done => record,
+        SubAgentStatus::Denied
+        | SubAgentStatus::GaveUp
+        | SubAgentStatus::Budget
+        | SubAgentStatus::Interrupted
+        | SubAgentStatus::Provider
+        | SubAgentStatus::Crashed => {
+            let cause = message.iter().fold(status.to_string(), |status, why| format!("{status}: {why}"));
+            record.broke_off(one_line(&cause))
+        }
+    };
+    // One that never started has no steps to tell of.
+    if plan.is_empty() {
+        return record;
+    }
+    let is_done = |step: &&StepAccount| matches!(step.status, StepStatus::Completed | StepStatus::Skipped);
+    let done = plan.iter().filter(is_done).count();
+    let whole = done == plan.len() && *status == SubAgentStatus::Done;
+    let fate = if whole { PlanFate::Executed } else { PlanFate::Unfinished };
+    record.came(fate, u32::try_from(done).unwrap_or(u32::MAX))
 }
 
 fn lock(known: &Mutex<KnownPlan>) -> MutexGuard<'_, KnownPlan> {

@@ -1,12 +1,12 @@
-//! Write roots that no worker could be given, whoever approves them.
+//! Write roots that no worker could be given, whoever approves them, and the directories that stand in for places to be created.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use ipc::plan::Plan;
+use ipc::plan::{PlaceToCreate, Plan};
 
 /// The fault of a write root.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum RootFault {
     /// Nothing stands there: no rule of the kernel could be about it.
     #[error("write: {} does not exist: make it first, or name the directory it is to lie in", .0.display())]
@@ -14,19 +14,131 @@ pub(crate) enum RootFault {
     /// No link is followed when rules are made, and what it leads to was not judged.
     #[error("write: {} leads through a link to {}: name that place", .0.display(), .1.display())]
     BehindLink(PathBuf, PathBuf),
+    /// Nobody can say what stands there.
+    #[error("write: cannot look at {}: {}", .0.display(), .1)]
+    Unknown(PathBuf, #[source] io::Error),
 }
 
 /// The fault of a root, an absolute path, if it has one. A link stands there, whatever it leads to.
 pub(super) fn fault_of(root: &Path) -> Option<RootFault> {
-    if root.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
-        return Some(RootFault::Missing(root.to_owned()));
+    let path = root.to_owned();
+    match root.canonicalize() {
+        Ok(found) => (found != root).then_some(RootFault::BehindLink(path, found)),
+        Err(error) if error.kind() == ErrorKind::NotFound && root.symlink_metadata().is_err() => {
+            Some(RootFault::Missing(path))
+        }
+        Err(error) => Some(RootFault::Unknown(path, error)),
     }
-    let found = root.canonicalize().ok()?;
-    (found != root).then(|| RootFault::BehindLink(root.to_owned(), found))
 }
 
-/// The first fault of what a plan asks for in this project: its execution could not begin.
-pub(crate) fn fault_of_plan(plan: &Plan, project: &Path) -> Option<RootFault> {
+/// The places that a plan asks for in this project and that are to be created, or why its execution could not begin.
+pub(crate) fn places_to_create(plan: &Plan, project: &Path) -> Result<Vec<PlaceToCreate>, RootFault> {
+    roots(plan, project).filter_map(|root| to_create(&root).transpose()).collect()
+}
+
+/// The same of a plan that is approved: nothing but what was shown then stands in for a place.
+pub(super) fn places_as_approved(
+    plan: &Plan,
+    project: &Path,
+    approved: &[PlaceToCreate],
+) -> Result<Vec<PlaceToCreate>, RootFault> {
+    let place = |root: PathBuf| {
+        let shown = approved.iter().find(|place| place.path.as_path() == root);
+        let fault = fault_of(shown.map_or(root.as_path(), |place| place.directory.as_path()));
+        fault.map_or(Ok(shown.cloned()), Err).transpose()
+    };
+    roots(plan, project).filter_map(place).collect()
+}
+
+fn roots(plan: &Plan, project: &Path) -> impl Iterator<Item = PathBuf> {
     let roots = plan.rights.iter().flat_map(|rights| &rights.write);
-    roots.map(|root| project.join(root).components().collect::<PathBuf>()).find_map(|root| fault_of(&root))
+    roots.map(|root| project.join(root).components().collect())
+}
+
+fn to_create(root: &Path) -> Result<Option<PlaceToCreate>, RootFault> {
+    match fault_of(root) {
+        None => Ok(None),
+        Some(RootFault::Missing(_)) => {
+            let is_there = |above: &&Path| above.symlink_metadata().is_ok();
+            let directory = root.ancestors().find(is_there).unwrap_or(Path::new("/"));
+            let place =
+                PlaceToCreate { path: root.to_owned().into(), directory: directory.to_owned().into() };
+            fault_of(directory).map_or(Ok(Some(place)), Err)
+        }
+        Some(fault) => Err(fault),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use ipc::path::WirePath;
+    use ipc::plan::PlanRights;
+
+    use super::*;
+
+    /// A project with a directory, a file, a link out of it and one that leads nowhere; what a plan is given for this root in it.
+    fn given(asked: &str) -> Result<Vec<(String, String)>, String> {
+        let place = tempfile::tempdir().unwrap();
+        let project = place.path().canonicalize().unwrap();
+        fs::create_dir_all(project.join("src/deep")).unwrap();
+        fs::write(project.join("a.txt"), "").unwrap();
+        symlink("/tmp", project.join("out")).unwrap();
+        symlink("gone", project.join("nowhere")).unwrap();
+        let rights = PlanRights { write: vec![asked.to_owned()], network: false };
+        let plan = Plan { rights: Some(rights), ..Plan::default() };
+        let within = |path: &WirePath| {
+            let path = path.as_path().strip_prefix(&project).unwrap();
+            path.display().to_string()
+        };
+        let places = places_to_create(&plan, &project).map_err(|fault| fault.to_string())?;
+        Ok(places.iter().map(|place| (within(&place.path), within(&place.directory))).collect())
+    }
+
+    #[test]
+    fn the_nearest_directory_stands_in_for_what_is_to_be_created() {
+        for there in ["src", "./src/", "a.txt", "."] {
+            assert_eq!(given(there), Ok(vec![]), "{there}");
+        }
+        for (asked, directory) in
+            [("b.txt", ""), ("src/b.txt", "src"), ("src/deep/b/c.txt", "src/deep"), ("new/", "")]
+        {
+            let path = asked.trim_end_matches('/').to_owned();
+            assert_eq!(given(asked), Ok(vec![(path, directory.to_owned())]), "{asked}");
+        }
+    }
+
+    #[test]
+    fn no_link_and_no_file_stands_in_for_a_directory() {
+        for (asked, fault) in [
+            ("out", "leads through a link to"),
+            ("out/new", "leads through a link to"),
+            ("nowhere", "cannot look at"),
+            ("nowhere/new", "cannot look at"),
+            ("a.txt/new", "cannot look at"),
+        ] {
+            let told = given(asked).unwrap_err();
+            assert!(told.contains(fault), "{asked}: {told}");
+        }
+    }
+
+    #[test]
+    fn an_approval_gives_the_directories_that_it_showed_and_no_others() {
+        let place = tempfile::tempdir().unwrap();
+        let project = place.path().canonicalize().unwrap();
+        fs::create_dir(project.join("src")).unwrap();
+        let rights = PlanRights { write: vec!["src/a".into(), "src/b".into()], network: false };
+        let plan = Plan { rights: Some(rights), ..Plan::default() };
+        let shown = places_to_create(&plan, &project).unwrap();
+        assert_eq!(shown.len(), 2);
+        // An execution that goes on finds what it made before.
+        fs::write(project.join("src/a"), "").unwrap();
+        assert_eq!(places_as_approved(&plan, &project, &shown).unwrap(), shown);
+        let gone = places_as_approved(&plan, &project, &shown[..1]).unwrap_err();
+        assert!(matches!(gone, RootFault::Missing(_)), "{gone}");
+        fs::remove_dir_all(project.join("src")).unwrap();
+        places_as_approved(&plan, &project, &shown).unwrap_err();
+    }
 }

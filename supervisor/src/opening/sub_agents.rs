@@ -50,7 +50,9 @@ impl OpensAgents for SubAgents {
         let ModelChoice { name: model, max_tokens, options: asked, sees_images, prices, window } =
             self.model(agent, role)?;
         match agent.rights.write.iter().find_map(|root| fault_of(root.as_path())) {
-            Some(fault @ RootFault::Missing(_)) => return Err(fault.to_string().into()),
+            Some(fault @ (RootFault::Missing(_) | RootFault::Unknown(..))) => {
+                return Err(fault.to_string().into());
+            }
             Some(fault @ RootFault::BehindLink(..)) => return Err(NotOpened::Denied(fault.to_string())),
             None => {}
         }

@@ -27,12 +27,12 @@ impl ProjectSandbox {
         let path = WirePath::from(temp.path());
         rights.write.push(path.clone());
         let rights = rights.normalised();
-        let confinement = self.confinement_beside(rights.clone(), path.clone());
+        let confinement = self.confinement_of_sub_agent(rights.clone(), path.clone());
         let first = self.standing();
         // Nobody is asked for it, so that what is beyond its rights is denied.
         let standing = StandingRights::new(rights, first.project, Some(path), ApprovalMode::Deny);
         let standing =
-            StandingRights { caches: first.caches, machine: first.machine, of_sub_agent: true, ..standing };
+            StandingRights { caches: first.caches, machine: first.machine, is_fixed: true, ..standing };
         Ok(AgentPlace { temp, confinement, standing })
     }
 }

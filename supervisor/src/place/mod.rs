@@ -1,6 +1,7 @@
 //! What every confined command needs before its first process: directories, project, policy, temp, spawner.
 
 mod agent;
+mod caches;
 mod environment;
 mod error;
 mod git;

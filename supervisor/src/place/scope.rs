@@ -8,17 +8,19 @@ use ipc::path::WirePath;
 use ipc::rights::Rights;
 use nix::unistd::geteuid;
 
+use super::caches::{CachesRoot, CachesWanted};
 use super::environment::home;
 use super::error::SetupError;
-use super::wanted::{Caches, ConfinementOptions, NamedPath};
+use super::wanted::{ConfinementOptions, NamedPath};
 use crate::config::ConfigOrigin;
 use crate::directories::Directories;
 use crate::messages::{say, tell};
 use crate::modes::ApprovalMode;
 use crate::monitor::Temps;
+use crate::policy::levels::LevelPlaces;
 use crate::policy::{
     BuildRoots, Builds, Commands, Defaults, Environments, ExternalGitDirs, Fetched, HiddenPaths, Host, Owner,
-    Policy, ProjectError, configured_write_root, make_caches, open_project, warning_of_home, write_root,
+    Policy, ProjectError, configured_write_root, open_project, warning_of_home, write_root,
 };
 use crate::tripwire::{JournalOptions, Watch};
 
@@ -28,8 +30,8 @@ pub(super) struct PlaceScope {
     hidden: HiddenPaths,
     /// Where git has to write outside the project.
     elsewhere: ExternalGitDirs,
-    /// The project's caches, where they outlive the session.
-    pub(super) caches: Option<PathBuf>,
+    /// The directory of the caches of all levels of rights.
+    pub(super) caches: Option<CachesRoot>,
     /// What the user gave away.
     given: Vec<PathBuf>,
     /// What in the project is to stay as it is, relative to it.
@@ -65,6 +67,11 @@ impl Mode {
         self.may_change || self.first != ApprovalMode::Deny
     }
 
+    /// Whether commands may run with other rights than those of the start.
+    pub(super) fn has_levels(self) -> bool {
+        self.may_change || self.first == ApprovalMode::Ask
+    }
+
     /// The widest mode that it may come to.
     pub(super) const fn widest(self) -> ApprovalMode {
         if self.may_change { ApprovalMode::Auto } else { self.first }
@@ -82,19 +89,28 @@ impl PlaceScope {
         let [home, runtime] = ["HOME", "XDG_RUNTIME_DIR"].map(std::env::var_os);
         let host = Host::probe(home, runtime, owner.and_then(|owner| owner.home.clone()));
         let (project, hidden) = resolve(directory, &host, directories, &wanted.hide)?;
-        let caches = match wanted.caches {
-            Caches::OutliveIt => lasting_caches(mode, directories, &project, owner),
-            Caches::EndWithIt => None,
-        };
+        let foreign = owner.is_some();
+        let caches = CachesWanted { mode, caches: wanted.caches, project: &project, foreign };
+        let caches = CachesRoot::make(caches, directories, temps)?;
+        let cache = std::fs::canonicalize(&directories.cache);
+        let in_cache = |path: &&Path| cache.as_ref().is_ok_and(|cache| path.starts_with(cache));
         // Each worker is given its own temp back.
-        let hidden = hidden.around_own(caches.as_deref(), temps.path());
+        let hidden = hidden.around_own(caches.as_ref().map(CachesRoot::path).filter(in_cache), temps.path());
         let given = write_roots(&project, &wanted.write)?;
         let elsewhere = elsewhere(mode, &project, &hidden);
-        let auto = elsewhere.directory.iter().chain(&caches).map(WirePath::from).collect();
+        let lasting = caches.as_ref().and_then(CachesRoot::lasting);
+        let auto = elsewhere.directory.as_deref().into_iter().chain(lasting).map(WirePath::from).collect();
         let write = given.clone();
         let given = given.into_iter().map(PathBuf::from).collect();
         let kept = kept(&project, &wanted.protect);
         tell(&overruled(&project, &wanted.write, &wanted.protect));
+        tell(
+            &caches
+                .as_ref()
+                .and_then(|caches| around_caches(&write, caches.path()))
+                .into_iter()
+                .collect::<Vec<_>>(),
+        );
         Ok(Self { project, hidden, elsewhere, caches, given, kept, write, auto })
     }
 
@@ -106,8 +122,9 @@ impl PlaceScope {
         watch.add_granted(given);
         watch.aside = Some(directories.aside().join(project.file_name().unwrap_or_default()));
         watch.journals = Some(JournalOptions { directory: directories.baselines(), allow_shared });
+        let caches = caches.as_ref().map(|caches| caches.path().to_owned());
         watch.writable =
-            given.iter().chain(caches).chain([project]).chain(&elsewhere.directory).cloned().collect();
+            given.iter().chain(&caches).chain([project]).chain(&elsewhere.directory).cloned().collect();
         let meets = |path: &PathBuf| path.starts_with(project) || project.starts_with(path);
         let may_write = mode.may_write() || !watch.repositories.is_empty() || given.iter().any(meets);
         may_write.then_some(watch)
@@ -133,8 +150,6 @@ impl PlaceScope {
         let around = BuildRoots { project: &self.project, write: &self.given, home: home.as_deref() };
         let builds = Builds::find(|name| std::env::var_os(name), &said, around);
         let fetched = Fetched::find(home.as_deref(), std::env::var_os("GOPROXY"));
-        let caches = self.caches.as_ref().map(WirePath::from);
-        let project = (&self.project).into();
         let as_root = owner.is_none() && geteuid().is_root();
         let is_hidden = |path: &Path| {
             let path = WirePath::from(path);
@@ -142,7 +157,9 @@ impl PlaceScope {
         };
         let commands = Commands { attended, as_root };
         let defaults = Defaults::find(|name| std::env::var_os(name), commands, is_hidden);
-        Environments { said, owner, builds, fetched, defaults: Some(defaults), project, caches }
+        let identity = owner.as_ref().map(|owner| owner.identity);
+        let places = self.caches.as_ref().map(|root| LevelPlaces::new(root.path().to_owned(), identity));
+        Environments { said, owner, builds, fetched, defaults: Some(defaults), places }
     }
 
     /// The rights of what reads here and does nothing else.
@@ -151,17 +168,18 @@ impl PlaceScope {
         Rights { read: vec!["/".into()], hidden, limits, ..Rights::default() }.normalised()
     }
 
+    /// The policy, and what keeps the directory of the caches.
     pub(super) fn policy(
         self,
         mode: ApprovalMode,
         wanted: &ConfinementOptions,
         protected: Vec<WirePath>,
         temp: &Path,
-    ) -> Policy {
+    ) -> (Policy, Option<CachesRoot>) {
         let mut hidden = self.hidden.0;
         // Once here, and not whenever rights are made of it.
         hidden.sort();
-        Policy {
+        let policy = Policy {
             project: self.project.into(),
             temp: temp.into(),
             mode,
@@ -172,8 +190,17 @@ impl PlaceScope {
             hidden,
             protected,
             limits: wanted.limits,
-        }
+        };
+        (policy, self.caches)
     }
+}
+
+/// A note where a write root holds the places of all levels of rights.
+fn around_caches(write: &[WirePath], caches: &Path) -> Option<String> {
+    let root = write.iter().find(|root| caches.starts_with(root.as_path()))?;
+    Some(format!(
+        "{root} holds the package caches: commands with more rights execute what others leave there"
+    ))
 }
 
 fn resolve(
@@ -195,27 +222,6 @@ fn resolve(
     })?;
     let hide: Vec<_> = hide.iter().map(|named| project.join(&named.path)).collect();
     Ok((project, defaults.with(&hide)))
-}
-
-/// The project's caches, where they outlive the session: an agent that may not change the project has none to build, and
-/// another user does not get into our cache directory, as root must make nothing in that user's own.
-fn lasting_caches(
-    mode: Mode,
-    directories: &Directories,
-    project: &Path,
-    owner: Option<&Owner>,
-) -> Option<PathBuf> {
-    if mode.widest() != ApprovalMode::Auto || owner.is_some() {
-        return None;
-    }
-    match make_caches(&directories.cache, project) {
-        Ok(place) => Some(place),
-        Err(error) => {
-            let cache = directories.cache.display();
-            say(&format!("note: caches of this session end with it: {cache}: {error}"));
-            None
-        }
-    }
 }
 
 /// Where git has to write outside the project, and may: nothing that is hidden, and nothing around what is.

@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use ipc::confinement::{Bounds, Confinement, Identity, TierChoice};
 use ipc::devices::Devices;
+use ipc::message::Leftovers;
 use ipc::path::WirePath;
 use ipc::rights::Rights;
 
+use super::caches::CachesRoot;
 use super::environment::of_flags;
 use super::error::SetupError;
 use super::git::ReadingGit;
@@ -18,10 +20,11 @@ use super::scope::{Mode, PlaceScope};
 use super::unwritable::warn_of_unwritable;
 use super::wanted::{Caches, ConfinementOptions};
 use crate::directories::Directories;
-use crate::driver::ModePlaces;
+use crate::driver::{Boundary, ModePlaces, Processes};
 use crate::gate::StandingRights;
 use crate::messages::say;
 use crate::monitor::{PrivateTemp, Programs, Spawner, Temps, remove_stale};
+use crate::policy::levels::LevelPlaces;
 use crate::policy::{Environments, HiddenInodes, Policy, foreign_owner, users_home};
 use crate::tripwire::{PersonsGit, Watch};
 
@@ -56,6 +59,8 @@ pub(crate) struct ProjectSandbox {
     pub temps: Temps,
     /// The private temp directory; removed with this value.
     pub temp: PrivateTemp,
+    /// The directory of the caches of all levels; removed with this value, unless it outlives the session.
+    caches: Option<CachesRoot>,
 }
 
 impl ProjectSandbox {
@@ -94,10 +99,12 @@ impl ProjectSandbox {
             watch.writable.push(temp.path().to_owned());
         }
         let environments = scope.environments(of_flags(&wanted.env)?, owner, wanted.attended);
-        let policy = scope.policy(mode.first, wanted, protected, temp.path());
+        let (policy, caches) = scope.policy(mode.first, wanted, protected, temp.path());
         let followed = HiddenInodes::of(&policy.standing_in(mode.widest()), Some(&policy.temp))?;
         if wanted.caches == Caches::OutliveIt {
-            let environment = environments.under(&policy.standing(), &policy.temp);
+            let standing = Confinement::new(policy.standing(), policy.project.clone());
+            let standing = Confinement { temp: Some(policy.temp.clone()), ..standing };
+            let environment = environments.at_level(standing, None).environment;
             environments.builds.notes(&environment).iter().for_each(|note| say(&format!("note: {note}")));
         }
         Ok(Self {
@@ -115,6 +122,7 @@ impl ProjectSandbox {
             devices: if wanted.tier == TierChoice::Full { Devices::default() } else { Devices::take() },
             temps,
             temp,
+            caches,
         })
     }
 
@@ -131,7 +139,7 @@ impl ProjectSandbox {
         let modes = self.may_change.then(|| self.policy.modes());
         let machine = User::of(self.identity).machine(&self.policy.hidden).into();
         StandingRights {
-            caches: self.environments.caches.clone(),
+            caches: self.caches.as_ref().and_then(CachesRoot::lasting).map(WirePath::from),
             home: users_home().map(Into::into),
             reach: self.policy.reach,
             modes,
@@ -166,13 +174,29 @@ impl ProjectSandbox {
     /// A confinement of the agent under these rights, in this place.
     pub(crate) fn confinement(&self, rights: Rights) -> Confinement {
         let temp = self.policy.temp.clone();
-        Confinement { devices: self.devices.places(), ..self.confinement_beside(rights, temp) }
+        let confinement = self.environments.at_level(self.confinement_beside(rights, temp), None);
+        Confinement { devices: self.devices.places(), ..confinement }
+    }
+
+    /// The confinement of a sub-agent, in a private temp of its own.
+    pub(super) fn confinement_of_sub_agent(&self, rights: Rights, temp: WirePath) -> Confinement {
+        self.environments.at_level(self.confinement_beside(rights, temp), None)
+    }
+
+    /// Where the session's workers come from.
+    pub(crate) fn boundary(&self, leftovers: Option<Leftovers>) -> Arc<dyn Boundary> {
+        Processes::shared(self.spawner.clone(), self.programs.clone(), leftovers, self.places())
+    }
+
+    /// The places of the levels of rights.
+    pub(crate) fn places(&self) -> Option<LevelPlaces> {
+        self.environments.places.clone()
     }
 
     /// The confinement of a worker beside the agent's: it has a private temp of its own, and none of the agent's devices.
     pub(crate) fn confinement_beside(&self, rights: Rights, temp: WirePath) -> Confinement {
         Confinement {
-            environment: self.environments.under(&rights, &temp),
+            environment: self.environments.beside(&temp, rights.net),
             temp: Some(temp),
             allow_degraded: self.allow_degraded,
             tier: self.tier,

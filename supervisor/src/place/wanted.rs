@@ -80,7 +80,14 @@ impl ConfinementOptions {
     /// What settings and flags add up to; of the flags only those that nobody can set otherwise are looked at.
     pub(crate) fn new(effective: &Effective, flags: &ConfinementArgs) -> Self {
         let leftovers = flags.baseline.map_or(Leftovers::Refuse, |word| Leftovers::All(word.into()));
-        Self { leftovers, ..Self::of(effective, flags.tier.into(), flags.allow_degraded) }
+        let caches = if flags.forget_caches { Caches::EndWithIt } else { Caches::OutliveIt };
+        Self { caches, leftovers, ..Self::of(effective, flags.tier.into(), flags.allow_degraded) }
+    }
+
+    /// The same for a run of a batch, if it is one: its caches end with it.
+    pub(crate) fn of_batch(self, is_one: bool) -> Self {
+        let caches = if is_one { Caches::EndWithIt } else { self.caches };
+        Self { caches, ..self }
     }
 
     /// Has a person asked about what an earlier session left, where there is one and no flag says it.

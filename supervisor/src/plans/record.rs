@@ -4,6 +4,7 @@ use std::fmt;
 
 use ipc::id::ConversationId;
 use ipc::path::WirePath;
+use ipc::plan::PlaceToCreate;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +27,12 @@ pub(crate) struct PlanRecord {
     /// The session that executed it last, from the start of the execution on: its log tells how far that came.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution: Option<ConversationId>,
+    /// The end of its last execution, where that is not the plan's own: `crashed: CAUSE`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<String>,
+    /// The places that it asks for and that were to be created when it was shown last: an execution may write their directories.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub to_create: Vec<PlaceToCreate>,
 }
 
 /// The fate of a plan.
@@ -67,13 +74,20 @@ impl PlanRecord {
     /// The record of a new plan.
     pub(crate) fn new(project: WirePath, session: ConversationId, digest: String) -> Self {
         let (fate, since) = (PlanFate::Proposed, Timestamp::now());
-        Self { project, session, digest, fate, since, done: None, execution: None }
+        let (done, execution, ended, to_create) = (None, None, None, Vec::new());
+        Self { project, session, digest, fate, since, done, execution, ended, to_create }
+    }
+
+    /// The same plan, which is to create these places.
+    #[must_use]
+    pub(crate) fn creating(self, to_create: Vec<PlaceToCreate>) -> Self {
+        Self { to_create, ..self }
     }
 
     /// The same plan with this fate from now on.
     #[must_use]
     pub(crate) fn now(self, fate: PlanFate, digest: String) -> Self {
-        Self { digest, fate, since: Timestamp::now(), done: None, execution: None, ..self }
+        Self { digest, fate, since: Timestamp::now(), done: None, execution: None, ended: None, ..self }
     }
 
     /// The same plan, which may be executed. An execution that began before keeps its place.
@@ -92,7 +106,13 @@ impl PlanRecord {
     #[must_use]
     pub(crate) fn begun(self, session: ConversationId, finished: u32) -> Self {
         let (fate, since) = (PlanFate::Unfinished, Timestamp::now());
-        Self { fate, since, done: Some(finished), execution: Some(session), ..self }
+        Self { fate, since, done: Some(finished), execution: Some(session), ended: None, ..self }
+    }
+
+    /// The same plan, whose execution did not come to its end, for this cause.
+    #[must_use]
+    pub(crate) fn broke_off(self, cause: String) -> Self {
+        Self { fate: PlanFate::Unfinished, since: Timestamp::now(), ended: Some(cause), ..self }
     }
 
     /// The same plan, whose execution has come so far.

@@ -23,14 +23,14 @@ use crate::args::{AccessArg, SandboxArgs, of_confinement};
 use crate::config::SettingsError;
 use crate::config::Sources;
 use crate::directories::Directories;
-use crate::driver::apart;
+use crate::driver::{apart, read_down};
 use crate::exit::Exit;
 use crate::messages::{complain, say, tell};
 use crate::modes::ApprovalMode;
 use crate::monitor::{
     BrokerProcess, Ended, Launch, Launched, SpawnError, StatusPipe, Stdio, end_orphans, inherit_orphans,
 };
-use crate::place::{Caches, ConfinementOptions, Mode, ProjectSandbox, SetupError};
+use crate::place::{ConfinementOptions, Mode, ProjectSandbox, SetupError};
 use crate::signals::{Endings, end_with};
 use crate::tripwire::{Tripwire, Watch};
 
@@ -125,6 +125,12 @@ async fn start(args: SandboxArgs) -> Result<(ProjectSandbox, RunningCommand), Sa
     let rights = rights(&setup, args.access);
     let confinement =
         Confinement { read_only: args.access == AccessArg::Read, ..setup.confinement(rights.clone()) };
+    if let Some(places) = setup.places() {
+        tokio::select! {
+            () = read_down(places, &confinement) => {}
+            signal = endings.next() => return Err(SandboxStartError::Signal(signal)),
+        }
+    }
     let (on_terminal, relay) = TerminalRelay::prepare(confinement.identity)?;
     let (streams, passage) =
         SandboxPassage::prepare(on_terminal, confinement.identity).map_err(SandboxStartError::Streams)?;
@@ -152,13 +158,9 @@ fn wanted(directories: &Directories, args: &SandboxArgs) -> Result<ConfinementOp
     let flags = of_confinement(&args.confinement);
     let effective = sources.effective(&flags);
     tell(&sources.notices(&effective, &flags));
-    let caches = if args.batch.is_some() { Caches::EndWithIt } else { Caches::OutliveIt };
+    let wanted = ConfinementOptions::new(&effective, &args.confinement).asking();
     let attended = io::stdin().is_terminal();
-    Ok(ConfinementOptions {
-        attended,
-        caches,
-        ..ConfinementOptions::new(&effective, &args.confinement).asking()
-    })
+    Ok(ConfinementOptions { attended, ..wanted.of_batch(args.batch.is_some()) })
 }
 
 fn rights(setup: &ProjectSandbox, access: AccessArg) -> Rights {

@@ -101,10 +101,10 @@ impl KnownAgent {
             EventKind::UserMessage { .. } | EventKind::CompactionStarted(_) => self.begin(time_ms),
             EventKind::AssistantMessage(message) => {
                 self.steps += 1;
-                self.account += Account { usage: message.usage, cost: message.cost_usd };
+                self.account += Account::of(message.usage, message.cost_usd);
             }
             EventKind::ContextCompacted(compacted) => {
-                self.account += Account { usage: compacted.usage, cost: compacted.cost_usd };
+                self.account += Account::of(compacted.usage, compacted.cost_usd);
             }
             EventKind::ToolCallStarted { call, name, .. } => {
                 self.calls.insert(*call, name.clone());

@@ -160,10 +160,8 @@ impl Tree {
 
 fn account(event: &SessionEvent) -> Account {
     match &event.kind {
-        EventKind::AssistantMessage(message) => Account { usage: message.usage, cost: message.cost_usd },
-        EventKind::ContextCompacted(compacted) => {
-            Account { usage: compacted.usage, cost: compacted.cost_usd }
-        }
+        EventKind::AssistantMessage(message) => Account::of(message.usage, message.cost_usd),
+        EventKind::ContextCompacted(compacted) => Account::of(compacted.usage, compacted.cost_usd),
         _ => Account::default(),
     }
 }

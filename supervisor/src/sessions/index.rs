@@ -17,7 +17,7 @@ use super::summary::Summary;
 const NAME: &str = "sessions-index.jsonl";
 
 /// The first line. Another one is of another version.
-const HEAD: &str = "{\"sessions_index\":1}";
+const HEAD: &str = "{\"sessions_index\":2}";
 
 /// The largest index that is read.
 const LARGEST: u64 = 256 << 20;
@@ -169,7 +169,7 @@ fn read(path: &Path) -> Option<HashMap<String, IndexRecord>> {
 mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
-    use ipc::event::ObservedBy;
+    use ipc::event::{Account, ObservedBy};
     use ipc::id::AgentId;
     use serde_json::json;
     use tempfile::TempDir;
@@ -214,6 +214,18 @@ mod tests {
     }
 
     #[test]
+    fn a_copy_has_spent_what_came_after_its_copying() {
+        let (state, mut log) = state();
+        reply(&mut log, Some(0.5));
+        add(&mut log, "notice", json!({"code": "copied", "message": "as a copy of s-0"}));
+        let copied = |state| listed(state)[0].summary.account();
+        assert_eq!(copied(&state), Account::default());
+        reply(&mut log, Some(0.25));
+        let account = copied(&state);
+        assert_eq!((account.usage.output, account.cost), (20, "0.25".parse().ok()));
+    }
+
+    #[test]
     fn a_log_that_did_not_change_is_not_read_again() {
         let (state, mut log) = state();
         reply(&mut log, Some(0.5));
@@ -229,7 +241,9 @@ mod tests {
         assert_eq!((again.message.as_str(), again.model.as_str()), ("fix it", "n"));
         assert_eq!(again.account().to_string(), "200 in, 0% cached, 40 out, $0.75");
         reply(&mut log, None);
-        assert_eq!(listed(&state)[0].summary.cost_usd, None, "a part is unknown");
+        let summary = &listed(&state)[0].summary;
+        assert_eq!(summary.cost_usd, None, "a part is unknown");
+        assert!(summary.account().money().is_some_and(|money| money.starts_with("≥ $")), "{summary:?}");
     }
 
     #[test]

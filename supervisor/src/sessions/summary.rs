@@ -30,11 +30,14 @@ pub(crate) struct Summary {
     pub began_ms: u64,
     /// The user's first message, cut.
     pub message: String,
-    /// Its tokens.
+    /// Its tokens, without those of the session that it is a copy of.
     pub usage: TokenUsage,
     /// The price of them, where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<Usd>,
+    /// The part of that price which is known.
+    #[serde(default)]
+    pub known_usd: Usd,
     /// True if it was imported.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub imported: bool,
@@ -57,7 +60,7 @@ impl Summary {
 
     /// Its account.
     pub(crate) const fn account(&self) -> Account {
-        Account { usage: self.usage, cost: self.cost_usd }
+        Account { usage: self.usage, cost: self.cost_usd, known: self.known_usd }
     }
 
     fn begun(event: SessionEvent) -> Option<Self> {
@@ -70,6 +73,7 @@ impl Summary {
             message: String::new(),
             usage: TokenUsage::default(),
             cost_usd: None,
+            known_usd: Usd::ZERO,
             imported: false,
         })
     }
@@ -80,13 +84,17 @@ impl Summary {
                 self.message = text.trim().chars().take(LONGEST_MESSAGE).collect();
             }
             EventKind::AssistantMessage(message) => {
-                self.spend(Account { usage: message.usage, cost: message.cost_usd });
+                self.spend(Account::of(message.usage, message.cost_usd));
                 self.model = message.model;
             }
             EventKind::ContextCompacted(compacted) => {
-                self.spend(Account { usage: compacted.usage, cost: compacted.cost_usd });
+                self.spend(Account::of(compacted.usage, compacted.cost_usd));
             }
             EventKind::Notice { code: NoticeCode::Imported, .. } => self.imported = true,
+            // The session that it is a copy of has spent what was spent so far.
+            EventKind::Notice { code: NoticeCode::Copied, .. } => {
+                (self.usage, self.cost_usd) = (TokenUsage::default(), None);
+            }
             _ => {}
         }
     }
@@ -94,6 +102,6 @@ impl Summary {
     fn spend(&mut self, spent: Account) {
         let mut account = self.account();
         account += spent;
-        (self.usage, self.cost_usd) = (account.usage, account.cost);
+        (self.usage, self.cost_usd, self.known_usd) = (account.usage, account.cost, account.known);
     }
 }

@@ -134,7 +134,7 @@ impl<'a> Reading<'a> {
     }
 
     fn reply(&self, message: &AssistantMessage, titled: &Titled<'_>) -> ShownEntry {
-        let spent = Account { usage: message.usage, cost: message.cost_usd };
+        let spent = Account::of(message.usage, message.cost_usd);
         let estimated = if message.estimated { " (estimated)" } else { "" };
         let mut entry = titled(EntryKind::Reply, format!("model {} · {spent}{estimated}", message.model));
         for block in &message.content {
@@ -197,6 +197,11 @@ impl<'a> Reading<'a> {
                 titled(EntryKind::Denial, format!("the worker broke the protocol: {violation}"))
             }
             EventKind::Rewound(rewound) => taken_back(rewound, titled, self.full),
+            EventKind::FilesChanged(changed) if !changed.files.is_empty() => {
+                let lines: Vec<_> = changed.files.iter().map(|file| one_line(&file.to_string())).collect();
+                titled(EntryKind::Notice, "files changed, as looks at the project show".to_owned())
+                    .with(ShownPart::cut(&lines.join("\n"), self.full))
+            }
             EventKind::ChangeSet { files, patch } => {
                 let lines: Vec<_> = files.iter().map(|file| file.path.to_string()).collect();
                 let patch = patch.as_ref().map(|patch| format!(" · patch: {patch}")).unwrap_or_default();
@@ -397,7 +402,7 @@ fn over(
 ) -> String {
     let message = message.map(|message| format!(" ({message})")).unwrap_or_default();
     let unit = if steps == 1 { "step" } else { "steps" };
-    let spent = Account { usage, cost };
+    let spent = Account::of(usage, cost);
     format!("end of the {of}: {reason}{message} · {steps} {unit} · {spent} · {}", took(duration_ms))
 }
 

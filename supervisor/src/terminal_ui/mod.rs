@@ -37,7 +37,7 @@ use crate::config::{Effective, Sources, ask_for_trust, can_ask, yes};
 use crate::core::{EndReason, Window};
 use crate::driver::Turns;
 use crate::exit::Exit;
-use crate::messages::{complain, harmless, notes, one_line, say, tell};
+use crate::messages::{complain, notes, one_line, say, tell};
 use crate::opening::{
     self, Handle, OpenedSession, Record, Refusal, Resume, SessionDirs, SessionEvents, SessionOptions,
     find_log, for_activity,
@@ -52,6 +52,9 @@ pub(crate) use self::painter::{END, Painter};
 /// The time limit of an answer where nobody has set one: a person comes back to the terminal.
 const A_DAY: Duration = Duration::from_hours(24);
 
+/// The columns of a terminal that does not know its size.
+const COLUMNS: u16 = 80;
+
 /// The most characters of the last answer that stay on the terminal.
 const LONGEST_ANSWER: usize = 4000;
 
@@ -61,6 +64,7 @@ pub(crate) async fn run(args: TuiArgs, place: SessionDirs) -> Exit {
     let (mode, confinement, model) = (args.mode, args.confinement.clone(), args.model.clone());
     let here = args.directory.clone();
     let finished = on_the_terminal(args, place.clone()).await;
+    let left = finished.log.clone();
     if let Some(log) = finished.log {
         show_last(&finished.answer);
         let name = log.file_stem().unwrap_or_default().to_string_lossy();
@@ -71,7 +75,7 @@ pub(crate) async fn run(args: TuiArgs, place: SessionDirs) -> Exit {
         AfterUi::Session(session) => {
             let directory = session.is_none().then_some(here);
             let another = ResumeArgs { session, fork: false, directory, mode, confinement, model };
-            Box::pin(resumed(another, place)).await
+            Box::pin(resumed_after(another, place, left.as_deref())).await
         }
         AfterUi::Nothing => finished.exit,
     }
@@ -83,7 +87,8 @@ fn show_last(answer: &str) {
     if !cut.is_empty() {
         let more = if cut.len() < answer.trim().len() { "…" } else { "" };
         // With standard output gone there is nobody to read it.
-        let _ = writeln!(stdout(), "{}{more}\n", harmless(&cut));
+        let columns = crate::tty::columns(&stdout()).and_then(|columns| u16::try_from(columns).ok());
+        let _ = writeln!(stdout(), "{}{more}\n", tui::laid_out(&cut, columns.unwrap_or(COLUMNS)));
     }
 }
 
@@ -177,10 +182,15 @@ fn resume(args: &TuiArgs, place: &SessionDirs) -> Result<Option<PathBuf>, String
 
 /// Goes on with a session: in its own project, where no other is named.
 pub(crate) async fn resumed(args: ResumeArgs, place: SessionDirs) -> Exit {
+    resumed_after(args, place, None).await
+}
+
+/// The same, in the place of a session that was left for it.
+async fn resumed_after(args: ResumeArgs, place: SessionDirs, left: Option<&Path>) -> Exit {
     let ResumeArgs { session, directory, mode, confinement, model, fork: forks } = args;
     let here = directory.clone().unwrap_or_else(|| PathBuf::from("."));
     let here = here.canonicalize().unwrap_or(here);
-    let log = match log_of(session.as_deref(), &place, &here).await {
+    let log = match log_of(session.as_deref(), &place, (&here, left)).await {
         Ok(Some(log)) => log,
         Ok(None) => return Exit::Done,
         Err(error) => {
@@ -233,9 +243,13 @@ fn project_of(log: &Path, here: &Path) -> Result<Option<PathBuf>, String> {
 }
 
 /// The log of the session by its name. Without one a person chooses at a terminal; elsewhere it is the last one. None if the person left.
-async fn log_of(name: Option<&str>, place: &SessionDirs, project: &Path) -> Result<Option<PathBuf>, String> {
+async fn log_of(
+    name: Option<&str>,
+    place: &SessionDirs,
+    (project, left): (&Path, Option<&Path>),
+) -> Result<Option<PathBuf>, String> {
     if name.is_none() && usable_terminal().is_ok() {
-        let chosen = choose(&place.directories.state, project).await;
+        let chosen = choose(&place.directories.state, project, left).await;
         match chosen.map_err(|error| format!("cannot show the sessions: {error}"))? {
             UiChoice::Log(log) => return Ok(Some(log)),
             UiChoice::Nothing => return Ok(None),

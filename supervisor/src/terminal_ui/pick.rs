@@ -27,13 +27,27 @@ pub(super) enum UiChoice {
     NoSession,
 }
 
-/// Lets a person choose a session, the last one first: of this project, or of all.
-pub(super) async fn choose(state: &Path, project: &Path) -> io::Result<UiChoice> {
+/// The sessions to choose from, the last one first. The one that was left for another stands at the end, if anything was said in it.
+fn offered(state: &Path, left: Option<&Path>) -> io::Result<Vec<ListedSession>> {
     let mut sessions = Index::open(state).sessions()?;
+    let was_left = |session: &ListedSession| left == Some(&session.log);
+    sessions.retain(|session| !was_left(session) || !session.summary.message.is_empty());
+    sessions.reverse();
+    sessions.sort_by_key(was_left);
+    Ok(sessions)
+}
+
+/// True if there is another session than this one.
+pub(super) fn is_any_other(state: &Path, this: &Path) -> io::Result<bool> {
+    Ok(offered(state, Some(this))?.iter().any(|session| session.log != this))
+}
+
+/// Lets a person choose a session of this project, or of all; of one that was `left` for another, see [`offered`].
+pub(super) async fn choose(state: &Path, project: &Path, left: Option<&Path>) -> io::Result<UiChoice> {
+    let sessions = offered(state, left)?;
     if sessions.is_empty() {
         return Ok(UiChoice::NoSession);
     }
-    sessions.reverse();
     let rows = sessions.iter().map(|session| row(session, project)).collect();
     let tty = Arc::new(Tty::new(stdout().as_fd(), false)?);
     let size = tty.size();

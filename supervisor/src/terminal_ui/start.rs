@@ -1,8 +1,10 @@
 //! What the model is made from: the session as it begins, and what the terminal can do.
 
+use std::collections::BTreeSet;
+
 use ratatui::layout::Size;
 use tui::keymap::KeymapError;
-use tui::{Capabilities, Colour, Origins, Previews, Start};
+use tui::{Capabilities, Colour, KnownModels, Origins, Previews, Start};
 
 use super::background;
 use crate::config::Effective;
@@ -10,6 +12,7 @@ use crate::core::Window;
 use crate::gate::command_line;
 use crate::gate::path_pattern::PathPattern;
 use crate::opening::OpenedSession;
+use crate::provider::catalogue;
 
 /// For a session that is about to begin, whose model has this window, on a terminal of this size.
 pub(super) fn of(
@@ -28,6 +31,7 @@ pub(super) fn of(
         // Known once the first worker has started.
         tier: None,
         model: effective.model().to_owned(),
+        models: known_models(effective),
         window: Some(window.context),
         keymap: effective.keymap()?,
         is_plain: effective.has_plain_keys(),
@@ -45,6 +49,23 @@ pub(super) fn of(
             confirm_shell: effective.origin("approvals.confirm_shell"),
         },
     })
+}
+
+/// The models that the settings name, and those of the catalogue that the same provider answers for.
+pub(super) fn known_models(effective: &Effective) -> KnownModels {
+    let of_keys = ["plan.model", "execute.model"].iter().filter_map(|key| effective.model_of(key));
+    let of_roles = effective.roles();
+    let of_roles = of_roles.iter().filter_map(|role| role.model.clone());
+    let of_tables = effective.models.iter().map(|entry| entry.pattern.as_str().to_owned());
+    let own = std::iter::once(effective.model().to_owned());
+    let mut set: Vec<_> =
+        own.chain(of_tables).chain(effective.agent_models()).chain(of_keys).chain(of_roles).collect();
+    let mut seen = BTreeSet::new();
+    set.retain(|name| seen.insert(name.clone()));
+    let api = effective.facts().api;
+    let is_reached = |name: &&str| !name.ends_with('*') && effective.facts_of(name).api == api;
+    let catalogue = catalogue::names().filter(is_reached).map(str::to_owned);
+    KnownModels { set, catalogue: catalogue.filter(|name| !seen.contains(name)).collect() }
 }
 
 /// True if the terminal's background decides about the colours.

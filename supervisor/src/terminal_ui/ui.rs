@@ -21,6 +21,7 @@ use super::frames::Frames;
 use super::input::TerminalInput;
 use super::keys::TypedKey;
 use super::log_view;
+use super::pick::is_any_other;
 use super::remembered::UiMemory;
 use super::tty::Tty;
 use crate::config::at_home;
@@ -370,10 +371,13 @@ impl Ui {
     /// Ends the session for another one; a name that leads to none ends nothing.
     async fn leave_for(&mut self, name: Option<String>) {
         let sessions = self.places.log.parent().unwrap_or(Path::new("."));
+        let state = sessions.parent().unwrap_or(sessions);
+        let is_alone = name.is_none() && matches!(is_any_other(state, &self.places.log), Ok(false));
         let found = name.as_deref().map(|name| find_log(sessions, Some(name), &self.places.project));
         let why = match found {
             Some(Err(why)) => why,
             Some(Ok(log)) if log == self.places.log => "that is this session".to_owned(),
+            None if is_alone => "there is no other session to go on with".to_owned(),
             Some(Ok(_)) | None => {
                 self.then = AfterUi::Session(name);
                 return self.act(UserActionKind::Quit).await;

@@ -172,7 +172,7 @@ fn done(call: CallId) -> ToSupervisor {
 
 /// An answer to another question.
 fn snapshot(call: CallId) -> ToSupervisor {
-    let summary = SnapshotSummary { entries: 0, notes: vec![] };
+    let summary = SnapshotSummary::default();
     ToSupervisor::Outcome { call, outcome: CallOutcome::Done(ToolOutput::Snapshot(summary)) }
 }
 

@@ -10,6 +10,7 @@ mod hardening;
 mod hidden;
 mod hidden_places;
 mod hostile;
+mod levels;
 mod owner;
 mod protocol;
 mod remedies;

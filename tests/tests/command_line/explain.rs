@@ -235,6 +235,13 @@ fn the_rule_is_named_with_the_place_that_it_comes_from() {
         assert_eq!(origin(&auto, "src/a.txt", "write"), "--mode");
         assert_eq!(origin(&[], "src/a.txt", "write"), "default");
         assert_eq!(origin(&auto, "../home/.ssh/id", "read"), "default");
+        // Of the caches those of the own level are writable, and the places of others are not.
+        let own = places(&world);
+        assert_eq!(own.len(), 1, "{own:?}");
+        assert_eq!(origin(&auto, own[0].to_str().unwrap(), "write"), "default");
+        let beside = own[0].with_extension("level");
+        let said = explain(&world, tier, &auto, &beside);
+        assert_eq!(said["path"]["write"]["verdict"], "denied", "{said:#}");
         let hide = ["--mode", "auto", "--hide", "src"];
         assert_eq!(origin(&hide, "src/a.txt", "read"), "--hide");
         let beside = world.root().join("beside");
@@ -245,6 +252,15 @@ fn the_rule_is_named_with_the_place_that_it_comes_from() {
         let said = origin(&auto, "src/a.txt", "read");
         assert!(said.as_str().unwrap().ends_with(".bailiwick.toml:2"), "{said}");
     }
+}
+
+/// The places of the levels of the project's caches.
+fn places(world: &World) -> Vec<PathBuf> {
+    let list = |directory: PathBuf| {
+        fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>()
+    };
+    let projects = list(world.own().join("cache/projects"));
+    projects.into_iter().flat_map(list).filter(|place| place.is_dir()).collect()
 }
 
 /// What a person reads, in a tier.
@@ -268,7 +284,7 @@ fn a_person_reads_the_reason_and_the_remedy_of_a_path() {
       read     yes      everything may be read and executed but what is hidden (default)
       write    asked    in mode ask it takes an approval: write [world]/project/src (default) · to allow: --mode auto
       execute  yes      everything may be read and executed but what is hidden (default)
-    judged for a session here: full tier · mode ask · rights: writes in $TMPDIR, [world]/given · network off · secrets hidden
+    judged for a session here: full tier · mode ask · rights: writes in $TMPDIR, caches, [world]/given · network off · secrets hidden
     "#);
     insta::assert_snapshot!(text(&["--mode", "auto", "../home/.ssh/id"]), @r#"
     [world]/project/../home/.ssh/id, which leads to [world]/home/.ssh/id
@@ -307,27 +323,27 @@ fn a_person_reads_the_reason_and_the_remedy_of_an_address_and_a_command() {
     insta::assert_snapshot!(text(&["127.0.0.1:5432"]), @r#"
     127.0.0.1:5432: this machine itself
       connect  depends  the network is off: the sandbox's own loopback has the servers that the same command started, and none of the machine's (default) · to allow: --net on --reach host
-    judged for a session here: full tier · mode ask · rights: writes in $TMPDIR, [world]/given · network off · secrets hidden
+    judged for a session here: full tier · mode ask · rights: writes in $TMPDIR, caches, [world]/given · network off · secrets hidden
     "#);
     insta::assert_snapshot!(text(&["--net", "on", "127.0.0.1:5432"]), @r#"
     127.0.0.1:5432: this machine itself
       connect  no       the network is on, but does not lead to this machine itself; but servers that the same sandbox started are reached (default) · to allow: --reach host
-    judged for a session here: full tier · mode ask · rights: writes in $TMPDIR, [world]/given · network on · secrets hidden
+    judged for a session here: full tier · mode ask · rights: writes in $TMPDIR, caches, [world]/given · network on · secrets hidden
     "#);
     insta::assert_snapshot!(text(&["--net", "on", "--reach", "metadata", "169.254.169.254:80"]), @r#"
     169.254.169.254:80: an address at which clouds hand out credentials
       connect  yes      it is an address at which clouds hand out credentials, which is within reach (--reach)
-    judged for a session here: full tier · mode ask · rights: writes in $TMPDIR, [world]/given · network on +metadata · secrets hidden
+    judged for a session here: full tier · mode ask · rights: writes in $TMPDIR, caches, [world]/given · network on +metadata · secrets hidden
     "#);
     insta::assert_snapshot!(text(&["--net", "on", "10.254.253.252:443"]), @r#"
     10.254.253.252:443: an address of a private network
       connect  no       the network is on, but does not lead to an address of a private network (default) · to allow: --reach lan
-    judged for a session here: full tier · mode ask · rights: writes in $TMPDIR, [world]/given · network on · secrets hidden
+    judged for a session here: full tier · mode ask · rights: writes in $TMPDIR, caches, [world]/given · network on · secrets hidden
     "#);
     insta::assert_snapshot!(text(&["--net", "on", "example.org:443"]), @r#"
     example.org:443
       connect  depends  the network is on; the name was not looked up, and what counts is the address that it leads to: name that one to have it judged (--net)
-    judged for a session here: full tier · mode ask · rights: writes in $TMPDIR, [world]/given · network on · secrets hidden
+    judged for a session here: full tier · mode ask · rights: writes in $TMPDIR, caches, [world]/given · network on · secrets hidden
     "#);
     insta::assert_snapshot!(text(&["cd src && no-such-program --all"]), @r#"
     cd src && no-such-program --all
@@ -341,7 +357,7 @@ fn a_person_reads_the_reason_and_the_remedy_of_an_address_and_a_command() {
         runs   yes      it runs at once, confined
       declared: network true
         runs   asked    in mode ask it takes an approval, and runs once with: net on (default)
-    judged for a session here: full tier · mode ask · rights: writes in $TMPDIR, [world]/given · network off · secrets hidden
+    judged for a session here: full tier · mode ask · rights: writes in $TMPDIR, caches, [world]/given · network off · secrets hidden
     "#);
     insta::assert_snapshot!(text(&["--mode", "deny", "echo $(date)"]), @r#"
     echo $(date)

@@ -121,7 +121,8 @@ impl Site {
     }
 
     fn processes(&self) -> Processes {
-        Processes { spawner: self.spawner.clone(), programs: self.programs.clone(), leftovers: None }
+        let (spawner, programs) = (self.spawner.clone(), self.programs.clone());
+        Processes { spawner, programs, leftovers: None, places: None }
     }
 
     async fn carry_out(&self, shot: OneShot) -> (Result<CallOutcome, OneShotError>, Notes) {

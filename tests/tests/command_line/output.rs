@@ -164,7 +164,10 @@ fn json_answers_the_first_questions_of_a_script_at_the_top() {
     let world = world();
     let object = summary(&world, &["--mode", "auto", "--denied", "ok"]);
     assert_eq!(object["answer"], "All döne.");
-    let changed = json!([{"path": "a.txt", "change": "modified"}, {"path": "c d.txt", "change": "added"}]);
+    let by = json!([{"agent": "1", "call": 1}]);
+    let changed = json!([
+        {"path": "a.txt", "change": "modified", "by": by}, {"path": "c d.txt", "change": "added", "by": by},
+    ]);
     assert_eq!(object["files_changed"], changed);
     let [denial] = object["denials"].as_array().unwrap().as_slice() else { panic!("{object}") };
     assert_eq!((&denial["call"], &denial["operation"]), (&json!(1), &json!("write")));

@@ -52,8 +52,8 @@ async fn carry_out(place: &Place<'_>, command: &str) {
     let (asked, watch) = (granted.clone(), None);
     let shot = OneShot { agent, generation, standing, watch, asked, granted, call, effect: effect.into() };
     let (_never, cancelled) = oneshot::channel();
-    let outcome =
-        shot.carry_out(&Processes { spawner, programs, leftovers: None }, &mut Unwritten, cancelled).await;
+    let processes = Processes { spawner, programs, leftovers: None, places: None };
+    let outcome = shot.carry_out(&processes, &mut Unwritten, cancelled).await;
     assert!(matches!(outcome, Ok(CallOutcome::Done(_))), "{place}: {outcome:?}");
 }
 

@@ -62,7 +62,9 @@ fn sent(server: &ReplayServer) -> String {
 fn a_patch_comes_out_and_a_summary() {
     let world = checkout();
     let edit = json!({"path": "add.sh", "old_string": "$1 - $2", "new_string": "$1 + $2"});
-    let look = shell("env; cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n'; bash add.sh 1 2");
+    let look = shell(
+        "mkdir -p $PIP_CACHE_DIR; echo x > $PIP_CACHE_DIR/x; env; cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n'; bash add.sh 1 2",
+    );
     let server = model_of([look, calls(&[("edit_file", edit)]), says("It adds again.", "end_turn")]);
     let mut command = ci(&world, &server, &["patch", "--task", "add.sh subtracts: mend it"]);
     // A word of a command is in the list of processes.
@@ -89,6 +91,11 @@ exec /usr/bin/env \"$@\"
     for name in ["answer.md", "notes.log", "summary.md", "audit.txt", "session.jsonl", "change.patch"] {
         assert!(!out(&world, name).contains(KEY), "{name}");
     }
+    // A lasting one would be the way from one pull request to the next.
+    assert!(
+        !world.own().join("cache/projects").exists()
+            && !world.home().join(".cache/bailiwick/projects").exists()
+    );
     let log = out(&world, "session.jsonl");
     assert!(log.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()) && log.lines().count() > 5);
 }

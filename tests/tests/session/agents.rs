@@ -20,6 +20,7 @@ use nix::unistd::Pid;
 use supervisor::monitor::{
     PrivateTemp, Programs, Spawner, StartError, Temps, Worker, WorkerEvent, WorkerSpec,
 };
+use supervisor::policy::levels::LevelPlaces;
 use supervisor::policy::{Environments, HiddenInodes};
 use supervisor::session;
 use tests::replies::{calls, done, shell};
@@ -55,10 +56,8 @@ impl Session {
         let programs =
             Programs { sandbox_exec: ours.path("sandbox-exec"), worker: ours.path("bailiwick-worker") };
         let spawner = Spawner::start(programs.sandbox_exec.clone(), HiddenInodes::default()).unwrap();
-        let environments = Environments {
-            caches: Some(caches.into()),
-            ..Environments::new(Environment::default(), world.project().into())
-        };
+        let places = Some(LevelPlaces::new(caches, None));
+        let environments = Environments { places, ..Environments::new(Environment::default()) };
         Self { world, temps, programs, spawner, environments, tier }
     }
 
@@ -78,11 +77,11 @@ impl Session {
         };
         let rights = rights.normalised();
         let confinement = Confinement {
-            environment: self.environments.under(&rights, &own),
             temp: Some(own),
             tier: tier::choice(self.tier),
             ..Confinement::new(rights, self.world.project().into())
         };
+        let confinement = self.environments.at_level(confinement, None);
         let (agent, generation) = (AgentId::root(), Generation(1));
         let program = self.programs.worker.clone();
         let spec = WorkerSpec { agent, generation, confinement, program, leftovers: None };
@@ -131,10 +130,11 @@ async fn each_has_the_environment_of_its_rights() {
     for tier in tier::all() {
         let session = Session::new(tier);
         let caches = session.world.own().join("caches");
-        let mut writer = session.agent(&[session.world.project(), caches.clone()]).await;
+        let mut writer = session.agent(&[session.world.project()]).await;
         let mut reader = session.agent(&[]).await;
         let (of_writer, of_reader) = (writer.environment().await, reader.environment().await);
-        assert_eq!(of_writer["GOCACHE"], caches.join("go-build").display().to_string(), "{tier}");
+        let place = Path::new(&of_writer["GOCACHE"]);
+        assert!(place.starts_with(&caches) && place.is_absolute(), "{tier}: {place:?}");
         assert_eq!(of_reader["GOCACHE"], format!("{}/caches/go-build", of_reader["TMPDIR"]), "{tier}");
         assert_eq!(
             of_writer["TMPDIR"] == of_reader["TMPDIR"],
@@ -150,10 +150,10 @@ async fn each_has_the_environment_of_its_rights() {
         for agent in [&mut writer, &mut reader] {
             assert_eq!(agent.shell(fill).await, "kept\n", "{tier}");
         }
-        let poison = format!("echo poison > {}/go-build/x", caches.display());
+        let poison = format!("echo poison > {}/x", place.display());
         let tried = reader.shell(&poison).await;
         assert!(tried.contains("denied") || tried.contains("Read-only"), "{tier}: {tried}");
-        assert_eq!(fs::read_to_string(caches.join("go-build/x")).unwrap(), "kept\n");
+        assert_eq!(fs::read_to_string(place.join("x")).unwrap(), "kept\n");
         writer.end().await;
         reader.end().await;
     }

@@ -3,6 +3,8 @@
 mod agents;
 mod approval_socket;
 mod approvals;
+mod broken_off;
+mod changes;
 mod compaction;
 mod front_end;
 mod kills;
@@ -23,3 +25,4 @@ mod sessions;
 mod sessions_kept;
 mod signals;
 mod wire;
+mod written_calls;

@@ -186,6 +186,28 @@ fn a_plan_that_needs_more_than_the_flags_allow_ends_with_the_difference() {
 }
 
 #[test]
+fn a_place_that_no_approval_gives_is_a_denial_with_the_place_and_its_remedy() {
+    let wants = PLAN.replace("## Steps", "## Rights\n\n- write: /etc\n\n## Steps");
+    let flags: [&[&str]; 2] = [&[], &["--mode", "auto", "--approve-plan"]];
+    for flags in flags {
+        let world = World::new(User::Myself);
+        world.file("a.txt", "one\n");
+        let server = model_of([calls(&[("write_plan", json!({ "markdown": wants }))]), done()]);
+        let arguments = [&["exec", "--activity", "plan"], flags, &["plan it"]].concat();
+        let run = with_model(&world, &server, &arguments).expect(4);
+        assert!(run.stderr.contains("write: /etc") && run.stderr.contains("--write /etc"), "{}", run.stderr);
+        let told = String::from_utf8(server.requests()[1].body.to_vec()).unwrap();
+        assert!(told.contains("the user can allow it with --write /etc"), "{told}");
+        // A narrower plan is no failure.
+        let writes = |markdown: &str| calls(&[("write_plan", json!({ "markdown": markdown }))]);
+        let steps = if flags.is_empty() { vec![] } else { vec![step(1, "two"), step(2, "three"), done()] };
+        let replies = [writes(&wants), writes(PLAN)].into_iter().chain(steps).chain([done()]);
+        let server = model_of(replies);
+        with_model(&world, &server, &arguments).expect(0);
+    }
+}
+
+#[test]
 fn an_edit_is_taken_as_a_whole_or_kept_for_its_author() {
     let world = planned(PLAN);
     approve(&world);
@@ -291,21 +313,116 @@ fn a_link_in_the_project_makes_nothing_beyond_it_writable() {
 
 #[test]
 fn what_cannot_begin_is_refused_before_anybody_is_asked() {
-    let wants = PLAN.replace("## Steps", "## Rights\n\n- write: new/b.txt\n\n## Steps");
+    let wants = PLAN.replace("## Steps", "## Rights\n\n- write: a.txt/b\n\n## Steps");
     let world = World::new(User::Myself);
     world.file("a.txt", "one\n");
     let plans = |markdown: &str| calls(&[("write_plan", json!({ "markdown": markdown }))]);
     // The planner is told what is wrong, and names the directory instead.
-    let server = model_of([plans(&wants), plans(&wants.replace("new/b.txt", ".")), done()]);
+    let server = model_of([plans(&wants), plans(&wants.replace("a.txt/b", ".")), done()]);
     with_model(&world, &server, &["exec", "--activity", "plan", "plan it"]).expect(0);
     let told = String::from_utf8(server.requests()[1].body.to_vec()).unwrap();
-    assert!(told.contains("new/b.txt does not exist: make it first, or name the directory"), "{told}");
+    assert!(told.contains("a.txt/b: Not a directory"), "{told}");
     // A person who edits it so is told at the approval.
     fs::write(file_of(&world), &wants).unwrap();
     let digest = shown(&world)["digest"].as_str().unwrap().to_owned();
     let refused = plan(&world, &["approve", "--digest", &digest]).expect(2);
     assert!(refused.stderr.contains("cannot be approved: write: "), "{}", refused.stderr);
     assert_eq!(shown(&world)["fate"], "proposed");
+}
+
+/// A plan that is to create two files, in a directory that is there.
+fn creates() -> String {
+    PLAN.replace("## Steps", "## Rights\n\n- write: src/two\n- write: src/three\n\n## Steps")
+        .replace("a.txt", "src/*")
+}
+
+fn creates_step(number: u32, command: &str) -> String {
+    calls(&[
+        ("update_step", json!({"step": number, "status": "in_progress"})),
+        ("shell_exec", json!({"command": command})),
+        ("update_step", json!({"step": number, "status": "completed"})),
+    ])
+}
+
+#[test]
+fn a_file_to_create_is_granted_as_its_directory_and_nothing_beside_it() {
+    for tier in tests::tier::all() {
+        let world = World::new(User::Myself).in_tier(tier);
+        world.file("a.txt", "one\n");
+        fs::create_dir(world.project().join("src")).unwrap();
+        let server = model_of([
+            calls(&[("write_plan", json!({ "markdown": creates() }))]),
+            creates_step(1, "echo two > src/two; echo no > a.txt; echo no > b.txt"),
+            creates_step(2, "echo three > src/three"),
+            done(),
+            done(),
+        ]);
+        let mut arguments = vec!["exec", "--activity", "plan", "--mode", "auto", "--approve-plan", "do it"];
+        arguments.extend(world.tier_flags());
+        with_model(&world, &server, &arguments).expect(0);
+        assert_eq!((world.read("src/two"), world.read("src/three")), ("two\n".into(), "three\n".into()));
+        assert_eq!(world.read("a.txt"), "one\n");
+        assert!(!world.project().join("b.txt").exists());
+        let log = world.log();
+        let approved = log.iter().find(|event| event["type"] == "plan_approved").unwrap();
+        assert_eq!(world.stable(&approved["data"]["write"].to_string()), r#"["[world]/project/src"]"#);
+        let told = String::from_utf8(server.requests().last().unwrap().body.to_vec()).unwrap();
+        assert!(told.contains("src/two does not exist yet: execution may write "), "{told}");
+    }
+}
+
+#[test]
+fn an_execution_gets_the_directories_that_its_approval_showed_and_no_others() {
+    let world = World::new(User::Myself);
+    fs::create_dir(world.project().join("src")).unwrap();
+    let server = model_of([calls(&[("write_plan", json!({ "markdown": creates() }))]), done()]);
+    with_model(&world, &server, &["exec", "--activity", "plan", "plan it"]).expect(0);
+    let access = |world: &World| world.stable(&plan(world, &["show"]).expect(0).stdout);
+    let shown_access = "  write    [world]/project/src (to create [world]/project/src/two)";
+    assert!(access(&world).contains(shown_access), "{}", access(&world));
+    approve(&world);
+    // What was made since, or by the execution before, changes nothing.
+    fs::write(world.project().join("src/two"), "").unwrap();
+    assert!(access(&world).contains(shown_access), "{}", access(&world));
+    let server = model_of([
+        creates_step(1, "echo two > src/tmp && mv src/tmp src/two"),
+        creates_step(2, "false"),
+        done(),
+    ]);
+    with_model(&world, &server, &["plan", "execute"]).expect(3);
+    let listed = plan(&world, &["list"]).expect(0).stdout;
+    assert!(
+        listed.contains("1 step done; its execution ended as gave up: step 2 of the plan is failed"),
+        "{listed}"
+    );
+    // The whole project was never shown.
+    fs::remove_dir_all(world.project().join("src")).unwrap();
+    let nobody = model_of([]);
+    let refused = with_model(&world, &nobody, &["plan", "execute"]).expect(3);
+    assert!(refused.stderr.contains("src does not exist"), "{}", refused.stderr);
+    approve(&world);
+    assert!(access(&world).contains("  write    [world]/project (to create [world]/project/src/two)"));
+}
+
+#[test]
+fn a_plan_whose_executor_could_not_start_is_told_so_and_may_be_followed_by_another() {
+    let world = World::new(User::Myself);
+    world.file("a.txt", "one\n");
+    world.configure("[agents]\ndepth = 0\n");
+    let again = PLAN.replace("Two words", "Again");
+    let plans = |markdown: &str| calls(&[("write_plan", json!({ "markdown": markdown }))]);
+    let server = model_of([plans(PLAN), plans(&again), done()]);
+    let flags = ["exec", "--activity", "plan", "--mode", "auto", "--approve-plan", "do it"];
+    let run = with_model(&world, &server, &flags).expect(3);
+    assert!(run.stderr.contains("no sub-agents below level 0"), "{}", run.stderr);
+    let told = String::from_utf8(server.requests()[1].body.to_vec()).unwrap();
+    assert!(told.contains("[the plan was not begun: look what went wrong, then call write_plan"), "{told}");
+    let listed = plan(&world, &["list"]).expect(0).stdout;
+    assert!(listed.contains("Again (2 steps)"), "{listed}");
+    assert!(
+        listed.contains("unfinished 2") && listed.contains("its execution ended as crashed: sub-agents"),
+        "{listed}"
+    );
 }
 
 #[test]

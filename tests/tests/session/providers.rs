@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use supervisor::replay::{Block, ReplayServer, Script, Usage, chat, responses};
+use supervisor::replay::{Block, ReplayServer, Usage, chat, responses};
 use tests::replies::{done, model_of};
 use tests::{Finished, User, World};
 
@@ -19,8 +19,7 @@ fn model(calls: &[(&str, Value)]) -> ReplayServer {
         chat::message(&[Block::thinking("Hm.", ""), call], "tool_calls", Usage::default())
     };
     let done = chat::message(&[Block::text("Done.")], "stop", Usage::default());
-    let replies = calls.iter().enumerate().map(reply).chain([done]);
-    ReplayServer::start(replies.fold(Script::new(), Script::reply)).unwrap()
+    model_of(calls.iter().enumerate().map(reply).chain([done]))
 }
 
 fn exec(world: &World, flags: &[&str]) -> Command {

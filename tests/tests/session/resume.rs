@@ -198,6 +198,28 @@ fn a_session_whose_tool_is_gone_goes_on_in_a_new_context() {
 }
 
 #[test]
+fn access_that_is_gone_or_new_since_the_last_run_is_told_in_one_line() {
+    let world = World::new(User::Myself);
+    let place = world.root().join("data");
+    fs::create_dir(&place).unwrap();
+    let place = place.to_str().unwrap();
+    let go_on = |flags: &[&str]| {
+        let resumed = run(&world, &model_of([done()]), flags).expect(0);
+        let told = resumed.stdout.lines().filter(|line| line.contains("access of this run, unlike the last"));
+        told.map(|line| world.stable(line)).collect::<Vec<_>>()
+    };
+    assert_eq!(go_on(&["--mode", "auto", "--write", place, "--net", "on"]), Vec::<String>::new());
+    assert_eq!(go_on(&["-c", "--mode", "auto", "--write", place, "--net", "on"]), Vec::<String>::new());
+    let [told] = &go_on(&["-c"])[..] else { unreachable!("one line") };
+    let gone =
+        ["[world]/data is no longer writable", "the network is off now", "the mode is deny, and was auto"];
+    assert!(gone.iter().all(|gone| told.contains(gone)), "{told}");
+    let [told] = &go_on(&["-c", "--write", place])[..] else { unreachable!("one line") };
+    assert!(told.contains("[world]/data is writable now") && !told.contains("network"), "{told}");
+    audited(&world);
+}
+
+#[test]
 fn what_a_kill_cut_off_is_told_and_never_run_again() {
     let world = World::new(User::Myself);
     let server = model_of([shell("echo once >> ran; sleep 600"), done()]);
@@ -210,6 +232,12 @@ fn what_a_kill_cut_off_is_told_and_never_run_again() {
     // The kernel may have taken half a line.
     let log = log_of(&world);
     OpenOptions::new().append(true).open(&log).unwrap().write_all(b"{\"id\":99,\"par").unwrap();
+    let audit = Finished::of(&mut world.bailiwick(["audit", log.to_str().unwrap()])).expect(0);
+    assert!(
+        audit.stdout.contains("the log is whole but for its last line, which was cut off"),
+        "{}",
+        audit.stdout
+    );
     let second = model_of([done()]);
     let resumed = run(&world, &second, &["--mode", "auto", "-c"]).expect(0);
     assert!(resumed.stdout.contains("a line that was not finished was cut off"), "{}", resumed.stdout);

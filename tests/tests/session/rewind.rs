@@ -14,7 +14,7 @@ use tests::{Finished, User, World, wait_until};
 
 /// A conversation of an agent that may write, and the messages of its user.
 pub(crate) struct Talk<'a> {
-    world: &'a World,
+    pub world: &'a World,
     pub served: Served,
     pub id: String,
     pub said: Vec<u64>,
@@ -36,8 +36,8 @@ impl<'a> Talk<'a> {
         let looks = self.world.own().join("state/checkpoints").join(&self.id).join("looks.jsonl");
         let is_seen = || {
             let looks = fs::read_to_string(&looks).unwrap_or_default();
-            // In mode `auto` there is one with each message.
-            looks.lines().last().is_some_and(|line| !line.contains(r#""at":{"messages""#))
+            // In mode `auto` there is one with each message, and one after each call.
+            looks.lines().last().is_some_and(|line| line.contains(r#""at":"end""#))
         };
         wait_until("the end of the turn is seen", is_seen);
     }

@@ -105,6 +105,29 @@ fn interrupted(mut run: Command, signal: Signal) -> (Duration, i32) {
 }
 
 #[test]
+fn what_was_counted_before_an_interrupt_is_taken_and_the_rest_is_marked_as_an_estimate() {
+    let world = world("");
+    let usage = Usage { input: 40, cache_creation: 60, cache_read: 4_900, output: 500 };
+    let whole = sse::message(&[Block::text("Begun!")], "end_turn", usage);
+    let begin =
+        whole[..whole.find("content_block_stop").unwrap()].rsplit_once("event:").unwrap().0.to_owned();
+    let server = serve([Reply::sse(begin).then_silence()]);
+    let run = world.task(&server.base_url(), ["do it", "--output", "stream-json", "--deltas"]);
+    let (_, ended) = interrupted(run, Signal::SIGINT);
+    assert_eq!(ended, 130);
+    let log = world.log();
+    let of = |kind: &str| log.iter().find(|event| event["type"] == kind).unwrap()["data"].clone();
+    for usage in [&of("assistant_message")["usage"], &of("result")["usage"]] {
+        let told = ["input", "cache_creation", "cache_read"].map(|name| usage[name].as_u64().unwrap());
+        assert_eq!(told, [40, 60, 4_900], "{usage}");
+        assert_eq!(usage["estimated"], usage["output"].as_u64().unwrap() - 1, "{usage}");
+    }
+    let mut sessions = world.bailiwick(["sessions", "--project"]);
+    let listed = Finished::of(sessions.arg(world.project())).expect(0).stdout;
+    assert!(listed.contains("~5.0k in"), "{listed}");
+}
+
+#[test]
 fn w2_a_signal_is_answered_while_a_bomb_is_unpacked() {
     let world = world("");
     let whole = says("Begun!", "end_turn");

@@ -58,10 +58,17 @@ fn written(params: &PlanApprovalParams, project: Option<&WirePath>) -> Vec<Vec<u
         } else {
             b"write BEYOND THE PROJECT "
         };
-        [words, path.as_bytes()].concat()
+        [words, path.as_bytes(), created(params, path).as_bytes()].concat()
     };
     let (inside, beyond): (Vec<_>, Vec<_>) = write.iter().partition(|path| is_inside(path));
     inside.into_iter().chain(beyond).map(line).collect()
+}
+
+/// The places that are to be created in a directory.
+fn created(params: &PlanApprovalParams, directory: &WirePath) -> String {
+    let of_it = params.to_create.iter().filter(|place| place.directory == *directory);
+    let places: Vec<_> = of_it.map(|place| place.path.to_string()).collect();
+    if places.is_empty() { String::new() } else { format!(" (to create {})", places.join(", ")) }
 }
 
 fn network(params: &PlanApprovalParams) -> String {

@@ -31,7 +31,7 @@ pub const TABLE: &[CommandRow] = &[
     typed(Command::Image, "image", "image PATH", "attach a picture; without PATH: detach it"),
     typed(Command::Compact, "compact", "compact", "replace the conversation by a summary"),
     typed(Command::Clear, "clear", "clear", "begin an empty conversation in this session"),
-    typed(Command::Model, "model", "model NAME", "another model answers; without NAME: show it"),
+    typed(Command::Model, "model", "model NAME", "choose a model; alone: list them; model! takes any name"),
     typed(Command::Cost, "cost", "cost", "show tokens and money, by agent"),
     CommandRow {
         command: Command::Copy,

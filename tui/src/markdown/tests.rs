@@ -127,6 +127,24 @@ fn links_by_reference_have_the_addresses_that_were_defined_before_them() {
 }
 
 #[test]
+fn a_reply_is_laid_out_as_lines() {
+    let text = "# Done\n\nIt is *fixed* in `a.rs`: \u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f467} x\u{200d}y \x1b[2J\n\n- one\n- two\n\n```rust\nfn a() {}\n```\n";
+    assert_eq!(laid_out(text, 60), rows(&blocks([text]), 60).trim_matches('\n'));
+    assert_snapshot!(laid_out(text, 60), @r"
+    Done
+
+    It is fixed in a.rs: 👨‍👩‍👧 x\u{200d}y \u{1b}[2J
+
+    • one
+    • two
+
+    ╭ rust
+    │ fn a() {}
+    ");
+    assert_eq!(laid_out("", 60), "");
+}
+
+#[test]
 fn tables_share_the_width() {
     let text = "| name | what it does | n |\n|:--|:-:|--:|\n| `a` | one | 1 |\n| 漢字 | a longer text that needs its rows | 1000 |\n| x |\n";
     assert_snapshot!([at_once(text, 60), at_once(text, 36), at_once(text, 16)].join("=====\n"), @r#"

@@ -132,15 +132,24 @@ impl Agents {
         std::iter::once(&mut self.first).chain(self.others.values_mut())
     }
 
-    /// An agent has spent this, in the turn that runs.
+    /// An agent has spent this. A turn of the user's is everything until they say the next thing: what agents beside it spend when the first
+    /// one rests belongs to it, too.
     pub(crate) fn spend(&mut self, agent: &AgentId, account: Account) {
         *self.spent.entry(agent.clone()).or_default() += account;
         self.of(agent).turn.account += account;
         let all = std::iter::once((&self.first_id, &mut self.first)).chain(&mut self.others);
         for (above, view) in all {
-            if agent.is_below(above) && view.turn.is_running() {
+            if agent.is_below(above) {
                 view.turn.below += account;
             }
+        }
+    }
+
+    /// The user has an agent begin beside one that rests: another turn.
+    pub(crate) fn begins_beside(&mut self, resting: &AgentId) {
+        let turn = &mut self.of(resting).turn;
+        if !turn.is_running() {
+            (turn.account, turn.below) = (Account::default(), Account::default());
         }
     }
 

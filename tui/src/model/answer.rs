@@ -30,6 +30,12 @@ impl Model {
         self.answer = Some(Answer { block, until: self.now.plus(STANDS) });
     }
 
+    /// Tells something in a line that never becomes a page: it comes by itself, while a person may be typing.
+    pub(crate) fn note(&mut self, look: Look, text: &str) {
+        let block = Block::of(vec![Part::new(SafeText::prose(text), look)]);
+        self.answer = Some(Answer { block, until: self.now.plus(STANDS) });
+    }
+
     /// Opens a page in the place of the conversation.
     pub(crate) fn open_page(&mut self, block: Block) {
         let revision = self.next_revision();

@@ -1,69 +1,159 @@
-//! The changes of files that the file tools made in the session.
+//! The changes of files in the session: those that the file tools told, and those that looks at the project saw.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ipc::event::FileDiff;
+use ipc::event::{ChangeKind, FileDiff, FilesChanged, Ignored, SeenChange};
+use ipc::id::{AgentCall, AgentId};
 use ipc::path::WirePath;
 
+use super::net::{Net, of};
 use super::{Block, Look, Part};
 use crate::card::in_project;
 use crate::diff::{Counts, Diff};
 use crate::highlight::language_of;
 use crate::text::SafeText;
+use crate::tool_summary::cut;
 
 /// The most bytes of text that are kept; what comes after them is counted.
 const KEPT: usize = 16 << 20;
+
+/// The columns of a call that is named as the source of a change.
+const CALL: usize = 60;
+
+/// The most sources of a file that are named.
+const SOURCES: usize = 3;
 
 /// The changes, in their order.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
     steps: Vec<ChangeStep>,
     bytes: usize,
-    /// The calls whose changes are not kept.
-    left_out: usize,
-    /// The lines that each file has more and less.
-    counts: BTreeMap<WirePath, Counts>,
+    /// The calls whose changes are not known.
+    left_out: BTreeSet<AgentCall>,
+    /// The calls that may change files, as sources are named.
+    calls: BTreeMap<AgentCall, String>,
+    /// The files that are not as they were.
+    nets: BTreeMap<WirePath, ListedFile>,
+    /// Files that changed and are too many to be listed.
+    more: u64,
+    ignored: Ignored,
     /// The changes that there were so far: the number of the next one.
     next: usize,
     /// Those that the last rewind took back.
     taken_back: Vec<ChangeStep>,
 }
 
-/// The change of one file by one call.
+/// The change of one file.
 #[derive(Debug)]
-struct ChangeStep {
+pub(super) struct ChangeStep {
     /// Its place among all changes of the session.
     number: usize,
-    /// The call, as its agent and its number.
-    call: String,
-    file: FileDiff,
+    /// The file, absolute; the present name of one that was moved later.
+    pub(super) path: WirePath,
+    pub(super) told: ChangeTold,
+}
+
+/// The word on a change.
+#[derive(Debug)]
+pub(super) enum ChangeTold {
+    /// A call told it.
+    ByCall(AgentCall, FileDiff),
+    /// A look saw it; true if a run before was cut off.
+    ByLook(Box<SeenChange>, bool),
+}
+
+/// A changed file as a list shows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ListedFile {
+    pub counts: Counts,
+    /// Whatever is more than lines that came and went: `new`, `mode 644 → 755`.
+    pub facts: Vec<String>,
+    /// True if somebody outside the session changed it too.
+    pub by_others: bool,
+}
+
+impl ChangeStep {
+    /// Its texts, where they are known.
+    pub(super) fn diff(&self) -> Option<&FileDiff> {
+        match &self.told {
+            ChangeTold::ByCall(_, diff) => Some(diff),
+            ChangeTold::ByLook(seen, _) => seen.diff.as_ref(),
+        }
+    }
+
+    pub(super) fn seen(&self) -> Option<&SeenChange> {
+        match &self.told {
+            ChangeTold::ByCall(..) => None,
+            ChangeTold::ByLook(seen, _) => Some(seen),
+        }
+    }
+
+    pub(super) fn by_others(&self) -> bool {
+        self.seen().is_some_and(|seen| seen.by.is_empty())
+    }
 }
 
 impl Changes {
+    /// A call begins that may change files.
+    pub(crate) fn begins(&mut self, call: AgentCall, is_command: bool, summary: &str) {
+        let words = if is_command { summary } else { summary.split(' ').next().unwrap_or_default() };
+        self.calls.insert(call, cut(words, CALL));
+    }
+
     /// A call made these changes.
-    pub(crate) fn made(&mut self, call: &str, files: Vec<FileDiff>) {
-        let length = |file: &FileDiff| file.old_text.as_ref().map_or(0, String::len) + file.new_text.len();
+    pub(crate) fn made(&mut self, call: &AgentCall, files: Vec<FileDiff>) {
         self.bytes += files.iter().map(length).sum::<usize>();
         if self.bytes > KEPT {
-            return self.left_out();
+            return self.left_out(call.clone());
         }
-        let paths: BTreeSet<_> = files.iter().map(|file| file.path.clone()).collect();
         for file in files {
-            self.steps.push(ChangeStep { number: self.next, call: call.to_owned(), file });
-            self.next += 1;
+            let path = file.path.clone();
+            self.push(path, ChangeTold::ByCall(call.clone(), file));
         }
-        self.count(paths);
+    }
+
+    /// A look saw these changes.
+    pub(crate) fn seen(&mut self, changed: FilesChanged, project: &WirePath) {
+        let FilesChanged { files, more, cut_off, ignored } = changed;
+        self.more = self.more.saturating_add(more);
+        self.ignored = ignored;
+        let absolute = |path: &WirePath| WirePath::from(project.as_path().join(path.as_path()));
+        for mut file in files {
+            self.bytes += file.diff.as_ref().map_or(0, length);
+            file.diff = file.diff.filter(|_| self.bytes <= KEPT);
+            file.by.iter().for_each(|call| _ = self.left_out.remove(call));
+            let path = absolute(&file.path);
+            if let ChangeKind::RenamedFrom(old) = &file.change {
+                self.moved(&absolute(old), &path);
+            }
+            self.push(path, ChangeTold::ByLook(Box::new(file), cut_off));
+        }
+    }
+
+    fn push(&mut self, path: WirePath, told: ChangeTold) {
+        self.steps.push(ChangeStep { number: self.next, path: path.clone(), told });
+        self.next += 1;
+        self.count([path].into());
+    }
+
+    /// A file has another name: what changed in it goes with it.
+    fn moved(&mut self, old: &WirePath, new: &WirePath) {
+        let steps = self.steps.iter_mut().filter(|step| step.path == *old);
+        steps.for_each(|step| step.path.clone_from(new));
+        self.nets.remove(old);
     }
 
     /// Counts the lines of these files again.
     fn count(&mut self, paths: BTreeSet<WirePath>) {
         for path in paths {
-            let steps: Vec<_> = self.steps.iter().filter(|step| step.file.path == path).collect();
-            if steps.is_empty() {
-                self.counts.remove(&path);
-            } else {
-                let counts = composed(&steps).counts();
-                self.counts.insert(path, counts);
+            let steps: Vec<_> = self.steps.iter().filter(|step| step.path == path).collect();
+            let by_others = steps.iter().any(|step| step.by_others());
+            match Net::of(&steps) {
+                Some(net) => {
+                    let listed = ListedFile { counts: net.counts(), facts: net.facts, by_others };
+                    self.nets.insert(path, listed);
+                }
+                None => drop(self.nets.remove(&path)),
             }
         }
     }
@@ -73,97 +163,159 @@ impl Changes {
         self.next
     }
 
-    /// True before the first change.
+    /// True while nothing is to be listed.
     pub(crate) fn is_empty(&self) -> bool {
-        self.counts.is_empty() && self.left_out == 0
+        self.nets.is_empty() && self.left_out.is_empty()
     }
 
-    /// Each file with the lines that it has more and less, and the number of the calls whose changes are not counted.
-    pub(crate) fn files(&self) -> (impl ExactSizeIterator<Item = (&WirePath, Counts)>, usize) {
-        (self.counts.iter().map(|(path, counts)| (path, *counts)), self.left_out)
+    /// The changed files, and the number of the calls whose changes are not known.
+    pub(crate) fn files(&self) -> (impl ExactSizeIterator<Item = (&WirePath, &ListedFile)>, usize) {
+        (self.nets.iter(), self.left_out.len())
+    }
+
+    /// The number of the changed files, and their lines: `3 files · +5 -4`; none where there is nothing.
+    pub(crate) fn summary(&self) -> Option<String> {
+        let mut sum = Counts::default();
+        for file in self.nets.values() {
+            sum.added = sum.added.saturating_add(file.counts.added);
+            sum.removed = sum.removed.saturating_add(file.counts.removed);
+        }
+        let count = self.nets.len();
+        let words = if count == 1 { "file" } else { "files" };
+        (count > 0).then(|| format!("{count} {words} · {sum}"))
     }
 
     /// These files are as they were before the change of this number.
     pub(crate) fn take_back(&mut self, paths: BTreeSet<WirePath>, first: usize) {
         let (kept, taken) = std::mem::take(&mut self.steps)
             .into_iter()
-            .partition(|step| step.number < first || !paths.contains(&step.file.path));
+            .partition(|step| step.number < first || !paths.contains(&step.path));
         (self.steps, self.taken_back) = (kept, taken);
         self.count(paths);
     }
 
     /// The last rewind is undone.
     pub(crate) fn give_back(&mut self) {
-        let paths = self.taken_back.iter().map(|step| step.file.path.clone()).collect();
+        let paths = self.taken_back.iter().map(|step| step.path.clone()).collect();
         self.steps.append(&mut self.taken_back);
         self.steps.sort_by_key(|step| step.number);
         self.count(paths);
     }
 
     /// A call made changes that are not known.
-    pub(crate) const fn left_out(&mut self) {
-        self.left_out += 1;
+    pub(crate) fn left_out(&mut self, call: AgentCall) {
+        self.left_out.insert(call);
     }
 
-    /// All of them, by file or by step.
-    pub(crate) fn shown(&self, by_step: bool, project: &WirePath) -> Vec<Block> {
-        let mut blocks = Vec::new();
-        if by_step {
-            blocks.extend(self.steps.iter().map(|step| titled(&[step], project, Some(&step.call))));
+    /// All of them, by file or by step; while a turn goes on, the last ones may be missing.
+    pub(crate) fn shown(&self, by_step: bool, project: &WirePath, in_turn: bool) -> Vec<Block> {
+        let mut blocks: Vec<_> = if by_step {
+            self.steps.iter().map(|step| self.step(step, project)).collect()
         } else {
-            let mut files: BTreeMap<&WirePath, Vec<&ChangeStep>> = BTreeMap::new();
-            for step in &self.steps {
-                files.entry(&step.file.path).or_default().push(step);
-            }
-            blocks.extend(files.values().map(|steps| titled(steps, project, None)));
-        }
-        let mut notes = Vec::new();
-        if self.steps.is_empty() {
-            notes.push("no file tool has changed a file".to_owned());
-        }
-        if self.left_out > 0 {
-            let calls = if self.left_out == 1 { "call" } else { "calls" };
-            notes.push(format!("changes of {} {calls} are not shown: too large, or no text", self.left_out));
-        }
-        notes.push("changes that commands made are not shown".to_owned());
+            let of_path = |path: &WirePath| {
+                let steps: Vec<_> = self.steps.iter().filter(|step| step.path == *path).collect();
+                Some(self.file(&steps, Net::of(&steps)?, project))
+            };
+            self.nets.keys().filter_map(of_path).collect()
+        };
         let note = |note: &String| Part::new(SafeText::line(note), Look::Notice);
-        blocks.push(Block::of(notes.iter().map(note).collect()).apart());
+        let notes = self.notes(blocks.is_empty(), in_turn);
+        if !notes.is_empty() {
+            blocks.push(Block::of(notes.iter().map(note).collect()).apart());
+        }
         blocks
     }
-}
 
-/// The changes of one file, below its name.
-fn titled(steps: &[&ChangeStep], project: &WirePath, call: Option<&str>) -> Block {
-    let diff = composed(steps);
-    let path = steps.first().map(|step| in_project(&step.file.path, project)).unwrap_or_default();
-    let call = call.map(|call| format!("call {call}: ")).unwrap_or_default();
-    let stat = format!(" {}", diff.counts());
-    let title = SafeText::labelled(&call, &[path, stat.as_bytes()].concat());
-    Block::of(vec![Part::new(title, Look::Heading), Part::diff(diff.in_language(&language_of(path)))]).apart()
-}
+    fn notes(&self, is_empty: bool, in_turn: bool) -> Vec<String> {
+        let mut notes = Vec::new();
+        if is_empty {
+            notes.push("no file has changed".to_owned());
+        }
+        if !self.left_out.is_empty() {
+            let count = self.left_out.len();
+            let calls = if count == 1 { "call" } else { "calls" };
+            notes.push(format!("changes of {count} {calls} are not shown: too large, or no text"));
+        }
+        if self.more > 0 {
+            notes.push(format!("{} more files changed: too many to be listed", self.more));
+        }
+        if !self.ignored.is_empty() {
+            notes.push(self.ignored.to_string());
+        }
+        if in_turn {
+            notes.push("the turn goes on: its last changes may be missing".to_owned());
+        }
+        notes
+    }
 
-/// Several changes as one, where each begins with what the one before it left; else one after the other.
-fn composed(steps: &[&ChangeStep]) -> Diff {
-    let follow = |pair: &[&ChangeStep]| match pair {
-        [one, next] => {
-            next.file.first_line == one.file.first_line
-                && next.file.old_text.as_deref() == Some(&one.file.new_text)
+    /// A file below its name and the sources of its changes.
+    fn file(&self, steps: &[&ChangeStep], net: Net, project: &WirePath) -> Block {
+        let path = steps.first().map(|step| in_project(&step.path, project)).unwrap_or_default();
+        let mut sources = Vec::new();
+        for source in steps.iter().map(|step| self.source(step)) {
+            if !sources.contains(&source) {
+                sources.push(source);
+            }
         }
-        _ => true,
-    };
-    match (steps.first(), steps.last()) {
-        (Some(first), Some(last)) if first.file.first_line.is_some() && steps.windows(2).all(follow) => {
-            of(first.file.old_text.as_deref(), &last.file)
+        titled(path, &listed(sources), net)
+    }
+
+    fn step(&self, step: &ChangeStep, project: &WirePath) -> Block {
+        let net = Net::of_step(step);
+        titled(in_project(&step.path, project), &self.source(step), net)
+    }
+
+    /// The source of a change.
+    fn source(&self, step: &ChangeStep) -> String {
+        match &step.told {
+            ChangeTold::ByCall(call, _) => self.call(call),
+            ChangeTold::ByLook(seen, cut_off) => match seen.by.as_slice() {
+                [] if *cut_off => "by a call that was cut off, by you or by another program".to_owned(),
+                [] => "by you or another program".to_owned(),
+                calls => {
+                    let named = calls.iter().take(SOURCES).map(|call| self.call(call));
+                    let mut named: Vec<_> = named.collect();
+                    let more = calls.len().saturating_sub(SOURCES);
+                    named.extend((more > 0).then(|| format!("{more} others")));
+                    named.join(", or ")
+                }
+            },
         }
-        _ => Diff::joined(steps.iter().map(|step| of(step.file.old_text.as_deref(), &step.file))),
+    }
+
+    fn call(&self, call: &AgentCall) -> String {
+        let of =
+            if call.agent == AgentId::root() { String::new() } else { format!(" of agent {}", call.agent) };
+        match self.calls.get(call) {
+            Some(words) => format!("call {}{of}: {words}", call.call),
+            None => format!("call {}{of}", call.call),
+        }
     }
 }
 
-fn of(old: Option<&str>, change: &FileDiff) -> Diff {
-    match old {
-        Some(old) => Diff::between(old, &change.new_text, change.first_line),
-        None => Diff::added(&change.new_text),
-    }
+/// The sources of a file, in the order of their changes.
+fn listed(mut sources: Vec<String>) -> String {
+    let more = sources.len().saturating_sub(SOURCES);
+    sources.truncate(SOURCES);
+    sources.extend((more > 0).then(|| format!("and {more} more")));
+    sources.join("; ")
+}
+
+/// A change below the name of its file, and its source.
+fn titled(path: &[u8], source: &str, net: Net) -> Block {
+    let counts = net.counts();
+    let mut words: Vec<_> =
+        Some(counts).filter(|counts| *counts != Counts::default()).iter().map(ToString::to_string).collect();
+    words.extend(net.facts.iter().cloned());
+    let words = if words.is_empty() { counts.to_string() } else { words.join(" · ") };
+    let title = SafeText::labelled("", &[path, b" ", words.as_bytes()].concat());
+    let mut parts = vec![Part::new(title, Look::Heading), Part::new(SafeText::line(source), Look::Notice)];
+    parts.extend(net.diff.map(|diff| Part::diff(diff.in_language(&language_of(path)))));
+    Block::of(parts).apart()
+}
+
+fn length(file: &FileDiff) -> usize {
+    file.old_text.as_ref().map_or(0, String::len) + file.new_text.len()
 }
 
 /// The change of a call as one diff.

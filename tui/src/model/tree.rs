@@ -105,13 +105,11 @@ impl Agents {
         agents
     }
 
-    /// The account of an agent's turn with its sub-agents, which that of a turn of the top level has already when it is over.
+    /// The account of an agent's turn with its sub-agents.
     pub(crate) fn of_turn(&self, agent: &AgentId) -> Account {
         let turn = self.each().find(|(other, _)| *other == agent).map(|(_, view)| &view.turn);
         let mut account = turn.map(|turn| turn.account).unwrap_or_default();
-        if let Some(turn) = turn.filter(|turn| turn.is_running() || !agent.is_top_level()) {
-            account += turn.below;
-        }
+        account += turn.map(|turn| turn.below).unwrap_or_default();
         account
     }
 
@@ -196,6 +194,7 @@ fn named(root: &WirePath, (project, caches): (&WirePath, Option<&WirePath>)) -> 
 
 /// `↑12.3k ↓1.2k $0.08`
 fn brief(account: &Account) -> String {
-    let cost = account.cost.map(|cost| format!(" {cost}")).unwrap_or_default();
-    format!("↑{} ↓{}{cost}", counted(account.usage.prompt()), counted(account.usage.output))
+    let mark = account.usage.mark();
+    let cost = account.money().map(|money| format!(" {money}")).unwrap_or_default();
+    format!("↑{mark}{} ↓{mark}{}{cost}", counted(account.usage.prompt()), counted(account.usage.output))
 }

@@ -84,7 +84,7 @@ impl Turn {
 }
 
 /// The line after a turn.
-pub(crate) fn summary(turn: &TurnFinished) -> String {
+pub(crate) fn summary(turn: &TurnFinished, account: &Account) -> String {
     let mut line = match (turn.reason, &turn.message) {
         // The denial has its card.
         (reason @ EndReason::DeniedAtEnd, _) | (reason, None) => reason.to_string(),
@@ -93,7 +93,7 @@ pub(crate) fn summary(turn: &TurnFinished) -> String {
     };
     // A command of the user's own asks no model. Writing to a string cannot fail.
     if turn.steps > 0 || turn.reason != EndReason::Done {
-        let _ = write!(line, " · {}", account(turn));
+        let _ = write!(line, " · {account}");
     }
     let _ = write!(line, " · {}", lasted(Duration::from_millis(turn.duration_ms)));
     line
@@ -106,7 +106,7 @@ pub(crate) fn tells_apart(turn: &TurnFinished) -> bool {
 
 /// What a turn came to.
 pub(crate) const fn account(turn: &TurnFinished) -> Account {
-    Account { usage: turn.usage, cost: turn.cost_usd }
+    Account::of(turn.usage, turn.cost_usd)
 }
 
 fn lasted(duration: Duration) -> String {
@@ -139,9 +139,9 @@ mod tests {
             cost_usd: None,
             duration_ms: 4_250,
         };
-        assert_eq!(summary(&turn), "done · 42.0k in, 95% cached, 912 out · 4.2 s");
+        assert_eq!(summary(&turn, &account(&turn)), "done · 42.0k in, 95% cached, 912 out · 4.2 s");
         let turn = TurnFinished { cost_usd: "0.0321".parse().ok(), ..turn };
-        assert_eq!(summary(&turn), "done · 42.0k in, 95% cached, 912 out, $0.032 · 4.2 s");
+        assert_eq!(summary(&turn, &account(&turn)), "done · 42.0k in, 95% cached, 912 out, $0.032 · 4.2 s");
         let turn = TurnFinished {
             reason: EndReason::Provider,
             message: Some("no key".into()),
@@ -149,6 +149,9 @@ mod tests {
             duration_ms: 61_000,
             ..turn
         };
-        assert_eq!(summary(&turn), "provider error · 42.0k in, 95% cached, 912 out · 1 min 1 s");
+        assert_eq!(
+            summary(&turn, &account(&turn)),
+            "provider error · 42.0k in, 95% cached, 912 out · 1 min 1 s"
+        );
     }
 }

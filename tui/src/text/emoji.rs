@@ -3,6 +3,8 @@
 //! Their joiners and selectors show nothing by themselves, and show as part of a sequence that Unicode knows. Terminals
 //! differ in how wide they draw such a sequence: whoever writes frames has to expect it (see [`is_disputed`]).
 
+use unicode_segmentation::UnicodeSegmentation;
+
 use super::hidden::{columns, is_hidden, is_modifier};
 
 const JOINER: char = '\u{200d}';
@@ -34,6 +36,12 @@ pub fn is_disputed(cluster: &str) -> bool {
         || TAGGED.contains(&cluster)
         // Spacing marks and letters that join: many terminals give each of them cells of its own.
         || cluster.chars().filter(|c| columns(*c) > 0).count() > 1
+}
+
+/// The place of the last cluster of a text that is not whole yet, where what follows may go on with it: `👨` before a joiner.
+pub fn open_cluster(text: &str) -> usize {
+    let last = text.grapheme_indices(true).next_back();
+    last.filter(|(_, cluster)| !cluster.is_ascii()).map_or(text.len(), |(at, _)| at)
 }
 
 fn is_keycap(cluster: &str) -> bool {

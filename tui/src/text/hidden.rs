@@ -1,6 +1,9 @@
 //! Characters that do not show, or that show as something else than they are.
 
+use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthChar;
+
+use super::emoji::is_sequence;
 
 /// Whether a character draws nothing by itself, or commands whoever draws it: controls, bidirectional formatting,
 /// zero-width characters, variation selectors, tags, fillers, separators.
@@ -34,6 +37,30 @@ pub(super) const fn is_presentation(c: char) -> bool {
 /// The columns of one character; none where it has none of its own.
 pub(super) fn columns(c: char) -> usize {
     c.width().unwrap_or_default()
+}
+
+/// A text in which every character shows, for a terminal that is written to as it is: line ends and tabs stay, and what joins an
+/// emoji that Unicode knows, or says how the character before it is to look.
+pub fn printable(text: &str) -> String {
+    let stays = |c: char| matches!(c, '\n' | '\t') || !is_hidden(c);
+    if text.chars().all(stays) {
+        return text.to_owned();
+    }
+    let mut shown = String::with_capacity(text.len());
+    for cluster in text.graphemes(true) {
+        if is_sequence(cluster) {
+            shown.push_str(cluster);
+            continue;
+        }
+        for (at, c) in cluster.char_indices() {
+            if stays(c) || (at > 0 && is_presentation(c)) {
+                shown.push(c);
+            } else {
+                shown.extend(c.escape_unicode());
+            }
+        }
+    }
+    shown
 }
 
 /// A text in which every character shows, for a clipboard: line ends and tabs stay, and so does what joins emoji.

@@ -10,7 +10,8 @@ mod tone;
 mod wrap;
 
 pub use clusters::{Cluster, Clusters};
-pub use emoji::is_disputed;
+pub use emoji::{is_disputed, open_cluster};
+pub use hidden::printable;
 pub(crate) use hidden::shown;
 pub use output::Output;
 pub use safe::{SafeStr, SafeText};

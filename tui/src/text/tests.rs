@@ -175,3 +175,46 @@ proptest! {
         prop_assert_eq!(joined, safe);
     }
 }
+
+#[test]
+fn joiners_and_selectors_stay_where_they_make_an_emoji() {
+    for whole in [
+        "\u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f467}\u{200d}\u{1f466}",
+        "\u{2764}\u{fe0f}",
+        "1\u{fe0f}\u{20e3}",
+        "\u{1f44d}\u{1f3fd}",
+        "\u{1f1e9}\u{1f1ea}",
+        "\u{2714}\u{fe0e} done",
+    ] {
+        let text = format!("a {whole} b\n");
+        assert_eq!(printable(&text), text);
+    }
+    for (lone, shown) in [
+        ("x\u{200d}y", "x\\u{200d}y"),
+        ("\u{200d}\u{1f469}", "\\u{200d}\u{1f469}"),
+        ("\u{1f468}\u{200d}", "\u{1f468}\\u{200d}"),
+        ("\u{fe0f}x", "\\u{fe0f}x"),
+        ("x\u{202e}y\u{feff}\u{e0041}", "x\\u{202e}y\\u{feff}\\u{e0041}"),
+        ("\x1b[2J\r\n\t", "\\u{1b}[2J\\u{d}\n\t"),
+    ] {
+        assert_eq!(printable(lone), shown, "{lone:?}");
+    }
+}
+
+/// However a text is cut into pieces, holding back the last cluster shows it as if it had come whole.
+#[test]
+fn an_emoji_that_comes_in_pieces_is_one() {
+    let text = "ok \u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f467} \u{2764}\u{fe0f} e\u{301} done";
+    let cuts: Vec<_> = text.char_indices().map(|(at, _)| at).collect();
+    for first in &cuts {
+        for second in cuts.iter().filter(|second| *second >= first) {
+            let (mut shown, mut tail) = (String::new(), String::new());
+            for piece in [&text[..*first], &text[*first..*second], &text[*second..]] {
+                let mut piece = tail + piece;
+                tail = piece.split_off(open_cluster(&piece));
+                shown += &printable(&piece);
+            }
+            assert_eq!(shown + &printable(&tail), text, "{first} {second}");
+        }
+    }
+}

@@ -25,6 +25,10 @@ pub(super) fn show(model: &mut Model) {
 
 fn told(account: &Account) -> String {
     let is_priced = account.cost.is_some() || account.usage == TokenUsage::default();
-    let unknown = if is_priced { "" } else { ", price not known" };
+    let unknown = match account.money() {
+        _ if is_priced => "",
+        Some(_) => " (the price of a part is not known)",
+        None => ", price not known",
+    };
     format!("{account}{unknown}")
 }

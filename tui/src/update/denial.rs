@@ -24,10 +24,12 @@ pub(super) fn show(view: &mut AgentView, agent: &AgentId, call: CallId, denial: 
     facts.extend(known.and_then(Call::command).map(|command| ("command", command.to_owned())));
     facts.push(("tried", format!("{} {}   ({}{errno})", denial.operation, denial.object, denial.layer)));
     facts.push(("missing", denial.missing_right.to_string()));
-    facts.extend(denial.grant.as_ref().map(|grant| ("to allow", here(grant, &denial.missing_right))));
-    if denial.missing_right.value().is_some_and(MissingRight::takes_too_much) {
-        facts.push(("instead", "use a directory of its own, and :allow write that".to_owned()));
-    }
+    let takes_too_much = denial.missing_right.value().is_some_and(MissingRight::takes_too_much);
+    facts.push(match &denial.grant {
+        Some(grant) => ("to allow", here(grant, &denial.missing_right)),
+        None if takes_too_much => ("instead", "use a directory of its own, and :allow write that".to_owned()),
+        None => ("to allow", "nothing does".to_owned()),
+    });
     let head = SafeText::line(&format!(" ✗ {sure}   {tool}#{call}{who} "));
     let mut parts = vec![Part::new(head, Look::Denial)];
     let fact =

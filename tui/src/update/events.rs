@@ -5,18 +5,18 @@ use std::time::Duration;
 use ipc::approval::{ReviewDecision, ServerRequest, SessionGrant};
 use ipc::event::{
     Account, ApprovalAnswered, AssistantMessage, CompactionStarted, DecidedBy, EventKind, NoticeCode,
-    RestoredPlace, RunResult, SessionEvent, SessionStarted, SubAgentSpawned, ToolCallStatus, WorkerStarted,
+    RestoredPlace, RunResult, SessionEvent, SessionStarted, SubAgentSpawned, WorkerStarted,
 };
 use ipc::frontend::{UiEvent, UiEventKind};
-use ipc::id::{AgentId, CallId, EventId, Generation, GrantId};
+use ipc::id::{AgentCall, AgentId, EventId, Generation, GrantId};
 use ipc::image::Image;
 
-use super::{branch, call, comments, denial, pause, plan, reply, rewind, turns};
+use super::{branch, call, calls, comments, denial, effects, pause, plan, reply, rewind, turns};
 use crate::card::{Asked, Card};
 use crate::message::{Action, Reason};
 use crate::model::{
-    AgentView, Block, Call, Ending, Fold, Look, Mode, Model, Part, Pending, Reply, SaidBefore, Session,
-    TurnActivity, access,
+    AgentView, Block, Call, Fold, Look, Mode, Model, Part, Pending, Reply, SaidBefore, Session, TurnActivity,
+    access,
 };
 use crate::moment::UiTime;
 use crate::text::SafeText;
@@ -44,7 +44,10 @@ pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>)
                 return true;
             }
             branch::follow(model, &event.agent, &event.kind, actions);
+            let effect = effects::told(model.agents.of(&event.agent), &event.kind);
+            let teller = event.agent.clone();
             let changed = logged(model, *event, actions);
+            effects::tell(model, &teller, effect);
             plan::lay(model);
             return changed;
         }
@@ -106,7 +109,8 @@ pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>)
 const fn answers(code: &NoticeCode) -> bool {
     matches!(
         code,
-        NoticeCode::ModelRefused
+        NoticeCode::ModelChanged
+            | NoticeCode::ModelRefused
             | NoticeCode::ModelUnchanged
             | NoticeCode::RightsRefused
             | NoticeCode::RightsUnchanged
@@ -166,31 +170,11 @@ fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> 
         }
         EventKind::AssistantMessage(message) => assistant_message(view, now, message),
         EventKind::ModelFailed { message, retry_in_ms, .. } => model_failed(view, now, &message, retry_in_ms),
-        EventKind::ToolCallStarted { call, name, input, .. } => call_started(view, call, &name, input.get()),
-        EventKind::ToolCallFinished {
-            call: id,
-            status,
-            content,
-            explanation_bytes,
-            duration_ms,
-            diffs,
-            diffs_left_out,
-            ..
-        } => {
-            if let Some(call) = view.calls.remove(&id)
-                && let Some(block) = view.transcript.block_mut(call.block)
-            {
-                let content = Call::without_explanation(&content, explanation_bytes);
-                call.finished(block, &Ending { status, content, duration_ms, diffs: &diffs });
-                match status {
-                    ToolCallStatus::Completed if diffs_left_out => model.changes.left_out(),
-                    ToolCallStatus::Completed if !diffs.is_empty() => {
-                        model.changes.made(&format!("{id} of agent {}", event.agent), diffs);
-                    }
-                    _ => {}
-                }
-            }
+        EventKind::ToolCallStarted { call, name, input, .. } => {
+            calls::started(model, AgentCall { agent: event.agent, call }, &name, input.get());
         }
+        EventKind::FilesChanged(changed) => model.changes.seen(changed, &model.start.project),
+        EventKind::ToolCallFinished { .. } => calls::finished(model, event),
         EventKind::Denied { call: Some(call), denial, .. } => denial::show(view, &event.agent, call, &denial),
         EventKind::Denied { call: None, denial, .. } => {
             view.say(Look::Notice, &format!("agent {}, beside its calls: {denial}", event.agent));
@@ -203,7 +187,7 @@ fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> 
         EventKind::SubAgentResult(result) => {
             view.say(Look::Notice, &result.to_string());
             model.agents.of(&result.agent).ended(&result);
-            let account = Account { usage: result.usage, cost: result.cost_usd };
+            let account = Account::of(result.usage, result.cost_usd);
             model.agents.set_spent(result.agent.clone(), account);
             model.plans.ended(now, &result);
         }
@@ -243,13 +227,11 @@ fn state_changed(view: &mut AgentView, now: UiTime, kind: EventKind) -> bool {
         EventKind::GrantAdded(grant) => grant_added(view, grant),
         EventKind::GrantRevoked { id } => {
             view.session.grants.retain(|grant| grant.id != id);
-            view.say(Look::Notice, &format!("no longer approved for the session: {id}"));
         }
         EventKind::ModeChanged { mode } => {
             view.session.mode = mode;
             view.session.pending =
                 view.session.pending.filter(|pending| !matches!(pending, Pending::Mode(_)));
-            view.say(Look::Notice, &format!("mode: {mode}"));
         }
         EventKind::ModelChanged(changed) => {
             let Session { model, window, context, .. } = &mut view.session;
@@ -260,7 +242,6 @@ fn state_changed(view: &mut AgentView, now: UiTime, kind: EventKind) -> bool {
         EventKind::RightsChanged(changed) => {
             view.session.set_rights(&changed.rights);
             view.session.pending = view.session.pending.filter(|pending| matches!(pending, Pending::Mode(_)));
-            view.say(Look::Notice, &format!("access: {}", access::recorded(&changed.rights)));
         }
         EventKind::WorkerStarted(started) => worker_started(view, &started),
         EventKind::ProtocolViolation { violation, .. } => {
@@ -298,6 +279,9 @@ fn state_changed(view: &mut AgentView, now: UiTime, kind: EventKind) -> bool {
 /// A sub-agent that nobody called for is the user's own: a line says how its transcript is shown.
 fn sub_agent_spawned(model: &mut Model, parent: &AgentId, spawned: &SubAgentSpawned) {
     let now = model.now;
+    if spawned.call.is_none() {
+        model.agents.begins_beside(parent);
+    }
     let view = model.agents.of(parent);
     let parents = view.session.activity;
     let hint =
@@ -403,13 +387,6 @@ fn model_failed(view: &mut AgentView, now: UiTime, message: &str, retry_in_ms: O
         view.turn.retry = None;
     }
     turns::tell_failure(view, Look::Notice, &text);
-}
-
-fn call_started(view: &mut AgentView, id: CallId, name: &str, input: &str) {
-    view.turn.doing = TurnActivity::Working;
-    let (mut call, block) = Call::started(name, input);
-    call.block = view.transcript.push(block);
-    view.calls.insert(id, call);
 }
 
 fn approval_answered(view: &mut AgentView, answered: &ApprovalAnswered) {

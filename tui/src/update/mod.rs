@@ -3,12 +3,14 @@
 mod approval;
 mod aside;
 mod branch;
+mod calls;
 mod code;
 mod comments;
 mod copy;
 mod cost;
 mod denial;
 mod editing;
+mod effects;
 mod events;
 mod files;
 mod help;

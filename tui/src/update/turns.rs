@@ -1,6 +1,6 @@
 //! Messages of the user, and the turns that they begin.
 
-use ipc::event::{EndReason, TurnFinished};
+use ipc::event::{Account, EndReason, TurnFinished};
 use ipc::frontend::UserActionKind;
 use ipc::id::AgentId;
 
@@ -55,13 +55,18 @@ pub(super) fn finished(model: &mut Model, agent: &AgentId, turn: &TurnFinished, 
     if agent.is_top_level() && model.agents.of(agent).queue.is_empty() {
         call(model, Reason::TurnOver, actions);
     }
+    // What sub-agents with a known price cost is known, whatever the agent's own model costs.
+    let known = model.agents.of_turn(agent).known;
+    let account = Account { known: known.max(account(turn).known), ..account(turn) };
     let view = model.agents.of(agent);
     view.turn.end();
-    view.turn.account = account(turn);
+    // At the top level it has the account of those below.
+    view.turn.account = account;
+    view.turn.below = Account::default();
     if let Some(message) = turn.message.as_deref().filter(|_| tells_apart(turn)) {
         tell_failure(view, Look::Error, message);
     }
-    view.say(Look::Turn, &summary(turn));
+    view.say(Look::Turn, &summary(turn, &account));
     if turn.reason == EndReason::Done && !view.turn.interrupted {
         if let Some(message) = view.queue.pop_front() {
             send_to(model, agent, (model.now, message), actions);

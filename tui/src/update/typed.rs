@@ -9,6 +9,7 @@ use ipc::image::Image;
 use ipc::rights::{NamedRoot, Network, NetworkState, RightsChange, RightsSummary};
 
 use super::{copy, cost, help, keys, log, plan, rewind, tell, tree};
+use crate::KnownModels;
 use crate::commands::{Command, CommandRow, TABLE};
 use crate::message::Action;
 use crate::model::{Block, Look, Model, Part, Pending, Session, access};
@@ -19,6 +20,9 @@ pub(super) fn run(model: &mut Model, sign: char, line: &str, actions: &mut Vec<A
     let mut words = line.split_whitespace();
     let Some(name) = words.next() else { return };
     let rest = line.trim_start().strip_prefix(name).map(str::trim).filter(|rest| !rest.is_empty());
+    if let ("model!", Some(model_name)) = (name, rest) {
+        return set_model(model_name, actions);
+    }
     let found = TABLE.iter().find(|row| row.typed.is_some_and(|typed| typed.split(' ').next() == Some(name)));
     let is_quit = matches!(name, "quit" | "exit");
     let command = found.map(|row| row.command).or_else(|| is_quit.then_some(Command::Quit));
@@ -96,18 +100,40 @@ fn perform(model: &mut Model, command: Command, argument: Option<&str>, actions:
 
 /// Shows the changes of the session, from the first one on.
 fn diff(model: &mut Model, by_step: bool) {
-    let blocks = model.changes.shown(by_step, &model.start.project);
+    let in_turn = model.agents.any_is_running();
+    let blocks = model.changes.shown(by_step, &model.start.project, in_turn);
     model.open_page(Block::of(blocks.into_iter().flat_map(|block| block.parts).collect()));
 }
 
-/// Has another model answer, or names the one that does.
+/// Has another model answer that is known, or lists them.
 fn another_model(model: &mut Model, name: Option<&str>, actions: &mut Vec<Action>) {
-    if let Some(name) = name {
-        let kind = UserActionKind::SetModel { model: name.to_owned() };
-        return actions.push(Action::User(AgentId::root(), kind));
+    match name {
+        None => list_models(model),
+        Some(name) => match model.start.models.refusal(name) {
+            Some(why) => model.answer(Look::Error, &why),
+            None => set_model(name, actions),
+        },
     }
-    let line = format!("{} answers; :model NAME has another one answer", model.agents.shown().session.model);
-    model.answer(Look::Notice, &line);
+}
+
+fn set_model(name: &str, actions: &mut Vec<Action>) {
+    let kind = UserActionKind::SetModel { model: name.to_owned() };
+    actions.push(Action::User(AgentId::root(), kind));
+}
+
+/// Lists the models of the settings, and those that are known besides.
+fn list_models(model: &mut Model) {
+    let now = &model.agents.shown().session.model;
+    let heading = format!("{now} answers; :model NAME has another one answer");
+    let mut parts = vec![Part::new(SafeText::line(&heading), Look::Heading)];
+    let KnownModels { set, catalogue } = &model.start.models;
+    for (title, names) in [("of your settings", set), ("known besides", catalogue)] {
+        if !names.is_empty() {
+            let line = format!("{title:<18}{}", names.join(", "));
+            parts.push(Part::listed(SafeText::line(&line), 18));
+        }
+    }
+    model.open_page(Block::of(parts));
 }
 
 /// Takes back what is attached.

@@ -6,7 +6,7 @@ use super::pane::Pane;
 use super::theme::Theme;
 use crate::card::in_project;
 use crate::diff::Counts;
-use crate::model::Model;
+use crate::model::{ListedFile, Model};
 use crate::text::{Clusters, SafeStr, SafeText};
 
 /// The column where the texts begin: before them stands the border.
@@ -22,17 +22,12 @@ pub(super) fn changes(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     let notes = usize::from(left_out > 0);
     // The last line says how many more there are.
     let shown = if count + notes > room { room.saturating_sub(notes + 1) } else { count };
-    let mut sum = Counts::default();
-    for (n, (path, counts)) in files.enumerate() {
-        sum.added += counts.added;
-        sum.removed += counts.removed;
-        if n < shown {
-            let y = u16::try_from(n + 1).unwrap_or(u16::MAX);
-            file(in_project(path, &model.start.project), counts, (pane, y), theme);
-        }
+    for (y, (path, listed)) in (1..=shown).zip(files) {
+        let y = u16::try_from(y).unwrap_or(u16::MAX);
+        file(in_project(path, &model.start.project), listed, (pane, y), theme);
     }
-    let words = if count == 1 { "file" } else { "files" };
-    pane.put(TEXT, 0, SafeText::line(&format!("changed · {count} {words} · {sum}")).all(), theme.strong());
+    let summary = model.changes.summary().map(|summary| format!(" · {summary}")).unwrap_or_default();
+    pane.put(TEXT, 0, SafeText::line(&format!("changed{summary}")).all(), theme.strong());
     let mut below = Vec::new();
     if count > shown {
         below.push(format!("… {} more (:diff)", count - shown));
@@ -48,8 +43,8 @@ pub(super) fn changes(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
 }
 
 /// A file: the end of a long path says more than its beginning, and the numbers always show.
-fn file(path: &[u8], counts: Counts, (pane, y): (&mut Pane<'_>, u16), theme: Theme) {
-    let counts = SafeText::line(&counts.to_string());
+fn file(path: &[u8], listed: &ListedFile, (pane, y): (&mut Pane<'_>, u16), theme: Theme) {
+    let counts = SafeText::line(&brief(listed));
     let columns = |text: &str| Clusters::new(text, 0).map(|cluster| cluster.columns).sum::<usize>();
     let room = usize::from(pane.width().saturating_sub(TEXT)).saturating_sub(columns(counts.as_str()) + 1);
     let path = SafeText::labelled("", path);
@@ -57,6 +52,16 @@ fn file(path: &[u8], counts: Counts, (pane, y): (&mut Pane<'_>, u16), theme: The
     let x = pane.put(TEXT, y, if is_cut { "…" } else { "" }, theme.dim());
     let x = pane.put(x, y, path, Style::new());
     pane.put(x + 1, y, counts.all(), theme.dim());
+}
+
+/// The lines that came and went, or what else there is to say; the rest is in `:diff`.
+fn brief(listed: &ListedFile) -> String {
+    let fact = listed.facts.first().and_then(|fact| fact.split([' ', ',']).next());
+    let words = match fact {
+        Some(fact) if listed.counts == Counts::default() => fact.to_owned(),
+        _ => listed.counts.to_string(),
+    };
+    if listed.by_others { format!("{words} · others") } else { words }
 }
 
 /// The end of a text that fits into so many columns, with one for a mark where it is cut.

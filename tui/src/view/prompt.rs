@@ -62,6 +62,12 @@ fn activity(model: &Model, areas: &Areas) -> String {
     } else if view.ended.is_some() {
         add(&mut words, "it is over");
     }
+    let is_beside = model.tree_columns(model.size.0).is_some();
+    if let Some(summary) =
+        model.changes.summary().filter(|_| words.is_empty() && !is_beside && model.mode != Mode::Page)
+    {
+        add(&mut words, &format!("{summary} · :diff"));
+    }
     for image in &model.attached {
         add(&mut words, &format!("{image} goes with the next message"));
     }

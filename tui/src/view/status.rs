@@ -145,7 +145,7 @@ fn further(model: &Model) -> Vec<SafeText> {
     let session = &model.agents.shown().session;
     let (_, all) = accounts(model);
     let context = session.filled().map(|share| SafeText::line(&format!("{share}% context")));
-    let cost = all.cost.filter(|_| all.usage.prompt() > 0).map(|cost| SafeText::line(&cost.to_string()));
+    let cost = all.money().filter(|_| all.usage.prompt() > 0).map(|money| SafeText::line(&money));
     let directory = SafeText::labelled("", last_name(&model.start.project));
     let branch = model.branch.as_ref().map(|branch| SafeText::line(branch));
     let more = [Some(SafeText::line(&session.model)), context, cost, Some(directory), branch];
@@ -181,14 +181,16 @@ fn brief(account: &Account) -> String {
     let usage = &account.usage;
     let hits = Some(account.hits()).filter(|hits| *hits > 0);
     let hits = hits.map(|hits| format!(" ({hits}% cached)")).unwrap_or_default();
-    format!("↑{}{hits} ↓{}", counted(usage.prompt()), counted(usage.output))
+    let mark = usage.mark();
+    format!("↑{mark}{}{hits} ↓{mark}{}", counted(usage.prompt()), counted(usage.output))
 }
 
 fn tokens(account: &Account) -> String {
     let usage = &account.usage;
-    format!("↑{} ↓{}", counted(usage.prompt()), counted(usage.output))
+    let mark = usage.mark();
+    format!("↑{mark}{} ↓{mark}{}", counted(usage.prompt()), counted(usage.output))
 }
 
 fn sum(account: &Account) -> String {
-    counted(account.usage.prompt().saturating_add(account.usage.output))
+    format!("{}{}", account.usage.mark(), counted(account.usage.total()))
 }

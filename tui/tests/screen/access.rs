@@ -3,12 +3,14 @@
 use crossterm::event::KeyCode;
 use insta::assert_snapshot;
 use ipc::approval::ApprovalMode;
-use ipc::event::EventKind;
+use ipc::event::{EventKind, NoticeCode};
 use ipc::frontend::UserActionKind;
+use ipc::id::GrantId;
 use ipc::rights::{NamedRoot, Network, NetworkState, RightsChange, RightsSummary};
 
 use crate::core::read_only;
 use crate::seat::Seat;
+use crate::tree;
 
 #[test]
 fn what_was_allowed_is_listed_with_the_command_that_takes_it_back() {
@@ -24,6 +26,7 @@ fn what_was_allowed_is_listed_with_the_command_that_takes_it_back() {
     ];
     let rights = RightsSummary { write, net: NetworkState::On, ..read_only() };
     seat.change_rights(rights);
+    seat.wait(6_100);
     seat.keys(":grants\n");
     assert_snapshot!(seat.screen(), @r#"
     allowed in this session
@@ -69,4 +72,45 @@ fn what_was_allowed_is_listed_with_the_command_that_takes_it_back() {
         seat.keys(&format!(":{wrong}\n"));
         assert_eq!(seat.told(), [], "{wrong}");
     }
+}
+
+type Effect<'a> = (&'a str, &'a dyn Fn(&mut Seat));
+
+#[test]
+fn effects_of_commands_stand_above_the_prompt_and_not_in_the_conversation() {
+    let rights = |net| RightsSummary { write: vec![NamedRoot::Project, NamedRoot::Temp], net, ..read_only() };
+    let changed =
+        |message: &str| EventKind::Notice { code: NoticeCode::ModelChanged, message: message.to_owned() };
+    let effects: [Effect<'_>; 4] = [
+        ("mode: auto", &|seat| seat.log(EventKind::ModeChanged { mode: ApprovalMode::Auto })),
+        ("mode: ask · access: writes in the project · network on", &|seat| {
+            seat.change_rights(rights(NetworkState::On));
+        }),
+        ("no longer approved for the session: 1", &|seat| {
+            seat.log(EventKind::GrantRevoked { id: GrantId(1) });
+        }),
+        ("other answers from now on", &|seat| seat.log(changed("other answers from now on"))),
+    ];
+    for (told, effect) in effects {
+        let mut seat = Seat::new(100, 24);
+        let before = seat.screen();
+        effect(&mut seat);
+        assert!(seat.screen().contains(told), "{told}: {}", seat.screen());
+        seat.wait(6_100);
+        let rows = |screen: &str| screen.lines().take(20).map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(rows(&seat.screen()), rows(&before), "{told}");
+    }
+    // Of an agent that is not shown, its own transcript tells.
+    let mut seat = Seat::new(100, 24);
+    tree::log(&mut seat, "1.1", EventKind::ModeChanged { mode: ApprovalMode::Auto });
+    assert!(!seat.screen().contains("mode: auto"), "{}", seat.screen());
+}
+
+#[test]
+fn an_effect_on_a_narrow_screen_is_no_page() {
+    let mut seat = Seat::new(40, 12);
+    let write = (0..9).map(|n| NamedRoot::Path(format!("/srv/a-long-name-of-a-place-{n}").as_str().into()));
+    seat.change_rights(RightsSummary { write: write.collect(), ..read_only() });
+    seat.keys("hello");
+    assert!(seat.screen().contains("› hello"), "{}", seat.screen());
 }

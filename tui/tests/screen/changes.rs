@@ -2,9 +2,10 @@
 
 use insta::assert_snapshot;
 use ipc::event::{
-    ChangeKind, ChangedFile, EventKind, FileDiff, RewindScope, RewindTarget, Rewound, ToolCallStatus,
+    ChangeKind, ChangedFile, EventKind, FileDiff, FilesChanged, Ignored, RewindScope, RewindTarget, Rewound,
+    SeenChange, SeenContent, ToolCallStatus,
 };
-use ipc::id::{CallId, EventId};
+use ipc::id::{AgentCall, AgentId, CallId, EventId};
 
 use crate::core::logged_as;
 use crate::plans::executing;
@@ -184,6 +185,163 @@ fn a_worker_that_tells_lines_beyond_all_files_breaks_no_screen() {
             seat.keys("/diff\n");
             seat.keys("/diff steps\n");
             assert!(!seat.screen().contains('\u{1b}'), "{size:?}");
+        }
+    }
+}
+
+/// A change that a look saw, of a file whose texts are these.
+fn seen(path: &str, change: ChangeKind, texts: Option<(Option<&str>, &str)>, by: &[u64]) -> SeenChange {
+    let by = by.iter().map(|call| AgentCall { agent: AgentId::root(), call: CallId(*call) });
+    let diff = texts.map(|(old, new)| FileDiff {
+        path: format!("/home/me/project/{path}").as_str().into(),
+        first_line: Some(1),
+        old_text: old.map(str::to_owned),
+        new_text: new.to_owned(),
+    });
+    let content = SeenContent::Text;
+    SeenChange {
+        path: path.into(),
+        change,
+        by: by.collect(),
+        content,
+        modes: None,
+        added: 0,
+        removed: 0,
+        diff,
+    }
+}
+
+fn looked(seat: &mut Seat, files: Vec<SeenChange>) {
+    seat.log(EventKind::FilesChanged(FilesChanged { files, ..FilesChanged::default() }));
+}
+
+fn command(seat: &mut Seat, call: u64, command: &str) {
+    seat.call(call, "shell_exec", &serde_json::json!({"command": command}));
+    seat.finish(call, ToolCallStatus::Completed, "[exit code 0, 3 ms]");
+}
+
+#[test]
+fn what_commands_did_shows_with_the_command() {
+    let mut seat = Seat::new(110, 40);
+    change(&mut seat, 1, "/home/me/project/src/parse.rs", Some("a\n"), "b\n");
+    command(&mut seat, 2, "cargo fmt && make all");
+    let binary =
+        SeenChange { content: SeenContent::Binary, ..seen("bytes.bin", ChangeKind::Added, None, &[2]) };
+    let mode =
+        SeenChange { modes: Some([0o644, 0o755]), ..seen("tool.sh", ChangeKind::Modified, None, &[2]) };
+    let link = SeenChange {
+        content: SeenContent::Link,
+        ..seen("link", ChangeKind::Added, Some((None, "tool.sh")), &[2])
+    };
+    let files = vec![
+        binary,
+        seen("gone.txt", ChangeKind::Deleted, Some((Some("1\n2\n"), "")), &[2]),
+        link,
+        seen("made.txt", ChangeKind::Added, Some((None, "fresh\n")), &[2]),
+        seen("moved.txt", ChangeKind::RenamedFrom("there.txt".into()), None, &[2]),
+        seen("notes.txt", ChangeKind::Modified, Some((Some("x\n"), "y\n")), &[]),
+        seen("src/parse.rs", ChangeKind::Modified, Some((Some("b\n"), "b\nc\n")), &[2]),
+        mode,
+    ];
+    let ignored = Ignored { count: 2, first: vec!["target".into(), ".env".into()] };
+    seat.log(EventKind::FilesChanged(FilesChanged { files, more: 0, cut_off: false, ignored }));
+    seat.keys("/diff\n");
+    assert_snapshot!(seat.screen(), @r#"
+    bytes.bin binary · new                                                    │ agents · A walks
+    · call 2: run cargo fmt && make all                                       │ ▸ 1 the agent you talk to
+    gone.txt -2 · deleted                                                     │     at rest
+    · call 2: run cargo fmt && make all                                       │     read-only · ↑0 ↓0
+    │ 1 -1                                                                    │
+    │ 2 -2                                                                    │
+    link +1 · link · new                                                      │
+    · call 2: run cargo fmt && make all                                       │
+    │ 1 +tool.sh                                                              │
+    │    \ no line end at the end of the file                                 │
+    made.txt +1 · new                                                         │
+    · call 2: run cargo fmt && make all                                       │
+    │ 1 +fresh                                                                │
+    moved.txt renamed from there.txt                                          │
+    · call 2: run cargo fmt && make all                                       │
+    notes.txt +1 -1                                                           │
+    · by you or another program                                               │
+    │ 1 -x                                                                    │
+    │ 1 +y                                                                    │
+    src/parse.rs +2 -1                                                        │
+    · call 1: write; call 2: run cargo fmt && make all                        │
+    │ 1 -a                                                                    │
+    │ 1 +b                                                                    │
+    │ 2 +c                                                                    │
+    tool.sh mode 644 → 755                                                    │
+    · call 2: run cargo fmt && make all                                       │
+    · 2 places that git ignores are not shown: "target", ".env"               │
+                                                                              │ changed · 8 files · +5 -4
+                                                                              │ bytes.bin binary
+                                                                              │ gone.txt -2
+                                                                              │ link +1
+                                                                              │ made.txt +1
+                                                                              │ moved.txt renamed
+                                                                              │ notes.txt +1 -1 · others
+                                                                              │ src/parse.rs +2 -1
+    Esc close  j/k scroll                                                     │ tool.sh mode
+    ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+    ›
+     PAGE  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
+    read-only · network off · secrets hidden · claude-opus-4-5 · project
+    "#);
+}
+
+#[test]
+fn what_came_and_went_is_no_change_and_a_move_takes_its_changes_along() {
+    let mut seat = Seat::new(110, 30);
+    change(&mut seat, 1, "/home/me/project/script", None, "x\n");
+    change(&mut seat, 2, "/home/me/project/a", Some("1\n"), "1\n2\n");
+    assert!(beside(&seat).contains("changed · 2 files · +2"), "{}", beside(&seat));
+    command(&mut seat, 3, "rm script; mv a b; mv a.bak a");
+    looked(&mut seat, vec![seen("script", ChangeKind::Deleted, Some((Some("x\n"), "")), &[3])]);
+    looked(&mut seat, vec![seen("b", ChangeKind::RenamedFrom("a".into()), None, &[3])]);
+    let rows = beside(&seat);
+    assert!(rows.contains("changed · 1 file · +1") && rows.contains("b +1"), "{rows}");
+    looked(&mut seat, vec![seen("b", ChangeKind::Modified, Some((Some("1\n2\n"), "1\n")), &[])]);
+    let rows = beside(&seat);
+    assert!(rows.contains("b renamed · others"), "{rows}");
+}
+
+#[test]
+fn a_change_that_a_tool_did_not_tell_is_known_once_a_look_names_its_call() {
+    let mut seat = Seat::new(110, 20);
+    too_large(&mut seat, 1);
+    assert!(beside(&seat).contains("not counted: 1 call"), "{}", beside(&seat));
+    looked(&mut seat, vec![SeenChange { added: 70_000, ..seen("big", ChangeKind::Added, None, &[1]) }]);
+    let rows = beside(&seat);
+    assert!(rows.contains("big +70000") && !rows.contains("not counted"), "{rows}");
+}
+
+#[test]
+fn where_there_is_no_room_beside_the_line_above_the_prompt_counts_the_files() {
+    let mut seat = Seat::new(80, 24);
+    command(&mut seat, 1, "echo fresh > made.txt");
+    looked(&mut seat, vec![seen("made.txt", ChangeKind::Added, Some((None, "fresh\n")), &[1])]);
+    assert!(seat.screen().contains("── 1 file · +1 · :diff ──"), "{}", seat.screen());
+}
+
+#[test]
+fn names_in_what_a_look_tells_are_sanitised() {
+    for size in [(200, 60), (80, 24), (40, 10)] {
+        let mut seat = Seat::new(size.0, size.1);
+        command(&mut seat, 1, "x\u{1b}[2J\u{202e}");
+        let evil = "a\u{1b}[2J\u{202e}\nb";
+        let link = seen(evil, ChangeKind::RenamedFrom(evil.into()), Some((Some(evil), evil)), &[1]);
+        looked(
+            &mut seat,
+            vec![SeenChange { content: SeenContent::Link, added: u64::MAX, removed: u64::MAX, ..link }],
+        );
+        let ignored = Ignored { count: u64::MAX, first: vec![evil.into()] };
+        let more = FilesChanged { more: u64::MAX, ignored, ..FilesChanged::default() };
+        seat.log(EventKind::FilesChanged(more.clone()));
+        seat.log(EventKind::FilesChanged(more));
+        for keys in ["/diff\n", "/diff steps\n"] {
+            seat.keys(keys);
+            assert!(!seat.screen().contains('\u{1b}') && !seat.screen().contains('\u{202e}'), "{size:?}");
         }
     }
 }

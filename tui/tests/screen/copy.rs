@@ -59,7 +59,11 @@ fn clear_and_model_are_told_to_the_first_agent_and_cost_is_shown() {
     let mut seat = Seat::new(60, 24);
     seat.keys(":clear\n:model other\n:model\n");
     assert_eq!(seat.told(), [UserActionKind::Clear, UserActionKind::SetModel { model: "other".to_owned() }]);
-    assert!(seat.screen().contains("claude-opus-4-5 answers; :model NAME"), "{}", seat.screen());
+    let screen = seat.screen();
+    assert!(screen.contains("claude-opus-4-5 answers; :model NAME"), "{screen}");
+    assert!(screen.contains("of your settings  other, house-*"), "{screen}");
+    assert!(screen.contains("known besides     claude-opus-4-5, claude-haiku-5-5"), "{screen}");
+    seat.press(KeyCode::Esc);
     let changed = ModelChanged {
         from: "claude-opus-4-5".to_owned(),
         to: "other".to_owned(),
@@ -82,7 +86,7 @@ fn clear_and_model_are_told_to_the_first_agent_and_cost_is_shown() {
 }
 
 #[test]
-fn what_a_plan_costs_beside_any_turn_is_a_part_of_the_whole() {
+fn what_a_plan_costs_beside_an_agent_that_rests_is_in_the_turn_and_in_the_whole() {
     let mut seat = Seat::new(80, 24);
     seat.keys("go\n");
     seat.log(reply("Yes."));
@@ -90,7 +94,7 @@ fn what_a_plan_costs_beside_any_turn_is_a_part_of_the_whole() {
     tree::spawn(&mut seat, "1.1", "plan it", &[]);
     tree::log(&mut seat, "1.1", reply("Two steps."));
     tree::log(&mut seat, "1.1", reply("Three steps."));
-    assert_eq!(seat.row(22), " INSERT  EXECUTE · ask · net off · turn ↑10.5k ↓456 · all ↑12.9k ↓516");
+    assert_eq!(seat.row(22), " INSERT  EXECUTE · ask · net off · turn ↑12.9k ↓516 · all ↑12.9k ↓516");
     seat.keys(":cost\n");
     let screen = seat.screen();
     let rows: Vec<_> =
@@ -102,10 +106,7 @@ fn what_a_plan_costs_beside_any_turn_is_a_part_of_the_whole() {
         agent 1.1   2.4k in, 0% cached, 60 out, $1.00
     ");
     let before = |agent: &str, input| {
-        (
-            agent.into(),
-            Account { usage: TokenUsage { input, ..TokenUsage::default() }, cost: "1".parse().ok() },
-        )
+        (agent.into(), Account::of(TokenUsage { input, ..TokenUsage::default() }, "1".parse().ok()))
     };
     seat.core(UiEventKind::SpentBefore { accounts: vec![before("1", 7), before("1.1.1", 5)] });
     seat.keys(":clear\n:cost\n");
@@ -144,4 +145,34 @@ fn plain_keys_have_no_normal() {
     assert!(seat.screen().contains("lines below - End to follow"), "{}", seat.screen());
     seat.press(KeyCode::End);
     assert!(!seat.screen().contains("lines below"), "{}", seat.screen());
+}
+
+#[test]
+fn a_model_that_nothing_knows_is_refused_unless_it_is_forced() {
+    let mut seat = Seat::new(100, 24);
+    seat.keys(":model claude-opos-4-5\n");
+    assert_eq!(seat.told(), []);
+    let screen = seat.screen();
+    assert!(screen.contains("no model claude-opos-4-5 is known; like it: claude-opus-4-5"), "{screen}");
+    let told = |name: &str| [UserActionKind::SetModel { model: name.to_owned() }];
+    seat.keys(":model! claude-opos-4-5\n");
+    assert_eq!(seat.told(), told("claude-opos-4-5"));
+    seat.keys(":model house-7b\n");
+    assert_eq!(seat.told(), told("house-7b"));
+}
+
+#[test]
+fn money_that_was_known_stays_when_a_price_is_not() {
+    let usage = TokenUsage { input: 1000, ..TokenUsage::default() };
+    let reply = |cost_usd| {
+        let EventKind::AssistantMessage(message) = reply("Yes.") else { unreachable!() };
+        EventKind::AssistantMessage(AssistantMessage { usage, cost_usd, ..message })
+    };
+    let mut seat = Seat::new(130, 24);
+    seat.log(reply("0.12".parse().ok()));
+    assert!(seat.screen().contains("· $0.12 ·"), "{}", seat.screen());
+    seat.log(reply(None));
+    assert!(seat.screen().contains("· ≥ $0.12 ·"), "{}", seat.screen());
+    seat.keys(":cost\n");
+    assert!(seat.screen().contains("≥ $0.12 (the price of a part is not known)"), "{}", seat.screen());
 }

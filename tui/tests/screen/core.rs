@@ -190,7 +190,7 @@ impl Seat {
         };
         let cost_usd = "0.0321".parse().ok();
         // A reply would have a share of the window, too.
-        let accounts = vec![(AgentId::root(), Account { usage, cost: cost_usd })];
+        let accounts = vec![(AgentId::root(), Account::of(usage, cost_usd))];
         self.core(UiEventKind::SpentBefore { accounts });
         self.log(EventKind::TurnFinished(TurnFinished {
             reason,

@@ -34,7 +34,7 @@ fn a_slash_opens_the_list_of_commands() {
       /image PATH               attach a picture; without PATH: detach it
       /compact                  replace the conversation by a summary
       /clear                    begin an empty conversation in this session
-      /model NAME               another model answers; without NAME: show it
+      /model NAME               choose a model; alone: list them; model! takes any name
       /cost                     show tokens and money, by agent
       /copy                     copy the line that was found, or the last answer
       /copy-code                copy the last code of the last answer

@@ -75,6 +75,10 @@ pub(crate) fn params() -> PlanApprovalParams {
             ..Rights::default()
         },
         caches: Some("/caches/p".into()),
+        to_create: vec![ipc::plan::PlaceToCreate {
+            path: "/home/me/project/new.md".into(),
+            directory: "/home/me/project".into(),
+        }],
         grant: ipc::rights::Grant::default(),
         network_refused: true,
         confirms_commands: false,
@@ -141,7 +145,7 @@ fn the_card_shows_every_byte_of_the_plan_and_then_its_access() {
     │ - `cargo clippy -- -D warnings`
     │ - The docs mention it
     access of its execution, by the supervisor:
-      may       write /home/me/project
+      may       write /home/me/project (to create /home/me/project/new.md)
                 write the package caches of the project, /caches/p
                 write BEYOND THE PROJECT /srv/site
       network   off: the plan asks for it, and this session does not have it
@@ -189,7 +193,7 @@ fn in_a_large_terminal_the_whole_card_is_in_sight() {
     │ - `cargo clippy -- -D warnings`
     │ - The docs mention it
     access of its execution, by the supervisor:
-      may       write /home/me/project
+      may       write /home/me/project (to create /home/me/project/new.md)
                 write the package caches of the project, /caches/p
                 write BEYOND THE PROJECT /srv/site
       network   off: the plan asks for it, and this session does not have it

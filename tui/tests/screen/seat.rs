@@ -14,8 +14,8 @@ use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::Modifier;
 use tui::keymap::Keymap;
 use tui::{
-    Action, Capabilities, Colour, Model, Msg, Origins, Previews, Shown, Start, ThemeName, UiTime, next_tick,
-    update, view,
+    Action, Capabilities, Colour, KnownModels, Model, Msg, Origins, Previews, Shown, Start, ThemeName,
+    UiTime, next_tick, update, view,
 };
 
 use crate::core::read_only;
@@ -42,6 +42,10 @@ pub(crate) fn start(size: (u16, u16)) -> Start {
         rights: RightsSummary { write: vec![NamedRoot::Temp, NamedRoot::Caches], ..read_only() },
         tier: Some(Tier::Full),
         model: "claude-opus-4-5".to_owned(),
+        models: KnownModels {
+            set: vec!["other".to_owned(), "house-*".to_owned()],
+            catalogue: vec!["claude-opus-4-5".to_owned(), "claude-haiku-5-5".to_owned()],
+        },
         window: Some(200_000),
         keymap: Keymap::new(&[]).unwrap(),
         is_plain: false,

@@ -308,7 +308,7 @@ fn a_change_shows_in_its_request_and_then_once_as_it_was_made() {
 
 
 
-    ──────────────────────────────────────────────────────────────────────
+    ── 1 file · +1 -1 · :diff ────────────────────────────────────────────
     ›
      INSERT  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
     read-only · network off · secrets hidden · claude-opus-4-5 · project
@@ -328,13 +328,13 @@ fn the_changes_of_a_session_show_by_file_and_by_step() {
     seat.keys("/diff\n");
     assert_snapshot!(seat.screen(), @r"
     a.txt +1
+    · call 1: write; call 3: write
     │ 1  1
     │ 2 +3
     b.txt +1 -1
+    · call 2: edit
     │ 41 -x
     │ 41 +y
-    · changes that commands made are not shown
-
 
 
 
@@ -364,19 +364,19 @@ fn the_changes_of_a_session_show_by_file_and_by_step() {
     ");
     seat.keys("/diff steps\n");
     assert_snapshot!(seat.screen(), @r"
-    call 1 of agent 1: a.txt +1
+    a.txt +1
+    · call 1: write
     │ 1  1
     │ 2 +2
-    call 2 of agent 1: b.txt +1 -1
+    b.txt +1 -1
+    · call 2: edit
     │ 41 -x
     │ 41 +y
-    call 3 of agent 1: a.txt +1 -1
+    a.txt +1 -1
+    · call 3: write
     │ 1  1
     │ 2 -2
     │ 2 +3
-    · changes that commands made are not shown
-
-
 
 
 

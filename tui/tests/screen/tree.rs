@@ -39,10 +39,15 @@ pub(crate) fn user(seat: &mut Seat, agent: &str, text: &str) {
 }
 
 pub(crate) fn spawn(seat: &mut Seat, agent: &str, task: &str, write: &[&str]) {
+    spawn_by(seat, agent, task, (write, Some(CallId(1))));
+}
+
+/// The same for a call, or for the user.
+fn spawn_by(seat: &mut Seat, agent: &str, task: &str, (write, call): (&[&str], Option<CallId>)) {
     let parent = agent.rsplit_once('.').unwrap().0.to_owned();
     let spawned = SubAgentSpawned {
         agent: agent.into(),
-        call: Some(CallId(1)),
+        call,
         activity: None,
         plan: None,
         finished: 0,
@@ -316,4 +321,24 @@ fn names_of_agents_and_tasks_are_drawn_as_text() {
     spawn(&mut seat, "1.1", "\u{1b}[2Jgone \u{202e}txt", &["/home/me/project/\u{1b}[0m"]);
     let screen = seat.screen();
     assert!(screen.contains(r"\u{1b}[2Jgone \u{202e}txt"), "{screen}");
+}
+
+#[test]
+fn what_an_agent_beside_one_that_rests_spends_is_in_the_turn_of_the_user() {
+    let mut seat = Seat::new(110, 24);
+    user(&mut seat, "1", "hello");
+    seat.end_turn(EndReason::Done);
+    let spent = TokenUsage { input: 2_100, output: 120, ..TokenUsage::default() };
+    spawn_by(&mut seat, "1.1", "plan it", (&[], None));
+    replies(&mut seat, "1.1", spent);
+    assert!(seat.screen().contains("turn ↑2.1k ↓120 · all"), "{}", seat.screen());
+    // The next thing that the user says is another turn; what is spent while it runs is counted once at its end.
+    user(&mut seat, "1", "go on");
+    replies(&mut seat, "1.1", spent);
+    assert!(seat.screen().contains("turn ↑2.1k ↓120 · all"), "{}", seat.screen());
+    seat.end_turn(EndReason::Done);
+    let ended = seat.screen();
+    replies(&mut seat, "1.1", TokenUsage::default());
+    let row = |screen: &str| screen.lines().find(|row| row.contains("turn ↑")).unwrap().to_owned();
+    assert_eq!(row(&seat.screen()), row(&ended));
 }

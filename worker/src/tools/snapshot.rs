@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ignore::{DirEntry, WalkBuilder};
 use ipc::denial::Operation;
 use ipc::path::WirePath;
-use ipc::tool::SnapshotSummary;
+use ipc::tool::{Ignored, SnapshotSummary};
 use nix::errno::Errno;
 
 use super::content::Tree;
@@ -48,7 +48,10 @@ pub fn snapshot(
 ) -> Result<SnapshotSummary> {
     readable_directory(&assignment.project)?;
     let mut notes = Vec::new();
-    let mut paths = walk(&assignment.project, &mut notes, open)?;
+    let mut walked = Walked::default();
+    walk(&assignment.project, &mut walked, &mut notes, open)?;
+    let directories = std::mem::take(&mut walked.directories);
+    let mut paths = walked.files;
     match tracked {
         Tracked::None => {}
         Tracked::Unknown(reason) => {
@@ -59,7 +62,46 @@ pub fn snapshot(
             paths.extend(listed.map(|path| WirePath::from(path.to_vec())));
         }
     }
-    send(assignment, paths.iter(), contents, open, notes)
+    let ignored = if contents {
+        Ignored::default()
+    } else {
+        ignored(&assignment.project, &directories, |path| {
+            paths.contains(path) || walked.others.contains(path)
+        })
+    };
+    let summary = send(assignment, paths.iter(), contents, open, notes)?;
+    Ok(SnapshotSummary { ignored, ..summary })
+}
+
+/// What a walk came by, relative to the project.
+#[derive(Default)]
+struct Walked {
+    files: BTreeSet<WirePath>,
+    directories: BTreeSet<WirePath>,
+    /// Everything else, and repositories of their own.
+    others: BTreeSet<WirePath>,
+}
+
+/// What lies in the directories of a walk that came by none of it: the rules of git left it out.
+fn ignored(
+    project: &Path,
+    directories: &BTreeSet<WirePath>,
+    is_known: impl Fn(&WirePath) -> bool,
+) -> Ignored {
+    let mut ignored = Ignored::default();
+    for directory in directories {
+        // What cannot be read has a note already.
+        let entries = project.join(directory.as_path()).read_dir().into_iter().flatten().flatten();
+        let names = entries.map(|entry| entry.file_name()).filter(|name| name.as_bytes() != b".git");
+        let paths = names.map(|name| WirePath::from(directory.as_path().join(name)));
+        let mut unknown: Vec<_> =
+            paths.filter(|path| !directories.contains(path) && !is_known(path)).collect();
+        unknown.sort();
+        for path in unknown {
+            ignored.add(path);
+        }
+    }
+    ignored
 }
 
 /// Sends entries and contents of these paths; missing ones are left out.
@@ -85,7 +127,7 @@ fn send<'a>(
         }
     }
     tree.flush(open)?;
-    Ok(SnapshotSummary { entries, notes: bounded(notes) })
+    Ok(SnapshotSummary { entries, notes: bounded(notes), ignored: Ignored::default() })
 }
 
 fn bounded(mut notes: Vec<String>) -> Vec<String> {
@@ -98,22 +140,26 @@ fn bounded(mut notes: Vec<String>) -> Vec<String> {
 }
 
 /// The paths of files and links, by git's ignore rules; nested repositories are left out and noted.
-fn walk(project: &Path, notes: &mut Vec<String>, open: &OpenCall) -> Result<BTreeSet<WirePath>> {
+fn walk(project: &Path, walked: &mut Walked, notes: &mut Vec<String>, open: &OpenCall) -> Result<()> {
     let nested = Arc::new(Mutex::new(Vec::<PathBuf>::new()));
-    let mut paths = BTreeSet::new();
+    let within = |path: &Path| path.strip_prefix(project).ok().map(WirePath::from);
     let traps = Traps::new(project)?;
     for found in walker(project, Arc::clone(&nested), traps.clone()) {
         open.check()?;
         match found {
             Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_file() || kind.is_symlink()) => {
-                paths.extend(entry.path().strip_prefix(project).map(WirePath::from));
+                walked.files.extend(within(entry.path()));
             }
-            Ok(_) => {}
+            Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_dir()) => {
+                walked.directories.extend(within(entry.path()));
+            }
+            Ok(entry) => walked.others.extend(within(entry.path())),
             Err(error) => notes.push(unreadable(project, &error)),
         }
     }
     traps.finish()?;
     let nested = nested.lock().unwrap_or_else(PoisonError::into_inner);
+    walked.others.extend(nested.iter().filter_map(|path| within(path)));
     // As with `ls`: a name with a line end makes no line of its own.
     let name = |path: &Path| {
         path.strip_prefix(project)
@@ -125,7 +171,7 @@ fn walk(project: &Path, notes: &mut Vec<String>, open: &OpenCall) -> Result<BTre
     notes.extend(
         nested.iter().map(|path| format!("`{}` is a repository of its own and is left out.", name(path))),
     );
-    Ok(paths)
+    Ok(())
 }
 
 fn walker(project: &Path, nested: Arc<Mutex<Vec<PathBuf>>>, traps: Traps) -> ignore::Walk {

@@ -16,7 +16,7 @@ use ipc::id::{AgentId, CallId, Generation};
 use ipc::message::{CallOutcome, Chunk, Hello, SnapshotEntry, ToSupervisor, ToWorker, Work};
 use ipc::pipe::{FrameReader, Outgoing};
 use ipc::rights::Rights;
-use ipc::tool::{Edit, EditFile, ReadFile, ToolCall, ToolError, ToolOutput, WriteFile};
+use ipc::tool::{Edit, EditFile, Ignored, ReadFile, ToolCall, ToolError, ToolOutput, WriteFile};
 use tempfile::TempDir;
 
 /// Longer than anything takes; a worker that hangs fails its test.
@@ -179,6 +179,15 @@ impl Worker {
             self.send(&ToWorker::Commit { call, part });
         }
         done(self.all_of(call).2)
+    }
+
+    /// The places that git ignores.
+    pub fn ignored(&mut self) -> Ignored {
+        let call = self.call(Work::Snapshot { contents: false });
+        match done(self.all_of(call).2).unwrap() {
+            ToolOutput::Snapshot(summary) => summary.ignored,
+            other => panic!("{other:?}"),
+        }
     }
 
     pub fn entries(&mut self, work: Work) -> (Vec<(SnapshotEntry, Vec<u8>)>, Vec<String>) {

@@ -116,6 +116,8 @@ fn calls() -> Vec<Sample> {
         "missing_right": "m", "grade": "proved", "rights": "r"});
     let restored = json!({"places": [{"path": "a", "what": "changed", "restored": true}]});
     let changes = json!({"files": [{"path": "a", "change": {"renamed_from": "b"}}]});
+    let seen = json!({"files": [{"path": "a", "change": "added", "by": [{"agent": "1", "call": 2}],
+        "content": "text", "added": 1, "diff": {"path": "/p/a", "first_line": 1, "new_text": "x\n"}}]});
     let rewound = json!({"target": {"to": 3, "scope": "both"}, "files": [{"path": "a", "change": "added"}]});
     vec![
         ("tool_call_started", started, json!({})),
@@ -123,6 +125,11 @@ fn calls() -> Vec<Sample> {
         ("denied", denied, json!({"grant": "--write /x", "errno": 13})),
         ("restored", restored, json!({"call": 1})),
         ("change_set", changes, json!({"patch": "/x"})),
+        (
+            "files_changed",
+            seen,
+            json!({"more": 1, "cut_off": true, "ignored": {"count": 1, "first": ["target"]}}),
+        ),
         ("rewound", rewound, json!({"left": [{"path": "b", "reason": "r"}], "error": "e"})),
     ]
 }

@@ -10,6 +10,9 @@ const KINDS: [&str; 4] = [
     "context_window_exceeded",
 ];
 
+/// Words of a rate limit that one request alone is beyond.
+const ALONE: [&str; 2] = ["request too large", "requested"];
+
 /// The least number that is a window: anything below is a count of something else.
 const LEAST: u64 = 1_000;
 
@@ -26,7 +29,20 @@ enum WindowAt {
 use WindowAt::{Before, Behind, Nowhere};
 
 /// Parts of a message in small letters, all of which stand in it, and the place of the window. The first row that fits holds.
-const WORDS: [(&[&str], WindowAt); 32] = [
+const WORDS: [(&[&str], WindowAt); 51] = [
+    (&["request too large", "limit ", "requested"], Behind("limit ")),
+    (&["request body too large", "max size:"], Behind("max size:")),
+    (&["exceed the configured limit of"], Behind("configured limit of")),
+    (&["greater than max_seq_len"], Behind("greater than max_seq_len")),
+    (&["exceeds context length"], Behind("exceeds context length")),
+    (&["exceeds the maximum allowed length ("], Behind("allowed length (")),
+    (&["maximum allowed input length of"], Behind("allowed input length of")),
+    (&["context length is only"], Behind("context length is only")),
+    (&["configured context size is"], Behind("context size is")),
+    (&["context window limit ("], Behind("window limit (")),
+    (&["too many input tokens", "max input tokens:"], Behind("max input tokens:")),
+    (&["more than max tokens allowed"], Behind("max tokens allowed (")),
+    (&["exceeds model's maximum context length"], Behind("maximum context length (")),
     (&["model maximum context length:"], Behind("model maximum context length:")),
     (&["prompt is too long", "maximum"], Before("maximum")),
     (&["input length and `max_tokens` exceed context limit"], Behind("> ")),
@@ -59,16 +75,22 @@ const WORDS: [(&[&str], WindowAt); 32] = [
     (&["input is too long"], Nowhere),
     (&["reduce the length of the messages"], Nowhere),
     (&["total length of all messages is too long"], Nowhere),
+    (&["total message size", "exceeds limit"], Nowhere),
+    (&["prompt too long"], Nowhere),
+    (&["context size has been exceeded"], Nowhere),
+    (&["context length exceeded"], Nowhere),
+    (&["exceeds the context limit"], Nowhere),
+    (&["exceeds", "model context window"], Nowhere),
 ];
 
 impl ProviderError {
     /// True if the conversation is longer than the model's context: each server has its own words for it, and few a code.
     pub fn is_context_overflow(&self) -> bool {
-        // Of a rate limit the same is said, and waiting helps.
-        if self.status == Some(429) {
-            return false;
-        }
         let message = self.message.to_lowercase();
+        // Of a rate limit the same is said, and waiting helps, unless the request alone is beyond the limit.
+        if self.status == Some(429) {
+            return ALONE.iter().all(|part| message.contains(part));
+        }
         KINDS.iter().any(|kind| self.kind == *kind || message.contains(kind)) || row(&message).is_some()
     }
 
@@ -233,6 +255,61 @@ mod tests {
         ("MiniMax", "invalid params, context window exceeds limit (2013)", None),
         ("Z.ai", "Prompt exceeds max length", None),
         ("Perplexity", "The total length of all messages is too long", None),
+        (
+            "OpenAI, Groq",
+            "Request too large for m in organization o on tokens per min (TPM): Limit 6000, Requested 6294, please reduce your message size",
+            Some(6_000),
+        ),
+        ("GitHub Models", "Request body too large for gpt-5-mini model. Max size: 4000 tokens.", Some(4_000)),
+        (
+            "Azure",
+            "Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 509178 tokens.",
+            Some(272_000),
+        ),
+        ("TabbyAPI", "Request length 71599 + 2048 is greater than max_seq_len 65536", Some(65_536)),
+        ("LM Studio", "Input length 5810 exceeds context length 4096", Some(4_096)),
+        ("LM Studio with MLX", "Context size has been exceeded.", None),
+        ("an MLX server", "Prompt exceeds maximum context length", None),
+        (
+            "SGLang",
+            "Input length (5000 tokens) exceeds the maximum allowed length (4090 tokens). Use a shorter input",
+            Some(4_090),
+        ),
+        ("Together", "Input exceeds the maximum allowed input length of 65,536 tokens", Some(65_536)),
+        (
+            "vLLM, NIM, Meta",
+            "You passed 99073 input tokens and requested 32000 output tokens. However, the model's context length is only 131072 tokens, resulting in a maximum input length of 99072 tokens.",
+            Some(131_072),
+        ),
+        (
+            "vLLM",
+            "'max_tokens' or 'max_completion_tokens' is too large: 32000. This model's maximum context length is 32768 tokens and your request has 12000 input tokens",
+            Some(32_768),
+        ),
+        ("DwarfStar", "Prompt has 9000 tokens, but the configured context size is 8192 tokens", Some(8_192)),
+        (
+            "Cloudflare",
+            "5021: The estimated number of input and maximum output tokens (40000) exceeded this model context window limit (32768).",
+            Some(32_768),
+        ),
+        (
+            "Bedrock",
+            "Too many input tokens. Max input tokens: 8192, request input token count: 9000",
+            Some(8_192),
+        ),
+        ("Z.ai", "The number of tokens in request more than max tokens allowed (131072).", Some(131_072)),
+        ("Z.ai", "tokens in request more than max tokens allowed", None),
+        (
+            "LiteLLM",
+            "litellm.ContextWindowExceededError: Input length (265330) exceeds model's maximum context length (262144).",
+            Some(262_144),
+        ),
+        ("Vertex AI", "litellm.BadRequestError: Vertex_aiException - Prompt is too long", None),
+        ("Moonshot", "total message size 2306631 exceeds limit 2097152", None),
+        ("ollama's own models", "prompt too long; exceeded max context length by 4021 tokens", None),
+        ("a gateway", "Error: context length exceeded", None),
+        ("a gateway", "Input exceeds the context limit", None),
+        ("a gateway", "The request size exceeds the model context window limit", None),
         ("a gateway", "maximum context length is 1,048,576 tokens", Some(1_048_576)),
         ("a gateway", "prompt is too long: 9 tokens > 8 maximum", None),
     ];
@@ -256,6 +333,10 @@ mod tests {
             assert_eq!(error.is_context_overflow(), expected, "{status}");
         }
         assert!(ProviderError::new("context_length_exceeded", "no").is_context_overflow());
+        let alone = "Request too large for m on tokens per min (TPM): Limit 30000, Requested 31000.";
+        let alone = ProviderError { status: Some(429), ..error(alone) };
+        assert!(alone.is_context_overflow(), "no wait makes one request fit");
+        assert_eq!(alone.named_window(), Some(30_000));
     }
 
     #[test]
@@ -266,6 +347,8 @@ mod tests {
             "Rate limit reached for tokens per minute: Limit 6000",
             "image exceeds the maximum of 5 MB",
             "The maximum number of tools is 128",
+            "Too many tokens, please wait before trying again.",
+            "Rate limit reached for m on tokens per min (TPM): Limit 15000, Used 11972, Requested 4351. Please try again in 5.289s.",
         ] {
             assert!(!error(words).is_context_overflow(), "{words}");
         }

@@ -67,6 +67,11 @@ pub enum StreamEvent {
         /// The model that answers.
         model: String,
     },
+    /// The provider's count so far, told before the end of the reply.
+    UsageTold {
+        /// The tokens, cumulative.
+        usage: TokenUsage,
+    },
     /// A piece of visible text.
     TextDelta {
         /// The block's index.

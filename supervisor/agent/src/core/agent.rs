@@ -15,6 +15,7 @@ use ipc::rights::Rights;
 use super::beside::OrphanDenials;
 use super::calls::Calls;
 use super::compaction::Compacting;
+use super::declined::Declined;
 use super::history::History;
 use super::ledger::Ledger;
 use super::loops::Steps;
@@ -62,6 +63,8 @@ pub struct Agent {
     pub(super) last_approval: ApprovalId,
     /// What was approved for the session.
     pub(super) grants: SessionGrants,
+    /// Denials that the user has left.
+    pub(super) declined: Declined,
     /// The plans that are executed, and what becomes of the rest after a failed step.
     pub(super) plans: BTreeMap<CallId, (Vec<PlanStep>, OnFailure)>,
     /// A plan that was made before the session, until its execution begins.
@@ -128,6 +131,8 @@ pub(super) struct TurnRun {
     pub(super) cuts: u32,
     /// Replies in a row without a word and without a call.
     pub(super) silences: u32,
+    /// Replies with a call as text, since the last call that was one.
+    pub(super) written_calls: u32,
     /// The steps so far: a model may do the same again and again.
     pub(super) past: Steps,
     /// Replies in a row that the provider paused.
@@ -165,6 +170,7 @@ impl Agent {
             last_call: CallId(0),
             last_approval: ApprovalId(0),
             grants: SessionGrants::default(),
+            declined: Declined::default(),
             plans: BTreeMap::new(),
             earlier_plan: None,
             own_command: None,

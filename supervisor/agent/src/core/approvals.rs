@@ -25,12 +25,7 @@ use gate::tools::ServedCall;
 const USER_DENIED: &str = "The user denied this call.";
 
 /// What the model and the user are told where nobody can be asked.
-const NOBODY: &str = "nobody can be asked in this run; --mode auto makes the project writable without asking, and \
-    --approval-socket PATH lets another program answer";
-
-/// The same of a call of an external tool, which no mode allows without asking.
-const NOBODY_OUTSIDE: &str =
-    "nobody can be asked in this run; --approval-socket PATH lets another program answer";
+const NOBODY: &str = "nobody can be asked in this run";
 
 /// A call that has to be approved, and what it would do.
 pub(super) struct Case {
@@ -103,8 +98,17 @@ impl Agent {
             return self.carry_out(case, None);
         }
         if !self.config.approvals.answerer {
-            let nobody = if matches!(subject, Subject::External(_)) { NOBODY_OUTSIDE } else { NOBODY };
-            return self.deny(call, (None, DecidedBy::NoFrontEnd), nobody);
+            // No mode allows a call of an external tool without asking.
+            let flags = match subject {
+                Subject::External(_) => None,
+                Subject::Effect { .. } | Subject::Changes(_) | Subject::Agent(_) | Subject::Plan(_) => {
+                    self.seen.flags_for(&ask.grant)
+                }
+            };
+            let flags =
+                flags.map(|flags| format!("{flags} allows it without asking, and ")).unwrap_or_default();
+            let nobody = format!("{NOBODY}; {flags}--approval-socket PATH lets another program answer");
+            return self.deny(call, (None, DecidedBy::NoFrontEnd), &nobody);
         }
         let reason = self.calls.tool_use(call).and_then(|tool_use| tool_use.said.clone());
         let question = Question {
@@ -173,6 +177,9 @@ impl Agent {
     }
 
     fn settle(&mut self, case: Case, ruling: Ruling) {
+        if !matches!(ruling, Ruling::Approved(_)) {
+            self.decline(&case.subject, &case.ask.grant);
+        }
         match ruling {
             Ruling::Approved(scope) => {
                 let after = scope.and_then(|scope| self.remember(scope, &case.ask));
@@ -213,7 +220,10 @@ impl Agent {
 
     /// A request is over without an answer that counts.
     pub(super) fn on_lapsed(&mut self, id: ApprovalId, by: DecidedBy, cause: String) {
-        if let Some((call, _)) = self.calls.asking(id) {
+        if let Some((call, asking)) = self.calls.asking(id) {
+            // Nobody was there: each run of the same would wait as long again.
+            let Asking { ask, subject, .. } = asking.clone();
+            self.decline(&subject, &ask.grant);
             self.deny(call, (Some(id), by), &cause);
         }
         self.go_on();

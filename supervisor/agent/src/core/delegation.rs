@@ -94,7 +94,7 @@ pub fn account_of(report: &SubAgentResult) -> String {
             let _ = write!(told, "\n  {}", line(outcome.without_time()));
         }
     }
-    let account = Account { usage: *usage, cost: *cost_usd };
+    let account = Account::of(*usage, *cost_usd);
     let unit = if *steps == 1 { "step" } else { "steps" };
     let _ = write!(told, "\n{steps} {unit}, {account}");
     if !files.is_empty() {

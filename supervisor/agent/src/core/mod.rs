@@ -17,6 +17,7 @@ mod calls;
 mod clear;
 mod compaction;
 mod config;
+mod declined;
 mod delegation;
 mod dispatch;
 mod earlier_plan;
@@ -47,12 +48,13 @@ mod summary;
 mod together;
 mod turn;
 mod window;
+mod written_call;
 
 pub use agent::Agent;
 pub use config::{AgentConfig, Backoff, ModelChoice, RunLimits, TreeLimits};
 pub use delegation::account_of;
 pub use end::{EndReason, RunEnd};
-pub use plan::{Approver, PLAN_FILE, Planning};
+pub use plan::{Approver, PLAN_FILE, PlanInFile, Planning};
 pub use protocol::{
     CallProgress, ContextItem, Effect, Estimate, Input, NewAgent, Purpose, ReadyWorker, RequestId,
     ServedOutcome, TimerId,

@@ -4,7 +4,7 @@
 //! run that there was, and if it is allowed, that of the other run alone.
 
 use ipc::approval::AskKind;
-use ipc::denial::Denial;
+use ipc::denial::{Denial, Grade};
 use ipc::event::{NoticeCode, ObservedBy};
 use ipc::id::CallId;
 use ipc::path::WirePath;
@@ -28,7 +28,8 @@ pub(super) struct FirstRun {
 }
 
 impl Agent {
-    /// The offer for a command that has just failed under these denials, if somebody may be asked about it.
+    /// The offer for a command that has just run into these denials, if somebody may be asked about it. One that succeeded all the
+    /// same is asked about what is proved alone, and not again about what was left before.
     pub(super) fn offer(
         &self,
         call: CallId,
@@ -46,6 +47,10 @@ impl Agent {
             Open::Committing(committing) if committing.after.is_none() => &committing.grant,
             _ => return None,
         };
+        let is_worth_asking = |denial: &&Denial| {
+            exit != CommandExit::Code(0) || denial.grade == Grade::Proved && !self.declined.covers(denial)
+        };
+        let denials = denials.iter().filter(is_worth_asking);
         let offer = may_ask.then(|| self.seen.offer(command, denials, given)).flatten();
         offer.map(Box::new)
     }
@@ -95,6 +100,13 @@ impl Agent {
         }
         let words = message.map_or_else(|| LEFT.to_owned(), |message| format!("{LEFT} They say: {message}"));
         self.leave(call, Some(&words));
+    }
+
+    /// Remembers a denial that was asked about, and left.
+    pub(super) fn decline(&mut self, subject: &Subject, grant: &Grant) {
+        if let Some(denial) = subject.denied() {
+            self.declined.add(denial, grant);
+        }
     }
 
     /// Closes a call that nobody decided about.

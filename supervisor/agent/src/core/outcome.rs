@@ -12,7 +12,7 @@ use ipc::tool::{Access, CommandExit, ShellExec, ToolCall, ToolError, ToolErrorKi
 use super::Agent;
 use super::calls::CallResult;
 use super::fitting::rest;
-use gate::{StandingRights, declared_too_little};
+use gate::{Offer, StandingRights, declared_too_little};
 use gate::tools::{Rendered, diffs_told, render};
 
 /// What the model is told when its own declaration was the reason.
@@ -97,7 +97,7 @@ impl Agent {
         standing: &StandingRights,
     ) -> CallResult {
         let mut rendered = render(output);
-        let (mut explanation, mut denied) = (None, None);
+        let (mut explanation, mut denied, mut offer) = (None, None, None);
         if let ToolOutput::Command(result) = output
             && let Some(hint) = self.config.standing.refused_git_config(result)
         {
@@ -117,11 +117,12 @@ impl Agent {
             }
         }
         if let (ToolCall::ShellExec(command), ToolOutput::Command(ran)) = (tool, output)
-            && let denials = standing.denials(command, ran)
+            && let denials = standing.denials_but(command, ran, |denial| self.declined.covers(denial))
             && let Some(first) = denials.first()
         {
             if ran.exit == CommandExit::Code(0) {
-                let despite = self.despite_success(command, &denials, standing);
+                offer = self.offer(call, (command, ran.exit), &denials);
+                let despite = self.despite_success(command, &denials, offer.as_deref(), standing);
                 rendered.content.push_str(&despite);
                 explanation = Some(despite).filter(|text| !text.is_empty());
                 denied = Some(Denials::seen(denials, (standing, ObservedBy::Worker)));
@@ -146,7 +147,7 @@ impl Agent {
             content.push_str(if self.asks() { READ_HINT_TO_ASK } else { READ_HINT });
         }
         let status = if is_error { ToolCallStatus::Failed } else { ToolCallStatus::Completed };
-        CallResult { status, is_error, explanation, exit, denied, ..CallResult::answered(content) }
+        CallResult { status, is_error, explanation, exit, denied, offer, ..CallResult::answered(content) }
     }
 
     fn result_of_error(error: &ToolError, standing: &StandingRights) -> CallResult {
@@ -192,14 +193,23 @@ impl Agent {
         }
     }
 
-    /// Tells a command that exited with 0 of the writes that it was refused: it looks as if they were done. It could do without
-    /// everything else, which the log has.
-    fn despite_success(&self, command: &ShellExec, denials: &[Denial], standing: &StandingRights) -> String {
-        let writes: Vec<_> = denials.iter().filter(|denial| denial.operation == Operation::Write).collect();
-        let Some(first) = writes.first() else { return String::new() };
-        let sentences: Vec<_> = writes.iter().map(ToString::to_string).collect();
+    /// Tells a command that exited with 0 of the writes that it was refused, since it looks as if they were done, and of the denial
+    /// that somebody is asked about. It could do without everything else, which the log has.
+    fn despite_success(
+        &self,
+        command: &ShellExec,
+        denials: &[Denial],
+        offer: Option<&Offer>,
+        standing: &StandingRights,
+    ) -> String {
+        let is_told = |denial: &&Denial| {
+            denial.operation == Operation::Write || offer.is_some_and(|offer| offer.denial == **denial)
+        };
+        let told: Vec<_> = denials.iter().filter(is_told).collect();
+        let Some(first) = told.first() else { return String::new() };
+        let sentences: Vec<_> = told.iter().map(ToString::to_string).collect();
         let (sentences, rights) = (sentences.join(".\n"), standing.line());
-        let hint = self.asking_hint(command, first);
+        let hint = if offer.is_some() { "" } else { self.asking_hint(command, first) };
         format!("{hint}\nDespite exit code 0: {sentences}. Your rights: {rights}")
     }
 

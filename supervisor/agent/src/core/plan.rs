@@ -12,8 +12,9 @@ use ipc::event::{
 };
 use ipc::id::{ApprovalId, CallId};
 use ipc::path::WirePath;
-use ipc::plan::{OnFailure, Plan, PlanStep, StepStatus};
+use ipc::plan::{OnFailure, PlaceToCreate, Plan, PlanStep, StepStatus};
 use ipc::rights::{Network, Reach, Rights, RightsChange};
+use serde::{Deserialize, Serialize};
 
 use super::approvals::Case;
 use super::calls::{CallResult, Open};
@@ -24,8 +25,17 @@ use gate::plan::Document;
 use crate::prompt::task_of_plan;
 use gate::tools::{ServedCall, SpawnAgent, SupervisorCall};
 
-/// The name under which the session's server writes a plan to its file, and answers with the file's path.
+/// The name under which the session's server writes a plan to its file, and answers with a [`PlanInFile`] as JSON.
 pub const PLAN_FILE: &str = "plan_file";
+
+/// The answer to a plan that is written.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct PlanInFile {
+    /// Its file.
+    pub path: WirePath,
+    /// The places that it asks for and where nothing stands.
+    pub to_create: Vec<PlaceToCreate>,
+}
 
 /// The result of a plan on which nobody decides.
 const UNDECIDED: &str = "The plan is written to its file. Nobody can approve it in this run; the user executes it later. End \
@@ -75,14 +85,27 @@ pub(super) struct Draft {
     plan: Plan,
 }
 
+/// A plan that goes to no file.
+enum DraftFault {
+    /// It cannot be read, or is not what was asked for.
+    Unreadable(String),
+    /// It asks for access that no approval gives in this session.
+    Beyond(String),
+}
+
 impl Agent {
     /// A plan of the planner's: what cannot be read, or cannot be given, goes back at once.
     pub(super) fn write_plan(&mut self, call: CallId, markdown: String) {
         match self.draft(markdown, self.author_of(call)) {
             Ok(draft) => self.put_into_file(call, draft),
-            Err(why) => {
+            Err(DraftFault::Unreadable(why)) => {
                 let text = format!("the plan was not written: {why}");
                 self.close_at_once(call, CallResult::not_done(ToolCallStatus::Failed, text));
+            }
+            Err(DraftFault::Beyond(why)) => {
+                let cause =
+                    format!("the plan was not written, since no approval gives it what it asks for: {why}");
+                self.deny(call, (None, DecidedBy::Configuration), &cause);
             }
         }
     }
@@ -110,29 +133,40 @@ impl Agent {
             let message = format!("request {id} is about no plan that waits: nothing was changed");
             return self.notice(NoticeCode::ApprovalIgnored, &message);
         };
-        match edited.and_then(|markdown| self.draft(markdown, PlanAuthor::Person)) {
+        let draft = edited.map_err(DraftFault::Unreadable);
+        match draft.and_then(|markdown| self.draft(markdown, PlanAuthor::Person)) {
             Ok(draft) => {
                 self.supersede(call, id);
                 self.put_into_file(call, draft);
             }
-            Err(why) => self.notice(NoticeCode::PlanNotRead, &format!("the plan was not changed: {why}")),
+            Err(DraftFault::Unreadable(why) | DraftFault::Beyond(why)) => {
+                self.notice(NoticeCode::PlanNotRead, &format!("the plan was not changed: {why}"));
+            }
         }
     }
 
-    fn draft(&self, markdown: String, author: PlanAuthor) -> Result<Draft, String> {
-        let planning = self.config.planning.as_ref().ok_or("this agent makes no plans")?;
-        let plan = Document::parse(&markdown).map_err(|error| error.to_string())?.plan().clone();
+    fn draft(&self, markdown: String, author: PlanAuthor) -> Result<Draft, DraftFault> {
+        let unreadable = |why: &str| DraftFault::Unreadable(why.to_owned());
+        let planning =
+            self.config.planning.as_ref().ok_or_else(|| unreadable("this agent makes no plans"))?;
+        let document = Document::parse(&markdown).map_err(|error| unreadable(&error.to_string()))?;
+        let plan = document.plan().clone();
         if self.run.must_keep {
-            kept(&planning.finished, &plan)?;
+            kept(&planning.finished, &plan).map_err(DraftFault::Unreadable)?;
         }
-        self.rights_of_plan(&plan)?;
+        self.rights_of_plan(&plan, &[]).map_err(DraftFault::Beyond)?;
         Ok(Draft { author, markdown, plan })
     }
 
     /// The rights of a plan's execution as things stand, and whether a network that it asks for is not among them.
-    fn rights_of_plan(&self, plan: &Plan) -> Result<(ChildRights, bool), String> {
+    fn rights_of_plan(
+        &self,
+        plan: &Plan,
+        to_create: &[PlaceToCreate],
+    ) -> Result<(ChildRights, bool), String> {
         let planning = self.config.planning.as_ref().ok_or("this agent makes no plans")?;
-        let child = planning.ceiling.judge_plan(plan.rights.as_ref(), &self.config.standing.rights);
+        let child =
+            planning.ceiling.judge_plan(plan.rights.as_ref(), to_create, &self.config.standing.rights);
         child.map_err(|PlanRefusal(why)| format!("Rights: {why}"))
     }
 
@@ -145,14 +179,18 @@ impl Agent {
 
     /// The plan is in its file, or not: whoever decides is asked.
     pub(super) fn on_plan_in_file(&mut self, call: CallId, draft: Draft, outcome: ServedOutcome) {
-        let path = match outcome {
-            ServedOutcome::Answered(path) => WirePath::from(path.as_str()),
+        let answer = match outcome {
+            ServedOutcome::Answered(json) => serde_json::from_str(&json),
             ServedOutcome::Failed(why) | ServedOutcome::Unserved(why) => return self.not_in_file(call, &why),
             ServedOutcome::Late(after) => return self.not_in_file(call, &format!("it took over {after:?}")),
         };
+        let PlanInFile { path, to_create } = match answer {
+            Ok(written) => written,
+            Err(error) => return self.not_in_file(call, &error.to_string()),
+        };
         let Draft { author, markdown, plan } = draft;
         // The user may have taken rights back meanwhile.
-        let (child, network_refused) = match self.rights_of_plan(&plan) {
+        let (child, network_refused) = match self.rights_of_plan(&plan, &to_create) {
             Ok(child) => child,
             Err(why) => return self.not_in_file(call, &why),
         };
@@ -163,6 +201,10 @@ impl Agent {
             Err(error) => return self.not_in_file(call, &format!("its rights cannot be shown: {error}")),
         };
         proposal.network_refused = network_refused;
+        if let Some(remark) = remark_on(&to_create) {
+            self.calls.remark(call, remark);
+        }
+        proposal.to_create = to_create;
         let caches = self.config.planning.as_ref().and_then(|planning| planning.ceiling.caches.clone());
         proposal.caches = caches.filter(|caches| proposal.child.rights.write.contains(caches));
         proposal.confirms_commands = self.config.approvals.confirm_shell;
@@ -284,28 +326,35 @@ impl Agent {
         }
         let open = report.plan.iter().find(|step| !is_done(step.status));
         let whole = open.is_none() && !report.plan.is_empty() && report.status == SubAgentStatus::Done;
-        let revises =
-            !whole && on_failure == OnFailure::Replan && report.status != SubAgentStatus::Interrupted;
+        let interrupted = report.status == SubAgentStatus::Interrupted;
+        let revises = !whole && on_failure == OnFailure::Replan && !interrupted;
         if whole {
             // Another plan has nothing to do with this one.
             planning.finished.clear();
         }
         self.run.must_keep = revises;
         let kept = planning.finished.len();
-        self.run.unexecuted = (!whole).then(|| match open {
-            Some(step) => {
+        let began = !report.plan.is_empty();
+        if let (false, false, Approver::Flags { rounds }) = (began, interrupted, &mut planning.approver) {
+            // Nothing was executed by this approval.
+            *rounds = rounds.saturating_add(1);
+        }
+        self.run.unexecuted = (!whole).then(|| match (open, &report.message) {
+            (Some(step), _) => {
                 format!(
                     "the plan was not executed to its end: step {} is {}: {}",
                     step.step, step.status, step.title
                 )
             }
-            None => format!("the plan's execution ended as {}", report.status),
+            (None, Some(why)) => format!("the plan's execution ended as {}: {why}", report.status),
+            (None, None) => format!("the plan's execution ended as {}", report.status),
         });
         if whole {
             "\n[the plan is executed: end your turn with a short summary for the user]".to_owned()
-        } else if revises {
+        } else if revises || !interrupted && (!began || report.status == SubAgentStatus::Crashed) {
+            let event = if began { "was not executed to its end" } else { "was not begun" };
             format!(
-                "\n[the plan was not executed to its end: look what went wrong, then call write_plan with a revised plan. Keep \
+                "\n[the plan {event}: look what went wrong, then call write_plan with a revised plan. Keep \
                  the first {kept} steps exactly as they are: they are finished, and are not done again]"
             )
         } else {
@@ -351,6 +400,15 @@ impl Agent {
         let finished = self.config.planning.iter().flat_map(|planning| &planning.finished);
         finished.zip(&plan.steps).take_while(|(finished, step)| finished == step).count()
     }
+}
+
+/// The words of a result on places that are to be created, if there are any.
+fn remark_on(to_create: &[PlaceToCreate]) -> Option<String> {
+    let instead = |PlaceToCreate { path, directory }: &PlaceToCreate| {
+        format!("{path} does not exist yet: execution may write {directory}, in which it is to be created")
+    };
+    let lines: Vec<_> = to_create.iter().map(instead).collect();
+    (!lines.is_empty()).then(|| format!("[Rights: {}]", lines.join("; ")))
 }
 
 /// Finished steps stay as they were.

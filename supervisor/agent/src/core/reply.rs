@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ipc::event::TokenUsage;
 use ipc::id::ToolUseId;
 use serde_json::value::RawValue;
 
@@ -18,6 +19,8 @@ pub(super) struct ModelReply {
     pub(super) model: String,
     closed: BTreeMap<usize, AssistantBlock>,
     open: BTreeMap<usize, String>,
+    /// The provider's count so far; zero where it tells it at the end alone.
+    pub(super) told: TokenUsage,
     /// About how many tokens came in as thinking.
     thought: u64,
 }

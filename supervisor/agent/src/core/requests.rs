@@ -103,6 +103,7 @@ impl Agent {
                     self.effects.push(Effect::Show(UiEventKind::ThinkingDelta { text }));
                 }
             }
+            StreamEvent::UsageTold { usage } => reply.told = usage,
             StreamEvent::ToolUseStarted { .. } => {}
             StreamEvent::BlockClosed { index, block } => reply.close(index, block),
             StreamEvent::MessageCompleted { stop_reason, usage } => {
@@ -206,6 +207,9 @@ impl Agent {
         self.run.steps = self.run.steps.saturating_add(1);
         self.run.usage += usage;
         self.run.cost += self.cost(&usage).unwrap_or_default();
+        if let Some(tool) = self.written_call(&reply, stop) {
+            return self.on_written_call(reply, stop, usage, &tool);
+        }
         self.remember_words(&reply);
         match stop {
             StopReason::PauseTurn if reply.call_names().is_empty() => self.on_pause(reply, usage),
@@ -232,7 +236,7 @@ impl Agent {
         let is_silent = reply.text().trim().is_empty();
         let calls = self.keep_whole(reply, stop.as_str(), usage);
         if !calls.is_empty() {
-            self.run.silences = 0;
+            (self.run.silences, self.run.written_calls) = (0, 0);
             self.note_step(&calls);
             self.begin_calls(calls);
         } else if is_silent && self.queue.is_empty() && !self.has_executed() {
@@ -285,8 +289,8 @@ impl Agent {
         self.finish(EndReason::Refusal, Some(format!("the model refused to go on{details}")));
     }
 
-    /// A reply that was interrupted: what was shown of it stays in the conversation. Nobody told what it cost: that is
-    /// estimated, and counts.
+    /// A reply that was interrupted: what was shown of it stays in the conversation. What nobody told of its cost is estimated, and
+    /// counts.
     pub(super) fn keep_interrupted(&mut self, reply: &ModelReply) {
         self.remember_words(reply);
         if !reply.has_begun() {
@@ -298,16 +302,20 @@ impl Agent {
         self.history.push_interrupted(echo);
     }
 
-    /// About what a reply cost that was cut off, which the run has spent.
+    /// About what a reply cost that was cut off, which the run has spent: the provider's own count as far as it was told.
     pub(super) fn estimated(&mut self, reply: &ModelReply) -> TokenUsage {
-        let usage =
-            TokenUsage { input: self.history.tokens(), output: reply.tokens(), ..TokenUsage::default() };
+        let told = reply.told;
+        let input = if told.prompt() == 0 { self.history.tokens() } else { told.input };
+        let output = told.output.max(reply.tokens());
+        let usage = TokenUsage { input, output, ..told };
+        let estimated = usage.total().saturating_sub(told.total());
+        let usage = TokenUsage { estimated, ..usage };
         self.run.usage += usage;
         self.run.cost += self.cost(&usage).unwrap_or_default();
         usage
     }
 
-    fn keep_whole(&mut self, reply: ModelReply, stop: &str, usage: TokenUsage) -> Vec<ToolUse> {
+    pub(super) fn keep_whole(&mut self, reply: ModelReply, stop: &str, usage: TokenUsage) -> Vec<ToolUse> {
         let (echo, calls) = reply.complete();
         self.log_reply(&reply, echo.clone(), stop, usage);
         self.history.push_assistant(echo, usage);

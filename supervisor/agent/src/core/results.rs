@@ -69,7 +69,6 @@ impl Agent {
 
     pub(super) fn finish_call(&mut self, call: CallId, result: CallResult, seen: (u64, ObservedBy)) {
         let result = self.fitted(result);
-        let result = self.calls.remarked(call, result);
         self.close_as(call, result, seen);
     }
 
@@ -85,6 +84,7 @@ impl Agent {
     }
 
     fn close_as(&mut self, call: CallId, result: CallResult, seen: (u64, ObservedBy)) {
+        let result = self.calls.remarked(call, result);
         let mut result = self.with_news(result);
         self.log_denials(call, &mut result);
         if let Some(tool_use) = self.calls.unclosed(call).cloned() {

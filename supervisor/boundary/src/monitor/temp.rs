@@ -70,22 +70,31 @@ pub struct PrivateTemp {
 impl PrivateTemp {
     /// Makes a fresh directory, owned by this process until it ends; `locks` is a directory of the state directory.
     pub fn create(temps: &Temps, locks: &Path) -> Result<Self, TempError> {
+        Self::create_at(temps.path(), temps.variable, locks)
+    }
+
+    /// The same in another directory of our own.
+    pub fn create_in(directory: &Path, locks: &Path) -> Result<Self, TempError> {
+        Self::create_at(directory, "BAILIWICK_HOME", locks)
+    }
+
+    fn create_at(directory: &Path, variable: &'static str, locks: &Path) -> Result<Self, TempError> {
         loop {
-            if let Some(made) = Self::try_create(temps, locks)? {
+            if let Some(made) = Self::try_create(directory, variable, locks)? {
                 return Ok(made);
             }
         }
     }
 
-    fn try_create(temps: &Temps, locks: &Path) -> Result<Option<Self>, TempError> {
+    fn try_create(directory: &Path, variable: &'static str, locks: &Path) -> Result<Option<Self>, TempError> {
         let name = format!("bw-{}", &Uuid::new_v4().simple().to_string()[..12]);
-        let path = temps.path().join(&name);
+        let path = directory.join(&name);
         let lock_path = locks.join(&name);
         let at = |path: &Path, variable| {
             let path = path.to_owned();
             move |source| TempError { path, variable, source }
         };
-        let (here, of_lock) = (|| at(&path, temps.variable), || at(&lock_path, "BAILIWICK_HOME"));
+        let (here, of_lock) = (|| at(&path, variable), || at(&lock_path, "BAILIWICK_HOME"));
         let Some(mut lock) = lock(&lock_path, &path).map_err(of_lock())? else { return Ok(None) };
         DirBuilder::new().mode(0o700).create(&path).map_err(here())?;
         let identity = removal::open(&path).and_then(Identity::of).map_err(here())?;

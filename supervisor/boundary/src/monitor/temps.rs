@@ -25,6 +25,9 @@ const LONGEST_PARENT: usize = 36;
 /// Nobody else enters it, and nobody lists it: in the floor rules keep contents from the confined, and modes the names.
 const PRIVATE: u32 = 0o300;
 
+/// Nobody else enters it.
+const LISTED: u32 = 0o700;
+
 /// Others enter what they know the name of: their own.
 const ENTERED: u32 = 0o311;
 
@@ -34,6 +37,7 @@ pub struct Temps {
     path: PathBuf,
     /// The variable that moves it.
     pub(super) variable: &'static str,
+    serves_another: bool,
     note: Option<String>,
 }
 
@@ -41,7 +45,9 @@ impl Temps {
     /// Makes the directory, or checks that it is ours. It serves workers of this user, or of another one.
     pub fn open(cache: &Path, serves_another: bool) -> Result<Self, TempError> {
         let passed_over = match (!serves_another).then(|| make_in(cache)) {
-            Some(Ok(path)) => return Ok(Self { path, variable: "BAILIWICK_HOME", note: None }),
+            Some(Ok(path)) => {
+                return Ok(Self { path, variable: "BAILIWICK_HOME", serves_another, note: None });
+            }
             Some(Err(error)) => chosen_cache().map(|variable| (variable, cache.join(NAME), error)),
             None => None,
         };
@@ -55,12 +61,23 @@ impl Temps {
         let told = told.collect::<Vec<_>>().join("; ");
         let note =
             (!told.is_empty()).then(|| format!("private temp directories lie in {}, {told}", path.display()));
-        Ok(Self { path, variable: "TMPDIR", note })
+        Ok(Self { path, variable: "TMPDIR", serves_another, note })
     }
 
     /// Its place, without links.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Makes a directory of the same owner beside this one; its path.
+    pub fn beside(&self, name: &str) -> Result<PathBuf, TempError> {
+        let own = self.path.file_name().unwrap_or_default().to_string_lossy();
+        let path = self.path.with_file_name(format!("{own}-{name}"));
+        let mode = if self.serves_another { ENTERED } else { LISTED };
+        match make(&path, mode) {
+            Ok(()) => Ok(path),
+            Err(source) => Err(TempError { path, variable: self.variable, source }),
+        }
     }
 
     /// A sentence about a place that the user chose, and that is not used.

@@ -17,7 +17,7 @@ use ipc::message::{CallOutcome, Chunk, Leftovers, ToSupervisor, ToWorker};
 use ipc::pipe::{AsyncIncoming, AsyncOutgoing};
 use ipc::refusal::Refusal;
 use tokio::net::unix::pipe;
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, mpsc};
 
 pub use calls::CallSender;
 pub use start::StartError;
@@ -104,20 +104,19 @@ pub struct Worker {
 impl Worker {
     /// Spawns, greets and verifies a worker; its events come over the channel, `Ended` last.
     pub async fn start(spawner: &Spawner, spec: WorkerSpec) -> Result<Started, StartError> {
-        // A sender that is gone cancels nothing.
-        Self::start_unless(spawner, spec, oneshot::channel().1).await
+        Self::start_unless(spawner, spec, std::future::pending()).await
     }
 
     /// The same, unless it is cancelled before the worker is ready. After an error nothing is left of it.
     pub async fn start_unless(
         spawner: &Spawner,
         mut spec: WorkerSpec,
-        cancelled: oneshot::Receiver<()>,
+        cancelled: impl Future<Output = ()>,
     ) -> Result<Started, StartError> {
         let began = Instant::now();
         spec.confinement.environment.pass.push(LOG_LEVEL.to_owned());
         let mut start = Start { spawner, spec: &spec, began };
-        let mut cancelled = pin!(cancellation(cancelled));
+        let mut cancelled = pin!(cancelled);
         let (worker, events) = match start.in_one(Origin::Spare, cancelled.as_mut()).await {
             // Whatever ended it had nothing to do with this start.
             Err(StartError::SpareEnded) => start.in_one(Origin::Fresh, cancelled).await,
@@ -136,12 +135,5 @@ impl Worker {
     pub fn kill(&self) {
         self.broker.terminate();
         self.killed.notify_one();
-    }
-}
-
-/// Waits until it is cancelled; a sender that is gone cancels nothing.
-async fn cancellation(cancelled: oneshot::Receiver<()>) {
-    if cancelled.await.is_err() {
-        std::future::pending::<()>().await;
     }
 }

@@ -1,4 +1,4 @@
-//! Private caches: what package managers keep between builds, one directory for each project, by environment variables.
+//! Private caches: what package managers keep between builds, in a place for each project and level of rights, by environment variables.
 //!
 //! The caches of the user's own builds stay as they are: a poisoned one would run in the next project. Where a tool can read
 //! them beside its own, it does; `CARGO_HOME` is left alone, since cargo works with one that is read-only. `XDG_CACHE_HOME`
@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use ipc::confinement::Environment;
@@ -16,9 +16,12 @@ use ipc::path::WirePath;
 use sha2::{Digest, Sha256};
 
 use super::hidden::HiddenPaths;
+use crate::system::file_handle;
+use crate::tripwire::beneath::open_root;
 
-/// Where the directories of all projects lie, in our cache directory.
+/// Where the directories of all projects lie, in our cache directory, and those of sessions whose caches end with them.
 const PROJECTS: &str = "projects";
+const SESSIONS: &str = "sessions";
 
 /// What tells a person, and backup programs, what our cache directory is (<https://bford.info/cachedir/>).
 const TAG: (&str, &str) = (
@@ -49,29 +52,48 @@ const VARIABLES: &[(&str, &str)] = &[
     ("SCCACHE_DIR", "sccache"),
 ];
 
-/// Makes the directory of a project's caches in our cache directory; its path is canonical.
-///
-/// Agents write in it, so nothing in it is made or followed here; they cannot replace the directory itself.
+/// Makes the directory of a project's caches in our cache directory; its path is canonical. Agents write in places in it, and not
+/// in the directory itself.
 pub fn make_caches(cache: &Path, project: &Path) -> io::Result<PathBuf> {
     let place = cache.join(PROJECTS).join(name(project));
-    DirBuilder::new().recursive(true).mode(0o700).create(&place)?;
-    let (tag, text) = TAG;
-    match File::create_new(cache.join(tag)) {
-        Ok(mut file) => file.write_all(text.as_bytes())?,
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(error),
-    }
+    make(cache, &place)?;
     fs::canonicalize(place)
 }
 
-/// A name of a project's own, and one that a person recognises.
+/// Makes the directory that holds the caches of sessions which leave none; its path is canonical.
+pub fn make_sessions(cache: &Path) -> io::Result<PathBuf> {
+    let place = cache.join(SESSIONS);
+    make(cache, &place)?;
+    fs::canonicalize(place)
+}
+
+fn make(cache: &Path, place: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(place)?;
+    let (tag, text) = TAG;
+    match File::create_new(cache.join(tag)) {
+        Ok(mut file) => file.write_all(text.as_bytes()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// A name of a project's own, and one that a person recognises. A checkout that was made anew at the same path is another project:
+/// what the old one left is not executed in it.
 fn name(project: &Path) -> String {
-    let digest = Sha256::digest(project.as_os_str().as_bytes());
+    let digest = Sha256::new().chain_update(project.as_os_str().as_bytes());
+    let digest = digest.chain_update([0]).chain_update(identity(project)).finalize();
     let digest = digest.iter().take(8).fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
     let plain = |c: &char| c.is_ascii_alphanumeric() || "._-".contains(*c);
     let last = project.file_name().unwrap_or_default().to_string_lossy();
     let last: String = last.chars().filter(plain).take(32).collect();
     format!("{last}-{digest}")
+}
+
+/// What no other directory of the file system has; where that has no handles, no other one at the same time.
+fn identity(project: &Path) -> Vec<u8> {
+    let Ok(directory) = open_root(project) else { return Vec::new() };
+    let inode = || fs::symlink_metadata(project).map_or(0, |found| found.ino());
+    file_handle(&directory).unwrap_or_else(|_| inode().to_ne_bytes().to_vec())
 }
 
 impl HiddenPaths {
@@ -82,14 +104,12 @@ impl HiddenPaths {
         let is_hidden = |place: &&Path| self.0.iter().any(|path| path.as_path() == *place);
         let of_caches = || own?.parent()?.parent();
         if let Some(cache) = temps.parent().filter(is_hidden).or_else(of_caches) {
-            let (projects, tag) = (cache.join(PROJECTS), cache.join(TAG.0));
+            let (projects, tag) = (own.and_then(Path::parent), cache.join(TAG.0));
             self.0.retain(|path| path.as_path() != cache);
             self.0.extend(
-                beside(cache)
-                    .filter(|path| *path != tag && (own.is_none() || *path != projects))
-                    .map(WirePath::from),
+                beside(cache).filter(|path| *path != tag && Some(&**path) != projects).map(WirePath::from),
             );
-            let projects = own.map(|_| beside(&projects)).into_iter().flatten();
+            let projects = projects.map(beside).into_iter().flatten();
             self.0.extend(projects.filter(|path| Some(&**path) != own).map(WirePath::from));
         }
         self.0.push(temps.into());
@@ -208,6 +228,21 @@ mod tests {
         fs::write(&tag, "mine").unwrap();
         make_caches(cache.path(), Path::new("/q")).unwrap();
         assert_eq!(fs::read(&tag).unwrap(), b"mine");
+    }
+
+    #[test]
+    fn a_checkout_that_was_made_anew_is_another_project() {
+        let place = tempfile::tempdir().unwrap();
+        let project = place.path().join("p");
+        let named = || {
+            fs::create_dir(&project).unwrap();
+            let made = name(&project);
+            assert_eq!(made, name(&project));
+            fs::remove_dir(&project).unwrap();
+            made
+        };
+        // A file system may well give the same inode again.
+        assert_eq!([(); 8].map(|()| named()).into_iter().collect::<BTreeSet<_>>().len(), 8);
     }
 
     #[test]

@@ -1,20 +1,25 @@
 //! The environment of an agent's worker and its commands, computed from the agent's rights.
 //!
 //! It is computed for each agent, and again when its rights change, from values that were looked up once a session: agents of one
-//! session may differ in it. Package managers use the project's lasting caches only under rights that include these caches and
-//! the project, since others execute what is in them. Everybody else's caches are in their private temp.
+//! session may differ in it. Package managers, builds and tools are led to the place of the agent's [level](super::levels), since
+//! what is in it is executed again. The caches of the lowest level are in the private temp, and so are everybody's in a session in
+//! which no rights change and nothing is approved.
 
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use ipc::confinement::Environment;
+use ipc::confinement::{Confinement, Environment};
 use ipc::path::WirePath;
-use ipc::rights::Rights;
+use ipc::rights::{Grant, Network, Rights};
 
 use super::builds::Builds;
 use super::caches::Fetched;
 use super::defaults::Defaults;
+use super::levels::{Level, LevelPlaces};
 use super::owner::Owner;
+
+/// The name of the caches in a private temp directory.
+const CACHES: &str = "caches";
 
 /// The environments of all agents of a session.
 #[derive(Clone, Debug)]
@@ -29,42 +34,79 @@ pub struct Environments {
     pub fetched: Fetched,
     /// Variables that programs need where nobody can help them.
     pub defaults: Option<Defaults>,
-    /// The project.
-    pub project: WirePath,
-    /// The project's lasting caches.
-    pub caches: Option<WirePath>,
+    /// The places of the levels of rights, where there are several levels, or where what lies in them outlives the session.
+    pub places: Option<LevelPlaces>,
 }
 
 impl Environments {
     /// Environments with nothing but what the user passes and sets, and private caches.
-    pub fn new(said: Environment, project: WirePath) -> Self {
+    pub fn new(said: Environment) -> Self {
         let (builds, fetched) = (Builds::default(), Fetched::default());
-        Self { said, owner: None, builds, fetched, defaults: None, project, caches: None }
+        Self { said, owner: None, builds, fetched, defaults: None, places: None }
     }
 
-    /// The environment of an agent with these rights and this private temp.
-    pub fn under(&self, rights: &Rights, temp: &WirePath) -> Environment {
+    /// The environment of a worker of no level, which has everything in its private temp.
+    pub fn beside(&self, temp: &WirePath, net: Network) -> Environment {
+        self.leading_to(&temp.as_path().join(CACHES), temp.as_path(), net)
+    }
+
+    /// Leads an agent's commands to the place of their level, which becomes one of the write roots: of the level of the
+    /// confinement, or of the approved one that has a grant beside it.
+    #[must_use]
+    pub fn at_level(&self, confinement: Confinement, approved: Option<&Grant>) -> Confinement {
+        let Some(temp) = confinement.temp.clone() else { return confinement };
+        let Some(places) = &self.places else {
+            return Confinement { environment: self.beside(&temp, confinement.rights.net), ..confinement };
+        };
+        let root = WirePath::from(places.root());
+        let mut rights = confinement.rights;
+        rights.write.retain(|own| !own.is_within(&root));
+        let level = Rights { write: without(&rights.write, &temp), ..rights.clone() };
+        let level = Level::of(level.with_grant(&approved.cloned().unwrap_or_default()), approved.is_some());
+        let (place, home) = if level.is_lowest() {
+            (temp.as_path().join(CACHES), temp.as_path().to_owned())
+        } else {
+            let place = made(places, &level);
+            rights.write.push((&place).into());
+            rights = rights.normalised();
+            (place.clone(), place)
+        };
+        let environment =
+            Environment { caches: Some((&place).into()), ..self.leading_to(&place, &home, rights.net) };
+        Confinement { rights, environment, ..confinement }
+    }
+
+    fn leading_to(&self, place: &Path, home: &Path, net: Network) -> Environment {
         let mut environment = self.said.clone();
         if let Some(owner) = &self.owner {
-            at_home(&mut environment, owner, temp.as_path());
+            at_home(&mut environment, owner, home);
         }
-        let lasting = self.caches.as_ref();
-        let lasting =
-            lasting.filter(|caches| rights.allows_write(caches) && rights.allows_write(&self.project));
-        let place =
-            lasting.map_or_else(|| temp.as_path().join("caches"), |caches| caches.as_path().to_owned());
-        self.fetched.lead(&mut environment, &place);
-        self.builds.lead(&mut environment, &place);
+        self.fetched.lead(&mut environment, place);
+        self.builds.lead(&mut environment, place);
         if let Some(defaults) = &self.defaults {
-            defaults.complete(&mut environment, rights.net);
+            defaults.complete(&mut environment, net);
         }
-        Environment { caches: lasting.cloned(), ..environment }
+        environment
     }
 }
 
-/// Sets the variables that say who one is, unless the user did. Who has no home has one in the temp directory.
-fn at_home(environment: &mut Environment, owner: &Owner, temp: &Path) {
-    let home = owner.home.as_deref().unwrap_or(temp);
+fn without(roots: &[WirePath], private: &WirePath) -> Vec<WirePath> {
+    roots.iter().filter(|root| *root != private).cloned().collect()
+}
+
+/// The place of a level, which is there unless it cannot be made: then no worker of the level starts.
+fn made(places: &LevelPlaces, level: &Level) -> PathBuf {
+    places.make(level).unwrap_or_else(|error| {
+        let place = places.place(level);
+        tracing::warn!(place = %place.display(), %error, "cannot make the place of a level of rights");
+        place
+    })
+}
+
+/// Sets the variables that say who one is, unless the user did. Who has no home is at home in `instead`, of the same level: shells
+/// and tools execute what lies in a home.
+fn at_home(environment: &mut Environment, owner: &Owner, instead: &Path) {
+    let home = owner.home.as_deref().unwrap_or(instead);
     let mut said = vec![("HOME", home.as_os_str().as_bytes().to_vec())];
     for name in ["USER", "LOGNAME"] {
         let value = owner.name.clone().unwrap_or_else(|| owner.identity.uid.to_string());
@@ -81,14 +123,14 @@ fn at_home(environment: &mut Environment, owner: &Owner, temp: &Path) {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::ffi::OsString;
 
     use ipc::confinement::Identity;
+    use ipc::rights::Network;
 
     use super::super::builds::BuildRoots;
     use super::*;
-
-    const CACHES: &str = "/cache/projects/p";
 
     fn rights(write: &[&str]) -> Rights {
         let write = write.iter().map(|path| WirePath::from(*path)).collect();
@@ -113,38 +155,116 @@ mod tests {
         let said = Environment { pass: vec!["NAMED".to_owned()], ..Environment::default() };
         let around = BuildRoots { project: Path::new("/p"), write: &[], home: None };
         let builds = Builds::find(host, &said, around);
-        Environments { builds, caches: Some(CACHES.into()), ..Environments::new(said, "/p".into()) }
+        Environments { builds, ..Environments::new(said) }
+    }
+
+    fn confined(rights: Rights, temp: &str) -> Confinement {
+        Confinement { temp: Some(temp.into()), ..Confinement::new(rights.normalised(), "/p".into()) }
+    }
+
+    /// A session with places of levels, and the directory that holds them.
+    fn with_places() -> (Environments, tempfile::TempDir) {
+        let root = tempfile::tempdir().unwrap();
+        let places = Some(LevelPlaces::new(root.path().to_owned(), None));
+        (Environments { places, ..session() }, root)
     }
 
     #[test]
-    fn agents_of_one_session_have_environments_of_their_own() {
-        let session = session();
-        let writer = session.under(&rights(&["/p", "/t/1", CACHES]), &"/t/1".into());
-        let reader = session.under(&rights(&["/t/2"]), &"/t/2".into());
-        assert_eq!(writer.caches, Some(CACHES.into()));
-        assert_eq!(value(&writer, "GOCACHE").as_deref(), Some("/cache/projects/p/go-build"));
-        assert_eq!(value(&writer, "CARGO_TARGET_DIR").as_deref(), Some("/cache/projects/p/cargo-target"));
-        assert_eq!(reader.caches, None);
-        assert_eq!(value(&reader, "GOCACHE").as_deref(), Some("/t/2/caches/go-build"));
-        assert_eq!(value(&reader, "CARGO_TARGET_DIR").as_deref(), Some("/t/2/caches/cargo-target"));
-    }
-
-    #[test]
-    fn what_an_agent_is_led_to_is_its_own_to_write() {
-        let session = session();
-        for write in [&["/t/2"][..], &["/t/2", "/p"], &["/t/2", CACHES], &["/t/2", "/p/sub", CACHES]] {
-            let environment = session.under(&rights(write), &"/t/2".into());
-            assert_eq!(environment.caches, None, "{write:?}");
-            let places = environment.set.iter().map(|(_, value)| value);
-            assert!(places.clone().count() > 10);
-            assert!(places.into_iter().all(|place| place.starts_with(b"/t/2/caches/")), "{write:?}");
+    fn what_an_agent_is_led_to_belongs_to_its_level_and_is_its_own_to_write() {
+        let (session, root) = with_places();
+        let above = root.path().to_str().unwrap();
+        let mut seen = BTreeSet::new();
+        for (write, net) in [
+            (&["/t/1", "/p"][..], Network::Off),
+            (&["/t/1", "/p"], Network::On),
+            (&["/t/1"], Network::On),
+            (&["/t/1", "/p", "/w"], Network::Off),
+        ] {
+            let plain = Rights { net, ..rights(write) };
+            let marked = Rights { net, ..rights(&[write, &[above]].concat()) };
+            let found = session.at_level(confined(plain, "/t/1"), None);
+            assert_eq!(found, session.at_level(confined(marked, "/t/1"), None), "the place is all of it");
+            assert_eq!(found, session.at_level(found.clone(), None), "its place is no right of its own");
+            let place = found.environment.caches.clone().unwrap();
+            assert!(place.as_path().is_dir() && place.is_within(&above.into()));
+            assert_eq!(found.rights.write.len(), write.len() + 1, "{:?}", found.rights.write);
+            assert!(found.rights.write.contains(&place));
+            let led: Vec<_> = found.environment.set.iter().map(|(_, value)| value).collect();
+            assert!(led.len() > 10 && led.iter().all(|value| holds(value, place.as_bytes())), "{led:?}");
+            // A command that was approved, with nothing beside it and with the network, has others.
+            let online = Grant { net: Network::On, ..Grant::default() };
+            for grant in [Grant::default(), online] {
+                let approved = session.at_level(found.clone(), Some(&grant));
+                assert_eq!(approved.rights.net, net, "the one-shot adds the grant");
+                seen.insert(approved.environment.caches.unwrap());
+            }
+            seen.insert(place);
         }
+        assert_eq!(seen.len(), 9, "{seen:?}");
+    }
+
+    /// Every level by every other one: each path that the environment of a level names is writable only by levels that cover it.
+    #[test]
+    fn nothing_that_a_level_is_led_to_is_writable_by_one_with_fewer_rights() {
+        let (session, _root) = with_places();
+        let owner = Owner { identity: Identity { uid: 1, gid: 1 }, name: None, home: None };
+        let session = Environments { owner: Some(owner), ..session };
+        let roots: [&[&str]; 5] = [&[], &["/p"], &["/p/src"], &["/p", "/w"], &["/w"]];
+        let grants = [None, Some(Network::Off), Some(Network::On)];
+        let grants = grants.map(|net| net.map(|net| Grant { net, ..Grant::default() }));
+        let mut levels = Vec::new();
+        for (root, net) in roots.iter().flat_map(|root| [(root, Network::Off), (root, Network::On)]) {
+            for grant in &grants {
+                let rights = Rights { net, ..rights(&[root, &["/t/1"][..]].concat()) };
+                let whole = rights.with_grant(&grant.clone().unwrap_or_default());
+                let own = Rights { write: without(&whole.write, &"/t/1".into()), ..whole };
+                let confined = session.at_level(confined(rights, "/t/1"), grant.as_ref());
+                levels.push((Level::of(own, grant.is_some()), confined));
+            }
+        }
+        let mut pairs = 0;
+        for (reader, led) in &levels {
+            let values =
+                led.environment.set.iter().flat_map(|(_, value)| value.split(|b| b":=, ".contains(b)));
+            let places =
+                values.filter(|value| value.starts_with(b"/")).map(|path| WirePath::from(path.to_vec()));
+            let places: Vec<_> = places.collect();
+            assert!(places.len() > 10);
+            for (writer, fewer) in levels.iter().filter(|(writer, _)| !writer.covers(reader)) {
+                pairs += 1;
+                let open = places.iter().find(|place| fewer.rights.allows_write(place));
+                assert_eq!(open, None, "{writer:?} writes what {reader:?} executes");
+            }
+        }
+        assert!(pairs > 400, "{pairs}");
+    }
+
+    fn holds(value: &[u8], place: &[u8]) -> bool {
+        value.windows(place.len()).any(|part| part == place)
+    }
+
+    #[test]
+    fn the_caches_of_the_lowest_level_are_in_the_private_temp() {
+        let (several, _root) = with_places();
+        let lowest = several.at_level(confined(rights(&["/t/2"]), "/t/2"), None);
+        assert_eq!(lowest.rights.write, [WirePath::from("/t/2")]);
+        assert_eq!(lowest.environment.caches, Some("/t/2/caches".into()));
+        assert_eq!(value(&lowest.environment, "GOCACHE").as_deref(), Some("/t/2/caches/go-build"));
+        assert_eq!(
+            value(&lowest.environment, "CARGO_TARGET_DIR").as_deref(),
+            Some("/t/2/caches/cargo-target")
+        );
+        // So are everybody's where there is one level, and nothing is read there.
+        let one = session().at_level(confined(rights(&["/t/2", "/p"]), "/t/2"), None);
+        assert_eq!(one.environment.set, lowest.environment.set);
+        assert_eq!(one.environment.caches, None);
     }
 
     #[test]
     fn nothing_of_the_hosts_environment_is_taken_but_what_is_looked_for() {
-        for write in [&["/t/1"][..], &["/t/1", "/p", CACHES]] {
-            let environment = session().under(&rights(write), &"/t/1".into());
+        let (several, _root) = with_places();
+        for write in [&["/t/1"][..], &["/t/1", "/p"]] {
+            let environment = several.at_level(confined(rights(write), "/t/1"), None).environment;
             assert_eq!(environment.pass, ["NAMED"]);
             let text = format!("{:?}", environment.set);
             let bytes = format!("{:?}", b"a secret");
@@ -157,8 +277,8 @@ mod tests {
         let identity = Identity { uid: 12345, gid: 12345 };
         let owner = Owner { identity, name: Some("me".to_owned()), home: Some("/home/me".into()) };
         let set = |said: Environment, owner: Owner| {
-            let session = Environments { owner: Some(owner), ..Environments::new(said, "/p".into()) };
-            let environment = session.under(&rights(&["/t/1"]), &"/t/1".into());
+            let session = Environments { owner: Some(owner), ..Environments::new(said) };
+            let environment = session.at_level(confined(rights(&["/t/1"]), "/t/1"), None).environment;
             ["HOME", "USER", "LOGNAME"].map(|name| value(&environment, name).unwrap_or_default())
         };
         assert_eq!(set(Environment::default(), owner.clone()), ["/home/me", "me", "me"]);

@@ -7,6 +7,7 @@ mod environment;
 mod followed;
 mod git;
 mod hidden;
+pub mod levels;
 mod links;
 mod owner;
 mod project;
@@ -19,7 +20,7 @@ use ipc::rights::{Execution, Limits, Network, Reach, Rights};
 use gate::modes::{ApprovalMode, Modes};
 
 pub use builds::{BuildRoots, Builds};
-pub use caches::{Fetched, make_caches};
+pub use caches::{Fetched, make_caches, make_sessions};
 pub use defaults::{Commands, Defaults};
 pub use environment::Environments;
 pub use followed::{FollowError, HiddenInodes};

@@ -2,7 +2,7 @@
 
 use ipc::codec::{self, CodecError};
 use ipc::path::WirePath;
-use ipc::plan::Plan;
+use ipc::plan::{PlaceToCreate, Plan};
 use sha2::{Digest, Sha256};
 
 use super::effect::hexadecimal;
@@ -20,6 +20,8 @@ pub struct PlanProposal {
     pub child: ChildRights,
     /// The write root of them that is the project's caches.
     pub caches: Option<WirePath>,
+    /// The places that the plan asks for and that are to be created.
+    pub to_create: Vec<PlaceToCreate>,
     /// The steps that are finished.
     pub finished: Vec<u32>,
     /// True if the plan asks for a network that the session does not have.
@@ -48,6 +50,7 @@ impl PlanProposal {
             plan_digest,
             child,
             caches: None,
+            to_create: Vec::new(),
             finished,
             network_refused,
             confirms_commands,

@@ -211,6 +211,7 @@ impl Question<'_> {
             finished: proposal.finished.clone(),
             rights: proposal.child.rights.clone(),
             caches: proposal.caches.clone(),
+            to_create: proposal.to_create.clone(),
             grant: ask.grant.clone(),
             network_refused: proposal.network_refused,
             confirms_commands: proposal.confirms_commands,

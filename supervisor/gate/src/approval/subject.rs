@@ -51,6 +51,14 @@ impl Subject {
         }
     }
 
+    /// The denial that it would lift.
+    pub fn denied(&self) -> Option<&Denial> {
+        match self {
+            Self::Effect { denied, .. } => denied.as_deref(),
+            Self::Changes(_) | Self::External(_) | Self::Agent(_) | Self::Plan(_) => None,
+        }
+    }
+
     /// What names it in a request, and in an answer that repeats it.
     pub fn digest(&self) -> Cow<'_, str> {
         match self {

@@ -160,6 +160,14 @@ impl<'a> DenialMessage<'a> {
         !only_shows || started.contains(&self.complaint.program()) || self.redirects_to(named)
     }
 
+    /// True if the command's own text gives the place to the program that complains, or redirects to it: `touch /etc/x; true`. The
+    /// line can then hardly be another's that is only shown.
+    pub(super) fn is_of_an_own_word(&self, named: &str) -> bool {
+        let command = &self.call.command;
+        let is_named = command.contains(named) && programs_in(command).contains(&self.complaint.program());
+        is_named || self.redirects_to(named)
+    }
+
     fn has(&self, any: &[&str]) -> bool {
         any.iter().any(|word| self.words.contains(word))
     }

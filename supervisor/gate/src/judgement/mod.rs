@@ -8,6 +8,7 @@ mod calls;
 mod change;
 pub mod command_line;
 mod explain;
+mod flags;
 mod judge;
 mod likely;
 mod machine;

@@ -27,8 +27,13 @@ pub struct Offer {
 
 impl StandingRights {
     /// The offer for the first of these denials that somebody could lift. The command had `given` beyond the standing rights.
-    pub fn offer(&self, command: &ShellExec, denials: &[Denial], given: &Grant) -> Option<Offer> {
-        denials.iter().find_map(|denial| self.offer_for(command, denial, given))
+    pub fn offer<'a>(
+        &self,
+        command: &ShellExec,
+        denials: impl IntoIterator<Item = &'a Denial>,
+        given: &Grant,
+    ) -> Option<Offer> {
+        denials.into_iter().find_map(|denial| self.offer_for(command, denial, given))
     }
 
     fn offer_for(&self, command: &ShellExec, denial: &Denial, given: &Grant) -> Option<Offer> {

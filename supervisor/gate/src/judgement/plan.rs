@@ -1,7 +1,7 @@
 //! The rights of a plan's execution: what the plan asks for, within what the session may ever be given.
 
 use ipc::path::WirePath;
-use ipc::plan::PlanRights;
+use ipc::plan::{PlaceToCreate, PlanRights};
 use ipc::rights::{Grant, Network, Reach, Rights};
 
 use super::judge::{Place, plain};
@@ -13,16 +13,19 @@ pub struct PlanRefusal(pub String);
 
 impl StandingRights {
     /// The rights that the execution of a plan has, and whether a network that the plan asks for is not among them. `self` is
-    /// what the session's flags and settings allow, with the host's own paths; the planner has less.
+    /// what the session's flags and settings allow, with the host's own paths; the planner has less. A place that is to be created
+    /// counts as its directory.
     pub fn judge_plan(
         &self,
         asked: Option<&PlanRights>,
+        to_create: &[PlaceToCreate],
         planner: &Rights,
     ) -> Result<(ChildRights, bool), PlanRefusal> {
         let roots: &[String] = asked.map_or(&[], |asked| &asked.write);
         let network = asked.is_some_and(|asked| asked.network);
         let has_network = network && self.rights.net == Network::On;
-        let mut write = roots.iter().map(|root| self.plan_root(root)).collect::<Result<Vec<_>, _>>()?;
+        let mut write =
+            roots.iter().map(|root| self.plan_root(root, to_create)).collect::<Result<Vec<_>, _>>()?;
         if write.is_empty() {
             write.push(self.project.clone());
         }
@@ -39,15 +42,25 @@ impl StandingRights {
     }
 
     /// A write root as the plan has it: in the project, or in what the session's flags make writable.
-    fn plan_root(&self, asked: &str) -> Result<WirePath, PlanRefusal> {
+    fn plan_root(&self, asked: &str, to_create: &[PlaceToCreate]) -> Result<WirePath, PlanRefusal> {
         let named = plain(&self.project.as_path().join(asked));
         let root = named
             .map(WirePath::from)
             .ok_or_else(|| PlanRefusal(format!("write: got {asked}, expected a path without `..`")))?;
+        let created = to_create.iter().find(|place| place.path == root);
+        let root = self.open_to_plans(asked, root)?;
+        created.map_or(Ok(root), |place| self.open_to_plans(asked, place.directory.clone()))
+    }
+
+    /// A root that an approval may give a plan, which asks for it in these words.
+    fn open_to_plans(&self, asked: &str, root: WirePath) -> Result<WirePath, PlanRefusal> {
         if !self.may_be_planned(&root) {
+            let remedy = match self.write_grant(&root) {
+                Some(flag) => format!("the user can allow it with {flag}"),
+                None => "nothing can allow it here".to_owned(),
+            };
             return Err(PlanRefusal(format!(
-                "write: {asked} lies neither in the project nor in a directory that this session may write; the user makes \
-                 one writable with --write"
+                "write: {asked} lies neither in the project nor in a directory that this session may write; {remedy}"
             )));
         }
         let closed = self.closed_place(&Place { path: root.clone(), grant: Some(root.clone()) });
@@ -81,7 +94,9 @@ impl StandingRights {
         let own = |root: &&WirePath| !self.rights.write.iter().any(|own| root.is_within(own));
         let root = rights.write.iter().find(own);
         let network = rights.net == Network::On && self.rights.net == Network::Off;
-        root.map(|root| format!("writing {root} (--mode auto or --write allows it)"))
+        let flag =
+            |root| self.write_grant(root).map(|flag| format!(" ({flag} allows it)")).unwrap_or_default();
+        root.map(|root| format!("writing {root}{}", flag(root)))
             .or_else(|| network.then(|| "the network (--net on allows it)".to_owned()))
     }
 }

@@ -1,5 +1,6 @@
 //! What the broker refused a command, in the words of the rights.
 
+use complaint::lines;
 use ipc::confinement::Tier;
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::missing_right::{ClosedBy, MissingRight};
@@ -12,16 +13,36 @@ use ipc::tool::{Access, CommandResult, ShellExec};
 use super::StandingRights;
 use super::likely::{MAX_DENIALS, is_same};
 use super::standing::is_kernel_tree;
+use super::unreached::host;
 
 /// Sockets that the C library asks for by itself, and does without: of names of users and hosts, and for lines of a log.
 const ASKED_IN_PASSING: [&str; 5] =
     ["/run/nscd", "/run/systemd/userdb", "/run/systemd/journal", "/dev/log", "/var/lib/sss/pipes"];
 
+/// The end of the address of a name server (RFC 1035, 4.2).
+const NAME_SERVER: &str = ":53";
+
 impl StandingRights {
     /// The denials that a command ran into: those that the broker has proved, and those that it complains of
     /// besides.
     pub fn denials(&self, call: &ShellExec, result: &CommandResult) -> Vec<Denial> {
-        let mut found = self.proved(call, &result.refused);
+        self.denials_but(call, result, |_| false)
+    }
+
+    /// The same, with those first among the proved ones that were not left denied before: they may stand for the others, and not
+    /// the other way round.
+    pub fn denials_but(
+        &self,
+        call: &ShellExec,
+        result: &CommandResult,
+        was_left: impl Fn(&Denial) -> bool,
+    ) -> Vec<Denial> {
+        let mut refused = self.refusals(call, &result.refused);
+        for denial in &mut refused {
+            name_what_was_looked_up(denial, result);
+        }
+        refused.sort_by_key(was_left);
+        let mut found = each_once(refused);
         let of_socket = |denial: &Denial| {
             denial.operation == Operation::Network
                 || denial.operation == Operation::Share && matches!(denial.object, Object::Path(_))
@@ -39,17 +60,16 @@ impl StandingRights {
     }
 
     /// What was refused, each once, and what one grant allows once for all of it.
+    #[cfg(test)]
     pub fn proved(&self, call: &ShellExec, refused: &[Refusal]) -> Vec<Denial> {
+        each_once(self.refusals(call, refused))
+    }
+
+    fn refusals(&self, call: &ShellExec, refused: &[Refusal]) -> Vec<Denial> {
         // A command that reads has no network, whatever the rights: no right is missing.
         let is_offline = call.access == Access::Read && call.network != Some(Network::On);
         let refused = refused.iter().filter(|refusal| !(is_offline && refusal.is_of_internet()));
-        let mut found: Vec<Denial> = Vec::new();
-        for denial in refused.filter_map(|refusal| self.refused_by_rules(refusal)) {
-            if found.len() < MAX_DENIALS && !found.iter().any(|other| is_same(other, &denial)) {
-                found.push(denial);
-            }
-        }
-        found
+        refused.filter_map(|refusal| self.refused_by_rules(refusal)).collect()
     }
 
     /// What was refused, whoever tried it.
@@ -96,7 +116,7 @@ impl StandingRights {
         Some(Denial {
             layer,
             missing_right: missing_right.into(),
-            grant: Some(flags.join(" ")),
+            grant: self.offered(&flags.join(" ")),
             ..self.unreachable(address, Grade::Proved)
         })
     }
@@ -118,6 +138,27 @@ impl StandingRights {
     fn of_file(&self, path: &WirePath) -> Option<Denial> {
         let is_ours = !self.allows_write(path) && !is_kernel_tree(path) && !self.machine.is_read_only(path);
         is_ours.then(|| Denial { layer: Layer::Mediation, ..self.unwritable(path, Grade::Proved, None) })
+    }
+}
+
+fn each_once(all: Vec<Denial>) -> Vec<Denial> {
+    let mut found: Vec<Denial> = Vec::new();
+    for denial in all {
+        if found.len() < MAX_DENIALS && !found.iter().any(|other| is_same(other, &denial)) {
+            found.push(denial);
+        }
+    }
+    found
+}
+
+/// Adds to the address of a name server the host that the output says was looked up, as the output's word. The broker cannot know
+/// it: the C library connects its socket first, and asks only then.
+fn name_what_was_looked_up(denial: &mut Denial, result: &CommandResult) {
+    if let Object::Address(address) = &mut denial.object
+        && address.ends_with(NAME_SERVER)
+        && let Some(host) = lines([&result.head, &result.tail]).find_map(|line| host(line.text))
+    {
+        *address = format!("{address} (name server; the output names {host})");
     }
 }
 

@@ -54,8 +54,8 @@ pub struct StandingRights {
     pub modes: Option<Modes>,
     /// What the machine refuses by itself.
     pub machine: Arc<Machine>,
-    /// True if they are a sub-agent's: no flag of the user's widens them.
-    pub of_sub_agent: bool,
+    /// True if no flag of the user's widens them: those of a sub-agent, and those of a planner.
+    pub is_fixed: bool,
 }
 
 impl StandingRights {
@@ -74,7 +74,7 @@ impl StandingRights {
             confirm_shell: false,
             modes: None,
             machine: Arc::default(),
-            of_sub_agent: false,
+            is_fixed: false,
         }
     }
 
@@ -132,7 +132,7 @@ impl StandingRights {
 
     /// A flag that would allow something, to whom flags give anything.
     pub(super) fn offered(&self, flag: &str) -> Option<String> {
-        (!self.of_sub_agent).then(|| flag.to_owned())
+        (!self.is_fixed).then(|| flag.to_owned())
     }
 
     /// True of a path in the private temp directory. In the full tier that is /tmp, and a project or another write root below it is the
@@ -260,7 +260,7 @@ impl StandingRights {
 
     /// True if the project could be written in another mode.
     fn is_closed_by_mode(&self, path: &WirePath) -> bool {
-        let is_users = !self.of_sub_agent && self.hidden_root(path).is_none();
+        let is_users = !self.is_fixed && self.hidden_root(path).is_none();
         is_users && path.is_within(&self.project) && self.mode != ApprovalMode::Auto
     }
 
@@ -269,7 +269,7 @@ impl StandingRights {
     fn wide_place(&self, place: &WirePath) -> Option<ClosedBy> {
         let holds = |path: &WirePath| path.is_within(place);
         let is_root = place.as_path() == Path::new("/");
-        if self.of_sub_agent || is_root || self.is_closed_by_mode(place) {
+        if self.is_fixed || is_root || self.is_closed_by_mode(place) {
             None
         } else if self.home.as_ref() == Some(place) {
             Some(ClosedBy::Home)
@@ -360,7 +360,7 @@ impl StandingRights {
     /// What would allow exactly this write: nothing for hidden, protected and kernel-owned trees (but for shared memory), nor
     /// for the whole file system. Git's configuration is protected, and has a right of its own.
     pub fn write_grant(&self, path: &WirePath) -> Option<String> {
-        if self.of_sub_agent {
+        if self.is_fixed {
             return None;
         }
         if self.rights.protected.contains(path) && is_git_config(path) {

@@ -20,7 +20,8 @@ pub(super) const SHOWS_TEXT: [&str; 40] = [
 /// Words of a shell in the place of a program.
 const KEYWORDS: [&str; 10] = ["!", "do", "done", "elif", "else", "fi", "if", "then", "until", "while"];
 
-/// The denial of a command that succeeded, if it holds for such a one: never more than likely.
+/// The denial of a command that succeeded, if it holds for such a one: proved where the kernel confirms it, and the command
+/// itself names the place to the program that complains.
 pub(super) fn despite_success(
     message: &DenialMessage<'_>,
     place: &NamedPlace,
@@ -32,7 +33,11 @@ pub(super) fn despite_success(
     };
     let holds =
         denial.operation == Operation::Write && is_confirmed && message.is_of_the_command(&place.named);
-    holds.then_some(Denial { grade: Grade::Likely, errno: None, ..denial })
+    if !holds {
+        return None;
+    }
+    let proved = denial.grade == Grade::Proved && message.is_of_an_own_word(&place.named);
+    Some(if proved { denial } else { Denial { grade: Grade::Likely, errno: None, ..denial } })
 }
 
 /// The programs that a command starts, as far as its text tells: the first word of each of its parts, outside of quotes.

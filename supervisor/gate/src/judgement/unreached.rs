@@ -47,6 +47,16 @@ pub(super) fn unreached(line: &str) -> Option<String> {
     Some(named().or_else(|| parameter(line)).unwrap_or("the network").to_owned())
 }
 
+/// The name of a host that a line says could not be looked up.
+pub(super) fn host(line: &str) -> Option<&str> {
+    let lower = line.to_ascii_lowercase();
+    let tells = UNREACHED.iter().chain(&UNREACHED_HOST).any(|phrase| says(&lower, phrase));
+    let named = || UNREACHED_HOST.iter().chain(&HOST).find_map(|before| after(line, &lower, before));
+    let is_name =
+        |name: &&str| name.chars().all(is_of_an_address) && name.contains(|c: char| c.is_ascii_alphabetic());
+    tells.then(|| named().or_else(|| parameter(line))).flatten().filter(is_name)
+}
+
 /// Whether a line says so. `socket: …` by itself names the call that failed; at the end of a phrase it is some socket, to which
 /// something else was done.
 fn says(lower: &str, phrase: &str) -> bool {
@@ -92,6 +102,24 @@ fn is_host(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_that_was_looked_up_is_a_name() {
+        let table = [
+            ("curl: (6) Could not resolve host: example.org", Some("example.org")),
+            (
+                "HTTPSConnectionPool(host='pypi.org', port=443): Failed to establish a new connection: x",
+                Some("pypi.org"),
+            ),
+            ("HTTPSConnectionPool(host='a\u{1b}[2J', port=443): Failed to establish a new connection", None),
+            ("Error: connect ENETUNREACH 192.0.2.1:80 - Local (0.0.0.0:0)", None),
+            ("connect: Network is unreachable", None),
+            ("example.org", None),
+        ];
+        for (line, name) in table {
+            assert_eq!(host(line), name, "{line:?}");
+        }
+    }
 
     #[test]
     fn programs_name_the_host_in_their_own_ways() {

@@ -8,7 +8,7 @@ use super::ProviderError;
 use super::messages::MessageText;
 
 /// Words about thinking that is not taken back, and about nothing that a setting could mend.
-const THINKING: [&str; 14] = [
+const THINKING: [&str; 17] = [
     "`signature` in `thinking`",
     "signature in thinking",
     "invalid signature",
@@ -23,7 +23,14 @@ const THINKING: [&str; 14] = [
     "of type 'reasoning'",
     "reasoning_content",
     "reasoning_details",
+    "thought signature",
+    "thought_signature",
+    "items are not persisted",
 ];
+
+/// Words about what is not there: nothing of it can be left out.
+const MISSING: [&str; 4] =
+    ["is missing", "missing `reasoning_content`", "missing reasoning_content", "must be passed back"];
 
 /// The beginnings of the paths by which servers name a message of a request.
 const PATHS: [&str; 4] = ["messages.", "messages[", "input.", "input["];
@@ -54,8 +61,7 @@ impl SentMessages {
             return None;
         }
         let words = message.to_lowercase();
-        // Of what is not there nothing can be left out.
-        let is_missing = words.contains("is missing");
+        let is_missing = MISSING.iter().any(|part| words.contains(part));
         if !is_missing && THINKING.iter().any(|part| words.contains(part)) {
             return Some(LeftOut::Thinking);
         }
@@ -71,6 +77,11 @@ impl SentMessages {
             (index >= self.lead && index < before).then_some(*source)
         })
     }
+}
+
+/// True if a message names one of a request by its place.
+pub(super) fn names_message(message: &str) -> bool {
+    index(message).is_some()
 }
 
 /// How many objects a text has, with commas between them.
@@ -120,9 +131,21 @@ mod tests {
             ("Item 'rs_1' of type 'reasoning' was provided without its required following item.", thinking),
             ("Unknown parameter: 'messages[2].reasoning_content'.", thinking),
             (
+                "The encrypted content for item rs_1 could not be verified. Reason: Encrypted content organization_id did not match the target organization.",
+                thinking,
+            ),
+            (
+                "Item with id 'rs_1' not found. Items are not persisted when `store` is set to false.",
+                thinking,
+            ),
+            ("Corrupted thought signature.", thinking),
+            ("Function call is missing a thought_signature in functionCall parts.", None),
+            (
                 "thinking is enabled but reasoning_content is missing in assistant tool call message at index 2",
                 None,
             ),
+            ("Missing `reasoning_content` field in the assistant message at message index 2.", None),
+            ("The `reasoning_content` in the thinking mode must be passed back to the API.", None),
             ("messages.0.content.1.image.source.base64: image exceeds 5 MB maximum", message(0)),
             ("messages.1.content.0.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'", message(1)),
             ("messages.9: no such message", None),

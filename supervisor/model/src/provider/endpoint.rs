@@ -123,12 +123,13 @@ impl Endpoint {
         &self,
         request: Result<impl Into<OutgoingRequest>, ProviderError>,
     ) -> Result<HttpReply, ProviderError> {
-        let mut outgoing = request?.into();
-        let sent = std::mem::take(&mut outgoing.sent);
+        let outgoing = request?.into();
+        let sent = outgoing.sent.clone();
         self.send(outgoing).await.map_err(|error| self.key.redact(sent.blamed(error)))
     }
 
-    async fn send(&self, outgoing: OutgoingRequest) -> Result<HttpReply, ProviderError> {
+    async fn send(&self, mut outgoing: OutgoingRequest) -> Result<HttpReply, ProviderError> {
+        let conversation = std::mem::take(&mut outgoing.sent);
         tracing::debug!(host = %self.host(), bytes = outgoing.body.len(), "model request");
         let mut headers = self.headers.clone();
         headers.extend(outgoing.headers);
@@ -162,6 +163,7 @@ impl Endpoint {
             key: Arc::clone(&self.key),
             progress: Some(deadlines.progress()),
             peer: Arc::clone(&self.peer),
+            sent: conversation,
         };
         let decoder = outgoing.decoder.unwrap_or_else(self.decoder);
         Ok(HttpReply::new(self.body(response, deadlines, exchange), decoder, context))

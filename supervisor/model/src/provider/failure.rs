@@ -9,7 +9,7 @@ use super::ProviderError;
 use super::fault::ReplyFault;
 use super::key::ProviderApiKey;
 use super::peer::Peer;
-use super::retry_after::retry_after;
+use super::retry_after::{retry_after, wait_in_words};
 
 /// How much of a provider's message is shown.
 const SHOWN: usize = 600;
@@ -40,7 +40,8 @@ impl Failure<'_> {
                 .or_else(|| fault.request_id.as_deref().map(one_line))
                 .map(String::into_boxed_str),
             retryable,
-            retry_after: retry_after(self.headers, SystemTime::now()),
+            retry_after: retry_after(self.headers, SystemTime::now())
+                .or_else(|| wait_in_words(&said).filter(|_| matches!(status, 429 | 503 | 529))),
             ..ProviderError::new(kind.clone(), format!("the API answered {status} ({kind}): {said}"))
         };
         let hint = self.hint(&fault, &error);
@@ -56,42 +57,19 @@ impl Failure<'_> {
         match self.headers.get("x-should-retry").map(reqwest::header::HeaderValue::as_bytes) {
             Some(b"true") => true,
             Some(b"false") => false,
-            _ => match self.status.as_u16() {
-                408 | 409 => true,
-                429 => !fault.is_spent(),
-                // The server does not know the method: it is no API of this kind.
-                501 | 505 => false,
-                status => status >= 500 || fault.is_failed_generation(),
-            },
+            _ => fault.may_retry(Some(self.status.as_u16())),
         }
     }
 
     /// A step that helps.
     fn hint(&self, fault: &ReplyFault, error: &ProviderError) -> Option<String> {
-        Some(match self.status.as_u16() {
-            _ if self.wants_tls() => "write https:// in --base-url: the server speaks TLS".to_owned(),
-            407 => {
-                "write a user and a password into the variable of the proxy: http://USER:PASSWORD@HOST:PORT"
-                    .to_owned()
-            }
-            300..=399 => self.redirect()?,
-            _ if error.is_context_overflow() => {
-                "start a new conversation: this one is longer than the model's context".to_owned()
-            }
-            401 => self.key.advice(),
-            402 if self.peer.is_socket() => {
-                "start a relay whose --max-usd and --max-tokens leave room for the task".to_owned()
-            }
-            402 => "check the account's billing".to_owned(),
-            403 => "check the permissions of this key, and --model".to_owned(),
-            404 if fault.names_model() => "check --model: the server does not have this model".to_owned(),
-            404 | 405 | 501 => self.peer.not_found(),
-            413 => "start a new conversation, or read less at once".to_owned(),
-            429 if fault.is_limited() => "raise the account's spend limit, or wait for its reset".to_owned(),
-            429 if fault.is_spent() => "check the account's plan and billing: no credit is left".to_owned(),
-            408 | 409 | 429 | 500.. => "try again later, or choose another model with --model".to_owned(),
-            _ => return None,
-        })
+        if self.wants_tls() {
+            return Some("write https:// in --base-url: the server speaks TLS".to_owned());
+        }
+        if self.status.is_redirection() {
+            return self.redirect();
+        }
+        fault.remedy(error).or_else(|| remedy(error, self.key, self.peer))
     }
 
     /// True if a web server got plain words at a port for TLS: nginx, Apache, Go.
@@ -121,6 +99,30 @@ impl Failure<'_> {
             text => format!("{reason}: {}", one_line(&String::from_utf8_lossy(text))),
         }
     }
+}
+
+/// A step that helps against an error with a status, wherever the server told it.
+pub(crate) fn remedy(error: &ProviderError, key: &ProviderApiKey, peer: &Peer) -> Option<String> {
+    Some(match error.status? {
+        407 => "write a user and a password into the variable of the proxy: http://USER:PASSWORD@HOST:PORT"
+            .to_owned(),
+        _ if error.is_context_overflow() => {
+            "start a new conversation: this one is longer than the model's context".to_owned()
+        }
+        401 => key.advice(),
+        402 if peer.is_socket() => {
+            "start a relay whose --max-usd and --max-tokens leave room for the task".to_owned()
+        }
+        402 => "check the account's billing".to_owned(),
+        403 => "check the permissions of this key, and --model".to_owned(),
+        404 if error.message.to_lowercase().contains("model") => {
+            "check --model: the server does not have this model".to_owned()
+        }
+        404 | 405 | 501 => peer.not_found(),
+        413 => "start a new conversation, or read less at once".to_owned(),
+        408 | 409 | 429 | 500.. => "try again later, or choose another model with --model".to_owned(),
+        _ => return None,
+    })
 }
 
 /// The id under which the provider knows the request.

@@ -2,6 +2,53 @@
 
 use serde_json::{Map, Value};
 
+use super::ProviderError;
+use super::blame::names_message;
+
+/// Kinds and codes of errors, and the status that each would have had before the reply began.
+const MEANT: [(&str, u16); 31] = [
+    ("invalid_request_error", 400),
+    ("invalid_request", 400),
+    ("invalid_prompt", 400),
+    ("BadRequestError", 400),
+    ("bad_request", 400),
+    ("INVALID_ARGUMENT", 400),
+    ("validation_error", 400),
+    ("ValidationException", 400),
+    ("context_length_exceeded", 400),
+    ("exceed_context_size_error", 400),
+    ("authentication_error", 401),
+    ("invalid_api_key", 401),
+    ("AuthenticationError", 401),
+    ("billing_error", 402),
+    ("permission_error", 403),
+    ("PermissionDeniedError", 403),
+    ("not_found_error", 404),
+    ("model_not_found", 404),
+    ("NotFoundError", 404),
+    ("timeout_error", 504),
+    ("request_too_large", 413),
+    ("rate_limit_error", 429),
+    ("rate_limit_exceeded", 429),
+    ("RateLimitError", 429),
+    ("RESOURCE_EXHAUSTED", 429),
+    ("ThrottlingException", 429),
+    ("overloaded_error", 529),
+    ("server_is_overloaded", 529),
+    ("engine_overloaded_error", 529),
+    ("slow_down", 529),
+    ("server_error", 500),
+];
+
+/// Words of messages without a known kind, in small letters.
+const SAID: [(&str, u16); 5] = [
+    ("rate limit", 429),
+    ("too many requests", 429),
+    ("overloaded", 529),
+    ("at capacity", 529),
+    ("invalid api key", 401),
+];
+
 /// What a body says went wrong.
 ///
 /// | who | shape |
@@ -58,9 +105,45 @@ impl ReplyFault {
         }
     }
 
-    /// True if the message is about a model: the address is right then.
-    pub(crate) fn names_model(&self) -> bool {
-        self.message.as_deref().is_some_and(|message| message.to_lowercase().contains("model"))
+    /// A word for what went wrong, where there is no kind: the code.
+    pub(crate) fn word(&self) -> Option<String> {
+        let is_word = |code: &&String| !code.bytes().all(|byte| byte.is_ascii_digit());
+        self.kind().or_else(|| self.code.as_ref().filter(is_word).cloned())
+    }
+
+    /// The status that the words mean, of an error that came without one.
+    pub(crate) fn meant_status(&self) -> Option<u16> {
+        let words = [&self.code, &self.kind].into_iter().flatten();
+        let of_word = |word: &String| MEANT.iter().find(|(known, _)| word.eq_ignore_ascii_case(known));
+        let said = self.message.as_deref().unwrap_or_default().to_lowercase();
+        let of_words = || SAID.iter().find(|(known, _)| said.contains(known));
+        self.status
+            .or_else(|| words.filter_map(of_word).map(|(_, status)| *status).next())
+            .or_else(|| of_words().map(|(_, status)| *status))
+            .or_else(|| names_message(&said).then_some(400))
+    }
+
+    /// E2: whether the same request may go well another time.
+    pub(crate) fn may_retry(&self, status: Option<u16>) -> bool {
+        match status {
+            Some(408 | 409) => true,
+            // The server does not know the method: it is no API of this kind.
+            Some(501 | 505) => false,
+            Some(429) | None => !self.is_spent(),
+            Some(status) => status >= 500 || self.is_failed_generation(),
+        }
+    }
+
+    /// A step that helps where money is missing.
+    pub(crate) fn remedy(&self, error: &ProviderError) -> Option<String> {
+        let is_money = matches!(error.status, Some(429) | None);
+        if is_money && self.is_limited() {
+            Some("raise the account's spend limit, or wait for its reset".to_owned())
+        } else if is_money && self.is_spent() {
+            Some("check the account's plan and billing: no credit is left".to_owned())
+        } else {
+            None
+        }
     }
 
     /// Whether money is what is missing: waiting does not help.

@@ -13,6 +13,7 @@ pub mod anthropic;
 mod arguments;
 mod authorities;
 mod blame;
+mod broken_off;
 pub mod catalogue;
 pub mod chat;
 mod connection;

@@ -9,8 +9,10 @@ use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
 use tokio::time::{Instant, timeout, timeout_at};
 
+use super::blame::SentMessages;
 use super::deadlines::ReplyProgress;
 use super::decode::{Decode, Envelope, truncated, violation};
+use super::failure::remedy;
 use super::key::ProviderApiKey;
 use super::opening::{BodyKind, MAX_BLANKS, Opening};
 use super::peer::Peer;
@@ -48,7 +50,9 @@ pub struct Context {
     /// The longest that it may go on without a part of it, where there is a limit.
     pub progress: Option<ReplyProgress>,
     /// The server that sends it.
-    pub peer: Arc<Peer>,
+    pub(crate) peer: Arc<Peer>,
+    /// The conversation that was sent: an error within the reply may name a part.
+    pub(crate) sent: SentMessages,
 }
 
 impl Context {
@@ -206,6 +210,10 @@ impl HttpReply {
     }
 
     fn completed(&self, mut failure: ProviderError) -> ProviderError {
+        if failure.hint.is_none() {
+            failure.hint = remedy(&failure, &self.context.key, &self.context.peer);
+        }
+        failure = self.context.sent.blamed(failure);
         if failure.request_id.is_none()
             && let Some(id) = &self.context.request_id
         {

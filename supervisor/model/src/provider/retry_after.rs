@@ -17,8 +17,52 @@ pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Durati
     if let Ok(number) = text.parse::<f64>() {
         return seconds(number);
     }
+    // Some gateways write a unit.
+    if let Some(wait) = duration(text) {
+        return seconds(wait);
+    }
     let date = httpdate::parse_http_date(text).ok()?;
     date.duration_since(now).ok().filter(|wait| !wait.is_zero())
+}
+
+/// Words before a wait, in small letters.
+const BEFORE: [&str; 7] = [
+    "try again in",
+    "try again after",
+    "retry in",
+    "retry after",
+    "please wait",
+    "available in",
+    "retrydelay",
+];
+
+/// The wait that a message asks for, in the words of servers that send no header: "Please try again in 1m2.5s".
+pub(crate) fn wait_in_words(message: &str) -> Option<Duration> {
+    let message = message.to_lowercase();
+    let behind = BEFORE.iter().find_map(|words| Some(message.split_once(words)?.1))?;
+    let text = behind.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ':' | '"' | '~'));
+    seconds(duration(text)?)
+}
+
+/// The seconds of a duration with units: `20s`, `1m2.5s`, `579ms`, `2 minutes`. A number alone has none.
+fn duration(text: &str) -> Option<f64> {
+    let (mut rest, mut sum) = (text.trim_start(), None);
+    while rest.starts_with(|c: char| c.is_ascii_digit()) {
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let number: f64 = rest[..end].parse().ok()?;
+        let behind = rest[end..].trim_start();
+        let end = behind.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(behind.len());
+        let unit = match &behind[..end] {
+            "ms" | "milliseconds" | "millisecond" => 0.001,
+            "s" | "sec" | "secs" | "second" | "seconds" => 1.0,
+            "m" | "min" | "mins" | "minute" | "minutes" => 60.0,
+            "h" | "hour" | "hours" => 3600.0,
+            _ => break,
+        };
+        sum = Some(sum.unwrap_or(0.0) + number * unit);
+        rest = behind[end..].trim_start();
+    }
+    sum
 }
 
 /// A positive number of seconds; one that no clock can hold is the longest wait there is.
@@ -53,6 +97,8 @@ mod tests {
             (&[("retry-after", "Sat, 21 Nov 2026 20:00:30 GMT")], ms(30_000)),
             (&[("retry-after", "Sat, 21 Nov 2026 19:59:59 GMT")], None),
             (&[("retry-after-ms", "250"), ("retry-after", "9")], ms(250)),
+            (&[("retry-after", "2s")], ms(2000)),
+            (&[("retry-after", "1m")], ms(60_000)),
             (&[("retry-after-ms", "0"), ("retry-after", "1")], None),
             (&[("retry-after-ms", "x"), ("retry-after", "1")], ms(1000)),
         ];
@@ -61,6 +107,42 @@ mod tests {
                 (name.parse().expect("a header name"), HeaderValue::from_static(value))
             });
             assert_eq!(retry_after(&map.collect(), now), *expected, "{headers:?}");
+        }
+    }
+
+    /// Words of rate limits, without a header.
+    #[test]
+    fn e3_a_wait_in_words_is_found() {
+        let ms = |ms| Some(Duration::from_millis(ms));
+        for (server, words, expected) in [
+            (
+                "OpenAI",
+                "Rate limit reached for m on tokens per min (TPM): Limit 300000, Used 286751. Please try again in 579ms.",
+                ms(579),
+            ),
+            (
+                "OpenAI",
+                "Limit 1500000, Used 1484072, Requested 16144. Please try again in 1m9.696s. Visit",
+                ms(69_696),
+            ),
+            ("Groq", "Limit 15000, Used 11972, Requested 4351. Please try again in 5.289s. Visit", ms(5_289)),
+            ("Groq", "Please try again in 1h2m3s", ms(3_723_000)),
+            (
+                "Azure",
+                "Requests have exceeded the token rate limit. Please retry after 20 seconds.",
+                ms(20_000),
+            ),
+            ("Gemini", "You exceeded your current quota. Please retry in 34.5s.", ms(34_500)),
+            ("Gemini", "details: [{\"retryDelay\": \"7s\"}]", ms(7_000)),
+            ("a gateway", "Too many requests, please wait 2 minutes", ms(120_000)),
+            ("a gateway", "Rate limit: try again in 3 sec", ms(3_000)),
+            ("no unit", "try again in 20", None),
+            ("no number", "Please try again later", None),
+            ("no wait", "Please try again in a moment. 5s is the limit", None),
+            ("nothing", "try again in 0s", None),
+            ("other numbers", "Limit 6000, Requested 7000 in 60s", None),
+        ] {
+            assert_eq!(wait_in_words(words), expected, "{server}: {words}");
         }
     }
 }

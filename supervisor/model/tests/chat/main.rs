@@ -8,6 +8,7 @@ mod decoder;
 mod errors;
 #[path = "../played/mod.rs"]
 mod played;
+mod reasoning;
 mod recordings;
 mod requests;
 mod streams;

@@ -83,6 +83,7 @@ fn without_usage(mut items: Vec<Item>) -> Vec<Item> {
     if let Some(Ok(StreamEvent::MessageCompleted { usage, .. })) = items.last_mut() {
         *usage = TokenUsage::default();
     }
+    items.retain(|item| !matches!(item, Ok(StreamEvent::UsageTold { .. })));
     items
 }
 

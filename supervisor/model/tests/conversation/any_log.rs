@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use model::provider::{Message, ModelRequest, ProviderKind, RequestOptions, UserBlock};
+use gate::tools::ToolDefinition;
 
 use crate::strict;
 use crate::writer::Writer;
@@ -113,11 +114,16 @@ fn conversation(turns: &[(Said, Vec<Value>)], last: &Said) -> Vec<Arc<Message>> 
     messages
 }
 
+fn tool(name: &'static str) -> ToolDefinition {
+    let input_schema = raw(&json!({"type": "object", "properties": {"path": {"type": "string"}}}));
+    ToolDefinition { name: name.into(), description: "A tool.".into(), input_schema }
+}
+
 fn request(messages: Vec<Arc<Message>>, model: &str) -> ModelRequest {
     ModelRequest {
         model: model.to_owned(),
         system: "be good".into(),
-        tools: Arc::default(),
+        tools: Arc::from([tool("read_file"), tool("shell_exec")]),
         messages,
         max_tokens: 100,
         options: RequestOptions::default(),

@@ -74,7 +74,14 @@ async fn a_request_is_stateless_and_a_reply_comes_as_typed_events() {
     assert_eq!(*stop_reason, StopReason::ToolUse);
     assert_eq!(
         *usage,
-        TokenUsage { input: 7, cache_creation: 5, cache_creation_1h: 0, cache_read: 3, output: 11 }
+        TokenUsage {
+            input: 7,
+            cache_creation: 5,
+            cache_creation_1h: 0,
+            cache_read: 3,
+            output: 11,
+            ..TokenUsage::default()
+        }
     );
     let [request] = &server.requests()[..] else { panic!("one request") };
     assert_eq!((request.method.as_str(), request.path.as_str()), ("POST", "/team/v1/responses"));

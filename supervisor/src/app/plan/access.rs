@@ -1,19 +1,41 @@
 //! The access of a plan's execution, as a person reads it before an approval.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use ipc::plan::{OnFailure, Plan};
+use ipc::plan::{OnFailure, PlaceToCreate, Plan};
 
 use crate::directories::Directories;
-use crate::plans::KeptPlan;
+use crate::opening::places_to_create;
+use crate::plans::{KeptPlan, PlanFate};
 
-/// The account: places with absolute paths, the network, and every acceptance command in full.
+/// The account: places with absolute paths, the network, and every acceptance command in full. Places that are to be created are
+/// those that the approval showed, or as things stand where there is none.
 pub(super) fn access(kept: &KeptPlan, plan: &Plan, directories: &Directories) -> String {
+    let is_approved = matches!(kept.fate(), PlanFate::Approved | PlanFate::Unfinished);
+    let shown = kept.record.as_ref().filter(|_| is_approved).map(|record| record.to_create.clone());
+    let to_create = match (shown, kept.project()) {
+        (Some(shown), _) => shown,
+        (None, Some(project)) => match places_to_create(plan, project) {
+            Ok(to_create) => to_create,
+            Err(fault) => return format!("it cannot be executed: {fault}\n"),
+        },
+        (None, None) => Vec::new(),
+    };
+    account(kept, plan, &to_create, directories)
+}
+
+/// The account where these places are to be created.
+pub(super) fn account(
+    kept: &KeptPlan,
+    plan: &Plan,
+    to_create: &[PlaceToCreate],
+    directories: &Directories,
+) -> String {
     let mut text = String::from("access of its execution:\n");
     let project = kept.project().unwrap_or(Path::new("the project"));
     let caches = directories.cache.join("projects");
-    for place in places(project, plan, &caches) {
+    for place in places(project, plan, to_create, &caches) {
         // A String takes every write.
         let _ = writeln!(text, "  write    {place}");
     }
@@ -41,7 +63,7 @@ pub(super) fn access(kept: &KeptPlan, plan: &Plan, directories: &Directories) ->
 }
 
 /// The marker stands before the path: no path can spell it away.
-fn places(project: &Path, plan: &Plan, caches: &Path) -> Vec<String> {
+fn places(project: &Path, plan: &Plan, to_create: &[PlaceToCreate], caches: &Path) -> Vec<String> {
     let roots = plan.rights.as_ref().map_or(&[][..], |rights| &rights.write);
     if roots.is_empty() {
         return vec![
@@ -50,11 +72,14 @@ fn places(project: &Path, plan: &Plan, caches: &Path) -> Vec<String> {
         ];
     }
     let place = |root: &String| {
-        let path = project.join(root);
+        let path: PathBuf = project.join(root).components().collect();
+        let created = to_create.iter().find(|place| place.path.as_path() == path);
+        let path = created.map_or(path.as_path(), |place| place.directory.as_path());
+        let why = created.map(|place| format!(" (to create {})", place.path)).unwrap_or_default();
         if path.starts_with(project) {
-            path.display().to_string()
+            format!("{}{why}", path.display())
         } else {
-            format!("BEYOND THE PROJECT {0} (the run has to say --write {0})", path.display())
+            format!("BEYOND THE PROJECT {0}{why} (the run has to say --write {0})", path.display())
         }
     };
     roots.iter().map(place).collect()

@@ -2,25 +2,26 @@
 
 use std::io::{self, Write};
 
-use super::show::whole;
+use super::access::account;
+use super::show::with_account;
 use super::{becomes, find};
 use crate::args::{ApproveArgs, OnePlan};
 use crate::config::{can_ask, yes};
 use crate::directories::Directories;
 use crate::exit::Exit;
 use crate::messages::{harmless, say};
-use crate::opening::{Refusal, fault_of_plan};
+use crate::opening::{Refusal, places_to_create};
 use crate::plans::{PlanFate, Store};
 
 pub(super) fn approve(store: &Store, directories: &Directories, args: &ApproveArgs) -> Result<Exit, Refusal> {
     let kept = find(store, &args.plan)?;
     let document = kept.read().map_err(|error| Refusal::usage(format!("it cannot be approved: {error}")))?;
-    if let Some(fault) = kept.project().and_then(|project| fault_of_plan(document.plan(), project)) {
-        return Err(Refusal::usage(format!(
-            "{} cannot be approved: {fault}\n  hint: bailiwick plan edit {}",
-            kept.id, kept.id
-        )));
-    }
+    let plan = document.plan();
+    let to_create = kept.project().map(|project| places_to_create(plan, project)).transpose();
+    let to_create = to_create.map_err(|fault| {
+        Refusal::usage(format!("{0} cannot be approved: {fault}\n  hint: bailiwick plan edit {0}", kept.id))
+    })?;
+    let to_create = to_create.unwrap_or_default();
     let is_approved = match &args.digest {
         Some(digest) if *digest == kept.digest => true,
         Some(digest) => {
@@ -29,7 +30,10 @@ pub(super) fn approve(store: &Store, directories: &Directories, args: &ApproveAr
                 kept.id, kept.digest, kept.id
             )));
         }
-        None if can_ask() => asked(&whole(&kept, directories)).map_err(Refusal::internal)?,
+        None if can_ask() => {
+            let account = account(&kept, plan, &to_create, directories);
+            asked(&with_account(&kept, directories, &account)).map_err(Refusal::internal)?
+        }
         None => {
             return Err(Refusal::usage(format!(
                 "cannot ask about {}: standard input or standard error is no terminal\n  hint: bailiwick plan approve {} --digest \
@@ -42,14 +46,14 @@ pub(super) fn approve(store: &Store, directories: &Directories, args: &ApproveAr
         say("not approved");
         return Ok(Exit::Denied);
     }
-    becomes(store, &kept, PlanFate::Approved)?;
+    becomes(store, &kept, PlanFate::Approved, to_create)?;
     say(&format!("{} is approved as it stands; bailiwick plan execute {} executes it", kept.id, kept.id));
     Ok(Exit::Done)
 }
 
 pub(super) fn reject(store: &Store, args: &OnePlan) -> Result<Exit, Refusal> {
     let kept = find(store, args)?;
-    becomes(store, &kept, PlanFate::Rejected)?;
+    becomes(store, &kept, PlanFate::Rejected, Vec::new())?;
     say(&format!("{} is rejected; bailiwick plan approve {} takes that back", kept.id, kept.id));
     Ok(Exit::Done)
 }

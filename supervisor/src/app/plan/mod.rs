@@ -10,6 +10,7 @@ mod show;
 
 use std::path::{Path, PathBuf};
 
+use ipc::plan::PlaceToCreate;
 use jiff::Timestamp;
 use tokio::runtime::Runtime;
 
@@ -70,14 +71,19 @@ fn find(store: &Store, args: &OnePlan) -> Result<KeptPlan, Refusal> {
     Ok(store.find(args.plan.as_deref(), &project(&args.directory)?)?)
 }
 
-/// The plan's record with this fate of its present bytes.
-fn becomes(store: &Store, kept: &KeptPlan, fate: PlanFate) -> Result<(), Refusal> {
+/// The plan's record with this fate of its present bytes, which were shown with these places to create.
+fn becomes(
+    store: &Store,
+    kept: &KeptPlan,
+    fate: PlanFate,
+    to_create: Vec<PlaceToCreate>,
+) -> Result<(), Refusal> {
     let record = kept.record.clone().ok_or_else(|| no_record(kept))?;
     let record = match fate {
         PlanFate::Approved if !kept.is_edited() => record.approved(),
         _ => record.now(fate, kept.digest.clone()),
     };
-    Ok(store.write_record(&kept.path, &record)?)
+    Ok(store.write_record(&kept.path, &record.creating(to_create))?)
 }
 
 /// Nothing says for which project a plan without a record was made.
@@ -88,7 +94,7 @@ fn no_record(kept: &KeptPlan) -> Refusal {
 
 /// The fate of a plan in words: `approved 2026-11-25 10:11`.
 fn told(kept: &KeptPlan, directories: &Directories) -> String {
-    let Some(PlanRecord { fate, since, done, .. }) = &kept.record else {
+    let Some(PlanRecord { fate, since, done, ended, .. }) = &kept.record else {
         return "without a record".to_owned();
     };
     let since = minute(*since);
@@ -96,7 +102,7 @@ fn told(kept: &KeptPlan, directories: &Directories) -> String {
         return format!("edited after it was {fate} ({since})");
     }
     let steps = |done: u32| counted(done, "step done", "steps done");
-    match (PlanProgress::of(kept, directories), done) {
+    let came = match (PlanProgress::of(kept, directories), done) {
         (Ok(Some(PlanProgress { session: Some(session), done })), _) => {
             format!("being executed by session {session} since {since}, {}", steps(done))
         }
@@ -104,7 +110,8 @@ fn told(kept: &KeptPlan, directories: &Directories) -> String {
         (Err(error), _) => format!("{fate} {since}: {error}"),
         (Ok(None), Some(done)) => format!("{fate} {since}, {}", steps(*done)),
         (Ok(None), None) => format!("{fate} {since}"),
-    }
+    };
+    ended.iter().fold(came, |came, ended| format!("{came}; its execution ended as {ended}"))
 }
 
 fn counted(count: u32, one: &str, more: &str) -> String {
@@ -156,7 +163,8 @@ fn execute(
     }
     let done = done_before(&kept, &place.directories, args.all_steps)?;
     let finished = steps.into_iter().take(done).collect();
-    let earlier = EarlierPlan { digest: kept.digest, path: kept.path, finished };
+    let to_create = kept.record.map(|record| record.to_create).unwrap_or_default();
+    let earlier = EarlierPlan { digest: kept.digest, path: kept.path, to_create, finished };
     Ok(runtime.block_on(exec::execute_plan(args, ApprovedPlan { earlier, markdown: kept.text }, place)))
 }
 

@@ -27,11 +27,16 @@ fn print(text: &str) -> io::Result<()> {
 }
 
 /// The text, each line behind a rule, then the account of the supervisor: no line of a plan looks like one of it.
-pub(super) fn whole(kept: &KeptPlan, directories: &Directories) -> String {
+fn whole(kept: &KeptPlan, directories: &Directories) -> String {
     let account = match kept.read() {
         Ok(document) => access(kept, document.plan(), directories),
         Err(error) => format!("it cannot be executed: {error}\n"),
     };
+    with_account(kept, directories, &account)
+}
+
+/// The text, and this account behind it.
+pub(super) fn with_account(kept: &KeptPlan, directories: &Directories, account: &str) -> String {
     format!(
         "{}{END}\nplan    {}\nfile    {}\nfate    {}\nsha256  {}\n{account}",
         ruled(&kept.text),

@@ -220,6 +220,15 @@ pub(super) const PROMISES: &[Promise] = &[
         acts: &["open /dev/tty"],
     },
     Promise {
+        name: "caches, build directories, search paths and homes that the environment names",
+        says: "nothing that was written under fewer rights is executed under more from there",
+        holders: [
+            Supervisor("a place for each level of rights; copies from more rights to fewer"),
+            Supervisor("a place for each level of rights; copies from more rights to fewer"),
+        ],
+        acts: &[],
+    },
+    Promise {
         name: "approvals",
         says: "nothing runs but what was shown and approved",
         holders: both(Supervisor("digests, and a worker for each approved effect")),

@@ -2,14 +2,12 @@
 //!
 //! The tree here is plain data, changed by the functions that the driver changes its own by; `tree` runs sessions.
 
-use ipc::confinement::Environment;
 use ipc::path::WirePath;
 use ipc::rights::{Grant, Network, Reach, Rights, RightsChange};
 
 use super::stage::Dice;
 use crate::activity::Activity;
 use crate::gate::{ApprovalMode, Modes, SpawnVerdict, StandingRights, at_start, narrowed, narrowed_grant};
-use crate::policy::Environments;
 use crate::tools::SpawnAgent;
 
 /// How many trees are grown.
@@ -51,7 +49,6 @@ struct Tree {
     dice: Dice,
     members: Vec<Member>,
     waiting: Vec<Waiting>,
-    environments: Environments,
 }
 
 /// An action of the user's.
@@ -81,11 +78,7 @@ impl Tree {
         let (caches, reach, modes) = (Some("/c".into()), any_reach(&mut dice), Some(Modes { auto, always }));
         let standing = StandingRights { caches, reach, modes, ..standing };
         let first = Member { standing, parent: None, level: 0, grant: Grant::default(), lives: true };
-        let environments = Environments {
-            caches: Some("/c".into()),
-            ..Environments::new(Environment::default(), "/p".into())
-        };
-        Self { dice, members: vec![first], waiting: vec![], environments }
+        Self { dice, members: vec![first], waiting: vec![] }
     }
 
     fn living(&self) -> Vec<usize> {
@@ -145,7 +138,7 @@ impl Tree {
         let mut rights = at_start(&rights, above, &grant);
         rights.write.push(temp.clone());
         let standing = StandingRights::new(rights.normalised(), "/p".into(), Some(temp), ApprovalMode::Deny);
-        let standing = StandingRights { caches: above.caches.clone(), of_sub_agent: true, ..standing };
+        let standing = StandingRights { caches: above.caches.clone(), is_fixed: true, ..standing };
         self.members.push(Member { standing, parent: Some(parent), level: level + 1, grant, lives: true });
     }
 
@@ -231,15 +224,15 @@ impl Tree {
                 1,
                 "seed {seed}: another's temp"
             );
-            self.check_caches(seed, member, parent);
+            Self::check_caches(seed, member, parent);
         }
     }
 
     /// The lasting caches are for one whose parent has them, and that has no network that its parent has not.
-    fn check_caches(&self, seed: u64, member: &Member, parent: &Member) {
+    fn check_caches(seed: u64, member: &Member, parent: &Member) {
         let of = |member: &Member| {
-            let StandingRights { rights, temp, .. } = &member.standing;
-            self.environments.under(rights, temp.as_ref().unwrap()).caches
+            let rights = &member.standing.rights;
+            (rights.allows_write(&"/c".into()) && rights.allows_write(&"/p".into())).then_some(())
         };
         if of(member).is_none() {
             // It executes nothing from them, and puts nothing into them either.

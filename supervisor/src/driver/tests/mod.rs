@@ -5,6 +5,7 @@ mod interleavings;
 mod lattice;
 mod model;
 mod pause;
+mod renewal;
 mod stage;
 mod start;
 mod tree;

@@ -125,7 +125,7 @@ pub(super) fn run_under(
         id,
         model,
         turns,
-        StandingRights { rights, of_sub_agent: !id.is_top_level(), ..standing() },
+        StandingRights { rights, is_fixed: !id.is_top_level(), ..standing() },
     )
 }
 
@@ -150,7 +150,7 @@ fn run_with(
     standing: StandingRights,
 ) -> AgentRun {
     let confinement = Confinement::new(standing.rights.clone(), standing.project.clone());
-    let environments = Environments::new(confinement.environment.clone(), standing.project.clone());
+    let environments = Environments::new(confinement.environment.clone());
     let mut mode_places = ModePlaces::new(None, environments);
     AgentRun::new(AgentParts {
         agent: agent(id, standing).starting(),

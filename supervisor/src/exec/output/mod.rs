@@ -11,12 +11,13 @@ use std::io::{self, IsTerminal, Write};
 use std::thread;
 
 use ipc::confinement::Tier;
-use ipc::event::{Account, EndReason, EventKind, RestoredPlace, RunResult, SessionEvent};
+use ipc::event::{EndReason, EventKind, NoticeCode, RestoredPlace, RunResult, SessionEvent};
 use ipc::frontend::{UiEvent, UiEventKind};
 use ipc::id::{AgentCall, CallId, Generation};
 use ipc::path::WirePath;
 use tokio::sync::{mpsc, oneshot};
 use tui::ToolSummary;
+use tui::text::{open_cluster, printable};
 
 use self::call::{beginning, columns, ending};
 use self::delta::OutputDelta;
@@ -60,6 +61,7 @@ impl OutputPrinter {
             within_text: false,
             has_begun: false,
             held: (!io::stdout().is_terminal()).then(String::new),
+            tail: String::new(),
             open: BTreeMap::new(),
             tally: OutputTally::default(),
             lines: PassedLines::of_process(),
@@ -102,6 +104,8 @@ struct Page {
     has_begun: bool,
     /// The words of the reply that is awaited, where nobody watches them come: they may turn out not to count.
     held: Option<String>,
+    /// The end of the words that came last, which what comes next may go on with: an emoji of several.
+    tail: String,
     /// The calls that have not ended: calls of one turn end in any order.
     open: BTreeMap<AgentCall, String>,
     lines: PassedLines<io::Stderr>,
@@ -148,23 +152,31 @@ impl Page {
             held.push_str(text);
         } else {
             self.has_begun = true;
-            self.text(text);
+            let mut text = std::mem::take(&mut self.tail) + text;
+            self.tail = text.split_off(open_cluster(&text));
+            if !text.is_empty() {
+                self.text(&text);
+            }
         }
     }
 
     /// The reply is over: its words are printed if they count. A reply that was refused counts for nothing.
     fn settle(&mut self, counts: bool) {
+        let tail = std::mem::take(&mut self.tail);
+        if !tail.is_empty() {
+            self.text(&tail);
+        }
         let held = self.held.as_mut().map(std::mem::take).unwrap_or_default();
         if counts && !held.is_empty() {
             self.text(&held);
         }
     }
 
-    /// A piece of the model's reply, made harmless for a terminal.
+    /// A piece of the model's reply, made harmless for a terminal: unlike in commands and names, emoji stay whole.
     fn text(&mut self, text: &str) {
         self.lines.clear();
         self.within_text = !text.ends_with('\n');
-        self.write(&harmless(text));
+        self.write(&printable(text));
     }
 
     /// A line of JSON.
@@ -187,7 +199,10 @@ impl Page {
             EventKind::AssistantMessage(message) if event.agent.is_top_level() => {
                 self.settle(!message.content.is_empty());
             }
-            EventKind::ModelRequested { .. } | EventKind::ModelFailed { .. }
+            EventKind::ModelRequested { .. }
+            | EventKind::ModelFailed { .. }
+            // The reply that follows is a call that nobody runs, and no answer.
+            | EventKind::Notice { code: NoticeCode::CallAsText, .. }
                 if event.agent.is_top_level() =>
             {
                 self.settle(false);
@@ -295,7 +310,7 @@ impl Page {
 
     fn result(&mut self, event: &SessionEvent, result: &RunResult) {
         self.cause(event);
-        let account = Account { usage: result.usage, cost: result.cost_usd };
+        let account = self.tally.account(result);
         self.note(&format!(
             "{} · {} · {account} · {:.1} s",
             result.reason,

@@ -1,9 +1,11 @@
 //! The one object of `--output json`: the event `result`, and beside its fields the answers to a script's first questions.
 
+use std::collections::BTreeMap;
+
 use ipc::cost::Usd;
 use ipc::denial::Denial;
-use ipc::event::{ChangedFile, EventKind, SessionEvent, StepAccount};
-use ipc::id::{AgentId, CallId};
+use ipc::event::{Account, ChangedFile, EventKind, RunResult, SessionEvent, StepAccount};
+use ipc::id::{AgentCall, AgentId, CallId};
 use ipc::path::WirePath;
 use serde::Serialize;
 
@@ -11,8 +13,22 @@ use serde::Serialize;
 #[derive(Debug, Default)]
 pub(super) struct OutputTally {
     denials: Vec<OneDenial>,
-    files: Option<Vec<ChangedFile>>,
+    files: Option<Vec<OneFile>>,
+    /// The calls that changed files, as far as they are known; the place of the project before them.
+    by: BTreeMap<WirePath, Vec<AgentCall>>,
+    project: WirePath,
     plan: Option<LastPlan>,
+    /// What was spent, by everybody.
+    spent: Account,
+}
+
+/// A changed file, and the calls that may have changed it.
+#[derive(Debug, Serialize)]
+struct OneFile {
+    #[serde(flatten)]
+    file: ChangedFile,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    by: Vec<AgentCall>,
 }
 
 /// The last plan of a run.
@@ -42,7 +58,7 @@ pub(super) struct ExecSummary<'a> {
     event: &'a SessionEvent,
     answer: &'a str,
     /// Null if the files could not be compared.
-    files_changed: Option<&'a [ChangedFile]>,
+    files_changed: Option<&'a [OneFile]>,
     denials: &'a [OneDenial],
     log: &'a WirePath,
     /// Null if the prices of the model are unknown.
@@ -55,6 +71,7 @@ pub(super) struct ExecSummary<'a> {
 impl OutputTally {
     /// Takes what an event adds.
     pub(super) fn add(&mut self, event: &SessionEvent) {
+        self.spent += event.kind.spent().unwrap_or_default();
         match &event.kind {
             EventKind::Denied { call, denial, .. } => {
                 let (agent, denial) = (event.agent.clone(), denial.clone());
@@ -69,9 +86,38 @@ impl OutputTally {
                     plan.steps.clone_from(&result.plan);
                 }
             }
-            EventKind::ChangeSet { files, .. } => self.files = Some(files.clone()),
+            EventKind::SessionStarted(started) => self.project = started.project.clone(),
+            EventKind::ToolCallFinished { call, diffs, .. } => {
+                for diff in diffs {
+                    let path = diff.path.as_path().strip_prefix(self.project.as_path());
+                    let path = path.map_or_else(|_| diff.path.clone(), WirePath::from);
+                    self.made(path, &[AgentCall { agent: event.agent.clone(), call: *call }]);
+                }
+            }
+            EventKind::FilesChanged(changed) => {
+                changed.files.iter().for_each(|file| self.made(file.path.clone(), &file.by));
+            }
+            EventKind::ChangeSet { files, .. } => {
+                let by = |file: &ChangedFile| self.by.get(&file.path).cloned().unwrap_or_default();
+                let files = files.iter().map(|file| OneFile { by: by(file), file: file.clone() });
+                self.files = Some(files.collect());
+            }
             _ => {}
         }
+    }
+
+    /// These calls may have changed a file.
+    fn made(&mut self, path: WirePath, calls: &[AgentCall]) {
+        let by = self.by.entry(path).or_default();
+        by.extend(calls.iter().cloned());
+        by.sort();
+        by.dedup();
+    }
+
+    /// The account of a result, with what is known of its cost where not all of it is.
+    pub(super) fn account(&self, result: &RunResult) -> Account {
+        let account = Account::of(result.usage, result.cost_usd);
+        Account { known: account.known.max(self.spent.known), ..account }
     }
 
     /// The file of the last plan.

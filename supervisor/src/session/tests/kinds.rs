@@ -8,13 +8,14 @@ use ipc::confinement::Tier;
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::event::{
     Activity, ApprovalAnswered, AssistantMessage, ChangeKind, ChangedFile, CompactionCause,
-    CompactionStarted, ContextCompacted, DecidedBy, EndReason, EventKind, FileDiff, LeftFile, Location,
-    ModelChanged, NewContext, NoticeCode, ObservedBy, OneShot, PlaceChange, PromptFixed, Recorded,
-    RecordedTool, RestoredPlace, RewindScope, RewindTarget, Rewound, RightsChanged, RunResult, SessionEvent,
-    SessionStarted, SubAgentResult, SubAgentSpawned, SubAgentStatus, SummaryFrom, TokenUsage, ToolCallStatus,
-    ToolKind, TurnFinished, WorkerEnd, WorkerStarted, WriteTurnAwaited, WriteTurnTaken,
+    CompactionStarted, ContextCompacted, DecidedBy, EndReason, EventKind, FileDiff, FilesChanged, Ignored,
+    LeftFile, Location, ModelChanged, NewContext, NoticeCode, ObservedBy, OneShot, PlaceChange, PromptFixed,
+    Recorded, RecordedTool, RestoredPlace, RewindScope, RewindTarget, Rewound, RightsChanged, RunResult,
+    SeenChange, SeenContent, SessionEvent, SessionStarted, SubAgentResult, SubAgentSpawned, SubAgentStatus,
+    SummaryFrom, TokenUsage, ToolCallStatus, ToolKind, TurnFinished, WorkerEnd, WorkerStarted,
+    WriteTurnAwaited, WriteTurnTaken,
 };
-use ipc::id::{AgentId, ApprovalId, CallId, EventId, Generation, GrantId};
+use ipc::id::{AgentCall, AgentId, ApprovalId, CallId, EventId, Generation, GrantId};
 use ipc::image::Image;
 use ipc::missing_right::MissingRight;
 use ipc::path::WirePath;
@@ -31,7 +32,7 @@ fn raw(json: &str) -> Box<RawValue> {
 }
 
 fn usage() -> TokenUsage {
-    TokenUsage { input: 1, cache_creation: 2, cache_creation_1h: 1, cache_read: 3, output: 4 }
+    TokenUsage { input: 1, cache_creation: 2, cache_creation_1h: 1, cache_read: 3, output: 4, estimated: 0 }
 }
 
 fn denial(object: Object) -> EventKind {
@@ -356,7 +357,26 @@ fn ends() -> Vec<EventKind> {
         left: vec![LeftFile { path: odd(), reason: "changed".to_owned() }],
         error: Some("no room".to_owned()),
     };
-    vec![restored, set, EventKind::Rewound(rewound), EventKind::TurnFinished(turn), EventKind::Result(result)]
+    let seen = SeenChange {
+        path: odd(),
+        change: ChangeKind::RenamedFrom(odd()),
+        by: vec![AgentCall { agent: AgentId::root(), call: CallId(1) }],
+        content: SeenContent::Text,
+        modes: Some([0o644, 0o755]),
+        added: 1,
+        removed: 2,
+        diff: Some(FileDiff { path: odd(), first_line: None, old_text: None, new_text: "a".to_owned() }),
+    };
+    let ignored = Ignored { count: 1, first: vec![odd()] };
+    let told = EventKind::FilesChanged(FilesChanged { files: vec![seen], more: 1, cut_off: true, ignored });
+    vec![
+        told,
+        restored,
+        set,
+        EventKind::Rewound(rewound),
+        EventKind::TurnFinished(turn),
+        EventKind::Result(result),
+    ]
 }
 
 /// Breaks when a kind is added, so that it is added to the samples.
@@ -393,6 +413,7 @@ fn name(kind: &EventKind) -> &'static str {
         EventKind::PlanApproved(_) => "plan_approved",
         EventKind::PlanStepStatus(_) => "plan_step_status",
         EventKind::Restored { .. } => "restored",
+        EventKind::FilesChanged(_) => "files_changed",
         EventKind::Rewound(_) => "rewound",
         EventKind::ChangeSet { .. } => "change_set",
         EventKind::TurnFinished(_) => "turn_finished",
@@ -409,7 +430,7 @@ fn every_kind_survives_its_line_byte_for_byte() {
     let mut scratch = Scratch::new();
     let samples = samples();
     let names: std::collections::BTreeSet<_> = samples.iter().map(name).collect();
-    assert_eq!(names.len(), 35, "a kind is missing among the samples: {names:?}");
+    assert_eq!(names.len(), 36, "a kind is missing among the samples: {names:?}");
     let written: Vec<_> = samples.into_iter().map(|kind| scratch.append("1", kind)).collect();
     let loaded = rebuild(&scratch.bytes());
     assert_eq!(loaded.faults, []);

@@ -90,7 +90,7 @@ fn tokens_add_up_per_turn_agent_and_session() {
     assert_eq!(accounts[&AgentId::from("1.1")].usage.total(), 1011);
     assert_eq!(accounts.len(), 2);
     let usage = TokenUsage { input: 4, cache_read: 40, output: 1600, ..TokenUsage::default() };
-    assert_eq!(tree.account(), Account { usage, cost: "0.5".parse().ok() });
+    assert_eq!(tree.account(), Account::of(usage, "0.5".parse().ok()));
 }
 
 #[test]

@@ -18,9 +18,10 @@ use nix::errno::Errno;
 use nix::sys::termios::{FlushArg, tcflush};
 use nix::unistd::read;
 use tokio::sync::mpsc;
-use tui::{ALLOWED, allowed};
+use tui::{ALLOWED, KnownModels, allowed};
 
 use self::words::{PlainCommand, TypedAnswer};
+use super::start::known_models;
 use super::ui::UiEnded;
 use super::{PreparedUi, UiFinished, of_session};
 use crate::messages::{harmless, notes};
@@ -48,7 +49,7 @@ type TypedLine = (Instant, String);
 
 /// Runs a session to its end.
 pub(super) async fn serve(prepared: PreparedUi, prompt: Option<String>) -> UiFinished {
-    let PreparedUi { session, handle, mut events, mut endings, .. } = prepared;
+    let PreparedUi { session, handle, mut events, mut endings, effective, .. } = prepared;
     let log = Some(session.log_path().to_owned());
     let mut lines = match lines_of_stdin() {
         Ok(lines) => Some(lines),
@@ -58,7 +59,7 @@ pub(super) async fn serve(prepared: PreparedUi, prompt: Option<String>) -> UiFin
             return UiFinished { exit, message, log, answer: String::new(), then };
         }
     };
-    let mut plain = PlainUi::default();
+    let mut plain = PlainUi { models: known_models(&effective), ..PlainUi::default() };
     plain.say(WELCOME);
     if let Some(text) = prompt {
         plain.at_work.insert(AgentId::root());
@@ -114,6 +115,8 @@ struct PlainUi {
     at_work: BTreeSet<AgentId>,
     /// The grants, once the session has begun.
     allowed: Option<(RightsSummary, ApprovalMode)>,
+    /// The models that the session may be changed to.
+    models: KnownModels,
     /// True while the log cannot be written.
     is_paused: bool,
     /// True once the session ends.
@@ -289,6 +292,14 @@ impl PlainUi {
                 self.say(&format!("{ALLOWED}:\n  {lines}"));
             }
             PlainCommand::Wrong(why) => self.say(&why),
+            PlainCommand::Model(model) => {
+                if let Some(why) = self.models.refusal(&model) {
+                    self.say(&why);
+                } else {
+                    self.invite();
+                    return Some(action(UserActionKind::SetModel { model }));
+                }
+            }
             PlainCommand::Act(kind) => {
                 if matches!(kind, UserActionKind::Prompt { .. }) {
                     self.at_work.insert(AgentId::root());

@@ -47,6 +47,8 @@ pub(super) enum PlainCommand {
     Allowed,
     /// Something for the session.
     Act(UserActionKind),
+    /// This model is to answer, if it is a known one.
+    Model(String),
     /// It cannot be carried out, and this is why.
     Wrong(String),
 }
@@ -57,7 +59,7 @@ const COMMANDS: &[(&str, &str)] = &[
     (":mode ask|auto|deny", "ask first, allow changes in the project, or deny"),
     (":allow write PATH|net", "allow this in the session; alone: list it"),
     (":disallow write PATH|net", "take back what was allowed"),
-    (":model NAME", "another model answers"),
+    (":model NAME", "another model answers; :model! takes any name"),
     (":plan TEXT", "make a plan"),
     (":compact", "replace the conversation by a summary"),
     (":clear", "begin an empty conversation in this session"),
@@ -115,7 +117,8 @@ impl PlainCommand {
                     change: RightsChange::RemoveWrite { path: path.into() },
                 })
             }
-            ("model", model) if !model.is_empty() => {
+            ("model", model) if !model.is_empty() => Self::Model(model.to_owned()),
+            ("model!", model) if !model.is_empty() => {
                 Self::Act(UserActionKind::SetModel { model: model.to_owned() })
             }
             ("plan", text) if !text.is_empty() => Self::Act(UserActionKind::Plan { text: text.to_owned() }),
@@ -179,7 +182,8 @@ mod tests {
         for (form, _) in COMMANDS.iter().filter(|(form, _)| form.starts_with(':')) {
             let line = form.replace("on|off", "on").replace("ask|auto|deny", "auto").replace("TEXT", "x");
             let line = line.replace("NAME", "x").replace("PATH", "x");
-            assert!(matches!(PlainCommand::of(&line), PlainCommand::Act(_)), "{form}");
+            let read = PlainCommand::of(&line);
+            assert!(matches!(read, PlainCommand::Act(_) | PlainCommand::Model(_)), "{form}");
         }
     }
 }

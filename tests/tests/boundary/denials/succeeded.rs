@@ -10,15 +10,19 @@ use crate::denials::told::{command, tell};
 
 const AUTO: &[&str] = &["--mode", "auto"];
 
-/// Commands that hide a refused write behind their status, in words and without; `{o}` is a directory outside the project.
-const HIDE: &[&str] = &[
-    "touch {o}/new; true",
-    "touch {o}/new 2>&1 | tail -5",
-    "(echo x > {o}/new); true",
-    "mkdir {o}/new || echo went on",
-    "rm -f {o}/file; true",
-    "python3 -c 'import traceback\ntry: open(\"{o}/new\", \"w\")\nexcept OSError: traceback.print_exc()'",
-    "make -s 2>&1 | cat",
+/// Commands that hide a refused write behind their status, in words and without, and how sure that is: it is proved where the command
+/// itself gives the place to the program that complains. `{o}` is a directory outside the project.
+const HIDE: &[(&str, &str)] = &[
+    ("touch {o}/new; true", "proved"),
+    ("touch {o}/new 2>&1 | tail -5", "proved"),
+    ("(echo x > {o}/new); true", "proved"),
+    ("mkdir {o}/new || echo went on", "proved"),
+    ("rm -f {o}/file; true", "proved"),
+    (
+        "python3 -c 'import traceback\ntry: open(\"{o}/new\", \"w\")\nexcept OSError: traceback.print_exc()'",
+        "likely",
+    ),
+    ("make -s 2>&1 | cat", "likely"),
 ];
 
 /// Commands that show such a line, which was another's.
@@ -55,17 +59,19 @@ fn world(user: User) -> (World, String) {
 fn a_refused_write_is_told_although_the_command_succeeded() {
     for (user, tier) in everywhere() {
         let (world, outside) = world(user);
-        let asked: Vec<_> = HIDE.iter().map(|line| command(&line.replace("{o}", &outside))).collect();
-        for (line, told) in HIDE.iter().zip(tell(&world, tier, AUTO, &asked)) {
+        let asked: Vec<_> = HIDE.iter().map(|(line, _)| command(&line.replace("{o}", &outside))).collect();
+        for ((line, grade), told) in HIDE.iter().zip(tell(&world, tier, AUTO, &asked)) {
             let [denied] = told.denials.as_slice() else { panic!("{user:?} {tier}: {line}: {told:?}") };
             assert_eq!(
                 (&denied["grade"], &denied["operation"]),
-                (&json!("likely"), &json!("write")),
+                (&json!(grade), &json!("write")),
                 "{user:?} {tier}: {line}: {told:?}"
             );
             assert!(!told.failed, "it ended with 0: {told:?}");
-            let sentence = "\nDespite exit code 0: likely denied by the sandbox (";
-            assert!(told.content.contains(sentence) && told.content.contains("--write "), "{told:?}");
+            let sure =
+                if *grade == "proved" { "denied by the kernel (" } else { "likely denied by the sandbox (" };
+            let sentence = format!("\nDespite exit code 0: {sure}");
+            assert!(told.content.contains(&sentence) && told.content.contains("--write "), "{told:?}");
         }
         // The control: nothing but the sandbox refused it.
         let mut touch = world.command("touch");
@@ -96,15 +102,16 @@ fn a_line_that_a_command_only_shows_is_no_denial() {
 fn sandbox_tells_of_a_refused_write_whatever_the_status() {
     for (user, tier) in everywhere() {
         let (world, outside) = world(user);
-        for line in ["touch {o}/new; true", "(echo x > {o}/new); true", "make -s"] {
+        for (line, sure) in [
+            // What `bash -c` is given is quoted, and not read for its programs.
+            ("touch {o}/new; true", "bailiwick: likely blocked by the sandbox ("),
+            ("(echo x > {o}/new); true", "bailiwick: blocked by the sandbox ("),
+            ("make -s", "bailiwick: likely blocked by the sandbox ("),
+        ] {
             let mut sandbox = world.sandbox(tier, &[], "bash");
             let done = Finished::of(sandbox.args(["-c", &line.replace("{o}", &outside)])).expect(0);
             let said = format!("{outside}/new is read-only here\n  hint: --write {outside} allows it\n");
-            assert!(
-                done.stderr.contains("bailiwick: likely blocked by the sandbox ("),
-                "{tier}: {}",
-                done.stderr
-            );
+            assert!(done.stderr.contains(sure), "{tier}: {}", done.stderr);
             assert!(done.stderr.contains(&said), "{user:?} {tier}: {}", done.stderr);
             assert_eq!(done.stderr.matches("blocked by").count(), 1, "{tier}: {}", done.stderr);
         }

@@ -272,3 +272,26 @@ fn another_session_is_gone_on_with_from_within_one() {
     assert_eq!((left.code, &left.modes[..]), (0, &[][..]), "{}", left.screen);
     wait_until("no process is left", || marked(world.mark().as_bytes()).is_empty());
 }
+
+#[test]
+fn the_session_that_is_left_with_nothing_said_is_not_offered() {
+    let world = world();
+    let model = model_of([says("The first answer.", "end_turn")]);
+    let mut ui = Ui::start(&world.ui(&model, &[]), SIZE);
+    ui.until_shown("Enter sends");
+    ui.types(":resume\r");
+    ui.until_shown("there is no other session to go on with");
+    ui.types("one\r");
+    ui.until_shown("The first answer.");
+    ui.types(":q\r");
+    assert_eq!(ui.end().code, 0);
+    let mut ui = Ui::start(&world.ui(&model, &[]), SIZE);
+    ui.until_shown("Enter sends");
+    ui.types(":resume\r");
+    ui.until_shown("go on with a session");
+    ui.until("the other one alone", |screen| screen.contains("one") && !screen.contains("nothing was said"));
+    ui.types("\r");
+    ui.until_shown("The first answer.");
+    ui.types(":q\r");
+    assert_eq!(ui.end().code, 0);
+}

@@ -32,7 +32,7 @@ const COMMANDS: &[(&str, &str)] = &[
 ];
 
 /// Those that open a view, or a page.
-const VIEWS: &[&str] = &["rights", "grants", "allow", "cost", "log", "agents", "help"];
+const VIEWS: &[&str] = &["model", "rights", "grants", "allow", "cost", "log", "agents", "help"];
 
 /// Numbers that look as if they were random (Numerical Recipes' generator), the same ones for a seed.
 struct Seeded(u64);

@@ -6,9 +6,10 @@ use std::path::PathBuf;
 
 use ipc::approval::{DeniedCommandApprovalParams, ReviewDecision, ServerRequest, SessionScope};
 use ipc::confinement::Tier;
+use ipc::denial::Grade;
 use ipc::frontend::UserActionKind;
 use ipc::id::ApprovalId;
-use ipc::rights::RightsChange;
+use ipc::rights::{Network, RightsChange};
 use serde_json::json;
 use tests::replies::{calls, done};
 use tests::session::FrontEnd;
@@ -59,6 +60,35 @@ async fn what_is_allowed_once_happens_once() {
         assert!(!place.join("other").exists(), "{tier}");
         assert_eq!(told(&front.provider).matches("first").count(), 2, "{tier}: the call, and one run");
         assert_eq!(logged(&front, "denied").len(), 1, "{tier}: of the one that was left");
+        front.end().await;
+    }
+}
+
+/// One `no` is enough for what the command does without.
+#[tokio::test]
+async fn a_command_that_carries_on_waits_for_the_answer_too() {
+    for tier in tier::all() {
+        let offline = "(exec 3<>/dev/tcp/192.0.2.1/9) 2>/dev/null; true";
+        let replies = [plain("echo x > ../outside/new; true"), plain(offline), plain(offline), done()];
+        let mut front = FrontEnd::open_with(asks(tier), replies);
+        let place = outside(&front);
+        front.prompt("go").await;
+        let (id, request, params) = asked(&mut front).await;
+        assert_eq!(
+            (params.denial.grade, params.grant.write),
+            (Grade::Proved, vec![(&place).into()]),
+            "{tier}"
+        );
+        assert!(!place.join("new").exists(), "{tier}: nothing before the answer");
+        answer(&front, id, fitting(&request, ReviewDecision::Approved)).await;
+        let (id, request, params) = asked(&mut front).await;
+        assert_eq!((params.denial.grade, params.grant.net), (Grade::Proved, Network::On), "{tier}");
+        answer(&front, id, fitting(&request, ReviewDecision::DENIED)).await;
+        front.until("result").await;
+        assert_eq!(fs::read_to_string(place.join("new")).unwrap(), "x\n", "{tier}");
+        assert_eq!(logged(&front, "denied").len(), 2, "{tier}: the third is left as the second was");
+        let told = told(&front.provider);
+        assert_eq!(told.matches("left it denied").count(), 1, "{tier}: {told}");
         front.end().await;
     }
 }

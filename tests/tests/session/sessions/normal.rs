@@ -73,14 +73,14 @@ impl<'a> Normal<'a> {
         for event in &log {
             self.follows(event);
         }
+        // How many looks at the project there are, and which calls each saw, is a matter of time: `session::changes` has them.
+        log.retain(|event| event["type"] != "files_changed");
         if apart {
             log.sort_by_key(|event| event["agent"].as_str().unwrap_or_default().to_owned());
         }
         for (number, mut event) in (1_u64..).zip(log) {
             // Which number an event has among those of others is chance.
-            if apart {
-                event["id"] = number.into();
-            }
+            event["id"] = number.into();
             self.event(&mut record, event);
         }
         let code = done.code;

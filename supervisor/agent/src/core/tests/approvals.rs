@@ -321,8 +321,8 @@ fn without_anybody_to_ask_the_call_is_denied_at_once() {
     start 1 with 1 messages
     log assistant msg_1 1 blocks, tool_use by Supervisor
     log started 1 a shell_exec {"command":"make","access":"write"} by Supervisor
-    log answered - of call 1: denied by NoFrontEnd nobody can be asked in this run; --mode auto makes the project writable without asking, and --approval-socket PATH lets another program answer by Supervisor
-    log finished 1 a Denied "The call was not approved, and was not carried out: nobody can be asked in this run; --mode auto makes the project writable without asking, and --approval-socket PATH lets another program answer." by Supervisor
+    log answered - of call 1: denied by NoFrontEnd nobody can be asked in this run; --mode auto allows it without asking, and --approval-socket PATH lets another program answer by Supervisor
+    log finished 1 a Denied "The call was not approved, and was not carried out: nobody can be asked in this run; --mode auto allows it without asking, and --approval-socket PATH lets another program answer." by Supervisor
     log requested 2.1 by Supervisor
     start 2 with 3 messages
     "#);

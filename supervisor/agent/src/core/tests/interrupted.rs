@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 use ipc::approval::ReviewDecision;
-use ipc::event::{EventKind, ObservedBy, SessionEvent};
+use ipc::event::{EventKind, ObservedBy, SessionEvent, TokenUsage};
 use ipc::frontend::Op;
 use ipc::id::{AgentId, CallId, EventId};
 use ipc::message::CallOutcome;
@@ -11,7 +11,7 @@ use ipc::rights::{Network, RightsChange};
 use super::approvals::{asking, make};
 use super::script::{Script, config, read, run};
 use crate::core::{Agent, CallProgress, Effect, EndReason, Input};
-use crate::conversation::StopReason;
+use crate::conversation::{StopReason, StreamEvent};
 
 impl Script {
     /// The events that were logged since the lines were looked at last.
@@ -55,6 +55,31 @@ fn a_call_that_the_user_ends_keeps_its_output_and_its_duration() {
     finish interrupted text="" steps=1 tokens=115 message=None
     "#);
     assert_eq!(script.durations(), [3210, 20, 7]);
+}
+
+#[test]
+fn what_the_provider_counted_of_an_interrupted_reply_is_taken_and_the_rest_is_estimated() {
+    let told =
+        TokenUsage { input: 40, cache_read: 4_900, cache_creation: 60, output: 1, ..TokenUsage::default() };
+    for told in [told, TokenUsage::default()] {
+        let mut script = Script::new();
+        script.user("go").started(1);
+        script.stream(1, StreamEvent::UsageTold { usage: told });
+        script.delta(1, 0, "a text of some length that nobody counted, and that goes on").interrupt();
+        let log = script.log();
+        let reply = log.iter().find_map(|event| match &event.kind {
+            EventKind::AssistantMessage(reply) => Some(reply),
+            _ => None,
+        });
+        let reply = reply.unwrap();
+        let TokenUsage { input, cache_read, output, estimated, .. } = reply.usage;
+        assert!(reply.estimated && output > 1, "{:?}", reply.usage);
+        if told.prompt() > 0 {
+            assert_eq!((input, cache_read, estimated), (40, 4_900, output - 1));
+        } else {
+            assert_eq!((cache_read, estimated), (0, input + output));
+        }
+    }
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod limits;
 mod models;
 mod narrowed;
 mod offers;
+mod offers_despite;
 mod own_command;
 mod plans;
 mod replies;

@@ -208,8 +208,10 @@ fn nothing_is_offered_that_nothing_can_allow() {
         (reading("x"), proved_command(1, OUTSIDE)),
         (reading("x"), command(6, NETWORK)),
         (offline("x"), command(6, NETWORK)),
-        // A command that succeeded is not run again.
-        (run("a", "x"), proved_command(0, OUTSIDE)),
+        // A command that succeeded, and does not itself name the place.
+        (run("a", "make | tail"), proved_command(0, OUTSIDE)),
+        (run("a", "echo x > out; true"), command(0, IN_PROJECT)),
+        (run("a", "curl x | head"), command(0, NETWORK)),
     ];
     for (n, (block, outcome)) in cases.into_iter().enumerate() {
         let mut script = asking(&[block]);

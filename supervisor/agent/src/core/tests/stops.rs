@@ -160,6 +160,64 @@ fn z5_silence_is_counted_in_a_row_and_words_of_the_user_are_a_question_of_their_
     assert!(script.lines().contains("finish done"));
 }
 
+/// A call that no server read.
+const WRITTEN: &str =
+    "<tool_call>\n{\"name\": \"shell_exec\", \"arguments\": {\"command\": \"rm -rf x\"}}\n</tool_call>";
+
+#[test]
+fn z5_a_call_as_text_is_told_once_and_then_ends_the_run() {
+    let mut script = Script::new();
+    script.user("go").reply(1, &[text(WRITTEN)], StopReason::EndTurn);
+    assert_snapshot!(script.lines(), @r#"
+    log user "go" by Supervisor
+    log requested 1.1 by Supervisor
+    start 1 with 1 messages
+    log notice call_as_text the model wrote a call of shell_exec as text; its server did not read it, and it was not run by Supervisor
+    log assistant msg_1 1 blocks, end_turn by Supervisor
+    log context bailiwick "Your reply contains a call of shell_exec as text. Nothing was run: only calls in the form of this API are. Call the tool in that form; if you meant no call, say in words what came of the task." by Supervisor
+    log requested 2.1 by Supervisor
+    start 2 with 3 messages
+    "#);
+    assert_snapshot!(script.last_messages(), @r#"
+    user "go"
+    assistant {"type":"text","text":"<tool_call>\n{\"name\": \"shell_exec\", \"arguments\": {\"command\": \"rm -rf x\"}}\n</tool_call>"}
+    user "Your reply contains a call of shell_exec as text. Nothing was run: only calls in the form of this API are. Call the tool in that form; if you meant no call, say in words what came of the task."
+    "#);
+    script.reply(2, &[text(WRITTEN)], StopReason::Other("x".to_owned()));
+    assert_snapshot!(script.lines(), @r#"
+    log notice call_as_text the model wrote a call of shell_exec as text; its server did not read it, and it was not run by Supervisor
+    log assistant msg_2 1 blocks, x by Supervisor
+    finish call_as_text text="" steps=2 tokens=230 message=Some("the model wrote a tool call as text, twice in a row; its server did not read it\n  hint: choose another model with --model, or turn on the server's parser of tool calls (llama.cpp: --jinja; vLLM: --enable-auto-tool-choice)")
+    "#);
+}
+
+#[test]
+fn z5_a_real_call_or_words_after_a_call_as_text_go_on() {
+    let mut script = Script::new();
+    script.user("go");
+    for step in 0..3 {
+        script.reply(2 * step + 1, &[text(WRITTEN)], StopReason::EndTurn);
+        script.reply(2 * step + 2, &[read(&format!("t{step}"), "a")], StopReason::ToolUse);
+        script.outcome(step + 1, file("x\n"));
+    }
+    script.reply(7, &[text(WRITTEN)], StopReason::EndTurn).reply(
+        8,
+        &[text("It was done.")],
+        StopReason::EndTurn,
+    );
+    let lines = script.lines();
+    assert!(lines.contains("finish done text=\"It was done.\""), "{lines}");
+    assert!(!lines.contains("dispatch 1 shell_exec"), "{lines}");
+}
+
+#[test]
+fn z5_words_beside_a_real_call_are_words() {
+    let mut script = Script::new();
+    script.user("go").reply(1, &[text(WRITTEN), read("a", "a")], StopReason::ToolUse);
+    let lines = script.lines();
+    assert!(lines.contains("dispatch 1 read_file") && !lines.contains("call_as_text"), "{lines}");
+}
+
 /// A loop with the same results is told, and then ends; one whose results change goes on.
 #[test]
 fn a_model_that_does_the_same_again_and_again_is_told_and_then_ends() {

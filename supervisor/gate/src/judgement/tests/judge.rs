@@ -121,8 +121,8 @@ fn a_writing_command_runs_under_whatever_write_root_there_is() {
         standing
     };
     let roots = ["/srv/x", "/home/me/p/src", "/home/me/p/notes.txt", "/home/me"];
-    for (standing, of_sub_agent) in [(ask(), false), (ask(), true), (deny(), false), (deny(), true)] {
-        let standing = StandingRights { of_sub_agent, ..standing };
+    for (standing, is_fixed) in [(ask(), false), (ask(), true), (deny(), false), (deny(), true)] {
+        let standing = StandingRights { is_fixed, ..standing };
         for root in roots {
             assert_eq!(writes(&with(standing.clone(), &[root])), "run", "{:?} {root}", standing.mode);
         }

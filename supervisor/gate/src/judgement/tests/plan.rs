@@ -1,6 +1,6 @@
 //! The rights of a plan's execution.
 
-use ipc::plan::PlanRights;
+use ipc::plan::{PlaceToCreate, PlanRights};
 use ipc::rights::{Network, Rights};
 
 use super::{auto, deny, online};
@@ -19,7 +19,8 @@ fn judged(
     standing: &StandingRights,
     asked: impl Into<Option<PlanRights>>,
 ) -> Result<(Vec<String>, Network, bool), String> {
-    let (child, refused) = standing.judge_plan(asked.into().as_ref(), &planner()).map_err(|error| error.0)?;
+    let (child, refused) =
+        standing.judge_plan(asked.into().as_ref(), &[], &planner()).map_err(|error| error.0)?;
     assert_eq!(child.grant.write, child.rights.write, "all of it is beyond the planner's rights");
     assert_eq!(child.grant.net, child.rights.net);
     let write = child.rights.write.iter().map(ToString::to_string).collect();
@@ -46,6 +47,23 @@ fn the_caches_go_only_to_an_execution_that_writes_the_project_with_the_sessions_
     assert!(!has(&caches(auto()), Some(asked(&["src"], false))));
     assert!(!has(&caches(online(auto())), None));
     assert!(has(&caches(online(auto())), Some(asked(&[], true))));
+}
+
+#[test]
+fn a_place_to_create_counts_as_its_directory_which_has_to_be_open_to_plans_too() {
+    let given = |path: &str, directory: &str| {
+        let place = PlaceToCreate { path: path.into(), directory: directory.into() };
+        let judged = auto().judge_plan(Some(&asked(&["src/new.rs", "docs"], false)), &[place], &planner());
+        judged.map(|(child, _)| child.grant.write.iter().map(ToString::to_string).collect::<Vec<_>>())
+    };
+    assert_eq!(
+        given("/home/me/p/src/new.rs", "/home/me/p/src").unwrap(),
+        ["/home/me/p/docs", "/home/me/p/src"]
+    );
+    assert_eq!(given("/elsewhere", "/").unwrap(), ["/home/me/p/docs", "/home/me/p/src/new.rs"]);
+    for directory in ["/home/me", "/", "/home/me/p/.git/hooks"] {
+        assert!(given("/home/me/p/src/new.rs", directory).is_err(), "{directory}");
+    }
 }
 
 #[test]
@@ -98,13 +116,10 @@ fn a_plan_gets_places_of_the_project_and_of_the_flags_and_no_others() {
 #[test]
 fn the_flags_of_a_run_approve_no_more_than_they_allow() {
     let beyond = |standing: &StandingRights, rights| {
-        let (child, _) = standing.judge_plan(rights, &planner()).unwrap();
+        let (child, _) = standing.judge_plan(rights, &[], &planner()).unwrap();
         standing.beyond_flags(&child.rights)
     };
     assert_eq!(beyond(&auto(), None), None);
-    assert_eq!(
-        beyond(&deny(), None).as_deref(),
-        Some("writing /home/me/p (--mode auto or --write allows it)")
-    );
+    assert_eq!(beyond(&deny(), None).as_deref(), Some("writing /home/me/p (--mode auto allows it)"));
     assert_eq!(beyond(&online(auto()), Some(&asked(&[], true))), None);
 }

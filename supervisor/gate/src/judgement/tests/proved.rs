@@ -101,7 +101,11 @@ fn what_is_proved_takes_the_place_of_what_is_likely() {
     assert_eq!(grades(&all(&auto(), output, vec![])), [Grade::Likely]);
     let denials = all(&auto(), output, resolver());
     assert_eq!(grades(&denials), [Grade::Proved]);
-    assert_eq!(denials[0].object.to_string(), "192.0.2.53:53");
+    // The broker has the address of the name server, and the name is the output's word.
+    let told = "192.0.2.53:53 (name server; the output names example.org)";
+    assert_eq!(denials[0].object.to_string(), told);
+    let elsewhere = all(&auto(), output, vec![to("192.0.2.53:443", Place::Elsewhere)]);
+    assert_eq!(elsewhere[0].object.to_string(), "192.0.2.53:443", "not a question for a name");
     let changed = "chmod: changing permissions of '/etc/hosts': Permission denied";
     let file = vec![refusal(Act::Change, Target::File("/etc/hosts".into()))];
     assert_eq!(grades(&all(&auto(), changed, file)), [Grade::Proved], "of the same object");

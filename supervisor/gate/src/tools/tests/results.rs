@@ -243,7 +243,7 @@ fn a_long_output_says_where_all_of_it_lies() {
 fn failures_and_snapshots_are_never_empty() {
     let error = ToolError { kind: ToolErrorKind::System, message: String::new(), access: None };
     assert_eq!(Rendered::from(&error), Rendered { content: "(nothing)".to_owned(), is_error: true });
-    let summary = ToolOutput::Snapshot(SnapshotSummary { entries: 2, notes: vec![] });
+    let summary = ToolOutput::Snapshot(SnapshotSummary { entries: 2, ..SnapshotSummary::default() });
     assert_eq!(render(&summary).content, "2 entries\n");
 }
 

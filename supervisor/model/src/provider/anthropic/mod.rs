@@ -6,7 +6,6 @@
 mod block;
 mod client;
 mod config;
-mod error;
 mod message;
 mod places;
 mod request;

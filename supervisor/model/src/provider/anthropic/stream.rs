@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::block::{BlockEnd, OpenBlock};
-use super::error;
 use super::wire;
+use crate::provider::broken_off::{broken_off, tells_error};
 use crate::provider::decode::{Decode, Envelope, Events, invalid, truncated, violation};
 use crate::provider::unknown::Unknown;
 use crate::provider::{ProviderError, StopReason, StreamEvent};
@@ -62,6 +62,7 @@ impl Decode for AnthropicDecoder {
             return Ok(());
         }
         match serde_json::from_str::<wire::AnthropicEvent<'_>>(data) {
+            Ok(event) if event.kind == "error" => Err(broken_off(data)),
             Ok(event) => self.event(&event, events),
             // S7: nothing is missed after the stop reason.
             Err(error) if error.is_eof() && self.envelope.stop_reason.is_some() => Ok(()),
@@ -106,7 +107,6 @@ impl AnthropicDecoder {
             "message_delta" => self.message_delta(event, events),
             "message_stop" if self.envelope.stop_reason.is_some() => self.complete(events),
             "message_stop" => Err(truncated("the reply ended without a stop reason")),
-            "error" => Err(error::from_event(event.error, event.request_id.clone())),
             "ping" => Ok(()),
             other => {
                 self.unknown.note(other);
@@ -136,6 +136,9 @@ impl AnthropicDecoder {
             usage: Map::new(),
         };
         self.add_usage(message.usage);
+        if self.usage() != TokenUsage::default() {
+            events.push_back(StreamEvent::UsageTold { usage: self.usage() });
+        }
         for (index, block) in message.content.into_iter().enumerate() {
             self.start_block(index, Some(block), events)?;
             self.close_block(index, BlockEnd::Closed, events)?;
@@ -204,7 +207,7 @@ impl AnthropicDecoder {
     /// An event that is not as this version knows it: an error, unless its kind is unknown too (S3).
     fn misfit(&mut self, data: &str, error: &serde_json::Error) -> Result<(), ProviderError> {
         let Ok(event) = serde_json::from_str::<wire::AnthropicEventKind<'_>>(data) else {
-            return Err(invalid(error));
+            return Err(if tells_error(data) { broken_off(data) } else { invalid(error) });
         };
         let delta = event.delta.and_then(|raw| serde_json::from_str::<wire::DeltaKind<'_>>(raw.get()).ok());
         let delta = delta.map_or(Cow::Borrowed(""), |delta| delta.kind);
@@ -296,6 +299,7 @@ pub(super) fn usage(members: &Map<String, Value>) -> TokenUsage {
         cache_creation_1h: count(lifetimes.and_then(|of| of.get("ephemeral_1h_input_tokens"))),
         cache_read: tokens("cache_read_input_tokens"),
         output: tokens("output_tokens"),
+        estimated: 0,
     }
 }
 

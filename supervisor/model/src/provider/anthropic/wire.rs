@@ -46,9 +46,6 @@ pub(super) struct AnthropicEvent<'a> {
     pub(super) message: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(super) usage: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(super) error: Option<&'a RawValue>,
-    pub(super) request_id: Option<String>,
 }
 
 /// The delta of a block, or of the message.
@@ -145,21 +142,6 @@ pub(super) struct FallbackModel {
 pub(super) struct StopDetails {
     pub(super) explanation: Option<String>,
     pub(super) category: Option<String>,
-}
-
-/// The error of an `error` event or of a reply with an error status.
-#[derive(Default, Deserialize)]
-pub(super) struct ApiError {
-    #[serde(rename = "type")]
-    pub(super) kind: Option<String>,
-    pub(super) message: Option<String>,
-    pub(super) details: Option<ErrorDetails>,
-}
-
-/// The details of an error.
-#[derive(Deserialize)]
-pub(super) struct ErrorDetails {
-    pub(super) error_code: Option<String>,
 }
 
 fn nullable<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<&'a RawValue>, D::Error> {

@@ -34,6 +34,11 @@ pub fn built_in(model: &str) -> Vec<&'static Entry> {
     matching(ENTRIES.iter(), model)
 }
 
+/// The names that the catalogue has, `*` at the end of those that stand for several.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    ENTRIES.iter().map(|(pattern, _)| pattern.as_str())
+}
+
 fn read(text: &str) -> Result<Vec<(Pattern, Entry)>, String> {
     let document = Document::parse(text).map_err(|error| error.to_string())?;
     let mut entries = Vec::new();

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures_util::StreamExt;
 use reqwest::header::HeaderMap;
 
+use super::back::{Lessons, ReasoningBack, has_reasoning};
 use super::config::{ChatServer, Config};
 use super::{Decoder, message, request};
 use crate::provider::blame::SentMessages;
@@ -20,8 +22,10 @@ use crate::provider::{
 /// A server that speaks chat completions: the vendor's, a gateway, or one on this machine.
 pub struct OpenAiChat {
     endpoint: Arc<Endpoint>,
-    messages: Messages,
+    /// The messages with the reasoning that goes back: never, with calls, everywhere.
+    messages: Box<[Messages; 3]>,
     server: ChatServer,
+    lessons: Lessons,
 }
 
 impl OpenAiChat {
@@ -39,7 +43,9 @@ impl OpenAiChat {
         };
         let endpoint = Arc::new(Endpoint::new(config.connection, dialect)?);
         let rules = FitRules { kind: ProviderKind::OpenAi, ids: server.ids };
-        Ok(Self { endpoint, messages: Messages::new(message::serialise, rules), server })
+        let messages = [message::without_reasoning, message::serialise, message::with_all_reasoning]
+            .map(|serialise| Messages::new(serialise, rules));
+        Ok(Self { endpoint, messages: Box::new(messages), server, lessons: Lessons::default() })
     }
 
     /// What a person should know: bundled certificates in use, or a key that is sent in the clear.
@@ -53,12 +59,24 @@ impl OpenAiChat {
     }
 
     fn outgoing(&self, request: &ModelRequest) -> Result<OutgoingRequest, ProviderError> {
-        let texts = self.messages.texts(request).map_err(|error| request::unserialisable(&error))?;
+        let texts = self.messages(request).texts(request).map_err(|error| request::unserialisable(&error))?;
         let body = request::body(request, &texts, self.server)?;
         Ok(OutgoingRequest {
             sent: SentMessages::of(usize::from(!request.system.is_empty()), &texts),
             ..body.into()
         })
+    }
+
+    /// The messages as the server takes them back from this model.
+    fn messages(&self, request: &ModelRequest) -> &Messages {
+        let [never, with_calls, everywhere] = &*self.messages;
+        let is_thinking = || self.server.wants_reasoning && has_reasoning(&request.messages);
+        match self.lessons.of(&request.model) {
+            Some(ReasoningBack::Never) => never,
+            Some(ReasoningBack::Everywhere) => everywhere,
+            None if is_thinking() => everywhere,
+            Some(ReasoningBack::WithCalls) | None => with_calls,
+        }
     }
 
     /// Sends a body as it is.
@@ -75,7 +93,9 @@ impl ModelProvider for OpenAiChat {
     fn stream(&self, request: ModelRequest) -> EventStream {
         let decoder = Decoder::after(answered_calls(&request.messages));
         let with = |outgoing| OutgoingRequest { decoder: Some(Box::new(decoder)), ..outgoing };
-        Arc::clone(&self.endpoint).stream(self.outgoing(&request).map(with))
+        let events = Arc::clone(&self.endpoint).stream(self.outgoing(&request).map(with));
+        let lessons = self.lessons.clone();
+        Box::pin(events.map(move |event| event.map_err(|error| lessons.learn(&request.model, error))))
     }
 }
 

@@ -63,6 +63,8 @@ pub(super) struct ChatServer {
     pub(super) ids: IdForm,
     /// Whether it takes `stream_options`. Without them most servers send no usage.
     pub(super) takes_stream_options: bool,
+    /// True if it wants the reasoning of a model that thinks back in each of its messages.
+    pub(super) wants_reasoning: bool,
 }
 
 impl ChatServer {
@@ -81,7 +83,15 @@ impl ChatServer {
             ReplyLimit::MaxTokens => IdForm::Visible(usize::MAX),
         };
         // Mistral sends the usage anyway, and refuses members that it does not know.
-        Self { path: path(base), reply_limit, ids, takes_stream_options: !within("mistral.ai") }
+        let wants_reasoning =
+            ["deepseek.com", "moonshot.ai", "moonshot.cn", "kimi.com"].into_iter().any(within);
+        Self {
+            path: path(base),
+            reply_limit,
+            ids,
+            takes_stream_options: !within("mistral.ai"),
+            wants_reasoning,
+        }
     }
 }
 
@@ -130,5 +140,11 @@ mod tests {
         assert_eq!(server("http://127.0.0.1:1").reply_limit, ReplyLimit::MaxTokens);
         assert!(!server("https://api.mistral.ai/v1").takes_stream_options);
         assert!(server("http://localhost:11434").takes_stream_options);
+        for thinking in
+            ["https://api.deepseek.com", "https://api.moonshot.ai/v1", "https://api.kimi.com/coding"]
+        {
+            assert!(server(thinking).wants_reasoning, "{thinking}");
+        }
+        assert!(!server("https://notdeepseek.com").wants_reasoning);
     }
 }

@@ -6,13 +6,28 @@ use ipc::image::Image;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::back::ReasoningBack;
 use crate::provider::{Message, UserBlock, messages};
 
-/// The message as JSON objects with commas between them.
+/// The message as JSON objects with commas between them, with the reasoning that led to calls.
 pub(super) fn serialise(message: &Message) -> Result<Option<Vec<u8>>, serde_json::Error> {
+    serialise_as(message, ReasoningBack::WithCalls)
+}
+
+/// The same without any reasoning.
+pub(super) fn without_reasoning(message: &Message) -> Result<Option<Vec<u8>>, serde_json::Error> {
+    serialise_as(message, ReasoningBack::Never)
+}
+
+/// The same with reasoning in each message of the model.
+pub(super) fn with_all_reasoning(message: &Message) -> Result<Option<Vec<u8>>, serde_json::Error> {
+    serialise_as(message, ReasoningBack::Everywhere)
+}
+
+fn serialise_as(message: &Message, back: ReasoningBack) -> Result<Option<Vec<u8>>, serde_json::Error> {
     match message {
         Message::User(blocks) => of_user(blocks),
-        Message::Assistant(blocks) => of_assistant(blocks),
+        Message::Assistant(blocks) => of_assistant(blocks, back),
     }
 }
 
@@ -48,7 +63,7 @@ fn picture(image: &Image) -> ChatPart<'_> {
 }
 
 /// The blocks of a reply as the one message that they came in. A message without text and calls is none.
-fn of_assistant(blocks: &[Box<RawValue>]) -> Result<Option<Vec<u8>>, serde_json::Error> {
+fn of_assistant(blocks: &[Box<RawValue>], back: ReasoningBack) -> Result<Option<Vec<u8>>, serde_json::Error> {
     let mut message = AssistantMessage::default();
     let mut reasoning = Reasoning::default();
     for block in blocks {
@@ -68,9 +83,16 @@ fn of_assistant(blocks: &[Box<RawValue>]) -> Result<Option<Vec<u8>>, serde_json:
     if message.content.is_none() && message.tool_calls.is_empty() {
         return Ok(None);
     }
-    // Servers want it back within a tool loop; after the turn it is dropped by them or costs tokens. Details hold it too.
-    if !message.tool_calls.is_empty() && message.reasoning_details.is_none() {
-        (message.reasoning_content, message.reasoning) = (reasoning.reasoning_content, reasoning.reasoning);
+    match back {
+        // Most servers want it back within a tool loop; after the turn it is dropped by them or costs tokens. Details hold it too.
+        ReasoningBack::WithCalls => {
+            if !message.tool_calls.is_empty() && message.reasoning_details.is_none() {
+                (message.reasoning_content, message.reasoning) =
+                    (reasoning.reasoning_content, reasoning.reasoning);
+            }
+        }
+        ReasoningBack::Everywhere => message.reasoning_content = Some(reasoning.any()),
+        ReasoningBack::Never => {}
     }
     serde_json::to_vec(&message).map(Some)
 }
@@ -128,6 +150,12 @@ struct Reasoning {
 }
 
 impl Reasoning {
+    /// It, or a blank: an empty text counts as none.
+    fn any(self) -> String {
+        let any = self.reasoning_content.or(self.reasoning);
+        any.filter(|text| !text.is_empty()).unwrap_or_else(|| " ".to_owned())
+    }
+
     fn add(&mut self, block: &ChatBlock<'_>) {
         let field = match block.field.as_ref() {
             "reasoning_content" => &mut self.reasoning_content,

@@ -12,10 +12,10 @@
 //! * `extra_content` of a `tool_use` block: what the server attached to the call, such as a signature;
 //! * a `reasoning_details` block: signed or encrypted reasoning.
 
+mod back;
 mod calls;
 mod client;
 mod config;
-mod error;
 mod message;
 mod open_text;
 mod reasoning;
@@ -45,7 +45,8 @@ pub struct Form {
 }
 
 /// The form that the server at this address takes.
-pub fn form(base: &reqwest::Url) -> Form {
-    let config::ChatServer { path, reply_limit, takes_stream_options, ids: _ } = config::ChatServer::at(base);
+pub(crate) fn form(base: &reqwest::Url) -> Form {
+    let config::ChatServer { path, reply_limit, takes_stream_options, ids: _, wants_reasoning: _ } =
+        config::ChatServer::at(base);
     Form { path, reply_limit, takes_stream_options }
 }

@@ -7,8 +7,9 @@ use serde_json::value::RawValue;
 use super::calls::{ChatCalls, End};
 use super::open_text::{OpenText, TextKind};
 use super::reasoning::Details;
+use super::usage;
 use super::wire::{CallDelta, ChatDelta, ChatDeltaPart, Choice, Chunk, string};
-use super::{error, usage};
+use crate::provider::broken_off::broken_off;
 use crate::provider::decode::{Decode, Envelope, Events, in_messages_words, invalid, truncated, violation};
 use crate::provider::text::{Joined, Piece};
 use crate::provider::{ProviderError, StopReason, StreamEvent};
@@ -135,15 +136,19 @@ impl Decoder {
         let is_error = chunk.error.is_some_and(|error| !matches!(error.get(), "{}" | "\"\"" | "false"))
             || nothing_else && (chunk.message.is_some() || chunk.detail.is_some());
         if is_error {
-            return Err(error::from_chunk(data));
+            return Err(broken_off(data));
         }
         self.name(&chunk);
-        if let Some(usage) = chunk.usage().and_then(usage::parse) {
+        let told = chunk.usage().and_then(usage::parse);
+        if let Some(usage) = told {
             self.usage = usage;
             self.envelope.usage = in_messages_words(usage);
         }
         for choice in chunk.choices.into_iter().flatten() {
             self.choice(&choice, events)?;
+        }
+        if let Some(usage) = told.filter(|_| self.phase == Phase::Started) {
+            events.push_back(StreamEvent::UsageTold { usage });
         }
         Ok(())
     }

@@ -33,6 +33,7 @@ pub(super) fn parse(raw: &RawValue) -> Option<TokenUsage> {
         cache_creation_1h: 0,
         cache_read,
         output: if beside { said.saturating_add(reasoning) } else { said },
+        estimated: 0,
     })
 }
 

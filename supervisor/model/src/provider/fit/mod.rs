@@ -22,7 +22,7 @@ use super::{Message, ProviderKind, UserBlock, calls_of};
 /// How many messages are kept before the first look for dead ones.
 const FIRST_SWEEP: usize = 256;
 
-/// What stands before a reply with which a conversation begins: the first message is the user's (R3).
+/// What stands before a reply with which a conversation begins, and behind one with which it ends: the user's are the first message (R3) and the last.
 const GOES_ON: &str = "(the conversation goes on)";
 
 /// The rules of one provider.
@@ -75,6 +75,9 @@ impl Fitting {
         for (source, message) in messages.iter().enumerate() {
             walk.take(source, message, &mut kept);
         }
+        if messages.last().is_some_and(|last| matches!(**last, Message::User(_))) {
+            walk.end_with_user(messages.len() - 1);
+        }
         // Calls at the end are left open: nobody sends such a request, and their results are still to come.
         walk.fitted
     }
@@ -116,6 +119,14 @@ impl FitWalk {
         if !open.is_empty() {
             let results = open.iter().map(blocks::missing_result).collect();
             self.push(source, Arc::new(Message::User(results)));
+        }
+    }
+
+    /// R11: a reply is no last message, also where nothing of the user's can be sent.
+    fn end_with_user(&mut self, source: usize) {
+        if self.fitted.last().is_some_and(|last| matches!(*last.message, Message::Assistant(_))) {
+            let going_on = Message::User(vec![UserBlock::Text(GOES_ON.to_owned())]);
+            self.push(source, Arc::new(going_on));
         }
     }
 

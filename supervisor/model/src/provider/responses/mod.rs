@@ -7,7 +7,6 @@
 //! * [`ResponsesDecoder`]: a stream's events, decoded without any I/O.
 
 mod client;
-mod error;
 mod item;
 mod message;
 mod request;

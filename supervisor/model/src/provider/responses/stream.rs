@@ -6,9 +6,9 @@ use ipc::event::TokenUsage;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::error;
 use super::item::OpenItem;
 use super::{usage, wire};
+use crate::provider::broken_off::{broken_off, tells_error};
 use crate::provider::decode::{Decode, Envelope, Events, in_messages_words, invalid, truncated, violation};
 use crate::provider::unknown::Unknown;
 use crate::provider::{AssistantBlock, ContentBlock, ProviderError, StopReason, StreamEvent};
@@ -67,7 +67,7 @@ impl Decode for ResponsesDecoder {
             return Ok(());
         }
         match serde_json::from_str::<wire::ResponsesEvent<'_>>(data) {
-            Ok(event) if event.kind == "error" => Err(error::from_event(data)),
+            Ok(event) if event.kind == "error" => Err(broken_off(data)),
             Ok(event) => self.event(&event, events),
             Err(error) => self.misfit(data, &error),
         }
@@ -85,7 +85,7 @@ impl Decode for ResponsesDecoder {
         let response: wire::Response<'_> = serde_json::from_str(json).map_err(|error| invalid(&error))?;
         match response.status.clone() {
             Some(status) if response.output.is_some() => self.end(response, &status, events),
-            _ if response.error.is_some() => Err(error::from_event(json)),
+            _ if response.error.is_some() => Err(broken_off(json)),
             _ => Err(violation("a JSON reply that is no response instead of a stream")),
         }
     }
@@ -147,6 +147,10 @@ impl ResponsesDecoder {
             message_id: self.envelope.id.clone(),
             model: self.envelope.model.clone(),
         });
+        let usage = usage::parse(response.usage.as_ref());
+        if usage != TokenUsage::default() {
+            events.push_back(StreamEvent::UsageTold { usage });
+        }
     }
 
     /// Some servers name the model only at the end.
@@ -228,7 +232,10 @@ impl ResponsesDecoder {
     ) -> Result<(), ProviderError> {
         match status {
             "completed" | "incomplete" => {}
-            "failed" => return Err(error::describe(response.error.unwrap_or_default())),
+            "failed" => {
+                let error = response.error.map_or("null", RawValue::get);
+                return Err(broken_off(&format!(r#"{{"error":{error}}}"#)));
+            }
             "cancelled" => {
                 return Err(ProviderError::new("cancelled", "the reply was cancelled at the provider"));
             }
@@ -336,11 +343,12 @@ impl ResponsesDecoder {
     /// An event that is not as this version knows it: an error, unless its kind is unknown too (S3).
     fn misfit(&mut self, data: &str, error: &serde_json::Error) -> Result<(), ProviderError> {
         match serde_json::from_str::<wire::ResponsesEventKind<'_>>(data) {
-            Ok(event) if event.kind == "error" => Err(error::from_event(data)),
+            Ok(event) if event.kind == "error" => Err(broken_off(data)),
             Ok(event) if !wire::EVENTS.contains(&event.kind.as_ref()) => {
                 self.unknown.note(&event.kind);
                 Ok(())
             }
+            Err(_) if tells_error(data) => Err(broken_off(data)),
             _ => Err(invalid(error)),
         }
     }

@@ -15,5 +15,6 @@ pub(super) fn parse(usage: Option<&Value>) -> TokenUsage {
         cache_creation_1h: 0,
         cache_read,
         output: tokens("/output_tokens"),
+        estimated: 0,
     }
 }

@@ -91,7 +91,8 @@ pub(super) struct Response<'a> {
     #[serde(borrow)]
     pub(super) output: Option<Vec<&'a RawValue>>,
     pub(super) incomplete_details: Option<IncompleteDetails>,
-    pub(super) error: Option<ResponsesApiError>,
+    #[serde(borrow)]
+    pub(super) error: Option<&'a RawValue>,
     /// Of any shape: numbers that are none count as nothing.
     pub(super) usage: Option<Value>,
 }
@@ -100,16 +101,6 @@ pub(super) struct Response<'a> {
 #[derive(Deserialize)]
 pub(super) struct IncompleteDetails {
     pub(super) reason: Option<String>,
-}
-
-/// The error of an `error` event or of a response that failed.
-#[derive(Default, Deserialize)]
-pub(super) struct ResponsesApiError {
-    #[serde(rename = "type")]
-    pub(super) kind: Option<String>,
-    /// A word; gateways send the status here.
-    pub(super) code: Option<Value>,
-    pub(super) message: Option<String>,
 }
 
 /// What every item has.

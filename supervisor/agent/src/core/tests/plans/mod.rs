@@ -1,5 +1,6 @@
 //! Plans: written, decided on, edited, executed step by step, and revised.
 
+mod begins;
 mod changes;
 mod earlier;
 mod edits;
@@ -82,7 +83,12 @@ fn reports(id: &str, step: u32, status: &str, note: Option<&str>) -> AssistantBl
 
 impl Script {
     fn plan_in_file(&mut self, call: u64) -> &mut Self {
-        let outcome = ServedOutcome::Answered("/state/plans/1.md".to_owned());
+        self.plan_in_file_creating(call, json!([]))
+    }
+
+    fn plan_in_file_creating(&mut self, call: u64, to_create: serde_json::Value) -> &mut Self {
+        let answer = json!({"path": "/state/plans/1.md", "to_create": to_create});
+        let outcome = ServedOutcome::Answered(answer.to_string());
         self.input(Input::Served { call: CallId(call), outcome, duration_ms: 1 })
     }
 
@@ -160,6 +166,15 @@ impl Script {
     }
 
     fn executed(&mut self, call: u64, statuses: &[StepStatus]) -> &mut Self {
+        self.execution_ended(call, (SubAgentStatus::Done, None), statuses)
+    }
+
+    fn execution_ended(
+        &mut self,
+        call: u64,
+        (status, message): (SubAgentStatus, Option<&str>),
+        statuses: &[StepStatus],
+    ) -> &mut Self {
         let step = |(step, status): (u32, &StepStatus)| StepAccount {
             step,
             title: "T".to_owned(),
@@ -171,8 +186,8 @@ impl Script {
         let report = SubAgentResult {
             agent: "1.1".into(),
             call: Some(CallId(call)),
-            status: SubAgentStatus::Done,
-            message: None,
+            status,
+            message: message.map(str::to_owned),
             files: vec![],
             unseen: None,
             denials: 0,
@@ -232,15 +247,17 @@ fn what_is_no_approval_of_exactly_this_plan_executes_nothing() {
 
 #[test]
 fn what_cannot_be_read_or_given_goes_back_at_once() {
-    for (markdown, word) in [
-        ("# P\n".to_owned(), "line"),
-        (PLAN.replace("## Steps", "## Rights\n\n- write: /\n\n## Steps"), "Rights"),
-        (PLAN.replace("## Steps", "## Rights\n\n- write: .git/hooks\n\n## Steps"), "Rights"),
+    let asks = |root: &str| PLAN.replace("## Steps", &format!("## Rights\n\n- write: {root}\n\n## Steps"));
+    for (markdown, ends_as, word) in [
+        ("# P\n".to_owned(), ToolCallStatus::Failed, "line"),
+        // What no approval gives is denied, with the place.
+        (asks("/"), ToolCallStatus::Denied, "write: /"),
+        (asks(".git/hooks"), ToolCallStatus::Denied, "write: .git/hooks"),
     ] {
         let mut script = planner(planning(Approver::Person), true);
         script.reply(1, &[writes("a", &markdown)], StopReason::ToolUse);
         let (status, content) = script.finished(1).unwrap();
-        assert!(status == ToolCallStatus::Failed && content.contains(word), "{content}");
+        assert!(status == ends_as && content.contains(word), "{content}");
         assert!(script.to_file().is_empty());
     }
 }

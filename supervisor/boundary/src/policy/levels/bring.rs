@@ -1,0 +1,251 @@
+//! Copies a tree that confined commands made into another such tree, whatever they made of the two.
+//!
+//! Every name is looked up in a directory that is held, and no link is followed. Only directories, links and regular files of the
+//! agents' own user are copied: a second name of a file that somebody else owns is none. What the target has is left as it is,
+//! unless the source's file is newer. Times are kept, since build tools compare them.
+
+use std::ffi::OsStr;
+use std::fs::{File, Permissions};
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{PermissionsExt, fchown};
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime};
+
+use ipc::confinement::Identity;
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, openat, readlinkat, renameat};
+use nix::sys::stat::{FileStat, Mode, SFlag, fstat, mkdirat};
+use nix::unistd::{UnlinkatFlags, geteuid, symlinkat, unlinkat};
+
+use crate::system::share_blocks;
+use crate::tripwire::beneath::{kind, list, open_directory, open_file, open_root, stat};
+
+/// The most that is copied at one start, where blocks cannot be shared.
+const MOST_BYTES: u64 = 1 << 30;
+
+/// The most entries that are looked at.
+const MOST_ENTRIES: u64 = 500_000;
+
+/// How deep a tree is looked at; each level holds two descriptors.
+const DEEPEST: usize = 100;
+
+/// The time for which a start waits.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Copies trees, up to bounds that hold for all of them together.
+pub(super) struct Copier {
+    identity: Option<Identity>,
+    bytes: u64,
+    entries: u64,
+    until: Instant,
+}
+
+/// A pass over a tree.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pass {
+    /// Adds up what would be copied.
+    Measure,
+    /// Copies it.
+    Copy,
+}
+
+/// A directory of the source, and the same one of the target, which is missing while a pass measures.
+#[derive(Clone, Copy)]
+struct Pair<'a> {
+    from: BorrowedFd<'a>,
+    into: Option<BorrowedFd<'a>>,
+}
+
+impl Copier {
+    pub(super) fn new(identity: Option<Identity>) -> Self {
+        Self { identity, bytes: 0, entries: 0, until: Instant::now() + PATIENCE }
+    }
+
+    /// Opens a target one name deep in a private temp directory, and makes it where it is missing.
+    pub(super) fn directory_in(&self, temp: &Path, caches: &Path) -> io::Result<OwnedFd> {
+        let temp = open_root(temp)?;
+        let name = caches.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+        self.make_directory(temp.as_fd(), name, 0o700)
+    }
+
+    /// Copies what lies in a place, each entry wholly or not at all: half of a cache is none.
+    pub(super) fn bring(&mut self, place: &Path, into: &OwnedFd) -> io::Result<()> {
+        let from = open_root(place)?;
+        let pair = Pair { from: from.as_fd(), into: Some(into.as_fd()) };
+        for (name, _) in list(&from, usize::MAX)? {
+            let before = self.bytes;
+            let measured = self.entry(pair, &name, Pass::Measure, 0).and_then(|()| self.check_size(pair));
+            match measured.and_then(|()| self.entry(pair, &name, Pass::Copy, 0)) {
+                Ok(()) => {}
+                Err(error) if is_final(&error) => return Err(error),
+                Err(error) => {
+                    self.bytes = before;
+                    tracing::warn!(place = %place.display(), ?name, %error, "a cache is not copied");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, pair: Pair<'_>, name: &OsStr, pass: Pass, depth: usize) -> io::Result<()> {
+        self.count()?;
+        let found = stat(pair.from, name)?;
+        let own = match pair.into.map(|into| stat(into, name)) {
+            Some(Ok(own)) => Some(own),
+            Some(Err(Errno::ENOENT)) | None => None,
+            Some(Err(errno)) => return Err(errno.into()),
+        };
+        match (kind(&found), own) {
+            (SFlag::S_IFDIR, own) if own.is_none_or(|own| kind(&own) == SFlag::S_IFDIR) => {
+                self.directory(pair, name, pass, depth)
+            }
+            (SFlag::S_IFREG, own) if self.is_brought(&found, own.as_ref()) => {
+                self.file(pair, name, &found, pass)
+            }
+            (SFlag::S_IFLNK, None) => copy_link(pair, name, pass),
+            // What is there is the level's own, and nothing else is a part of a cache.
+            _ => Ok(()),
+        }
+    }
+
+    fn directory(&mut self, pair: Pair<'_>, name: &OsStr, pass: Pass, depth: usize) -> io::Result<()> {
+        if depth == DEEPEST {
+            return Err(io::Error::other(format!("it is more than {DEEPEST} directories deep")));
+        }
+        let from = open_directory(pair.from, name)?;
+        let into = match (pair.into, pass) {
+            (Some(into), Pass::Copy) => Some(self.make_directory(into, name, fstat(&from)?.st_mode)?),
+            (Some(into), Pass::Measure) => open_directory(into, name).ok(),
+            (None, _) => None,
+        };
+        let inner = Pair { from: from.as_fd(), into: into.as_ref().map(AsFd::as_fd) };
+        for (name, _) in list(&from, usize::MAX)? {
+            unless_gone(self.entry(inner, &name, pass, depth + 1))?;
+        }
+        Ok(())
+    }
+
+    /// Whether a file is copied: the agents' own, and newer than what is there.
+    fn is_brought(&self, found: &FileStat, own: Option<&FileStat>) -> bool {
+        let user = self.identity.map_or_else(|| geteuid().as_raw(), |identity| identity.uid);
+        let time = |stat: &FileStat| (stat.st_mtime, stat.st_mtime_nsec);
+        let is_newer = |own: &FileStat| kind(own) == SFlag::S_IFREG && time(found) > time(own);
+        found.st_uid == user && own.is_none_or(is_newer)
+    }
+
+    fn file(&mut self, pair: Pair<'_>, name: &OsStr, found: &FileStat, pass: Pass) -> io::Result<()> {
+        let (Pass::Copy, Some(into)) = (pass, pair.into) else {
+            self.bytes = self.bytes.saturating_add(u64::try_from(found.st_size).unwrap_or_default());
+            return Ok(());
+        };
+        let source = open_file(pair.from, name)?;
+        // It may be another one by now.
+        let found = fstat(&source)?;
+        if kind(&found) != SFlag::S_IFREG || !self.is_brought(&found, None) {
+            return Ok(());
+        }
+        let fresh = format!(".bailiwick-{}-{}", std::process::id(), self.entries);
+        let made = create(into, &fresh)?;
+        let filled = self.fill(source, made, &found);
+        let named = filled.and_then(|()| Ok(renameat(into, fresh.as_str(), into, name)?));
+        if named.is_err() {
+            let _ = unlinkat(into, fresh.as_str(), UnlinkatFlags::NoRemoveDir);
+        }
+        named
+    }
+
+    fn fill(&self, source: OwnedFd, made: OwnedFd, found: &FileStat) -> io::Result<()> {
+        let (source, mut made) = (File::from(source), File::from(made));
+        if share_blocks(&source, &made).is_err() {
+            // Not more than was measured, however fast it grows.
+            let length = u64::try_from(found.st_size).unwrap_or_default();
+            io::copy(&mut io::Read::take(&source, length), &mut made)?;
+        }
+        self.give(&made)?;
+        made.set_permissions(Permissions::from_mode(found.st_mode & 0o777))?;
+        made.set_modified(modified(found))
+    }
+
+    fn make_directory(&self, into: BorrowedFd<'_>, name: &OsStr, mode: u32) -> io::Result<OwnedFd> {
+        match mkdirat(into, name, Mode::from_bits_truncate(mode & 0o777 | 0o700)) {
+            Ok(()) => {
+                let directory = open_directory(into, name)?;
+                self.give(&directory)?;
+                Ok(directory)
+            }
+            Err(Errno::EEXIST) => Ok(open_directory(into, name)?),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// Gives what was made to whom workers run as.
+    fn give(&self, made: impl AsFd) -> io::Result<()> {
+        self.identity.map_or(Ok(()), |Identity { uid, gid }| fchown(made, Some(uid), Some(gid)))
+    }
+
+    fn count(&mut self) -> io::Result<()> {
+        self.entries += 1;
+        if self.entries > MOST_ENTRIES || Instant::now() > self.until {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        Ok(())
+    }
+
+    /// Bounds what is copied byte by byte.
+    fn check_size(&self, pair: Pair<'_>) -> io::Result<()> {
+        if self.bytes <= MOST_BYTES || pair.into.is_some_and(|into| may_share_blocks(pair.from, into)) {
+            return Ok(());
+        }
+        let (bytes, most) = (self.bytes >> 20, MOST_BYTES >> 20);
+        Err(io::Error::other(format!("with it {bytes} MiB would be copied, and the limit is {most} MiB")))
+    }
+}
+
+fn copy_link(pair: Pair<'_>, name: &OsStr, pass: Pass) -> io::Result<()> {
+    match (pass, pair.into) {
+        (Pass::Copy, Some(into)) => Ok(symlinkat(readlinkat(pair.from, name)?.as_os_str(), into, name)?),
+        (Pass::Copy, None) | (Pass::Measure, _) => Ok(()),
+    }
+}
+
+/// True if files of one directory can share their blocks with files of the other.
+fn may_share_blocks(from: BorrowedFd<'_>, into: BorrowedFd<'_>) -> bool {
+    let device = |directory| fstat(directory).ok().map(|found| found.st_dev);
+    let names = ["source", "target"].map(|name| format!(".bailiwick-{}-{name}", std::process::id()));
+    let shared = || {
+        let [mut source, target] = [&names[0], &names[1]].map(|name| create(into, name).map(File::from));
+        source.as_mut().ok()?.write_all(&[1; 4096]).ok()?;
+        share_blocks(source.as_ref().ok()?, target.as_ref().ok()?).ok()
+    };
+    let may = device(from).is_some() && device(from) == device(into) && shared().is_some();
+    for name in &names {
+        let _ = unlinkat(into, name.as_str(), UnlinkatFlags::NoRemoveDir);
+    }
+    may
+}
+
+fn create(into: BorrowedFd<'_>, name: &str) -> io::Result<OwnedFd> {
+    let flags = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_RDWR | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    Ok(openat(into, name, flags, Mode::S_IRUSR | Mode::S_IWUSR)?)
+}
+
+fn modified(found: &FileStat) -> SystemTime {
+    let seconds = u64::try_from(found.st_mtime).unwrap_or_default();
+    let nanoseconds = u32::try_from(found.st_mtime_nsec).unwrap_or_default();
+    SystemTime::UNIX_EPOCH + Duration::new(seconds, nanoseconds)
+}
+
+/// True of an error after which nothing else can be copied either.
+fn is_final(error: &io::Error) -> bool {
+    use io::ErrorKind::{QuotaExceeded, StorageFull, TimedOut};
+    matches!(error.kind(), StorageFull | QuotaExceeded | TimedOut)
+}
+
+/// Other workers of the level may change what is copied: what is gone is no part of it any more.
+fn unless_gone(done: io::Result<()>) -> io::Result<()> {
+    match done {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
+}

@@ -1,0 +1,108 @@
+//! A level of rights, and the order among levels.
+
+use ipc::path::WirePath;
+use ipc::rights::{Network, Reach, Rights};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// What the programs in a place may do to others: their write roots but for what is private to an agent, and their network.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Level {
+    write: Vec<WirePath>,
+    net: Network,
+    reach: Reach,
+    /// True if a person approved the command.
+    approved: bool,
+}
+
+impl Level {
+    /// The level of rights of which no write root is private to an agent.
+    pub fn of(rights: Rights, approved: bool) -> Self {
+        let Rights { write, net, reach, .. } = rights.normalised();
+        Self { write, net, reach, approved }
+    }
+
+    /// True if everything that `other` allows is allowed here.
+    pub fn covers(&self, other: &Self) -> bool {
+        self.approved >= other.approved && self.rights().covers(&other.rights())
+    }
+
+    /// True of the level that every other one covers.
+    pub fn is_lowest(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// A name of its own, and one that a person recognises.
+    pub fn name(&self) -> String {
+        let Self { write, net, reach, approved } = self;
+        let mut digest = Sha256::new();
+        for root in write {
+            digest.update(root.as_bytes());
+            digest.update([0]);
+        }
+        digest.update(format!("{net:?} {reach:?} {approved}"));
+        let digest =
+            digest.finalize().iter().take(6).fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
+        let approved = if *approved { "approved" } else { "unasked" };
+        let net = if *net == Network::On { "online" } else { "offline" };
+        format!("{approved}-{net}-{digest}")
+    }
+
+    fn rights(&self) -> Rights {
+        Rights { write: self.write.clone(), net: self.net, reach: self.reach, ..Rights::default() }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    pub(in crate::policy::levels) fn level(write: &[&str], net: Network, approved: bool) -> Level {
+        let write = write.iter().map(|path| WirePath::from(*path)).collect();
+        Level::of(Rights { write, net, ..Rights::default() }, approved)
+    }
+
+    /// All levels of a few roots.
+    pub(in crate::policy::levels) fn levels() -> Vec<Level> {
+        let roots: [&[&str]; 5] = [&[], &["/p"], &["/p/src"], &["/p", "/w"], &["/w"]];
+        let of_roots = |roots| {
+            [(Network::Off, false), (Network::On, false), (Network::Off, true), (Network::On, true)]
+                .map(|(net, approved)| level(roots, net, approved))
+        };
+        roots.into_iter().flat_map(of_roots).collect()
+    }
+
+    #[test]
+    fn levels_are_ordered_by_every_right() {
+        let covers = |above: (&[&str], Network, bool), below: (&[&str], Network, bool)| {
+            level(above.0, above.1, above.2).covers(&level(below.0, below.1, below.2))
+        };
+        let (off, on) = (Network::Off, Network::On);
+        assert!(covers((&["/p"], on, true), (&["/p"], off, false)));
+        assert!(covers((&["/p"], off, true), (&["/p/src"], off, true)));
+        assert!(!covers((&["/p"], off, true), (&["/p"], on, false)), "the network");
+        assert!(!covers((&["/p"], on, false), (&["/p"], off, true)), "nobody approved it");
+        assert!(!covers((&[], on, true), (&["/p"], off, false)), "the project");
+        assert!(!covers((&["/p"], on, true), (&["/p", "/w"], off, false)), "another root");
+    }
+
+    #[test]
+    fn one_level_is_below_all_and_each_has_a_name_of_its_own() {
+        let levels = levels();
+        let lowest: Vec<_> = levels.iter().filter(|level| level.is_lowest()).collect();
+        assert_eq!(lowest, [&Level::default()]);
+        assert!(levels.iter().all(|level| level.covers(lowest[0])));
+        assert_eq!(levels.iter().map(Level::name).collect::<BTreeSet<_>>().len(), levels.len());
+        assert!(level(&["/p"], Network::On, true).name().starts_with("approved-online-"));
+    }
+
+    #[test]
+    fn reach_without_a_network_is_no_right() {
+        let reach = Reach { host: true, ..Reach::default() };
+        let of = |net| Level::of(Rights { net, reach, ..Rights::default() }, false);
+        assert!(of(Network::Off).is_lowest());
+        assert!(!level(&[], Network::On, false).covers(&of(Network::On)));
+    }
+}

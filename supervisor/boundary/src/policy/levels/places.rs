@@ -1,0 +1,281 @@
+//! The places of the levels of one project, beside one another in a directory of our own.
+//!
+//! A place is a directory, and beside it a file that says whose it is, which no agent can write: `NAME/` and `NAME.level`.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, chown};
+use std::path::{Path, PathBuf};
+
+use ipc::confinement::Identity;
+
+use super::bring::Copier;
+use super::level::Level;
+use crate::tripwire::beneath::open_root;
+
+/// The ending of the name of a file that says which level a place belongs to.
+const RECORD: &str = "level";
+
+/// The places of the levels of one project.
+#[derive(Clone, Debug)]
+pub struct LevelPlaces {
+    root: PathBuf,
+    /// Who works in them, where that is not whoever we are.
+    identity: Option<Identity>,
+}
+
+impl LevelPlaces {
+    /// Places in a directory that no agent writes.
+    pub const fn new(root: PathBuf, identity: Option<Identity>) -> Self {
+        Self { root, identity }
+    }
+
+    /// The directory that holds them.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The place of a level.
+    pub fn place(&self, level: &Level) -> PathBuf {
+        self.root.join(level.name())
+    }
+
+    /// Makes the place of a level, if it is not there.
+    pub fn make(&self, level: &Level) -> io::Result<PathBuf> {
+        let place = self.place(level);
+        // Whose it is stands there before anything can lie in it.
+        if level_of(&place).as_ref() != Some(level) {
+            let fresh = place.with_extension(format!("{}-new", std::process::id()));
+            fs::write(&fresh, serde_json::to_vec(level)?)?;
+            fs::rename(fresh, record(&place))?;
+        }
+        match DirBuilder::new().mode(0o700).create(&place) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(place),
+            made => made?,
+        }
+        if let Some(Identity { uid, gid }) = self.identity {
+            chown(&place, Some(uid), Some(gid))?;
+        }
+        Ok(place)
+    }
+
+    /// The places whose programs a program of this level may execute: those of levels that cover it, without its own.
+    pub fn above(&self, level: &Level) -> Vec<PathBuf> {
+        let own = self.place(level);
+        let entries = fs::read_dir(&self.root).into_iter().flatten().flatten().map(|entry| entry.path());
+        let places = entries.filter(|path| path.extension().is_some_and(|ending| ending == RECORD));
+        let places = places.map(|path| path.with_extension(""));
+        let mut above: Vec<_> = places
+            .filter(|place| *place != own && level_of(place).is_some_and(|found| found.covers(level)))
+            .collect();
+        above.sort();
+        above
+    }
+
+    /// Copies to a worker's caches what places of more rights have and they have not. `caches` is a place of ours, or lies in the
+    /// private temp directory `temp`, which belongs to the lowest level.
+    pub fn read_down(&self, caches: &Path, temp: Option<&Path>) -> io::Result<()> {
+        let level = match caches.strip_prefix(&self.root) {
+            Ok(_) => level_of(caches).ok_or_else(|| io::Error::other("it is no place of a level"))?,
+            Err(_) => Level::default(),
+        };
+        let above: Vec<_> = self.above(&level).into_iter().filter(|place| !is_empty(place)).collect();
+        if above.is_empty() {
+            return Ok(());
+        }
+        let mut copier = Copier::new(self.identity);
+        let into = match temp {
+            Some(temp) if caches.starts_with(temp) => copier.directory_in(temp, caches)?,
+            // No agent can replace a place.
+            Some(_) | None => open_root(caches)?,
+        };
+        above.iter().try_for_each(|place| copier.bring(place, &into))
+    }
+}
+
+/// The level that a place belongs to, if it is one.
+fn level_of(place: &Path) -> Option<Level> {
+    serde_json::from_slice(&fs::read(record(place)).ok()?).ok()
+}
+
+fn record(place: &Path) -> PathBuf {
+    place.with_extension(RECORD)
+}
+
+/// True if nothing lies in a place.
+pub fn is_empty(place: &Path) -> bool {
+    fs::read_dir(place).map_or(true, |mut entries| entries.next().is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+    use std::time::{Duration, SystemTime};
+
+    use ipc::rights::Network;
+    use nix::sys::stat::Mode;
+
+    use super::super::level::tests::{level, levels};
+    use super::*;
+
+    struct Site {
+        place: tempfile::TempDir,
+        places: LevelPlaces,
+        high: PathBuf,
+        low: PathBuf,
+    }
+
+    /// The places of an approved fetch and of an unasked command.
+    fn site() -> Site {
+        let place = tempfile::tempdir().unwrap();
+        let places = LevelPlaces::new(place.path().join("root"), None);
+        fs::create_dir(places.root()).unwrap();
+        let [high, low] = [(Network::On, true), (Network::Off, false)]
+            .map(|(net, approved)| places.make(&level(&["/p"], net, approved)).unwrap());
+        Site { place, places, high, low }
+    }
+
+    fn write(path: PathBuf, content: &str, age: u64) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, content).unwrap();
+        let time = SystemTime::now() - Duration::from_secs(age);
+        File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
+    }
+
+    impl Site {
+        fn read_down(&self) {
+            self.places.read_down(&self.low, None).unwrap();
+        }
+
+        fn low(&self, name: &str) -> String {
+            fs::read_to_string(self.low.join(name)).unwrap_or_else(|error| error.kind().to_string())
+        }
+    }
+
+    /// Whatever levels there are: a place is read by exactly those that have no right which its writers lacked.
+    #[test]
+    fn nothing_is_executed_that_was_written_under_fewer_rights() {
+        let [root, temp] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let places = LevelPlaces::new(root.path().to_owned(), None);
+        for level in levels() {
+            fs::write(places.make(&level).unwrap().join(level.name()), "").unwrap();
+        }
+        for reader in levels() {
+            let caches = if reader.is_lowest() { temp.path().join("caches") } else { places.place(&reader) };
+            fs::create_dir_all(&caches).unwrap();
+            places.read_down(&caches, Some(temp.path())).unwrap();
+            for writer in levels().iter().filter(|writer| **writer != reader) {
+                let is_read = caches.join(writer.name()).exists();
+                assert_eq!(is_read, writer.covers(&reader), "{} reads {}", reader.name(), writer.name());
+            }
+            // What was read down is no more than the level's own from here on.
+            if !reader.is_lowest() {
+                fs::remove_dir_all(&caches).unwrap();
+                fs::create_dir(&caches).unwrap();
+                fs::write(caches.join(reader.name()), "").unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_brought_is_there_with_its_times_and_modes() {
+        let site = site();
+        write(site.high.join("npm/a/b"), "fetched", 1000);
+        fs::set_permissions(site.high.join("npm/a/b"), fs::Permissions::from_mode(0o555)).unwrap();
+        fs::set_permissions(site.high.join("npm/a"), fs::Permissions::from_mode(0o555)).unwrap();
+        symlink("a/b", site.high.join("npm/link")).unwrap();
+        site.read_down();
+        site.read_down();
+        assert_eq!((site.low("npm/a/b"), site.low("npm/link")), ("fetched".into(), "fetched".into()));
+        let [from, to] = [&site.high, &site.low].map(|place| fs::metadata(place.join("npm/a/b")).unwrap());
+        assert_eq!((from.mtime_nsec(), from.mtime(), from.mode()), (to.mtime_nsec(), to.mtime(), to.mode()));
+        assert!(
+            from.ino() != to.ino() && fs::read_link(site.low.join("npm/link")).unwrap() == Path::new("a/b")
+        );
+    }
+
+    #[test]
+    fn the_levels_own_stays_unless_there_is_something_newer() {
+        let site = site();
+        for (name, [high, low]) in [("older", [9, 1]), ("newer", [1, 9])] {
+            write(site.high.join("c").join(name), "high", high * 1000);
+            write(site.low.join("c").join(name), "low", low * 1000);
+        }
+        write(site.high.join("c/file"), "high", 0);
+        write(site.low.join("c/file/inner"), "low", 0);
+        symlink("nowhere", site.low.join("c/link")).unwrap();
+        write(site.high.join("c/link"), "high", 0);
+        site.read_down();
+        assert_eq!(
+            [site.low("c/older"), site.low("c/newer"), site.low("c/file/inner")],
+            ["low", "high", "low"]
+        );
+        assert_eq!(fs::read_link(site.low.join("c/link")).unwrap(), Path::new("nowhere"));
+        let left = fs::read_dir(site.low.join("c")).unwrap().count();
+        assert_eq!(left, 4, "nothing half done");
+    }
+
+    /// As a hostile command of either level may have left them.
+    #[test]
+    fn no_link_and_no_fifo_leads_anywhere() {
+        let site = site();
+        let outside = site.place.path().join("outside");
+        write(outside.join("key"), "secret", 0);
+        symlink(&outside, site.high.join("linked")).unwrap();
+        nix::unistd::mkfifo(&site.high.join("fifo"), Mode::S_IRWXU).unwrap();
+        write(site.high.join("d/planted"), "planted", 0);
+        symlink(&outside, site.low.join("d")).unwrap();
+        site.read_down();
+        assert!(!outside.join("planted").exists(), "the target's link was followed");
+        assert!(fs::symlink_metadata(site.low.join("linked")).unwrap().is_symlink());
+        assert!(!site.low.join("fifo").exists());
+        // The private temp is the agent's own, too.
+        let temp = site.place.path().join("temp");
+        fs::create_dir(&temp).unwrap();
+        symlink(&outside, temp.join("caches")).unwrap();
+        assert!(site.places.read_down(&temp.join("caches"), Some(&temp)).is_err());
+        assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_file_of_another_user_is_not_copied() {
+        let site = site();
+        write(site.high.join("own"), "own", 0);
+        write(site.high.join("another"), "another", 0);
+        if chown(site.high.join("another"), Some(12345), None).is_err() {
+            eprintln!("skipped: only root can give files away");
+            return;
+        }
+        site.read_down();
+        assert_eq!([site.low("own"), site.low("another")], ["own", "entity not found"]);
+    }
+
+    #[test]
+    fn a_cache_that_is_too_large_is_left_out_and_the_others_come() {
+        let site = site();
+        write(site.high.join("small/file"), "small", 0);
+        fs::create_dir(site.high.join("large")).unwrap();
+        File::create(site.high.join("large/file")).unwrap().set_len((1 << 30) + 1).unwrap();
+        site.read_down();
+        assert_eq!(site.low("small/file"), "small");
+        let shares = site.low.join("large/file").exists();
+        let blocks = |path: &Path| fs::metadata(path).map_or(0, |found| found.blocks());
+        assert!(!shares || blocks(&site.low.join("large/file")) == 0, "only where blocks can be shared");
+    }
+
+    #[test]
+    fn a_place_without_a_record_is_nobodys() {
+        let site = site();
+        write(site.high.join("x"), "x", 0);
+        fs::remove_file(record(&site.low)).unwrap();
+        assert!(site.places.read_down(&site.low, None).is_err());
+        fs::write(record(&site.low), "{").unwrap();
+        assert!(site.places.read_down(&site.low, None).is_err());
+        let low = level(&["/p"], Network::Off, false);
+        site.places.make(&low).unwrap();
+        site.read_down();
+        assert_eq!(site.low("x"), "x");
+        assert_eq!(site.places.above(&low), [site.high]);
+    }
+}

@@ -1,0 +1,109 @@
+//! The access of a session that goes on, beside that of its last run: rights come from today's flags and settings.
+
+use ipc::approval::ApprovalMode;
+use ipc::event::{EventKind, NoticeCode, SessionEvent};
+use ipc::id::AgentId;
+use ipc::rights::{Execution, NamedRoot, NetworkState, RightsSummary};
+
+/// The access of a session's first agent.
+#[derive(Clone)]
+struct FirstAccess {
+    mode: ApprovalMode,
+    rights: RightsSummary,
+}
+
+/// The access as these events leave it; none where they do not say it, or in words of another version.
+fn access<'a>(events: impl Iterator<Item = &'a EventKind>) -> Option<FirstAccess> {
+    events.fold(None, |access, kind| match kind {
+        EventKind::SessionStarted(started) => {
+            let rights = started.rights.value()?.clone();
+            Some(FirstAccess { mode: started.mode, rights })
+        }
+        EventKind::RightsChanged(changed) => {
+            let rights = changed.rights.value()?.clone();
+            access.map(|access| FirstAccess { rights, ..access })
+        }
+        EventKind::ModeChanged { mode } => access.map(|access| FirstAccess { mode: *mode, ..access }),
+        _ => access,
+    })
+}
+
+/// A notice of the access that is gone or new since the last run of a session; none where it is the same.
+pub(super) fn difference(before: &[SessionEvent], now: &[EventKind]) -> Option<EventKind> {
+    let root = AgentId::root();
+    let of_root = before.iter().filter(|event| event.agent == root).map(|event| &event.kind);
+    let changed = changes(&access(of_root)?, &access(now.iter())?);
+    let message = format!("access of this run, unlike the last: {}", changed.join("; "));
+    (!changed.is_empty()).then_some(EventKind::Notice { code: NoticeCode::Resumed, message })
+}
+
+fn changes(before: &FirstAccess, now: &FirstAccess) -> Vec<String> {
+    let (was, is) = (&before.rights, &now.rights);
+    let mut changes = Vec::new();
+    changes.extend(without(&was.write, &is.write).map(|root| format!("{root} is no longer writable")));
+    changes.extend(without(&is.write, &was.write).map(|root| format!("{root} is writable now")));
+    changes
+        .extend(without(&was.read, &is.read).map(|root| format!("{root} is no longer readable as a whole")));
+    changes.extend(without(&is.read, &was.read).map(|root| format!("{root} is readable now")));
+    if was.net != is.net {
+        changes.push(match &is.net {
+            NetworkState::Off => "the network is off now".to_owned(),
+            NetworkState::On => "the network is on now".to_owned(),
+            NetworkState::Hosts(hosts) => format!("the network leads to {} hosts now", hosts.len()),
+        });
+    } else if was.reach != is.reach {
+        changes.push("the network leads to other places of this machine and its neighbourhood".to_owned());
+    }
+    if was.exec != is.exec {
+        let allowed = if is.exec == Execution::Allowed { "allowed now" } else { "no longer allowed" };
+        changes.push(format!("commands are {allowed}"));
+    }
+    if before.mode != now.mode {
+        changes.push(format!("the mode is {}, and was {}", now.mode, before.mode));
+    }
+    changes.extend(count("hidden", was.hidden, is.hidden));
+    changes.extend(count("protected", was.protected, is.protected));
+    changes
+}
+
+fn without<'a>(roots: &'a [NamedRoot], others: &'a [NamedRoot]) -> impl Iterator<Item = &'a NamedRoot> {
+    roots.iter().filter(|root| !others.contains(root))
+}
+
+fn count(state: &str, was: u64, is: u64) -> Option<String> {
+    let unit = if is == 1 { "place is" } else { "places are" };
+    (was != is).then(|| format!("{is} {unit} {state}, and {was} before"))
+}
+
+#[cfg(test)]
+mod tests {
+    use ipc::rights::Reach;
+
+    use super::*;
+
+    fn given(mode: ApprovalMode, write: &[&str], net: NetworkState, hidden: u64) -> FirstAccess {
+        let path = |root: &&str| NamedRoot::Path((*root).into());
+        let write = [NamedRoot::Temp].into_iter().chain(write.iter().map(path)).collect();
+        let read = vec![NamedRoot::Path("/".into())];
+        let (reach, exec, protected) = (Reach::default(), Execution::Allowed, 0);
+        FirstAccess { mode, rights: RightsSummary { write, read, net, reach, exec, hidden, protected } }
+    }
+
+    #[test]
+    fn each_right_that_is_gone_or_new_is_told_and_nothing_else() {
+        let before = given(ApprovalMode::Auto, &["/data", "/srv"], NetworkState::On, 3);
+        assert_eq!(changes(&before, &before), Vec::<String>::new());
+        let now = given(ApprovalMode::Deny, &["/srv", "/new"], NetworkState::Off, 1);
+        insta::assert_snapshot!(changes(&before, &now).join("\n"), @r"
+        /data is no longer writable
+        /new is writable now
+        the network is off now
+        the mode is deny, and was auto
+        1 place is hidden, and 3 before
+        ");
+        let reach = Reach { host: true, ..Reach::default() };
+        let nearer =
+            FirstAccess { rights: RightsSummary { reach, ..before.rights.clone() }, ..before.clone() };
+        assert_eq!(changes(&before, &nearer).len(), 1);
+    }
+}

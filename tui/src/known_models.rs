@@ -1,0 +1,97 @@
+//! The models that `:model` takes at its word: what the settings and the catalogue name. A slip of the keys is no model, and would
+//! cost a request to find out.
+
+use similar::TextDiff;
+
+/// The names of models that a session may change to; one that ends with `*` stands for all that begin so.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KnownModels {
+    /// Those of the settings.
+    pub set: Vec<String>,
+    /// Those of the catalogue that the same provider answers for.
+    pub catalogue: Vec<String>,
+}
+
+/// The least likeness of a name that is offered for another one, of 1.
+const LIKE: f32 = 0.6;
+
+/// The most names that are offered for another one.
+const MOST_OFFERED: usize = 3;
+
+impl KnownModels {
+    /// The reason not to take a name, with those that are like it; none where it is known.
+    pub fn refusal(&self, name: &str) -> Option<String> {
+        if self.all().any(|known| stands_for(known, name)) {
+            return None;
+        }
+        let near = self.near(name);
+        let near = if near.is_empty() { String::new() } else { format!("; like it: {}", near.join(", ")) };
+        Some(format!(
+            "no model {name} is known{near}; :model! {name} takes it all the same, and :model lists them"
+        ))
+    }
+
+    fn all(&self) -> impl Iterator<Item = &str> {
+        self.set.iter().chain(&self.catalogue).map(String::as_str)
+    }
+
+    /// The names that are most like this one, the likest first.
+    fn near(&self, name: &str) -> Vec<&str> {
+        let like = |known| (TextDiff::from_chars(known, name).ratio(), known);
+        let mut near: Vec<_> = self.all().map(like).filter(|(ratio, _)| *ratio >= LIKE).collect();
+        near.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+        let mut names: Vec<_> = near.into_iter().map(|(_, known)| known).collect();
+        names.dedup();
+        names.truncate(MOST_OFFERED);
+        names
+    }
+}
+
+/// True if a name of a table stands for this model: it or a dated snapshot of it, or all that begin so.
+fn stands_for(known: &str, name: &str) -> bool {
+    let is_date = |rest: &str| {
+        let digits = rest.strip_prefix('-').map(|rest| rest.replace('-', ""));
+        digits.is_some_and(|digits| digits.len() == 8 && digits.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    match known.strip_suffix('*') {
+        Some(beginning) => name.starts_with(beginning),
+        None => name.strip_prefix(known).is_some_and(|rest| rest.is_empty() || is_date(rest)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known() -> KnownModels {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        KnownModels {
+            set: names(&["house-*", "qwen3-coder"]),
+            catalogue: names(&["claude-opus-5-5", "claude-opus-5", "claude-haiku-5-5", "gpt-5"]),
+        }
+    }
+
+    #[test]
+    fn what_settings_and_catalogue_name_is_taken() {
+        for name in
+            ["qwen3-coder", "house-7b", "claude-opus-5-5", "claude-opus-5-5-20261101", "gpt-5-2026-11-01"]
+        {
+            assert_eq!(known().refusal(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_nothing_knows_is_refused_with_those_that_are_like_it() {
+        let said = known().refusal("claude-opos-5-5").unwrap();
+        assert!(said.starts_with("no model claude-opos-5-5 is known; like it: claude-opus-5-5, "), "{said}");
+        assert!(
+            said.ends_with("; :model! claude-opos-5-5 takes it all the same, and :model lists them"),
+            "{said}"
+        );
+        let said = known().refusal("nonsense-9").unwrap();
+        assert!(said.starts_with("no model nonsense-9 is known; :model!"), "{said}");
+        for name in ["claude-opus-5-5-turbo", "gpt-5-1234567", "qwen3", "", "*"] {
+            assert!(known().refusal(name).is_some(), "{name}");
+        }
+    }
+}

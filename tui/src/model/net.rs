@@ -1,0 +1,137 @@
+//! Several changes of a file as one.
+
+use ipc::event::{ChangeKind, FileDiff, SeenContent};
+
+use super::changes::ChangeStep;
+use crate::diff::{Counts, Diff};
+
+/// The change of a file from the first to the last of some steps.
+pub(super) struct Net {
+    /// The lines; none where nothing of its texts is known or they are the same.
+    pub(super) diff: Option<Diff>,
+    /// Lines that are not in the diff.
+    more: Counts,
+    /// Whatever is more than lines that came and went.
+    pub(super) facts: Vec<String>,
+}
+
+impl Net {
+    /// The change that these steps make; none if the file is as it was before them.
+    pub(super) fn of(steps: &[&ChangeStep]) -> Option<Self> {
+        let (first, last) = (steps.first()?, steps.last()?);
+        let (is_new, is_gone) = (comes(first), goes(last));
+        if is_new && is_gone {
+            return None;
+        }
+        let texts: Vec<_> = steps.iter().filter_map(|step| step.diff()).collect();
+        let mut facts = facts(steps);
+        facts.extend(is_new.then(|| "new".to_owned()));
+        facts.extend(is_gone.then(|| "deleted".to_owned()));
+        let is_same = texts
+            .first()
+            .zip(texts.last())
+            .is_some_and(|(first, last)| follow(&texts) && first.old_text.as_deref() == Some(&last.new_text));
+        let diff = (!texts.is_empty() && !is_same).then(|| composed(&texts));
+        let net = Self { diff, more: untold(steps), facts };
+        let is_nothing = net.facts.is_empty() && net.diff.is_none() && net.more == Counts::default();
+        // A call that wrote the same bytes is shown as it is.
+        (!is_nothing || steps.len() == 1).then_some(net)
+    }
+
+    /// The change of one step.
+    pub(super) fn of_step(step: &ChangeStep) -> Self {
+        let mut facts = facts(&[step]);
+        facts.extend(comes(step).then(|| "new".to_owned()));
+        facts.extend(goes(step).then(|| "deleted".to_owned()));
+        let diff = step.diff().map(|diff| of(diff.old_text.as_deref(), diff));
+        Self { diff, more: untold(&[step]), facts }
+    }
+
+    /// The lines that come and go.
+    pub(super) fn counts(&self) -> Counts {
+        let Counts { added, removed } = self.diff.as_ref().map(Diff::counts).unwrap_or_default();
+        Counts {
+            added: added.saturating_add(self.more.added),
+            removed: removed.saturating_add(self.more.removed),
+        }
+    }
+}
+
+/// True if there was no such file before the step.
+fn comes(step: &ChangeStep) -> bool {
+    match step.seen() {
+        Some(seen) => seen.change == ChangeKind::Added,
+        None => step.diff().is_some_and(|diff| diff.old_text.is_none()),
+    }
+}
+
+fn goes(step: &ChangeStep) -> bool {
+    step.seen().is_some_and(|seen| seen.change == ChangeKind::Deleted)
+}
+
+/// Whatever looks saw beside texts.
+fn facts(steps: &[&ChangeStep]) -> Vec<String> {
+    let mut facts = Vec::new();
+    let seen = || steps.iter().filter_map(|step| step.seen());
+    let old_name = seen().find_map(|seen| match &seen.change {
+        ChangeKind::RenamedFrom(old) => Some(old),
+        ChangeKind::Added | ChangeKind::Deleted | ChangeKind::Modified => None,
+    });
+    facts.extend(old_name.map(|old| format!("renamed from {old}")));
+    let content = seen().map(|seen| (seen.content, &seen.change)).next_back();
+    facts.extend(content.and_then(|(content, change)| match content {
+        SeenContent::Binary => Some("binary".to_owned()),
+        SeenContent::Link => Some("link".to_owned()),
+        SeenContent::NotKept if *change != ChangeKind::Deleted => {
+            Some("large, or unreadable: not shown".to_owned())
+        }
+        SeenContent::Text | SeenContent::NotKept => None,
+    }));
+    let modes = || seen().filter_map(|seen| seen.modes);
+    if let (Some([old, _]), Some([_, new])) = (modes().next(), modes().next_back())
+        && old != new
+    {
+        facts.push(format!("mode {old:o} → {new:o}"));
+    }
+    facts
+}
+
+/// The lines of texts that are too long to be told.
+fn untold(steps: &[&ChangeStep]) -> Counts {
+    let mut more = Counts::default();
+    let number = |count| usize::try_from(count).unwrap_or(usize::MAX);
+    for seen in steps.iter().filter_map(|step| step.seen()).filter(|seen| seen.diff.is_none()) {
+        more.added = more.added.saturating_add(number(seen.added));
+        more.removed = more.removed.saturating_add(number(seen.removed));
+    }
+    more
+}
+
+/// True if each change begins with what the one before it left.
+fn follow(texts: &[&FileDiff]) -> bool {
+    let follow = |pair: &[&FileDiff]| match pair {
+        [one, next] => {
+            let is_new_again = next.old_text.is_none() && one.new_text.is_empty();
+            next.first_line == one.first_line
+                && (next.old_text.as_deref() == Some(&one.new_text) || is_new_again)
+        }
+        _ => true,
+    };
+    texts.first().is_some_and(|first| first.first_line.is_some()) && texts.windows(2).all(follow)
+}
+
+/// Several changes as one, where each begins with what the one before it left; else one after the other.
+fn composed(texts: &[&FileDiff]) -> Diff {
+    match (texts.first(), texts.last()) {
+        (Some(first), Some(last)) if follow(texts) => of(first.old_text.as_deref(), last),
+        _ => Diff::joined(texts.iter().map(|diff| of(diff.old_text.as_deref(), diff))),
+    }
+}
+
+/// The change from a text to the one that another change left.
+pub(super) fn of(old: Option<&str>, change: &FileDiff) -> Diff {
+    match old {
+        Some(old) => Diff::between(old, &change.new_text, change.first_line),
+        None => Diff::added(&change.new_text),
+    }
+}

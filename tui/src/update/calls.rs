@@ -1,0 +1,46 @@
+//! Tool calls: how they begin, how they end, and what they changed.
+
+use ipc::event::{EventKind, SessionEvent, ToolCallStatus};
+use ipc::id::AgentCall;
+
+use crate::model::{Call, Ending, Model, TurnActivity};
+
+/// Shows a call that begins, and keeps its name if it may change files.
+pub(super) fn started(model: &mut Model, of: AgentCall, name: &str, input: &str) {
+    let view = model.agents.of(&of.agent);
+    view.turn.doing = TurnActivity::Working;
+    let (mut call, block) = Call::started(name, input);
+    call.block = view.transcript.push(block);
+    if matches!(name, "shell_exec" | "write_file" | "edit_file") {
+        model.changes.begins(of.clone(), call.is_command(), &call.summary());
+    }
+    view.calls.insert(of.call, call);
+}
+
+/// Shows how a call ended, and keeps what it changed.
+pub(super) fn finished(model: &mut Model, event: SessionEvent) {
+    let EventKind::ToolCallFinished {
+        call: id,
+        status,
+        content,
+        explanation_bytes,
+        duration_ms,
+        diffs,
+        diffs_left_out,
+        ..
+    } = event.kind
+    else {
+        return;
+    };
+    let view = model.agents.of(&event.agent);
+    let Some(call) = view.calls.remove(&id) else { return };
+    let Some(block) = view.transcript.block_mut(call.block) else { return };
+    let content = Call::without_explanation(&content, explanation_bytes);
+    call.finished(block, &Ending { status, content, duration_ms, diffs: &diffs });
+    let call = AgentCall { agent: event.agent, call: id };
+    match status {
+        ToolCallStatus::Completed if diffs_left_out => model.changes.left_out(call),
+        ToolCallStatus::Completed if !diffs.is_empty() => model.changes.made(&call, diffs),
+        _ => {}
+    }
+}
