@@ -11,7 +11,7 @@ const MESSAGES: [&str; 4] = ["message_start", "content_block_start", "message_de
 
 /// The server that is asked, and the API that it is expected to speak.
 #[derive(Clone, Debug, Default)]
-pub struct Peer {
+pub(crate) struct Peer {
     /// The API that is expected; a reply that was recorded may be of any.
     pub kind: Option<ProviderKind>,
     /// The address that is asked.
@@ -22,7 +22,7 @@ pub struct Peer {
 
 impl Peer {
     /// The error of an answer that belongs to another API than the expected one: asked again, the server answers the same.
-    pub fn mismatch(&self, data: &str) -> Option<ProviderError> {
+    pub(crate) fn mismatch(&self, data: &str) -> Option<ProviderError> {
         let expected = self.kind?;
         let spoken = api_of(data).filter(|kind| *kind != expected)?;
         let error = self.foreign(&format!("it answers in {}", spoken.api()));
@@ -30,7 +30,7 @@ impl Peer {
     }
 
     /// The same of a whole reply, which may also belong to no API at all.
-    pub fn mismatch_of_whole(&self, json: &str) -> Option<ProviderError> {
+    pub(crate) fn mismatch_of_whole(&self, json: &str) -> Option<ProviderError> {
         let members: Members<'_> = serde_json::from_str(json.trim_start_matches('\u{feff}')).ok()?;
         match members.api() {
             None if self.kind.is_some() && !members.is_error() => {
@@ -41,7 +41,7 @@ impl Peer {
     }
 
     /// The error of an answer that belongs to no known API.
-    pub fn foreign(&self, found: &str) -> ProviderError {
+    pub(crate) fn foreign(&self, found: &str) -> ProviderError {
         let expected = self.kind.map_or("the expected API", ProviderKind::api);
         let message = format!("{} does not speak {expected}: {found}", self.name());
         let hint = format!("check --base-url and any proxy{}", self.choice());
@@ -49,13 +49,13 @@ impl Peer {
     }
 
     /// The remedy where the address has nothing to offer.
-    pub fn not_found(&self) -> String {
+    pub(crate) fn not_found(&self) -> String {
         let asked = self.url.as_ref().map_or("the address", Url::as_str);
         format!("check --base-url and --provider: nothing is at {asked}{}", self.choice())
     }
 
     /// True of a socket, at which a relay with a budget of its own serves.
-    pub fn is_socket(&self) -> bool {
+    pub(crate) fn is_socket(&self) -> bool {
         self.url.as_ref().is_some_and(|url| url.scheme() == "unix")
     }
 
