@@ -93,7 +93,7 @@ impl Summary {
             EventKind::Notice { code: NoticeCode::Imported, .. } => self.imported = true,
             // The session that it is a copy of has spent what was spent so far.
             EventKind::Notice { code: NoticeCode::Copied, .. } => {
-                (self.usage, self.cost_usd) = (TokenUsage::default(), None);
+                (self.usage, self.cost_usd, self.known_usd) = (TokenUsage::default(), None, Usd::ZERO);
             }
             _ => {}
         }

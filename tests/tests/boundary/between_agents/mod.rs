@@ -65,7 +65,7 @@ fn check(machine: Machine, relation: Relation) {
         assert!(!has_devices || ["memory", "terminal"].iter().all(has), "{place}: {}", duel.facts);
         let temp = duel.facts["temp"].as_str().unwrap();
         let has_lasting_caches = !duel.facts["caches"].as_str().unwrap().starts_with(temp);
-        assert_eq!(has_lasting_caches, relation == Relation::ReaderBelowItsParent, "{place}: {}", duel.facts);
+        assert!(has_lasting_caches, "{place}: {}", duel.facts);
         assert!(!duel.is_harmed(), "{place}: {}\n{:?}", duel.kept, duel.tried);
         assert_eq!(succeeded(&duel.tried), open_in(tier), "{place}: {:?}", duel.tried);
     }
