@@ -5,7 +5,7 @@
 //! (the only module that spawns, reads and verifies confined processes) and `session` (the log). `gate`, `policy` and
 //! `tools` are pure: what may be done, by whom, and what the model can ask for.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 pub mod app;
 mod args;
@@ -44,7 +44,7 @@ mod signals;
 mod terminal_ui;
 mod tty;
 
+pub use ::model::{provider, recording, redaction, relay, replay, secrets};
 pub use agent::{core, prompt};
 pub use boundary::{monitor, policy, system, tripwire};
-pub use ::model::{provider, recording, redaction, relay, replay, secrets};
 pub use gate::{self, activity, approval, listed, modes, plan, protected, roles, shell_word, tools};

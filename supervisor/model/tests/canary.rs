@@ -6,10 +6,10 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
 use futures_util::StreamExt;
-use secrecy::SecretString;
 use model::provider::anthropic::{Anthropic, AnthropicConfig};
 use model::provider::{Credential, Message, ModelProvider, ModelRequest, RequestOptions, UserBlock};
 use model::replay::{Block, ReplayServer, Reply, Script, Usage, sse};
+use secrecy::SecretString;
 use tracing_subscriber::fmt::MakeWriter;
 
 const KEY: &str = "sk-ant-canary-5b2e9d1f";

@@ -3,8 +3,8 @@
 use std::env;
 use std::process::Command;
 
-use secrecy::SecretString;
 use model::provider::anthropic::{Anthropic, AnthropicConfig};
+use secrecy::SecretString;
 
 /// Says to a process of this test that it is the one without authorities.
 const WITHOUT: &str = "BAILIWICK_TEST_WITHOUT_AUTHORITIES";

@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 
-use proptest::prelude::*;
-use serde_json::{Value, json};
 use model::provider::Decode;
 use model::provider::anthropic::AnthropicDecoder;
 use model::provider::{ContentBlock, ProviderError, StreamEvent};
+use proptest::prelude::*;
+use serde_json::{Value, json};
 
 /// JSON of any shape, for members that should have another one.
 fn any_json() -> impl Strategy<Value = Value> {

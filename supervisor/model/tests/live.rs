@@ -11,15 +11,15 @@ use std::env;
 use std::sync::Arc;
 
 use futures_util::StreamExt;
+use gate::tools::ToolDefinition;
 use ipc::event::TokenUsage;
-use secrecy::SecretString;
-use serde_json::value::RawValue;
 use model::provider::anthropic::ApiVersion;
 use model::provider::{
     ContentBlock, Message, ModelProvider, ModelRequest, ProviderKind, RequestOptions, StopReason,
     StreamEvent, Thinking, UserBlock, open,
 };
-use gate::tools::ToolDefinition;
+use secrecy::SecretString;
+use serde_json::value::RawValue;
 
 /// A provider and a model of it, where there is a key.
 fn live(kind: ProviderKind, model_variable: &str, model: &str) -> Option<(Arc<dyn ModelProvider>, String)> {

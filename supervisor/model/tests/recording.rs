@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use secrecy::SecretString;
 use model::provider::anthropic::{Anthropic, AnthropicConfig};
 use model::provider::{Message, ModelProvider, ModelRequest, RequestOptions, UserBlock};
 use model::recording::Recorder;
 use model::replay::{Block, ReplayServer, Reply, Script, Usage, sse};
+use secrecy::SecretString;
 
 const KEY: &str = "sk-ant-canary-77aa31c0";
 

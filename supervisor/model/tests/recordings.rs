@@ -16,13 +16,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use delivery::{assert_same_however_it_comes, play};
+use model::provider::anthropic::{Anthropic, AnthropicConfig};
+use model::provider::{Message, ModelRequest, ProviderKind, RequestOptions, StreamEvent, UserBlock, debug};
+use model::replay::{ReplayServer, Reply, Script};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use model::provider::anthropic::{Anthropic, AnthropicConfig};
-use model::provider::{
-    Message, ModelRequest, ProviderKind, RequestOptions, StreamEvent, UserBlock, debug,
-};
-use model::replay::{ReplayServer, Reply, Script};
 
 /// Names the directory with the recordings.
 const VARIABLE: &str = "BAILIWICK_WIRE";

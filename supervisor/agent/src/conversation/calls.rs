@@ -21,5 +21,7 @@ pub fn calls_of(blocks: &[Box<RawValue>]) -> Vec<ToolUseId> {
     // A block of another shape is no call.
     let members = blocks.iter().map(|block| serde_json::from_str(block.get()).unwrap_or_default());
     let calls = members.filter(|members: &CallMembers<'_>| members.r#type == "tool_use");
-    calls.map(|call| ToolUseId(call.id.and_then(|id| serde_json::from_str(id.get()).ok()).unwrap_or_default())).collect()
+    calls
+        .map(|call| ToolUseId(call.id.and_then(|id| serde_json::from_str(id.get()).ok()).unwrap_or_default()))
+        .collect()
 }

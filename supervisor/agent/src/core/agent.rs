@@ -27,8 +27,8 @@ use super::window::{Budget, tokens};
 use super::{AgentConfig, ContextItem, Effect, EndReason, Input, Planning, RequestId, TimerId};
 use gate::activity::Activity;
 use gate::approval::{JudgedAnswer, SessionGrants};
-use gate::{Change, StandingRights};
 use gate::tools::ToolDefinition;
+use gate::{Change, StandingRights};
 
 /// One agent: a transcript, and what is waited for.
 pub struct Agent {

@@ -18,8 +18,8 @@ use gate::approval::{
     AgentSpawn, JudgedAnswer, Proposal, Question, Ruling, Scope, SessionApprovals, Subject,
     SubjectChange as FileChange,
 };
-use gate::{Ask, Change, Verdict};
 use gate::tools::ServedCall;
+use gate::{Ask, Change, Verdict};
 
 /// What the model is told of an answer.
 const USER_DENIED: &str = "The user denied this call.";

@@ -20,10 +20,10 @@ use super::offers::FirstRun;
 use super::outcome::Denials;
 use super::plan::Draft;
 use super::reply::ToolUse;
-use gate::approval::{Subject, SubjectChange};
-use gate::{Ask, Offer};
 use crate::conversation::UserBlock;
+use gate::approval::{Subject, SubjectChange};
 use gate::tools::{LeftOut, ServedCall, StepUpdate};
+use gate::{Ask, Offer};
 
 /// The tool calls of one turn.
 #[derive(Debug, Default)]

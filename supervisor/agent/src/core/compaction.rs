@@ -18,8 +18,8 @@ use super::reply::ModelReply;
 use super::summary::{INSTRUCTION, Known, record};
 use super::window::{Budget, tokens};
 use super::{Agent, EndReason, Window};
-use crate::prompt::environment_context;
 use crate::conversation::{Message, ProviderError, StopReason, UserBlock};
+use crate::prompt::environment_context;
 
 /// A summary that is waited for.
 #[derive(Clone, Copy, Debug)]

@@ -8,11 +8,11 @@ use ipc::event::PromptFixed;
 use ipc::id::{AgentId, ConversationId};
 
 use super::{Execution, Planning, Window};
+use crate::conversation::{GiveUp, ProviderError, RequestOptions, Tried};
+use crate::prompt::PromptEnvironment;
+use gate::StandingRights;
 use gate::activity::Activity;
 use gate::approval::ApprovalSettings;
-use gate::StandingRights;
-use crate::prompt::PromptEnvironment;
-use crate::conversation::{GiveUp, ProviderError, RequestOptions, Tried};
 use gate::tools::Registry;
 
 /// What an agent is made with.

@@ -13,8 +13,8 @@ use super::approvals::Case;
 use super::calls::{CallResult, Open};
 use super::{Agent, Effect, NewAgent, Purpose};
 use gate::approval::{AgentSpawn, Subject};
-use gate::{Ask, ChildRights};
 use gate::tools::SpawnAgent;
+use gate::{Ask, ChildRights};
 
 /// The result of a call whose rights went while a sub-agent worked for it, or that was interrupted.
 pub(super) const SUBTREE_ENDED: &str =

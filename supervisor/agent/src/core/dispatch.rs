@@ -15,8 +15,8 @@ use super::reply::ToolUse;
 use super::{Agent, Effect};
 use gate::activity::Activity;
 use gate::approval::{AgentSpawn, Subject};
-use gate::{Ask, ChildRights, SpawnVerdict, Verdict};
 use gate::tools::{Invocation, PlanCall, Rendered, ServedCall, SpawnAgent, ToolUseError};
+use gate::{Ask, ChildRights, SpawnVerdict, Verdict};
 
 /// What becomes of a call before any worker hears of it.
 enum Begin {

@@ -12,8 +12,8 @@ use ipc::tool::{Access, CommandExit, ShellExec, ToolCall, ToolError, ToolErrorKi
 use super::Agent;
 use super::calls::CallResult;
 use super::fitting::rest;
-use gate::{Offer, StandingRights, declared_too_little};
 use gate::tools::{Rendered, diffs_told, render};
+use gate::{Offer, StandingRights, declared_too_little};
 
 /// What the model is told when its own declaration was the reason.
 const READ_HINT: &str = "\n(This command ran with access \"read\": it may write nothing but $TMPDIR and has no network. \

@@ -14,9 +14,9 @@ use super::approvals::Case;
 use super::calls::CallResult;
 use super::message::UserSaid;
 use super::reply::ToolUse;
-use gate::approval::{Proposal, Subject};
-use gate::Ask;
 use crate::conversation::UserBlock;
+use gate::Ask;
+use gate::approval::{Proposal, Subject};
 use gate::tools::SHELL_EXEC;
 
 /// The id of the user's call, which answers no call of the model's.

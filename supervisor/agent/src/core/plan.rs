@@ -19,11 +19,11 @@ use serde::{Deserialize, Serialize};
 use super::approvals::Case;
 use super::calls::{CallResult, Open};
 use super::{Agent, Effect, Execution, NewAgent, Purpose, ServedOutcome};
-use gate::approval::{PlanProposal, Subject};
-use gate::{Ask, Change, ChildRights, PlanRefusal, StandingRights};
-use gate::plan::Document;
 use crate::prompt::task_of_plan;
+use gate::approval::{PlanProposal, Subject};
+use gate::plan::Document;
 use gate::tools::{ServedCall, SpawnAgent, SupervisorCall};
+use gate::{Ask, Change, ChildRights, PlanRefusal, StandingRights};
 
 /// The name under which the session's server writes a plan to its file, and answers with a [`PlanInFile`] as JSON.
 pub const PLAN_FILE: &str = "plan_file";

@@ -16,10 +16,10 @@ use ipc::rights::{Grant, Rights};
 use ipc::tool::ToolCall;
 
 use super::{EndReason, Execution, ModelChoice, Planning, RunEnd};
+use crate::conversation::{ModelRequest, ProviderError, StreamEvent};
+use gate::Change;
 use gate::activity::Activity;
 use gate::approval::Proposal;
-use gate::Change;
-use crate::conversation::{ModelRequest, ProviderError, StreamEvent};
 use gate::tools::{ServedCall, SpawnAgent};
 
 /// One attempt at a reply. Each attempt has an identifier of its own.

@@ -18,9 +18,9 @@ use super::ledger::Ledger;
 use super::message::{ENVIRONMENT, OURS, RIGHTS};
 use super::turn::{INTERRUPTED, INTERRUPTED_HERE};
 use super::{Agent, ContextItem, own_command};
-use gate::approval::SessionGrants;
-use crate::prompt::rewound_context;
 use crate::conversation::UserBlock;
+use crate::prompt::rewound_context;
+use gate::approval::SessionGrants;
 
 /// The model is told so with the next message.
 const GOES_ON: &str = "This conversation goes on after a pause, in another run of the program. Files may have changed meanwhile: read \

@@ -15,9 +15,9 @@ use super::calls::Open;
 use super::interrupt::Interruption;
 use super::message::RIGHTS;
 use super::{Agent, ContextItem, Effect, ReadyWorker};
-use gate::{Change, Unchanged};
 use crate::prompt::{mode_context, narrowed_context, rights_context};
 use gate::tools::ServedCall;
+use gate::{Change, Unchanged};
 
 /// What a call is told that ran when the rights changed.
 const INTERRUPTED: Interruption =

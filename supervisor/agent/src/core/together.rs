@@ -13,8 +13,8 @@ use super::approvals::Case;
 use super::calls::{CallResult, Open, Stage};
 use super::{Agent, Effect};
 use gate::approval::{Subject, SubjectChange};
-use gate::{Ask, Verdict, plain};
 use gate::tools::Invocation;
+use gate::{Ask, Verdict, plain};
 
 /// The most changes that are asked about together.
 const MOST: usize = 64;

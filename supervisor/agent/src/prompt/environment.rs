@@ -5,8 +5,8 @@ use std::fmt::Write;
 use ipc::approval::ApprovalMode;
 use ipc::rights::Network;
 
-use gate::activity::Activity;
 use gate::StandingRights;
+use gate::activity::Activity;
 
 /// What varies from run to run, besides the rights.
 #[derive(Clone, Debug)]

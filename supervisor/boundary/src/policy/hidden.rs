@@ -70,7 +70,12 @@ impl HiddenPaths {
         let of_root = host.is_root.then(for_root).into_iter().flatten();
         // The owner's home is not "another user's" for a project inside it.
         let others = host.other_homes.iter().filter(|other| !project.starts_with(other)).cloned();
-        let all = in_homes.chain(in_runtime).chain(of_system).chain(of_root).chain(others).chain(own.iter().cloned());
+        let all = in_homes
+            .chain(in_runtime)
+            .chain(of_system)
+            .chain(of_root)
+            .chain(others)
+            .chain(own.iter().cloned());
         Self(followed(&all.collect::<Vec<_>>()).collect())
     }
 

@@ -28,12 +28,7 @@ pub enum Ruling {
 
 impl JudgedAnswer {
     /// Judges it against what was asked; the error says why it does not count, which denies the call.
-    pub fn judge(
-        self,
-        ask: &Ask,
-        subject: &Subject,
-        standing: &StandingRights,
-    ) -> Result<Ruling, String> {
+    pub fn judge(self, ask: &Ask, subject: &Subject, standing: &StandingRights) -> Result<Ruling, String> {
         if self.kind != ask.kind {
             return Err("the answer is one to another kind of request".to_owned());
         }

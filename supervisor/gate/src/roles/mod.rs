@@ -21,8 +21,7 @@ const LONGEST_PROMPT: usize = 16 << 10;
 const LONGEST_NAME: usize = 40;
 
 /// The fields of a role.
-pub const FIELDS: [&str; 7] =
-    ["description", "prompt", "access", "model", "tools", "max_steps", "max_usd"];
+pub const FIELDS: [&str; 7] = ["description", "prompt", "access", "model", "tools", "max_steps", "max_usd"];
 
 /// A kind of sub-agent.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -58,9 +58,10 @@ pub use key::InvalidKey;
 pub use open::{Opened, ProviderKind, open};
 pub use replay::ReplayProvider;
 
-
 pub use agent::conversation::{
-    AssistantBlock, CacheLifetime, ContentBlock, Effort, GiveUp, Interrupted, Message, ModelRequest, ProviderError, RequestOptions, RetryPolicy, StopReason, StreamEvent, Temperature, Thinking, ThinkingDisplay, Tried, UserBlock, calls_of, echo_of_interrupted, plain_block,
+    AssistantBlock, CacheLifetime, ContentBlock, Effort, GiveUp, Interrupted, Message, ModelRequest,
+    ProviderError, RequestOptions, RetryPolicy, StopReason, StreamEvent, Temperature, Thinking,
+    ThinkingDisplay, Tried, UserBlock, calls_of, echo_of_interrupted, plain_block,
 };
 
 pub use crate::secrets::Credential;

@@ -75,7 +75,11 @@ impl RelayLog {
         let path = directory.join(format!("{}.jsonl", uuid::Uuid::now_v7()));
         let file = File::options().append(true).create_new(true).mode(0o600).open(&path)?;
         let redaction = Redaction::new().map_err(|error| io::Error::other(error.to_string()))?;
-        Ok(Self { path, complain, inner: Mutex::new(RelayLogInner { file, redaction, written: 0, failed: false }) })
+        Ok(Self {
+            path,
+            complain,
+            inner: Mutex::new(RelayLogInner { file, redaction, written: 0, failed: false }),
+        })
     }
 
     pub(super) fn path(&self) -> &Path {

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use serde_json::value::RawValue;
-use model::provider::{Message, ModelRequest, ProviderError, RequestOptions, StreamEvent, UserBlock};
 use gate::tools::ToolDefinition;
+use model::provider::{Message, ModelRequest, ProviderError, RequestOptions, StreamEvent, UserBlock};
+use serde_json::value::RawValue;
 
 pub(crate) type Item = Result<StreamEvent, ProviderError>;
 

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use proptest::prelude::*;
-use serde_json::{Value, json};
 use model::provider::chat::Decoder;
 use model::provider::{ContentBlock, Decode, ProviderError, StreamEvent};
+use proptest::prelude::*;
+use serde_json::{Value, json};
 
 /// JSON of any shape, for members that should have another one.
 fn any_json() -> impl Strategy<Value = Value> {

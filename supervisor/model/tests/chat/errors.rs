@@ -1,9 +1,9 @@
 //! What a status other than 200 means, in the shapes of the servers that speak chat completions.
 
 use futures_util::StreamExt;
-use serde_json::json;
 use model::provider::{ModelProvider, ProviderError};
 use model::replay::{ReplayServer, Reply, Script};
+use serde_json::json;
 
 use crate::{KEY, answer, provider, request, serve, user};
 

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use ipc::id::ToolUseId;
-use serde_json::Value;
 use model::provider::chat::{Config, OpenAiChat};
 use model::provider::{Message, ModelProvider, ModelRequest, UserBlock};
 use model::replay::{Block, ReplayServer, Reply, Script, Usage, chat};
+use serde_json::Value;
 
 use crate::{Item, provider, raw, request_of, user};
 

@@ -9,10 +9,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use serde_json::Value;
-use sha2::{Digest, Sha256};
 use model::provider::{ProviderKind, debug};
 use model::replay::{Reply, Script};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 use crate::{play, serve};
 

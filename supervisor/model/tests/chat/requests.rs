@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use futures_util::StreamExt;
-use serde_json::{Value, json};
 use model::provider::chat::{Config, OpenAiChat, ReplyLimit};
 use model::provider::{
     AssistantBlock, Effort, Message, ModelProvider, ModelRequest, ProviderKind, RequestOptions, StreamEvent,
     UserBlock, debug,
 };
 use model::replay::{RecordedRequest, Script};
+use serde_json::{Value, json};
 
 use crate::{Item, KEY, provider, raw, request, serve, user};
 

@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, LazyLock};
 
+use gate::tools::ToolDefinition;
 use ipc::id::ToolUseId;
+use model::provider::{Message, ModelRequest, ProviderKind, RequestOptions, UserBlock};
 use proptest::prelude::*;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use model::provider::{Message, ModelRequest, ProviderKind, RequestOptions, UserBlock};
-use gate::tools::ToolDefinition;
 
 use crate::strict;
 use crate::writer::Writer;

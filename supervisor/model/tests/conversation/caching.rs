@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use serde_json::Value;
 use model::provider::anthropic::ApiVersion;
 use model::provider::{CacheLifetime, Effort, RequestOptions, Thinking};
+use serde_json::Value;
 
 use crate::cache::{Cache, Split};
 use crate::plan;

@@ -3,24 +3,22 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use agent::core::{Agent, AgentConfig, Backoff, ContextItem, Effect, EndReason, Input, RunLimits, Window};
+use agent::prompt::{self, PromptEnvironment};
 use bytes::Bytes;
 use futures_util::StreamExt;
+use gate::activity::Activity;
+use gate::approval::ApprovalSettings;
+use gate::tools::Registry;
+use gate::{ApprovalMode, StandingRights};
 use ipc::frontend::Op;
 use ipc::id::AgentId;
 use ipc::image::Image;
 use ipc::message::CallOutcome;
 use ipc::rights::Rights;
 use ipc::tool::{CommandExit, CommandResult, FileText, ToolCall, ToolError, ToolErrorKind, ToolOutput};
-use gate::activity::Activity;
-use gate::approval::ApprovalSettings;
-use agent::core::{
-    Agent, AgentConfig, Backoff, ContextItem, Effect, EndReason, Input, RunLimits, Window,
-};
-use gate::{ApprovalMode, StandingRights};
-use agent::prompt::{self, PromptEnvironment};
 use model::provider::anthropic::ApiVersion;
 use model::provider::{GiveUp, ModelProvider, ProviderError, ReplayProvider, RequestOptions, Tried};
-use gate::tools::Registry;
 
 use crate::writer::Writer;
 

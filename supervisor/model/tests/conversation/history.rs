@@ -1,10 +1,10 @@
 //! History is append-only: whatever happens in a context, each request begins with the bytes of the one before.
 
+use model::provider::RequestOptions;
+use model::replay::{Block, Usage, sse};
 use proptest::prelude::*;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use model::provider::RequestOptions;
-use model::replay::{Block, Usage, sse};
 
 use crate::driver::{Answer, Conversation};
 

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use agent::core::{Agent, Effect, Input, RequestId};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use ipc::frontend::{Op, UiEventKind};
-use serde_json::Value;
-use agent::core::{Agent, Effect, Input, RequestId};
 use model::provider::{
     ContentBlock, ModelProvider, ModelRequest, ProviderKind, ReplayProvider, RequestOptions, StopReason,
     StreamEvent,
 };
+use serde_json::Value;
 
 use crate::driver::config;
 use crate::interrupted_requests::{check_body, check_messages, said};

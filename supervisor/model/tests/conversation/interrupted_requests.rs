@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use serde_json::Value;
 use model::provider::{Message, ProviderKind, UserBlock};
+use serde_json::Value;
 
 /// WIRE R3 to R6 of the conversation itself.
 pub(crate) fn check_messages(name: &str, messages: &[Arc<Message>]) {

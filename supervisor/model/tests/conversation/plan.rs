@@ -3,10 +3,10 @@
 
 use std::fmt::Write;
 
-use serde_json::{Value, json};
 use model::provider::anthropic::ApiVersion;
 use model::provider::{ProviderKind, RequestOptions};
 use model::replay::{Block, Usage, chat, responses, sse};
+use serde_json::{Value, json};
 
 use crate::driver::{Answer, Conversation};
 use crate::writer::Writer;

@@ -4,10 +4,10 @@ use std::thread;
 use std::time::Duration;
 
 use bytes::Bytes;
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::time::TimeVal;
 use model::provider::ProviderKind;
 use model::replay::{Block, Reply, Usage, chat, responses, sse};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeVal;
 use tokio::runtime::Builder;
 
 use super::reader::Model;

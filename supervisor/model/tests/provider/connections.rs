@@ -5,10 +5,10 @@ use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
-use serde_json::json;
 use model::provider::anthropic::Anthropic;
 use model::provider::{Credential, ModelProvider, StreamEvent, Timeouts};
 use model::replay::{Reply, Script};
+use serde_json::json;
 
 use crate::{KEY, ask, config, failure, hello, provider, request, serve, user};
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use serde_json::json;
 use model::provider::ProviderError;
 use model::replay::Reply;
+use serde_json::json;
 
 use crate::{KEY, answer};
 

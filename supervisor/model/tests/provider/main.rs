@@ -13,10 +13,10 @@ mod requests;
 use std::sync::Arc;
 
 use futures_util::StreamExt;
-use secrecy::SecretString;
 use model::provider::anthropic::{Anthropic, AnthropicConfig};
 use model::provider::{Message, ModelProvider, ModelRequest, ProviderError};
 use model::replay::{Block, ReplayServer, Reply, Script, Usage, sse};
+use secrecy::SecretString;
 
 use crate::asking::request_of;
 pub(crate) use crate::asking::{Item, raw, user};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
 use model::provider::{CacheLifetime, Message, ModelRequest, RequestOptions, UserBlock};
+use serde_json::{Value, json};
 
 use crate::{provider, raw, request, user};
 

@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-use proptest::prelude::*;
-use serde_json::{Value, json};
 use model::provider::responses::ResponsesDecoder;
 use model::provider::{ContentBlock, Decode, ProviderError, StopReason, StreamEvent};
+use proptest::prelude::*;
+use serde_json::{Value, json};
 
 /// JSON of any shape, for members that should have another one.
 fn any_json() -> impl Strategy<Value = Value> {

@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use std::{env, fs};
 
 use bytes::Bytes;
+use model::provider::{AssistantBlock, ContentBlock, StreamEvent};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use model::provider::{AssistantBlock, ContentBlock, StreamEvent};
 
 use crate::{Item, lines, play};
 

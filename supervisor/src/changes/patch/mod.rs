@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use super::blob::{Blob, BlobId};
 use super::path::ProjectPath;
-use gate::hunks::write_hunks;
 use super::set::{ChangeSet, Content, Delta, FileDifference, State};
+use gate::hunks::write_hunks;
 use quote::QuotedName;
 
 /// Files beyond this size are compared as a whole: 64 MiB. Git's own limit (`core.bigFileThreshold`) is 512 MiB.

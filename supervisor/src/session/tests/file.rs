@@ -5,7 +5,6 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use ipc::event::{EventKind, ObservedBy, ToolKind};
 use ipc::id::{AgentId, CallId, ConversationId, EventId};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use nix::sys::signal::{SigHandler, Signal, signal};
 use serde_json::value::RawValue;
 
 use super::{Scratch, said};
@@ -90,7 +89,10 @@ fn full_disk_is_an_error_and_leaves_whole_lines() {
     if std::env::var_os("BAILIWICK_TEST_CHILD").is_some() {
         return fill_the_disk();
     }
-    let status = std::process::Command::new(std::env::current_exe().unwrap())
+    // SIGXFSZ would end the process, and EFBIG is what the test is about: a signal that is ignored stays so across execve(2).
+    let status = std::process::Command::new("sh")
+        .args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""])
+        .arg(std::env::current_exe().unwrap())
         .args([
             "--exact",
             "session::tests::file::full_disk_is_an_error_and_leaves_whole_lines",
@@ -103,10 +105,7 @@ fn full_disk_is_an_error_and_leaves_whole_lines() {
     assert!(String::from_utf8_lossy(&status.stdout).contains("1 passed"), "the child did run the test");
 }
 
-#[expect(unsafe_code, reason = "a signal is ignored")]
 fn fill_the_disk() {
-    // SAFETY: ignoring a signal installs no handler; SIGXFSZ would end the process, EFBIG is what the test is about.
-    unsafe { signal(Signal::SIGXFSZ, SigHandler::SigIgn) }.unwrap();
     let mut scratch = Scratch::new();
     scratch.append("1", said("first"));
     let whole = scratch.bytes();

@@ -7,8 +7,8 @@ use ipc::id::ApprovalId;
 
 use super::approvals::{ask_config, asking_with, session};
 use super::script::{Script, call};
-use gate::activity::Activity;
 use crate::core::{AgentConfig, Effect};
+use gate::activity::Activity;
 use gate::tools::{Kit, Registry};
 
 /// An agent in mode `ask` whose first call is for a sub-agent that writes in `src`.

@@ -12,8 +12,8 @@ use proptest::prelude::*;
 
 use super::script::{Script, command, config, error, file, not_found, read, run, text, thinking};
 use super::witness::{Witness, size};
-use crate::core::{Agent, AgentConfig, Counted, Effect, RequestId, Window, standing};
 use crate::conversation::{StopReason, StreamEvent};
+use crate::core::{Agent, AgentConfig, Counted, Effect, RequestId, Window, standing};
 
 /// What happens next.
 #[derive(Clone, Debug)]

@@ -21,11 +21,11 @@ use super::script::{
 };
 use super::served::{note, search, with_served_tools};
 use super::witness::Witness;
-use gate::approval::Proposal;
+use crate::conversation::{AssistantBlock, ContentBlock, StopReason, StreamEvent};
 use crate::core::{
     AgentConfig, ContextItem, Effect, Input, RequestId, RunLimits, ServedOutcome, TimerId, Window,
 };
-use crate::conversation::{AssistantBlock, ContentBlock, StopReason, StreamEvent};
+use gate::approval::Proposal;
 
 fn block() -> impl Strategy<Value = AssistantBlock> {
     let id = prop_oneof![Just("a"), Just("b"), Just("c"), Just("")];

@@ -12,10 +12,10 @@ use ipc::rights::Network;
 use ipc::tool::{ToolCall, ToolOutput, Written};
 
 use super::script::{Script, call, command, config, file, read, standing, text};
-use gate::approval::{ApprovalSettings, Proposal};
-use crate::core::{AgentConfig, Effect, Input};
-use gate::{Modes, StandingRights};
 use crate::conversation::StopReason;
+use crate::core::{AgentConfig, Effect, Input};
+use gate::approval::{ApprovalSettings, Proposal};
+use gate::{Modes, StandingRights};
 
 pub(super) fn ask_config() -> AgentConfig {
     let mut standing = standing();

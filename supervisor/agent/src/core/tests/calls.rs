@@ -11,9 +11,9 @@ use super::script::{
     Script, broken_call, call, command, config, file, not_found, read, ready, refused_command, run, standing,
     text,
 };
+use crate::conversation::StopReason;
 use crate::core::{AgentConfig, Effect, Input};
 use gate::{ApprovalMode, StandingRights};
-use crate::conversation::StopReason;
 
 const EACCES: i32 = 13;
 

@@ -4,8 +4,8 @@ use insta::assert_snapshot;
 use ipc::frontend::Op;
 
 use super::script::{Script, text};
-use crate::core::Input;
 use crate::conversation::StopReason;
+use crate::core::Input;
 
 fn clear(script: &mut Script) -> String {
     script.input(Input::Op(Op::Clear));

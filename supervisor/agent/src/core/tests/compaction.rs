@@ -7,8 +7,8 @@ use ipc::rights::Network;
 use super::script::{
     Script, call, completed, config, error, file, read, run, saved_command, text, thinking, written,
 };
-use crate::core::{AgentConfig, Effect, Input, Window};
 use crate::conversation::{AssistantBlock, ModelRequest, StopReason, StreamEvent};
+use crate::core::{AgentConfig, Effect, Input, Window};
 
 fn small() -> Script {
     Script::with(AgentConfig { window: Window::new(0), max_tokens: 32_000, ..config() })

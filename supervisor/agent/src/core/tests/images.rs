@@ -7,8 +7,8 @@ use ipc::message::CallOutcome;
 use ipc::tool::ToolOutput;
 
 use super::script::{Script, read, text};
-use crate::core::Input;
 use crate::conversation::StopReason;
+use crate::core::Input;
 
 const PNG: &[u8] = include_bytes!("../../../../../fixtures/images/shapes.png");
 

@@ -10,8 +10,8 @@ use ipc::rights::{Network, RightsChange};
 
 use super::approvals::{asking, make};
 use super::script::{Script, config, read, run};
-use crate::core::{Agent, CallProgress, Effect, EndReason, Input};
 use crate::conversation::{StopReason, StreamEvent};
+use crate::core::{Agent, CallProgress, Effect, EndReason, Input};
 
 impl Script {
     /// The events that were logged since the lines were looked at last.

@@ -3,8 +3,8 @@ use ipc::cost::{Price, Prices, Rates};
 use ipc::event::EventKind;
 
 use super::script::{Script, config, error, file, read, text};
-use crate::core::{AgentConfig, Effect, EndReason, RunLimits};
 use crate::conversation::StopReason;
+use crate::core::{AgentConfig, Effect, EndReason, RunLimits};
 
 #[test]
 fn steps_are_bounded_and_the_last_calls_keep_their_results() {

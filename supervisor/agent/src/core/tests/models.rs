@@ -3,8 +3,8 @@
 use insta::assert_snapshot;
 
 use super::script::{Script, call, config, file, raw, text, thinking};
-use crate::core::{Input, ModelChoice, Window};
 use crate::conversation::{AssistantBlock, ContentBlock, RequestOptions, StopReason};
+use crate::core::{Input, ModelChoice, Window};
 
 fn choice(name: &str) -> Input {
     Input::Model(Box::new(ModelChoice {

@@ -5,8 +5,8 @@ use ipc::id::EventId;
 
 use super::script::{Script, config, error, file, read, text};
 use super::witness::size;
-use crate::core::{Agent, AgentConfig, Effect, Window};
 use crate::conversation::{ProviderError, StopReason, StreamEvent};
+use crate::core::{Agent, AgentConfig, Effect, Window};
 
 fn overflow(words: &str) -> ProviderError {
     ProviderError { status: Some(400), message: words.to_owned(), ..error("invalid_request_error", false) }

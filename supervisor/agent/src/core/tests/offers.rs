@@ -9,10 +9,10 @@ use ipc::rights::Network;
 
 use super::approvals::{ask_config, asking, asking_with, session};
 use super::script::{Script, call, command, config, proved_command, run};
+use crate::conversation::AssistantBlock;
+use crate::core::{AgentConfig, Effect, Input};
 use gate::activity::Activity;
 use gate::approval::ApprovalSettings;
-use crate::core::{AgentConfig, Effect, Input};
-use crate::conversation::AssistantBlock;
 
 const OUTSIDE: &str = "touch: cannot touch '/etc/probe': Permission denied";
 const IN_PROJECT: &str = "sh: 1: cannot create /p/out: Permission denied";

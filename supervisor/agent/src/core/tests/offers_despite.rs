@@ -11,8 +11,8 @@ use ipc::refusal::{Act, Refusal, Target};
 
 use super::approvals::{asking, session};
 use super::script::{Script, command, proved_command, refused_command, run};
-use crate::core::Input;
 use crate::conversation::{AssistantBlock, StopReason};
+use crate::core::Input;
 
 const ETC: &str = "touch: cannot touch '/etc/probe': Permission denied\n";
 

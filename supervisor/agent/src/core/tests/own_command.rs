@@ -7,9 +7,9 @@ use ipc::rights::Execution;
 
 use super::approvals::ask_config;
 use super::script::{Script, command, messages, read, text};
+use crate::conversation::StopReason;
 use crate::core::{Agent, AgentConfig, Input};
 use gate::StandingRights;
-use crate::conversation::StopReason;
 
 fn own(script: &mut Script, command: &str) {
     script.input(Input::Op(Op::OwnCommand { command: command.to_owned() }));

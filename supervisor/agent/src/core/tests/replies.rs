@@ -1,8 +1,8 @@
 use insta::assert_snapshot;
 
 use super::script::{Script, error, file, read, text, thinking};
-use crate::core::Input;
 use crate::conversation::{StopReason, StreamEvent};
+use crate::core::Input;
 
 #[test]
 fn plain_answer() {

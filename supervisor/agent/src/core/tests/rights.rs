@@ -5,10 +5,10 @@ use ipc::id::AgentId;
 use ipc::rights::{Network, Reach, RightsChange};
 
 use super::script::{Script, config, file, read, run, standing, text};
-use gate::activity::Activity;
+use crate::conversation::StopReason;
 use crate::core::{AgentConfig, Effect};
 use gate::StandingRights;
-use crate::conversation::StopReason;
+use gate::activity::Activity;
 
 /// An agent that waits for two calls.
 fn at_work() -> Script {

@@ -8,9 +8,9 @@ use ipc::rights::{Network, Reach};
 
 use super::approvals::{ask_config, asking, asking_with, make, online, session, write};
 use super::script::{call, command, file};
-use gate::approval::ApprovalSettings;
-use crate::core::AgentConfig;
 use crate::conversation::StopReason;
+use crate::core::AgentConfig;
+use gate::approval::ApprovalSettings;
 
 #[test]
 fn a_scope_that_does_not_fit_denies() {

@@ -19,19 +19,19 @@ use ipc::tool::{
 };
 use serde_json::value::RawValue;
 
-use gate::activity::Activity;
-use gate::approval::ApprovalSettings;
-use crate::core::{
-    Agent, AgentConfig, Backoff, ContextItem, Effect, Input, ReadyWorker, RequestId, RunLimits, STEP_CHANGES,
-    ServedOutcome, TimerId, Window,
-};
-use gate::{ApprovalMode, StandingRights};
-use crate::prompt::PromptEnvironment;
 use crate::conversation::{
     AssistantBlock, ContentBlock, GiveUp, Message, ModelRequest, ProviderError, RequestOptions, StopReason,
     StreamEvent, Tried, UserBlock,
 };
+use crate::core::{
+    Agent, AgentConfig, Backoff, ContextItem, Effect, Input, ReadyWorker, RequestId, RunLimits, STEP_CHANGES,
+    ServedOutcome, TimerId, Window,
+};
+use crate::prompt::PromptEnvironment;
+use gate::activity::Activity;
+use gate::approval::ApprovalSettings;
 use gate::tools::{Registry, ServedCall};
+use gate::{ApprovalMode, StandingRights};
 
 /// Two retries, one second apart.
 pub(super) struct Twice;

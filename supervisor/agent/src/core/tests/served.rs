@@ -11,10 +11,10 @@ use serde_json::value::RawValue;
 
 use super::approvals::{ask_config, session};
 use super::script::{Script, call, config, read};
+use crate::conversation::{AssistantBlock, StopReason};
+use crate::core::{AgentConfig, Effect, Input, ServedOutcome};
 use gate::activity::Activity;
 use gate::approval::ApprovalSettings;
-use crate::core::{AgentConfig, Effect, Input, ServedOutcome};
-use crate::conversation::{AssistantBlock, StopReason};
 use gate::tools::{ExternalTool, Invocation, Registry, SupervisorCall, Tool, ToolDefinition, ToolUseError};
 
 /// A tool of the supervisor's own.

@@ -1,8 +1,8 @@
 use insta::assert_snapshot;
 
 use super::script::{Script, error, file, read, run, text, thinking};
-use crate::core::{EndReason, Input};
 use crate::conversation::{ProviderError, StopReason, StreamEvent};
+use crate::core::{EndReason, Input};
 
 #[test]
 fn max_tokens_inside_a_tool_call_drops_the_call_and_tells_the_model() {

@@ -10,10 +10,10 @@ use ipc::id::{ApprovalId, CallId};
 use ipc::rights::Grant;
 
 use super::script::config;
+use crate::conversation::{Message, ModelRequest, UserBlock};
 use crate::core::agent::fixed_tokens;
 use crate::core::history::History;
 use crate::core::{Effect, Window};
-use crate::conversation::{Message, ModelRequest, UserBlock};
 use gate::tools::ServedCall;
 
 /// What the effects must satisfy in their order.

@@ -19,15 +19,15 @@ use ipc::rights::{Network, Rights, RightsChange};
 use serde_json::json;
 
 use super::script::{Script, call, command, config, file, messages, standing, text};
-use gate::activity::Activity;
-use gate::approval::ApprovalSettings;
+use crate::conversation::{AssistantBlock, StopReason};
 use crate::core::{
     AgentConfig, Approver, Effect, Execution, Input, PLAN_FILE, Planning, Purpose, ServedOutcome,
 };
-use gate::{ApprovalMode, Change, StandingRights};
+use gate::activity::Activity;
+use gate::approval::ApprovalSettings;
 use gate::plan::Document;
-use crate::conversation::{AssistantBlock, StopReason};
 use gate::tools::{Kit, PlanTool, Registry, ServedCall};
+use gate::{ApprovalMode, Change, StandingRights};
 
 fn ran(code: i32) -> ipc::message::CallOutcome {
     command(code, "")

@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 
 use self::features::features;
 use super::*;
-use gate::activity::Activity;
 use crate::provider::anthropic::{self, Anthropic, ApiVersion};
 use crate::provider::catalogue::built_in;
 use crate::provider::chat::OpenAiChat;
@@ -19,6 +18,7 @@ use crate::provider::{
     CacheLifetime, Effort, Message, ModelRequest, RequestOptions, Temperature, Thinking, ThinkingDisplay,
     UserBlock,
 };
+use gate::activity::Activity;
 use gate::tools::Registry;
 
 const PRICED: [(ProviderKind, &str); 3] = [
