@@ -261,13 +261,13 @@ fn the_tables_packages_are_direct_and_used() {
     }
 }
 
-/// What decides is pure: it can be tested, replayed and read without a machine around it. Only the difference that a card shows has a
-/// clock: it is worked out for so long and no longer.
+/// What decides is pure: it can be tested, replayed and read without a machine around it. Besides judgement the gate reads
+/// a clock, for the difference that a card shows, and the home that `~` stands for in a tool's path.
 #[test]
 fn agent_gate_and_lattice_do_no_io() {
-    const IO: &[&str] = &["std::fs", "std::net", "std::process", "std::env", "tokio::"];
-    const CLOCKS: &[&str] = &["Instant::now", "SystemTime::now"];
-    for (place, has_clock) in [
+    const IO: &[&str] = &["std::fs", "std::net", "std::process", "tokio::"];
+    const SURROUNDINGS: &[&str] = &["std::env", "Instant::now", "SystemTime::now"];
+    for (place, sees_surroundings) in [
         ("supervisor/agent/src", false),
         ("supervisor/gate/src", true),
         ("supervisor/gate/src/judgement", false),
@@ -284,8 +284,8 @@ fn agent_gate_and_lattice_do_no_io() {
         } else {
             text = std::fs::read_to_string(path).unwrap();
         }
-        let clocks = CLOCKS.iter().filter(|_| !has_clock);
-        for forbidden in IO.iter().chain(clocks) {
+        let surroundings = SURROUNDINGS.iter().filter(|_| !sees_surroundings);
+        for forbidden in IO.iter().chain(surroundings) {
             assert!(!text.contains(forbidden), "{place} uses {forbidden}");
         }
     }
