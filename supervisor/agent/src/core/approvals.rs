@@ -309,13 +309,14 @@ impl Agent {
         let Committing { tool, grant, after, .. } = *committing;
         match outcome {
             Ok(outcome) => {
+                let is_whole = matches!(outcome, CallOutcome::Done(_));
                 let had = self.config.standing.with_grant(&grant).seen_in(self.seen.tier);
                 let mut result = self.result_of(call, &tool, outcome, &had);
                 if self.calls.is_of_user(call) {
                     // Whoever typed the command can change the access and type it again.
                     result.offer = None;
                 }
-                let result = self.with_partial_output(call, result);
+                let result = self.with_partial_output(call, result, is_whole);
                 self.close_or_hold(call, result, (duration_ms, ObservedBy::Worker));
             }
             // The place may be another one now: it becomes no standing right either.
@@ -324,7 +325,7 @@ impl Agent {
             }
             Err(reason) => {
                 let result = CallResult::not_done(ToolCallStatus::Failed, reason);
-                let result = self.with_partial_output(call, result);
+                let result = self.with_partial_output(call, result, false);
                 self.finish_call(call, result, (duration_ms, ObservedBy::Supervisor));
             }
         }

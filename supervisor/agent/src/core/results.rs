@@ -29,8 +29,9 @@ impl Agent {
             | None => return,
         };
         let standing = self.seen.clone();
+        let is_whole = matches!(outcome, CallOutcome::Done(_));
         let result = self.result_of(call, &tool, outcome, &standing);
-        let result = self.with_partial_output(call, result);
+        let result = self.with_partial_output(call, result, is_whole);
         self.close_or_hold(call, result, (duration_ms, ObservedBy::Worker));
         self.go_on();
     }
@@ -48,10 +49,17 @@ impl Agent {
         self.close_call(call, result, (duration_ms, ObservedBy::Supervisor));
     }
 
-    /// A result without the output of its command, and that output as far as it came: its end is nobody's to tell.
-    pub(super) fn with_partial_output(&mut self, call: CallId, mut result: CallResult) -> CallResult {
+    /// A result without the output of its command, and that output as far as it came: its end is nobody's to tell. A result that is whole has all
+    /// of it, whatever was told of it on the way.
+    pub(super) fn with_partial_output(
+        &mut self,
+        call: CallId,
+        mut result: CallResult,
+        is_whole: bool,
+    ) -> CallResult {
         let prints = self.calls.open(call).is_some_and(Open::prints);
-        if let Some(progress) = self.calls.take_progress(call).filter(|it| !it.output.is_empty()) {
+        let progress = self.calls.take_progress(call).filter(|it| !is_whole && !it.output.is_empty());
+        if let Some(progress) = progress {
             result.content = with_output(result.content, Some(&progress), prints);
         }
         result

@@ -9,7 +9,7 @@ use ipc::message::CallOutcome;
 use ipc::rights::{Network, RightsChange};
 
 use super::approvals::{asking, make};
-use super::script::{Script, config, read, run};
+use super::script::{Script, command, config, read, run};
 use crate::conversation::{StopReason, StreamEvent};
 use crate::core::{Agent, CallProgress, Effect, EndReason, Input};
 
@@ -122,6 +122,25 @@ fn an_approved_command_keeps_its_output_as_well() {
     let outcome = Err("the worker is gone".to_owned());
     lost.input(Input::OneShotFinished { call: CallId(1), outcome, duration_ms: 1600 });
     assert!(lost.lines().contains(r#"Failed "the worker is gone\nThe output until then:\ncc a.c" by"#));
+}
+
+/// A worker that is renewed meanwhile has every open call tell how far it came.
+#[test]
+fn a_whole_result_has_its_output_once() {
+    let mut approved = asking(&[make("a", "make")]);
+    approved.exec(1, ReviewDecision::Approved).input(progress(1, "cc a.c", 1500)).lines();
+    let outcome = Ok(command(0, "cc a.c\n"));
+    approved.input(Input::OneShotFinished { call: CallId(1), outcome, duration_ms: 1600 });
+    let mut unasked = Script::new();
+    unasked.user("go").reply(1, &[run("a", "make")], StopReason::ToolUse);
+    unasked.input(progress(1, "cc a.c", 1500)).lines();
+    let outcome = command(0, "cc a.c\n");
+    unasked.input(Input::CallFinished { call: CallId(1), outcome, duration_ms: 1600 });
+    for mut script in [approved, unasked] {
+        let lines = script.lines();
+        let finished = lines.lines().find(|line| line.starts_with("log finished")).expect("a result");
+        assert_eq!(finished.matches("cc a.c").count(), 1, "{finished}");
+    }
 }
 
 /// As long as nobody has said anything since, a session that goes on tells the model as one does that never ended.
