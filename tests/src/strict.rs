@@ -27,8 +27,13 @@ pub fn fault(path: &str, body: &Value) -> Option<String> {
 /// What stands around the conversation of a request of the Messages API.
 fn around_messages(body: &Value) -> Checked {
     of_tools(list(&body["tools"]).iter(), "input_schema", 128)?;
-    let last = list(&body["messages"]).last().map_or("", |message| word(message, "role"));
-    need(last == "user", || {
+    let last = list(&body["messages"]).last();
+    // A turn that paused while a tool of the vendor's ran goes back as it is.
+    let is_paused = |message: &Value| {
+        list(&message["content"]).last().is_some_and(|block| word(block, "type") == "server_tool_use")
+    };
+    let goes_on = last.is_some_and(|message| word(message, "role") == "user" || is_paused(message));
+    need(goes_on, || {
         "This model does not support assistant message prefill. The conversation must end with a user message."
             .to_owned()
     })?;

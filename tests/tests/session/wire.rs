@@ -255,6 +255,19 @@ fn escaped() -> String {
 }
 
 /// A model that says the key: in text, whole and in two pieces, in what it is called, and in a command.
+/// A reply that pauses while a tool of the vendor's runs.
+fn paused(reply: &str) -> String {
+    const SEARCH: &str = r#"event: content_block_start
+data: {"type":"content_block_start","index":1,"content_block":{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{}}}
+
+event: content_block_stop
+data: {"type":"content_block_stop","index":1}
+
+event: message_delta"#;
+    let reply = reply.replace("\"tool_use\"", "\"pause_turn\"");
+    reply.replacen("event: message_delta", SEARCH, 1)
+}
+
 fn says_the_key() -> ReplayServer {
     let (first, second) = KEY.split_at(10);
     let next = r#""}}
@@ -273,7 +286,7 @@ data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text
     let error = format!(r#"{{"type":"error","error":{{"type":"api_error","message":"no {}"}}}}"#, escaped());
     serve([
         Reply::new(500, error).header("content-type", "application/json").header("retry-after-ms", "1"),
-        Reply::sse(text.replace("\"tool_use\"", "\"pause_turn\"")),
+        Reply::sse(paused(&text)),
         Reply::sse(call),
         Reply::sse(done()),
     ])

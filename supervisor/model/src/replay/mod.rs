@@ -3,7 +3,7 @@
 //! `bailiwick demo`, `bailiwick bench` and the tests talk to it through the real provider code.
 //!
 //! ```
-//! use supervisor::replay::{Block, ReplayServer, Script, Usage, sse};
+//! use model::replay::{Block, ReplayServer, Script, Usage, sse};
 //!
 //! # fn main() -> std::io::Result<()> {
 //! let call = [Block::text("Let me look."), Block::tool_use("toolu_1", "read_file", r#"{"path":"a.rs"}"#)];
