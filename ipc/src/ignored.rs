@@ -25,7 +25,7 @@ impl Ignored {
         self.count == 0
     }
 
-    /// Counts one more.
+    /// Counts a place; the first few are also named.
     pub fn add(&mut self, path: WirePath) {
         self.count += 1;
         if self.first.len() < Self::NAMED {

@@ -24,7 +24,7 @@ pub fn fault(path: &str, body: &Value) -> Option<String> {
     checked.err()
 }
 
-/// What stands around the conversation of a request of the Messages API.
+/// Checks the parts of a request of the Messages API around the conversation.
 fn around_messages(body: &Value) -> Checked {
     of_tools(list(&body["tools"]).iter(), "input_schema", 128)?;
     let last = list(&body["messages"]).last();

@@ -122,7 +122,7 @@ impl fmt::Display for PlaceChange {
 pub struct ChangedFile {
     /// The file, relative to the project.
     pub path: WirePath,
-    /// Its change.
+    /// The way in which it changed.
     pub change: ChangeKind,
 }
 

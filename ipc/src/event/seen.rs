@@ -33,7 +33,7 @@ pub struct FilesChanged {
 pub struct SeenChange {
     /// The file, relative to the project.
     pub path: WirePath,
-    /// Its change.
+    /// The way in which it changed.
     pub change: ChangeKind,
     /// The calls that may have made it, as a rule one; empty if it was the user or another program.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -59,9 +59,9 @@ pub struct SeenChange {
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum SeenContent {
-    /// UTF-8, without NUL.
+    /// A text: UTF-8, without a byte of zero.
     Text,
-    /// Other bytes.
+    /// A file of other bytes, whose lines are not compared.
     Binary,
     /// The target of a symbolic link.
     Link,

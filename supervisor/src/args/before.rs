@@ -10,7 +10,7 @@ const EVERYWHERE: [&str; 1] = ["directory"];
 /// A word of the command line that is a flag, with the words that belong to it.
 struct EarlyFlag {
     name: String,
-    /// Where its words are in the line.
+    /// The places of its words in the line.
     words: std::ops::Range<usize>,
 }
 

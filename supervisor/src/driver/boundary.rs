@@ -38,7 +38,7 @@ pub struct WorkerOrder {
     pub generation: Generation,
     /// Its confinement.
     pub confinement: Confinement,
-    /// Whether its caches get what places of more rights have.
+    /// True if its caches get copies from places of more rights.
     pub reads_down: bool,
 }
 

@@ -49,16 +49,16 @@ pub struct SnapshotTaker {
 pub struct Taken<T> {
     /// What was taken.
     pub value: T,
-    /// What could not be seen, one sentence each.
+    /// Gaps of the look, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// What came of a look that is kept.
+/// The outcome of a look that is kept.
 #[derive(Debug, Default)]
 pub(super) struct LookResult {
-    /// What could not be seen, one sentence each.
+    /// Gaps of the look, one sentence each.
     pub(super) notes: Vec<String>,
-    /// What changed since the look before.
+    /// The changes since the look before.
     pub(super) seen: LookChanges,
     /// Files and directories that git ignores.
     pub(super) ignored: Ignored,

@@ -56,7 +56,7 @@ pub(super) enum OneShotUpdate {
     Finished {
         call: CallId,
         outcome: Result<CallOutcome, String>,
-        /// Whether its caches have what other workers may read.
+        /// True if its caches hold something that other workers may read.
         brought: bool,
     },
 }

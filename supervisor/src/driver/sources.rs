@@ -1,6 +1,6 @@
 //! The calls that made the changes which a look saw.
 //!
-//! Whatever changed between two looks was changed by a call that ran meanwhile and may write there, or by somebody outside the session. Of
+//! A change between two looks was made by a call that ran meanwhile and may write there, or by somebody outside the session. Of
 //! several calls the time decides at which the file's present state came to be: no program can set it (`st_ctime`). What a file tool did is told by the
 //! diffs of its call; of a file that it wrote, the rest is somebody else's.
 
@@ -13,7 +13,7 @@ use ipc::path::WirePath;
 use crate::changes::ProjectPath;
 use crate::checkpoints::{LookChanges, counts};
 
-/// How far the stamp of a file may lie behind the clock: a tick of the kernel, at 100 Hz, and some.
+/// The time by which the stamp of a file may lie behind the clock: a tick of the kernel, at 100 Hz, and some.
 const TICK_NS: i64 = 12_000_000;
 
 /// Stamps that lie further outside of the time between two looks say nothing: another machine's clock, or a coarse file system.
@@ -26,7 +26,7 @@ pub(super) struct Writers {
     calls: Vec<WritingCall>,
     /// When the last look was asked for; none before the first one of this process.
     last_ns: Option<i64>,
-    /// What was ignored when that was told last.
+    /// The ignored places that were told last.
     ignored: Ignored,
 }
 
@@ -100,7 +100,7 @@ impl Writers {
         diffs.filter_map(|diff| self.relative(&diff.path)).collect()
     }
 
-    /// What a look saw, with the calls that made it; none if there is nothing to tell.
+    /// The changes that a look saw, with the calls that made them; none if there is nothing to tell.
     pub(super) fn tell(&mut self, seen: LookChanges, ignored: Ignored) -> Option<FilesChanged> {
         let mut files: Vec<_> = seen
             .changes

@@ -67,7 +67,7 @@ impl Mode {
         self.may_change || self.first != ApprovalMode::Deny
     }
 
-    /// Whether commands may run with other rights than those of the start.
+    /// True if commands may run with other rights than those of the start.
     pub(super) fn has_levels(self) -> bool {
         self.may_change || self.first == ApprovalMode::Ask
     }

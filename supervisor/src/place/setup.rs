@@ -183,7 +183,7 @@ impl ProjectSandbox {
         self.environments.at_level(self.confinement_beside(rights, temp), None)
     }
 
-    /// Where the session's workers come from.
+    /// The boundary that starts the session's workers.
     pub(crate) fn boundary(&self, leftovers: Option<Leftovers>) -> Arc<dyn Boundary> {
         Processes::shared(self.spawner.clone(), self.programs.clone(), leftovers, self.places())
     }

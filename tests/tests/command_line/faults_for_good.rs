@@ -10,7 +10,7 @@ use tests::{Finished, User, World};
 /// The longest that a fault may take to be told, in milliseconds of the log.
 const LONGEST: u64 = 2_000;
 
-/// How often a run may be slow where others need the processors.
+/// The number of slow runs that are forgiven where others need the processors.
 const TRIES: usize = 4;
 
 /// A program that answers the first bytes of each connection so; its address.

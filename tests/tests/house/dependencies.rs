@@ -261,7 +261,7 @@ fn the_tables_packages_are_direct_and_used() {
     }
 }
 
-/// What decides is pure: it can be tested, replayed and read without a machine around it. Besides judgement the gate reads
+/// Code that decides is pure: it can be tested, replayed and read without a machine around it. Besides judgement the gate reads
 /// a clock, for the difference that a card shows, and the home that `~` stands for in a tool's path.
 #[test]
 fn agent_gate_and_lattice_do_no_io() {

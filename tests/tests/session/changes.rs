@@ -16,7 +16,7 @@ use crate::rewind::Talk;
 const EVERY_WAY: &str = "echo fresh > made.txt && sed -i s/one/two/ edited.txt && git mv moved.txt there.txt && rm gone.txt && chmod +x tool.sh \
      && ln -s made.txt link && ln -sfn made.txt relinked && printf '\\0\\1' > bytes.bin && mkdir -p gen && echo code > gen/code.rs && mkdir -p target && echo x > target/x";
 
-/// What the events of a turn told: a line for each file.
+/// The changes that the events of a turn told: a line for each file.
 fn lines(told: &[Value]) -> Vec<String> {
     let files = told.iter().flat_map(|changed| changed["files"].as_array().into_iter().flatten());
     files.map(line).collect()
@@ -40,7 +40,7 @@ fn line(file: &Value) -> String {
     )
 }
 
-/// What the session's log tells of files.
+/// The changes of files in the session's log.
 fn told(world: &World, session: &str) -> Vec<Value> {
     let log =
         fs::read_to_string(world.own().join("state/sessions").join(session).with_extension("jsonl")).unwrap();

@@ -66,7 +66,7 @@ pub(super) enum ChangeTold {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ListedFile {
     pub counts: Counts,
-    /// Whatever is more than lines that came and went: `new`, `mode 644 → 755`.
+    /// The parts of a change besides lines: `new`, `mode 644 → 755`.
     pub facts: Vec<String>,
     /// True if somebody outside the session changed it too.
     pub by_others: bool,

@@ -11,7 +11,7 @@ pub(super) struct Net {
     pub(super) diff: Option<Diff>,
     /// Lines that are not in the diff.
     more: Counts,
-    /// Whatever is more than lines that came and went.
+    /// The parts of a change besides lines.
     pub(super) facts: Vec<String>,
 }
 
@@ -69,7 +69,7 @@ fn goes(step: &ChangeStep) -> bool {
     step.seen().is_some_and(|seen| seen.change == ChangeKind::Deleted)
 }
 
-/// Whatever looks saw beside texts.
+/// The changes that looks saw besides texts.
 fn facts(steps: &[&ChangeStep]) -> Vec<String> {
     let mut facts = Vec::new();
     let seen = || steps.iter().filter_map(|step| step.seen());

@@ -73,7 +73,7 @@ pub fn snapshot(
     Ok(SnapshotSummary { ignored, ..summary })
 }
 
-/// What a walk came by, relative to the project.
+/// The places that a walk came by, relative to the project.
 #[derive(Default)]
 struct Walked {
     files: BTreeSet<WirePath>,
@@ -82,7 +82,7 @@ struct Walked {
     others: BTreeSet<WirePath>,
 }
 
-/// What lies in the directories of a walk that came by none of it: the rules of git left it out.
+/// The entries that a walk left out by the rules of git.
 fn ignored(
     project: &Path,
     directories: &BTreeSet<WirePath>,

@@ -76,7 +76,7 @@ pub struct Agent {
     pub(super) effects: Vec<Effect>,
 }
 
-/// What a later process goes on with, and nothing else: two agents that are written alike go on alike.
+/// Writes the state that a later process goes on with, and nothing else: two agents that are written alike go on alike.
 impl Debug for Agent {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let instructions: Vec<_> = self.instructions.iter().map(|item| (&item.source, &item.text)).collect();

@@ -31,7 +31,7 @@ pub const PLAN_FILE: &str = "plan_file";
 /// The answer to a plan that is written.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct PlanInFile {
-    /// Its file.
+    /// The file that the plan was written to.
     pub path: WirePath,
     /// The places that it asks for and where nothing stands.
     pub to_create: Vec<PlaceToCreate>,

@@ -19,7 +19,7 @@ use super::hidden::HiddenPaths;
 use crate::system::file_handle;
 use crate::tripwire::beneath::open_root;
 
-/// Where the directories of all projects lie, in our cache directory, and those of sessions whose caches end with them.
+/// The place of the directories of all projects, in our cache directory, and those of sessions whose caches end with them.
 const PROJECTS: &str = "projects";
 const SESSIONS: &str = "sessions";
 
@@ -89,7 +89,7 @@ fn name(project: &Path) -> String {
     format!("{last}-{digest}")
 }
 
-/// What no other directory of the file system has; where that has no handles, no other one at the same time.
+/// An identity that no other directory of the file system has; where that has no handles, no other one at the same time.
 fn identity(project: &Path) -> Vec<u8> {
     let Ok(directory) = open_root(project) else { return Vec::new() };
     let inode = || fs::symlink_metadata(project).map_or(0, |found| found.ino());

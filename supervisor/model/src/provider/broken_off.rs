@@ -51,7 +51,7 @@ mod tests {
 
     use super::*;
 
-    /// What is decided of an error: its kind and status, another attempt, and the wait.
+    /// The parts of an error that are decided: its kind and status, another attempt, and the wait.
     fn judged(data: &str) -> (String, Option<u16>, bool, Option<Duration>) {
         let error = broken_off(data);
         (error.kind, error.status, error.retryable, error.retry_after)

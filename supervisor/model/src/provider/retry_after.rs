@@ -1,4 +1,4 @@
-//! How long a provider asks to wait before the next attempt (WIRE E3).
+//! The wait that a provider asks for before the next attempt (WIRE E3).
 
 use std::time::{Duration, SystemTime};
 

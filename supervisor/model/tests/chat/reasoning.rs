@@ -58,7 +58,7 @@ const STRICT: [(&str, Rule); 5] = [
     ("Groq", groq),
 ];
 
-/// What a server finds wrong with a request.
+/// A fault that a server finds in a request.
 fn fault(rule: Rule, body: &[u8]) -> Option<String> {
     let body: Value = serde_json::from_slice(body).expect("JSON");
     let messages = body["messages"].as_array().expect("messages");

@@ -26,7 +26,7 @@ fn read() -> Work {
     Work::Run(ToolCall::ReadFile(ReadFile { path: "a.txt".into(), offset: None, limit: None, inside: false }))
 }
 
-/// What happens until nothing does any more: starts, outcomes and ends.
+/// The events until nothing happens any more: starts, outcomes and ends.
 async fn told(worker: &mut SessionWorker) -> Vec<String> {
     told_within(worker, Duration::from_secs(1)).await
 }

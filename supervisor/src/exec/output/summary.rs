@@ -18,7 +18,7 @@ pub(super) struct OutputTally {
     by: BTreeMap<WirePath, Vec<AgentCall>>,
     project: WirePath,
     plan: Option<LastPlan>,
-    /// What was spent, by everybody.
+    /// The account of all agents together.
     spent: Account,
 }
 

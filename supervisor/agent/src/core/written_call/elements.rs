@@ -2,7 +2,7 @@
 
 use super::json;
 
-/// The longest tag.
+/// The most bytes of a tag that is looked at.
 const LONGEST_TAG: usize = 200;
 
 /// A tag at the beginning of a text.

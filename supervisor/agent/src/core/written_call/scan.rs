@@ -22,7 +22,7 @@ const WORDS: [&str; 9] = [
 const BRACKETS: [&str; 6] =
     ["[TOOL_CALLS]", "[/TOOL_CALLS]", "[TOOL_REQUEST]", "[END_TOOL_REQUEST]", "[ARGS]", "[tool_calls]"];
 
-/// Marks in letters.
+/// The marks of a call that are words, and no brackets or tags.
 const MARKED: [&str; 5] =
     ["functions.", "functools[", "to=functions.", "commentary to=", "assistantcommentary"];
 

@@ -27,7 +27,7 @@ const MOST_BYTES: u64 = 1 << 30;
 /// The most entries that are looked at.
 const MOST_ENTRIES: u64 = 500_000;
 
-/// How deep a tree is looked at; each level holds two descriptors.
+/// The greatest depth of a tree that is copied; each level holds two descriptors.
 const DEEPEST: usize = 100;
 
 /// The time for which a start waits.
@@ -126,7 +126,7 @@ impl Copier {
         Ok(())
     }
 
-    /// Whether a file is copied: the agents' own, and newer than what is there.
+    /// True if a file is copied: the agents' own, and newer than what is there.
     fn is_brought(&self, found: &FileStat, own: Option<&FileStat>) -> bool {
         let user = self.identity.map_or_else(|| geteuid().as_raw(), |identity| identity.uid);
         let time = |stat: &FileStat| (stat.st_mtime, stat.st_mtime_nsec);

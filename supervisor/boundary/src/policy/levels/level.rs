@@ -5,7 +5,7 @@ use ipc::rights::{Network, Reach, Rights};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// What the programs in a place may do to others: their write roots but for what is private to an agent, and their network.
+/// The power that the programs in a place have over others: their write roots but for those private to an agent, and their network.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Level {
     write: Vec<WirePath>,

@@ -20,7 +20,7 @@ const RECORD: &str = "level";
 #[derive(Clone, Debug)]
 pub struct LevelPlaces {
     root: PathBuf,
-    /// Who works in them, where that is not whoever we are.
+    /// The user who works in them, unless it is ours.
     identity: Option<Identity>,
 }
 
@@ -153,7 +153,7 @@ mod tests {
         }
     }
 
-    /// Whatever levels there are: a place is read by exactly those that have no right which its writers lacked.
+    /// Of any levels: a place is read by exactly those that have no right which its writers lacked.
     #[test]
     fn nothing_is_executed_that_was_written_under_fewer_rights() {
         let [root, temp] = [(); 2].map(|()| tempfile::tempdir().unwrap());

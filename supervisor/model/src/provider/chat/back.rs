@@ -47,7 +47,7 @@ const UNWANTED: [&str; 8] = [
 ];
 
 impl Lessons {
-    /// What is known of a model.
+    /// The known rules of a model.
     pub(super) fn of(&self, model: &str) -> Option<ReasoningBack> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(model).copied()
     }
@@ -62,7 +62,7 @@ impl Lessons {
     }
 }
 
-/// What a refusal says of reasoning that was sent, or was not.
+/// The rule that a refusal tells about reasoning that was sent, or was not.
 fn lesson(error: &ProviderError) -> Option<ReasoningBack> {
     let said = error.message.to_lowercase();
     let is_about_it = matches!(error.status, Some(400 | 422)) && said.contains(MEMBER);

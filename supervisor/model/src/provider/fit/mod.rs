@@ -22,7 +22,7 @@ use super::{Message, ProviderKind, UserBlock, calls_of};
 /// How many messages are kept before the first look for dead ones.
 const FIRST_SWEEP: usize = 256;
 
-/// What stands before a reply with which a conversation begins, and behind one with which it ends: the user's are the first message (R3) and the last.
+/// The text before a reply with which a conversation begins, and behind one with which it ends: the user's are the first message (R3) and the last.
 const GOES_ON: &str = "(the conversation goes on)";
 
 /// The rules of one provider.
