@@ -41,9 +41,9 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let keys = match supervisor::app::harden() {
+    let keys = match supervisor::command::app::harden() {
         Ok(keys) => keys,
         Err(exit) => return exit.into(),
     };
-    supervisor::app::main(keys).into()
+    supervisor::command::app::main(keys).into()
 }

@@ -7,10 +7,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use supervisor::demo::conversation::{Answered, DemoTurn};
-use supervisor::demo::project::{self, FILES};
-use supervisor::demo::repair::{BUG, END, FIX, Repairer};
-use supervisor::replay::Block;
+use model::replay::Block;
+use supervisor::inspect::demo::conversation::{Answered, DemoTurn};
+use supervisor::inspect::demo::project::{self, FILES};
+use supervisor::inspect::demo::repair::{BUG, END, FIX, Repairer};
 
 /// The end of the tests: their status and the last line.
 fn test(project: &Path) -> (Option<i32>, String) {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use model::replay::{Check, RecordedRequest, ReplayServer, Reply, Script, sse};
 use serde_json::{Value, json};
-use supervisor::replay::{Check, RecordedRequest, ReplayServer, Reply, Script, sse};
 
 use crate::strict;
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use supervisor::replay::ReplayServer;
+use model::replay::ReplayServer;
 
 use crate::process::Finished;
 use crate::world::{KEY, World};

@@ -7,27 +7,27 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use agent::core::{Agent, AgentConfig, Backoff, RunEnd, RunLimits, Window};
+use agent::prompt::PromptEnvironment;
+use boundary::monitor::{PrivateTemp, Programs, Spawner, Temps};
+use boundary::policy::{Environments, HiddenInodes, Policy};
+use boundary::tripwire::Watch;
+use gate::activity::Activity;
+use gate::approval::ApprovalSettings;
+use gate::tools::{Registry, Tool};
+use gate::{ApprovalMode, StandingRights};
 use ipc::approval::ServerRequest;
 use ipc::confinement::{Confinement, Environment, TierChoice};
 use ipc::event::EventKind;
 use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
 use ipc::id::{AgentId, ApprovalId, ConversationId};
 use ipc::rights::{Network, Reach};
-use supervisor::activity::Activity;
-use supervisor::approval::ApprovalSettings;
-use supervisor::core::{Agent, AgentConfig, Backoff, RunEnd, RunLimits, Window};
-use supervisor::driver::{
+use model::provider::{GiveUp, ModelProvider, ProviderError, ReplayProvider, RequestOptions, Tried};
+use supervisor::engine::driver::{
     AgentParts, AgentRun, Boundary, ModePlaces, Processes, Session, SessionError, SessionWorker, Shared,
     ToolServer, Turns,
 };
-use supervisor::gate::{ApprovalMode, StandingRights};
-use supervisor::monitor::{PrivateTemp, Programs, Spawner, Temps};
-use supervisor::policy::{Environments, HiddenInodes, Policy};
-use supervisor::prompt::PromptEnvironment;
-use supervisor::provider::{GiveUp, ModelProvider, ProviderError, ReplayProvider, RequestOptions, Tried};
-use supervisor::session::SessionLog;
-use supervisor::tools::{Registry, Tool};
-use supervisor::tripwire::Watch;
+use supervisor::journal::session::SessionLog;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 

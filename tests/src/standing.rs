@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use boundary::policy::Policy;
+use gate::ApprovalMode;
 use ipc::rights::{Limits, Network, Reach};
-use supervisor::gate::ApprovalMode;
-use supervisor::policy::Policy;
 
 use crate::world::World;
 

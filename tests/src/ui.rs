@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use model::replay::ReplayServer;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
-use supervisor::replay::ReplayServer;
 use vt100::{MouseProtocolMode, Parser};
 
 use crate::process::wait_until;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use ipc::confinement::Tier;
-use supervisor::replay::ReplayServer;
+use model::replay::ReplayServer;
 use tempfile::TempDir;
 
 use crate::process::{Finished, marked, wait_until};

@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use model::recording::{RecordedRequest, Reply};
+use model::replay::{ReplayServer, Script, sse};
+
 use super::stats::{BenchReport, Measurement};
 use super::transcript::{BYTES_SAID, BenchProcess, print};
 use super::{BenchError, ProjectSandbox, memory, requests};
-use crate::recording::{RecordedRequest, Reply};
-use crate::replay::{ReplayServer, Script, sse};
 
 /// Sub-agents of one turn.
 const MANY: usize = 200;

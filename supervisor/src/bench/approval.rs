@@ -17,8 +17,8 @@ use tokio::sync::oneshot;
 use super::processes::{REST, Site};
 use super::stats::{BenchReport, BenchSubject, rested};
 use super::{BenchError, ProjectSandbox};
-use crate::driver::{Journal, OneShot, Processes, Unlogged};
-use crate::session::SessionLog;
+use crate::engine::driver::{Journal, OneShot, Processes, Unlogged};
+use crate::journal::session::SessionLog;
 
 const ROUNDS: usize = 100;
 

@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use boundary::monitor::{Worker, WorkerEvent};
 use ipc::confinement::TierChoice;
 use ipc::id::CallId;
 use ipc::message::{CallOutcome, Work};
@@ -14,7 +15,6 @@ use tokio::sync::mpsc::Receiver;
 use super::processes::Site;
 use super::stats::{BenchReport, BenchSubject, interleaved, timed};
 use super::{BenchError, ProjectSandbox};
-use crate::monitor::{Worker, WorkerEvent};
 
 const ROUNDS: usize = 2000;
 const COMMAND_ROUNDS: usize = 200;

@@ -3,14 +3,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use agent::core::standing;
 use ipc::event::{EventKind, ObservedBy, SCHEMA, SessionEvent};
 use ipc::id::{AgentId, ConversationId};
 use serde_json::{Value, json};
 
 use super::stats::{BenchReport, Measurement, timed};
 use super::{BenchError, ProjectSandbox};
-use crate::core::standing;
-use crate::session::SessionLog;
+use crate::journal::session::SessionLog;
 
 /// The size of the log in MiB: large enough that it is kept in part.
 const MIB: u64 = 64;

@@ -27,7 +27,7 @@ use std::io::Write;
 
 use serde::Serialize;
 
-use crate::place::ProjectSandbox;
+use crate::engine::place::ProjectSandbox;
 pub(crate) use connect::inside as connect_inside;
 pub(crate) use stats::BenchReport;
 

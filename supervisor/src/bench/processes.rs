@@ -5,6 +5,8 @@ use std::io;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use boundary::monitor::{Spawner, Started, Worker, WorkerSpec};
+use boundary::policy::HiddenInodes;
 use ipc::confinement::{Confinement, TierChoice};
 use ipc::id::{AgentId, Generation};
 use ipc::message::{Hello, ToSupervisor, ToWorker};
@@ -12,8 +14,6 @@ use ipc::pipe::{FrameReader, Outgoing};
 
 use super::stats::{BenchReport, interleaved, rested, timed};
 use super::{BenchError, ProjectSandbox, linking};
-use crate::monitor::{Spawner, Started, Worker, WorkerSpec};
-use crate::policy::HiddenInodes;
 
 const ROUNDS: usize = 200;
 

@@ -8,6 +8,13 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use model::provider::ProviderKind;
+use model::provider::catalogue::{Facts, built_in};
+use model::relay::{
+    ClientName, ClientSettings, Limits, Listen, MAX_REPLY, Relay, SOCKET_MODE, SOCKET_NAME, Settings,
+    SocketSettings,
+};
+use model::replay::{ReplayServer, Script, sse};
 use nix::sys::resource::UsageWho;
 use serde_json::json;
 use tokio::runtime::Builder;
@@ -15,13 +22,6 @@ use tokio::sync::oneshot;
 
 use super::stats::{BenchReport, Measurement, cpu_time, interleaved};
 use super::{BenchError, ProjectSandbox};
-use crate::provider::ProviderKind;
-use crate::provider::catalogue::{Facts, built_in};
-use crate::relay::{
-    ClientName, ClientSettings, Limits, Listen, MAX_REPLY, Relay, SOCKET_MODE, SOCKET_NAME, Settings,
-    SocketSettings,
-};
-use crate::replay::{ReplayServer, Script, sse};
 
 const RUNS: usize = 200;
 const TOKENS: usize = 20_000;

@@ -3,11 +3,11 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use model::replay::{ReplayServer, Script, sse};
 use nix::sys::resource::UsageWho;
 
 use super::stats::{BenchReport, Measurement, cpu_time, interleaved, timed};
 use super::{BenchError, ProjectSandbox};
-use crate::replay::{ReplayServer, Script, sse};
 
 const RUNS: usize = 20;
 const STEPS: usize = 200;

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use boundary::monitor::{Worker, WorkerEvent};
 use ipc::confinement::TierChoice;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::Receiver;
@@ -9,7 +10,6 @@ use tokio::sync::mpsc::Receiver;
 use super::processes::{REST, Site};
 use super::stats::{BenchReport, BenchSubject, rested};
 use super::{BenchError, ProjectSandbox};
-use crate::monitor::{Worker, WorkerEvent};
 
 const ROUNDS: usize = 200;
 

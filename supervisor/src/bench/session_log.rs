@@ -7,7 +7,7 @@ use ipc::id::AgentId;
 
 use super::stats::{BenchReport, Measurement};
 use super::{BenchError, ProjectSandbox};
-use crate::session::{SessionLog, load};
+use crate::journal::session::{SessionLog, load};
 
 /// How many lines.
 const LINES: usize = 100_000;

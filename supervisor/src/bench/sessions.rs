@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use agent::core::standing;
 use ipc::event::{AssistantMessage, EventKind, ObservedBy, SessionEvent, TokenUsage};
 use ipc::id::{AgentId, ConversationId, EventId};
 use serde_json::json;
@@ -12,12 +13,11 @@ use serde_json::value::RawValue;
 use super::large_log::event_kind;
 use super::stats::{BenchReport, Measurement, timed};
 use super::{BenchError, ProjectSandbox};
-use crate::checkpoints::At;
-use crate::core::standing;
-use crate::driver::Rewinder;
-use crate::opening::observer;
-use crate::session::SessionLog;
-use crate::sessions::Index;
+use crate::engine::driver::Rewinder;
+use crate::engine::opening::observer;
+use crate::journal::checkpoints::At;
+use crate::journal::session::SessionLog;
+use crate::journal::sessions::Index;
 
 /// The bytes of a message, and the number of messages and of replies: 10 MB.
 const MESSAGE: usize = 5000;

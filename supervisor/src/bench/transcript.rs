@@ -4,9 +4,10 @@ use std::fs;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use model::replay::{ReplayServer, Reply, Script, sse};
+
 use super::stats::{BenchReport, Measurement};
 use super::{BenchError, ProjectSandbox, requests};
-use crate::replay::{ReplayServer, Reply, Script, sse};
 
 /// The turns of a long history, and of a short one.
 const LONG: usize = 200;

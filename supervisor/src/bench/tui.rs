@@ -15,7 +15,7 @@ use tui::{Capabilities, Colour, KnownModels, Model, Msg, Origins, Previews, Star
 
 use super::stats::{BenchReport, Measurement, cpu_time};
 use super::{BenchError, ProjectSandbox};
-use crate::terminal_ui::Painter;
+use crate::front::terminal_ui::Painter;
 
 /// The lines of the transcript.
 pub(super) const LINES: usize = 100_000;

@@ -7,13 +7,13 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use model::replay::{ReplayServer, Script, sse};
 use nix::pty::{OpenptyResult, Winsize, openpty};
 
 use super::stats::{BenchReport, Measurement};
 use super::tui::{LINE, LINES};
 use super::{BenchError, ProjectSandbox, memory};
-use crate::replay::{ReplayServer, Script, sse};
-use crate::terminal_ui::END;
+use crate::front::terminal_ui::END;
 
 const RUNS: usize = 20;
 const SIZE: Winsize = Winsize { ws_row: 50, ws_col: 200, ws_xpixel: 0, ws_ypixel: 0 };

@@ -2,7 +2,7 @@
 
 use ipc::event::ChangeKind;
 use ipc::message::{Chunk, SnapshotEntry, SnapshotKind, Stamp};
-use supervisor::changes::{Base, ChangeSet, Comparison, Snapshot, SnapshotLimits, patch};
+use supervisor::journal::changes::{Base, ChangeSet, Comparison, Snapshot, SnapshotLimits, patch};
 
 use crate::tree::{
     Node, Tree, asked, change_set, file, manifest, program, project_path, stamp, take, with_contents,

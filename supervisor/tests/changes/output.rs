@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use nix::sys::stat::Mode;
-use supervisor::changes::{ChangeSet, PatchFile, PatchFileError};
+use supervisor::journal::changes::{ChangeSet, PatchFile, PatchFileError};
 use tempfile::TempDir;
 
 use crate::tree::{Tree, change_set, file, project_path};

@@ -3,7 +3,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
-use supervisor::changes::patch;
+use supervisor::journal::changes::patch;
 
 use crate::git;
 use crate::tree::{Node, Tree, change_set, file, program};

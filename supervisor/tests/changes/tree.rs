@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use ipc::message::{Chunk, SnapshotEntry, SnapshotKind, Stamp};
 use ipc::path::WirePath;
-use supervisor::changes::{Base, ChangeSet, Intake, ProjectPath, Snapshot, SnapshotLimits};
+use supervisor::journal::changes::{Base, ChangeSet, Intake, ProjectPath, Snapshot, SnapshotLimits};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Node {

@@ -8,8 +8,8 @@ use std::io::Read;
 use std::net::TcpListener;
 use std::process::Command;
 
+use model::replay::ReplayServer;
 use serde_json::{Value, json};
-use supervisor::replay::ReplayServer;
 use tests::replies::{calls, done, model_of, shell};
 use tests::world::{KEY, tool_results};
 use tests::{Finished, Programs, User, World, skip};

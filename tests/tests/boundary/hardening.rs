@@ -13,12 +13,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use ipc::confinement::Tier;
+use model::replay::ReplayServer;
 use nix::libc;
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, geteuid};
 use serde_json::{Value, json};
-use supervisor::replay::ReplayServer;
 use tests::replies::model;
 use tests::world::KEY;
 use tests::{Finished, Programs, User, World, alive, marked, skip, tier, wait_until};

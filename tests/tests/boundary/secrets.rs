@@ -9,10 +9,10 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
+use model::replay::{ReplayServer, Script};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, geteuid};
 use serde_json::json;
-use supervisor::replay::{ReplayServer, Script};
 use tests::replies::model;
 use tests::world::{KEY, tool_results};
 use tests::{Finished, User, World, marked, skip, wait_until};

@@ -9,15 +9,15 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use boundary::monitor::{
+    PrivateTemp, Programs, Spawner, StartError, Started, Temps, Worker, WorkerEvent, WorkerSpec,
+};
+use boundary::policy::HiddenInodes;
+use gate::ApprovalMode;
 use ipc::confinement::{Confinement, TierChoice};
 use ipc::id::{AgentId, Generation};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use supervisor::gate::ApprovalMode;
-use supervisor::monitor::{
-    PrivateTemp, Programs, Spawner, StartError, Started, Temps, Worker, WorkerEvent, WorkerSpec,
-};
-use supervisor::policy::HiddenInodes;
 use tests::standing::policy;
 use tests::{User, World, alive, wait_until};
 use tokio::sync::mpsc::Receiver;

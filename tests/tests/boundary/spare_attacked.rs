@@ -6,9 +6,9 @@ use std::fs;
 use std::process::{Child, Stdio};
 
 use ipc::confinement::Tier;
+use model::replay::ReplayServer;
 use nix::libc;
 use serde_json::{Value, json};
-use supervisor::replay::ReplayServer;
 use tests::replies::model;
 use tests::{Finished, Programs, User, World, alive, marked, tier, wait_until};
 

@@ -46,7 +46,7 @@ const AFTERLIFE: Duration = Duration::from_secs(30);
 const AT_ONCE: usize = 4;
 
 /// A run that writes, forks, and leaves daemons in the temp directory that their parents have forgotten.
-fn begin(world: &World, tier: Tier, server: &supervisor::replay::ReplayServer) -> Child {
+fn begin(world: &World, tier: Tier, server: &model::replay::ReplayServer) -> Child {
     let patch = world.own().join("out.diff");
     let mut command = world.exec(server, &["--mode", "auto", "--patch", patch.to_str().unwrap()]);
     command.args(tier::flags(tier)).process_group(0);

@@ -13,7 +13,7 @@ use ipc::event::{EventKind, ObservedBy};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use serde_json::{Value, json};
-use supervisor::session::SessionLog;
+use supervisor::journal::session::SessionLog;
 use tests::replies::{calls, done, model_of, shell};
 use tests::tier::{self, everywhere};
 use tests::{Finished, User, World, wait_until};

@@ -6,9 +6,9 @@ use std::fs;
 use std::process::Command;
 
 use ipc::confinement::Tier;
+use model::replay::{ReplayServer, Reply, sse};
 use nix::unistd::geteuid;
 use serde_json::{Value, json};
-use supervisor::replay::{ReplayServer, Reply, sse};
 use tests::programs::copy_program;
 use tests::replies::{done, model_of, serve};
 use tests::tier::{self, everywhere};

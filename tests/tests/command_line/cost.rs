@@ -3,9 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::float_cmp, reason = "both sides are the nearest numbers to the same decimals")]
 
+use model::replay::sse::{Usage, message};
+use model::replay::{Block, ReplayServer, Reply};
 use serde_json::{Value, json};
-use supervisor::replay::sse::{Usage, message};
-use supervisor::replay::{Block, ReplayServer, Reply};
 use tests::replies::{done, model_of, serve, shell};
 use tests::{Finished, User, World};
 

@@ -6,9 +6,9 @@ use std::net::TcpListener;
 use std::process::Command;
 
 use ipc::confinement::Tier;
+use model::replay::{ReplayServer, Reply};
 use nix::errno::Errno;
 use serde_json::Value;
-use supervisor::replay::{ReplayServer, Reply};
 use tests::replies::serve;
 use tests::tier::{self, everywhere};
 use tests::world::KEY;

@@ -10,10 +10,10 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use ipc::confinement::Tier;
+use model::replay::{ReplayServer, Reply};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
-use supervisor::replay::{ReplayServer, Reply};
 use tests::programs::{copy_program, write_script};
 use tests::replies::{calls, done, model_of, says, serve, shell};
 use tests::tier;

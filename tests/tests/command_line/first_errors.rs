@@ -8,7 +8,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use ipc::confinement::Tier;
-use supervisor::replay::{Block, ReplayServer, Reply, Usage, chat, responses};
+use model::replay::{Block, ReplayServer, Reply, Usage, chat, responses};
 use tests::replies::{done, model_of, serve};
 use tests::world::KEY;
 use tests::{Finished, User, World};

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use model::replay::ReplayServer;
 use serde_json::json;
-use supervisor::replay::ReplayServer;
 use tests::replies::{calls, done, model_of, model_of_agents};
 use tests::{Finished, Programs, User, World};
 

@@ -7,8 +7,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use model::replay::ReplayServer;
 use serde_json::json;
-use supervisor::replay::ReplayServer;
 use tests::programs::Programs;
 use tests::replies::{calls, done, model_of};
 use tests::world::KEY;

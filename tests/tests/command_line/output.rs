@@ -6,8 +6,8 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
+use model::replay::{ReplayServer, Reply, sse};
 use serde_json::{Value, json};
-use supervisor::replay::{ReplayServer, Reply, sse};
 use tests::replies::{done, model_of, says, serve, shell};
 use tests::tier;
 use tests::{Finished, User, World, wait_until};

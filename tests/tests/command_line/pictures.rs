@@ -2,8 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use model::replay::ReplayServer;
 use serde_json::{Value, json};
-use supervisor::replay::ReplayServer;
 use tests::replies::model;
 use tests::tier::everywhere;
 use tests::world::tool_results;

@@ -3,6 +3,9 @@
 use std::fs;
 use std::os::unix::fs::chown;
 
+use boundary::monitor::{PrivateTemp, Programs, Spawner, Temps, Worker, WorkerSpec};
+use boundary::policy::{HiddenInodes, Policy};
+use gate::ApprovalMode;
 use ipc::confinement::{Confinement, Identity};
 use ipc::event::EventKind;
 use ipc::id::{AgentId, CallId, Generation};
@@ -10,10 +13,7 @@ use ipc::message::CallOutcome;
 use ipc::path::WirePath;
 use ipc::rights::{Grant, Network, Reach};
 use ipc::tool::{Access, ShellExec, ToolCall};
-use supervisor::driver::{Journal, OneShot, Processes, Unlogged, prepare};
-use supervisor::gate::ApprovalMode;
-use supervisor::monitor::{PrivateTemp, Programs, Spawner, Temps, Worker, WorkerSpec};
-use supervisor::policy::{HiddenInodes, Policy};
+use supervisor::engine::driver::{Journal, OneShot, Processes, Unlogged, prepare};
 use tests::standing::policy;
 use tests::{User, World, tier};
 use tokio::sync::oneshot;

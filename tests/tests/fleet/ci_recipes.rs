@@ -6,8 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use model::replay::ReplayServer;
 use serde_json::{Value, json};
-use supervisor::replay::ReplayServer;
 use tests::programs::write_script;
 use tests::replies::{calls, model_of, says, shell};
 use tests::{Finished, Programs, User, World};

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use model::replay::ReplayServer;
 use serde_json::{Value, json};
-use supervisor::replay::ReplayServer;
 use tests::replies::answers_with_the_tasks_name;
 use tests::world::KEY;
 use tests::{Finished, Programs, User, World, skip};

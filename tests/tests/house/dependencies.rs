@@ -313,17 +313,17 @@ fn only_the_monitor_starts_processes() {
         [
             "sandbox-exec/src/command/start.rs",
             "supervisor/boundary/src/monitor/child.rs",
-            "supervisor/src/batch/command.rs",
             "supervisor/src/bench/calls.rs",
             "supervisor/src/bench/connect.rs",
             "supervisor/src/bench/processes.rs",
             "supervisor/src/bench/requests.rs",
             "supervisor/src/bench/tax.rs",
             "supervisor/src/bench/tui_process.rs",
-            "supervisor/src/demo/attack/session.rs",
-            "supervisor/src/demo/project.rs",
-            "supervisor/src/editor.rs",
-            "supervisor/src/pager.rs",
+            "supervisor/src/front/batch/command.rs",
+            "supervisor/src/inspect/demo/attack/session.rs",
+            "supervisor/src/inspect/demo/project.rs",
+            "supervisor/src/process/editor.rs",
+            "supervisor/src/process/pager.rs",
         ]
     );
 }

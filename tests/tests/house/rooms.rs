@@ -1,5 +1,5 @@
-//! The storeys of the supervisor, as ARCHITECTURE.md has them: a room imports rooms of lower storeys and no other. And no
-//! Rust file is too long to be read at once.
+//! The supervisor's wings, as ARCHITECTURE.md has them: a wing imports wings of lower floors and no other, and within a
+//! wing no modules import each other in a circle. And no Rust file is too long to be read at once.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -11,36 +11,43 @@ use std::process::Command;
 const MOST_LINES: usize = 500;
 
 /// The heading of the table in ARCHITECTURE.md.
-const HEADING: &str = "### Storeys of the supervisor";
+const HEADING: &str = "### Wings of the supervisor";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-/// The rooms and their storeys; the ground is 0.
-fn storeys() -> BTreeMap<String, usize> {
+/// A row of the table: a wing with its floor and its modules. The ground is 0.
+struct Wing {
+    floor: usize,
+    modules: BTreeSet<String>,
+}
+
+/// The table of wings, by name.
+fn table() -> BTreeMap<String, Wing> {
     let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
     let (_, after) = text.split_once(HEADING).unwrap();
     let rows =
         after.lines().skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
-    let mut storeys = BTreeMap::new();
+    let mut wings = BTreeMap::new();
     for row in rows.skip(2) {
         let cells: Vec<_> = row.trim_matches('|').split('|').map(str::trim).collect();
-        let storey: usize = cells[0].parse().unwrap();
-        for room in cells[1].split(", ").map(|room| room.trim_matches('`')) {
-            assert_eq!(storeys.insert(room.to_owned(), storey), None, "{room} is in two storeys");
-        }
+        let modules = cells[2].split(", ").map(|module| module.trim_matches('`').to_owned()).collect();
+        let wing = Wing { floor: cells[0].parse().unwrap(), modules };
+        let name = cells[1].trim_matches('`').to_owned();
+        assert!(wings.insert(name.clone(), wing).is_none(), "{name} is there twice");
     }
-    storeys
+    wings
 }
 
-/// The rooms that there are: what `lib.rs` declares.
-fn rooms() -> BTreeSet<String> {
-    let lib = std::fs::read_to_string(root().join("supervisor/src/lib.rs")).unwrap();
-    let names = lib.lines().filter_map(|line| {
-        line.strip_prefix("pub mod ").or_else(|| line.strip_prefix("mod "))?.strip_suffix(';')
-    });
-    names.map(str::to_owned).collect()
+/// The modules that a file declares, but for those of tests.
+fn declared(file: &str) -> BTreeSet<String> {
+    let text = std::fs::read_to_string(root().join("supervisor/src").join(file)).unwrap();
+    let module = |line: &str| {
+        let (_, name) = line.strip_suffix(';')?.split_once("mod ")?;
+        (!line.starts_with("//")).then(|| name.to_owned())
+    };
+    text.lines().filter_map(module).collect()
 }
 
 /// The production part of a file, without comments.
@@ -50,10 +57,10 @@ fn production(text: &str) -> String {
     code.collect::<Vec<_>>().join("\n")
 }
 
-/// The first names behind `crate::` and behind each chain of `super::` that leads to the crate from a module of this depth.
-fn imported(code: &str, depth: usize) -> BTreeSet<String> {
+/// The first names behind `crate::OUTER` and behind each chain of `super::` that leads to that module from one this far below it.
+fn imported(code: &str, outer: &str, depth: usize) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    let ways = ["crate::".to_owned(), "super::".repeat(depth)];
+    let ways = [format!("crate::{outer}"), "super::".repeat(depth)];
     for way in ways.iter().filter(|way| !way.is_empty()) {
         for (at, _) in code.match_indices(way.as_str()) {
             let is_whole =
@@ -88,20 +95,21 @@ fn first_names(path: &str) -> Vec<String> {
     names
 }
 
-/// Each arrow between two rooms, with the files that draw it.
-fn arrows(rooms: &BTreeSet<String>) -> BTreeMap<(String, String), BTreeSet<String>> {
-    let source = root().join("supervisor/src");
-    let mut arrows: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+type Arrows = BTreeMap<(String, String), BTreeSet<String>>;
+
+/// Each import between two modules directly below `outer` (`""` or `"front::"`), with the files that hold it.
+fn arrows(outer: &str) -> Arrows {
+    let source = root().join("supervisor/src").join(outer.trim_end_matches("::"));
+    let mut arrows = Arrows::new();
     for file in files().into_iter().filter(|file| !is_test(file)) {
         let Ok(inner) = root().join(&file).strip_prefix(&source).map(Path::to_owned) else { continue };
         let mut module: Vec<_> =
             inner.with_extension("").iter().map(|name| name.to_str().unwrap().to_owned()).collect();
         module.pop_if(|name| name == "mod");
-        let text = std::fs::read_to_string(root().join(&file)).unwrap();
-        for target in imported(&production(&text), module.len()) {
-            if rooms.contains(&target) && target != module[0] {
-                arrows.entry((module[0].clone(), target)).or_default().insert(file.clone());
-            }
+        let Some(from) = module.first() else { continue };
+        let text = production(&std::fs::read_to_string(root().join(&file)).unwrap());
+        for target in imported(&text, outer, module.len()).into_iter().filter(|target| target != from) {
+            arrows.entry((from.clone(), target)).or_default().insert(file.clone());
         }
     }
     arrows
@@ -123,31 +131,61 @@ fn files() -> Vec<String> {
 }
 
 #[test]
-fn every_room_stands_in_one_storey() {
-    let storeys: BTreeSet<_> = storeys().into_keys().collect();
-    assert_eq!(storeys, rooms());
+fn every_module_stands_in_one_wing() {
+    let table = table();
+    assert_eq!(table.keys().cloned().collect::<BTreeSet<_>>(), declared("lib.rs"));
+    for (name, wing) in table {
+        assert_eq!(wing.modules, declared(&format!("{name}/mod.rs")), "{name}");
+    }
 }
 
 #[test]
-fn rooms_import_only_rooms_of_lower_storeys() {
-    let storeys = storeys();
-    let arrows = arrows(&rooms());
-    assert!(arrows.len() > 60, "only {} arrows were found", arrows.len());
+fn wings_import_only_wings_of_lower_floors() {
+    let table = table();
+    let arrows: Arrows = arrows("").into_iter().filter(|((_, to), _)| table.contains_key(to)).collect();
+    assert!(arrows.len() > 12, "only {} arrows were found", arrows.len());
     let mut wrong = Vec::new();
-    for ((from, to), files) in &arrows {
-        if storeys[from] <= storeys[to] {
-            wrong.push(format!("{from} ({}) imports {to} ({}): {files:?}", storeys[from], storeys[to]));
+    for ((from, to), files) in arrows.iter().filter(|((from, _), _)| table.contains_key(from)) {
+        let floors = (table[from].floor, table[to].floor);
+        if floors.0 <= floors.1 {
+            wrong.push(format!("{from} ({}) imports {to} ({}): {files:?}", floors.0, floors.1));
         }
     }
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+/// Takes away, again and again, the modules that import none of those that are left: what cannot be taken away is a circle.
+#[test]
+fn no_modules_of_a_wing_import_each_other_in_a_circle() {
+    let mut found = 0;
+    for (name, wing) in table() {
+        let arrows = arrows(&format!("{name}::"));
+        found += arrows.len();
+        let mut left = wing.modules;
+        loop {
+            let imports = |module: &&String| {
+                arrows.keys().any(|(from, to)| from == *module && left.contains(to) && from != to)
+            };
+            let above: BTreeSet<_> = left.iter().filter(imports).cloned().collect();
+            if above.len() == left.len() {
+                break;
+            }
+            left = above;
+        }
+        let circle: Vec<_> =
+            arrows.iter().filter(|((a, b), _)| left.contains(a) && left.contains(b)).collect();
+        assert!(left.is_empty(), "{name}: {circle:#?}");
+    }
+    assert!(found > 10, "only {found} arrows were found");
 }
 
 #[test]
 fn imports_are_found_in_every_form() {
     let code =
         "use crate::{a, b::{c, d},\n    e};\nfn f() -> crate::g::H { super::super::i::j() }\nsuper::k();";
-    let found: Vec<_> = imported(code, 2).into_iter().collect();
-    assert_eq!(found, ["a", "b", "e", "g", "i"]);
+    let found = |outer, depth| imported(code, outer, depth).into_iter().collect::<Vec<_>>();
+    assert_eq!(found("", 2), ["a", "b", "e", "g", "i"]);
+    assert_eq!(found("g::", 2), ["H", "i"]);
     assert!(!production("use x; // crate::y\n#[cfg(test)]\nmod tests {\n crate::z").contains("crate"));
 }
 

@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "a test fails by panicking")]
 
+use model::replay::ReplayServer;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
-use supervisor::replay::ReplayServer;
 use tests::replies::{calls, done, model_of};
 use tests::ui::{TAKEN, Ui};
 use tests::{User, World, marked, wait_until};

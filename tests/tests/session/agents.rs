@@ -8,6 +8,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use boundary::monitor::{PrivateTemp, Programs, Spawner, StartError, Temps, Worker, WorkerEvent, WorkerSpec};
+use boundary::policy::levels::LevelPlaces;
+use boundary::policy::{Environments, HiddenInodes};
 use ipc::confinement::{Confinement, Environment, Tier};
 use ipc::frontend::UserActionKind;
 use ipc::id::{AgentId, CallId, Generation};
@@ -17,12 +20,7 @@ use ipc::rights::Rights;
 use ipc::tool::{Access, ShellExec, ToolCall, ToolOutput};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use supervisor::monitor::{
-    PrivateTemp, Programs, Spawner, StartError, Temps, Worker, WorkerEvent, WorkerSpec,
-};
-use supervisor::policy::levels::LevelPlaces;
-use supervisor::policy::{Environments, HiddenInodes};
-use supervisor::session;
+use supervisor::journal::session;
 use tests::replies::{calls, done, shell};
 use tests::session::{Beginning, FrontEnd};
 use tests::{User, World, tier, without_durations};

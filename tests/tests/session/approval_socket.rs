@@ -16,8 +16,8 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
+use model::replay::ReplayServer;
 use serde_json::{Value, json};
-use supervisor::replay::ReplayServer;
 use tests::replies::{calls, done, model_of};
 use tests::world::tool_results;
 use tests::{Finished, User, World, tier, wait_until};

@@ -2,8 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use model::replay::{Block, ReplayServer, Usage, chat, responses, sse};
 use serde_json::{Value, json};
-use supervisor::replay::{Block, ReplayServer, Usage, chat, responses, sse};
 use tests::replies::model_of;
 use tests::side_by_side::many_at_once;
 use tests::world::KEY;

@@ -2,8 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use model::replay::{ReplayServer, sse};
 use serde_json::{Value, json};
-use supervisor::replay::{ReplayServer, sse};
 use tests::Finished;
 use tests::World;
 use tests::replies::model_of;

@@ -11,11 +11,11 @@ use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use model::replay::ReplayServer;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
-use supervisor::replay::ReplayServer;
-use supervisor::session;
+use supervisor::journal::session;
 use tests::random::Random;
 use tests::replies::{calls, done, model_of};
 use tests::{Finished, User, World, marked, wait_until};

@@ -12,7 +12,7 @@ use ipc::event::EventKind;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
-use supervisor::session;
+use supervisor::journal::session;
 use tests::replies::{calls, done, model_of, shell};
 use tests::tier::everywhere;
 use tests::world::tool_results;

@@ -8,10 +8,10 @@ use std::process::{Child, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
+use model::replay::{RecordedRequest, ReplayServer, Reply, Script};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
-use supervisor::replay::{RecordedRequest, ReplayServer, Reply, Script};
 use tests::random::Random;
 use tests::replies::{calls, done, model_of, shell};
 use tests::{Finished, User, World, wait_until};

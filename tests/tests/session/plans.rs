@@ -7,10 +7,10 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::Stdio;
 
+use model::replay::ReplayServer;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
-use supervisor::replay::ReplayServer;
 use tests::replies::{calls, done, model_of};
 use tests::{Finished, User, World, wait_until};
 

@@ -7,8 +7,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
+use model::replay::{Block, ReplayServer, Usage, chat, responses};
 use serde_json::{Value, json};
-use supervisor::replay::{Block, ReplayServer, Usage, chat, responses};
 use tests::replies::{done, model_of};
 use tests::{Finished, User, World};
 

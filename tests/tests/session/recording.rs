@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use insta::assert_snapshot;
+use model::replay::{ReplayServer, Reply};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
-use supervisor::replay::{ReplayServer, Reply};
 use tests::replies::{calls, done, serve, shell};
 use tests::tier::everywhere;
 use tests::world::KEY;

@@ -7,10 +7,10 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::Stdio;
 
+use model::replay::{ReplayServer, sse};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
-use supervisor::replay::{ReplayServer, sse};
 use tests::replies::{calls, done, model_of, says, shell};
 use tests::{Finished, User, World, wait_until};
 

@@ -7,10 +7,10 @@ use std::fs;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use model::replay::{Block, ReplayServer, Reply, sse};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
-use supervisor::replay::{Block, ReplayServer, Reply, sse};
 use tests::replies::{done, says, serve};
 use tests::{Finished, User, World, wait_until};
 

@@ -5,8 +5,8 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
+use model::replay::ReplayServer;
 use serde_json::{Value, json};
-use supervisor::replay::ReplayServer;
 use tests::random::Random;
 use tests::replies::{calls, done, model_of, says, shell};
 use tests::served::Served;

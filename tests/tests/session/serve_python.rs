@@ -11,8 +11,8 @@
 
 use std::path::Path;
 
+use model::replay::ReplayServer;
 use serde_json::json;
-use supervisor::replay::ReplayServer;
 use tests::replies::{calls, done, model_of, shell};
 use tests::world::{KEY, tool_results};
 use tests::{Finished, Programs, User, World};

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
-use supervisor::session::SessionLog;
+use supervisor::journal::session::SessionLog;
 use tests::replies::{done, model_of, says, shell};
 use tests::ui::Ui;
 use tests::world::KEY;

@@ -20,10 +20,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use model::replay::ReplayServer;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
-use supervisor::replay::ReplayServer;
 use tests::programs::with_sandbox_exec;
 use tests::random::Random;
 use tests::replies::model;

@@ -6,10 +6,10 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use model::replay::{Block, ReplayServer, Reply, Usage, chat, responses, sse};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
-use supervisor::replay::{Block, ReplayServer, Reply, Usage, chat, responses, sse};
 use tests::replies::{done, gzipped, says, serve};
 use tests::side_by_side::many_at_once;
 use tests::world::KEY;

@@ -1,7 +1,7 @@
 //! Calls that a model writes as text: never run, never a success, and named as what they are.
 
+use model::replay::{Block, Usage, chat, responses};
 use serde_json::{Value, json};
-use supervisor::replay::{Block, Usage, chat, responses};
 use tests::replies::{model_of, says, shell};
 use tests::served::Served;
 use tests::world::KEY;

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use model::replay::ReplayServer;
 use serde_json::{Value, json};
-use supervisor::replay::ReplayServer;
 use tests::replies::{calls, done, model_of_agents, shell};
 use tests::{Finished, World, wait_until};
 

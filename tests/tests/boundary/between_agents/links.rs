@@ -2,8 +2,8 @@
 
 use std::fs;
 
+use model::replay::ReplayServer;
 use serde_json::json;
-use supervisor::replay::ReplayServer;
 use tests::replies::{calls, done, model_of_agents, shell};
 use tests::{Finished, User, World, tier};
 

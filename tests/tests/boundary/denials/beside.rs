@@ -6,11 +6,11 @@ use std::process::Command;
 
 use ipc::confinement::Tier;
 use ipc::frontend::UserActionKind;
+use model::replay::ReplayServer;
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use serde_json::Value;
-use supervisor::driver::Turns;
-use supervisor::replay::ReplayServer;
+use supervisor::engine::driver::Turns;
 use tests::programs::worker_with_process;
 use tests::replies::{calls, done, model_of};
 use tests::session::{Beginning, FrontEnd};

@@ -7,10 +7,10 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use ipc::confinement::Tier;
+use model::replay::ReplayServer;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
-use supervisor::replay::ReplayServer;
 use tests::replies::model;
 use tests::side_by_side::side_by_side;
 use tests::world::tool_results;

@@ -10,8 +10,8 @@ use std::fs;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use model::replay::ReplayServer;
 use serde_json::{Value, json};
-use supervisor::replay::ReplayServer;
 use tests::programs::taken_over;
 use tests::replies::model;
 use tests::side_by_side::side_by_side;

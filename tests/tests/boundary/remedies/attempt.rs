@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use ipc::confinement::Tier;
+use model::replay::{RecordedRequest, ReplayServer, Reply, Script};
 use serde_json::Value;
-use supervisor::replay::{RecordedRequest, ReplayServer, Reply, Script};
 use tests::replies::{calls, done, says};
 use tests::{Finished, User};
 

@@ -2,8 +2,8 @@
 
 use ipc::confinement::Tier;
 use ipc::event::{PlaceChange, RestoredPlace};
+use model::replay::ReplayServer;
 use serde_json::{Value, json};
-use supervisor::replay::ReplayServer;
 use tests::replies::model;
 use tests::world::tool_results;
 use tests::{Finished, World, tier};

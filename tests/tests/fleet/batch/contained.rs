@@ -6,10 +6,10 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use model::replay::{RecordedRequest, ReplayServer};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
-use supervisor::replay::{RecordedRequest, ReplayServer};
 use tests::programs::write_script;
 use tests::world::KEY;
 use tests::{Finished, World, marked, wait_until};

@@ -11,10 +11,10 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use model::replay::ReplayServer;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
-use supervisor::replay::ReplayServer;
 use tests::random::Random;
 use tests::replies::{answers_with_the_tasks_name as model, done};
 use tests::world::KEY;

@@ -6,8 +6,8 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use model::replay::{Block, Reply, Usage, sse};
 use serde_json::json;
-use supervisor::replay::{Block, Reply, Usage, sse};
 use tests::replies::{done, serve};
 use tests::{User, World};
 

@@ -13,8 +13,8 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use model::replay::ReplayServer;
 use serde_json::{Value, json};
-use supervisor::replay::ReplayServer;
 use tests::World;
 use tests::world::KEY;
 

@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 
+use model::replay::{Block, Reply, Usage, chat, responses, sse};
 use serde_json::json;
-use supervisor::replay::{Block, Reply, Usage, chat, responses, sse};
 use tests::random::Random;
 use tests::replies::{done, model_of, serve};
 use tests::side_by_side::many_at_once;

@@ -78,7 +78,7 @@ fn a_full_disk_pauses_the_session_and_nothing_is_lost() {
     disk.ui.press_until("\r", "the session goes on, and nothing is lost");
     disk.ui.until_shown("Done.");
     assert_eq!(disk.world.read("ran"), "once\n");
-    let loaded = supervisor::session::rebuild(disk.log().as_bytes());
+    let loaded = supervisor::journal::session::rebuild(disk.log().as_bytes());
     assert_eq!(loaded.faults, []);
     let said =
         |event: &ipc::event::SessionEvent| matches!(event.kind, ipc::event::EventKind::UserMessage { .. });

@@ -21,10 +21,10 @@ use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use std::thread;
 
+use model::replay::{ReplayServer, Reply, Script};
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::pty::{OpenptyResult, openpty};
 use nix::sys::signal::Signal;
-use supervisor::replay::{ReplayServer, Reply, Script};
 use tests::replies::{done, model_of, says, serve, shell};
 use tests::ui::{Left, TAKEN, Ui};
 use tests::{Finished, User, World, marked, wait_until};

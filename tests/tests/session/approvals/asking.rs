@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use gate::approval::ApprovalSettings;
 use ipc::approval::{ApprovalAnswer, ApprovalMode, ReviewDecision, ServerRequest, SessionScope};
 use ipc::confinement::Tier;
 use ipc::frontend::UserActionKind;
 use ipc::id::ApprovalId;
+use model::provider::ReplayProvider;
 use serde_json::{Value, json};
-use supervisor::approval::ApprovalSettings;
-use supervisor::provider::ReplayProvider;
 use tests::replies::calls;
 use tests::session::{Beginning, FrontEnd};
 use tests::tier::choice;

@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use gate::tools::{ExternalCall, ExternalTool, ServedCall, Tool, ToolDefinition};
 use ipc::approval::{ApprovalMode, ReviewDecision, ServerRequest};
 use ipc::frontend::UserActionKind;
 use ipc::id::AgentId;
 use ipc::rpc::{self, RequestId, ResponseOutcome};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use supervisor::driver::{ToolServer, Turns};
-use supervisor::tools::{ExternalCall, ExternalTool, ServedCall, Tool, ToolDefinition};
+use supervisor::engine::driver::{ToolServer, Turns};
 use tests::replies::{calls, done};
 use tests::session::{Beginning, FrontEnd};
 use tests::tier;

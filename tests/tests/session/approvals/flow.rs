@@ -13,7 +13,7 @@ use tests::session::{Beginning, FrontEnd};
 use tests::tier;
 
 use super::asking::{answer, asks, asks_for, command, decide, edit, fitting, logged, told};
-use supervisor::driver::Turns;
+use supervisor::engine::driver::Turns;
 
 #[tokio::test]
 async fn an_approved_patch_changes_exactly_what_was_shown() {

@@ -4,7 +4,7 @@ use ipc::approval::{ReviewDecision, SessionScope};
 use ipc::frontend::UserActionKind;
 use ipc::id::GrantId;
 use serde_json::json;
-use supervisor::driver::Turns;
+use supervisor::engine::driver::Turns;
 use tests::replies::{calls, done, shell};
 use tests::session::{Beginning, FrontEnd};
 use tests::tier;

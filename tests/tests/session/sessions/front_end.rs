@@ -5,10 +5,10 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 
+use model::replay::ReplayServer;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Map, Value, json};
-use supervisor::replay::ReplayServer;
 use tests::programs::taken_over;
 use tests::world::KEY;
 use tests::{Finished, World, alive, marked, wait_until};

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use model::replay::{ReplayServer, sse};
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use supervisor::replay::{ReplayServer, sse};
 use tests::World;
 use tests::replies::{model_of, model_of_agents};
 

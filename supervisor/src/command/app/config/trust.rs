@@ -1,0 +1,55 @@
+//! `bailiwick config trust`: lists what a project's file would enable, and asks a person at a terminal.
+
+use std::path::Path;
+
+use gate::shell_word::shell_word;
+
+use crate::process::exit::Exit;
+use crate::process::messages::{complain, say, tell};
+use crate::settings::config::{PROJECT_NAME, Sources, asked, can_ask};
+
+/// Asks, or forgets.
+pub(super) fn run(mut sources: Sources, forget: bool) -> Exit {
+    let Some(project) = sources.project().map(Path::to_owned) else { return Exit::Usage };
+    tell(&sources.void().collect::<Vec<_>>());
+    if forget {
+        return match sources.forget() {
+            Ok(true) => done("it is no longer trusted"),
+            Ok(false) => done("it was not trusted"),
+            Err(error) => internal(&error),
+        };
+    }
+    let Some(question) = sources.question() else {
+        return done(if sources.is_trusted() {
+            "it is trusted already"
+        } else {
+            "there is nothing in it that takes trust"
+        });
+    };
+    if !can_ask() {
+        complain(&format!(
+            "cannot ask about {PROJECT_NAME}: standard input or standard error is no terminal\n  hint: type this command at a \
+             terminal: bailiwick config trust -C {}",
+            shell_word(&project)
+        ));
+        return Exit::Usage;
+    }
+    match asked(&question) {
+        Ok(true) => match sources.trust(&question) {
+            Ok(()) => done("trusted, as it is now; a change of it asks again"),
+            Err(error) => internal(&error),
+        },
+        Ok(false) => done("not trusted"),
+        Err(error) => internal(&error),
+    }
+}
+
+fn done(text: &str) -> Exit {
+    say(&format!("{PROJECT_NAME}: {text}"));
+    Exit::Done
+}
+
+fn internal(error: &impl std::fmt::Display) -> Exit {
+    complain(error);
+    Exit::Internal
+}

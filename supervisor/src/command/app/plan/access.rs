@@ -1,0 +1,95 @@
+//! The access of a plan's execution, as a person reads it before an approval.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use ipc::plan::{OnFailure, PlaceToCreate, Plan};
+
+use crate::engine::opening::places_to_create;
+use crate::journal::plans::{KeptPlan, PlanFate};
+use crate::process::directories::Directories;
+
+/// The account: places with absolute paths, the network, and every acceptance command in full. Places that are to be created are
+/// those that the approval showed, or as things stand where there is none.
+pub(super) fn access(kept: &KeptPlan, plan: &Plan, directories: &Directories) -> String {
+    let is_approved = matches!(kept.fate(), PlanFate::Approved | PlanFate::Unfinished);
+    let shown = kept.record.as_ref().filter(|_| is_approved).map(|record| record.to_create.clone());
+    let to_create = match (shown, kept.project()) {
+        (Some(shown), _) => shown,
+        (None, Some(project)) => match places_to_create(plan, project) {
+            Ok(to_create) => to_create,
+            Err(fault) => return format!("it cannot be executed: {fault}\n"),
+        },
+        (None, None) => Vec::new(),
+    };
+    account(kept, plan, &to_create, directories)
+}
+
+/// The account where these places are to be created.
+pub(super) fn account(
+    kept: &KeptPlan,
+    plan: &Plan,
+    to_create: &[PlaceToCreate],
+    directories: &Directories,
+) -> String {
+    let mut text = String::from("access of its execution:\n");
+    let project = kept.project().unwrap_or(Path::new("the project"));
+    let caches = directories.cache.join("projects");
+    for place in places(project, plan, to_create, &caches) {
+        // A String takes every write.
+        let _ = writeln!(text, "  write    {place}");
+    }
+    let network = plan.rights.as_ref().is_some_and(|rights| rights.network);
+    let network = if network { "on (the run has to say --net on)" } else { "off" };
+    let _ = writeln!(text, "  network  {network}");
+    let _ = writeln!(text, "  failure  {}", failure(plan.on_failure));
+    text.push_str("  lasts    as long as the plan is executed; it asks nobody\n");
+    text.push_str(if plan.commands().next().is_some() {
+        "will run without asking:\n"
+    } else {
+        "will run without asking: no acceptance command\n"
+    });
+    let mut last = 0;
+    for (step, command) in plan.commands() {
+        if step != last {
+            let _ = writeln!(text, "  step {step}");
+        }
+        last = step;
+        for line in command.lines() {
+            let _ = writeln!(text, "    {line}");
+        }
+    }
+    text
+}
+
+/// The marker stands before the path: no path can spell it away.
+fn places(project: &Path, plan: &Plan, to_create: &[PlaceToCreate], caches: &Path) -> Vec<String> {
+    let roots = plan.rights.as_ref().map_or(&[][..], |rights| &rights.write);
+    if roots.is_empty() {
+        return vec![
+            format!("{} (the project)", project.display()),
+            format!("the package caches of this project, below {}", caches.display()),
+        ];
+    }
+    let place = |root: &String| {
+        let path: PathBuf = project.join(root).components().collect();
+        let created = to_create.iter().find(|place| place.path.as_path() == path);
+        let path = created.map_or(path.as_path(), |place| place.directory.as_path());
+        let why = created.map(|place| format!(" (to create {})", place.path)).unwrap_or_default();
+        if path.starts_with(project) {
+            format!("{}{why}", path.display())
+        } else {
+            format!("BEYOND THE PROJECT {0}{why} (the run has to say --write {0})", path.display())
+        }
+    };
+    roots.iter().map(place).collect()
+}
+
+const fn failure(on_failure: Option<OnFailure>) -> &'static str {
+    match on_failure {
+        Some(OnFailure::Stop) => "a failed step ends the execution",
+        Some(OnFailure::Retry) => "a failed step is tried again, a few times at most",
+        Some(OnFailure::Replan) => "a failed step leads back to the planner, and to another approval",
+        None => "what plan.on_failure in the settings says",
+    }
+}

@@ -1,0 +1,67 @@
+//! `bailiwick plan approve` and `reject`: a person's word on exactly the bytes that they were shown.
+
+use std::io::{self, Write};
+
+use super::access::account;
+use super::show::with_account;
+use super::{becomes, find};
+use crate::engine::opening::{Refusal, places_to_create};
+use crate::journal::plans::{PlanFate, Store};
+use crate::process::directories::Directories;
+use crate::process::exit::Exit;
+use crate::process::messages::{harmless, say};
+use crate::settings::args::{ApproveArgs, OnePlan};
+use crate::settings::config::{can_ask, yes};
+
+pub(super) fn approve(store: &Store, directories: &Directories, args: &ApproveArgs) -> Result<Exit, Refusal> {
+    let kept = find(store, &args.plan)?;
+    let document = kept.read().map_err(|error| Refusal::usage(format!("it cannot be approved: {error}")))?;
+    let plan = document.plan();
+    let to_create = kept.project().map(|project| places_to_create(plan, project)).transpose();
+    let to_create = to_create.map_err(|fault| {
+        Refusal::usage(format!("{0} cannot be approved: {fault}\n  hint: bailiwick plan edit {0}", kept.id))
+    })?;
+    let to_create = to_create.unwrap_or_default();
+    let is_approved = match &args.digest {
+        Some(digest) if *digest == kept.digest => true,
+        Some(digest) => {
+            return Err(Refusal::usage(format!(
+                "{} has another text: got --digest {digest}, expected {}\n  hint: bailiwick plan show {}",
+                kept.id, kept.digest, kept.id
+            )));
+        }
+        None if can_ask() => {
+            let account = account(&kept, plan, &to_create, directories);
+            asked(&with_account(&kept, directories, &account)).map_err(Refusal::internal)?
+        }
+        None => {
+            return Err(Refusal::usage(format!(
+                "cannot ask about {}: standard input or standard error is no terminal\n  hint: bailiwick plan approve {} --digest \
+                 SHA256 approves exactly the text that has it; bailiwick plan show prints both",
+                kept.id, kept.id
+            )));
+        }
+    };
+    if !is_approved {
+        say("not approved");
+        return Ok(Exit::Denied);
+    }
+    becomes(store, &kept, PlanFate::Approved, to_create)?;
+    say(&format!("{} is approved as it stands; bailiwick plan execute {} executes it", kept.id, kept.id));
+    Ok(Exit::Done)
+}
+
+pub(super) fn reject(store: &Store, args: &OnePlan) -> Result<Exit, Refusal> {
+    let kept = find(store, args)?;
+    becomes(store, &kept, PlanFate::Rejected, Vec::new())?;
+    say(&format!("{} is rejected; bailiwick plan approve {} takes that back", kept.id, kept.id));
+    Ok(Exit::Done)
+}
+
+/// Asks a person who was shown everything; true after a yes, and anything else is no.
+fn asked(text: &str) -> io::Result<bool> {
+    let mut out = io::stderr().lock();
+    write!(out, "{}", harmless(text))?;
+    drop(out);
+    yes("May exactly this be executed?")
+}

@@ -1,0 +1,36 @@
+//! The progress of a plan's last execution, as the log of its session has it: whatever ended that session.
+
+use std::path::Path;
+
+use ipc::id::ConversationId;
+
+use crate::engine::opening::finished_steps;
+use crate::journal::plans::KeptPlan;
+use crate::journal::session::{find, is_held, read_needed};
+use crate::process::directories::Directories;
+
+/// The progress of an execution.
+pub(super) struct PlanProgress {
+    /// The session that is at it, if one is.
+    pub session: Option<ConversationId>,
+    /// The number of the first steps that are finished.
+    pub done: u32,
+}
+
+impl PlanProgress {
+    /// That of the last execution of a plan's bytes, if one began.
+    pub(super) fn of(kept: &KeptPlan, directories: &Directories) -> Result<Option<Self>, String> {
+        let record = kept.record.as_ref().filter(|record| record.digest == kept.digest);
+        let Some((record, session)) = record.and_then(|record| Some((record, record.execution.as_ref()?)))
+        else {
+            return Ok(None);
+        };
+        let log = find(&directories.sessions(), Some(&session.0), Path::new(""))
+            .map_err(|_| format!("the log of its session, {session}, is gone"))?;
+        let is_at_it = is_held(&log).map_err(|error| format!("cannot ask for {}: {error}", log.display()))?;
+        let events = read_needed(&log, None, &mut |_, _| ()).map_err(|error| error.to_string())?.events;
+        let in_log = finished_steps(&events, &kept.digest);
+        let done = in_log.into_iter().chain(record.done).max().unwrap_or(0);
+        Ok(Some(Self { session: is_at_it.then(|| session.clone()), done }))
+    }
+}

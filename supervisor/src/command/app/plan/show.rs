@@ -1,0 +1,77 @@
+//! `bailiwick plan show`: the text of a plan, and what its execution may do.
+
+use std::io::{self, Write};
+
+use serde_json::json;
+
+use super::access::access;
+use super::{find, told};
+use crate::engine::opening::Refusal;
+use crate::journal::plans::{KeptPlan, Store};
+use crate::process::directories::Directories;
+use crate::process::exit::Exit;
+use crate::process::messages::harmless;
+use crate::settings::args::ShowArgs;
+
+pub(super) fn run(store: &Store, directories: &Directories, args: &ShowArgs) -> Result<Exit, Refusal> {
+    let kept = find(store, &args.plan)?;
+    let printed = if args.json { print_json(&kept) } else { print(&whole(&kept, directories)) };
+    printed.map_err(Refusal::internal)?;
+    Ok(Exit::Done)
+}
+
+fn print(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    write!(out, "{}", harmless(text))?;
+    out.flush()
+}
+
+/// The text, each line behind a rule, then the account of the supervisor: no line of a plan looks like one of it.
+fn whole(kept: &KeptPlan, directories: &Directories) -> String {
+    let account = match kept.read() {
+        Ok(document) => access(kept, document.plan(), directories),
+        Err(error) => format!("it cannot be executed: {error}\n"),
+    };
+    with_account(kept, directories, &account)
+}
+
+/// The text, and this account behind it.
+pub(super) fn with_account(kept: &KeptPlan, directories: &Directories, account: &str) -> String {
+    format!(
+        "{}{END}\nplan    {}\nfile    {}\nfate    {}\nsha256  {}\n{account}",
+        ruled(&kept.text),
+        kept.id,
+        kept.path.display(),
+        told(kept, directories),
+        kept.digest
+    )
+}
+
+/// The end of the plan's text: nothing behind it is a part of the plan.
+const END: &str = "──────── the plan ends here; what follows says Bailiwick ────────";
+
+/// The rule before each line of a plan's text.
+const RULE: &str = "│ ";
+
+/// A text of others, made harmless first: what would be another line's beginning at a terminal has its rule as well.
+fn ruled(text: &str) -> String {
+    harmless(text).lines().flat_map(|line| [RULE, line, "\n"]).collect()
+}
+
+fn print_json(kept: &KeptPlan) -> io::Result<()> {
+    let plan = kept.read();
+    let value = json!({
+        "id": kept.id,
+        "path": kept.path,
+        "digest": kept.digest,
+        "fate": kept.fate(),
+        "record": kept.record,
+        "plan": plan.as_ref().ok().map(|document| document.plan().clone()),
+        "error": plan.err(),
+        "markdown": kept.text,
+    });
+    let mut out = io::stdout().lock();
+    serde_json::to_writer_pretty(&mut out, &value)?;
+    writeln!(out)?;
+    out.flush()
+}

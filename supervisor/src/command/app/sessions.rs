@@ -1,0 +1,157 @@
+//! `bailiwick sessions`: the sessions that have a log, by the index.
+
+use std::io::{self, Write};
+
+use jiff::Timestamp;
+use serde_json::json;
+
+use crate::journal::sessions::{Index, ListedSession, Needle};
+use crate::process::directories::Directories;
+use crate::process::exit::{Exit, printed};
+use crate::process::messages::{complain, harmless};
+use crate::settings::args::{SessionsArgs, SessionsCommand};
+
+use super::{delete, prune};
+
+/// The columns of a message, and of a line that was found.
+const COLUMNS: usize = 100;
+
+/// Lists them, or deletes some.
+pub(super) fn run(args: &SessionsArgs) -> Exit {
+    let directories = match Directories::of_process() {
+        Ok(directories) => directories,
+        Err(error) => {
+            complain(&error);
+            return Exit::Usage;
+        }
+    };
+    match &args.command {
+        Some(SessionsCommand::Prune(args)) => return prune::run(args, &directories),
+        Some(SessionsCommand::Delete(args)) => return delete::run(args, &directories),
+        None => {}
+    }
+    let sessions = match Index::open(&directories.state).sessions() {
+        Ok(sessions) => sessions,
+        Err(error) => {
+            complain(&format!("cannot list the sessions: {error}"));
+            return Exit::Internal;
+        }
+    };
+    printed(print(&found(sessions, args), args), Exit::Done)
+}
+
+/// A session, and the line that was looked for.
+type FoundSession = (ListedSession, Option<String>);
+
+/// The sessions that are wanted.
+fn found(sessions: Vec<ListedSession>, args: &SessionsArgs) -> Vec<FoundSession> {
+    let project = args.directory.canonicalize().unwrap_or_else(|_| args.directory.clone());
+    let of_project = sessions.into_iter().filter(|one| args.all || one.summary.project.as_path() == project);
+    let Some(text) = &args.search else { return of_project.map(|one| (one, None)).collect() };
+    let needle = Needle::new(text);
+    of_project.filter_map(|one| needle.line_in(&one.log).map(|line| (one, Some(line)))).collect()
+}
+
+fn print(sessions: &[FoundSession], args: &SessionsArgs) -> io::Result<()> {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    for session in sessions {
+        if args.json {
+            serde_json::to_writer(&mut out, &object(session))?;
+            writeln!(out)?;
+        } else {
+            out.write_all(harmless(&lines(session, args.all)).as_bytes())?;
+        }
+    }
+    if sessions.is_empty() && !args.json {
+        let none = if args.search.is_some() { "no session has this text" } else { "no sessions" };
+        let hint = if args.all { "" } else { "; --all looks at those of every project" };
+        writeln!(io::stderr(), "{none}{hint}")?;
+    } else if !args.json {
+        let bytes = sessions.iter().map(|(session, _)| session.bytes).sum();
+        writeln!(io::stderr(), "{}, {}", counted(sessions.len()), size(bytes))?;
+    }
+    out.flush()
+}
+
+fn object((session, line): &FoundSession) -> serde_json::Value {
+    let ListedSession { log, bytes, summary, .. } = session;
+    json!({
+        "id": id(session),
+        "log": log,
+        "project": summary.project,
+        "model": summary.model,
+        "activity": summary.activity,
+        "began_ms": summary.began_ms,
+        "changed": changed(session),
+        "bytes": bytes,
+        "message": summary.message,
+        "usage": summary.usage,
+        "tokens": summary.usage.total(),
+        "cost_usd": summary.cost_usd,
+        "cost_known_usd": summary.known_usd,
+        "imported": summary.imported,
+        "match": line,
+    })
+}
+
+fn lines((session, line): &FoundSession, all: bool) -> String {
+    let ListedSession { bytes, summary, .. } = session;
+    let changed = changed(session).map(|time| time.strftime("%Y-%m-%d %H:%M UTC").to_string());
+    let imported = if summary.imported { " · imported" } else { "" };
+    let spent = summary.account();
+    let project = if all {
+        format!("    {}\n", tui::cut(&summary.project.to_string(), COLUMNS))
+    } else {
+        String::new()
+    };
+    let message = summary.message.lines().next().filter(|message| !message.is_empty());
+    let line = line.as_ref().map(|line| format!("    > {}\n", tui::cut(line, COLUMNS))).unwrap_or_default();
+    format!(
+        "{}  {}  {} · {} · {spent}{imported}\n    {}\n{project}{line}",
+        id(session),
+        changed.unwrap_or_default(),
+        size(*bytes),
+        tui::cut(&summary.model, COLUMNS),
+        tui::cut(message.unwrap_or("(nothing was said)"), COLUMNS),
+    )
+}
+
+fn id(session: &ListedSession) -> String {
+    session.log.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn changed(session: &ListedSession) -> Option<Timestamp> {
+    Timestamp::try_from(session.changed).ok()
+}
+
+pub(super) fn counted(sessions: usize) -> String {
+    if sessions == 1 { "1 session".to_owned() } else { format!("{sessions} sessions") }
+}
+
+/// A size in few characters.
+pub(super) fn size(bytes: u64) -> String {
+    let tenths = |unit: u64, name| {
+        let (whole, tenth) = (bytes / unit, bytes % unit * 10 / unit);
+        if whole < 10 { format!("{whole}.{tenth} {name}") } else { format!("{whole} {name}") }
+    };
+    match bytes {
+        0..1024 => format!("{bytes} bytes"),
+        1024..0x10_0000 => tenths(1 << 10, "KiB"),
+        0x10_0000..0x4000_0000 => tenths(1 << 20, "MiB"),
+        _ => tenths(1 << 30, "GiB"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_has_few_characters() {
+        let sizes = [0, 1023, 1024, 1536, 20 << 10, (1 << 20) + (1 << 19), 3 << 30];
+        assert_eq!(
+            sizes.map(size),
+            ["0 bytes", "1023 bytes", "1.0 KiB", "1.5 KiB", "20 KiB", "1.5 MiB", "3.0 GiB"]
+        );
+    }
+}

@@ -1,0 +1,172 @@
+//! `bailiwick export` and `bailiwick import`: a session as one file that leaves this machine, or comes to it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, IsTerminal, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use gate::shell_word::shell_word;
+use ipc::path::WirePath;
+
+use super::show::log_of;
+use crate::engine::opening::Refusal;
+use crate::journal::sessions::{ArchiveError, Archived, Head, LARGEST, export as write_archive};
+use crate::process::directories::Directories;
+use crate::process::exit::Exit;
+use crate::process::messages::{complain, say};
+use crate::settings::args::{ExportSessionArgs, ImportArgs};
+
+/// Exports a session.
+pub(super) fn export(args: &ExportSessionArgs) -> Exit {
+    finish(write(args))
+}
+
+/// Imports one.
+pub(super) fn import(args: &ImportArgs) -> Exit {
+    finish(read(args))
+}
+
+fn finish(done: Result<(), Refusal>) -> Exit {
+    match done {
+        Ok(()) => Exit::Done,
+        Err(Refusal(exit, message)) => {
+            complain(&message);
+            exit
+        }
+    }
+}
+
+fn write(args: &ExportSessionArgs) -> Result<(), Refusal> {
+    let log = log_of(args.session.as_deref(), &args.directory)?;
+    let failed =
+        |error: &dyn std::fmt::Display| Refusal::usage(format!("cannot export {}: {error}", log.display()));
+    let mut bytes = File::open(&log).map_err(|error| match (error.kind(), &args.file) {
+        (io::ErrorKind::NotFound, None) => failed(&format!("{error}\n  hint: bailiwick export SESSION FILE")),
+        _ => failed(&error),
+    })?;
+    let redacts = !args.no_redact;
+    let (head, unwritten) = match &args.file {
+        Some(file) => {
+            let mut out = WatchedOutput::new(new_file(file).map_err(|error| failed(&error))?);
+            let head = write_archive(&mut bytes, redacts, &mut BufWriter::new(&mut out));
+            if head.is_err() {
+                // It was made a moment ago, and nobody else's is overwritten.
+                let _ = fs::remove_file(file);
+            }
+            (head, out.failed.then(|| file.display().to_string()))
+        }
+        None if io::stdout().is_terminal() => {
+            return Err(Refusal::usage("cannot export to a terminal\n  hint: bailiwick export SESSION FILE"));
+        }
+        None => {
+            let mut out = WatchedOutput::new(io::stdout().lock());
+            let head = write_archive(&mut bytes, redacts, &mut BufWriter::new(&mut out));
+            (head, out.failed.then(|| "to standard output".to_owned()))
+        }
+    };
+    match head {
+        // A reader of standard output that has seen enough is no failure.
+        Err(ArchiveError::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => {}
+        head => say(&told(&head.map_err(|error| match unwritten {
+            Some(output) => Refusal::internal(format!("cannot write {output}: {error}")),
+            None => failed(&error),
+        })?)),
+    }
+    Ok(())
+}
+
+/// A writer that knows whether it was the one that failed: the log is read meanwhile.
+struct WatchedOutput<W> {
+    to: W,
+    failed: bool,
+}
+
+impl<W> WatchedOutput<W> {
+    const fn new(to: W) -> Self {
+        Self { to, failed: false }
+    }
+
+    fn noted<T>(&mut self, done: io::Result<T>) -> io::Result<T> {
+        // An interrupted write is tried again.
+        self.failed |= done.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::Interrupted);
+        done
+    }
+}
+
+impl<W: Write> Write for WatchedOutput<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.to.write(bytes);
+        self.noted(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let flushed = self.to.flush();
+        self.noted(flushed)
+    }
+}
+
+/// Creates a file that its owner alone can read. `O_EXCL` follows no link and overwrites nothing (open(2)).
+fn new_file(path: &Path) -> Result<File, String> {
+    let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    opened.map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => {
+            format!("a file {} exists\n  hint: remove it, or name another file", path.display())
+        }
+        _ => format!("{}: {error}", path.display()),
+    })
+}
+
+/// A line about the export, and one about what nobody found.
+fn told(head: &Head) -> String {
+    let unit = if head.events == 1 { "event" } else { "events" };
+    let exported = format!("exported {} {unit} of the session {}", head.events, head.session);
+    let Some(redacted) = &head.redacted else {
+        return format!("{exported}, with every secret that is in it");
+    };
+    if redacted.found.is_empty() {
+        return format!(
+            "{exported}; no secret of a known form was found: look at it before you give it away"
+        );
+    }
+    let found: Vec<_> = redacted.found.iter().map(|(name, count)| format!("{count} × {name}")).collect();
+    format!("{exported}; redacted: {}; look at it before you give it away", found.join(", "))
+}
+
+/// A file that is read more than once: what comes out of a pipe goes through a file without a name.
+fn seekable(path: &Path) -> io::Result<File> {
+    let file = File::open(path)?;
+    if file.metadata()?.is_file() {
+        return Ok(file);
+    }
+    let mut copy = tempfile::tempfile()?;
+    // One byte more than is read: such an archive is too large.
+    io::copy(&mut file.take(LARGEST + 1), &mut copy)?;
+    Ok(copy)
+}
+
+fn read(args: &ImportArgs) -> Result<(), Refusal> {
+    let directories = Directories::of_process().map_err(Refusal::usage)?;
+    let failed = |error: &dyn std::fmt::Display| {
+        Refusal::usage(format!("cannot import {}: {error}", args.file.display()))
+    };
+    let archive = seekable(&args.file).map_err(|error| failed(&error))?;
+    let archived = Archived::read(archive).map_err(|error| failed(&error))?;
+    let project = match &args.directory {
+        None => None,
+        Some(directory) => Some(WirePath::from(&directory.canonicalize().map_err(|error| failed(&error))?)),
+    };
+    let own = archived.project().cloned();
+    let (events, earlier) = (archived.head().events, archived.head().session.clone());
+    directories.make().map_err(Refusal::usage)?;
+    let session = archived.import(&directories.state, project.as_ref()).map_err(|error| failed(&error))?;
+    let project = project.or(own).map(|project| shell_word(project.as_path())).unwrap_or_default();
+    let unit = if events == 1 { "event" } else { "events" };
+    say(&format!("imported {events} {unit} of the session {earlier} as {session}, of the project {project}"));
+    say(&format!(
+        "bailiwick show {session} shows it; it came from elsewhere, and nothing proves that it is true"
+    ));
+    // For scripts.
+    let mut out = io::stdout().lock();
+    let printed = writeln!(out, "{session}");
+    printed.map_err(Refusal::internal)
+}

@@ -1,0 +1,3 @@
+//! The command line: it reads the arguments and starts one command.
+
+pub mod app;

@@ -1,0 +1,205 @@
+//! Requests for approvals: each is awaited in a task of its own, with its deadline, and decided once.
+//!
+//! Whatever comes back that is no answer to exactly what was asked denies it, and says why. An answer that nothing waits for
+//! counts for nothing, and has a line in the log as well.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use agent::core::Input;
+use ipc::approval::{ApprovalAnswer, ReviewDecision, ServerRequest};
+use ipc::event::{DecidedBy, EventKind, NoticeCode, ObservedBy};
+use ipc::frontend::{UiEvent, UiEventKind, UserActionKind};
+use ipc::id::{AgentId, ApprovalId};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+
+use super::flushes::After;
+use super::{AgentRun, SessionError, Shared};
+
+/// The most of a peer's words that a cause repeats.
+const MAX_CAUSE: usize = 300;
+
+/// The requests that are waited for.
+#[derive(Default)]
+pub(super) struct Approvals {
+    /// Requests that are shown when they are on the disk.
+    unwritten: BTreeMap<ApprovalId, Box<ServerRequest>>,
+    /// Requests that the front end was asked, each with the way on which its wait is ended.
+    pending: BTreeMap<ApprovalId, oneshot::Sender<Input>>,
+    /// The waits; one that was withdrawn ends without an input.
+    waiting: JoinSet<(ApprovalId, Option<Input>)>,
+}
+
+impl Approvals {
+    fn wait(&mut self, id: ApprovalId, time: Duration, ui: mpsc::UnboundedSender<UiEvent>) {
+        let (settle, settled) = oneshot::channel();
+        self.pending.insert(id, settle);
+        self.waiting.spawn(wait(id, time, settled, ui));
+    }
+
+    /// Takes an answer to its request; the error says why it counts for nothing.
+    fn answer(&mut self, id: ApprovalId, answer: ApprovalAnswer, for_us: bool) -> Result<(), String> {
+        let decision = decision(&answer);
+        let settle = self.pending.remove(&id).ok_or_else(|| not_waited_for(id, decision))?;
+        let input = if for_us {
+            input(id, answer)
+        } else {
+            lapsed(id, DecidedBy::BadAnswer, "the answer is one of another conversation".to_owned())
+        };
+        settle.send(input).map_err(|_| format!("request {id}: the answer came too late ({decision})"))
+    }
+
+    /// Waits for one no longer; true if somebody was asked.
+    fn withdraw(&mut self, id: ApprovalId) -> bool {
+        self.pending.remove(&id);
+        self.unwritten.remove(&id).is_none()
+    }
+
+    /// The next request that is over, as the core's input; pends while none is waited for. Cancel safe.
+    pub(super) async fn next(&mut self) -> Input {
+        loop {
+            let Some(over) = self.waiting.join_next().await else { return std::future::pending().await };
+            let over = over.map_or_else(|error| self.abandoned(&error.to_string()), Some);
+            let Some((id, input)) = over else { continue };
+            self.pending.remove(&id);
+            if let Some(input) = input {
+                return input;
+            }
+        }
+    }
+
+    /// The request whose task is gone without a word.
+    fn abandoned(&self, error: &str) -> Option<(ApprovalId, Option<Input>)> {
+        let (id, _) = self.pending.iter().find(|(_, settle)| settle.is_closed())?;
+        let cause = format!("the wait for an answer failed: {error}");
+        Some((*id, Some(lapsed(*id, DecidedBy::BadAnswer, cause))))
+    }
+}
+
+async fn wait(
+    id: ApprovalId,
+    time: Duration,
+    settled: oneshot::Receiver<Input>,
+    ui: mpsc::UnboundedSender<UiEvent>,
+) -> (ApprovalId, Option<Input>) {
+    let input = tokio::select! {
+        biased;
+        settled = settled => settled.ok(),
+        () = ui.closed() => Some(lapsed(id, DecidedBy::NoFrontEnd, "the front end is gone".to_owned())),
+        () = tokio::time::sleep(time) => {
+            Some(lapsed(id, DecidedBy::Deadline, format!("nobody answered within {time:?}")))
+        }
+    };
+    (id, input)
+}
+
+/// The core judges an answer; only what is none at all is a denial here.
+fn input(id: ApprovalId, answer: ApprovalAnswer) -> Input {
+    match answer.into_op(id) {
+        Ok(op) => Input::Op(op),
+        Err(cause) => lapsed(id, DecidedBy::BadAnswer, bounded(&cause)),
+    }
+}
+
+const fn lapsed(id: ApprovalId, by: DecidedBy, cause: String) -> Input {
+    Input::Lapsed { id, by, cause }
+}
+
+fn not_waited_for(id: ApprovalId, decision: &str) -> String {
+    format!("request {id} is not waited for: the answer counts for nothing ({decision})")
+}
+
+/// The word for what an answer says.
+fn decision(answer: &ApprovalAnswer) -> &'static str {
+    answer.decision().map_or("no decision", ReviewDecision::as_str)
+}
+
+/// The line for the log on an action that its session takes no more; none for what has no meaning then.
+pub(super) fn too_late(agent: &AgentId, kind: &UserActionKind) -> Option<(NoticeCode, String)> {
+    match kind {
+        UserActionKind::Answer { id, answer } => Some((
+            NoticeCode::ApprovalIgnored,
+            format!("agent {agent}: {}", not_waited_for(*id, decision(answer))),
+        )),
+        UserActionKind::Prompt { .. } => {
+            Some((NoticeCode::NoAgent, format!("no agent {agent} is at work: a message to it was not read")))
+        }
+        _ => None,
+    }
+}
+
+fn bounded(cause: &str) -> String {
+    cause.chars().take(MAX_CAUSE).collect()
+}
+
+/// What cannot be serialised can be neither logged nor shown: it is denied.
+fn unshowable(id: ApprovalId, error: Option<serde_json::Error>) -> Option<Input> {
+    let cause = format!("the request cannot be serialised: {}", error?);
+    Some(lapsed(id, DecidedBy::BadAnswer, cause))
+}
+
+impl AgentRun {
+    /// Has the question written down; who can answer it is asked when it is on the disk. What cannot be written down is not
+    /// asked.
+    pub(super) fn request_approval(
+        &mut self,
+        shared: &mut Shared,
+        id: ApprovalId,
+        request: Box<ServerRequest>,
+    ) -> Result<Option<Input>, SessionError> {
+        if let Some(lapsed) = unshowable(id, request.params().err()) {
+            return Ok(Some(lapsed));
+        }
+        let event = EventKind::ApprovalRequested { id, request: request.clone() };
+        self.record(shared, event, ObservedBy::Supervisor)?;
+        self.approvals.unwritten.insert(id, request);
+        self.flushes.push(shared.flush(), After::Ask(id));
+        Ok(None)
+    }
+
+    /// Asks the front end, unless the question is settled already.
+    pub(super) fn ask(&mut self, shared: &Shared, id: ApprovalId) {
+        if let Some(request) = self.approvals.unwritten.remove(&id) {
+            let time = Duration::from_millis(request.timeout_ms());
+            self.approvals.wait(id, time, shared.ui.clone());
+            self.show(shared, UiEventKind::ApprovalRequested { id, request });
+        }
+    }
+
+    pub(super) fn close_approval(&mut self, shared: &Shared, id: ApprovalId) {
+        if self.approvals.withdraw(id) {
+            self.show(shared, UiEventKind::ApprovalClosed { id });
+        }
+    }
+
+    /// Takes an answer; one `for_us` names this session.
+    pub(super) fn answer(
+        &mut self,
+        shared: &mut Shared,
+        id: ApprovalId,
+        answer: ApprovalAnswer,
+        for_us: bool,
+    ) -> Result<(), SessionError> {
+        match self.approvals.answer(id, answer, for_us) {
+            Ok(()) => Ok(()),
+            Err(why) => self.notice(shared, NoticeCode::ApprovalIgnored, &why),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::ser::Error as _;
+
+    use super::*;
+
+    #[test]
+    fn a_request_that_cannot_be_serialised_is_denied() {
+        assert!(unshowable(ApprovalId(3), None).is_none());
+        let error = serde_json::Error::custom("a key is no text");
+        let Some(Input::Lapsed { id, by, cause }) = unshowable(ApprovalId(3), Some(error)) else { panic!() };
+        assert_eq!((id, by), (ApprovalId(3), DecidedBy::BadAnswer));
+        assert_eq!(cause, "the request cannot be serialised: a key is no text");
+    }
+}

@@ -1,0 +1,101 @@
+//! The change set of a run: its base taken beside the first request, its difference at the end.
+
+use std::pin::Pin;
+
+use futures_util::FutureExt;
+use ipc::event::ChangedFile;
+use ipc::path::WirePath;
+
+use super::observer::{ObserverError, SnapshotTaker, Taken};
+use crate::journal::changes::{Base, ChangeSet, PatchFile};
+
+type Taking = Pin<Box<dyn Future<Output = Result<Taken<Base>, ObserverError>> + Send>>;
+
+/// Follows the project from its base to its difference.
+pub struct ChangeTracker {
+    observer: SnapshotTaker,
+    patch: Option<PatchFile>,
+    base: BaseState,
+    notes: Vec<String>,
+}
+
+enum BaseState {
+    Open(Taking),
+    Taken(Base),
+}
+
+/// The end of the story.
+#[derive(Debug)]
+pub struct TakenChanges {
+    /// The files that changed.
+    pub files: Vec<ChangedFile>,
+    /// The place of the patch, where one is wanted.
+    pub patch: Option<WirePath>,
+    /// What is not in it, and why.
+    pub notes: Vec<String>,
+}
+
+impl ChangeTracker {
+    /// Begins to take the base. Without a patch the changed files are only listed.
+    pub fn start(observer: SnapshotTaker, patch: Option<PatchFile>) -> Self {
+        let task = tokio::spawn(observer.clone().base());
+        let taking = task.map(|joined| {
+            joined.unwrap_or_else(|error| Err(ObserverError::Failed(format!("the task ended: {error}"))))
+        });
+        Self { observer, patch, base: BaseState::Open(Box::pin(taking)), notes: Vec::new() }
+    }
+
+    /// True if the user wants a patch.
+    pub const fn writes_patch(&self) -> bool {
+        self.patch.is_some()
+    }
+
+    /// A notice about its failure, without the cause.
+    pub const fn failure(&self) -> &'static str {
+        if self.writes_patch() { "no patch was written" } else { "cannot list the changed files" }
+    }
+
+    /// Whether the base is still being taken: nothing may write until it is.
+    pub const fn base_is_open(&self) -> bool {
+        matches!(self.base, BaseState::Open(_))
+    }
+
+    /// Waits for the base. Cancel safe.
+    pub async fn base(&mut self) -> Result<(), ObserverError> {
+        if let BaseState::Open(taking) = &mut self.base {
+            let taken = taking.await?;
+            self.notes = taken.notes;
+            self.base = BaseState::Taken(taken.value);
+        }
+        Ok(())
+    }
+
+    /// What could not be seen of the base.
+    pub fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
+    }
+
+    /// Has nothing compared: nothing that may write has begun. The patch that is wanted says so.
+    pub fn finish_unchanged(self) -> Result<TakenChanges, ObserverError> {
+        let patch = self.patch.as_ref().map(|patch| WirePath::from(patch.path()));
+        self.patch.map_or(Ok(()), |file| file.write(&ChangeSet::default()))?;
+        Ok(TakenChanges { files: Vec::new(), patch, notes: Vec::new() })
+    }
+
+    /// Takes the difference and writes the patch.
+    pub async fn finish(mut self) -> Result<TakenChanges, ObserverError> {
+        self.base().await?;
+        let BaseState::Taken(base) = &self.base else {
+            return Err(ObserverError::Failed("the base is missing".to_owned()));
+        };
+        let project = self.observer.confinement.project.clone();
+        let excluded: Vec<_> =
+            self.patch.iter().filter_map(|patch| patch.within(project.as_path())).collect();
+        let Taken { value: set, notes } = self.observer.changes(base, &excluded).await?;
+        let patch = self.patch.as_ref().map(|patch| WirePath::from(patch.path()));
+        if let Some(file) = self.patch {
+            file.write(&set)?;
+        }
+        Ok(TakenChanges { files: set.files(), patch, notes })
+    }
+}

@@ -1,0 +1,167 @@
+//! What comes from a worker, as inputs of the core.
+
+use agent::core::Input;
+use boundary::monitor::WorkerEvent;
+use ipc::event::{EventKind, NoticeCode, ObservedBy, WorkerEnd};
+use ipc::id::{CallId, Generation};
+use ipc::message::{CallOutcome, Chunk};
+use tracing::info_span;
+
+use super::branch::Branch;
+use super::file_names::FileNames;
+use super::start::Startup;
+use super::tripwire::{GuardLook, events, remark};
+use super::workers::WorkerUpdate;
+use super::{AgentRun, SessionError, Shared};
+
+impl AgentRun {
+    pub(super) fn on_happening(
+        &mut self,
+        shared: &mut Shared,
+        happening: WorkerUpdate,
+    ) -> Result<Option<Input>, SessionError> {
+        match happening {
+            WorkerUpdate::Started => self.worker_is_ready(shared)?,
+            WorkerUpdate::NotStarted(error, _)
+                if matches!(self.startup, Startup::Worker) && !self.worker.is_closed() =>
+            {
+                self.cannot_start(shared, &error)?;
+            }
+            WorkerUpdate::NotStarted(error, calls) => {
+                let reason = format!("no worker could be started: {error}");
+                if self.worker.is_closed() {
+                    self.feed(shared, Input::NotReplaced { reason: error.to_string() })?;
+                    self.goes_on_without_instructions(shared)?;
+                } else {
+                    self.notice(shared, NoticeCode::NoWorker, &reason)?;
+                }
+                self.lose(shared, calls, &reason)?;
+            }
+            WorkerUpdate::Closed { reason, calls } => self.lose(shared, calls, &reason)?,
+            WorkerUpdate::Event { generation, event } => return self.on_worker(shared, generation, event),
+        }
+        Ok(None)
+    }
+
+    pub(super) fn on_worker(
+        &mut self,
+        shared: &mut Shared,
+        generation: Generation,
+        event: WorkerEvent,
+    ) -> Result<Option<Input>, SessionError> {
+        match event {
+            WorkerEvent::Output { call, chunk: Chunk::Text(bytes) } => {
+                self.on_output(shared, call, &bytes);
+                Ok(None)
+            }
+            WorkerEvent::Output { call, chunk: Chunk::Entries(entries) } => {
+                self.take_file_names(shared, call, entries);
+                Ok(None)
+            }
+            WorkerEvent::Outcome { call, outcome } if FileNames::is_call(call) => {
+                self.file_names_are_whole(shared, call, &outcome);
+                Ok(None)
+            }
+            WorkerEvent::Outcome { call, outcome } if Branch::is_call(call) => {
+                self.take_branch(shared, call, &outcome);
+                Ok(None)
+            }
+            WorkerEvent::Outcome { call, outcome } => {
+                if self.takes_instructions(shared, call, &outcome)? {
+                    return Ok(None);
+                }
+                let Some(outcome) = self.preparations.finish(call, outcome) else { return Ok(None) };
+                Ok(self.finished(shared, call, outcome))
+            }
+            WorkerEvent::Ended { reason, violation, open } => {
+                self.withdraw_live();
+                if let Some(violation) = violation {
+                    let kind = EventKind::ProtocolViolation { generation, violation };
+                    self.record(shared, kind, ObservedBy::Supervisor)?;
+                }
+                let kind = EventKind::WorkerEnded { generation, reason: reason.clone().into() };
+                self.record(shared, kind, ObservedBy::Supervisor)?;
+                self.lose(shared, open, &lost_with(&reason))?;
+                self.lost_instructions(shared)?;
+                Ok(None)
+            }
+            WorkerEvent::Refused(refused) => Ok(Some(Input::Refused(refused))),
+            WorkerEvent::Prepared { call, part } => {
+                self.preparations.take(call, part);
+                Ok(None)
+            }
+            // Comes for no call that is asked for here: the table of phases saw to it.
+            WorkerEvent::Output { .. } => Ok(None),
+        }
+    }
+
+    fn finished(&mut self, shared: &mut Shared, call: CallId, outcome: CallOutcome) -> Option<Input> {
+        let _span = info_span!("call", id = %call).entered();
+        tracing::debug!("answered");
+        let duration_ms = self.progress.duration_ms(call);
+        self.when_looked(shared, call, Input::CallFinished { call, outcome, duration_ms })
+    }
+
+    fn lose(&mut self, shared: &mut Shared, calls: Vec<CallId>, reason: &str) -> Result<(), SessionError> {
+        for call in calls {
+            if FileNames::is_call(call) {
+                self.file_names_are_lost(shared, call, reason);
+                continue;
+            }
+            if Branch::is_call(call) {
+                self.branch.forget();
+                continue;
+            }
+            self.preparations.forget(call);
+            let lost = Input::CallLost { call, reason: reason.to_owned() };
+            if let Some(input) = self.when_looked(shared, call, lost) {
+                self.feed(shared, input)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What came of a call, if it is anybody's now: what may have written is looked after first.
+    fn when_looked(&mut self, shared: &mut Shared, call: CallId, input: Input) -> Option<Input> {
+        if shared.look_after(&self.id, call) {
+            self.unlooked.insert(call, input);
+            return None;
+        }
+        Some(input)
+    }
+
+    /// The look after a call is over.
+    pub(super) fn on_looked(&mut self, shared: &mut Shared, look: GuardLook) -> Result<(), SessionError> {
+        let GuardLook { after, beside, report } = look;
+        let call = after.call;
+        if let Some(text) = remark(&beside, &report.changes) {
+            self.feed(shared, Input::Remark { call, text })?;
+        }
+        for event in events(Some(call), &beside, report) {
+            self.record(shared, event, ObservedBy::Supervisor)?;
+        }
+        self.unlooked.remove(&call).map_or(Ok(()), |input| self.feed(shared, input))
+    }
+}
+
+/// The reason for which the calls of a worker are lost.
+fn lost_with(end: &WorkerEnd) -> String {
+    match end {
+        WorkerEnd::BrokerSignalled { signal } => {
+            format!("the broker of its worker was ended by signal {signal}")
+        }
+        end => format!("its worker {end}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lost_call_names_the_process_that_ended() {
+        assert_eq!(lost_with(&WorkerEnd::Signalled { signal: 9 }), "its worker ended by signal 9");
+        let broker = WorkerEnd::BrokerSignalled { signal: 9 };
+        assert_eq!(lost_with(&broker), "the broker of its worker was ended by signal 9");
+    }
+}

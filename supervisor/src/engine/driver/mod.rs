@@ -1,0 +1,116 @@
+//! A session and its agent runs: the only place where the pure agent meets streams, workers, timers and the log.
+//!
+//! A [`Session`] owns what exists once ([`Shared`]: the log, the change set, the tripwire) and the [`AgentRun`]s, each of which
+//! owns what is its agent's alone. What an agent's core decides is carried out in order: what it logs before a dispatch is
+//! handed to the kernel before the worker hears of it, and an approved effect begins when its log is on the disk.
+
+mod account;
+mod actions;
+mod approvals;
+mod boundary;
+mod branch;
+mod budget;
+mod changes;
+mod digest;
+mod effects;
+mod file_names;
+mod finish;
+mod flushes;
+mod happenings;
+mod instructions;
+mod live;
+mod looks;
+mod models;
+mod modes;
+mod observer;
+mod one_shot;
+mod one_shots;
+mod passing;
+mod patience;
+mod pause;
+mod planners;
+mod preparations;
+mod prepare;
+mod progress;
+mod repository_above;
+mod rewind;
+mod rewinder;
+mod run;
+mod served;
+mod session;
+mod shared;
+mod sources;
+mod start;
+#[cfg(test)]
+mod tests;
+mod timers;
+mod tree;
+mod tripwire;
+mod workers;
+mod write_turns;
+mod written_files;
+
+use std::any::Any;
+use std::io;
+use std::time::Duration;
+
+use crate::journal::session::LogError;
+
+pub(crate) use boundary::read_down;
+pub use boundary::{Boundary, Processes, StartedWorker, WorkerControl, WorkerOrder};
+pub use changes::ChangeTracker;
+pub(crate) use digest::{rights_digest, ruleset_digest};
+pub use live::{Live, Lives};
+pub use models::Models;
+pub use modes::{ModePlaces, WatchedConfinement};
+pub use observer::{ObserverError, SnapshotTaker};
+pub use one_shot::{Journal, OneShot, OneShotError, Unlogged};
+pub use prepare::{PrepareError, prepare};
+pub use rewinder::{RewindError, RewindJournal, Rewinder, RewoundFiles};
+pub use run::{AgentParts, AgentRun};
+pub use served::ToolServer;
+pub use session::Session;
+pub use shared::{PlanRecords, Shared};
+pub use tree::{NotOpened, OpenedAgent, OpensAgents};
+pub use tripwire::TripwireWatch;
+pub(crate) use tripwire::apart;
+pub use workers::SessionWorker;
+
+/// How many turns an agent run has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turns {
+    /// One: the run ends with it.
+    One,
+    /// As many as the user likes: the run ends when the user ends it.
+    Many,
+}
+
+/// Why a session could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// The log cannot be written.
+    #[error("cannot write the session log: {0}")]
+    Log(#[from] LogError),
+    /// The project's state cannot be taken, so that there would be no patch.
+    #[error(transparent)]
+    Changes(#[from] ObserverError),
+    /// Files that the host runs later cannot be protected.
+    #[error("cannot protect files that programs outside run later: {0}")]
+    Tripwire(#[source] io::Error),
+    /// A fault of ours.
+    #[error("bailiwick has a bug and cannot go on: {0}")]
+    Panicked(String),
+    /// The core ended without saying how.
+    #[error("the agent stopped without a result")]
+    NoEnd,
+}
+
+fn panicked(panic: &(dyn Any + Send)) -> SessionError {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+    SessionError::Panicked(text.unwrap_or("it did not say why").to_owned())
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

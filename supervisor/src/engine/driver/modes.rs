@@ -1,0 +1,194 @@
+//! What changes around a worker when its mode or its write roots do.
+
+use std::io;
+use std::path::Path;
+
+use boundary::policy::Environments;
+use boundary::tripwire::Watch;
+use ipc::confinement::Confinement;
+use ipc::path::WirePath;
+use ipc::rights::{Grant, Rights};
+
+use super::{AgentRun, SessionError, Shared, TripwireWatch};
+
+/// What a session has ready for every mode that it may come to.
+#[derive(Clone, Debug)]
+pub struct ModePlaces {
+    watch: Option<Watch>,
+    environments: Environments,
+    /// What exists to protect in repositories that agents may write since the session began.
+    protected: Vec<WirePath>,
+}
+
+/// The confinement of a standing worker, of which every repository that it may write is watched and protected: there is no other way
+/// to a worker's rights than [`ModePlaces::confine`].
+#[derive(Clone, Debug)]
+pub struct WatchedConfinement(Confinement);
+
+impl WatchedConfinement {
+    pub(super) const fn get(&self) -> &Confinement {
+        &self.0
+    }
+
+    /// True of the lowest level of rights.
+    pub(super) fn has_caches_in_temp(&self) -> bool {
+        let Confinement { environment, temp, .. } = &self.0;
+        environment.caches.as_ref().zip(temp.as_ref()).is_some_and(|(caches, temp)| caches.is_within(temp))
+    }
+}
+
+impl ModePlaces {
+    /// `watch` is watched as soon as an agent may write in the project; `environments` are those of agents by their rights.
+    pub const fn new(watch: Option<Watch>, environments: Environments) -> Self {
+        Self { watch, environments, protected: Vec::new() }
+    }
+
+    /// What is to be watched under these rights.
+    pub(crate) fn watch_under(&self, rights: &Rights) -> Option<&Watch> {
+        let meets = |root: &WirePath, place: &Path| {
+            root.as_path().starts_with(place) || place.starts_with(root.as_path())
+        };
+        self.watch
+            .as_ref()
+            .filter(|watch| rights.write.iter().any(|root| watch.places().any(|place| meets(root, place))))
+    }
+
+    /// Watches the repositories that these rights let an agent write, and protects what of the host's exists in them.
+    pub fn confine(&mut self, confinement: Confinement) -> io::Result<WatchedConfinement> {
+        let mut rights = confinement.rights;
+        if let Some(watch) = &mut self.watch {
+            let known = watch.repositories.len();
+            watch.widen(rights.write.iter().map(WirePath::as_path));
+            self.protected.extend(watch.existing_since(known)?.into_iter().map(WirePath::from));
+        }
+        if !self.protected.is_empty() {
+            rights.protected.extend(self.protected.iter().cloned());
+            rights = rights.normalised();
+        }
+        Ok(WatchedConfinement(Confinement { rights, ..confinement }))
+    }
+
+    /// The confinement of an agent's worker at the level of a command that was approved with this grant. It does not have the grant.
+    pub(super) fn approved(&self, standing: &Confinement, grant: &Grant) -> Confinement {
+        self.environments.at_level(standing.clone(), Some(grant))
+    }
+
+    /// Has what the host runs later taken, if it is not yet, before an agent with these rights may write.
+    fn watch(&self, shared: &mut Shared, rights: &Rights) -> Result<(), SessionError> {
+        match (&shared.tripwire, self.watch_under(rights)) {
+            (None, Some(watch)) => {
+                let guard = TripwireWatch::start(watch.clone()).map_err(SessionError::Tripwire)?;
+                shared.tripwire = Some(guard);
+            }
+            (Some(guard), Some(watch)) => guard.widen(watch.clone()),
+            (_, None) => {}
+        }
+        Ok(())
+    }
+}
+
+impl AgentRun {
+    /// The session's watch, as far as this agent's rights have widened it.
+    pub(super) const fn watch(&self) -> Option<&Watch> {
+        self.modes.watch.as_ref()
+    }
+
+    /// The same for the first worker of an agent that starts while a session is under way.
+    pub(super) fn watch_under(&self, shared: &mut Shared) -> Result<(), SessionError> {
+        self.modes.watch(shared, &self.worker.confinement().rights)
+    }
+
+    /// Replaces the worker. Where the next one may write in the project, or in another repository, what the host runs later is taken
+    /// before its first call that may write.
+    pub(super) fn replace_worker(&mut self, shared: &mut Shared, rights: Rights) -> Result<(), SessionError> {
+        let present = self.worker.confinement().clone();
+        let confinement = self.modes.environments.at_level(Confinement { rights, ..present }, None);
+        let confined = self.modes.confine(confinement);
+        let confined = confined.map_err(SessionError::Tripwire)?;
+        self.modes.watch(shared, &confined.get().rights)?;
+        self.worker.replace(Ok(confined));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+
+    use std::sync::Arc;
+
+    use ipc::effect::{Effect, Exec};
+    use ipc::id::{AgentId, CallId, Generation};
+    use ipc::tool::Access;
+
+    use super::*;
+    use crate::engine::driver::one_shot::OneShot;
+
+    fn command() -> Effect {
+        Effect::Exec(Exec {
+            argv: vec!["true".into()],
+            cwd: "/".into(),
+            environment: Vec::new(),
+            access: Access::Write,
+            network: None,
+            timeout_ms: 1,
+        })
+    }
+
+    fn repository(path: PathBuf) -> PathBuf {
+        fs::create_dir_all(path.join(".git/hooks")).unwrap();
+        fs::write(path.join(".git/hooks/pre-push"), "own").unwrap();
+        path
+    }
+
+    /// Every way to a write right, with the roots that it adds: a worker's next generation, a sub-agent's first, a grant for one call.
+    #[test]
+    fn every_repository_that_may_be_written_is_watched_and_protected() {
+        let place = tempfile::tempdir().unwrap();
+        let place = fs::canonicalize(place.path()).unwrap();
+        let project = repository(place.join("project"));
+        let [one, other] = ["one", "other"].map(|name| repository(place.join(name)));
+        let plain = place.join("plain");
+        fs::create_dir(&plain).unwrap();
+        let sets: [&[&PathBuf]; 5] =
+            [&[&one], &[&one, &other], &[&plain], &[&project, &plain, &other], &[&project]];
+        for roots in sets {
+            let write: Vec<WirePath> = roots.iter().map(|root| WirePath::from(*root)).collect();
+            let repositories: Vec<_> = roots.iter().filter(|root| root.join(".git").exists()).collect();
+            let rights = Rights { write: write.clone(), ..Rights::default() };
+            let confinement = Confinement::new(rights, WirePath::from(&project));
+
+            let environments = Environments::new(confinement.environment.clone());
+            let mut modes = ModePlaces::new(Some(Watch::of(project.clone())), environments);
+            let confined = modes.confine(confinement).unwrap();
+            let watched: Vec<_> = modes
+                .watch_under(&confined.get().rights)
+                .map(|watch| watch.places().collect())
+                .unwrap_or_default();
+            for repository in &repositories {
+                assert!(watched.contains(&repository.as_path()), "{repository:?} in {watched:?}");
+                let hook = WirePath::from(&repository.join(".git/hooks/pre-push"));
+                let is_held = confined.get().rights.protected.iter().any(|place| hook.is_within(place));
+                assert!(is_held || **repository == &project, "{:?}", confined.get().rights.protected);
+            }
+
+            let grant = Grant { write: write.clone(), ..Grant::default() };
+            let shot = OneShot {
+                agent: AgentId::root(),
+                generation: Generation(1),
+                standing: Confinement::new(Rights::default(), WirePath::from(&project)),
+                watch: Some(Watch::of(project.clone())),
+                asked: grant.clone(),
+                granted: grant,
+                call: CallId(1),
+                effect: Arc::new(command()),
+            };
+            let protected = shot.confinement().unwrap().rights.protected;
+            for repository in repositories {
+                let hook = WirePath::from(&repository.join(".git/hooks/pre-push"));
+                assert!(protected.iter().any(|place| hook.is_within(place)), "{protected:?}");
+            }
+        }
+    }
+}

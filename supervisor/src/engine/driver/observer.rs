@@ -1,0 +1,278 @@
+//! Taking the change set: confined workers that only look, one at the start and one at the end.
+//!
+//! They have a temp directory of their own, hold no write right on the project, and what they send goes into unlinked
+//! files, where no agent can reach it.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use boundary::monitor::{StartError, WorkerEvent};
+use ipc::confinement::Confinement;
+use ipc::effect::{Assembler, Effect};
+use ipc::id::{AgentId, CallId, Generation};
+use ipc::message::{CallOutcome, Work};
+use ipc::tool::{Ignored, SnapshotSummary, ToolCall, ToolOutput};
+use tokio::sync::oneshot;
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, timeout};
+
+use super::boundary::{Boundary, StartedWorker, WorkerOrder};
+use crate::journal::changes::{
+    Base, ChangeSet, Intake, IntakeError, PatchFileError, ProjectPath, Snapshot, SnapshotLimits, batches,
+};
+use crate::journal::checkpoints::{At, Checkpoints, LookChanges, nanoseconds};
+
+/// How long a worker that looks may say nothing at all: it reads a hostile project, and must not hold a run for ever.
+const SILENCE: Duration = Duration::from_secs(30);
+
+/// The longest that it may take, whatever it says.
+const LONGEST: Duration = Duration::from_mins(10);
+
+/// Starts workers that only look.
+#[derive(Clone)]
+pub struct SnapshotTaker {
+    /// Where workers come from.
+    pub boundary: Arc<dyn Boundary>,
+    /// The agent whose project is looked at.
+    pub agent: AgentId,
+    /// What such a worker may do: read.
+    pub confinement: Confinement,
+    /// Where contents go: a directory that is hidden from agents.
+    pub store: std::path::PathBuf,
+}
+
+/// What was taken, and what the taker has to say of it.
+#[derive(Debug)]
+pub struct Taken<T> {
+    /// What was taken.
+    pub value: T,
+    /// Gaps of the look, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// The outcome of a look that is kept.
+#[derive(Debug, Default)]
+pub(super) struct LookResult {
+    /// Gaps of the look, one sentence each.
+    pub(super) notes: Vec<String>,
+    /// The changes since the look before.
+    pub(super) seen: LookChanges,
+    /// Files and directories that git ignores.
+    pub(super) ignored: Ignored,
+}
+
+/// Why the project's state could not be taken.
+#[derive(Debug, thiserror::Error)]
+pub enum ObserverError {
+    /// No worker came to be.
+    #[error("cannot look at the project: {0}")]
+    Start(#[from] StartError),
+    /// What it sent is no snapshot.
+    #[error("the project's state arrived damaged: {0}")]
+    Intake(#[from] IntakeError),
+    /// It failed.
+    #[error("cannot look at the project: {0}")]
+    Failed(String),
+    /// The patch cannot be written.
+    #[error(transparent)]
+    Patch(#[from] PatchFileError),
+    /// The store failed.
+    #[error("cannot keep the project's state: {0}")]
+    Store(#[from] io::Error),
+}
+
+impl SnapshotTaker {
+    /// Takes the project's content at the session's start.
+    pub async fn base(self) -> Result<Taken<Base>, ObserverError> {
+        let intake = Intake::of_contents(self.store()?, SnapshotLimits::default());
+        let mut session = self.start().await?;
+        // The file system's clock runs in coarse ticks, behind this one: `Base` allows for that.
+        let asked = SystemTime::now();
+        let (snapshot, notes) = session.take(Work::Snapshot { contents: true }, intake).await?;
+        Ok(Taken { value: Base::new(snapshot, asked), notes })
+    }
+
+    /// Compares the project with its base; the `excluded` paths are none of it.
+    pub async fn changes(
+        self,
+        base: &Base,
+        excluded: &[ProjectPath],
+    ) -> Result<Taken<ChangeSet>, ObserverError> {
+        let mut session = self.start().await?;
+        let intake = Intake::of_manifest(SnapshotLimits::default());
+        let (now, mut notes) = session.take(Work::Snapshot { contents: false }, intake).await?;
+        let comparison = base.compare(now, excluded);
+        let mut intake = comparison.intake(self.store()?, SnapshotLimits::default());
+        for paths in comparison.fetches() {
+            notes.extend(session.feed(Work::Fetch { paths }, &mut intake).await?.notes);
+        }
+        let value = comparison.resolve(&intake.finish()?)?;
+        notes.extend(value.notes().iter().cloned());
+        Ok(Taken { value, notes })
+    }
+
+    /// Takes the stamps of the project's files and links.
+    pub async fn stamps(self) -> Result<Snapshot, ObserverError> {
+        let mut session = self.start().await?;
+        let intake = Intake::of_manifest(SnapshotLimits::default());
+        Ok(session.take(Work::Snapshot { contents: false }, intake).await?.0)
+    }
+
+    /// Looks at the project for these looks, and keeps what changed; says of each of the `written` paths what became of it.
+    pub(super) async fn look(
+        &self,
+        mut checkpoints: Checkpoints,
+        at: At,
+        written: BTreeSet<ProjectPath>,
+    ) -> Result<(Checkpoints, LookResult), ObserverError> {
+        let mut session = self.start().await?;
+        let asked = SystemTime::now();
+        let mut intake = Intake::of_manifest(SnapshotLimits::default());
+        let summary = session.feed(Work::Snapshot { contents: false }, &mut intake).await?;
+        let (manifest, mut notes, ignored) = (intake.finish()?, summary.notes, summary.ignored);
+        let gone = session.missing(&written, &manifest, self.store()?).await?;
+        let wanted = checkpoints.wanted(&manifest);
+        let mut intake = wanted.intake(self.store()?);
+        for paths in wanted.fetches() {
+            notes.extend(session.feed(Work::Fetch { paths }, &mut intake).await?.notes);
+        }
+        let fetched = intake.finish()?;
+        let project = self.confinement.project.clone();
+        let keep = move || {
+            let after_cut = checkpoints.is_within_turn();
+            let differences = checkpoints.take((at, asked), &manifest, (&wanted, &fetched))?;
+            let differs: BTreeSet<_> =
+                differences.iter().map(|difference| difference.path().clone()).collect();
+            let (changes, more) = checkpoints.told(differences, &project)?;
+            let gone = &gone - &differs;
+            let unchanged = written.into_iter().filter(|path| manifest.has(path) && !differs.contains(path));
+            let (asked_ns, unchanged) = (nanoseconds(asked), unchanged.collect());
+            let seen = LookChanges { asked_ns, changes, more, after_cut, unchanged, gone };
+            Ok((checkpoints, LookResult { notes, seen, ignored }))
+        };
+        spawn_blocking(keep).await.map_err(io::Error::other)?
+    }
+
+    /// The effects that these calls would have now; none of one that would have none.
+    pub async fn effects(&self, calls: Vec<ToolCall>) -> Result<Vec<Option<Effect>>, ObserverError> {
+        let mut session = self.start().await?;
+        let mut effects = Vec::with_capacity(calls.len());
+        for call in calls {
+            effects.push(session.prepare(call).await?);
+        }
+        Ok(effects)
+    }
+
+    async fn start(&self) -> Result<LookSession, ObserverError> {
+        let order = WorkerOrder {
+            agent: self.agent.clone(),
+            generation: Generation(1),
+            confinement: self.confinement.clone(),
+            reads_down: false,
+        };
+        // A sender that is gone cancels nothing; with the future what was started ends.
+        let worker = self.boundary.start(order, oneshot::channel().1).await?;
+        Ok(LookSession { worker, calls: CallId::default(), until: Instant::now() + LONGEST })
+    }
+
+    fn store(&self) -> io::Result<File> {
+        tempfile::tempfile_in(&self.store)
+    }
+}
+
+/// A worker that looks; dropping it ends it.
+struct LookSession {
+    worker: StartedWorker,
+    calls: CallId,
+    until: Instant,
+}
+
+impl LookSession {
+    async fn take(
+        &mut self,
+        work: Work,
+        mut intake: Intake,
+    ) -> Result<(Snapshot, Vec<String>), ObserverError> {
+        let summary = self.feed(work, &mut intake).await?;
+        Ok((intake.finish()?, summary.notes))
+    }
+
+    /// Of these paths, which a manifest may lack since they are ignored, those at which there is nothing.
+    async fn missing(
+        &mut self,
+        paths: &BTreeSet<ProjectPath>,
+        manifest: &Snapshot,
+        store: File,
+    ) -> Result<BTreeSet<ProjectPath>, ObserverError> {
+        let unseen: BTreeSet<_> = paths.iter().filter(|path| !manifest.has(path)).cloned().collect();
+        let mut intake = Intake::of_paths(store, SnapshotLimits::default(), Arc::new(unseen.clone()));
+        for paths in batches(unseen.iter()) {
+            self.feed(Work::Fetch { paths }, &mut intake).await?;
+        }
+        let found = intake.finish()?;
+        Ok(unseen.into_iter().filter(|path| !found.has(path)).collect())
+    }
+
+    async fn prepare(&mut self, call: ToolCall) -> Result<Option<Effect>, ObserverError> {
+        let (mut assembler, mut effect) = (Assembler::default(), None);
+        self.begin(Work::Prepare(call));
+        loop {
+            match self.event().await? {
+                WorkerEvent::Prepared { part, .. } => {
+                    let pushed = assembler.push(part);
+                    effect = pushed.map_err(|error| ObserverError::Failed(error.to_string()))?;
+                }
+                WorkerEvent::Outcome { outcome: CallOutcome::Prepared, .. } => return Ok(effect),
+                WorkerEvent::Outcome { .. } => return Ok(None),
+                WorkerEvent::Ended { reason, .. } => {
+                    return Err(ObserverError::Failed(format!("the worker {reason}")));
+                }
+                WorkerEvent::Output { .. } | WorkerEvent::Refused(_) => {}
+            }
+        }
+    }
+
+    fn begin(&mut self, work: Work) {
+        self.calls = self.calls.next();
+        self.worker.control.call(self.calls, work);
+    }
+
+    async fn event(&mut self) -> Result<WorkerEvent, ObserverError> {
+        if Instant::now() > self.until {
+            let took = LONGEST.as_secs() / 60;
+            return Err(ObserverError::Failed(format!("the worker was not done after {took} minutes")));
+        }
+        let event = timeout(SILENCE, self.worker.events.recv()).await;
+        let silent =
+            |_| ObserverError::Failed(format!("the worker said nothing for {} s", SILENCE.as_secs()));
+        event.map_err(silent)?.ok_or_else(|| ObserverError::Failed("the worker is gone".to_owned()))
+    }
+
+    async fn feed(&mut self, work: Work, intake: &mut Intake) -> Result<SnapshotSummary, ObserverError> {
+        self.begin(work);
+        loop {
+            match self.event().await? {
+                WorkerEvent::Output { chunk, .. } => intake.accept(chunk)?,
+                WorkerEvent::Outcome { outcome, .. } => return summary(outcome),
+                WorkerEvent::Ended { reason, .. } => {
+                    return Err(ObserverError::Failed(format!("the worker {reason}")));
+                }
+                // It runs nothing but the supervisor's own calls: what it was refused is in their results.
+                WorkerEvent::Prepared { .. } | WorkerEvent::Refused(_) => {}
+            }
+        }
+    }
+}
+
+fn summary(outcome: CallOutcome) -> Result<SnapshotSummary, ObserverError> {
+    match outcome {
+        CallOutcome::Done(ToolOutput::Snapshot(summary)) => Ok(summary),
+        CallOutcome::Failed(error) => Err(ObserverError::Failed(error.message)),
+        CallOutcome::Done(_) | CallOutcome::Prepared | CallOutcome::Cancelled => {
+            Err(ObserverError::Failed("the worker answered something else".to_owned()))
+        }
+    }
+}

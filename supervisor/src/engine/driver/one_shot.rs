@@ -1,0 +1,326 @@
+//! A worker for exactly one effect: born with the standing rights and a grant, told one `Commit`, and ended.
+//!
+//! What the grant adds is never more than what was asked for. The start is logged before the effect is sent, and the effect
+//! by its digest: what runs is what was shown. A patch is shown byte by byte; what a command does is not, so that the tripwire
+//! is set around it.
+
+use std::future::Future;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use boundary::monitor::{StartError, WorkerEvent};
+use boundary::tripwire::{Report, Tripwire, Watch};
+use gate::approval::effect_digest;
+use ipc::confinement::Confinement;
+use ipc::effect::{Effect, EffectError};
+use ipc::event::{EventKind, OneShot as Purpose, WorkerEnd};
+use ipc::id::{AgentId, CallId, Generation};
+use ipc::message::{CallOutcome, Chunk};
+use ipc::path::WirePath;
+use ipc::rights::{Grant, Rights};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep_until};
+
+use super::boundary::{Boundary, StartedWorker, WorkerOrder};
+use super::rewinder::NO_CALL;
+use super::start::worker_started;
+use super::tripwire::{apart, events, remark};
+
+/// How long a patch may take, and what a command may take beyond its own time: its worker ends it in time.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long a worker may take to say goodbye after its effect.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// One effect that was approved.
+#[derive(Clone, Debug)]
+pub struct OneShot {
+    /// The agent whose call it is.
+    pub agent: AgentId,
+    /// The worker's own number.
+    pub generation: Generation,
+    /// The confinement of the agent's standing worker.
+    pub standing: Confinement,
+    /// What the session watches, if its agent may write in the project without asking.
+    pub watch: Option<Watch>,
+    /// What was asked for.
+    pub asked: Grant,
+    /// What was granted.
+    pub granted: Grant,
+    /// The call.
+    pub call: CallId,
+    /// The effect.
+    pub effect: Arc<Effect>,
+}
+
+/// Where a one-shot worker's life is written down.
+pub trait Journal: Send {
+    /// Logs an event, and returns when it is written; what cannot be written down does not run.
+    fn log(&mut self, kind: EventKind) -> impl Future<Output = Result<(), Unlogged>> + Send;
+
+    /// Takes what a command prints.
+    fn output(&mut self, bytes: Vec<u8>) -> impl Future<Output = ()> + Send;
+
+    /// Takes what the model is told beside the outcome.
+    fn remark(&mut self, text: String) -> impl Future<Output = ()> + Send;
+}
+
+/// An event was not written down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the session log takes no more events")]
+pub struct Unlogged;
+
+/// Why an effect has no outcome.
+#[derive(Debug, thiserror::Error)]
+pub enum OneShotError {
+    /// No worker came to be: nothing was done.
+    #[error("nothing was carried out: {0}")]
+    Start(#[from] StartError),
+    /// The effect cannot be sent: nothing was done.
+    #[error("nothing was carried out: {0}")]
+    Effect(#[from] EffectError),
+    /// What the host runs later cannot be watched: nothing was done.
+    #[error("nothing was carried out: cannot protect files that programs outside run later: {0}")]
+    Watch(#[source] io::Error),
+    /// What the host runs later could be watched, and then not be looked at.
+    #[error(
+        "the command ran, and what the host runs later could not be looked at: {0}; look before you use git there"
+    )]
+    Unwatched(#[source] io::Error),
+    /// The log cannot be written.
+    #[error("what was not written down was not carried out: {0}")]
+    Log(#[from] Unlogged),
+    /// The worker broke the protocol: what it said of the effect counts for nothing.
+    #[error(
+        "the worker broke the protocol ({0}); the effect may have been carried out in part: look before you repeat it"
+    )]
+    Violation(String),
+    /// The worker ended without an outcome.
+    #[error("the worker {0}; the effect may have been carried out in part: look before you repeat it")]
+    Lost(WorkerEnd),
+}
+
+impl OneShot {
+    /// The worker's confinement: the standing one, and what was both asked for and granted. What is watched is protected as
+    /// well, as far as it exists.
+    pub fn confinement(&self) -> Result<Confinement, OneShotError> {
+        let mut rights = self.standing.rights.with_grant(&self.grant());
+        if let Some(watch) = self.watched(&rights) {
+            let existing = watch.existing().map_err(OneShotError::Watch)?;
+            rights.protected.extend(existing.into_iter().map(Into::into));
+            rights = rights.normalised();
+        }
+        // What is protected is granted by its very name, or not at all: git's configuration.
+        let granted = self.grant().write;
+        rights.protected.retain(|place| !granted.contains(place));
+        Ok(Confinement { rights, ..self.standing.clone() })
+    }
+
+    /// The caches of its command.
+    pub(super) fn caches(&self) -> Option<&WirePath> {
+        self.standing.environment.caches.as_ref().filter(|_| self.is_command())
+    }
+
+    fn is_command(&self) -> bool {
+        matches!(*self.effect, Effect::Exec(_))
+    }
+
+    /// The directories that are watched: none under a patch, which is what was shown, and nothing that was granted itself.
+    fn watched(&self, rights: &Rights) -> Option<Watch> {
+        let project = self.standing.project.as_path();
+        let mut watch = self.watch.clone().unwrap_or_else(|| {
+            let kept = rights.protected.iter().filter_map(|path| path.as_path().strip_prefix(project).ok());
+            Watch { kept: kept.map(Path::to_owned).collect(), ..Watch::of(project.to_owned()) }
+        });
+        let granted = self.grant().write;
+        let granted: Vec<_> = granted.iter().map(|path| path.as_path().to_owned()).collect();
+        watch.writable.extend(rights.write.iter().map(|path| path.as_path().to_owned()));
+        watch.add_granted(&granted);
+        let is_watched = |root: &WirePath| watch.places().any(|place| meets(root.as_path(), place));
+        let may_write = rights.write.iter().any(is_watched);
+        (may_write && self.is_command()).then_some(watch)
+    }
+
+    fn grant(&self) -> Grant {
+        self.granted.meet(&self.asked)
+    }
+
+    /// Carries the effect out and ends the worker to its last descendant. A cancelled effect still has an outcome.
+    pub async fn carry_out(
+        self,
+        boundary: &dyn Boundary,
+        journal: &mut impl Journal,
+        cancelled: oneshot::Receiver<()>,
+    ) -> Result<CallOutcome, OneShotError> {
+        let call = self.call;
+        let confinement = self.confinement()?;
+        let watched = self.watched(&confinement.rights);
+        // The worker comes to be meanwhile: it is told of the effect when both are there.
+        let (set, started) = tokio::join!(set(watched), self.start(&confinement, boundary));
+        let (started, tripwire) = (started?, set.map_err(OneShotError::Watch)?);
+        let outcome = self.commit(&confinement, started, journal, cancelled).await;
+        // Whatever became of the effect: its worker lives no more.
+        match tripwire {
+            Some(tripwire) => look(tripwire, call, journal).await.and(outcome),
+            None => outcome,
+        }
+    }
+
+    async fn start(
+        &self,
+        confinement: &Confinement,
+        boundary: &dyn Boundary,
+    ) -> Result<StartedWorker, StartError> {
+        let order = WorkerOrder {
+            agent: self.agent.clone(),
+            generation: self.generation,
+            confinement: confinement.clone(),
+            reads_down: self.is_command(),
+        };
+        // A sender that is gone cancels nothing: an effect that is cancelled before it is sent has an account too.
+        boundary.start(order, oneshot::channel().1).await
+    }
+
+    async fn commit(
+        self,
+        confinement: &Confinement,
+        worker: StartedWorker,
+        journal: &mut impl Journal,
+        mut cancelled: oneshot::Receiver<()>,
+    ) -> Result<CallOutcome, OneShotError> {
+        let effect_digest = effect_digest(&self.effect)?;
+        let mut started = worker_started(&worker, confinement);
+        let grant = self.grant().into();
+        let call = (self.call != NO_CALL).then_some(self.call);
+        started.one_shot = Some(Purpose { call, grant, effect_digest });
+        journal.log(EventKind::WorkerStarted(started)).await?;
+        if cancelled.try_recv().is_ok() {
+            // Not one byte of the effect was sent.
+            worker.control.kill();
+            let attended = Attended { worker, call: self.call, patience: FAREWELL };
+            return match attended.see_off(journal, cancelled).await {
+                Err(OneShotError::Lost(_)) => Ok(CallOutcome::Cancelled),
+                other => other,
+            };
+        }
+        worker.control.commit(self.call, &self.effect)?;
+        worker.control.drain();
+        let attended = Attended { worker, call: self.call, patience: self.patience() };
+        attended.see_off(journal, cancelled).await
+    }
+
+    fn patience(&self) -> Duration {
+        match &*self.effect {
+            Effect::Patch(_) => PATIENCE,
+            Effect::Exec(exec) => PATIENCE + Duration::from_millis(exec.timeout_ms),
+        }
+    }
+}
+
+fn meets(root: &Path, place: &Path) -> bool {
+    root.starts_with(place) || place.starts_with(root)
+}
+
+/// A tripwire around a call that has begun, and what was found before it.
+struct SetTripwire {
+    tripwire: Tripwire,
+    report: Report,
+}
+
+/// Takes what there is of what the host runs later.
+async fn set(watched: Option<Watch>) -> io::Result<Option<SetTripwire>> {
+    let Some(watch) = watched else { return Ok(None) };
+    let set = move || {
+        let mut tripwire = Tripwire::set(&watch)?;
+        let report = tripwire.begin_call()?;
+        Ok(SetTripwire { tripwire, report })
+    };
+    apart(set).await.and_then(|set| set).map(Some)
+}
+
+/// Puts back what the host runs later, and tells of it.
+async fn look(set: SetTripwire, call: CallId, journal: &mut impl Journal) -> Result<(), OneShotError> {
+    let SetTripwire { mut tripwire, report: mut before } = set;
+    let report = apart(move || tripwire.end()).await.map_err(OneShotError::Unwatched)?;
+    before.append(report);
+    let report = before;
+    if let Some(text) = remark(&[], &report.changes) {
+        journal.remark(text).await;
+    }
+    for event in events(Some(call), &[], report) {
+        journal.log(event).await?;
+    }
+    Ok(())
+}
+
+/// A one-shot worker that has its effect.
+struct Attended {
+    worker: StartedWorker,
+    call: CallId,
+    patience: Duration,
+}
+
+impl Attended {
+    async fn see_off(
+        mut self,
+        journal: &mut impl Journal,
+        mut cancelled: oneshot::Receiver<()>,
+    ) -> Result<CallOutcome, OneShotError> {
+        let (mut answer, mut cancellable) = (None, true);
+        let mut deadline = Instant::now() + self.patience;
+        let (reason, violation) = loop {
+            let event = tokio::select! {
+                event = self.worker.events.recv() => event,
+                () = sleep_until(deadline) => {
+                    self.worker.control.kill();
+                    // The end of what was killed comes by itself.
+                    deadline += self.patience;
+                    continue;
+                }
+                asked = &mut cancelled, if cancellable => {
+                    cancellable = false;
+                    // A sender that is gone cancels nothing.
+                    if asked.is_ok() {
+                        self.worker.control.cancel(self.call);
+                        deadline = deadline.min(Instant::now() + FAREWELL);
+                    }
+                    continue;
+                }
+            };
+            match event {
+                Some(WorkerEvent::Output { chunk: Chunk::Text(bytes), .. }) => journal.output(bytes).await,
+                Some(WorkerEvent::Outcome { outcome, .. }) => {
+                    answer = Some(outcome);
+                    deadline = Instant::now() + FAREWELL;
+                }
+                Some(WorkerEvent::Ended { reason, violation, .. }) => break (reason, violation),
+                // Pictures and parts do not come for a `Commit`: the table of phases saw to it. What is refused beside its one
+                // effect was refused to what was cut short with it, and explains no result.
+                Some(WorkerEvent::Output { .. } | WorkerEvent::Prepared { .. } | WorkerEvent::Refused(_)) => {
+                }
+                None => break (WorkerEnd::ReaderGone, None),
+            }
+        };
+        self.close(journal, &reason, violation.as_deref()).await?;
+        match (violation, answer) {
+            (Some(violation), _) => Err(OneShotError::Violation(violation)),
+            (None, Some(outcome)) => Ok(outcome),
+            (None, None) => Err(OneShotError::Lost(reason)),
+        }
+    }
+
+    async fn close(
+        &self,
+        journal: &mut impl Journal,
+        reason: &WorkerEnd,
+        violation: Option<&str>,
+    ) -> Result<(), Unlogged> {
+        let generation = self.worker.generation;
+        if let Some(violation) = violation {
+            journal.log(EventKind::ProtocolViolation { generation, violation: violation.to_owned() }).await?;
+        }
+        journal.log(EventKind::WorkerEnded { generation, reason: reason.clone().into() }).await
+    }
+}

@@ -1,0 +1,80 @@
+//! Planners that a person starts beside the session's first agent: sub-agents of it, which nothing but their own end ends.
+
+use agent::core::{Input, NewAgent, Purpose};
+use gate::Change;
+use gate::tools::SpawnAgent;
+use ipc::event::NoticeCode;
+use ipc::frontend::{Op, UserActionKind};
+use ipc::id::AgentId;
+use ipc::rights::{Grant, Network, Reach, Rights};
+
+use super::actions::resolved;
+use super::{Session, SessionError};
+
+impl Session {
+    /// Starts a planner, or says why not.
+    pub(super) fn start_planner(&mut self, text: String) -> Result<(), SessionError> {
+        match self.planner(text) {
+            Ok(agent) => {
+                // Where nobody works it is a turn of its own, with the limits of one.
+                if !self.runs.iter().any(|run| !run.is_over() && run.agent.is_busy()) {
+                    self.shared.begin_turn(&AgentId::root());
+                }
+                self.start_beside(AgentId::root(), agent)
+            }
+            Err(why) => self.notice(NoticeCode::PlanRefused, &format!("no planner was started: {why}")),
+        }
+    }
+
+    /// Tells every planner of what the user takes back, of whatever agent, before anything else becomes of it.
+    pub(super) fn take_back_from_planners(&mut self, kind: &UserActionKind) -> Result<(), SessionError> {
+        let Some(first) = self.runs.first() else { return Ok(()) };
+        let project = first.worker.confinement().project.as_path().to_owned();
+        let change = match resolved(&project, kind.clone()) {
+            Ok(Op::SetRights { change }) => Change::Rights(change),
+            Ok(Op::SetMode { mode }) => Change::Mode(mode),
+            _ => return Ok(()),
+        };
+        self.for_each(|run, shared| match run.agent.planning() {
+            Some(_) => run.feed(shared, Input::TakenBack(change.clone())),
+            None => Ok(()),
+        })
+    }
+
+    fn planner(&self, text: String) -> Result<Box<NewAgent>, String> {
+        if text.trim().is_empty() {
+            return Err("it has to be told what the plan is for".to_owned());
+        }
+        if let Some(planner) = self.runs.iter().find(|run| run.agent.planning().is_some() && !run.is_over()) {
+            return Err(format!("agent {} plans already; write to it, or end it", planner.id()));
+        }
+        let first = self.runs.first().filter(|first| !first.is_over()).ok_or("the session is over")?;
+        let ceiling = first.agent.host_standing().clone();
+        let rights = Rights {
+            write: Vec::new(),
+            net: Network::Off,
+            reach: Reach::default(),
+            ..ceiling.rights.clone()
+        };
+        let said = first.agent.conversation();
+        let task = if said.is_empty() {
+            text
+        } else {
+            format!(
+                "{text}\n\n<conversation>\nWhat the user and another agent have said so far, for context:\n{said}\n</conversation>"
+            )
+        };
+        let planning = self.tree.planning(ceiling).ok_or("this session makes no plans")?;
+        let spawn = SpawnAgent {
+            task,
+            writes: false,
+            write: Vec::new(),
+            network: false,
+            role: None,
+            model: None,
+            max_steps: None,
+        };
+        let purpose = Purpose::Planner(Box::new(planning));
+        Ok(Box::new(NewAgent { spawn, rights: rights.normalised(), grant: Grant::default(), purpose }))
+    }
+}

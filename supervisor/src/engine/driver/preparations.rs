@@ -1,0 +1,104 @@
+//! Effects on their way: the standing worker works them out, and what it sends is checked, digested and rendered beside the
+//! main loop.
+
+use std::collections::HashMap;
+
+use ipc::effect::{Assembler, Effect, FileEffect, Part};
+use ipc::id::CallId;
+use ipc::message::CallOutcome;
+use ipc::path::WirePath;
+use ipc::tool::ToolCall;
+use tokio::task::JoinSet;
+
+use agent::core::Input;
+use boundary::policy::{place_to_grant, place_to_offer};
+use gate::approval::Proposal;
+
+/// The effects that are waited for.
+#[derive(Default)]
+pub(super) struct Preparations {
+    open: HashMap<CallId, Preparation>,
+    rendering: JoinSet<Input>,
+}
+
+struct Preparation {
+    tool: ToolCall,
+    assembler: Assembler,
+    effect: Result<Option<Effect>, String>,
+}
+
+impl Preparations {
+    /// Notes that the worker was asked.
+    pub(super) fn begin(&mut self, call: CallId, tool: ToolCall) {
+        let (assembler, effect) = (Assembler::default(), Ok(None));
+        self.open.insert(call, Preparation { tool, assembler, effect });
+    }
+
+    /// Takes a part of an effect.
+    pub(super) fn take(&mut self, call: CallId, part: Part) {
+        if let Some(Preparation { assembler, effect: effect @ Ok(None), .. }) = self.open.get_mut(&call) {
+            let pushed = assembler.push(part);
+            *effect = pushed.map_err(|error| format!("the effect arrived damaged: {error}"));
+        }
+    }
+
+    /// Looks for the place to grant for a denied path, beside the main loop: a file system may take its time.
+    pub(super) fn locate(&mut self, call: CallId, path: WirePath) {
+        self.rendering.spawn(async move {
+            let found = tokio::task::spawn_blocking(move || place_to_offer(path.as_path()));
+            Input::Located { call, place: found.await.ok().flatten() }
+        });
+    }
+
+    /// Forgets a call.
+    pub(super) fn forget(&mut self, call: CallId) {
+        self.open.remove(&call);
+    }
+
+    /// Takes the outcome of a call; gives it back if it is none of a prepared effect.
+    pub(super) fn finish(&mut self, call: CallId, outcome: CallOutcome) -> Option<CallOutcome> {
+        match (self.open.remove(&call), outcome) {
+            (Some(preparation), CallOutcome::Prepared) => {
+                self.rendering.spawn(render(call, preparation));
+                None
+            }
+            (_, outcome) => Some(outcome),
+        }
+    }
+
+    /// The next effect that can be proposed; pends while none is on its way. Cancel safe.
+    pub(super) async fn next(&mut self) -> Input {
+        loop {
+            match self.rendering.join_next().await {
+                Some(Ok(input)) => return input,
+                // Nothing in it can be cancelled or panic: what can is a task within.
+                Some(Err(error)) => tracing::error!(%error, "a preparation is lost"),
+                None => return std::future::pending().await,
+            }
+        }
+    }
+}
+
+async fn render(call: CallId, preparation: Preparation) -> Input {
+    let Preparation { tool, effect, .. } = preparation;
+    let proposed = match effect {
+        Ok(Some(effect)) => propose(tool, effect).await,
+        Ok(None) => Err("the worker sent no effect".to_owned()),
+        Err(error) => Err(error),
+    };
+    match proposed {
+        Ok(proposal) => Input::Prepared { call, proposal },
+        Err(reason) => Input::NotPrepared { call, reason },
+    }
+}
+
+async fn propose(tool: ToolCall, effect: Effect) -> Result<Proposal, String> {
+    let rendered = tokio::task::spawn_blocking(move || {
+        Proposal::of_patch(&tool, effect, place).map_err(|e| e.to_string())
+    });
+    rendered.await.unwrap_or_else(|error| Err(format!("the effect cannot be shown: {error}")))
+}
+
+fn place(file: &FileEffect) -> Option<WirePath> {
+    place_to_grant(file.path.as_path(), file.old.is_some())
+}

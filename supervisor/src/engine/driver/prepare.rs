@@ -1,0 +1,53 @@
+//! The exact effect that a tool call would have, worked out by a worker that may not carry it out.
+
+use ipc::effect::{Assembler, Effect, EffectError};
+use ipc::event::WorkerEnd;
+use ipc::id::CallId;
+use ipc::message::{CallOutcome, Work};
+use ipc::tool::{ToolCall, ToolError};
+use tokio::sync::mpsc;
+
+use boundary::monitor::{Worker, WorkerEvent};
+
+/// Why there is no effect.
+#[derive(Debug, thiserror::Error)]
+pub enum PrepareError {
+    /// The call cannot have one.
+    #[error("{}", .0.message)]
+    Tool(ToolError),
+    /// What came is none.
+    #[error("the effect arrived damaged: {0}")]
+    Effect(#[from] EffectError),
+    /// The worker answered without one.
+    #[error("the worker sent no effect")]
+    Missing,
+    /// The worker is gone.
+    #[error("the worker ended before the effect was there: {0}")]
+    Lost(WorkerEnd),
+}
+
+/// Asks a worker for the effect of a call. Its events are waited for, so nothing else may be open there.
+pub async fn prepare(
+    worker: &Worker,
+    events: &mut mpsc::Receiver<WorkerEvent>,
+    call: CallId,
+    tool: ToolCall,
+) -> Result<Effect, PrepareError> {
+    worker.calls().call(call, Work::Prepare(tool));
+    let (mut assembler, mut effect) = (Assembler::default(), None);
+    while let Some(event) = events.recv().await {
+        match event {
+            WorkerEvent::Prepared { part, .. } => effect = assembler.push(part)?,
+            WorkerEvent::Outcome { outcome: CallOutcome::Prepared, .. } => {
+                return effect.ok_or(PrepareError::Missing);
+            }
+            WorkerEvent::Outcome { outcome: CallOutcome::Failed(error), .. } => {
+                return Err(PrepareError::Tool(error));
+            }
+            WorkerEvent::Outcome { .. } => return Err(PrepareError::Missing),
+            WorkerEvent::Ended { reason, .. } => return Err(PrepareError::Lost(reason)),
+            WorkerEvent::Output { .. } | WorkerEvent::Refused(_) => {}
+        }
+    }
+    Err(PrepareError::Lost(WorkerEnd::ReaderGone))
+}

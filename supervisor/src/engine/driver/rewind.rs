@@ -1,0 +1,136 @@
+//! A rewind in a running session: previewed and carried out beside the main loop, while no agent is at work.
+
+use std::fmt::Write as _;
+
+use ipc::event::{
+    ChangedFile, EventKind, NoticeCode, ObservedBy, RewindPreview, RewindTarget, Rewound, SessionEvent,
+};
+use ipc::frontend::UiEventKind;
+use ipc::id::AgentId;
+use ipc::path::WirePath;
+use tokio::task::JoinHandle;
+
+use super::rewinder::{RewindError, RewoundFiles};
+use super::{AgentRun, Session, SessionError};
+use crate::journal::session::read_needed;
+
+/// The most files that the model is told of; the log has them all.
+const MOST_TOLD: usize = 20;
+
+/// A rewind that is under way.
+pub(super) type RewindTask = JoinHandle<Result<RewindEnded, RewindError>>;
+
+/// The end of a rewind.
+pub(super) enum RewindEnded {
+    /// These are its consequences; nothing was done.
+    Previewed(RewindPreview),
+    /// It was carried out, in a session with these events so far.
+    Done(RewoundFiles, Vec<SessionEvent>),
+}
+
+impl Session {
+    /// Begins a rewind, or its preview. It is refused while an agent is at work.
+    pub(super) fn begin_rewind(
+        &mut self,
+        target: RewindTarget,
+        only: Vec<WirePath>,
+        digest: Option<String>,
+    ) -> Result<(), SessionError> {
+        let is_at_work = |run: &AgentRun| !run.is_over() && run.agent.is_busy();
+        if self.runs.iter().any(is_at_work) {
+            return self.notice(
+                NoticeCode::RewindRefused,
+                "an agent is at work: stop it before you take anything back",
+            );
+        }
+        let Some(looks) = &self.shared.looks else {
+            return self.notice(
+                NoticeCode::RewindRefused,
+                "nothing was kept that this session could be taken back to",
+            );
+        };
+        let Some(first) = self.runs.first() else { return Ok(()) };
+        self.previews = digest.is_none();
+        let mut journal = first.rewind_journal();
+        let (rewinder, log) = (looks.rewinder().clone(), self.shared.log.path().to_owned());
+        self.rewinding = Some(tokio::spawn(async move {
+            let load = move || read_needed(&log, Some(target), &mut |_, _| ());
+            let needed = tokio::task::spawn_blocking(load).await.map_err(std::io::Error::other)?;
+            let events = needed.map_err(std::io::Error::other)?.events;
+            let Some(digest) = digest else {
+                return Ok(RewindEnded::Previewed(rewinder.preview((target, &only), &events).await?));
+            };
+            let done = rewinder.carry_out((target, &only), (&events, &digest), &mut journal).await?;
+            Ok(done.map_or_else(RewindEnded::Previewed, |files| RewindEnded::Done(files, events)))
+        }));
+        Ok(())
+    }
+
+    /// Nobody waits any more for what a rewind would do. One that is carried out goes on to its end.
+    pub(super) fn give_up_preview(&mut self) {
+        if let Some(task) = self.rewinding.take_if(|_| self.previews) {
+            task.abort();
+        }
+    }
+
+    /// Takes in what became of a rewind.
+    pub(super) fn on_rewound(&mut self, ended: Result<RewindEnded, RewindError>) -> Result<(), SessionError> {
+        self.tell_changes()?;
+        match ended {
+            Err(error) => self.notice(NoticeCode::RewindRefused, &format!("nothing was taken back: {error}")),
+            Ok(RewindEnded::Previewed(preview)) => {
+                self.shared.show(&AgentId::root(), UiEventKind::RewindPreview(Box::new(preview)));
+                Ok(())
+            }
+            Ok(RewindEnded::Done(RewoundFiles { files, left, error, target }, mut events)) => {
+                let rewound = Rewound { target, files, left, error };
+                let told = told(&rewound);
+                let Some(first) = self.runs.first_mut() else { return Ok(()) };
+                let logged = self.shared.record(
+                    &AgentId::root(),
+                    EventKind::Rewound(rewound),
+                    ObservedBy::Supervisor,
+                )?;
+                if let UiEventKind::Logged(event) = &logged {
+                    events.push((**event).clone());
+                }
+                first.show(&self.shared, logged);
+                let conversation = target.scope.has_conversation().then_some(events.as_slice());
+                first.agent.rewind(conversation, told);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// A sentence for the model, with the next message.
+fn told(rewound: &Rewound) -> String {
+    let Rewound { target, files, .. } = rewound;
+    let mut text = match (target.to.is_some(), target.scope.has_conversation()) {
+        (true, true) => "The user took the conversation back to here.".to_owned(),
+        (true, false) => "The user took files back to an earlier state.".to_owned(),
+        (false, _) => "The user undid the last rewind.".to_owned(),
+    };
+    if !files.is_empty() {
+        // A name is nobody's sentence, whatever it has in it.
+        let name = |file: &ChangedFile| format!("{:?}", file.path.to_string());
+        let named: Vec<_> = files.iter().take(MOST_TOLD).map(name).collect();
+        let more = files.len().saturating_sub(MOST_TOLD);
+        let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+        let named = named.join(", ");
+        // A String takes every write.
+        let _ = write!(
+            text,
+            " These files are not as you know them: {named}{more}. Read a file again before you edit it."
+        );
+    }
+    text
+}
+
+/// Waits for a rewind. Cancel safe.
+pub(super) async fn rewound(rewinding: &mut Option<RewindTask>) -> Result<RewindEnded, RewindError> {
+    let Some(task) = rewinding else { return std::future::pending().await };
+    let ended = task.await;
+    *rewinding = None;
+    ended.unwrap_or_else(|error| Err(RewindError::Kept(std::io::Error::other(error))))
+}

@@ -1,0 +1,387 @@
+//! Taking files back: looks by workers that only read, and one-shots that write exactly what was shown.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+
+use agent::core::standing;
+use gate::protected::is_acted_on;
+use ipc::effect::Effect;
+use ipc::event::{
+    ChangeKind, ChangedFile, EventKind, LeftFile, Recorded, RewindPreview, RewindTarget, SessionEvent,
+    ToolKind,
+};
+use ipc::id::{AgentId, CallId, ConversationId, Generation};
+use ipc::message::CallOutcome;
+use ipc::path::WirePath;
+use ipc::rights::{Grant, NamedRoot, RightsSummary};
+use sha2::{Digest, Sha256};
+use tokio::sync::{Mutex, OwnedMutexGuard, oneshot};
+use tokio::task::spawn_blocking;
+
+use super::observer::{LookResult, ObserverError, SnapshotTaker};
+use super::one_shot::{Journal, OneShot, Unlogged};
+use crate::journal::changes::ProjectPath;
+use crate::journal::checkpoints::{At, Checkpoints, Restore, Rewinding, Why, remove_old};
+
+/// The most bytes of contents that are kept of all sessions together, when another one begins to keep some: 2 GiB.
+const MOST_OF_ALL: u64 = 2 << 30;
+
+/// The note on a message since which nothing was kept, and calls may have written.
+const UNSEEN: &str = "no copies of files were kept since that message, as with `exec --no-rewind`: changed files stay as they are";
+
+/// The note on a message since which no call could write.
+const UNWRITTEN: &str = "no call after that message could change a file: there is nothing to take back";
+
+/// The one-shots of a rewind belong to no call of the model's.
+pub(super) const NO_CALL: CallId = CallId(0);
+
+/// Takes the files of a session back.
+#[derive(Clone)]
+pub struct Rewinder {
+    observer: SnapshotTaker,
+    state: PathBuf,
+    session: ConversationId,
+    kept: Arc<Mutex<Option<Checkpoints>>>,
+    /// The results of looks that nobody has been told of.
+    untold: Arc<StdMutex<Vec<LookResult>>>,
+}
+
+/// The place in which a rewind is written down.
+pub trait RewindJournal: Journal {
+    /// The number of a one-shot, which no other worker of the agent has.
+    fn number(&mut self) -> impl Future<Output = Result<Generation, Unlogged>> + Send;
+}
+
+/// Why nothing was taken back.
+#[derive(Debug, thiserror::Error)]
+pub enum RewindError {
+    /// There is nothing.
+    #[error("{0}")]
+    Nothing(&'static str),
+    /// The project could not be looked at.
+    #[error(transparent)]
+    Look(#[from] ObserverError),
+    /// The looks that were kept cannot be used.
+    #[error("cannot use what was kept of the files: {0}")]
+    Kept(#[from] io::Error),
+}
+
+/// A rewind of files as it is to be carried out.
+struct Prepared {
+    kept: OwnedMutexGuard<Option<Checkpoints>>,
+    rewinding: Rewinding,
+    preview: RewindPreview,
+}
+
+/// The end of a rewind of files.
+#[derive(Debug)]
+pub struct RewoundFiles {
+    /// The files that are again as they were.
+    pub files: Vec<ChangedFile>,
+    /// The others.
+    pub left: Vec<LeftFile>,
+    /// Why not everything was carried out.
+    pub error: Option<String>,
+    /// The rewind, with the scope that it had.
+    pub target: RewindTarget,
+}
+
+impl Rewinder {
+    /// Of this session, whose looks lie in the state directory.
+    pub fn new(observer: SnapshotTaker, state: PathBuf, session: ConversationId) -> Self {
+        Self { observer, state, session, kept: Arc::default(), untold: Arc::default() }
+    }
+
+    /// Looks at the project, and keeps what it sees; what could not be seen, one sentence each.
+    pub async fn look(&self, at: At) -> Result<Vec<String>, ObserverError> {
+        self.look_for(at, BTreeSet::new()).await
+    }
+
+    /// The same, which also says what became of these paths.
+    pub(super) async fn look_for(
+        &self,
+        at: At,
+        written: BTreeSet<ProjectPath>,
+    ) -> Result<Vec<String>, ObserverError> {
+        Ok(self.look_and_hold(at, written).await?.1)
+    }
+
+    /// The results of looks that were taken since this was asked last.
+    pub(super) fn take_untold(&self) -> Vec<LookResult> {
+        std::mem::take(&mut *self.untold.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The directory of the project.
+    pub(super) const fn project(&self) -> &WirePath {
+        &self.observer.confinement.project
+    }
+
+    /// Notes the end of a turn in which nothing was written.
+    pub(super) async fn rest(&self) -> Result<Vec<String>, ObserverError> {
+        let mut kept = Arc::clone(&self.kept).lock_owned().await;
+        if let Some(mut checkpoints) = kept.take() {
+            let rest = move || checkpoints.rest().map(|()| checkpoints);
+            *kept = Some(spawn_blocking(rest).await.map_err(io::Error::other)??);
+        }
+        Ok(Vec::new())
+    }
+
+    async fn look_and_hold(
+        &self,
+        at: At,
+        written: BTreeSet<ProjectPath>,
+    ) -> Result<(OwnedMutexGuard<Option<Checkpoints>>, Vec<String>), ObserverError> {
+        let mut kept = Arc::clone(&self.kept).lock_owned().await;
+        let checkpoints = match kept.take() {
+            Some(checkpoints) => checkpoints,
+            None => self.open().await?,
+        };
+        if at == At::Call && !checkpoints.has_room() {
+            *kept = Some(checkpoints);
+            return Ok((kept, Vec::new()));
+        }
+        // Whoever took the files back tells it.
+        let is_told = at != At::AfterRewind;
+        // After an error they are opened again: what was not written whole is cut off.
+        let (checkpoints, mut result) = self.observer.look(checkpoints, at, written).await?;
+        *kept = Some(checkpoints);
+        let notes = std::mem::take(&mut result.notes);
+        if is_told {
+            self.untold.lock().unwrap_or_else(PoisonError::into_inner).push(result);
+        }
+        Ok((kept, notes))
+    }
+
+    async fn open(&self) -> io::Result<Checkpoints> {
+        let (state, session) = (self.state.clone(), self.session.clone());
+        let open = move || {
+            remove_old(&state, &session, MOST_OF_ALL)?;
+            Checkpoints::open(&state, &session)
+        };
+        spawn_blocking(open).await.map_err(io::Error::other)?
+    }
+
+    /// The consequences of a rewind, in a session with these events; of these files `only`, where some are named.
+    pub async fn preview(
+        &self,
+        (target, only): (RewindTarget, &[WirePath]),
+        events: &[SessionEvent],
+    ) -> Result<RewindPreview, RewindError> {
+        let (target, messages) = settled(target, events)?;
+        let wrote = may_have_written_since(target, events);
+        if !target.scope.has_files() {
+            return Ok(preview_of((target, only), messages, &Rewinding::default(), Vec::new()));
+        }
+        Ok(self.prepare((target, only), (messages, wrote)).await?.preview)
+    }
+
+    /// Looks at the project, and works out the rewind to a message after which calls were made, or not.
+    async fn prepare(
+        &self,
+        (target, only): (RewindTarget, &[WirePath]),
+        (messages, wrote): (u32, bool),
+    ) -> Result<Prepared, RewindError> {
+        let (kept, mut notes) = self.look_and_hold(At::BeforeRewind, BTreeSet::new()).await?;
+        let checkpoints = kept.as_ref().ok_or_else(|| io::Error::other("no looks are open"))?;
+        let look = match target.to {
+            Some(message) => checkpoints.look_of(message),
+            None => Some(
+                checkpoints
+                    .look_to_undo()
+                    .ok_or(RewindError::Nothing("there is no rewind of files to undo"))?,
+            ),
+        };
+        let project = self.observer.confinement.project.as_path();
+        let protected = &self.observer.confinement.rights.protected;
+        // What a look says that a file held is a worker's word: none of it is written where the host acts on it by itself, and what an
+        // agent put there goes all the same.
+        let is_protected = |path: &ProjectPath, is_written: bool| {
+            let relative = path.to_wire();
+            let place = project.join(relative.as_path());
+            protected.iter().any(|root| place.starts_with(root.as_path()))
+                || is_written && is_acted_on(relative.as_path())
+        };
+        let mut rewinding = look.map(|look| checkpoints.rewinding(look, is_protected)).unwrap_or_default();
+        if !only.is_empty() {
+            rewinding.keep_only(|path| only.contains(&path.to_wire()));
+        }
+        if look.is_none() {
+            notes.push(if wrote { UNSEEN } else { UNWRITTEN }.to_owned());
+        }
+        let preview = preview_of((target, only), messages, &rewinding, notes);
+        Ok(Prepared { kept, rewinding, preview })
+    }
+
+    /// Carries a rewind of files out, if its preview is still the one with this digest; else gives the present one.
+    pub async fn carry_out(
+        &self,
+        (target, only): (RewindTarget, &[WirePath]),
+        (events, digest): (&[SessionEvent], &str),
+        journal: &mut impl RewindJournal,
+    ) -> Result<Result<RewoundFiles, RewindPreview>, RewindError> {
+        let (target, messages) = settled(target, events)?;
+        let wrote = may_have_written_since(target, events);
+        if !target.scope.has_files() {
+            let preview = preview_of((target, only), messages, &Rewinding::default(), Vec::new());
+            let done = RewoundFiles { files: Vec::new(), left: Vec::new(), error: None, target };
+            return Ok(if preview.digest == digest { Ok(done) } else { Err(preview) });
+        }
+        let Prepared { kept, rewinding, preview } = self.prepare((target, only), (messages, wrote)).await?;
+        if preview.digest != digest {
+            return Ok(Err(preview));
+        }
+        let checkpoints = kept.as_ref().ok_or_else(|| io::Error::other("no looks are open"))?;
+        let patches = checkpoints.patches(&self.observer.confinement.project, &rewinding)?;
+        drop(kept);
+        let mut error = None;
+        for (patch, write) in patches {
+            let grant = Grant { write, ..Grant::default() };
+            if let Err(why) = self.write(Effect::Patch(patch), grant, journal).await {
+                error = Some(why);
+                break;
+            }
+        }
+        // Whatever became of it: the files are seen as they are.
+        let (kept, _) = self.look_and_hold(At::AfterRewind, BTreeSet::new()).await?;
+        let is = |restore: &&Restore| {
+            kept.as_ref().is_some_and(|kept| kept.state(&restore.path) == restore.then.as_ref())
+        };
+        let (done, undone): (Vec<_>, Vec<_>) = rewinding.restored.iter().partition(is);
+        let mut left = preview.left;
+        let reason = |restore: &&Restore| LeftFile {
+            path: restore.path.to_wire(),
+            reason: "could not be written".to_owned(),
+        };
+        left.extend(undone.iter().map(reason));
+        Ok(Ok(RewoundFiles { files: done.into_iter().map(changed).collect(), left, error, target }))
+    }
+
+    async fn write(
+        &self,
+        effect: Effect,
+        grant: Grant,
+        journal: &mut impl RewindJournal,
+    ) -> Result<(), String> {
+        let shot = OneShot {
+            agent: self.observer.agent.clone(),
+            generation: journal.number().await.map_err(|error| error.to_string())?,
+            standing: self.observer.confinement.clone(),
+            watch: None,
+            asked: grant.clone(),
+            granted: grant,
+            call: NO_CALL,
+            effect: Arc::new(effect),
+        };
+        // Nobody cancels it.
+        let (_cancel, cancelled) = oneshot::channel();
+        match shot.carry_out(&*self.observer.boundary, journal, cancelled).await {
+            Ok(CallOutcome::Done(_)) => Ok(()),
+            Ok(CallOutcome::Failed(error)) => Err(error.message),
+            Ok(CallOutcome::Prepared | CallOutcome::Cancelled) => {
+                Err("the worker answered something else".to_owned())
+            }
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+/// A rewind with the scope that it has, and the number of the user's messages that the conversation loses; an error names what cannot be meant.
+fn settled(target: RewindTarget, events: &[SessionEvent]) -> Result<(RewindTarget, u32), RewindError> {
+    let Some(to) = target.to else {
+        let last = events.iter().rev().find_map(|event| match &event.kind {
+            EventKind::Rewound(rewound) => Some(rewound.target.to.map(|_| rewound.target.scope)),
+            EventKind::UserMessage { .. } => Some(None),
+            _ => None,
+        });
+        let nothing = RewindError::Nothing("there is no rewind to undo, or something was said after it");
+        let scope = last.flatten().ok_or(nothing)?;
+        return Ok((RewindTarget { scope, ..target }, 0));
+    };
+    let said = standing(events);
+    let said = said.iter().filter(|event| is_message(event));
+    let after = said.clone().skip_while(|event| event.id != to).count();
+    match after {
+        0 => Err(RewindError::Nothing(
+            "there is no message of the user's with this number in the conversation",
+        )),
+        after => Ok((target, u32::try_from(after).unwrap_or(u32::MAX))),
+    }
+}
+
+/// True if something may have been written after the message: by a worker of one effect, or by a call of one that may write.
+fn may_have_written_since(target: RewindTarget, events: &[SessionEvent]) -> bool {
+    let Some(to) = target.to else { return false };
+    let mut writes: BTreeMap<&AgentId, bool> = BTreeMap::new();
+    for event in events {
+        let is_after = event.id > to;
+        match &event.kind {
+            EventKind::WorkerStarted(started) if started.one_shot.is_some() && is_after => return true,
+            EventKind::WorkerStarted(started) if started.one_shot.is_none() => {
+                writes.insert(&event.agent, may_write(&started.rights));
+            }
+            EventKind::RightsChanged(changed) => {
+                writes.insert(&event.agent, may_write(&changed.rights));
+            }
+            EventKind::ToolCallStarted { kind: ToolKind::Edit | ToolKind::Execute, .. }
+                if is_after && writes.get(&event.agent) == Some(&true) =>
+            {
+                return true;
+            }
+            _ => {}
+        }
+    }
+    false
+}
+
+/// True if these rights are more than to write in a private temp directory.
+pub(super) fn may_write(rights: &Recorded<RightsSummary>) -> bool {
+    rights.value().is_none_or(|rights| rights.write.iter().any(|root| *root != NamedRoot::Temp))
+}
+
+/// True of a message of the user's to the first agent.
+pub(super) fn is_message(event: &SessionEvent) -> bool {
+    event.agent.is_top_level() && matches!(event.kind, EventKind::UserMessage { .. })
+}
+
+fn preview_of(
+    (target, only): (RewindTarget, &[WirePath]),
+    messages: u32,
+    rewinding: &Rewinding,
+    notes: Vec<String>,
+) -> RewindPreview {
+    let left = |(path, why): &(ProjectPath, Why)| LeftFile { path: path.to_wire(), reason: why.to_string() };
+    let mut preview = RewindPreview {
+        target,
+        only: only.to_vec(),
+        files: rewinding.restored.iter().map(changed).collect(),
+        left: rewinding.left.iter().map(left).collect(),
+        messages: if target.scope.has_conversation() { messages } else { 0 },
+        notes,
+        digest: String::new(),
+    };
+    preview.digest = digest_of(&preview, &rewinding.restored);
+    preview
+}
+
+/// Of everything that the person was shown, and of the states that stand behind it.
+fn digest_of(preview: &RewindPreview, restored: &[Restore]) -> String {
+    let states: Vec<_> = restored.iter().map(|restore| (&restore.now, &restore.then)).collect();
+    let text = serde_json::to_vec(&(preview, states)).unwrap_or_default();
+    Sha256::digest(text).iter().fold(String::with_capacity(64), |mut text, byte| {
+        use std::fmt::Write as _;
+        // A String takes every write.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn changed(restore: &Restore) -> ChangedFile {
+    let change = match (&restore.now, &restore.then) {
+        (None, _) => ChangeKind::Added,
+        (Some(_), None) => ChangeKind::Deleted,
+        (Some(_), Some(_)) => ChangeKind::Modified,
+    };
+    ChangedFile { path: restore.path.to_wire(), change }
+}

@@ -1,0 +1,412 @@
+//! An agent run: one agent with its worker, its open stream, its timers, and everything else that is its own.
+//!
+//! [`AgentRun::next`] waits for what happens next and may be dropped at any moment; [`AgentRun::on`] takes it in. Effects are
+//! executed in order, so that what the core logs before a dispatch is in the log before the worker hears of it.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+
+use agent::core::{Agent, Effect, Estimate, Input, NewAgent, RequestId, RunEnd, TimerId};
+use agent::prompt::PromptEnvironment;
+use futures_util::StreamExt;
+use ipc::cost::Usd;
+use ipc::denial::Denial;
+use ipc::event::{EventKind, NoticeCode, ObservedBy, TokenUsage};
+use ipc::frontend::UiEventKind;
+use ipc::id::{AgentId, CallId};
+use ipc::message::CallOutcome;
+use ipc::path::WirePath;
+use model::provider::{EventStream, ModelProvider, ModelRequest};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::approvals::Approvals;
+use super::branch::Branch;
+use super::effects::Held;
+use super::file_names::FileNames;
+use super::flushes::{After, Flushes};
+use super::one_shots::{OneShotUpdate, OneShots};
+use super::passing::Passing;
+use super::preparations::Preparations;
+use super::progress::Progress;
+use super::served::ServedCalls;
+use super::start::Startup;
+use super::timers::Timers;
+use super::workers::WorkerUpdate;
+use super::{Lives, ModePlaces, Models, SessionError, SessionWorker, Shared, Turns};
+use crate::journal::session::LogError;
+
+/// What an agent run is made of.
+pub struct AgentParts {
+    /// The agent.
+    pub agent: Agent,
+    /// The model.
+    pub provider: Arc<dyn ModelProvider>,
+    /// Its worker.
+    pub worker: SessionWorker,
+    /// Where it is told which workers serve.
+    pub live: watch::Sender<Lives>,
+    /// What is ready for a change of mode or rights.
+    pub modes: ModePlaces,
+    /// Where the agent is.
+    pub surroundings: PromptEnvironment,
+    /// How many turns the user takes.
+    pub turns: Turns,
+}
+
+/// One agent of a session.
+pub struct AgentRun {
+    pub(super) id: AgentId,
+    pub(super) agent: Agent,
+    pub(super) provider: Arc<dyn ModelProvider>,
+    pub(super) worker: SessionWorker,
+    pub(super) live: watch::Sender<Lives>,
+    pub(super) modes: ModePlaces,
+    pub(super) surroundings: PromptEnvironment,
+    /// The models that it may change to; none if absent.
+    pub(super) models: Option<Arc<dyn Models>>,
+    pub(super) turns: Turns,
+    pub(super) startup: Startup,
+    pub(super) stream: Option<(RequestId, EventStream)>,
+    pub(super) timers: Timers,
+    /// How far the calls have come that are served.
+    pub(super) progress: Progress,
+    /// Calls that may write, and what came after them, until the base is taken and the tripwire set.
+    pub(super) held: VecDeque<(CallId, Held)>,
+    /// What came of calls, until the tripwire was looked at.
+    pub(super) unlooked: HashMap<CallId, Input>,
+    /// Effects that are worked out.
+    pub(super) preparations: Preparations,
+    /// Requests that are waited for.
+    pub(super) approvals: Approvals,
+    /// Effects that are carried out.
+    pub(super) one_shots: OneShots,
+    /// Calls that are served outside the worker.
+    pub(super) served: ServedCalls,
+    /// What waits until the log is on the disk.
+    pub(super) flushes: Flushes,
+    /// What passes by on its way to a front end.
+    pub(super) passing: Passing,
+    /// The names of the project's files, while they are listed for a person.
+    pub(super) file_names: FileNames,
+    pub(super) branch: Branch,
+    /// What the latest worker's ruleset does not enforce.
+    pub(super) missing: Vec<String>,
+    /// Why its tier is not the full one, where the best was asked for.
+    pub(super) no_full_tier: Option<String>,
+    /// When the present turn began, of several.
+    pub(super) turn_began: Option<Instant>,
+    /// What the turns before the present one came to.
+    pub(super) totals: Totals,
+    pub(super) end: Option<RunEnd>,
+    /// The request that waits for its part of the session's budget.
+    pub(super) unfunded: Option<(RequestId, ModelRequest, Estimate)>,
+    /// Sub-agents whose approval is not on the disk yet.
+    pub(super) unspawned: HashMap<CallId, Box<NewAgent>>,
+    /// True while a worker below this agent is being ended since it has rights that were taken away.
+    pub(super) waits_for_subtree: bool,
+    /// The call that waits for the agent's turn at writing, once that was said.
+    pub(super) awaits_turn: Option<(CallId, Instant)>,
+    pub(super) tally: Tally,
+    /// The rest of an input that the pause of the log cut short.
+    suspended: Suspended,
+    /// The agent's own directories, which go with it.
+    place: Option<Box<dyn Send>>,
+}
+
+/// An agent's account besides tokens and money.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    pub(super) denials: u32,
+    /// The first of them, each attempt once.
+    pub(super) denied: Vec<Denial>,
+    /// Files that its file tools changed.
+    pub(super) files: BTreeSet<WirePath>,
+    /// Files that open calls of them change.
+    pub(super) changing: HashMap<CallId, WirePath>,
+    /// True if it made a plan.
+    pub(super) has_plan: bool,
+}
+
+/// The most denials that an agent's account lists: the log has all of them.
+const LISTED_DENIALS: usize = 8;
+
+impl Tally {
+    fn note(&mut self, denial: &Denial) {
+        self.denials = self.denials.saturating_add(1);
+        let is_same = |other: &Denial| other.operation == denial.operation && other.object == denial.object;
+        if self.denied.len() < LISTED_DENIALS && !self.denied.iter().any(is_same) {
+            self.denied.push(denial.clone());
+        }
+    }
+}
+
+/// Effects that are not carried out yet, and the inputs behind them.
+#[derive(Default)]
+struct Suspended {
+    effects: VecDeque<Effect>,
+    inputs: VecDeque<Input>,
+}
+
+/// What turns came to.
+#[derive(Debug, Default)]
+pub(super) struct Totals {
+    pub(super) steps: u32,
+    pub(super) usage: TokenUsage,
+    pub(super) cost: Usd,
+    /// The model's last words.
+    pub(super) text: String,
+}
+
+/// What happened to an agent run.
+pub(super) enum Occurrence {
+    /// A timer of the core's fired.
+    Timer(TimerId),
+    /// The project's instructions are not waited for any longer.
+    NoInstructions,
+    /// The log is on the disk, or cannot be.
+    Flushed(Result<(), LogError>, After),
+    /// A request for an approval is over, an effect is worked out, or a call served.
+    Input(Input),
+    /// An approved effect's task said something.
+    OneShot(OneShotUpdate),
+    /// The worker came to be, said something, or ended.
+    Worker(WorkerUpdate),
+    /// The model's reply goes on; nothing where its stream ended.
+    Model(Option<Input>),
+}
+
+impl AgentRun {
+    /// A run that has not begun.
+    pub fn new(parts: AgentParts) -> Self {
+        let AgentParts { agent, provider, worker, live, modes, surroundings, turns } = parts;
+        Self {
+            id: agent.id().clone(),
+            agent,
+            provider,
+            worker,
+            live,
+            modes,
+            surroundings,
+            models: None,
+            turns,
+            startup: Startup::default(),
+            stream: None,
+            timers: Timers::default(),
+            progress: Progress::default(),
+            held: VecDeque::new(),
+            unlooked: HashMap::new(),
+            preparations: Preparations::default(),
+            approvals: Approvals::default(),
+            one_shots: OneShots::default(),
+            served: ServedCalls::default(),
+            flushes: Flushes::default(),
+            passing: Passing::default(),
+            file_names: FileNames::default(),
+            branch: Branch::default(),
+            missing: Vec::new(),
+            no_full_tier: None,
+            turn_began: None,
+            totals: Totals::default(),
+            end: None,
+            unfunded: None,
+            unspawned: HashMap::new(),
+            waits_for_subtree: false,
+            awaits_turn: None,
+            tally: Tally::default(),
+            suspended: Suspended::default(),
+            place: None,
+        }
+    }
+
+    /// The same run, which owns directories that are removed when it is over.
+    #[must_use]
+    pub fn in_place(mut self, place: Box<dyn Send>) -> Self {
+        self.place = Some(place);
+        self
+    }
+
+    /// Removes the agent's directories, beside the main loop: there may be much in them.
+    pub(super) fn give_up_place(&mut self) {
+        if let Some(place) = self.place.take() {
+            drop(tokio::task::spawn_blocking(move || drop(place)));
+        }
+    }
+
+    /// The same run, which may change its model to one of these.
+    #[must_use]
+    pub fn choosing_from(self, models: Arc<dyn Models>) -> Self {
+        Self { models: Some(models), ..self }
+    }
+
+    /// The agent.
+    pub const fn id(&self) -> &AgentId {
+        &self.id
+    }
+
+    /// What its agent is and may do.
+    pub const fn agent(&self) -> &Agent {
+        &self.agent
+    }
+
+    /// Has its first worker started.
+    pub(super) fn begin(&mut self, shared: &Shared) {
+        self.passing = Passing::new(&shared.log);
+        self.worker.start();
+    }
+
+    /// Logs the system prompt and the tools of its requests.
+    pub(super) fn log_prompt(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
+        let prompt = shared.prompt(self.agent.prompt());
+        self.record(shared, EventKind::PromptFixed(prompt), ObservedBy::Supervisor)
+    }
+
+    /// Waits for whatever happens first. Cancel safe.
+    pub(super) async fn next(&mut self) -> Occurrence {
+        // The next worker is not there before what ran beside the old one is gone.
+        let others_end = self.one_shots.any_ends() || self.waits_for_subtree;
+        let worker_may_change = !(self.worker.is_being_replaced() && others_end);
+        tokio::select! {
+            // A stream never starves the rest: it is polled last.
+            biased;
+            timer = self.timers.next() => Occurrence::Timer(timer),
+            () = self.startup.is_late() => Occurrence::NoInstructions,
+            (flushed, after) = self.flushes.next() => Occurrence::Flushed(flushed, after),
+            over = self.approvals.next() => Occurrence::Input(over),
+            told = self.one_shots.next() => Occurrence::OneShot(told),
+            prepared = self.preparations.next() => Occurrence::Input(prepared),
+            served = self.served.next() => Occurrence::Input(served),
+            happening = self.worker.next(), if worker_may_change => Occurrence::Worker(happening),
+            input = next_event(&mut self.stream) => Occurrence::Model(input),
+        }
+    }
+
+    /// Takes in what happened.
+    pub(super) fn on(&mut self, shared: &mut Shared, happened: Occurrence) -> Result<(), SessionError> {
+        let input = match happened {
+            Occurrence::Timer(timer) => Some(Input::Timer(timer)),
+            Occurrence::NoInstructions => return self.give_up_instructions(shared),
+            Occurrence::Flushed(flushed, after) => {
+                self.on_flushed(shared, (flushed, after))?;
+                None
+            }
+            Occurrence::Input(input) => Some(input),
+            Occurrence::OneShot(told) => self.on_told(shared, told)?,
+            Occurrence::Worker(happening) => self.on_happening(shared, happening)?,
+            Occurrence::Model(input) => input,
+        };
+        input.map_or(Ok(()), |input| self.feed(shared, input))
+    }
+
+    /// Gives the core an input and carries out its answer.
+    pub(super) fn feed(&mut self, shared: &mut Shared, input: Input) -> Result<(), SessionError> {
+        self.carry_on(shared, Suspended { inputs: VecDeque::from([input]), ..Suspended::default() })
+    }
+
+    /// Goes on where the pause of the log cut it short.
+    pub(super) fn go_on(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
+        let rest = std::mem::take(&mut self.suspended);
+        for after in self.flushes.take_back() {
+            self.flushes.push(shared.flush(), after);
+        }
+        self.carry_on(shared, rest)
+    }
+
+    /// Carries out effects, then takes in inputs. Nothing is done that follows on an event which the log does not have.
+    fn carry_on(&mut self, shared: &mut Shared, mut rest: Suspended) -> Result<(), SessionError> {
+        loop {
+            if shared.log.is_full() {
+                self.suspended.effects.append(&mut rest.effects);
+                self.suspended.inputs.append(&mut rest.inputs);
+                return Ok(());
+            }
+            if let Some(effect) = rest.effects.pop_front() {
+                self.execute(shared, effect, &mut rest.inputs)?;
+                continue;
+            }
+            let Some(input) = rest.inputs.pop_front() else { return Ok(()) };
+            for (call, progress) in self.progress.before(&input) {
+                self.agent.handle(Input::Progress { call, progress });
+            }
+            self.note(shared, &input);
+            rest.effects = self.agent.handle(input).into();
+        }
+    }
+
+    /// Notes that a call begins.
+    pub(super) fn begins(&mut self, call: CallId) {
+        let output_bytes = self.agent.standing().rights.limits.output_bytes;
+        self.progress.begin(call, output_bytes);
+    }
+
+    /// Shows what a command printed, and keeps it for the case that the command is ended.
+    pub(super) fn on_output(&mut self, shared: &Shared, call: CallId, bytes: &[u8]) {
+        if self.progress.printed(call, bytes) {
+            let text = String::from_utf8_lossy(bytes).into_owned();
+            self.show(shared, UiEventKind::OutputDelta { call, text });
+        }
+    }
+
+    /// Takes down the end of a call: of its turn at writing, and of what it changed.
+    fn note(&mut self, shared: &mut Shared, input: &Input) {
+        let (call, done) = match input {
+            Input::CallFinished { call, outcome, .. } => (*call, matches!(outcome, CallOutcome::Done(_))),
+            Input::OneShotFinished { call, outcome, .. } => {
+                (*call, matches!(outcome, Ok(CallOutcome::Done(_))))
+            }
+            Input::CallLost { call, .. } => (*call, false),
+            _ => return,
+        };
+        shared.turns.end(&self.id, call);
+        let changed = self.tally.changing.remove(&call);
+        self.tally.files.extend(changed.filter(|_| done));
+    }
+
+    pub(super) fn record(
+        &mut self,
+        shared: &mut Shared,
+        kind: EventKind,
+        observed_by: ObservedBy,
+    ) -> Result<(), SessionError> {
+        match &kind {
+            EventKind::Denied { denial, .. } => self.tally.note(denial),
+            EventKind::PlanCreated(_) => self.tally.has_plan = true,
+            _ => {}
+        }
+        let logged = shared.record(&self.id, kind, observed_by)?;
+        self.show(shared, logged);
+        Ok(())
+    }
+
+    pub(super) fn notice(
+        &mut self,
+        shared: &mut Shared,
+        code: NoticeCode,
+        message: &str,
+    ) -> Result<(), SessionError> {
+        let kind = EventKind::Notice { code, message: message.to_owned() };
+        self.record(shared, kind, ObservedBy::Supervisor)
+    }
+
+    pub(super) fn show(&mut self, shared: &Shared, kind: UiEventKind) {
+        for kind in self.passing.take(kind) {
+            shared.show(&self.id, kind);
+        }
+    }
+}
+
+async fn next_event(stream: &mut Option<(RequestId, EventStream)>) -> Option<Input> {
+    let Some((request, events)) = stream else { return std::future::pending().await };
+    let request = *request;
+    match events.next().await {
+        Some(Ok(event)) => Some(Input::Stream { request, event }),
+        Some(Err(error)) => {
+            *stream = None;
+            Some(Input::StreamFailed { request, error })
+        }
+        None => {
+            *stream = None;
+            None
+        }
+    }
+}

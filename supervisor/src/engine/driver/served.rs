@@ -1,0 +1,214 @@
+//! Calls that no worker serves, while they are served: each in a task of its own, which ends when it is not waited for.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent::core::{Input, ServedOutcome};
+use futures_util::future::BoxFuture;
+use gate::tools::ServedCall;
+use ipc::id::{AgentId, CallId};
+use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
+use tokio::time::{Instant, timeout};
+
+use super::flushes::After;
+use super::{AgentRun, Shared, millis};
+
+/// Serves the calls of a session that no worker serves.
+pub trait ToolServer: Send + Sync {
+    /// Carries a call out. The text is for the model, whether it is an answer or says what failed. A future that is dropped ends
+    /// the call: nobody waits for it any more.
+    fn serve(&self, agent: &AgentId, call: ServedCall) -> BoxFuture<'static, Result<String, String>>;
+}
+
+/// The calls that are served outside the workers.
+#[derive(Default)]
+pub(super) struct ServedCalls {
+    server: Option<Arc<dyn ToolServer>>,
+    /// Approved calls, until that is on the disk.
+    unwritten: HashMap<CallId, (ServedCall, Duration)>,
+    running: HashMap<CallId, Running>,
+    tasks: JoinSet<ServedOutcome>,
+}
+
+struct Running {
+    began: Instant,
+    task: AbortHandle,
+}
+
+impl ServedCalls {
+    /// Takes a call in. True if it was approved and waits for the disk: then [`Self::release`] begins it.
+    fn take(&mut self, agent: &AgentId, call: CallId, wanted: ServedCall, longest: Duration) -> bool {
+        let waits = matches!(wanted, ServedCall::External(_));
+        if waits {
+            self.unwritten.insert(call, (wanted, longest));
+        } else {
+            self.begin(agent, call, wanted, longest);
+        }
+        waits
+    }
+
+    /// Begins a call that waited for the disk, unless it was ended meanwhile; true if it begins.
+    fn release(&mut self, agent: &AgentId, call: CallId) -> bool {
+        let waited = self.unwritten.remove(&call);
+        waited.map(|(wanted, longest)| self.begin(agent, call, wanted, longest)).is_some()
+    }
+
+    fn begin(&mut self, agent: &AgentId, call: CallId, wanted: ServedCall, longest: Duration) {
+        let server = self.server.clone();
+        let agent = agent.clone();
+        let task = self.tasks.spawn(async move {
+            let Some(server) = server else {
+                return ServedOutcome::Unserved("nothing serves this tool in this session".to_owned());
+            };
+            match timeout(longest, server.serve(&agent, wanted)).await {
+                Ok(Ok(text)) => ServedOutcome::Answered(text),
+                Ok(Err(text)) => ServedOutcome::Failed(text),
+                Err(_) => ServedOutcome::Late(longest),
+            }
+        });
+        self.running.insert(call, Running { began: Instant::now(), task });
+    }
+
+    /// Ends a call; true if it is one of these.
+    pub(super) fn cancel(&mut self, call: CallId) -> bool {
+        if let Some(running) = self.running.remove(&call) {
+            running.task.abort();
+            return true;
+        }
+        self.unwritten.remove(&call).is_some()
+    }
+
+    /// The next call that is over; pends while there is none. Cancel safe.
+    pub(super) async fn next(&mut self) -> Input {
+        loop {
+            let Some(over) = self.tasks.join_next_with_id().await else {
+                return std::future::pending().await;
+            };
+            if let Some(input) = self.over(over) {
+                return input;
+            }
+        }
+    }
+
+    /// The core's input, unless nobody waits for it.
+    fn over(&mut self, over: Result<(Id, ServedOutcome), JoinError>) -> Option<Input> {
+        let (id, outcome) = match over {
+            Ok(over) => over,
+            Err(error) => (error.id(), ServedOutcome::Unserved(format!("its task failed: {error}"))),
+        };
+        let call =
+            self.running.iter().find_map(|(call, running)| (running.task.id() == id).then_some(*call))?;
+        let began = self.running.remove(&call)?.began;
+        Some(Input::Served { call, outcome, duration_ms: millis(began.elapsed()) })
+    }
+
+    /// Ends all of them, and waits for that.
+    pub(super) async fn end(&mut self) {
+        self.unwritten.clear();
+        self.running.clear();
+        self.tasks.shutdown().await;
+    }
+}
+
+impl AgentRun {
+    /// The same run, whose calls that are no worker's this server carries out. Without one they fail.
+    #[must_use]
+    pub fn served_by(mut self, server: Arc<dyn ToolServer>) -> Self {
+        self.served.server = Some(server);
+        self
+    }
+
+    /// Has a call served: one that was approved when that is on the disk.
+    pub(super) fn serve(&mut self, shared: &mut Shared, call: CallId, wanted: ServedCall, longest: Duration) {
+        if self.served.take(&self.id, call, wanted, longest) {
+            self.flushes.push(shared.flush(), After::Serve(call));
+        } else {
+            self.begins(call);
+        }
+    }
+
+    /// The log is on the disk: an approved call begins.
+    pub(super) fn serve_approved(&mut self, call: CallId) {
+        if self.served.release(&self.id, call) {
+            self.begins(call);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+    use gate::tools::SupervisorCall;
+
+    /// Answers with its arguments, or never.
+    struct Echo;
+
+    impl ToolServer for Echo {
+        fn serve(&self, _: &AgentId, call: ServedCall) -> BoxFuture<'static, Result<String, String>> {
+            match call {
+                ServedCall::Supervisor(call) => std::future::ready(Ok(call.json)).boxed(),
+                ServedCall::External(_) => std::future::pending().boxed(),
+            }
+        }
+    }
+
+    fn served() -> ServedCalls {
+        ServedCalls { server: Some(Arc::new(Echo)), ..ServedCalls::default() }
+    }
+
+    fn take(calls: &mut ServedCalls, call: u64, wanted: ServedCall) -> bool {
+        calls.take(&AgentId::root(), CallId(call), wanted, Duration::from_millis(20))
+    }
+
+    fn own(json: &str) -> ServedCall {
+        ServedCall::Supervisor(SupervisorCall { tool: "note".into(), json: json.to_owned() })
+    }
+
+    fn external() -> ServedCall {
+        let [server, tool, json] = ["docs", "search", "{}"].map(str::to_owned);
+        ServedCall::External(gate::tools::ExternalCall { server, tool, json })
+    }
+
+    async fn next(calls: &mut ServedCalls) -> (u64, ServedOutcome) {
+        let next = timeout(Duration::from_secs(20), calls.next()).await.unwrap();
+        let Input::Served { call, outcome, .. } = next else { panic!("{next:?}") };
+        (call.0, outcome)
+    }
+
+    #[tokio::test]
+    async fn an_approved_call_waits_for_the_disk_and_is_given_up_at_its_deadline() {
+        let mut calls = served();
+        assert!(take(&mut calls, 1, external()) && calls.running.is_empty());
+        calls.release(&AgentId::root(), CallId(1));
+        assert_eq!(next(&mut calls).await, (1, ServedOutcome::Late(Duration::from_millis(20))));
+    }
+
+    #[tokio::test]
+    async fn an_approved_call_that_was_ended_before_it_is_on_the_disk_never_begins() {
+        let mut calls = served();
+        take(&mut calls, 1, external());
+        assert!(calls.cancel(CallId(1)));
+        calls.release(&AgentId::root(), CallId(1));
+        assert!(calls.running.is_empty() && calls.tasks.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_call_that_was_ended_is_told_no_more() {
+        let mut calls = served();
+        assert!(!take(&mut calls, 1, own("{}")), "one of our own begins at once");
+        assert!(calls.cancel(CallId(1)) && !calls.cancel(CallId(1)));
+        take(&mut calls, 2, own("[]"));
+        assert_eq!(next(&mut calls).await, (2, ServedOutcome::Answered("[]".to_owned())));
+        assert!(calls.running.is_empty());
+    }
+
+    #[tokio::test]
+    async fn without_a_server_a_call_fails() {
+        let mut calls = ServedCalls::default();
+        take(&mut calls, 1, own("{}"));
+        assert!(matches!(next(&mut calls).await, (1, ServedOutcome::Unserved(_))));
+    }
+}

@@ -1,0 +1,199 @@
+//! What the agent runs of a session share: there is one of each, whoever acts.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use agent::core::RunLimits;
+use ipc::event::{EventKind, ObservedBy, PromptFixed};
+use ipc::frontend::{UiEvent, UiEventKind};
+use ipc::id::{AgentCall, AgentId, CallId, ConversationId, EventId};
+use ipc::tool::ToolCall;
+use tokio::sync::mpsc;
+
+use super::budget::SessionBudget;
+use super::looks::Looks;
+use super::observer::SnapshotTaker;
+use super::rewinder::Rewinder;
+use super::tree::TreeOrder;
+use super::write_turns::WriteTurns;
+use super::written_files::WrittenFiles;
+use super::{ChangeTracker, SessionError, TripwireWatch};
+use crate::journal::session::{Flushed, Flusher, SessionLog};
+
+/// Records of plans that outlive the session.
+pub trait PlanRecords: Send + Sync {
+    /// Takes note of something that happened to an agent.
+    fn note(&self, agent: &AgentId, kind: &EventKind);
+}
+
+/// What exists once in a session.
+pub struct Shared {
+    /// Something that may be there as long as the log is held: first here, it is dropped before that.
+    _held: Option<Box<dyn Send>>,
+    /// The session.
+    pub conversation: ConversationId,
+    /// The log.
+    pub log: SessionLog,
+    /// Where events go.
+    pub ui: mpsc::UnboundedSender<UiEvent>,
+    /// The change set, where it is wanted.
+    pub changes: Option<ChangeTracker>,
+    /// What the host runs later, where an agent may write in the project.
+    pub tripwire: Option<TripwireWatch>,
+    /// The looks at the project that files are taken back to, where they are kept.
+    pub(super) looks: Option<Looks>,
+    /// The records of the session's plans.
+    plans: Option<Arc<dyn PlanRecords>>,
+    flusher: Flusher,
+    /// The prompts that sub-agents were given, each with its event.
+    prompts: Vec<(EventId, PromptFixed)>,
+    pub(super) budget: SessionBudget,
+    /// True if a request that waits may have its budget now.
+    pub(super) budget_freed: bool,
+    pub(super) turns: WriteTurns,
+    /// The files that each sub-agent changed, where somebody looks.
+    pub(super) written: Option<WrittenFiles>,
+    /// The agents' orders to the tree, until the session carries them out.
+    pub(super) orders: VecDeque<TreeOrder>,
+    /// True if an agent's rights changed: those below it may have to follow.
+    pub(super) rights_changed: bool,
+    /// How many sub-agents were started in the present turn of the user's.
+    pub(super) started_this_turn: u32,
+}
+
+impl Shared {
+    /// What a session begins with.
+    pub fn new(
+        conversation: ConversationId,
+        log: SessionLog,
+        ui: mpsc::UnboundedSender<UiEvent>,
+        changes: Option<ChangeTracker>,
+        tripwire: Option<TripwireWatch>,
+    ) -> Self {
+        Self {
+            _held: None,
+            conversation,
+            flusher: log.flusher(),
+            prompts: Vec::new(),
+            log,
+            ui,
+            changes,
+            tripwire,
+            looks: None,
+            plans: None,
+            budget: SessionBudget::default(),
+            budget_freed: false,
+            turns: WriteTurns::default(),
+            written: None,
+            orders: VecDeque::new(),
+            rights_changed: false,
+            started_this_turn: 0,
+        }
+    }
+
+    /// The same with bounds on what its agents may spend in one turn of the user's, together.
+    #[must_use]
+    pub fn within(self, limits: RunLimits) -> Self {
+        Self { budget: SessionBudget::new(limits), ..self }
+    }
+
+    /// The same, which holds this until the moment before the log is given back.
+    #[must_use]
+    pub fn holding(self, held: Option<impl Send + 'static>) -> Self {
+        Self { _held: held.map(|held| Box::new(held) as _), ..self }
+    }
+
+    /// The same, which tells these records of everything that is logged.
+    #[must_use]
+    pub fn telling(self, plans: Arc<dyn PlanRecords>) -> Self {
+        Self { plans: Some(plans), ..self }
+    }
+
+    /// The same, whose files can be taken back; if somebody watches, it tells which files changed while a turn goes on.
+    #[must_use]
+    pub fn rewound_by(self, rewinder: Option<Rewinder>, is_watched: bool) -> Self {
+        Self { looks: rewinder.map(|rewinder| Looks::new(rewinder, is_watched)), ..self }
+    }
+
+    /// The same, which looks at the project for the files that sub-agents change.
+    #[must_use]
+    pub fn watched_by(self, observer: SnapshotTaker) -> Self {
+        Self { written: Some(WrittenFiles::new(observer)), ..self }
+    }
+
+    /// A turn of the user's has limits of its own.
+    pub(super) fn begin_turn(&mut self, agent: &AgentId) {
+        if agent.is_top_level() {
+            self.budget.begin_turn();
+            self.started_this_turn = 0;
+        }
+    }
+
+    /// An agent whose turn is over has no request. A sub-agent keeps its turn at writing until its worker is gone: a command of
+    /// its own may write until then.
+    pub(super) fn rest(&mut self, agent: &AgentId) {
+        if agent.is_top_level() {
+            self.turns.give_back(agent);
+        }
+        self.budget_freed |= self.budget.settle(agent);
+    }
+
+    /// Hands an event of an agent to the kernel; the front end's own form of it.
+    pub(super) fn record(
+        &mut self,
+        agent: &AgentId,
+        kind: EventKind,
+        observed_by: ObservedBy,
+    ) -> Result<UiEventKind, SessionError> {
+        self.budget_freed |= self.budget.note(agent, &kind);
+        if let Some(plans) = &self.plans {
+            plans.note(agent, &kind);
+        }
+        let event = self.log.append(agent, observed_by, kind)?;
+        if let EventKind::PromptFixed(prompt @ PromptFixed { same_as: None, .. }) = &event.kind {
+            self.prompts.push((event.id, prompt.clone()));
+        }
+        if let Some(looks) = &mut self.looks {
+            looks.note(&event);
+        }
+        Ok(UiEventKind::Logged(Box::new(event)))
+    }
+
+    /// The same prompt, by the event that has it in full where there is one.
+    pub(super) fn prompt(&self, prompt: PromptFixed) -> PromptFixed {
+        match self.prompts.iter().find(|(_, known)| *known == prompt) {
+            Some((id, _)) => PromptFixed { system: None, tools: Vec::new(), same_as: Some(*id), ..prompt },
+            None => prompt,
+        }
+    }
+
+    /// Has everything that was recorded so far written to the disk, beside the main loop.
+    pub(super) fn flush(&mut self) -> Flushed {
+        self.flusher.flush()
+    }
+
+    /// Tells the front end. One that is gone misses nothing: the log has it all.
+    pub(super) fn show(&self, agent: &AgentId, kind: UiEventKind) {
+        let conversation_id = self.conversation.clone();
+        let _ = self.ui.send(UiEvent { conversation_id, agent: agent.clone(), kind });
+    }
+
+    /// True while nothing may write: the base is being taken, or the tripwire set.
+    pub(super) fn is_preparing(&self) -> bool {
+        self.changes.as_ref().is_some_and(ChangeTracker::base_is_open)
+            || self.tripwire.as_ref().is_some_and(TripwireWatch::is_setting)
+    }
+
+    /// Notes that a worker was sent a call.
+    pub(super) fn sent(&mut self, agent: &AgentId, call: CallId, tool: &ToolCall) {
+        if let (Some(guard), true) = (&mut self.tripwire, tool.may_write()) {
+            guard.sent(AgentCall { agent: agent.clone(), call });
+        }
+    }
+
+    /// Has the tripwire looked at after a call that may have written; true if somebody looks, and will say so.
+    pub(super) fn look_after(&mut self, agent: &AgentId, call: CallId) -> bool {
+        let call = AgentCall { agent: agent.clone(), call };
+        self.tripwire.as_mut().is_some_and(|guard| guard.look_after(call))
+    }
+}

@@ -1,0 +1,322 @@
+//! What a session of tests is made of.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent::core::{Agent, AgentConfig, Backoff, RunEnd, RunLimits, TreeLimits, Window};
+use agent::prompt::PromptEnvironment;
+use boundary::policy::Environments;
+use gate::activity::Activity;
+use gate::approval::ApprovalSettings;
+use gate::tools::{Kit, Registry};
+use gate::{ApprovalMode, StandingRights};
+use ipc::confinement::Confinement;
+use ipc::event::SessionEvent;
+use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
+use ipc::id::{AgentId, ConversationId, EventId};
+use ipc::rights::Rights;
+use model::provider::{GiveUp, ProviderError, RequestOptions, Tried};
+use tempfile::TempDir;
+use tokio::sync::{Mutex, mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use super::imagined::Imagined;
+use super::model::Scripted;
+use crate::engine::driver::{
+    AgentParts, AgentRun, Lives, ModePlaces, OpensAgents, Session, SessionError, SessionWorker, Shared, Turns,
+};
+use crate::journal::session::{Loaded, SessionLog, load};
+
+/// Chance that can be had again: `SplitMix64`.
+#[derive(Clone, Debug)]
+pub(super) struct Dice(u64);
+
+impl Dice {
+    pub(super) const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(super) fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % limit
+    }
+
+    /// A place in a list of this length.
+    pub(super) fn at(&mut self, length: usize) -> usize {
+        usize::try_from(self.below(length as u64)).unwrap()
+    }
+
+    /// How long something takes.
+    pub(super) fn moment(&mut self) -> Duration {
+        Duration::from_millis(self.below(20))
+    }
+
+    /// Dice for somebody else.
+    pub(super) fn split(&mut self) -> Self {
+        Self(self.below(u64::MAX))
+    }
+}
+
+struct Never;
+
+impl Backoff for Never {
+    fn delay(&self, _: Tried, _: &ProviderError) -> Result<Duration, GiveUp> {
+        Err(GiveUp::Pointless)
+    }
+}
+
+fn surroundings() -> PromptEnvironment {
+    PromptEnvironment {
+        platform: "Linux".to_owned(),
+        date: "2026-11-24".to_owned(),
+        activity: Activity::Execute,
+        instructions: None,
+    }
+}
+
+fn standing() -> StandingRights {
+    let rights = Rights { read: vec!["/".into()], write: vec!["/p".into()], ..Rights::default() };
+    StandingRights::new(rights.normalised(), "/p".into(), None, ApprovalMode::Auto)
+}
+
+fn agent(id: &AgentId, standing: StandingRights) -> Agent {
+    let kit = Kit { writes: true, delegates: true, plan: None };
+    Agent::new(AgentConfig {
+        model: "m".to_owned(),
+        system: "be good".into(),
+        tools: Arc::new(Registry::for_kit(Activity::Execute, kit)),
+        max_tokens: 1000,
+        window: Window::default(),
+        sees_images: true,
+        prices: None,
+        surroundings: surroundings(),
+        options: RequestOptions::default(),
+        fails_when_denied: true,
+        limits: RunLimits::default(),
+        backoff: Box::new(Never),
+        standing,
+        conversation: "s".into(),
+        approvals: ApprovalSettings::default(),
+        id: id.clone(),
+        activity: Activity::Execute,
+        planning: None,
+        execution: None,
+    })
+}
+
+/// One agent of a session to be.
+pub(super) fn run(boundary: &Arc<Imagined>, id: &AgentId, model: &Arc<Scripted>, turns: Turns) -> AgentRun {
+    run_under(boundary, id, model, turns, standing().rights)
+}
+
+/// The same under other rights.
+pub(super) fn run_under(
+    boundary: &Arc<Imagined>,
+    id: &AgentId,
+    model: &Arc<Scripted>,
+    turns: Turns,
+    rights: Rights,
+) -> AgentRun {
+    run_with(
+        boundary,
+        id,
+        model,
+        turns,
+        StandingRights { rights, is_fixed: !id.is_top_level(), ..standing() },
+    )
+}
+
+/// The same in a project that is there.
+pub(super) fn run_in(
+    project: &std::path::Path,
+    boundary: &Arc<Imagined>,
+    model: &Arc<Scripted>,
+    turns: Turns,
+) -> AgentRun {
+    let project = ipc::path::WirePath::from(project);
+    let rights = Rights { read: vec!["/".into()], write: vec![project.clone()], ..Rights::default() };
+    let standing = StandingRights::new(rights.normalised(), project, None, ApprovalMode::Auto);
+    run_with(boundary, &AgentId::root(), model, turns, standing)
+}
+
+fn run_with(
+    boundary: &Arc<Imagined>,
+    id: &AgentId,
+    model: &Arc<Scripted>,
+    turns: Turns,
+    standing: StandingRights,
+) -> AgentRun {
+    let confinement = Confinement::new(standing.rights.clone(), standing.project.clone());
+    let environments = Environments::new(confinement.environment.clone());
+    let mut mode_places = ModePlaces::new(None, environments);
+    AgentRun::new(AgentParts {
+        agent: agent(id, standing).starting(),
+        provider: Arc::clone(model) as _,
+        worker: SessionWorker::new(
+            Arc::clone(boundary) as _,
+            id.clone(),
+            mode_places.confine(confinement).unwrap(),
+        ),
+        live: watch::Sender::new(Lives::new()),
+        modes: mode_places,
+        surroundings: surroundings(),
+        turns,
+    })
+}
+
+/// A session that runs.
+pub(super) struct Stage {
+    began: Instant,
+    actions: Option<mpsc::Sender<UserAction>>,
+    id: ConversationId,
+    /// What comes, and what was logged so far.
+    events: Mutex<(mpsc::UnboundedReceiver<UiEvent>, Vec<SessionEvent>)>,
+    session: JoinHandle<Result<RunEnd, SessionError>>,
+    state: TempDir,
+}
+
+/// What came of a session.
+pub(super) struct Ended {
+    pub(super) end: RunEnd,
+    pub(super) events: Vec<SessionEvent>,
+    pub(super) log: Loaded,
+    /// How long it lived, in virtual time.
+    pub(super) lived: Duration,
+}
+
+impl Stage {
+    /// Opens the curtain.
+    pub(super) fn open(runs: Vec<AgentRun>, deadline: Option<Duration>) -> Self {
+        let mut runs = runs.into_iter();
+        let first = runs.next().unwrap();
+        let deadline = deadline.map(|after| Instant::now() + after);
+        Self::begin(|shared, inbox| runs.fold(Session::new(shared, first, inbox, deadline), Session::with))
+    }
+
+    /// The same, on a disk that is full at this event for three attempts.
+    pub(super) fn open_full(first: AgentRun, at: EventId) -> Self {
+        let log = |log: SessionLog| log.holding_lines().full_at(at, 3);
+        Self::begin_with(log, |shared, inbox| Session::new(shared, first, inbox, None))
+    }
+
+    /// The same, on a disk that is full so many times when the log is brought there.
+    pub(super) fn open_unsynced(first: AgentRun, calls: u64) -> Self {
+        let log = |log: SessionLog| log.holding_lines().unsynced_for(calls);
+        Self::begin_with(log, |shared, inbox| Session::new(shared, first, inbox, None))
+    }
+
+    /// Waits until the session is paused, and then half as long as it waits; the number of events that the file has.
+    pub(super) async fn paused(&self) -> usize {
+        let mut events = self.events.lock().await;
+        let (inbox, logged) = &mut *events;
+        loop {
+            match inbox.recv().await.expect("a session that is paused").kind {
+                UiEventKind::Logged(event) => logged.push(*event),
+                UiEventKind::LogPaused { .. } => break,
+                _ => {}
+            }
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        load(&self.state.path().join("sessions/s.jsonl")).unwrap().tree.len()
+    }
+
+    /// The same for a session whose agents may have sub-agents.
+    pub(super) fn open_tree(first: AgentRun, opener: Box<dyn OpensAgents>, limits: TreeLimits) -> Self {
+        Self::begin(|shared, inbox| Session::new(shared, first, inbox, None).with_sub_agents(opener, limits))
+    }
+
+    fn begin(session: impl FnOnce(Shared, mpsc::Receiver<UserAction>) -> Session) -> Self {
+        Self::begin_with(|log| log, session)
+    }
+
+    fn begin_with(
+        log: impl FnOnce(SessionLog) -> SessionLog,
+        session: impl FnOnce(Shared, mpsc::Receiver<UserAction>) -> Session,
+    ) -> Self {
+        let state = tempfile::tempdir().unwrap();
+        let id = ConversationId::from("s");
+        let log = log(SessionLog::create(state.path(), &id).unwrap());
+        let (ui, events) = mpsc::unbounded_channel();
+        let (actions, inbox) = mpsc::channel(64);
+        let shared = Shared::new(id.clone(), log, ui, None, None);
+        let began = Instant::now();
+        let session = tokio::spawn(session(shared, inbox).run(began));
+        let events = (events, Vec::new()).into();
+        Self { began, actions: Some(actions), id, events, session, state }
+    }
+
+    /// Waits for an event.
+    pub(super) async fn event(&self, is: impl Fn(&SessionEvent) -> bool) {
+        let mut events = self.events.lock().await;
+        let (inbox, logged) = &mut *events;
+        loop {
+            if let UiEventKind::Logged(event) = inbox.recv().await.expect("a session that goes on").kind {
+                let found = is(&event);
+                logged.push(*event);
+                if found {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Acts as the user, of one agent.
+    pub(super) async fn act(&self, agent: Option<&AgentId>, kind: UserActionKind) {
+        let action = UserAction { conversation_id: self.id.clone(), agent: agent.cloned(), kind };
+        // A session that is over takes no more.
+        let _ = self.actions.as_ref().unwrap().send(action).await;
+    }
+
+    pub(super) async fn prompt(&self, agent: Option<&AgentId>, text: &str) {
+        self.act(agent, UserActionKind::Prompt { text: text.to_owned(), images: vec![] }).await;
+    }
+
+    /// The same, without a front end from now on.
+    pub(super) fn without_user(self) -> Self {
+        Self { actions: None, ..self }
+    }
+
+    /// Waits for the end.
+    pub(super) async fn end(self) -> Ended {
+        let Self { began, actions, events, session, state, .. } = self;
+        let (mut events, mut logged) = events.into_inner();
+        let end = session.await.unwrap().unwrap();
+        drop(actions);
+        let lived = began.elapsed();
+        while let Some(event) = events.recv().await {
+            if let UiEventKind::Logged(event) = event.kind {
+                logged.push(*event);
+            }
+        }
+        let log = load(&state.path().join("sessions/s.jsonl")).unwrap();
+        Ended { end, events: logged, log, lived }
+    }
+}
+
+impl Ended {
+    /// What was logged for an agent, but the session's result, without times; sorted, since what happens in parallel may end
+    /// in any order.
+    pub(super) fn of(&self, agent: &AgentId) -> Vec<String> {
+        let events = self.events.iter().filter(|event| event.agent == *agent);
+        let kinds = events.map(|event| serde_json::to_value(&event.kind).unwrap());
+        let mut lines: Vec<_> = kinds.filter(|kind| kind["type"] != "result").map(timeless).collect();
+        lines.sort();
+        lines
+    }
+
+    /// The types of what was logged for an agent, in order.
+    pub(super) fn types(&self) -> Vec<String> {
+        let kinds = self.events.iter().map(|event| serde_json::to_value(&event.kind).unwrap());
+        kinds.map(|kind| kind["type"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+fn timeless(mut kind: serde_json::Value) -> String {
+    if let Some(data) = kind["data"].as_object_mut() {
+        data.retain(|name, _| !name.ends_with("_ms") && !name.ends_with("_us"));
+    }
+    kind.to_string()
+}

@@ -1,0 +1,163 @@
+//! From the first moment on a session hears its user, its deadline, and the end of its front end.
+
+use std::time::Duration;
+
+use agent::core::EndReason;
+use ipc::approval::{ApprovalAnswer, ExecCommandApprovalResponse, ReviewDecision};
+use ipc::event::{EventKind, NoticeCode};
+use ipc::frontend::UserActionKind;
+use ipc::id::{AgentId, ApprovalId};
+use tokio::time::sleep;
+
+use super::imagined::{Imagined, Manner};
+use super::model::{Reply, Scripted};
+use super::stage::{Ended, Stage, run};
+use crate::engine::driver::Turns;
+
+const NOT_BEGUN: [Manner; 3] = [Manner::NeverReady, Manner::ReadyAnyway, Manner::Silent];
+
+fn says(text: &str) -> Vec<Reply> {
+    vec![Reply { text: text.to_owned(), ..Reply::default() }]
+}
+
+/// A session whose worker behaves so, with a task that waits, and what the user does half a second later.
+async fn session(manner: Manner, turns: Turns, does: Option<UserActionKind>, limit: Option<u64>) -> Ended {
+    let (boundary, model) = (Imagined::new(manner, 1), Scripted::new(says("done"), 1));
+    let agent = AgentId::from("1");
+    let stage = Stage::open(vec![run(&boundary, &agent, &model, turns)], limit.map(Duration::from_millis));
+    stage.prompt(None, "do it").await;
+    if let Some(kind) = does {
+        sleep(Duration::from_millis(500)).await;
+        stage.act(None, kind).await;
+    }
+    let ended = stage.end().await;
+    assert!(model.requests().is_empty(), "{manner:?}: the model was asked although nothing had begun");
+    assert_eq!(*boundary.alive.lock().unwrap(), 0, "{manner:?}: a worker outlived its session");
+    assert_eq!(ended.types().last().unwrap(), "result", "{manner:?}");
+    assert!(ended.log.is_intact());
+    ended
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_ends_a_session_ends_it_while_it_starts() {
+    for manner in NOT_BEGUN {
+        for (kind, reason) in [
+            (UserActionKind::Interrupt, EndReason::Interrupted),
+            (UserActionKind::Quit, EndReason::Closed),
+            (UserActionKind::InterruptSession, EndReason::Interrupted),
+            (UserActionKind::Terminate, EndReason::Terminated),
+            (UserActionKind::HangUp, EndReason::HungUp),
+        ] {
+            let ended = session(manner, Turns::One, Some(kind.clone()), None).await;
+            assert_eq!(ended.end.reason, reason, "{manner:?}, {kind:?}");
+            assert!(ended.lived < Duration::from_millis(600), "{manner:?}, {kind:?}: {:?}", ended.lived);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_deadline_counts_while_a_session_starts() {
+    for manner in NOT_BEGUN {
+        let ended = session(manner, Turns::One, None, Some(1500)).await;
+        assert_eq!(ended.end.reason, EndReason::TimeLimit, "{manner:?}");
+        let lived = ended.lived.as_millis();
+        assert!((1500..1600).contains(&lived), "{manner:?}: {lived} ms");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_front_end_that_goes_ends_a_start() {
+    for manner in NOT_BEGUN {
+        let (boundary, model) = (Imagined::new(manner, 1), Scripted::new(says("done"), 1));
+        let stage =
+            Stage::open(vec![run(&boundary, &AgentId::from("1"), &model, Turns::Many)], None).without_user();
+        let ended = stage.end().await;
+        assert!(ended.lived < Duration::from_millis(600), "{manner:?}: {:?}", ended.lived);
+        assert!(model.requests().is_empty());
+    }
+}
+
+/// An interrupt while the start goes on ends the turn that waits, not the session: the next one is carried out.
+#[tokio::test(start_paused = true)]
+async fn after_an_interrupted_start_the_next_turn_goes_on() {
+    let (boundary, model) = (Imagined::new(Manner::Answering, 1), Scripted::new(says("done"), 1));
+    let stage = Stage::open(vec![run(&boundary, &AgentId::from("1"), &model, Turns::Many)], None);
+    stage.prompt(None, "not this").await;
+    stage.act(None, UserActionKind::Interrupt).await;
+    sleep(Duration::from_secs(1)).await;
+    assert!(model.requests().is_empty(), "{:?}", model.requests());
+    stage.prompt(None, "this").await;
+    sleep(Duration::from_secs(1)).await;
+    stage.act(None, UserActionKind::Quit).await;
+    let ended = stage.end().await;
+    assert_eq!(ended.end.text, "done");
+    let [request] = &model.requests()[..] else { panic!("one request") };
+    assert!(request.contains("this") && request.contains("what stands in AGENTS.md"), "{request}");
+    let types = ended.types();
+    assert_eq!(types.iter().filter(|kind| *kind == "turn_finished").count(), 2, "{types:?}");
+}
+
+/// A worker that does not read the project's instructions is replaced, and the turn goes on without them.
+#[tokio::test(start_paused = true)]
+async fn instructions_that_do_not_come_are_not_waited_for() {
+    let (boundary, model) = (Imagined::new(Manner::Silent, 1), Scripted::new(says("done"), 1));
+    let agent = AgentId::from("1");
+    let stage = Stage::open(vec![run(&boundary, &agent, &model, Turns::One)], None);
+    stage.prompt(None, "do it").await;
+    let ended = stage.end().await;
+    assert_eq!(ended.end.reason, EndReason::Done);
+    assert!((10_000..11_000).contains(&ended.lived.as_millis()), "{:?}", ended.lived);
+    assert_eq!(model.requests().len(), 1);
+    assert_eq!(boundary.started.lock().unwrap()[&agent], 2);
+    let is_notice =
+        |kind: &EventKind| matches!(kind, EventKind::Notice { code: NoticeCode::NoInstructions, .. });
+    let notices = ended.events.iter().filter(|event| is_notice(&event.kind));
+    assert_eq!(notices.count(), 1);
+}
+
+/// A worker that gets ready and answers nothing holds a run no longer than its calls may take.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_not_answered_is_lost_and_the_run_goes_on() {
+    let read = Reply { reads: vec!["a.txt".to_owned()], ..Reply::default() };
+    let replies = [vec![read], says("done")].concat();
+    let (boundary, model) = (Imagined::new(Manner::Silent, 1), Scripted::new(replies, 1));
+    let stage = Stage::open(vec![run(&boundary, &AgentId::from("1"), &model, Turns::One)], None);
+    stage.prompt(None, "do it").await;
+    let ended = stage.end().await;
+    assert_eq!((ended.end.reason, ended.end.text.as_str()), (EndReason::Done, "done"));
+    // The instructions, which are not waited for as long, and the call.
+    assert!((310..312).contains(&ended.lived.as_secs()), "{:?}", ended.lived);
+    let request = model.requests().pop().unwrap();
+    assert!(request.contains("its worker killed: it did not answer in time"), "{request}");
+    assert_eq!(*boundary.alive.lock().unwrap(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_or_a_message_that_comes_too_late_has_a_line_in_the_log() {
+    let (boundary, model) = (Imagined::new(Manner::Answering, 1), Scripted::new(says("done"), 1));
+    let stage = Stage::open(vec![run(&boundary, &AgentId::from("1"), &model, Turns::Many)], None);
+    stage.act(None, UserActionKind::Quit).await;
+    let answer = ApprovalAnswer::Exec(ExecCommandApprovalResponse {
+        decision: ReviewDecision::Approved,
+        digest: None,
+    });
+    stage.act(Some(&"1.2".into()), UserActionKind::Answer { id: ApprovalId(4), answer }).await;
+    stage.prompt(None, "one more thing").await;
+    let ended = stage.end().await;
+    let notices: Vec<_> = ended.events.iter().filter_map(|event| notice(&event.kind)).collect();
+    assert_eq!(
+        notices,
+        [
+            "agent 1.2: request 4 is not waited for: the answer counts for nothing (approved)",
+            "no agent 1 is at work: a message to it was not read",
+        ]
+    );
+    assert_eq!(ended.types().last().unwrap(), "result");
+}
+
+fn notice(kind: &EventKind) -> Option<&str> {
+    match kind {
+        EventKind::Notice { message, .. } => Some(message),
+        _ => None,
+    }
+}

@@ -1,0 +1,29 @@
+//! The core's timers.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use agent::core::TimerId;
+
+/// The timers that run; there are never more than a handful.
+#[derive(Debug, Default)]
+pub(super) struct Timers(Vec<(Instant, TimerId)>);
+
+impl Timers {
+    /// Starts a timer.
+    pub(super) fn start(&mut self, id: TimerId, after: Duration) {
+        self.0.push((Instant::now() + after, id));
+    }
+
+    /// Waits for the first timer that fires; pends while none runs. Cancel safe.
+    pub(super) async fn next(&mut self) -> TimerId {
+        let Some((index, (at, id))) = self.0.iter().copied().enumerate().min_by_key(|(_, (at, _))| *at)
+        else {
+            return std::future::pending().await;
+        };
+        tokio::time::sleep_until(at).await;
+        self.0.swap_remove(index);
+        id
+    }
+}

@@ -1,0 +1,373 @@
+//! The session worker through its generations: started, fed with calls, and replaced when it dies.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use boundary::monitor::{StartError, WorkerEvent};
+use futures_util::future::BoxFuture;
+use ipc::confinement::Confinement;
+use ipc::event::WorkerEnd;
+use ipc::id::{AgentId, CallId, Generation};
+use ipc::message::Work;
+use tokio::sync::oneshot;
+
+use super::WatchedConfinement;
+use super::boundary::{Boundary, StartedWorker, WorkerOrder};
+use super::patience::Patience;
+
+type StartOutcome = Result<StartedWorker, StartError>;
+
+/// An agent's worker, whichever generation is alive.
+pub struct SessionWorker {
+    boundary: Arc<dyn Boundary>,
+    agent: AgentId,
+    confinement: WatchedConfinement,
+    generation: Generation,
+    state: WorkerState,
+    waiting: VecDeque<(CallId, Work)>,
+    /// What takes the present worker's place as soon as it is gone.
+    replacement: Option<Result<WatchedConfinement, StartError>>,
+    renewal: Renewal,
+}
+
+/// The replacement of a worker by one with the same rights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Renewal {
+    /// The worker stays.
+    No,
+    /// As soon as it has no open call.
+    Wanted,
+    /// It is being ended.
+    Ending,
+}
+
+enum WorkerState {
+    /// No worker; the next call starts one.
+    None,
+    /// No worker, and none is started but by a replacement: why.
+    Closed(String),
+    /// One is on its way.
+    Starting {
+        starting: BoxFuture<'static, StartOutcome>,
+        cancel: Option<oneshot::Sender<()>>,
+        replaces: bool,
+    },
+    /// One serves. One that nobody was told of is on its way to its end.
+    Serving { worker: StartedWorker, announced: bool, patience: Box<Patience> },
+}
+
+/// What happened to the worker.
+pub enum WorkerUpdate {
+    /// The next generation is ready; the calls that waited have been sent.
+    Started,
+    /// The next generation did not come to be; these calls cannot be served.
+    NotStarted(StartError, Vec<CallId>),
+    /// There is no worker, and none may be started, so that these calls cannot be served.
+    Closed {
+        reason: String,
+        /// The calls.
+        calls: Vec<CallId>,
+    },
+    /// It said something, or ended.
+    Event {
+        /// Which incarnation.
+        generation: Generation,
+        event: WorkerEvent,
+    },
+}
+
+impl SessionWorker {
+    /// A worker that starts with its first call.
+    pub fn new(boundary: Arc<dyn Boundary>, agent: AgentId, confinement: WatchedConfinement) -> Self {
+        Self {
+            boundary,
+            agent,
+            confinement,
+            generation: Generation(0),
+            state: WorkerState::None,
+            waiting: VecDeque::new(),
+            replacement: None,
+            renewal: Renewal::No,
+        }
+    }
+
+    /// The confinement of the next generation, and of the present one unless it is being replaced.
+    pub fn confinement(&self) -> &Confinement {
+        self.watched().get()
+    }
+
+    pub(super) fn watched(&self) -> &WatchedConfinement {
+        match &self.replacement {
+            Some(Ok(confinement)) => confinement,
+            Some(Err(_)) | None => &self.confinement,
+        }
+    }
+
+    /// The latest generation; 0 before the first.
+    pub fn generation(&self) -> Generation {
+        self.generation
+    }
+
+    /// The worker that serves, if one does.
+    pub fn serving(&self) -> Option<&StartedWorker> {
+        match &self.state {
+            WorkerState::Serving { worker, announced: true, .. } => Some(worker),
+            _ => None,
+        }
+    }
+
+    /// Whether no worker may be started but by a replacement.
+    pub fn is_closed(&self) -> bool {
+        matches!(self.state, WorkerState::Closed(_))
+    }
+
+    /// Whether the worker is being ended so that another one takes its place.
+    pub fn is_being_replaced(&self) -> bool {
+        self.replacement.is_some()
+    }
+
+    /// Where workers beside this one come from.
+    pub fn boundary(&self) -> Arc<dyn Boundary> {
+        Arc::clone(&self.boundary)
+    }
+
+    /// Takes a number for a worker beside this one: numbers are unique within the agent.
+    pub fn reserve_generation(&mut self) -> Generation {
+        self.generation = self.generation.next();
+        self.generation
+    }
+
+    /// Sends a call, as soon as there is a worker that is not being replaced.
+    pub fn call(&mut self, call: CallId, work: Work) {
+        match &mut self.state {
+            WorkerState::Serving { worker, patience, .. }
+                if self.replacement.is_none() && self.renewal == Renewal::No =>
+            {
+                patience.sent(call, &work, &self.confinement.get().rights.limits);
+                worker.control.call(call, work);
+            }
+            _ => self.waiting.push_back((call, work)),
+        }
+        self.start();
+    }
+
+    /// Ends the worker with everything below it, then starts one that is confined so; an error leaves none.
+    ///
+    /// Calls that come meanwhile wait for it. [`SessionWorker::next`] tells when the old one is gone and the new one is ready.
+    pub fn replace(&mut self, confinement: Result<WatchedConfinement, StartError>) {
+        self.renewal = Renewal::No;
+        self.replacement = Some(confinement);
+        match &mut self.state {
+            WorkerState::Serving { worker, .. } => worker.control.kill(),
+            WorkerState::Starting { cancel, .. } => {
+                // It may have come too far to be cancelled: then it is ended unannounced.
+                let _ = cancel.take().map(|cancel| cancel.send(()));
+            }
+            WorkerState::None | WorkerState::Closed(_) => self.state = WorkerState::None,
+        }
+    }
+
+    /// Has the next generation serve the calls from now on, under the same rights: its caches get what places of more rights have
+    /// come to have. Open calls end first.
+    pub fn renew(&mut self) {
+        let lives = matches!(self.state, WorkerState::Starting { .. } | WorkerState::Serving { .. });
+        if lives && self.replacement.is_none() {
+            self.renewal = Renewal::Wanted;
+        }
+    }
+
+    /// Ends a worker that is to be renewed, if it has nothing to do.
+    fn end_for_renewal(&mut self) {
+        if let WorkerState::Serving { worker, patience, .. } = &self.state
+            && self.renewal == Renewal::Wanted
+            && patience.is_idle()
+        {
+            worker.control.kill();
+            self.renewal = Renewal::Ending;
+        }
+    }
+
+    /// Starts the next generation, if none is alive or closed.
+    pub fn start(&mut self) {
+        if matches!(self.state, WorkerState::None) && self.replacement.is_none() {
+            self.start_as(false);
+        }
+    }
+
+    fn start_as(&mut self, replaces: bool) {
+        self.renewal = Renewal::No;
+        self.generation = self.generation.next();
+        let order = WorkerOrder {
+            agent: self.agent.clone(),
+            generation: self.generation,
+            confinement: self.confinement.get().clone(),
+            // Each sub-agent has a temp of its own: what would be copied to it would be copied for each.
+            reads_down: self.agent.is_top_level() || !self.confinement.has_caches_in_temp(),
+        };
+        let (cancel, cancelled) = oneshot::channel();
+        let starting = self.boundary.start(order, cancelled);
+        self.state = WorkerState::Starting { starting, cancel: Some(cancel), replaces };
+    }
+
+    /// Cancels a call, wherever it is.
+    pub fn cancel(&mut self, call: CallId) -> Cancelled {
+        let before = self.waiting.len();
+        self.waiting.retain(|(waiting, _)| *waiting != call);
+        if self.waiting.len() < before {
+            return Cancelled::BeforeItWasSent;
+        }
+        if let WorkerState::Serving { worker, .. } = &self.state {
+            worker.control.cancel(call);
+        }
+        Cancelled::OutcomeFollows
+    }
+
+    /// What happens next; pends while no worker is alive. Cancel safe.
+    pub async fn next(&mut self) -> WorkerUpdate {
+        loop {
+            if let Some(happening) = self.step().await {
+                return happening;
+            }
+        }
+    }
+
+    async fn step(&mut self) -> Option<WorkerUpdate> {
+        self.end_for_renewal();
+        match &mut self.state {
+            WorkerState::None => match self.replacement.take() {
+                Some(Ok(confinement)) => {
+                    self.confinement = confinement;
+                    self.start_as(true);
+                    None
+                }
+                Some(Err(error)) => Some(self.close(error)),
+                None if self.renewal != Renewal::No => {
+                    self.start();
+                    None
+                }
+                None => std::future::pending().await,
+            },
+            WorkerState::Closed(_) if self.waiting.is_empty() => std::future::pending().await,
+            WorkerState::Closed(reason) => {
+                let reason = reason.clone();
+                Some(WorkerUpdate::Closed { reason, calls: self.take_waiting() })
+            }
+            WorkerState::Starting { starting, replaces, .. } => {
+                let (started, replaces) = (starting.await, *replaces);
+                self.on_start(started, replaces)
+            }
+            WorkerState::Serving { worker, patience, .. } => {
+                let generation = worker.generation;
+                let event = tokio::select! {
+                    // What it has said counts, however long nobody listened.
+                    biased;
+                    event = worker.events.recv() => event,
+                    () = patience.is_over() => {
+                        patience.give_up();
+                        worker.control.kill();
+                        return None;
+                    }
+                };
+                self.on_event(generation, event.unwrap_or(GONE))
+            }
+        }
+    }
+
+    fn on_start(&mut self, started: StartOutcome, replaces: bool) -> Option<WorkerUpdate> {
+        let announced = self.replacement.is_none();
+        match started {
+            Ok(worker) if announced => {
+                let mut patience = Box::new(Patience::new());
+                // Those of one that is to be renewed wait for the next one.
+                let calls = if self.renewal == Renewal::No { self.waiting.len() } else { 0 };
+                for (call, work) in self.waiting.drain(..calls) {
+                    patience.sent(call, &work, &self.confinement.get().rights.limits);
+                    worker.control.call(call, work);
+                }
+                self.state = WorkerState::Serving { worker, announced, patience };
+                Some(WorkerUpdate::Started)
+            }
+            Ok(worker) => {
+                worker.control.kill();
+                self.state = WorkerState::Serving { worker, announced, patience: Box::new(Patience::new()) };
+                None
+            }
+            Err(_) if !announced => {
+                self.state = WorkerState::None;
+                None
+            }
+            Err(error) if replaces => Some(self.close(error)),
+            Err(error) => {
+                self.state = WorkerState::None;
+                Some(WorkerUpdate::NotStarted(error, self.take_waiting()))
+            }
+        }
+    }
+
+    fn on_event(&mut self, generation: Generation, mut event: WorkerEvent) -> Option<WorkerUpdate> {
+        let announced = self.serving().is_some();
+        if let WorkerState::Serving { patience, .. } = &mut self.state {
+            match &mut event {
+                WorkerEvent::Outcome { call, .. } => patience.ended(*call),
+                WorkerEvent::Ended { reason, violation: None, .. } if patience.is_given_up() => {
+                    *reason = WorkerEnd::Silent;
+                }
+                WorkerEvent::Output { .. }
+                | WorkerEvent::Prepared { .. }
+                | WorkerEvent::Refused(_)
+                | WorkerEvent::Ended { .. } => {}
+            }
+        }
+        if matches!(event, WorkerEvent::Ended { .. }) {
+            self.state = WorkerState::None;
+        }
+        announced.then_some(WorkerUpdate::Event { generation, event })
+    }
+
+    /// Fails closed: what was to be confined anew runs under nothing else either.
+    fn close(&mut self, error: StartError) -> WorkerUpdate {
+        self.state = WorkerState::Closed(format!("there is no worker: {error}"));
+        WorkerUpdate::NotStarted(error, self.take_waiting())
+    }
+
+    fn take_waiting(&mut self) -> Vec<CallId> {
+        self.waiting.drain(..).map(|(call, _)| call).collect()
+    }
+
+    /// Begins to end the worker and everything below it: what is to be ended need not be replaced, and one on its way is
+    /// ended as for a replacement.
+    pub fn abandon(&mut self) {
+        self.waiting.clear();
+        self.replace(Err(StartError::Cancelled));
+    }
+
+    /// Ends the worker and everything below it, and waits for that; gives the last events of one that was announced.
+    pub async fn end(&mut self) -> Vec<(Generation, WorkerEvent)> {
+        self.abandon();
+        let mut last = Vec::new();
+        while !self.is_closed() {
+            if let Some(WorkerUpdate::Event {
+                generation,
+                event: event @ (WorkerEvent::Refused(_) | WorkerEvent::Ended { .. }),
+            }) = self.step().await
+            {
+                last.push((generation, event));
+            }
+        }
+        self.state = WorkerState::None;
+        last
+    }
+}
+
+/// The end of a worker that nothing reads from any more.
+const GONE: WorkerEvent =
+    WorkerEvent::Ended { reason: WorkerEnd::ReaderGone, violation: None, open: Vec::new() };
+
+/// Where a call was when it was cancelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cancelled {
+    /// No worker had it: nothing will be heard of it.
+    BeforeItWasSent,
+    /// The worker has it; its outcome follows.
+    OutcomeFollows,
+}

@@ -1,0 +1,233 @@
+//! The files that sub-agents change, by their commands too: the project is looked at whenever another agent begins to write the same
+//! places, and when one that wrote has ended.
+//!
+//! Turns at writing keep agents apart whose write roots overlap. So what differs between two looks below the roots of an agent that had
+//! its turn between them is its work, or that of somebody outside the session.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use ipc::id::AgentId;
+use ipc::path::WirePath;
+use tokio::task::spawn_blocking;
+
+use super::observer::{ObserverError, SnapshotTaker};
+use super::write_turns::overlap;
+use crate::journal::changes::Base;
+
+/// The most files that are kept of one sub-agent.
+const MOST: usize = 1000;
+
+/// The files that each sub-agent changed so far.
+pub(super) struct WrittenFiles {
+    observer: SnapshotTaker,
+    /// The project as it was seen last; none before the first sub-agent writes, and none after a look that failed.
+    last: Option<Base>,
+    /// Agents that may have written since then, with their roots: no two of them overlap.
+    writers: BTreeMap<AgentId, Vec<WirePath>>,
+    files: BTreeMap<AgentId, Written>,
+    looking: Option<FilesLooking>,
+}
+
+/// The files that a sub-agent changed.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Written {
+    /// In order, at most a thousand of them.
+    pub(super) files: BTreeSet<WirePath>,
+    /// Why it may have changed others.
+    pub(super) unseen: Option<String>,
+}
+
+/// A look that is under way.
+struct FilesLooking {
+    seen: BoxFuture<'static, Result<FilesSeen, ObserverError>>,
+    then: AfterLook,
+}
+
+/// The reason for a look.
+enum AfterLook {
+    /// This agent writes in these roots.
+    Begins(AgentId, Vec<WirePath>),
+    /// This agent has ended.
+    Ended(AgentId),
+}
+
+/// The project as a look saw it.
+struct FilesSeen {
+    now: Base,
+    /// The paths that differ from the last look, where there was one.
+    changed: Option<Vec<WirePath>>,
+}
+
+impl WrittenFiles {
+    /// Looks by this observer.
+    pub(super) const fn new(observer: SnapshotTaker) -> Self {
+        Self { observer, last: None, writers: BTreeMap::new(), files: BTreeMap::new(), looking: None }
+    }
+
+    /// Takes note of an agent that has its turn and is about to write; true while the project is looked at, before which it must not.
+    pub(super) fn before_a_write(&mut self, agent: &AgentId, roots: &[WirePath]) -> bool {
+        if self.looking.is_some() {
+            return true;
+        }
+        let is_known =
+            self.writers.get(agent).is_some_and(|known| roots.iter().all(|root| known.contains(root)));
+        let meets = |(writer, theirs): (&AgentId, &Vec<WirePath>)| writer != agent && overlap(theirs, roots);
+        // The first agent's own files are nobody's question: it matters only where it writes after a sub-agent.
+        if is_known || (agent.is_top_level() && !self.writers.iter().any(meets)) {
+            return false;
+        }
+        self.look(AfterLook::Begins(agent.clone(), roots.to_vec()));
+        true
+    }
+
+    /// True while it is not known yet what an agent that has ended changed.
+    pub(super) fn is_open(&mut self, agent: &AgentId) -> bool {
+        if self.looking.is_none() && self.writers.contains_key(agent) {
+            self.look(AfterLook::Ended(agent.clone()));
+        }
+        self.writers.contains_key(agent)
+    }
+
+    /// The files that an agent changed, which is asked once.
+    pub(super) fn take(&mut self, agent: &AgentId) -> Written {
+        self.files.remove(agent).unwrap_or_default()
+    }
+
+    fn look(&mut self, then: AfterLook) {
+        let (observer, last) = (self.observer.clone(), self.last.take());
+        self.looking = Some(FilesLooking { seen: seen(observer, last).boxed(), then });
+    }
+
+    /// Waits for the look that is under way. Cancel safe.
+    pub(super) async fn next(&mut self) {
+        let Some(looking) = &mut self.looking else { return std::future::pending().await };
+        let seen = (&mut looking.seen).await;
+        if let Some(FilesLooking { then, .. }) = self.looking.take() {
+            self.note(seen);
+            match then {
+                AfterLook::Begins(agent, roots) => {
+                    self.writers.retain(|_, theirs| !overlap(theirs, &roots));
+                    if !agent.is_top_level() {
+                        self.writers.insert(agent, roots);
+                    }
+                }
+                AfterLook::Ended(agent) => drop(self.writers.remove(&agent)),
+            }
+        }
+    }
+
+    /// Waits until it is known what an agent that has ended changed.
+    pub(super) async fn settle(&mut self, agent: &AgentId) {
+        while self.is_open(agent) {
+            self.next().await;
+        }
+    }
+
+    fn note(&mut self, seen: Result<FilesSeen, ObserverError>) {
+        let unseen = match seen {
+            Ok(FilesSeen { now, changed }) => {
+                self.last = Some(now);
+                match changed {
+                    Some(changed) => return self.hand_out(changed),
+                    None => "an earlier look at the project failed".to_owned(),
+                }
+            }
+            Err(error) => error.to_string(),
+        };
+        for writer in self.writers.keys() {
+            self.files.entry(writer.clone()).or_default().unseen.get_or_insert_with(|| unseen.clone());
+        }
+    }
+
+    fn hand_out(&mut self, changed: Vec<WirePath>) {
+        for path in changed {
+            let is_within =
+                |(_, roots): &(&AgentId, &Vec<WirePath>)| roots.iter().any(|root| path.is_within(root));
+            let Some((writer, _)) = self.writers.iter().find(is_within) else { continue };
+            let written = self.files.entry(writer.clone()).or_default();
+            if written.files.len() < MOST {
+                written.files.insert(path);
+            } else {
+                let more = || format!("only the first {MOST} files are kept");
+                written.unseen.get_or_insert_with(more);
+            }
+        }
+    }
+}
+
+async fn seen(observer: SnapshotTaker, last: Option<Base>) -> Result<FilesSeen, ObserverError> {
+    let project = observer.confinement.project.clone();
+    let now = observer.stamps().await?;
+    // A project of a million files is not compared where the session waits.
+    let compare = move || {
+        let absolute = |path: &crate::journal::changes::ProjectPath| {
+            project.as_path().join(path.to_wire().as_path()).into()
+        };
+        let changed = last.map(|last| last.stamped_since(&now).iter().map(absolute).collect());
+        FilesSeen { now: Base::of_stamps(now), changed }
+    };
+    Ok(spawn_blocking(compare).await.map_err(io::Error::other)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use ipc::confinement::Confinement;
+    use ipc::rights::Rights;
+    use tokio::sync::oneshot;
+
+    use super::*;
+    use crate::engine::driver::{Boundary, StartedWorker, WorkerOrder};
+    use boundary::monitor::StartError;
+
+    /// Starts no worker at all.
+    struct Nothing;
+
+    impl Boundary for Nothing {
+        fn start(
+            &self,
+            _: WorkerOrder,
+            _: oneshot::Receiver<()>,
+        ) -> BoxFuture<'static, Result<StartedWorker, StartError>> {
+            std::future::ready(Err(StartError::Cancelled)).boxed()
+        }
+    }
+
+    fn files() -> WrittenFiles {
+        let confinement = Confinement::new(Rights::default(), "/p".into());
+        let agent = AgentId::root();
+        WrittenFiles::new(SnapshotTaker {
+            boundary: Arc::new(Nothing),
+            agent,
+            confinement,
+            store: "/".into(),
+        })
+    }
+
+    #[tokio::test]
+    async fn a_look_that_fails_holds_nobody_and_is_said_of_whoever_wrote() {
+        let (mut files, agent) = (files(), AgentId::from("1.1"));
+        assert!(files.before_a_write(&agent, &["/p".into()]));
+        files.next().await;
+        assert!(!files.before_a_write(&agent, &["/p".into()]), "it was looked at once");
+        files.settle(&agent).await;
+        let written = files.take(&agent);
+        assert!(written.files.is_empty());
+        let unseen = written.unseen.unwrap_or_default();
+        assert!(unseen.starts_with("cannot look at the project: "), "{unseen}");
+    }
+
+    #[tokio::test]
+    async fn nobody_looks_for_the_first_agent_alone_nor_for_one_that_writes_nothing() {
+        let mut files = files();
+        assert!(!files.before_a_write(&AgentId::root(), &["/p".into()]));
+        assert!(!files.is_open(&AgentId::from("1.1")));
+        assert!(files.before_a_write(&"1.2".into(), &["/p/a".into()]));
+        files.next().await;
+        assert!(files.before_a_write(&AgentId::root(), &["/p".into()]), "1.2 wrote before it");
+    }
+}

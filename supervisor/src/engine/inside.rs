@@ -1,0 +1,169 @@
+//! A program, run to its end inside a confinement of its own: sandbox-exec, to see from there what holds.
+
+use std::ffi::OsString;
+use std::fmt::Display;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::time::Duration;
+
+use boundary::monitor::{BrokerProcess, Launch, Launched, SpawnError, StatusPipe, Stdio};
+use ipc::confinement::{Attempt, BrokerReport, Confinement, FullTierRefusal, RulesetReport};
+use ipc::probe::{Outcome, Probe};
+use ipc::rights::Network;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::unix::pipe;
+use tokio::time::timeout;
+
+use crate::engine::place::ProjectSandbox;
+
+/// It takes milliseconds; one that hangs is a failure.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What it printed, and what held it.
+pub(crate) struct ChildSaid {
+    /// What held it.
+    pub ruleset: RulesetReport,
+    /// Its standard output.
+    pub output: String,
+}
+
+/// Why it did not come to its end.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum InsideError {
+    /// What it was to be given or asked could not be made.
+    #[error(transparent)]
+    System(#[from] io::Error),
+    /// There was no process.
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+    /// A stage of the start, by its name in `sandbox-exec`.
+    #[error("{stage}: {detail}")]
+    Refused {
+        /// The stage.
+        stage: String,
+        /// What failed there.
+        detail: String,
+        /// The refusal, where it is this machine that refuses the full tier.
+        refusal: Option<FullTierRefusal>,
+    },
+    /// It ended early, or said what nobody understands.
+    #[error("it broke off: {0}")]
+    Broken(String),
+    /// It took too long.
+    #[error("it did not end within {} s", PATIENCE.as_secs())]
+    Late,
+}
+
+/// Runs sandbox-exec with these arguments and this on its standard input.
+pub(crate) async fn run(
+    setup: &ProjectSandbox,
+    confinement: Confinement,
+    arguments: impl IntoIterator<Item = OsString>,
+    input: Vec<u8>,
+) -> Result<ChildSaid, InsideError> {
+    let program = setup.programs.sandbox_exec.clone().into_os_string();
+    run_program(setup, confinement, [program].into_iter().chain(arguments).collect(), input).await
+}
+
+/// Runs any program.
+pub(crate) async fn run_program(
+    setup: &ProjectSandbox,
+    confinement: Confinement,
+    command: Vec<OsString>,
+    input: Vec<u8>,
+) -> Result<ChildSaid, InsideError> {
+    let launch = Launch { confinement, command, arguments: vec![], stdio: Stdio::Piped };
+    timeout(PATIENCE, run_to_its_end(setup, launch, input)).await.unwrap_or(Err(InsideError::Late))
+}
+
+/// Things outside that the self-test tries to reach.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SelfTestTargets<'a> {
+    /// A hidden file.
+    pub hidden: Option<&'a Path>,
+    /// The name of an abstract unix socket on which somebody listens.
+    pub abstract_name: Option<&'a str>,
+}
+
+/// Has a confined process try what no right allows; one object a line.
+pub(crate) async fn self_test(
+    setup: &ProjectSandbox,
+    confinement: Confinement,
+    targets: SelfTestTargets<'_>,
+) -> Result<(RulesetReport, Vec<Attempt>), InsideError> {
+    let hidden = targets.hidden.map(|path| ["--self-test-hidden".into(), path.into()]);
+    let name = targets.abstract_name.map(|name| ["--self-test-abstract", name].map(OsString::from));
+    let net = (confinement.rights.net == Network::On).then(|| ["--net", "on"].map(OsString::from));
+    let given = [hidden, name, net].into_iter().flatten().flatten();
+    let arguments: Vec<_> = ["--self-test".into()].into_iter().chain(given).collect();
+    let ChildSaid { ruleset, output } = run(setup, confinement, arguments, Vec::new()).await?;
+    let attempts = output.lines().map(serde_json::from_str).collect::<Result<_, _>>();
+    Ok((ruleset, attempts.map_err(|error| broke_off(&error))?))
+}
+
+/// Tries these acts; what became of each.
+pub(crate) async fn try_all(
+    setup: &ProjectSandbox,
+    confinement: Confinement,
+    probes: &[Probe],
+) -> Result<(RulesetReport, Vec<Outcome>), InsideError> {
+    let mut input = Vec::new();
+    for probe in probes {
+        serde_json::to_writer(&mut input, probe).map_err(io::Error::from)?;
+        input.push(b'\n');
+    }
+    let ChildSaid { ruleset, output } = run(setup, confinement, ["--probe".into()], input).await?;
+    let outcomes: Vec<Outcome> = output
+        .lines()
+        .map(serde_json::from_str)
+        .collect::<Result<_, _>>()
+        .map_err(|error| broke_off(&error))?;
+    if outcomes.len() != probes.len() {
+        return Err(InsideError::Broken(format!("{} answers to {} acts", outcomes.len(), probes.len())));
+    }
+    Ok((ruleset, outcomes))
+}
+
+async fn run_to_its_end(
+    setup: &ProjectSandbox,
+    launch: Launch,
+    input: Vec<u8>,
+) -> Result<ChildSaid, InsideError> {
+    let Launched { pidfd, stdin, stdout, stderr, status, .. } = setup.spawner.spawn(launch).await?;
+    let broker = BrokerProcess::new(pidfd)?;
+    let ruleset = match StatusPipe::new(status)?.started().await.map_err(|error| broke_off(&error))? {
+        Some(BrokerReport::Started { ruleset, .. }) => ruleset,
+        Some(BrokerReport::Failed { stage, detail, refusal, .. }) => {
+            return Err(InsideError::Refused { stage, detail, refusal });
+        }
+        Some(BrokerReport::Ended { .. } | BrokerReport::Refused(_)) | None => {
+            return Err(InsideError::Broken(last_words(stderr).await));
+        }
+    };
+    let (stdin, stdout) = stdin.zip(stdout).ok_or_else(|| broke_off(&"no streams"))?;
+    let mut stdin = pipe::Sender::from_owned_fd(stdin)?;
+    let mut stdout = pipe::Receiver::from_owned_fd(stdout)?;
+    let mut output = String::new();
+    let give = async move {
+        // Who does not read it to its end says so by what it prints.
+        let _ = stdin.write_all(&input).await;
+    };
+    let ((), read) = tokio::join!(give, stdout.read_to_string(&mut output));
+    read?;
+    broker.end().await?;
+    Ok(ChildSaid { ruleset, output })
+}
+
+fn broke_off(error: &dyn Display) -> InsideError {
+    InsideError::Broken(error.to_string())
+}
+
+async fn last_words(stderr: Option<OwnedFd>) -> String {
+    let mut text = Vec::new();
+    if let Some(Ok(mut stderr)) = stderr.map(pipe::Receiver::from_owned_fd) {
+        let _ = stderr.read_to_end(&mut text).await;
+    }
+    let text = String::from_utf8_lossy(&text);
+    text.trim().lines().next_back().unwrap_or("sandbox-exec ended without a word").escape_debug().to_string()
+}

@@ -1,0 +1,69 @@
+//! Asking every running session of this user.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+use std::time::Duration;
+
+use ipc::codec;
+use tokio::io::AsyncReadExt;
+use tokio::net::UnixStream;
+use tokio::time::timeout;
+
+use super::socket::is_ours;
+use crate::engine::driver::Live;
+use crate::process::directories::Directories;
+
+/// How long a session may take to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The most bytes of an answer: what a frame has room for.
+const MOST: u64 = 4 << 20;
+
+/// What a session answered.
+#[derive(Debug)]
+pub(crate) enum LiveAnswer {
+    /// What the worker of each of its agents is confined by.
+    Live(Vec<Live>),
+    /// No worker serves just now.
+    NoWorker,
+    /// Nothing that can be used: why.
+    Nothing(String),
+}
+
+/// Asks every session that has a socket, in the order of their names; one that is over, or was killed, has nothing to say.
+pub(crate) async fn ask_all(directories: &Directories) -> Vec<(String, LiveAnswer)> {
+    let directory = directories.live();
+    let entries = fs::read_dir(&directory).into_iter().flatten().flatten();
+    let sockets = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_socket()));
+    let mut names: Vec<_> = sockets.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    let mut answers = Vec::new();
+    for name in names {
+        let asked = timeout(PATIENCE, ask(&directory, &name)).await;
+        match asked.unwrap_or_else(|_| Err(ErrorKind::TimedOut.into())) {
+            Ok(answered) => answers.push((name, answered)),
+            Err(error) if [ErrorKind::NotFound, ErrorKind::ConnectionRefused].contains(&error.kind()) => {}
+            Err(error) => answers.push((name, LiveAnswer::Nothing(error.to_string()))),
+        }
+    }
+    answers
+}
+
+async fn ask(directory: &Path, name: &str) -> io::Result<LiveAnswer> {
+    let held = File::open(directory)?;
+    let stream = UnixStream::connect(format!("/proc/self/fd/{}/{name}", held.as_raw_fd())).await?;
+    if !is_ours(&stream) {
+        return Ok(LiveAnswer::Nothing("it is another user's".to_owned()));
+    }
+    let mut answer = Vec::new();
+    stream.take(MOST).read_to_end(&mut answer).await?;
+    Ok(match codec::decode::<Vec<Live>>(&answer) {
+        Ok(lives) if lives.is_empty() => LiveAnswer::NoWorker,
+        Ok(lives) if lives.iter().all(|live| live.session.as_str() == name) => LiveAnswer::Live(lives),
+        Ok(_) => LiveAnswer::Nothing("it answers for another session".to_owned()),
+        Err(_) => LiveAnswer::Nothing("it is another version of Bailiwick".to_owned()),
+    })
+}

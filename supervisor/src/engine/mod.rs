@@ -1,0 +1,7 @@
+//! A running session: how it is prepared and opened, and the driver that carries out what its agents decide.
+
+pub mod driver;
+pub(crate) mod inside;
+pub(crate) mod live;
+pub(crate) mod opening;
+pub(crate) mod place;

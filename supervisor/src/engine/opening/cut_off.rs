@@ -1,0 +1,140 @@
+//! Changes of files that the end of a process cut off: a worker that only reads tells whether they were carried out.
+
+use std::collections::BTreeMap;
+
+use gate::activity::Activity;
+use gate::tools::{Invocation, Registry};
+use ipc::effect::Effect;
+use ipc::event::{EventKind, SessionEvent};
+use ipc::id::{AgentId, CallId};
+use ipc::tool::{Edit, EditFile, ToolCall};
+use tokio::runtime::Builder;
+
+use crate::engine::driver::SnapshotTaker;
+use crate::journal::session::CutOff;
+
+/// The most calls that are looked at.
+const MOST: usize = 64;
+
+/// The state in which each change that was cut off left its file, where that can be told.
+pub(super) fn found(
+    events: &[SessionEvent],
+    observer: &SnapshotTaker,
+) -> BTreeMap<(AgentId, CallId), CutOff> {
+    let open = open_changes(events);
+    // Of each call the effect that it would have now, and the effect of its reverse.
+    let asked: Vec<_> = open
+        .iter()
+        .flat_map(|(_, call)| [call.clone(), reverse(call).unwrap_or_else(|| call.clone())])
+        .collect();
+    let effects = effects(observer, asked);
+    let states = open.iter().zip(effects.chunks_exact(2)).filter_map(|((id, call), effects)| {
+        let [again, back] = effects else { return None };
+        Some((id.clone(), state(call, again.as_ref(), back.is_some())?))
+    });
+    states.collect()
+}
+
+/// The calls of the file tools that have no end.
+fn open_changes(events: &[SessionEvent]) -> Vec<((AgentId, CallId), ToolCall)> {
+    let tools = Registry::for_activity(Activity::Execute);
+    let mut open = BTreeMap::new();
+    for event in events {
+        match &event.kind {
+            EventKind::ToolCallStarted { call, name, input, .. } => {
+                if let Ok(Invocation::Worker(tool @ (ToolCall::WriteFile(_) | ToolCall::EditFile(_)))) =
+                    tools.parse(name, input.get())
+                {
+                    open.insert((event.agent.clone(), *call), tool);
+                }
+            }
+            EventKind::ToolCallFinished { call, .. } => drop(open.remove(&(event.agent.clone(), *call))),
+            _ => {}
+        }
+    }
+    open.into_iter().take(MOST).collect()
+}
+
+/// The call that undoes an edit; none where that is not to be told from its texts.
+fn reverse(call: &ToolCall) -> Option<ToolCall> {
+    let ToolCall::EditFile(EditFile { path, edits }) = call else { return None };
+    let back = |edit: &Edit| Edit {
+        old_string: edit.new_string.clone(),
+        new_string: edit.old_string.clone(),
+        replace_all: edit.replace_all,
+    };
+    let is_told = edits.iter().all(|edit| !edit.new_string.is_empty());
+    is_told.then(|| {
+        let edits = edits.iter().rev().map(back).collect();
+        ToolCall::EditFile(EditFile { path: path.clone(), edits })
+    })
+}
+
+fn state(call: &ToolCall, again: Option<&Effect>, goes_back: bool) -> Option<CutOff> {
+    if let ToolCall::WriteFile(_) = call {
+        let Some(Effect::Patch(patch)) = again else { return None };
+        let is_so = patch.files.iter().all(|file| {
+            let bytes =
+                |state: &Option<ipc::effect::FileState>| state.as_ref().map(|state| state.bytes.clone());
+            bytes(&file.old) == bytes(&file.new)
+        });
+        return Some(if is_so { CutOff::CarriedOut } else { CutOff::Otherwise });
+    }
+    match (again.is_some(), goes_back, reverse(call).is_some()) {
+        (_, _, false) | (true, true, true) => None,
+        (true, false, true) => Some(CutOff::NotCarriedOut),
+        (false, true, true) => Some(CutOff::CarriedOut),
+        (false, false, true) => Some(CutOff::Otherwise),
+    }
+}
+
+/// The effects that the calls would have, on a thread of its own: whoever opens a session does not run within the runtime's tasks. None where
+/// they cannot be told.
+fn effects(observer: &SnapshotTaker, calls: Vec<ToolCall>) -> Vec<Option<Effect>> {
+    if calls.is_empty() {
+        return Vec::new();
+    }
+    let told = std::thread::scope(|scope| {
+        let asking = scope.spawn(|| {
+            let runtime = Builder::new_current_thread().enable_all().build().ok()?;
+            runtime.block_on(observer.effects(calls)).ok()
+        });
+        asking.join().ok().flatten()
+    });
+    told.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use ipc::effect::{FileEffect, FileState, Patch};
+    use ipc::tool::WriteFile;
+
+    use super::*;
+
+    fn edit(old: &str, new: &str) -> ToolCall {
+        let (old_string, new_string) = (old.to_owned(), new.to_owned());
+        let edits = vec![Edit { old_string, new_string, replace_all: false }];
+        ToolCall::EditFile(EditFile { path: "a".into(), edits })
+    }
+
+    fn patch(old: Option<&str>, new: &str) -> Effect {
+        let file = |text: &str| FileState { bytes: text.as_bytes().to_vec(), mode: 0o644 };
+        let (old, new) = (old.map(file), Some(file(new)));
+        Effect::Patch(Patch { files: vec![FileEffect { path: "/p/a".into(), old, new, replacements: 1 }] })
+    }
+
+    #[test]
+    fn a_state_is_told_where_it_is_the_only_one_that_fits() {
+        let (one, effect) = (edit("1", "2"), patch(Some("1"), "2"));
+        assert_eq!(state(&one, Some(&effect), false), Some(CutOff::NotCarriedOut));
+        assert_eq!(state(&one, None, true), Some(CutOff::CarriedOut));
+        assert_eq!(state(&one, None, false), Some(CutOff::Otherwise));
+        assert_eq!(state(&one, Some(&effect), true), None);
+        // A text that was deleted leaves nothing to go by.
+        assert_eq!(state(&edit("1", ""), None, true), None);
+        let write = ToolCall::WriteFile(WriteFile { path: "a".into(), content: "2".to_owned() });
+        assert_eq!(state(&write, Some(&patch(Some("2"), "2")), false), Some(CutOff::CarriedOut));
+        assert_eq!(state(&write, Some(&patch(None, "2")), false), Some(CutOff::Otherwise));
+        assert_eq!(state(&write, None, false), None);
+    }
+}

@@ -1,0 +1,183 @@
+//! The model of a session: how it is asked, and what is known of it.
+
+use agent::core::{ModelChoice, RunLimits, Window};
+use model::provider::anthropic::ApiVersion;
+use model::provider::catalogue::{Facts, ThinkingKind};
+use model::provider::{
+    CacheLifetime, Effort, RequestOptions, RetryPolicy, Thinking, ThinkingDisplay, Timeouts,
+};
+
+use crate::settings::config::Effective;
+
+/// The most tokens of one reply that are asked for (WIRE R9: always sent, and big, with streaming).
+const REPLY_TOKENS: u32 = 32_000;
+
+/// The model of a session.
+#[derive(Clone, Debug)]
+pub(crate) struct ModelOptions {
+    /// Its name.
+    pub name: String,
+    /// What is known of it.
+    pub facts: Facts,
+    /// How much work a reply is worth, if it is said.
+    pub effort: Option<Effort>,
+    /// Whether it is to think before it answers, if it is said.
+    pub thinking: Option<bool>,
+    /// How long its provider keeps what does not change.
+    pub cache: CacheLifetime,
+    /// The reason why its API is spoken, where no person chose it.
+    pub chosen_by: Option<String>,
+    /// How long its provider may take.
+    pub timeouts: Timeouts,
+    /// When it is asked again.
+    pub retries: RetryPolicy,
+}
+
+/// The model cannot be asked so.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ModelError {
+    /// The level of effort is none of its own.
+    #[error("the model {model:?} does not know the effort {:?}: it knows {known}\n  hint: change `effort` in the settings, or leave it out", .effort.as_str())]
+    Effort {
+        /// The model.
+        model: String,
+        /// What was asked for.
+        effort: Effort,
+        /// What it knows.
+        known: String,
+    },
+    /// It is to think, and nobody knows how it is told to.
+    #[error(
+        "the model {model:?} is not known to think\n  hint: leave out `thinking` in the settings, or say how the model is told to in config.toml, as in:\n    [models.{model:?}]\n    thinking = \"adaptive\""
+    )]
+    Thinking {
+        /// The model.
+        model: String,
+    },
+    /// What it costs cannot be bounded.
+    #[error(
+        "the cost of {model:?} cannot be limited: nobody knows its price\n  hint: limit its tokens, or say it in config.toml, as in:\n    [models.{model:?}]\n    prices = {{ input = 3, output = 15 }}"
+    )]
+    NoPrice {
+        /// The model.
+        model: String,
+    },
+}
+
+impl ModelOptions {
+    /// What the settings say. A person who `watches` can end a wait that is too long.
+    pub(crate) fn new(effective: &Effective, watches: bool) -> Self {
+        Self {
+            name: effective.model().to_owned(),
+            facts: effective.facts(),
+            effort: effective.effort(),
+            thinking: effective.thinking(),
+            cache: effective.cache(watches),
+            chosen_by: effective.reason_of_provider(),
+            timeouts: effective.timeouts(),
+            retries: effective.retries(watches),
+        }
+    }
+
+    /// Whether it can be asked within these limits.
+    pub(crate) fn check(&self, limits: &RunLimits) -> Result<(), ModelError> {
+        let model = self.name.clone();
+        if limits.max_usd.is_some() && self.facts.prices.is_none() {
+            return Err(ModelError::NoPrice { model });
+        }
+        if self.thinking == Some(true) && self.facts.thinking == ThinkingKind::None {
+            return Err(ModelError::Thinking { model });
+        }
+        match (self.effort, &self.facts.effort) {
+            (Some(effort), Some(known)) if !known.contains(&effort) => {
+                let known: Vec<_> = known.iter().map(|effort| effort.as_str()).collect();
+                let known =
+                    if known.is_empty() { "no levels of effort".to_owned() } else { known.join(", ") };
+                Err(ModelError::Effort { model, effort, known })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What every request asks for. What is said nowhere is the model's own choice.
+    pub(crate) fn request_options(&self) -> RequestOptions {
+        let Self { effort, cache, .. } = *self;
+        RequestOptions { effort, thinking: self.asked_thinking(), cache, temperature: None }
+    }
+
+    fn asked_thinking(&self) -> Thinking {
+        match (self.facts.thinking, self.thinking) {
+            (_, Some(false)) => Thinking::Off,
+            // Newer models say nothing between tool calls but in their thinking, which they leave out unless it is asked for.
+            (ThinkingKind::Adaptive, _) if self.facts.api_version == ApiVersion::V2026_10_21 => {
+                Thinking::Adaptive { display: Some(ThinkingDisplay::Summarized) }
+            }
+            // Some of the older ones think only when they are told to.
+            (ThinkingKind::Adaptive, _) => Thinking::Adaptive { display: None },
+            // Half of the reply is left for the answer.
+            (ThinkingKind::Budget, Some(true)) => Thinking::Budget { tokens: self.reply_tokens() / 2 },
+            (ThinkingKind::Budget | ThinkingKind::None, _) => Thinking::ByModel,
+        }
+    }
+
+    /// The model as an agent has it, with a context that the settings may bound.
+    pub(crate) fn choice(&self, window: Window) -> ModelChoice {
+        ModelChoice {
+            name: self.name.clone(),
+            max_tokens: self.reply_tokens(),
+            options: self.request_options(),
+            sees_images: self.facts.images,
+            prices: self.facts.prices,
+            window: window.within(self.facts.context),
+        }
+    }
+
+    /// The most tokens of one reply.
+    pub(crate) fn reply_tokens(&self) -> u32 {
+        self.facts.max_output.min(REPLY_TOKENS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn model(kind: ThinkingKind, thinking: Option<bool>) -> ModelOptions {
+        ModelOptions {
+            name: "m".into(),
+            facts: Facts { thinking: kind, ..Facts::default() },
+            effort: None,
+            thinking,
+            cache: CacheLifetime::default(),
+            chosen_by: None,
+            timeouts: Timeouts::default(),
+            retries: RetryPolicy::default(),
+        }
+    }
+
+    #[test]
+    fn a_model_is_told_to_think_in_its_own_way_and_not_to_in_every_way() {
+        let asked = |kind, thinking| model(kind, thinking).request_options().thinking;
+        for kind in ThinkingKind::ALL {
+            assert_eq!(asked(kind, Some(false)), Thinking::Off);
+        }
+        let adaptive = asked(ThinkingKind::Adaptive, None);
+        assert!(matches!(adaptive, Thinking::Adaptive { .. }));
+        assert_eq!(asked(ThinkingKind::Adaptive, Some(true)), adaptive);
+        assert_eq!(asked(ThinkingKind::Budget, None), Thinking::ByModel);
+        assert_eq!(asked(ThinkingKind::Budget, Some(true)), Thinking::Budget { tokens: 16_000 });
+    }
+
+    #[test]
+    fn a_model_that_nobody_knows_to_think_is_not_told_to() {
+        let limits = RunLimits::default();
+        let refused = model(ThinkingKind::None, Some(true)).check(&limits).unwrap_err();
+        insta::assert_snapshot!(refused, @r#"
+        the model "m" is not known to think
+          hint: leave out `thinking` in the settings, or say how the model is told to in config.toml, as in:
+            [models."m"]
+            thinking = "adaptive"
+        "#);
+        assert_eq!(model(ThinkingKind::None, Some(false)).check(&limits), Ok(()));
+    }
+}

@@ -1,0 +1,74 @@
+//! The models that a session may change to: whatever the settings know of a name, as long as the same provider answers.
+
+use agent::core::{ModelChoice, RunLimits};
+use ipc::rpc::SET_MODEL_METHOD;
+use model::provider::ProviderKind;
+use model::provider::anthropic::ApiVersion;
+
+use super::SessionOptions;
+use super::model::ModelOptions;
+use crate::engine::driver::{Models, Turns};
+use crate::settings::config::{ConfigOrigin, Effective, Layer, Sources, Value};
+
+/// The settings of a session, asked about other models than its own.
+#[derive(Debug)]
+pub(crate) struct SettingsModels {
+    sources: Sources,
+    asked: Layer,
+    provider: ProviderKind,
+    base_url: Option<String>,
+    version: ApiVersion,
+    limits: RunLimits,
+    watches: bool,
+}
+
+impl SettingsModels {
+    /// Those of a session with these options, which `sources` and `asked` made.
+    pub(crate) fn new(options: &SessionOptions, sources: Sources, asked: Layer) -> Self {
+        Self {
+            sources,
+            asked,
+            provider: options.provider,
+            base_url: options.base_url.clone(),
+            version: options.model.facts.api_version,
+            limits: options.limits,
+            watches: options.turns == Turns::Many,
+        }
+    }
+
+    fn settings_of(&self, name: &str) -> Effective {
+        let name = Value::Text(name.to_owned());
+        self.sources.effective(&self.asked.clone().with(
+            "model",
+            Some(name),
+            ConfigOrigin::Flag(SET_MODEL_METHOD),
+        ))
+    }
+
+    /// Whether the connection of the session leads to this model too.
+    fn is_reached(&self, name: &str, effective: &Effective, model: &ModelOptions) -> Result<(), String> {
+        let (ours, other) = (self.provider.as_str(), effective.provider().as_str());
+        if other != ours {
+            return Err(format!("{name} is asked by the provider {other}, and this session by {ours}"));
+        }
+        if effective.base_url() != self.base_url.as_deref() || model.facts.api_version != self.version {
+            return Err(format!(
+                "{name} is asked at another address or in another version of the API than this session's model"
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Models for SettingsModels {
+    fn choose(&self, name: &str) -> Result<ModelChoice, String> {
+        if name.trim().is_empty() {
+            return Err("a model has a name".to_owned());
+        }
+        let effective = self.settings_of(name);
+        let model = ModelOptions::new(&effective, self.watches);
+        self.is_reached(name, &effective, &model)?;
+        model.check(&self.limits).map_err(|error| error.to_string())?;
+        Ok(model.choice(effective.window()))
+    }
+}

@@ -1,0 +1,75 @@
+//! `--record`: a session's traffic with the model, written down.
+
+use std::path::{Path, PathBuf};
+
+use agent::core::Approver;
+use gate::modes::ApprovalMode;
+use ipc::path::WirePath;
+use model::recording::{DirectoryError, FORMAT, FrontEnd, Places, Recorder, Run, Task};
+
+use super::options::SessionOptions;
+use crate::engine::place::NamedPath;
+use crate::process::messages::say;
+
+/// What is recorded, and where.
+#[derive(Clone, Debug)]
+pub(crate) struct Record {
+    /// The directory.
+    pub directory: PathBuf,
+    /// Who drives the session.
+    pub front_end: FrontEnd,
+    /// The task, where there is one.
+    pub task: Option<Task>,
+}
+
+impl Record {
+    /// Opens the directory. Called before the first worker exists, so that no agent can choose what it is.
+    pub(crate) fn open(&self, options: &SessionOptions) -> Result<Recorder, DirectoryError> {
+        let recorder = Recorder::create(&self.directory, say)?;
+        if let Some(root) = writable_root(&self.directory, options) {
+            let (place, root) = (self.directory.display(), root.display());
+            say(&format!(
+                "the recording in {place} lies in {root}, where the agent may write: it can be changed by it"
+            ));
+        }
+        Ok(recorder)
+    }
+
+    /// Writes down what is run.
+    pub(crate) fn describe(self, recorder: &Recorder, options: &SessionOptions, places: Places) {
+        let paths =
+            |named: &[NamedPath]| named.iter().map(|named| WirePath::from(named.path.clone())).collect();
+        recorder.describe(&Run {
+            format: FORMAT,
+            bailiwick: env!("CARGO_PKG_VERSION").to_owned(),
+            front_end: self.front_end,
+            task: self.task,
+            provider: options.provider.as_str().to_owned(),
+            model: options.model.name.clone(),
+            activity: options.activity,
+            approve_plan: match options.plan.approver {
+                Approver::Person => None,
+                Approver::Flags { rounds } => Some(rounds),
+            },
+            mode: options.mode,
+            net: options.wanted.net,
+            reach: options.wanted.reach,
+            write: paths(&options.wanted.write),
+            hide: paths(&options.wanted.hide),
+            max_steps: options.limits.max_steps,
+            max_tokens: options.limits.max_tokens,
+            max_usd: options.limits.max_usd,
+            places,
+        });
+    }
+}
+
+/// The tree around a directory that the agent may write, or may come to.
+fn writable_root(directory: &Path, options: &SessionOptions) -> Option<PathBuf> {
+    let directory = directory.canonicalize().ok()?;
+    let project = &options.directory;
+    let given = options.wanted.write.iter().map(|root| project.join(&root.path));
+    let own = (options.mode != ApprovalMode::Deny).then(|| project.clone());
+    let mut roots = own.into_iter().chain(given).filter_map(|root| root.canonicalize().ok());
+    roots.find(|root| directory.starts_with(root))
+}

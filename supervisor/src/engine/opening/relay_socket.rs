@@ -1,0 +1,132 @@
+//! A model behind a socket: `--base-url unix:PATH`. Whoever reaches that socket asks the model for money, and has a way out
+//! of the sandbox; so a session does not begin where one of its workers could.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::UnixStream as StdStream;
+use std::path::{Path, PathBuf};
+
+use gate::modes::ApprovalMode;
+use ipc::probe::{Outcome, Probe};
+use ipc::rights::{Network, Rights};
+use tokio::runtime::Builder;
+
+use crate::engine::inside;
+use crate::engine::place::ProjectSandbox;
+
+/// The reason for which a session does not begin.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RelaySocketError {
+    /// There is no socket.
+    #[error("no relay at {0}: there is no socket\n  hint: start the relay, or check --base-url")]
+    Missing(PathBuf),
+    /// Nobody answers there, or nobody answers us.
+    #[error("no relay at {0}: {1}\n  hint: start the relay as your user, or check --base-url")]
+    Silent(PathBuf, #[source] io::Error),
+    /// It is somewhere where an agent may write, and is let in.
+    #[error(
+        "the relay's socket {socket} is inside {root}, where an agent may write\n  hint: move the socket's directory out of the project, its write roots and its temps"
+    )]
+    Writable {
+        /// The socket.
+        socket: PathBuf,
+        /// The place that holds it.
+        root: PathBuf,
+    },
+    /// The attempt could not be made.
+    #[error(
+        "cannot try whether an agent reaches the relay's socket: {0}\n  hint: bailiwick doctor shows what this machine enforces"
+    )]
+    Untried(String),
+    /// The attempt succeeded.
+    #[error("an agent reaches the relay's socket {}: this machine does not keep it from sockets\n  hint: bailiwick doctor shows what is missing", .0.display())]
+    Reached(PathBuf),
+}
+
+/// The widest rights that an agent here comes to have: in mode `auto`, with the network on.
+fn widest(setup: &ProjectSandbox) -> Rights {
+    Rights { net: Network::On, ..setup.policy.standing_in(ApprovalMode::Auto) }
+}
+
+/// Looks where the socket is, and has a confined process try to reach it. The socket's own path: links on the way to it may
+/// lead elsewhere later.
+pub(crate) async fn check(setup: &ProjectSandbox, socket: &Path) -> Result<PathBuf, RelaySocketError> {
+    let socket = placed(setup, socket)?;
+    // Otherwise the attempt would show nothing.
+    StdStream::connect(&socket).map_err(|error| RelaySocketError::Silent(socket.clone(), error))?;
+    let probe = Probe::Connect { path: (&socket).into() };
+    let confinement = setup.confinement(widest(setup));
+    let tried = inside::try_all(setup, confinement, &[probe]).await;
+    let (_, outcomes) = tried.map_err(|error| RelaySocketError::Untried(error.to_string()))?;
+    judged(outcomes.first(), socket)
+}
+
+/// The socket, if the attempt shows that no agent reaches it.
+fn judged(outcome: Option<&Outcome>, socket: PathBuf) -> Result<PathBuf, RelaySocketError> {
+    match outcome {
+        // Outside it is a socket: where it is none inside, something covers it.
+        Some(
+            Outcome::Refused { errno: libc::EACCES | libc::EPERM | libc::ENOENT, .. }
+            | Outcome::Untried { .. },
+        ) => Ok(socket),
+        // Any other error is one of the other end: the kernel let the attempt through.
+        Some(Outcome::Done | Outcome::Refused { .. }) => Err(RelaySocketError::Reached(socket)),
+        None => Err(RelaySocketError::Untried("no answer".to_owned())),
+    }
+}
+
+/// The same for whoever does not run within the runtime's tasks: on a thread of its own.
+pub(super) fn check_now(setup: &ProjectSandbox, socket: &Path) -> Result<PathBuf, RelaySocketError> {
+    let failed = |error: &dyn std::fmt::Display| RelaySocketError::Untried(error.to_string());
+    std::thread::scope(|scope| {
+        let trying = scope.spawn(|| {
+            let runtime =
+                Builder::new_current_thread().enable_all().build().map_err(|error| failed(&error))?;
+            runtime.block_on(check(setup, socket))
+        });
+        trying.join().unwrap_or_else(|_| Err(failed(&"the attempt panicked")))
+    })
+}
+
+/// The socket itself, outside everything that an agent here may come to write.
+fn placed(setup: &ProjectSandbox, socket: &Path) -> Result<PathBuf, RelaySocketError> {
+    let missing = || RelaySocketError::Missing(socket.to_owned());
+    let named = std::path::absolute(socket).map_err(|_| missing())?;
+    let found = fs::canonicalize(&named).map_err(|_| missing())?;
+    if !fs::symlink_metadata(&found).is_ok_and(|meta| meta.file_type().is_socket()) {
+        return Err(missing());
+    }
+    let rights = widest(setup);
+    let project = setup.policy.project.as_path();
+    let mut roots =
+        rights.write.iter().map(ipc::path::WirePath::as_path).chain([project, setup.temps.path()]);
+    // A link that an agent may change leads wherever it wants.
+    match roots.find(|root| found.starts_with(root) || named.starts_with(root)) {
+        Some(root) => Err(RelaySocketError::Writable { socket: found.clone(), root: root.to_owned() }),
+        None => Ok(found),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_that_an_agent_reaches_is_refused() {
+        let judged = |outcome: Option<&Outcome>| judged(outcome, "/run/relay.sock".into());
+        let refused = |errno| Outcome::Refused { errno, permitted_by_mode: true };
+        for errno in [libc::EACCES, libc::EPERM, libc::ENOENT] {
+            assert!(judged(Some(&refused(errno))).is_ok(), "{errno}");
+        }
+        let reached =
+            [Outcome::Done, refused(libc::ECONNREFUSED), refused(libc::EAGAIN), refused(libc::EPROTOTYPE)];
+        for outcome in &reached {
+            let error = judged(Some(outcome)).unwrap_err();
+            assert!(matches!(error, RelaySocketError::Reached(_)), "{outcome:?}");
+            let text = error.to_string();
+            assert!(text.starts_with("an agent reaches the relay's socket /run/relay.sock"), "{text}");
+        }
+        assert!(matches!(judged(None), Err(RelaySocketError::Untried(_))));
+    }
+}

@@ -1,0 +1,68 @@
+//! The files that change with each step of a plan, by their stamps before and after.
+
+use std::sync::Arc;
+
+use agent::core::{STEP_BEGINS, STEP_CHANGES};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use gate::tools::ServedCall;
+use ipc::id::AgentId;
+use ipc::path::WirePath;
+use tokio::sync::Mutex;
+
+use crate::engine::driver::{SnapshotTaker, ToolServer};
+use crate::journal::changes::{Base, ProjectPath};
+
+/// The most files of one step.
+const MOST: usize = 1000;
+
+/// Looks at the project for the agent that executes a plan.
+pub(super) struct StepChanges {
+    observer: SnapshotTaker,
+    last: Arc<Mutex<Option<Base>>>,
+}
+
+impl StepChanges {
+    /// Looks by this observer.
+    pub(super) fn new(observer: SnapshotTaker) -> Self {
+        Self { observer, last: Arc::default() }
+    }
+}
+
+impl ToolServer for StepChanges {
+    fn serve(&self, _: &AgentId, call: ServedCall) -> BoxFuture<'static, Result<String, String>> {
+        let begins = match call {
+            ServedCall::Supervisor(call) if call.tool == STEP_CHANGES => call.json == STEP_BEGINS,
+            ServedCall::Supervisor(_) | ServedCall::External(_) => {
+                return std::future::ready(Err("nothing serves this tool here".to_owned())).boxed();
+            }
+        };
+        let (observer, last) = (self.observer.clone(), Arc::clone(&self.last));
+        async move { changed(observer, &last, begins).await }.boxed()
+    }
+}
+
+/// The files that changed since the last step ended. Where none has, a step that begins is the beginning.
+async fn changed(
+    observer: SnapshotTaker,
+    last: &Mutex<Option<Base>>,
+    begins: bool,
+) -> Result<String, String> {
+    let mut last = last.lock().await;
+    if begins && last.is_some() {
+        return Ok("[]".to_owned());
+    }
+    let project = observer.confinement.project.clone();
+    let now = observer.stamps().await.map_err(|error| error.to_string())?;
+    let paths = last.as_ref().map(|before| before.stamped_since(&now));
+    *last = Some(Base::of_stamps(now));
+    let absolute = |path: &ProjectPath| WirePath::from(project.as_path().join(path.to_wire().as_path()));
+    match paths {
+        Some(paths) => {
+            let files: Vec<_> = paths.iter().take(MOST).map(absolute).collect();
+            serde_json::to_string(&files).map_err(|error| error.to_string())
+        }
+        None if begins => Ok("[]".to_owned()),
+        None => Err("the project was not looked at before".to_owned()),
+    }
+}

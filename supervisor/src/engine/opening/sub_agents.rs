@@ -1,0 +1,177 @@
+//! Sub-agents of a session: each an agent like the first, with rights, a place and a window of its own.
+
+use std::sync::Arc;
+
+use agent::core::{Agent, AgentConfig, ModelChoice, NewAgent, Planning, Purpose, RunLimits, TreeLimits};
+use agent::prompt::{self, Part, PromptEnvironment};
+use gate::StandingRights;
+use gate::activity::Activity;
+use gate::roles::Role;
+use gate::tools::{Kit, PlanTool, Registry};
+use ipc::id::{AgentId, ConversationId};
+use model::provider::ModelProvider;
+use tokio::sync::watch;
+
+use super::open::{Jittered, agent_config};
+use super::options::SessionOptions;
+use super::root_fault::{RootFault, fault_of};
+use super::step_changes::StepChanges;
+use crate::engine::driver::{
+    AgentParts, AgentRun, Boundary, Lives, Models, NotOpened, OpenedAgent, OpensAgents, SessionWorker,
+    SnapshotTaker, ToolServer, Turns, rights_digest,
+};
+use crate::engine::place::{AgentPlace, ProjectSandbox};
+
+/// The most replies of a sub-agent in one turn where neither its parent nor its role says how many.
+const USUAL_STEPS: u32 = 200;
+
+/// Makes the sub-agents of one session.
+pub(super) struct SubAgents {
+    pub(super) setup: Arc<ProjectSandbox>,
+    pub(super) options: SessionOptions,
+    pub(super) provider: Arc<dyn ModelProvider>,
+    pub(super) boundary: Arc<dyn Boundary>,
+    pub(super) conversation: ConversationId,
+    pub(super) surroundings: PromptEnvironment,
+    pub(super) live: watch::Sender<Lives>,
+    pub(super) limits: TreeLimits,
+    pub(super) plan_files: Arc<dyn ToolServer>,
+    /// The eyes of what looks at the project between the steps of a plan.
+    pub(super) observer: SnapshotTaker,
+}
+
+impl OpensAgents for SubAgents {
+    fn planning(&self, ceiling: StandingRights) -> Option<Planning> {
+        Some(self.options.plan.planning(ceiling))
+    }
+
+    fn open(&mut self, id: &AgentId, agent: &NewAgent) -> Result<OpenedAgent, NotOpened> {
+        let role = agent.spawn.role.as_ref().and_then(|name| self.options.roles.get(name));
+        let ModelChoice { name: model, max_tokens, options: asked, sees_images, prices, window } =
+            self.model(agent, role)?;
+        match agent.rights.write.iter().find_map(|root| fault_of(root.as_path())) {
+            Some(fault @ (RootFault::Missing(_) | RootFault::Unknown(..))) => {
+                return Err(fault.to_string().into());
+            }
+            Some(fault @ RootFault::BehindLink(..)) => return Err(NotOpened::Denied(fault.to_string())),
+            None => {}
+        }
+        let place = self.setup.sub_agent_place(agent.rights.clone());
+        let AgentPlace { temp, confinement, standing } =
+            place.map_err(|error| format!("a place for it could not be made: {error}"))?;
+        let rights_digest = rights_digest(&confinement);
+        let part = part(&agent.purpose);
+        let kit = Kit {
+            writes: !agent.rights.write.is_empty(),
+            delegates: self.may_delegate(id),
+            plan: part.map(tool_of),
+        };
+        let (planning, execution) = match &agent.purpose {
+            Purpose::Task(_) => (None, None),
+            Purpose::Planner(planning) => (Some((**planning).clone()), None),
+            Purpose::Executor(execution) => (None, Some((**execution).clone())),
+        };
+        let activity = agent.purpose.activity();
+        let surroundings = PromptEnvironment { activity, ..self.surroundings.clone() };
+        let config = AgentConfig {
+            model: model.clone(),
+            system: prompt::for_sub_agent(kit.delegates, role, part),
+            tools: Arc::new(self.tools(activity, kit, role)),
+            options: asked,
+            max_tokens,
+            sees_images,
+            prices,
+            window,
+            limits: limits((agent.spawn.max_steps, part), role, self.options.plan.limits(part)),
+            backoff: Box::new(Jittered(self.options.model.retries)),
+            id: id.clone(),
+            activity,
+            planning,
+            execution,
+            ..agent_config(&self.options, standing, &self.conversation, &surroundings)
+        };
+        let mut mode_places = self.setup.mode_places();
+        let confined = mode_places.confine(confinement).map_err(|error| error.to_string())?;
+        let run = AgentRun::new(AgentParts {
+            agent: Agent::new(config).starting(),
+            provider: Arc::clone(&self.provider),
+            worker: SessionWorker::new(Arc::clone(&self.boundary), id.clone(), confined),
+            live: self.live.clone(),
+            modes: mode_places,
+            surroundings,
+            turns: Turns::One,
+        });
+        let run = match part {
+            Some(Part::Planner) => run.served_by(Arc::clone(&self.plan_files)),
+            Some(Part::Executor) => run.served_by(Arc::new(StepChanges::new(self.observer.clone()))),
+            None => run,
+        };
+        Ok(OpenedAgent { run: run.in_place(Box::new(temp)), model, rights_digest })
+    }
+}
+
+impl SubAgents {
+    /// The model that was asked for, that of the role, or the session's own.
+    fn model(&self, agent: &NewAgent, role: Option<&Role>) -> Result<ModelChoice, String> {
+        let SessionOptions { model, window, agent_models, models, .. } = &self.options;
+        let of_role = role.and_then(|role| role.model.as_ref());
+        let of_role = of_role.or_else(|| self.options.plan.model(part(&agent.purpose)));
+        let wanted = agent.spawn.model.as_ref().or(of_role).filter(|wanted| **wanted != model.name);
+        let Some(wanted) = wanted else { return Ok(model.choice(*window)) };
+        if of_role != Some(wanted) && !agent_models.contains(wanted) {
+            let known: Vec<_> =
+                std::iter::once(&model.name).chain(agent_models).map(String::as_str).collect();
+            return Err(format!(
+                "the user allows no sub-agent the model {wanted}: one of {}",
+                known.join(", ")
+            ));
+        }
+        let models = models.as_ref().ok_or_else(|| format!("this session has one model, {}", model.name))?;
+        models.choose(wanted)
+    }
+
+    fn tools(&self, activity: Activity, kit: Kit, role: Option<&Role>) -> Registry {
+        let tools = Registry::for_kit(activity, kit).with_roles(&self.options.roles);
+        match role.and_then(|role| role.tools.as_ref()) {
+            Some(names) => tools.only(names),
+            None => tools,
+        }
+    }
+
+    fn may_delegate(&self, id: &AgentId) -> bool {
+        id.level() < self.limits.depth as usize
+    }
+}
+
+/// The bounds on a sub-agent: its parent asks for fewer steps, and its role allows no more than so many.
+fn limits(
+    (max_steps, part): (Option<u32>, Option<Part>),
+    role: Option<&Role>,
+    of_part: RunLimits,
+) -> RunLimits {
+    let of_role = role.and_then(|role| role.max_steps);
+    // Nobody watches a sub-agent.
+    let usual = part.is_none().then_some(USUAL_STEPS);
+    RunLimits {
+        max_steps: max_steps.into_iter().chain(of_role).min().or(usual),
+        max_usd: of_part.max_usd.into_iter().chain(role.and_then(|role| role.max_usd)).min(),
+        ..of_part
+    }
+}
+
+/// The part of a sub-agent in a plan.
+const fn part(purpose: &Purpose) -> Option<Part> {
+    match purpose {
+        Purpose::Task(_) => None,
+        Purpose::Planner(_) => Some(Part::Planner),
+        Purpose::Executor(_) => Some(Part::Executor),
+    }
+}
+
+/// The tool of an agent with this part in a plan.
+pub(super) const fn tool_of(part: Part) -> PlanTool {
+    match part {
+        Part::Planner => PlanTool::Write,
+        Part::Executor => PlanTool::Report,
+    }
+}

@@ -1,0 +1,61 @@
+//! The person's git in a project, confined: it may read what an agent may, and do nothing.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, pipe};
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use ipc::confinement::{Confinement, Environment};
+
+use boundary::monitor::{Launch, Launched, Spawner, Stdio};
+use boundary::tripwire::{ConfinedGit, GitQuestion};
+
+/// The longest that a question may take: a person waits for the answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Variables by which git asks no server for what it lacks, believes no replacement of an object, and writes nothing.
+const READ_ONLY: &[(&str, &str)] =
+    &[("GIT_NO_LAZY_FETCH", "1"), ("GIT_NO_REPLACE_OBJECTS", "1"), ("GIT_OPTIONAL_LOCKS", "0")];
+
+/// The beginning of the names of variables by which the person's git finds its configuration, or that are a part of it, git-config(1).
+const CONFIGURATION: &str = "GIT_CONFIG";
+
+/// Starts commands that read.
+#[derive(Debug)]
+pub(super) struct ReadingGit {
+    spawner: Spawner,
+    confinement: Confinement,
+}
+
+impl ReadingGit {
+    /// Under a confinement without a right to write.
+    pub(super) fn new(spawner: Spawner, confinement: Confinement) -> Self {
+        let set = READ_ONLY.iter().map(|(name, value)| ((*name).to_owned(), value.as_bytes().to_vec()));
+        let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        let pass = names.filter(|name| name.starts_with(CONFIGURATION)).collect();
+        let environment = Environment { pass, set: set.collect(), ..Environment::default() };
+        Self { spawner, confinement: Confinement { environment, read_only: true, ..confinement } }
+    }
+
+    fn launch(&self, launch: Launch) -> io::Result<Launched> {
+        // Whoever calls may be a runtime's own thread, which must not wait for its own channels.
+        let spawn = || self.spawner.spawn_and_wait(launch);
+        let launched = thread::scope(|scope| scope.spawn(spawn).join());
+        launched.map_err(|_| io::ErrorKind::Other)?.map_err(io::Error::other)
+    }
+}
+
+impl ConfinedGit for ReadingGit {
+    fn start(&self, directory: &Path, command: &[&OsStr]) -> io::Result<GitQuestion> {
+        let (stdin, questions) = pipe()?;
+        let (answers, stdout) = pipe()?;
+        let nowhere = File::options().write(true).open("/dev/null")?;
+        let streams = Stdio::Given { stdin: stdin.into(), stdout: stdout.into(), stderr: nowhere.into() };
+        let confinement = Confinement { project: directory.into(), ..self.confinement.clone() };
+        let command: Vec<OsString> = command.iter().map(|word| (*word).to_owned()).collect();
+        let launched = self.launch(Launch { confinement, command, arguments: Vec::new(), stdio: streams })?;
+        Ok(GitQuestion::new([questions.into(), answers.into()], [launched.pidfd, launched.status], PATIENCE))
+    }
+}

@@ -1,0 +1,116 @@
+//! What a session left that was ended in the middle of a command: a person says whose it is.
+
+use std::io::{self, BufRead, Write};
+
+use boundary::tripwire::{BaselineChoice, CutOffChange, Watch, settle_leftovers};
+use nix::sys::termios::{FlushArg, tcflush};
+use similar::TextDiff;
+
+use super::error::SetupError;
+use super::wanted::Leftovers;
+use crate::process::messages::{one_line, say, tell};
+
+/// The most lines of a difference that are shown.
+const MOST_LINES: usize = 40;
+
+/// The most places that a refusal names.
+const MOST_NAMED: usize = 20;
+
+/// Settles it before anything may write.
+pub(super) fn settle(watch: &Watch, word: Leftovers) -> Result<(), SetupError> {
+    let decide: fn(&[CutOffChange]) -> io::Result<Vec<BaselineChoice>> = match word {
+        Leftovers::Leave => return Ok(()),
+        Leftovers::Refuse => refuse,
+        Leftovers::Ask => ask,
+        Leftovers::All(BaselineChoice::Mine) => |found| Ok(vec![BaselineChoice::Mine; found.len()]),
+        Leftovers::All(BaselineChoice::Restore) => |found| Ok(vec![BaselineChoice::Restore; found.len()]),
+    };
+    let report = settle_leftovers(watch, decide).map_err(SetupError::Leftovers)?;
+    for place in &report.changes {
+        let done = if place.restored { "restored" } else { "could not be restored" };
+        say(&one_line(&format!("{done}: {} ({})", place.path.as_path().display(), place.phrase())));
+    }
+    tell(&report.notes);
+    Ok(())
+}
+
+fn refuse(found: &[CutOffChange]) -> io::Result<Vec<BaselineChoice>> {
+    let mut places: Vec<_> =
+        found.iter().take(MOST_NAMED).map(|place| format!("\n  {}", named(place))).collect();
+    if found.len() > MOST_NAMED {
+        places.push(format!("\n  and {} more", found.len() - MOST_NAMED));
+    }
+    Err(io::Error::other(format!(
+        "a session was ended here in the middle of a command, and these places are not as they were before it:{}\n  hint: look at \
+         them, then use --baseline mine to keep them all, or --baseline restore to have them as they were",
+        places.concat()
+    )))
+}
+
+fn named(place: &CutOffChange) -> String {
+    one_line(&format!("{} ({})", place.path.display(), place.what))
+}
+
+/// Asks about each place. An answer that is none of the two is asked for again; a terminal that is gone answers nothing.
+fn ask(found: &[CutOffChange]) -> io::Result<Vec<BaselineChoice>> {
+    let mut out = io::stderr().lock();
+    writeln!(out, "A session was ended here in the middle of a command. Your git, shell and editors run")?;
+    writeln!(out, "files from these places, and they are not as they were before the command:")?;
+    found
+        .iter()
+        .enumerate()
+        .map(|(index, place)| ask_about(&mut out, place, (index + 1, found.len())))
+        .collect()
+}
+
+fn ask_about(
+    out: &mut impl Write,
+    place: &CutOffChange,
+    (number, all): (usize, usize),
+) -> io::Result<BaselineChoice> {
+    writeln!(out, "\n{number} of {all}: {}", named(place))?;
+    for line in shown(place) {
+        writeln!(out, "  {line}")?;
+    }
+    loop {
+        write!(out, "Did you change it? [m] mine, keep it  [r] restore what was there  [q] quit: ")?;
+        out.flush()?;
+        // What was typed before the question stood there is no answer to it.
+        tcflush(io::stdin(), FlushArg::TCIFLUSH)?;
+        let mut answer = String::new();
+        let read = io::stdin().lock().read_line(&mut answer)?;
+        match answer.trim() {
+            "m" | "mine" => return Ok(BaselineChoice::Mine),
+            "r" | "restore" => return Ok(BaselineChoice::Restore),
+            "q" | "quit" => return Err(io::Error::other("nothing was decided, and nothing was changed")),
+            _ if read == 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            _ => {}
+        }
+    }
+}
+
+/// The difference of a text file, in lines.
+fn shown(place: &CutOffChange) -> Vec<String> {
+    let text = |content: &Option<Vec<u8>>| {
+        content.as_deref().map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+    };
+    if place.before.is_none() && place.now.is_none() {
+        let names = place.inside.iter().filter_map(|inside| inside.strip_prefix(&place.path).ok());
+        return names
+            .take(MOST_LINES)
+            .map(|name| format!("+{}", one_line(&name.to_string_lossy())))
+            .collect();
+    }
+    let [before, now] = [&place.before, &place.now].map(|content| text(content).unwrap_or_default());
+    let diff = TextDiff::from_lines(&before, &now);
+    let lines: Vec<_> =
+        diff.iter_all_changes().filter(|change| change.tag() != similar::ChangeTag::Equal).collect();
+    let shown = lines.iter().take(MOST_LINES);
+    let mut shown: Vec<_> = shown
+        .map(|change| format!("{}{}", change.tag(), one_line(change.value().trim_end_matches('\n'))))
+        .collect();
+    if lines.len() > MOST_LINES {
+        shown.push(format!("and {} more lines", lines.len() - MOST_LINES));
+    }
+    shown
+}

@@ -1,0 +1,57 @@
+//! The programs of the system, and who may execute and change them.
+
+use std::path::Path;
+
+use boundary::monitor::Programs;
+use boundary::policy::{check_reachable, closed_to};
+use gate::modes::ApprovalMode;
+use ipc::confinement::Identity;
+use ipc::path::WirePath;
+
+use super::error::SetupError;
+use super::scope::PlaceScope;
+use crate::process::messages::say;
+
+impl PlaceScope {
+    /// The programs of the system; what runs as another user has to be able to execute them, and to reach the project.
+    pub(super) fn programs(
+        &self,
+        mode: ApprovalMode,
+        identity: Option<Identity>,
+    ) -> Result<Programs, SetupError> {
+        let programs = Programs::beside_current_exe()?;
+        warn_of_writable_programs(&programs, mode, &self.project, &self.write);
+        if let Some(identity) = identity {
+            check_reachable(&self.project, identity)?;
+            check_programs(&programs, identity)?;
+        }
+        Ok(programs)
+    }
+}
+
+/// What runs as another user executes our worker as that user.
+fn check_programs(programs: &Programs, identity: Identity) -> Result<(), SetupError> {
+    match closed_to(identity, &programs.worker) {
+        Some(closed) => {
+            Err(SetupError::Programs { program: programs.worker.clone(), uid: identity.uid, closed })
+        }
+        None => Ok(()),
+    }
+}
+
+/// Says when an agent may write where our own programs lie. This session executes what it has opened; the next would
+/// execute what it finds.
+fn warn_of_writable_programs(programs: &Programs, mode: ApprovalMode, project: &Path, write: &[WirePath]) {
+    let place = programs.sandbox_exec.parent().unwrap_or(Path::new("/"));
+    let place = std::fs::canonicalize(place).unwrap_or_else(|_| place.to_owned());
+    let project = (mode != ApprovalMode::Deny).then_some(project);
+    let mut roots = project.into_iter().chain(write.iter().map(WirePath::as_path));
+    if let Some(root) = roots.find(|root| place.starts_with(root)) {
+        say(&format!(
+            "note: our own programs lie in {}, inside {}, which agents may write; copy them elsewhere, or look before you \
+             run them again",
+            place.display(),
+            root.display()
+        ));
+    }
+}

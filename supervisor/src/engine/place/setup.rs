@@ -1,0 +1,234 @@
+//! A session's place: everything made ready, in the order in which it has to be.
+
+use std::os::unix::fs::chown;
+use std::path::Path;
+use std::sync::Arc;
+
+use boundary::monitor::{PrivateTemp, Programs, Spawner, Temps, remove_stale};
+use boundary::policy::levels::LevelPlaces;
+use boundary::policy::{Environments, HiddenInodes, Policy, foreign_owner, users_home};
+use boundary::tripwire::{PersonsGit, Watch};
+use gate::StandingRights;
+use ipc::confinement::{Bounds, Confinement, Identity, TierChoice};
+use ipc::devices::Devices;
+use ipc::message::Leftovers;
+use ipc::path::WirePath;
+use ipc::rights::Rights;
+
+use super::caches::CachesRoot;
+use super::environment::of_flags;
+use super::error::SetupError;
+use super::git::ReadingGit;
+use super::leftovers::settle;
+use super::machine::User;
+use super::scope::{Mode, PlaceScope};
+use super::unwritable::warn_of_unwritable;
+use super::wanted::{Caches, ConfinementOptions};
+use crate::engine::driver::{Boundary, ModePlaces, Processes};
+use crate::process::directories::Directories;
+use crate::process::messages::say;
+
+/// A session's place: everything about its confinement that flags and machine decide.
+#[derive(Debug)]
+pub(crate) struct ProjectSandbox {
+    /// Our own directories.
+    pub directories: Directories,
+    /// The policy.
+    pub policy: Policy,
+    /// What is watched, where an agent may write in the project, or may come to.
+    pub watch: Option<Watch>,
+    /// Whether the mode may change.
+    may_change: bool,
+    /// The environments of agents.
+    environments: Environments,
+    /// Whether to start although a layer is missing.
+    pub allow_degraded: bool,
+    /// Which tier is wanted.
+    pub tier: TierChoice,
+    /// What one worker may use.
+    bounds: Bounds,
+    /// Whom workers run as, where that is not whoever we are.
+    pub identity: Option<Identity>,
+    /// The programs of the system.
+    pub programs: Programs,
+    /// The spawn thread.
+    pub spawner: Spawner,
+    /// The devices that the agent has, and no other one.
+    pub devices: Devices,
+    /// The directory of the private temps of all workers.
+    pub temps: Temps,
+    /// The private temp directory; removed with this value.
+    pub temp: PrivateTemp,
+    /// The directory of the caches of all levels; removed with this value, unless it outlives the session.
+    caches: Option<CachesRoot>,
+}
+
+impl ProjectSandbox {
+    /// Resolves everything; makes our directories and the private temp.
+    pub(crate) fn new(
+        directories: Directories,
+        directory: &Path,
+        mode: Mode,
+        wanted: &ConfinementOptions,
+    ) -> Result<Self, SetupError> {
+        directories.make()?;
+        for leftover in remove_stale(&directories.locks()) {
+            say(&format!("note: {leftover}"));
+        }
+        let owner = foreign_owner(directory);
+        let identity = owner.as_ref().map(|owner| owner.identity);
+        let temps = Temps::open(&directories.cache, identity.is_some())?;
+        if let Some(note) = temps.note() {
+            say(&format!("note: {note}"));
+        }
+        let scope = PlaceScope::resolve(directory, mode, wanted, (&directories, &temps), owner.as_ref())?;
+        let programs = scope.programs(mode.widest(), identity)?;
+        if mode.may_write() {
+            warn_of_unwritable(&scope.project, identity);
+        }
+        let mut watch = scope.watch(mode, &directories, wanted.allow_degraded);
+        // What is restored is protected like everything that was there.
+        watch.as_ref().map_or(Ok(()), |watch| settle(watch, wanted.leftovers))?;
+        if let Some(watch) = &mut watch {
+            let git = reading_git(scope.reading(wanted), wanted, &programs, identity)?;
+            watch.git = PersonsGit::ask(Arc::new(git), &watch.project);
+        }
+        let protected = scope.protected(watch.as_ref())?;
+        let temp = private_temp(&temps, &directories, identity)?;
+        if let Some(watch) = &mut watch {
+            watch.writable.push(temp.path().to_owned());
+        }
+        let environments = scope.environments(of_flags(&wanted.env)?, owner, wanted.attended);
+        let (policy, caches) = scope.policy(mode.first, wanted, protected, temp.path());
+        let followed = HiddenInodes::of(&policy.standing_in(mode.widest()), Some(&policy.temp))?;
+        if wanted.caches == Caches::OutliveIt {
+            let standing = Confinement::new(policy.standing(), policy.project.clone());
+            let standing = Confinement { temp: Some(policy.temp.clone()), ..standing };
+            let environment = environments.at_level(standing, None).environment;
+            environments.builds.notes(&environment).iter().for_each(|note| say(&format!("note: {note}")));
+        }
+        Ok(Self {
+            directories,
+            watch,
+            policy,
+            may_change: mode.may_change,
+            environments,
+            identity,
+            allow_degraded: wanted.allow_degraded,
+            tier: wanted.tier,
+            bounds: wanted.bounds,
+            spawner: Spawner::of_this_process(programs.sandbox_exec.clone(), followed)?,
+            programs,
+            devices: if wanted.tier == TierChoice::Full { Devices::default() } else { Devices::take() },
+            temps,
+            temp,
+            caches,
+        })
+    }
+
+    /// Another private temp directory, for workers of the same user.
+    pub(crate) fn another_temp(&self) -> Result<PrivateTemp, SetupError> {
+        private_temp(&self.temps, &self.directories, self.identity)
+    }
+
+    /// The standing rights of the root agent.
+    pub(crate) fn standing(&self) -> StandingRights {
+        let Policy { project, temp, mode, .. } = &self.policy;
+        let standing =
+            StandingRights::new(self.policy.standing(), project.clone(), Some(temp.clone()), *mode);
+        let modes = self.may_change.then(|| self.policy.modes());
+        let machine = User::of(self.identity).machine(&self.policy.hidden).into();
+        StandingRights {
+            caches: self.caches.as_ref().and_then(CachesRoot::lasting).map(WirePath::from),
+            home: users_home().map(Into::into),
+            reach: self.policy.reach,
+            modes,
+            machine,
+            ..standing
+        }
+    }
+
+    /// What is watched from the start on: what the first worker may write.
+    pub(crate) fn watched_at_once(&self) -> Option<Watch> {
+        self.mode_places().watch_under(&self.policy.standing()).cloned()
+    }
+
+    /// The value that the user sets a variable to.
+    pub(crate) fn variable(&self, name: &str) -> Option<&[u8]> {
+        let set = &self.environments.said.set;
+        set.iter().find(|(variable, _)| variable == name).map(|(_, value)| value.as_slice())
+    }
+
+    /// What a change of mode or rights needs.
+    pub(crate) fn mode_places(&self) -> ModePlaces {
+        let (watch, environments) = (self.watch.clone(), self.environments.clone());
+        ModePlaces::new(watch, environments)
+    }
+
+    /// Has a sandbox-exec wait for the session's first worker, while everything else is made ready. What starts no worker announces
+    /// none.
+    pub(crate) fn announce_worker(&self) {
+        self.spawner.prepare(vec![self.programs.worker.clone().into_os_string()]);
+    }
+
+    /// A confinement of the agent under these rights, in this place.
+    pub(crate) fn confinement(&self, rights: Rights) -> Confinement {
+        let temp = self.policy.temp.clone();
+        let confinement = self.environments.at_level(self.confinement_beside(rights, temp), None);
+        Confinement { devices: self.devices.places(), ..confinement }
+    }
+
+    /// The confinement of a sub-agent, in a private temp of its own.
+    pub(super) fn confinement_of_sub_agent(&self, rights: Rights, temp: WirePath) -> Confinement {
+        self.environments.at_level(self.confinement_beside(rights, temp), None)
+    }
+
+    /// The boundary that starts the session's workers.
+    pub(crate) fn boundary(&self, leftovers: Option<Leftovers>) -> Arc<dyn Boundary> {
+        Processes::shared(self.spawner.clone(), self.programs.clone(), leftovers, self.places())
+    }
+
+    /// The places of the levels of rights.
+    pub(crate) fn places(&self) -> Option<LevelPlaces> {
+        self.environments.places.clone()
+    }
+
+    /// The confinement of a worker beside the agent's: it has a private temp of its own, and none of the agent's devices.
+    pub(crate) fn confinement_beside(&self, rights: Rights, temp: WirePath) -> Confinement {
+        Confinement {
+            environment: self.environments.beside(&temp, rights.net),
+            temp: Some(temp),
+            allow_degraded: self.allow_degraded,
+            tier: self.tier,
+            identity: self.identity,
+            bounds: self.bounds,
+            ..Confinement::new(rights, self.policy.project.clone())
+        }
+    }
+}
+
+/// Git that reads what an agent may read.
+fn reading_git(
+    rights: Rights,
+    wanted: &ConfinementOptions,
+    programs: &Programs,
+    identity: Option<Identity>,
+) -> Result<ReadingGit, SetupError> {
+    let followed = HiddenInodes::of(&rights, None)?;
+    let spawner = Spawner::of_this_process(programs.sandbox_exec.clone(), followed)?;
+    let (tier, allow_degraded) = (wanted.tier, wanted.allow_degraded);
+    let confinement = Confinement { tier, allow_degraded, identity, ..Confinement::new(rights, "/".into()) };
+    Ok(ReadingGit::new(spawner, confinement))
+}
+
+fn private_temp(
+    temps: &Temps,
+    directories: &Directories,
+    identity: Option<Identity>,
+) -> Result<PrivateTemp, SetupError> {
+    let temp = PrivateTemp::create(temps, &directories.locks())?;
+    if let Some(Identity { uid, gid }) = identity {
+        chown(temp.path(), Some(uid), Some(gid))?;
+    }
+    Ok(temp)
+}

@@ -1,0 +1,286 @@
+//! The command lines of a run: `exec` for the task, `sandbox` for the checkout. Both are this very program.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::ValueEnum;
+use ipc::cost::Usd;
+use model::secrets::TakenKeys;
+use nix::unistd::{getegid, geteuid};
+use secrecy::ExposeSecret;
+
+use super::engine::{Container, Engine, OUT};
+use super::presence::EnginePresence;
+use super::task::{BatchTask, TaskSource};
+use crate::settings::args::{ActivityArg, BatchRunsArgs, ConfinementArgs, ProfileArg};
+
+/// Makes a checkout of `$1` at the commit `$2`: the commit and what came before it, so that no later one can be looked up.
+const CHECK_OUT: &str = r#"git init --quiet checkout
+cd checkout
+git fetch --quiet --no-tags --no-recurse-submodules --upload-pack "git -c safe.directory=* -c uploadpack.allowAnySHA1InWant=true upload-pack" "$1" "$2"
+git checkout --quiet --detach FETCH_HEAD
+rm .git/FETCH_HEAD"#;
+
+/// Makes a copy of the directory `$1`.
+const COPY: &str = r#"cp -a --reflink=auto -- "$1" checkout"#;
+
+/// Removes a checkout, whatever rights its agent gave to the files.
+const REMOVE: &str = "chmod -R u+rwX -- checkout 2>/dev/null || true
+rm -rf -- checkout";
+
+/// The directory of a run in which a confined process makes the checkout. Nothing else of the run is in its reach.
+pub(super) const TREE: &str = "tree";
+
+/// The name of a checkout there.
+const CHECKOUT: &str = "checkout";
+
+/// The name of a run at its relay.
+pub(super) const RELAY_CLIENT: &str = "run";
+
+/// The name of the patch there.
+pub(super) const PATCH: &str = "patch.diff";
+
+/// The settings that all runs of a batch are started with.
+pub(super) struct Runs {
+    program: PathBuf,
+    args: BatchRunsArgs,
+    keys: TakenKeys,
+    hidden: Vec<PathBuf>,
+    engine: Option<Engine>,
+    pub(super) presence: EnginePresence,
+    /// The model and its provider, as settings and flags say: a container has no settings.
+    model: [String; 2],
+}
+
+/// The places of a run, as the run names them.
+pub(super) struct BatchPlaces {
+    pub project: PathBuf,
+    pub patch: PathBuf,
+}
+
+impl Runs {
+    /// `hidden` is what no agent is to read, and `root` the directory of results.
+    pub(super) fn new(
+        args: &BatchRunsArgs,
+        keys: TakenKeys,
+        hidden: Vec<PathBuf>,
+        root: &Path,
+        model: [String; 2],
+    ) -> io::Result<Self> {
+        let program = std::env::current_exe()?;
+        let beside = program.parent().map(Path::to_owned).unwrap_or_default();
+        let programs = args.programs.clone().unwrap_or(beside);
+        let user = (geteuid().as_raw(), getegid().as_raw());
+        let engine = Engine::new(args.engine, &programs, root, user)?;
+        let presence = EnginePresence::default();
+        Ok(Self { program, args: args.clone(), keys, hidden, engine, presence, model })
+    }
+
+    pub(super) fn engine(&self) -> Option<&Engine> {
+        self.engine.as_ref()
+    }
+
+    /// A command of the engine.
+    pub(super) fn with_engine(engine: &Engine, arguments: Vec<OsString>) -> Command {
+        let mut command = Command::new(engine.program);
+        command.args(arguments);
+        command
+    }
+
+    /// Runs the task, which is standard input, in a container. It has no key and no network: a relay has them.
+    pub(super) fn contained(&self, engine: &Engine, task: &BatchTask, container: &Container<'_>) -> Command {
+        let places = BatchPlaces { project: container.project.into(), patch: Path::new(OUT).join(PATCH) };
+        let mut args = self.args.clone();
+        let [model, _] = &self.model;
+        args.model.model = Some(model.clone());
+        args.model.base_url = Some(Engine::base_url());
+        let mut exec = exec_arguments(&args, task, &places);
+        let [_, provider] = &self.model;
+        if args.model.provider.is_none() {
+            exec.push(format!("--provider={provider}").into());
+        }
+        exec.push("-".into());
+        Self::with_engine(engine, engine.run(container, exec))
+    }
+
+    /// The relay of one run: it holds the key, and the budget of the task.
+    pub(super) fn relay(&self, task: &BatchTask, directory: &Path) -> Command {
+        let mut command = Command::new(&self.program);
+        let mut listen = OsString::from("unix:");
+        listen.push(directory);
+        let [model, provider] = &self.model;
+        command.args(["relay", "--client", RELAY_CLIENT, "--listen"]).arg(listen);
+        // Whoever the image runs as may connect; on this machine the directory above is the batch's alone.
+        command.args(["--socket-mode", "666"]);
+        command.args(["--model", model, "--provider", provider]);
+        if let Some(url) = &self.args.model.base_url {
+            command.args(["--base-url", url]);
+        }
+        let mut line = CommandLine::default();
+        line.value("--max-tokens", task.limits.max_tokens.or(self.args.max_tokens))
+            .value("--max-usd", task.limits.max_usd.or(self.args.max_usd).map(dollars));
+        command.args(line.0);
+        self.equip(&mut command);
+        command
+    }
+
+    pub(super) fn keeps_checkouts(&self) -> bool {
+        self.args.keep_checkouts
+    }
+
+    /// The longest time that a run may take, if there is a limit; the run itself ends before.
+    pub(super) fn timeout_s(&self, task: &BatchTask) -> Option<f64> {
+        task.limits.timeout_s.or_else(|| self.args.timeout.map(|time| time.as_secs_f64()))
+    }
+
+    /// Makes the checkout of a task in the directory of its run.
+    pub(super) fn check_out(&self, source: &TaskSource, directory: &Path) -> Command {
+        let (script, words): (_, Vec<&OsStr>) = match source {
+            TaskSource::Copy { directory } => (COPY, vec![directory.as_os_str()]),
+            TaskSource::Commit { repository, commit } => {
+                (CHECK_OUT, vec![repository.as_os_str(), OsStr::new(commit)])
+            }
+            // The image has it.
+            TaskSource::Image { .. } => ("true", Vec::new()),
+        };
+        self.sandboxed(directory, script, &words)
+    }
+
+    /// Removes the checkout of a run.
+    pub(super) fn remove(&self, directory: &Path) -> Command {
+        self.sandboxed(directory, REMOVE, &[])
+    }
+
+    /// A script of ours, confined: git obeys files of repositories, and a checkout is the work of others.
+    fn sandboxed(&self, directory: &Path, script: &str, words: &[&OsStr]) -> Command {
+        let mut command = self.own("sandbox");
+        command.arg("-C").arg(directory.join(TREE)).args(["--access", "write", "--net", "off"]);
+        // Neither the person's nor the machine's settings of git name programs to execute.
+        for setting in ["GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_TERMINAL_PROMPT=0"] {
+            command.args(["--env", setting]);
+        }
+        command.args(["--", "sh", "-ec", script, "sh"]).args(words);
+        command
+    }
+
+    /// Runs the task, which is standard input.
+    pub(super) fn exec(&self, task: &BatchTask, directory: &Path) -> Command {
+        let mut command = self.own("exec");
+        let places =
+            BatchPlaces { project: directory.join(TREE).join(CHECKOUT), patch: directory.join(PATCH) };
+        command.args(exec_arguments(&self.args, task, &places));
+        command.args(self.hidden.iter().flat_map(|path| [OsStr::new("--hide"), path.as_os_str()]));
+        // Those of the runs beside it.
+        command.args(siblings(directory).iter().flat_map(|path| [OsStr::new("--hide"), path.as_os_str()]));
+        if let TaskSource::Commit { repository, .. } = &task.source {
+            // It has the commits that came later.
+            command.arg("--hide").arg(repository);
+        }
+        command.arg("-");
+        self.equip(&mut command);
+        command
+    }
+
+    /// Gives a run the way to its model: the address goes as flags, the keys as the person gave them to this process.
+    fn equip(&self, command: &mut Command) {
+        for (name, key) in self.keys.variables() {
+            // The process takes it out of its environment before it does anything else.
+            command.env(name, key.expose_secret());
+        }
+    }
+
+    /// A command of this program, which ends with this process.
+    fn own(&self, name: &str) -> Command {
+        let mut command = Command::new(&self.program);
+        command.arg(name).arg("--batch").arg(std::process::id().to_string());
+        command
+    }
+}
+
+/// The directories of the runs that are under way beside this one. Of one that begins later nobody can say so here: it is another
+/// task's work in progress, and its results go where nobody reads them.
+fn siblings(directory: &Path) -> Vec<PathBuf> {
+    let entries = directory.parent().and_then(|work| std::fs::read_dir(work).ok());
+    let paths = entries.into_iter().flatten().flatten().map(|entry| entry.path());
+    paths.filter(|path| path != directory).collect()
+}
+
+/// The arguments of `exec`, but for the hidden places and the task.
+pub(super) fn exec_arguments(args: &BatchRunsArgs, task: &BatchTask, places: &BatchPlaces) -> Vec<OsString> {
+    let mut line = CommandLine::default();
+    line.path("-C", &places.project).path("--patch", &places.patch);
+    // The checkout goes, and with it what could be taken back.
+    line.0.push("--no-rewind".into());
+    line.value("--output", Some("json")).word("--mode", Some(args.mode));
+    if args.activity != ActivityArg::Execute {
+        line.word("--activity", Some(args.activity));
+    }
+    if args.profile != ProfileArg::Full {
+        line.word("--profile", Some(args.profile));
+    }
+    if let Some(rounds) = args.approve_plan {
+        line.0.push(format!("--approve-plan={rounds}").into());
+    }
+    confinement(&mut line, &args.confinement);
+    line.value("--model", args.model.model.as_ref())
+        .word("--provider", args.model.provider)
+        .value("--base-url", args.model.base_url.as_ref());
+    let limits = task.limits;
+    line.value("--max-steps", limits.max_steps.or(args.max_steps))
+        .value("--max-tokens", limits.max_tokens.or(args.max_tokens))
+        .value("--max-usd", limits.max_usd.or(args.max_usd).map(dollars))
+        .value("--timeout", limits.timeout_s.or_else(|| args.timeout.map(|time| time.as_secs_f64())));
+    line.0
+}
+
+fn dollars(amount: Usd) -> String {
+    format!("{:.12}", amount.dollars())
+}
+
+fn confinement(line: &mut CommandLine, args: &ConfinementArgs) {
+    line.word("--net", args.net).word("--tier", Some(args.tier));
+    for place in &args.reach {
+        line.word("--reach", Some(*place));
+    }
+    // A run has another directory than the person.
+    let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
+    for (flag, paths) in [("--write", &args.write), ("--hide", &args.hide)] {
+        for path in paths {
+            line.path(flag, &absolute(path));
+        }
+    }
+    for variable in &args.env {
+        line.0.extend(["--env".into(), variable.clone()]);
+    }
+    if args.allow_degraded {
+        line.0.push("--allow-degraded".into());
+    }
+    if args.forget_caches {
+        line.0.push("--forget-caches".into());
+    }
+    line.word("--baseline", args.baseline);
+}
+
+/// A command line as it grows.
+#[derive(Default)]
+struct CommandLine(Vec<OsString>);
+
+impl CommandLine {
+    fn path(&mut self, flag: &str, path: &Path) -> &mut Self {
+        self.0.extend([flag.into(), path.into()]);
+        self
+    }
+
+    fn value(&mut self, flag: &str, value: Option<impl ToString>) -> &mut Self {
+        // One word: a value may begin with a dash.
+        self.0.extend(value.map(|value| format!("{flag}={}", value.to_string()).into()));
+        self
+    }
+
+    fn word(&mut self, flag: &str, value: Option<impl ValueEnum>) -> &mut Self {
+        let value = value.and_then(|value| Some(value.to_possible_value()?.get_name().to_owned()));
+        self.value(flag, value)
+    }
+}

@@ -1,0 +1,352 @@
+//! One run of one task: the checkout, the agent, the results.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use ipc::cost::Usd;
+use ipc::denial::Denial;
+use ipc::event::RunResult;
+use ipc::path::WirePath;
+use serde::Deserialize;
+use tokio::time::Instant;
+
+use super::beneath;
+use super::command::{PATCH, Runs, TREE};
+use super::contained::{Contained, ContainedEnd, RESULTS, below_results};
+use super::output::{BatchOutput, make};
+use super::process::{BatchEnded, Files, ProcessStop, run};
+use super::state::{BatchState, Status, TaskStage, read_bounded};
+use super::task::{BatchTask, TaskSource};
+use super::trajectory::{self, LOG};
+use crate::process::exit::Exit;
+use crate::process::messages::say;
+
+/// The time beyond its limit after which a run is ended: it has a patch to write.
+const GRACE_S: f64 = 60.0;
+
+/// The most tries to remove a run's directory, a tenth of a second apart.
+const CLEARINGS: usize = 30;
+
+/// The longest time that a checkout may take.
+const CHECKOUT_TIME: Duration = Duration::from_mins(30);
+
+/// The status of `bailiwick sandbox` where there is no sandbox for the moment.
+const NO_SANDBOX: i32 = 5;
+
+/// The most runs of a task in a row that end with their engine and are no fault of the task.
+const MOST_ENGINE_LOSSES: u32 = 20;
+
+/// The most bytes of a result.
+const MOST_RESULT: u64 = 16 << 20;
+
+/// The most bytes of a patch that becomes a prediction.
+pub(super) const MOST_PATCH: u64 = 16 << 20;
+
+/// The most bytes of a log that a container leaves.
+const MOST_LOG: u64 = 1 << 30;
+
+/// The task as the run reads it.
+pub(super) const PROMPT: &str = "prompt";
+
+/// The result as the run tells it.
+const RESULT: &str = "result.json";
+
+/// The notes of the run.
+const ERRORS: &str = "stderr.log";
+
+/// One run of a task.
+pub(super) struct Instance<'a> {
+    pub output: &'a BatchOutput,
+    pub runs: &'a Runs,
+    pub task: &'a BatchTask,
+    pub stop: ProcessStop,
+    /// Another number for each run of this batch.
+    pub number: usize,
+}
+
+/// The output of `exec --output json`, as far as a batch keeps it.
+#[derive(Deserialize)]
+struct InstanceTold {
+    data: RunResult,
+    #[serde(default)]
+    denials: Vec<Denial>,
+    log: WirePath,
+    cost: Option<Usd>,
+}
+
+impl Instance<'_> {
+    /// Runs the task once, after the runs that `state` tells of.
+    pub(super) async fn run(self, state: BatchState) -> io::Result<BatchState> {
+        let began = Instant::now();
+        let BatchState { crashes, engine_losses, .. } = state;
+        let before = BatchState {
+            attempt: state.attempt + 1,
+            crashes,
+            engine_losses,
+            ..BatchState::queued(&state.id)
+        };
+        self.output.keep(&BatchState { status: Status::Running, ..before.clone() })?;
+        let directory = self.output.work().join(format!("{}.{}", before.id, before.attempt));
+        make(&directory)?;
+        fs::write(directory.join(PROMPT), &self.task.prompt)?;
+        let carried_out = self.carried_out(before.clone(), &directory).await;
+        // The trouble of one task is none of the others'. It may be one of a moment: too many processes, no memory.
+        let mut state = carried_out.unwrap_or_else(|error| {
+            BatchState { crashes: before.crashes + 1, ..before }.failed(TaskStage::Run, error.to_string())
+        });
+        if !(self.runs.keeps_checkouts() && state.status.is_final()) {
+            self.clear(&directory).await;
+        }
+        state.total_ms = millis(began.elapsed());
+        state.ended_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, millis);
+        self.output.keep(&state)?;
+        Ok(state)
+    }
+
+    async fn carried_out(&self, state: BatchState, directory: &Path) -> io::Result<BatchState> {
+        if !matches!(self.task.source, TaskSource::Image { .. }) {
+            make(&directory.join(TREE))?;
+            let checkout = self.runs.check_out(&self.task.source, directory);
+            let files = files(directory, "checkout.log");
+            let made = run(checkout, files, Some(CHECKOUT_TIME), self.stop.clone()).await?;
+            if !made.status.success() {
+                return self.not_made(state, directory, made);
+            }
+        }
+        let began = Instant::now();
+        let ended = self.executed(directory).await?;
+        let state = BatchState { duration_ms: millis(began.elapsed()), ..state };
+        let told = read_bounded(&directory.join(RESULT), MOST_RESULT);
+        let told = told.ok().and_then(|text| serde_json::from_slice::<InstanceTold>(&text).ok());
+        let kept = match (told, ended) {
+            (Some(told), ContainedEnd::Run(_) | ContainedEnd::Engine) => {
+                Some(self.kept(state.clone(), told, directory).unwrap_or_else(|error| {
+                    state.clone().failed(TaskStage::Results, format!("cannot keep the results: {error}"))
+                }))
+            }
+            _ => None,
+        };
+        // The result of a run that this process ended, or that somebody else did, is none.
+        let state = match kept.filter(|kept| kept.status != Status::Interrupted) {
+            Some(kept) => kept,
+            None => self.without_result(state, directory, ended)?,
+        };
+        Ok(if self.is_stopped() && !state.status.is_final() {
+            BatchState { status: Status::Interrupted, ..state }
+        } else {
+            state
+        })
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.borrow().is_some()
+    }
+
+    /// Runs the agent.
+    async fn executed(&self, directory: &Path) -> io::Result<ContainedEnd> {
+        let limit = self.runs.timeout_s(self.task).map(|seconds| Duration::from_secs_f64(seconds + GRACE_S));
+        let files = files(directory, RESULT);
+        let TaskSource::Image { image, project } = &self.task.source else {
+            let exec = self.runs.exec(self.task, directory);
+            return run(exec, files, limit, self.stop.clone()).await.map(ContainedEnd::Run);
+        };
+        let engine = self.runs.engine().ok_or_else(|| io::Error::other("there is no engine"))?;
+        let contained = Contained {
+            engine,
+            runs: self.runs,
+            task: self.task,
+            image: (image, project),
+            directory,
+            // A relay of a killed batch may still listen, and remove its socket when it ends.
+            socket: self.output.relays().join(format!("{}-{}", std::process::id(), self.number)),
+        };
+        contained.run(files, limit, self.stop.clone()).await
+    }
+
+    fn not_made(&self, state: BatchState, directory: &Path, ended: BatchEnded) -> io::Result<BatchState> {
+        if self.is_stopped() {
+            return Ok(BatchState { status: Status::Interrupted, ..state });
+        }
+        let mut why = last_words(&directory.join(ERRORS));
+        if self.task.source.path().is_some_and(|path| path.starts_with("/tmp")) {
+            why += "; it is made in a sandbox, whose /tmp is its own in the full tier: keep the repository elsewhere";
+        }
+        self.keep_file(directory, ERRORS)?;
+        // The script did not come to its end: that says nothing of the repository, and the next try may.
+        let is_crash = !ended.overdue && matches!(ended.status.code(), None | Some(NO_SANDBOX));
+        let state = BatchState { crashes: state.crashes + u32::from(is_crash), ..state };
+        Ok(state.failed(TaskStage::Checkout, format!("cannot make the checkout: {}: {why}", ended.words())))
+    }
+
+    fn without_result(
+        &self,
+        state: BatchState,
+        directory: &Path,
+        ended: ContainedEnd,
+    ) -> io::Result<BatchState> {
+        let interrupted = |state| BatchState { status: Status::Interrupted, ..state };
+        if self.is_stopped() {
+            return Ok(interrupted(state));
+        }
+        if ended == ContainedEnd::Engine && state.engine_losses < MOST_ENGINE_LOSSES {
+            return Ok(interrupted(BatchState { engine_losses: state.engine_losses + 1, ..state }));
+        }
+        let why = last_words(&directory.join(ERRORS));
+        self.keep_file(directory, ERRORS)?;
+        // Nothing was begun, and nothing will be: its command line or its settings cannot be used.
+        let is_refused = matches!(ended, ContainedEnd::Run(ended) if ended.status.code() == Some(Exit::Usage.code().into()));
+        let crashes = if is_refused { 0 } else { state.crashes + 1 };
+        let how = match ended {
+            ContainedEnd::Run(ended) => ended.words(),
+            ContainedEnd::Relay => "its relay ended".to_owned(),
+            ContainedEnd::Engine => "its engine ended".to_owned(),
+        };
+        Ok(BatchState { crashes, ..state }.failed(TaskStage::Crash, format!("no result: {how}: {why}")))
+    }
+
+    /// Moves what the run left to the results of its task.
+    fn kept(&self, state: BatchState, told: InstanceTold, directory: &Path) -> io::Result<BatchState> {
+        let InstanceTold { data, denials, log, cost } = told;
+        for name in [RESULT, ERRORS, PATCH] {
+            self.keep_file(directory, name)?;
+        }
+        let results = self.output.instance(&state.id);
+        let log = PathBuf::from(log);
+        if matches!(self.task.source, TaskSource::Image { .. }) {
+            let out = directory.join(RESULTS);
+            beneath::copy(&out, Path::new(PATCH), &results.join(PATCH), MOST_PATCH)?;
+            let log = below_results(&log).ok_or_else(|| io::Error::other("its log is not among them"))?;
+            beneath::copy(&out, log, &results.join(LOG), MOST_LOG)?;
+        } else {
+            copy(&log, &results.join(LOG))?;
+        }
+        let status = Status::of(data.reason);
+        let patch = results.join(PATCH);
+        let patch_bytes = fs::metadata(&patch)?.len();
+        let mut kinds = BTreeMap::new();
+        for denial in &denials {
+            *kinds.entry(denial.operation.to_string()).or_default() += 1;
+        }
+        let state = BatchState {
+            status,
+            crashes: 0,
+            engine_losses: 0,
+            stage: (status == Status::Failed).then_some(TaskStage::Run),
+            reason: Some(data.reason),
+            message: data.message,
+            steps: data.steps,
+            usage: data.usage,
+            cost_usd: cost,
+            denials: kinds,
+            not_enforced: data.not_enforced,
+            patch_bytes,
+            ..state
+        };
+        if !status.is_final() {
+            return Ok(state);
+        }
+        Ok(match read_bounded(&patch, MOST_PATCH).map(String::from_utf8) {
+            Ok(Ok(patch)) => {
+                // The log has everything that they have.
+                if let Err(error) = trajectory::write(&self.output.instance(&state.id), &state.id, &patch) {
+                    say(&format!("{}: no trajectory: {error}", state.id));
+                }
+                state
+            }
+            Ok(Err(_)) => state.failed(TaskStage::Results, "the patch has bytes that are not UTF-8"),
+            Err(error) => state.failed(TaskStage::Results, format!("the patch: {error}")),
+        })
+    }
+
+    /// Moves a file of the run to the results of its task, where there is one.
+    fn keep_file(&self, directory: &Path, name: &str) -> io::Result<()> {
+        match fs::rename(directory.join(name), self.output.instance(&self.task.id).join(name)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            moved => moved,
+        }
+    }
+
+    async fn clear(&self, directory: &Path) {
+        if let Err(error) = clear(self.runs, directory).await {
+            say(&format!("{error}; the next batch tries it again"));
+        }
+    }
+}
+
+/// The files of a step of a run: its standard input is the task, which is locked while the step lives.
+fn files(directory: &Path, output: &str) -> Files {
+    Files { input: directory.join(PROMPT), output: directory.join(output), errors: directory.join(ERRORS) }
+}
+
+/// Removes the directory of a run, also when this process is to end: what is left of a run takes room for nothing.
+pub(super) async fn clear(runs: &Runs, directory: &Path) -> io::Result<()> {
+    let (_never, stop) = tokio::sync::watch::channel(None);
+    let mut cleared = Ok(());
+    // Processes of a run that was killed may write for another moment, which is long where every core is busy.
+    for _ in 0..CLEARINGS {
+        cleared = clear_once(runs, directory, stop.clone()).await;
+        if cleared.is_ok() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    cleared.map_err(|error| io::Error::other(format!("cannot remove {}: {error}", directory.display())))
+}
+
+/// Has the checkout removed by a confined process, and removes what is ours.
+async fn clear_once(runs: &Runs, directory: &Path, stop: ProcessStop) -> io::Result<()> {
+    let input = directory.join(PROMPT);
+    let tree = directory.join(TREE);
+    if tree.is_dir() {
+        fs::File::options().create(true).append(true).open(&input)?.flush()?;
+        let errors = directory.join("remove.log");
+        let files = Files { input, output: errors.clone(), errors: errors.clone() };
+        let ended = run(runs.remove(directory), files, Some(CHECKOUT_TIME), stop).await?;
+        if !ended.status.success() {
+            return Err(io::Error::other(format!("{}: {}", ended.words(), last_words(&errors))));
+        }
+        fs::remove_dir(tree)?;
+    }
+    let out = directory.join(RESULTS);
+    if out.is_dir() {
+        // Its container is gone, and no link is followed.
+        fs::remove_dir_all(out)?;
+    }
+    // Files of ours, one by one.
+    for entry in fs::read_dir(directory)? {
+        fs::remove_file(entry?.path())?;
+    }
+    fs::remove_dir(directory)
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The last line of a file that says something, and the hint behind it, which may have lines of its own.
+fn last_words(path: &Path) -> String {
+    let text = read_bounded(path, MOST_RESULT).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<_> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+    let last = lines.iter().rposition(|line| !line.starts_with("  ")).unwrap_or(0);
+    let words: Vec<_> = lines[last..].iter().map(|line| line.trim()).collect();
+    match words.split_first() {
+        None => "it said nothing".to_owned(),
+        Some((cause, hint)) if hint.first().is_some_and(|hint| hint.starts_with("hint: ")) => {
+            format!("{cause}; {}", hint.join(" "))
+        }
+        _ => words.last().copied().unwrap_or_default().to_owned(),
+    }
+}
+
+/// Puts a copy of a log among the results: the same file where that can be, since nobody writes to either any more.
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    match fs::remove_file(to) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    fs::copy(from, to).map(drop)
+}

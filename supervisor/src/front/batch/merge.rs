@@ -1,0 +1,190 @@
+//! `bailiwick batch merge`: the results of shards, in one directory that is there as a whole or not at all.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::command::PATCH;
+use super::instance::MOST_PATCH;
+use super::output::{BatchOutput, Manifest, make, state_file, states};
+use super::predictions::Predictions;
+use super::progress::counted;
+use super::state::{BatchState, Status, load, read_bounded};
+use super::{swe_bench, task};
+use crate::engine::opening::Refusal;
+use crate::process::exit::Exit;
+use crate::process::messages::{complain, say};
+use crate::settings::args::BatchMergeArgs;
+
+/// The most tasks without a result that are named.
+const NAMED: usize = 20;
+
+/// The result of a task, and the shard that has it.
+#[derive(Clone, Debug)]
+struct FoundResult {
+    shard: PathBuf,
+    state: BatchState,
+}
+
+/// Shards that cannot be merged.
+#[derive(Debug, thiserror::Error)]
+enum MergeError {
+    #[error("cannot read the results in {}: {source}", path.display())]
+    Read { path: PathBuf, source: io::Error },
+    #[error("cannot merge {}: it has no batch.json, as the output directory of a batch has", .0.display())]
+    NoBatch(PathBuf),
+    #[error("cannot merge {} and {}: they have another {what}", one.display(), other.display())]
+    Other { one: PathBuf, other: PathBuf, what: &'static str },
+    #[error(
+        "cannot merge {id}: {} and {} have different results of it\n  hint: remove instances/{id} from the one that is wrong",
+        one.display(), other.display()
+    )]
+    Twice { id: String, one: PathBuf, other: PathBuf },
+    #[error("cannot write {}: it exists\n  hint: --output with a new directory", .0.display())]
+    Exists(PathBuf),
+    #[error("cannot write {}: {source}", path.display())]
+    Write { path: PathBuf, source: io::Error },
+    #[error("cannot compare with {}: the shards ran another file of tasks", .0.display())]
+    Tasks(PathBuf),
+    #[error(transparent)]
+    Unreadable(#[from] task::TaskError),
+}
+
+/// Merges the shards.
+pub(super) fn run(args: &BatchMergeArgs) -> Result<Exit, Refusal> {
+    let merged = merge(args).map_err(Refusal::usage)?;
+    let list: Vec<_> = merged.values().map(|found| found.state.clone()).collect();
+    say(&format!("{}: {}", args.output.display(), counted(&list)));
+    let missing: Vec<_> = list.iter().filter(|state| !state.status.is_final()).collect();
+    if missing.is_empty() {
+        return Ok(Exit::Done);
+    }
+    let named: Vec<_> =
+        missing.iter().take(NAMED).map(|state| format!("{} ({})", state.id, state.status)).collect();
+    let more = missing.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    complain(&format!(
+        "no result of {}{more}\n  hint: the commands of their shards go on; then merge again",
+        named.join(", ")
+    ));
+    Ok(Exit::GaveUp)
+}
+
+fn merge(args: &BatchMergeArgs) -> Result<BTreeMap<String, FoundResult>, MergeError> {
+    let manifest = manifest(&args.shards)?;
+    let mut merged = BTreeMap::new();
+    for shard in &args.shards {
+        let unreadable = |source| MergeError::Read { path: shard.clone(), source };
+        for state in states(shard).map_err(unreadable)? {
+            add(&mut merged, FoundResult { shard: shard.clone(), state })?;
+        }
+    }
+    for id in args.tasks.as_deref().map(|file| ids(file, &manifest)).transpose()?.unwrap_or_default() {
+        let nobodys = || FoundResult { shard: PathBuf::new(), state: BatchState::queued(&id) };
+        merged.entry(id.clone()).or_insert_with(nobodys);
+    }
+    write(&args.output, &manifest, &merged)?;
+    Ok(merged)
+}
+
+/// The settings that all shards had.
+fn manifest(shards: &[PathBuf]) -> Result<Manifest, MergeError> {
+    let mut first: Option<(&PathBuf, Manifest)> = None;
+    for shard in shards {
+        let unreadable = |source| MergeError::Read { path: shard.clone(), source };
+        let found = load::<Manifest>(&shard.join("batch.json")).map_err(unreadable)?;
+        let found = found.ok_or_else(|| MergeError::NoBatch(shard.clone()))?;
+        match &first {
+            None => first = Some((shard, found)),
+            Some((one, manifest)) => {
+                if let Some(what) = manifest.difference(&found) {
+                    return Err(MergeError::Other { one: (*one).clone(), other: shard.clone(), what });
+                }
+            }
+        }
+    }
+    // At least one is named: the command line has it so.
+    first.map(|(_, manifest)| manifest).ok_or_else(|| MergeError::NoBatch(PathBuf::new()))
+}
+
+/// Adds what a shard has of a task. A task that is over counts before one that is not.
+fn add(merged: &mut BTreeMap<String, FoundResult>, found: FoundResult) -> Result<(), MergeError> {
+    let id = found.state.id.clone();
+    match merged.get(&id) {
+        Some(one) if one.state.status.is_final() && found.state.status.is_final() => {
+            let unreadable = |source| MergeError::Read { path: found.shard.clone(), source };
+            if !is_same(one, &found).map_err(unreadable)? {
+                return Err(MergeError::Twice { id, one: one.shard.clone(), other: found.shard });
+            }
+        }
+        Some(one) if one.state.status.is_final() || found.state.status == Status::Queued => {}
+        _ => drop(merged.insert(id, found)),
+    }
+    Ok(())
+}
+
+/// True if two results of a task are the same run, copied.
+fn is_same(one: &FoundResult, other: &FoundResult) -> io::Result<bool> {
+    let patch = |found: &FoundResult| read_bounded(&directory(found).join(PATCH), MOST_PATCH);
+    Ok(one.state == other.state && patch(one)? == patch(other)?)
+}
+
+fn directory(found: &FoundResult) -> PathBuf {
+    found.shard.join("instances").join(&found.state.id)
+}
+
+/// The names of all tasks of a file.
+fn ids(file: &Path, manifest: &Manifest) -> Result<Vec<String>, MergeError> {
+    let tasks = task::read(file).or_else(|error| swe_bench::read(file, None, None).map_err(|_| error))?;
+    if tasks.digest != manifest.tasks {
+        return Err(MergeError::Tasks(file.to_owned()));
+    }
+    Ok(tasks.list.into_iter().map(|task| task.id).collect())
+}
+
+/// Writes all results beside the directory that they get, and gives it its name when they are whole.
+fn write(
+    output: &Path,
+    manifest: &Manifest,
+    merged: &BTreeMap<String, FoundResult>,
+) -> Result<(), MergeError> {
+    let failed = |source| MergeError::Write { path: output.to_owned(), source };
+    if output.symlink_metadata().is_ok() {
+        return Err(MergeError::Exists(output.to_owned()));
+    }
+    let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    make(parent).map_err(failed)?;
+    let fresh = tempfile::Builder::new().prefix(".merge-").tempdir_in(parent).map_err(failed)?;
+    let open = || -> Result<BatchOutput, super::output::OutputError> {
+        let output = BatchOutput::open(fresh.path())?;
+        output.agree(manifest)?;
+        output.choose(merged.keys().map(String::as_str))?;
+        Ok(output)
+    };
+    let results = open().map_err(|error| failed(io::Error::other(error)))?;
+    for found in merged.values().filter(|found| !found.shard.as_os_str().is_empty()) {
+        copy(&directory(found), &results.instance(&found.state.id)).map_err(failed)?;
+    }
+    let list: Vec<_> = merged.values().map(|found| found.state.clone()).collect();
+    let predictions = Predictions::new(&results, &manifest.name);
+    predictions.restore(&list).and_then(|()| predictions.finish(&list)).map_err(failed)?;
+    drop(results);
+    fs::rename(fresh.path(), output).map_err(failed)?;
+    // It has another name now, and stays.
+    let _ = fresh.keep();
+    Ok(())
+}
+
+/// Copies the files of a task; its state last, so that what is torn is no result.
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    make(to)?;
+    let last = state_file(from);
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        if entry.file_type()?.is_file() && entry.path() != last {
+            fs::copy(entry.path(), to.join(entry.file_name()))?;
+        }
+    }
+    fs::copy(last, state_file(to)).map(drop)
+}

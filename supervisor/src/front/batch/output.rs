@@ -1,0 +1,214 @@
+//! The output directory: what a batch leaves, and the lock that keeps another batch out.
+//!
+//! ```text
+//! batch.json            what the batch was told; the next one has to agree
+//! tasks.json            the names of the tasks that were chosen; a task that was not begun leaves nothing else
+//! predictions/          predictions.jsonl: a line for each task that is over; preds.json: the same as one object
+//! instances/ID/         state.json, patch.diff, result.json, stderr.log, session.jsonl
+//! work/ID.N/            the N-th run while it goes on: prompt, checkout/ and what the run writes
+//! ```
+
+use std::collections::BTreeSet;
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use agent::prompt::Profile;
+use gate::activity::Activity;
+use gate::modes::ApprovalMode;
+use serde::{Deserialize, Serialize};
+
+use super::state::{BatchState, load, read_bounded, store};
+use crate::settings::args::BatchRunsArgs;
+use crate::settings::config::Effective;
+
+/// The most bytes of the names of all tasks.
+const MOST_NAMES: u64 = 64 << 20;
+
+/// An output directory that this process alone uses.
+#[derive(Debug)]
+pub(super) struct BatchOutput {
+    root: PathBuf,
+    /// Locked while the process lives.
+    _lock: File,
+}
+
+/// An output directory that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum OutputError {
+    /// Something of it cannot be made or read.
+    #[error("cannot use {} for results: {source}", path.display())]
+    Unusable { path: PathBuf, source: io::Error },
+    /// Another batch has it.
+    #[error("cannot use {}: another batch writes there", .0.display())]
+    Locked(PathBuf),
+    /// The batch there was told something else.
+    #[error(
+        "cannot go on with the batch in {}: it has another {what}\n  hint: name another directory with --output",
+        path.display()
+    )]
+    Other { path: PathBuf, what: &'static str },
+}
+
+/// The settings that all runs of a batch have in common: predictions of different settings do not belong together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Manifest {
+    /// SHA-256 of the file of tasks.
+    pub tasks: String,
+    /// The name of the model in the predictions.
+    pub name: String,
+    pub model: String,
+    pub provider: String,
+    pub activity: String,
+    pub mode: String,
+    pub profile: String,
+}
+
+impl Manifest {
+    pub(super) fn new(tasks: String, name: String, effective: &Effective, args: &BatchRunsArgs) -> Self {
+        let activity = Activity::from(args.activity);
+        let mode = ApprovalMode::from(args.mode);
+        Self {
+            tasks,
+            name,
+            model: effective.model().to_owned(),
+            provider: effective.provider().as_str().to_owned(),
+            activity: activity.as_str().to_owned(),
+            mode: mode.as_str().to_owned(),
+            profile: Profile::from(args.profile).as_str().to_owned(),
+        }
+    }
+
+    /// The first thing in which another one differs.
+    pub(super) fn difference(&self, other: &Self) -> Option<&'static str> {
+        let pairs = [
+            (&self.tasks, &other.tasks, "file of tasks"),
+            (&self.model, &other.model, "model"),
+            (&self.name, &other.name, "name of the model"),
+            (&self.provider, &other.provider, "provider"),
+            (&self.activity, &other.activity, "activity"),
+            (&self.mode, &other.mode, "mode"),
+            (&self.profile, &other.profile, "profile"),
+        ];
+        pairs.into_iter().find(|(ours, theirs, _)| ours != theirs).map(|(_, _, what)| what)
+    }
+}
+
+impl BatchOutput {
+    /// Makes the directory where it is missing, and locks it.
+    pub(super) fn open(root: &Path) -> Result<Self, OutputError> {
+        let failed = |source| OutputError::Unusable { path: root.to_owned(), source };
+        for directory in [root, &root.join("instances"), &root.join("predictions"), &root.join("work")] {
+            make(directory).map_err(failed)?;
+        }
+        let root = root.canonicalize().map_err(failed)?;
+        let lock = File::options().create(true).append(true).open(root.join("lock")).map_err(failed)?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self { root, _lock: lock }),
+            Err(fs::TryLockError::WouldBlock) => Err(OutputError::Locked(root)),
+            Err(fs::TryLockError::Error(source)) => Err(failed(source)),
+        }
+    }
+
+    /// Writes what the batch was told; an error where an earlier one in this directory was told something else.
+    pub(super) fn agree(&self, manifest: &Manifest) -> Result<(), OutputError> {
+        let path = self.root.join("batch.json");
+        let failed = |source| OutputError::Unusable { path: path.clone(), source };
+        match load::<Manifest>(&path).map_err(failed)? {
+            Some(earlier) => match earlier.difference(manifest) {
+                Some(what) => Err(OutputError::Other { path: self.root.clone(), what }),
+                None => Ok(()),
+            },
+            None => store(&path, manifest).map_err(failed),
+        }
+    }
+
+    /// Adds the names of tasks to those that earlier batches here chose.
+    pub(super) fn choose<'a>(&self, ids: impl Iterator<Item = &'a str>) -> Result<(), OutputError> {
+        let path = tasks_file(&self.root);
+        let failed = |source| OutputError::Unusable { path: path.clone(), source };
+        let earlier = chosen(&self.root).map_err(failed)?;
+        let all: BTreeSet<String> = ids.map(str::to_owned).chain(earlier.iter().cloned()).collect();
+        if all == earlier { Ok(()) } else { store(&path, &all).map_err(failed) }
+    }
+
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub(super) fn instances(&self) -> PathBuf {
+        self.root.join("instances")
+    }
+
+    pub(super) fn predictions(&self) -> PathBuf {
+        self.root.join("predictions")
+    }
+
+    pub(super) fn work(&self) -> PathBuf {
+        self.root.join("work")
+    }
+
+    /// The sockets of the relays of containers: a path of a socket is short.
+    pub(super) fn relays(&self) -> PathBuf {
+        self.root.join("relays")
+    }
+
+    /// The directory of one task's results.
+    pub(super) fn instance(&self, id: &str) -> PathBuf {
+        self.instances().join(id)
+    }
+
+    /// The state of a task.
+    pub(super) fn state(&self, id: &str) -> io::Result<BatchState> {
+        Ok(load(&state_file(&self.instance(id)))?.unwrap_or_else(|| BatchState::queued(id)))
+    }
+
+    /// Keeps the state of a task.
+    pub(super) fn keep(&self, state: &BatchState) -> io::Result<()> {
+        let directory = self.instance(&state.id);
+        make(&directory)?;
+        store(&state_file(&directory), state)
+    }
+}
+
+/// The file with the state of a task, in the directory of its results.
+pub(super) fn state_file(instance: &Path) -> PathBuf {
+    instance.join("state.json")
+}
+
+fn tasks_file(root: &Path) -> PathBuf {
+    root.join("tasks.json")
+}
+
+/// The names of the tasks that batches here chose; none where an earlier version wrote no file of them.
+fn chosen(root: &Path) -> io::Result<BTreeSet<String>> {
+    match read_bounded(&tasks_file(root), MOST_NAMES) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(BTreeSet::new()),
+        read => Ok(serde_json::from_slice(&read?)?),
+    }
+}
+
+/// Makes a directory for this user alone, where it is missing.
+pub(super) fn make(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Every state in a directory of results, by the names of their tasks.
+pub(super) fn states(root: &Path) -> io::Result<Vec<BatchState>> {
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(root.join("instances"))? {
+        paths.push(state_file(&entry?.path()));
+    }
+    paths.sort_unstable();
+    paths.iter().filter_map(|path| load(path).transpose()).collect()
+}
+
+/// The same, with the tasks that were chosen and not begun.
+pub(super) fn states_of_all(root: &Path) -> io::Result<Vec<BatchState>> {
+    let mut states = states(root)?;
+    let begun: BTreeSet<_> = states.iter().map(|state| state.id.clone()).collect();
+    states.extend(chosen(root)?.difference(&begun).map(|id| BatchState::queued(id)));
+    states.sort_by(|a, b| a.id.cmp(&b.id));
+    Ok(states)
+}

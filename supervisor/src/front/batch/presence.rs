@@ -1,0 +1,64 @@
+//! An engine that is away, and comes back: no fault of a task. Everybody waits for it, and one says so.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::command::Runs;
+use super::contained::ask;
+use super::engine::Engine;
+use super::process::ProcessStop;
+use crate::process::messages::say;
+
+/// The time after which nobody waits any longer.
+const PATIENCE: Duration = Duration::from_mins(30);
+
+/// The time between two looks.
+const BETWEEN: Duration = Duration::from_millis(500);
+
+/// The presence of the engine of a batch.
+#[derive(Debug, Default)]
+pub(super) struct EnginePresence {
+    is_away: AtomicBool,
+}
+
+impl EnginePresence {
+    /// Waits until the engine answers, or the batch is to end; `directory` is one for files of ours.
+    pub(super) async fn wait(
+        &self,
+        engine: &Engine,
+        directory: &Path,
+        mut stop: ProcessStop,
+    ) -> io::Result<()> {
+        let until = Instant::now() + PATIENCE;
+        let answers = directory.join("engine.answer");
+        loop {
+            let asked = ask(Runs::with_engine(engine, engine.list()), &answers).await?;
+            fs::remove_file(&answers)?;
+            if asked.status.success() {
+                if self.is_away.swap(false, Ordering::Relaxed) {
+                    say(&format!("{} answers again; the batch goes on", engine.program));
+                }
+                return Ok(());
+            }
+            if !self.is_away.swap(true, Ordering::Relaxed) {
+                say(&format!("{} does not answer; the batch waits for it", engine.program));
+            }
+            if Instant::now() > until {
+                let minutes = PATIENCE.as_secs() / 60;
+                return Err(io::Error::other(format!(
+                    "{} did not answer for {minutes} minutes",
+                    engine.program
+                )));
+            }
+            tokio::select! {
+                _ = stop.wait_for(Option::is_some) => return Ok(()),
+                () = sleep(BETWEEN) => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Where the socket lies: a place that nobody else can change, and that no agent can write.
+
+use std::fs;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+use nix::sys::socket::{AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, listen, socket};
+use nix::sys::stat::{Mode, fchmod};
+use nix::unistd::geteuid;
+
+/// A socket on which front ends connect; its name is removed with this value.
+#[derive(Debug)]
+pub(in crate::front::exec) struct ApprovalSocket {
+    pub(super) listener: UnixListener,
+    path: PathBuf,
+    /// Which file the name was given to.
+    inode: (u64, u64),
+}
+
+/// Why there is no such socket.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::front::exec) enum SocketError {
+    /// Something is there.
+    #[error("--approval-socket {0}: it exists already; name a path where nothing is")]
+    Exists(PathBuf),
+    /// The directory cannot be looked at.
+    #[error("--approval-socket {path}: {source}")]
+    Place {
+        /// The path.
+        path: PathBuf,
+        source: io::Error,
+    },
+    /// Others could put a socket of theirs into its place.
+    #[error(
+        "--approval-socket: others than you can change {0}\n  hint: use a directory of your own, with mode 0700"
+    )]
+    Open(PathBuf),
+    /// An agent could.
+    #[error("--approval-socket: an agent may write in {0}\n  hint: use a directory outside the project")]
+    Agents(PathBuf),
+    /// No socket.
+    #[error("--approval-socket {path}: cannot listen: {source}")]
+    Listen {
+        /// The path.
+        path: PathBuf,
+        source: io::Error,
+    },
+}
+
+impl ApprovalSocket {
+    /// Listens at `path`, which lies in none of the trees that an agent may be given.
+    pub(in crate::front::exec) fn listen(path: &Path, agents: &[PathBuf]) -> Result<Self, SocketError> {
+        let path = settled(path)?;
+        let directory = path.parent().unwrap_or(Path::new("/"));
+        check(directory)?;
+        if let Some(root) = agents.iter().find(|root| directory.starts_with(root)) {
+            return Err(SocketError::Agents(root.clone()));
+        }
+        let listener = open(&path).map_err(|error| match error {
+            nix::Error::EADDRINUSE => SocketError::Exists(path.clone()),
+            error => SocketError::Listen { path: path.clone(), source: error.into() },
+        })?;
+        let meta = fs::symlink_metadata(&path);
+        let meta = meta.map_err(|source| SocketError::Place { path: path.clone(), source })?;
+        Ok(Self { listener, path, inode: (meta.dev(), meta.ino()) })
+    }
+}
+
+impl Drop for ApprovalSocket {
+    fn drop(&mut self) {
+        let ours = fs::symlink_metadata(&self.path).is_ok_and(|meta| (meta.dev(), meta.ino()) == self.inode);
+        if ours {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// The path with its directory resolved: what is checked is what is used.
+fn settled(path: &Path) -> Result<PathBuf, SocketError> {
+    let failed = |source| SocketError::Place { path: path.to_owned(), source };
+    let name = path.file_name().ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Ok(fs::canonicalize(parent).map_err(failed)?.join(name))
+}
+
+/// Nobody but us and root can put something else into the directory's place, or into one above it.
+fn check(directory: &Path) -> Result<(), SocketError> {
+    for place in directory.ancestors() {
+        let meta = fs::symlink_metadata(place);
+        let meta = meta.map_err(|source| SocketError::Place { path: place.to_owned(), source })?;
+        let own = meta.uid() == geteuid().as_raw() || meta.uid() == 0;
+        // In a sticky directory names are their owners'.
+        let closed = meta.mode() & 0o022 == 0 || meta.mode() & 0o1000 != 0;
+        if !own || !closed {
+            return Err(SocketError::Open(place.to_owned()));
+        }
+    }
+    Ok(())
+}
+
+/// A listening socket whose file has mode 0600 from its first moment: Linux takes the mode of the descriptor for the file
+/// that bind(2) makes (`unix_bind_bsd`).
+fn open(path: &Path) -> nix::Result<UnixListener> {
+    let socket = socket(
+        AddressFamily::Unix,
+        SockType::Stream,
+        SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK,
+        None,
+    )?;
+    fchmod(&socket, Mode::S_IRUSR | Mode::S_IWUSR)?;
+    bind(socket.as_raw_fd(), &UnixAddr::new(path)?)?;
+    listen(&socket, Backlog::new(4)?)?;
+    Ok(UnixListener::from(socket))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    fn place() -> tempfile::TempDir {
+        tempfile::Builder::new().prefix("bailiwick-socket-").tempdir_in("/var/tmp").unwrap()
+    }
+
+    #[test]
+    fn it_is_ours_alone_and_goes_with_its_owner() {
+        let place = place();
+        let path = place.path().join("s");
+        let socket = ApprovalSocket::listen(&path, &[]).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        drop(socket);
+        assert!(fs::symlink_metadata(&path).is_err());
+    }
+
+    #[test]
+    fn what_is_there_stays() {
+        let place = place();
+        let path = place.path().join("s");
+        fs::write(&path, "mine").unwrap();
+        assert!(matches!(ApprovalSocket::listen(&path, &[]), Err(SocketError::Exists(_))));
+        assert_eq!(fs::read(&path).unwrap(), b"mine");
+        fs::remove_file(&path).unwrap();
+        symlink("nowhere", &path).unwrap();
+        assert!(matches!(ApprovalSocket::listen(&path, &[]), Err(SocketError::Exists(_))));
+        fs::remove_file(&path).unwrap();
+        let socket = ApprovalSocket::listen(&path, &[]).unwrap();
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, "another").unwrap();
+        drop(socket);
+        assert_eq!(fs::read(&path).unwrap(), b"another");
+    }
+
+    #[test]
+    fn a_place_that_others_or_agents_can_change_is_refused() {
+        let place = place();
+        let open = place.path().join("open");
+        fs::create_dir_all(open.join("deep")).unwrap();
+        fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
+        let listen = |path: &Path, agents: &[PathBuf]| ApprovalSocket::listen(path, agents);
+        assert!(matches!(listen(&open.join("s"), &[]), Err(SocketError::Open(found)) if found == open));
+        assert!(matches!(listen(&open.join("deep/s"), &[]), Err(SocketError::Open(found)) if found == open));
+        fs::set_permissions(&open, fs::Permissions::from_mode(0o1777)).unwrap();
+        assert!(listen(&open.join("s"), &[]).is_ok(), "as /tmp");
+        let agents = [fs::canonicalize(place.path()).unwrap()];
+        assert!(matches!(listen(&open.join("s"), &agents), Err(SocketError::Agents(_))));
+        assert!(matches!(listen(&place.path().join("missing/s"), &[]), Err(SocketError::Place { .. })));
+        let long = place.path().join("x".repeat(120));
+        assert!(matches!(listen(&long, &[]), Err(SocketError::Listen { .. })));
+    }
+}

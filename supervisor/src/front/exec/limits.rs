@@ -1,0 +1,34 @@
+//! The limits of a run that the project's file sets: no flag allows more than these.
+
+use agent::core::EndReason;
+
+use crate::settings::config::{ConfigOrigin, Effective};
+
+/// Each end of a run at a limit, with the key that sets it.
+const KEYS: [(EndReason, &str); 4] = [
+    (EndReason::StepLimit, "limits.max_steps"),
+    (EndReason::TokenLimit, "limits.max_tokens"),
+    (EndReason::CostLimit, "limits.max_usd"),
+    (EndReason::TimeLimit, "limits.timeout_s"),
+];
+
+/// The limits of the project's file that hold.
+#[derive(Debug, Default)]
+pub(super) struct ProjectLimits(Vec<(EndReason, String)>);
+
+impl ProjectLimits {
+    pub(super) fn of(effective: &Effective) -> Self {
+        let of_project = |(reason, key): (EndReason, &str)| {
+            let settled = effective.get(key)?;
+            let is_projects = matches!(settled.origin, ConfigOrigin::Project(_));
+            is_projects.then(|| (reason, format!("{} sets {key}, and no flag allows more", settled.origin)))
+        };
+        Self(KEYS.into_iter().filter_map(of_project).collect())
+    }
+
+    /// The remedy for a run that ended at one of them.
+    pub(super) fn next_step(&self, reason: EndReason) -> Option<String> {
+        let (_, limit) = self.0.iter().find(|(of, _)| *of == reason)?;
+        Some(format!("{limit}: change it there, or give a smaller task"))
+    }
+}

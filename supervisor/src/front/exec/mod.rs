@@ -1,0 +1,241 @@
+//! `bailiwick exec`: one task to its end, without a terminal.
+
+mod approval_socket;
+mod limits;
+mod output;
+mod plan;
+pub(crate) mod replay;
+mod task;
+
+use std::path::Path;
+use std::time::Instant;
+
+use agent::core::Approver;
+use gate::modes::ApprovalMode;
+use ipc::frontend::UserActionKind;
+use model::recording::{FrontEnd, Places, Task};
+use tokio::task::JoinSet;
+
+use self::approval_socket::{ApprovalSocket, relay};
+use self::limits::ProjectLimits;
+use self::output::{Format, OutputPrinter};
+pub(crate) use self::plan::{ApprovedPlan, execute_plan};
+use crate::engine::driver::Turns;
+use crate::engine::opening::{
+    self, Handle, OpenedSession, Record, Refusal, Resume, SessionDirs, SessionOptions, find_log,
+    for_activity, plan_options,
+};
+use crate::engine::place::{ConfinementOptions, idle_flags};
+use crate::journal::pictures;
+use crate::process::exit::{Exit, printed};
+use crate::process::messages::{complain, tell};
+use crate::process::signals::{UserSignals, end_with};
+use crate::settings::args::{ActivityArg, DeniedArg, ExecArgs, OutputFormat, ProfileArg, of_exec, of_task};
+use crate::settings::config::Sources;
+
+/// Runs the task.
+pub(crate) async fn run(args: ExecArgs, place: SessionDirs) -> Exit {
+    match task(&args) {
+        Ok(task) => {
+            let is_argument = args.prompt.as_deref().is_some_and(|prompt| prompt != "-");
+            let said = is_argument && task::is_left_out();
+            if said {
+                complain(&task::LEFT_OUT);
+            }
+            let exit = carry_out(&args, Beginning::Task(task), place, |_| ()).await;
+            // What came later than the run began, as the output of a slow command does.
+            if is_argument && !said && task::is_left_out() {
+                complain(&task::LEFT_OUT);
+            }
+            exit
+        }
+        Err(Refusal(exit, message)) => {
+            complain(&message);
+            exit
+        }
+    }
+}
+
+/// Runs a task; `arrived` is told where, before the first request to the model.
+async fn carry_out(
+    args: &ExecArgs,
+    beginning: Beginning,
+    place: SessionDirs,
+    arrived: impl FnOnce(&Places),
+) -> Exit {
+    let began = Instant::now();
+    // Before there is anything that a signal could leave behind.
+    let signals = UserSignals::new().map_err(Refusal::internal);
+    let signals = signals.and_then(|signals| match args.batch {
+        Some(parent) => end_with(parent).map(|()| signals).map_err(Refusal::internal),
+        None => Ok(signals),
+    });
+    match signals.and_then(|signals| Ok((prepare(args, beginning, place, began)?, signals))) {
+        Ok((prepared, signals)) => {
+            arrived(prepared.session.places());
+            Box::pin(prepared.run(signals)).await
+        }
+        Err(Refusal(exit, message)) => {
+            complain(&message);
+            exit
+        }
+    }
+}
+
+/// The beginning of a run.
+enum Beginning {
+    /// A task for the model.
+    Task(Task),
+    /// A plan that was approved before.
+    Plan(ApprovedPlan),
+}
+
+struct PreparedRun {
+    session: OpenedSession,
+    handle: Handle,
+    printer: OutputPrinter,
+    beginning: UserActionKind,
+    /// Whoever answers approvals, if somebody may.
+    relay: Option<JoinSet<()>>,
+}
+
+/// What the command line asks for.
+fn task(args: &ExecArgs) -> Result<Task, Refusal> {
+    let prompt = task::text(args.prompt.as_deref())?;
+    let images = args.image.iter().map(|path| pictures::read(path)).collect::<Result<_, _>>();
+    Ok(Task { prompt, images: images.map_err(Refusal::usage)? })
+}
+
+fn prepare(
+    args: &ExecArgs,
+    beginning: Beginning,
+    place: SessionDirs,
+    began: Instant,
+) -> Result<PreparedRun, Refusal> {
+    if args.deltas && args.output != OutputFormat::StreamJson {
+        return Err(Refusal::usage(
+            "cannot add deltas to this output\n  hint: --output stream-json --deltas",
+        ));
+    }
+    if args.approve_plan.is_some() && args.activity != ActivityArg::Plan {
+        return Err(Refusal::usage("--approve-plan: only --activity plan makes a plan"));
+    }
+    if args.profile == ProfileArg::Minimal && args.activity == ActivityArg::Plan {
+        return Err(Refusal::usage("--profile minimal: its agent has no tool for a plan"));
+    }
+    let sources = Sources::read(&place.directories, &args.directory).map_err(Refusal::usage)?;
+    let (mut options, limits) = options(args, sources, &beginning);
+    options.resume = resume(args, &place).map_err(Refusal::usage)?;
+    let executes_plan = matches!(beginning, Beginning::Plan(_));
+    let beginning = match beginning {
+        Beginning::Task(task) => {
+            options.record = args.record.clone().map(|directory| Record {
+                directory,
+                front_end: FrontEnd::Exec,
+                task: Some(task.clone()),
+            });
+            UserActionKind::Prompt { text: task.prompt, images: task.images }
+        }
+        Beginning::Plan(ApprovedPlan { earlier, markdown }) => {
+            options.plan.earlier = Some(earlier);
+            UserActionKind::ExecutePlan { markdown }
+        }
+    };
+    let socket = args.approval_socket.as_deref().map(|path| approval_socket(path, &options)).transpose()?;
+    let (session, handle, events) = opening::open(options, place, began)?;
+    let (events, relay) = match socket {
+        None => (events, None),
+        Some(socket) => {
+            let (events, relay) = relay(socket, handle.clone(), events).map_err(Refusal::internal)?;
+            (events, Some(relay))
+        }
+    };
+    let log = session.log_path().into();
+    let format = Format { output: args.output, deltas: args.deltas, executes_plan, limits, log };
+    let printer = OutputPrinter::start(format, events).map_err(Refusal::internal)?;
+    Ok(PreparedRun { session, handle, printer, beginning, relay })
+}
+
+/// The session that goes on, if one does. What was said in it so far is not printed again.
+fn resume(args: &ExecArgs, place: &SessionDirs) -> Result<Option<Resume>, String> {
+    if args.resume.is_none() && !args.goes_on {
+        if args.fork {
+            return Err(
+                "--fork copies a session that goes on\n  hint: name it with --resume, or add -c".to_owned()
+            );
+        }
+        return Ok(None);
+    }
+    let project = args.directory.canonicalize().unwrap_or_else(|_| args.directory.clone());
+    let log = find_log(&place.directories.sessions(), args.resume.as_deref(), &project)?;
+    Ok(Some(Resume { log, shows: false, forks: args.fork }))
+}
+
+/// The socket, outside everything that the agent may come to write.
+fn approval_socket(path: &Path, options: &SessionOptions) -> Result<ApprovalSocket, Refusal> {
+    if options.mode != ApprovalMode::Ask {
+        return Err(Refusal::usage("--approval-socket: only --mode ask asks"));
+    }
+    let project = &options.directory;
+    let given = options.wanted.write.iter().map(|root| project.join(&root.path));
+    let roots = std::iter::once(project.clone()).chain(given);
+    // A root that cannot be resolved is refused later, by its own error.
+    let roots: Vec<_> = roots.filter_map(|root| root.canonicalize().ok()).collect();
+    ApprovalSocket::listen(path, &roots).map_err(Refusal::usage)
+}
+
+fn options(args: &ExecArgs, sources: Sources, beginning: &Beginning) -> (SessionOptions, ProjectLimits) {
+    let activity = args.activity.into();
+    let flags = match beginning {
+        Beginning::Task(_) => of_task(args),
+        Beginning::Plan(_) => of_exec(args),
+    };
+    let flags = for_activity(flags, &sources, activity);
+    let effective = sources.effective(&flags);
+    let mode = match beginning {
+        Beginning::Task(_) => effective.mode(),
+        // The plan's approval is the word on that.
+        Beginning::Plan(_) => args.mode.into(),
+    };
+    // Nobody is asked here: what is not trusted is not enabled, and that is said.
+    tell(&sources.notices(&effective, &flags));
+    tell(&idle_flags(&effective, &args.directory));
+    let wanted = ConfinementOptions::new(&effective, &args.confinement).of_batch(args.batch.is_some());
+    let mut plan = plan_options(&effective);
+    if let Some(rounds) = args.approve_plan {
+        plan.approver = Approver::Flags { rounds };
+    }
+    let options = SessionOptions {
+        activity,
+        profile: args.profile.into(),
+        plan,
+        mode,
+        approvals: effective.approvals(args.approval_socket.is_some()),
+        patch: args.patch.clone(),
+        keeps_files: !args.no_rewind,
+        lists_changes: args.output == OutputFormat::Json,
+        fails_when_denied: args.denied == DeniedArg::Fail,
+        ..SessionOptions::new(&effective, args.directory.clone(), wanted, Turns::One)
+    };
+    let limits = ProjectLimits::of(&effective);
+    (options.choosing_from(sources, flags), limits)
+}
+
+impl PreparedRun {
+    async fn run(self, signals: UserSignals) -> Exit {
+        self.handle.act(self.beginning).await;
+        tokio::spawn(self.handle.forward(signals));
+        let ended = Box::pin(self.session.run()).await;
+        let written = self.printer.finish().await;
+        if let Some(mut relay) = self.relay {
+            relay.shutdown().await;
+        }
+        match ended {
+            Ok(end) => printed(written, Exit::from(end.reason)),
+            Err(error) => {
+                complain(&error);
+                Exit::Internal
+            }
+        }
+    }
+}

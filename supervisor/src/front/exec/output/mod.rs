@@ -1,0 +1,405 @@
+//! What `exec` prints: a thread of its own that turns events into text, one JSON object, or a stream of them.
+//!
+//! Standard output carries only the stream; what is for people goes to standard error.
+
+mod call;
+mod delta;
+mod summary;
+
+use std::collections::BTreeMap;
+use std::io::{self, IsTerminal, Write};
+use std::thread;
+
+use ipc::confinement::Tier;
+use ipc::event::{EndReason, EventKind, NoticeCode, RestoredPlace, RunResult, SessionEvent};
+use ipc::frontend::{UiEvent, UiEventKind};
+use ipc::id::{AgentCall, CallId, Generation};
+use ipc::path::WirePath;
+use tokio::sync::{mpsc, oneshot};
+use tui::ToolSummary;
+use tui::text::{open_cluster, printable};
+
+use self::call::{beginning, columns, ending};
+use self::delta::OutputDelta;
+use self::summary::OutputTally;
+
+use gate::activity::Activity;
+use gate::modes::ApprovalMode;
+
+use super::limits::ProjectLimits;
+use crate::process::messages::{PlainDenial, harmless, one_line};
+use crate::process::passing::PassedLines;
+use crate::process::signals::UserSignals;
+use crate::settings::args::OutputFormat;
+
+/// The form of the output.
+#[derive(Debug)]
+pub(super) struct Format {
+    /// The flag.
+    pub output: OutputFormat,
+    /// True if the pieces of replies are lines of a stream.
+    pub deltas: bool,
+    /// True if the run begins with the execution of a plan.
+    pub executes_plan: bool,
+    /// The limits that no flag raises.
+    pub limits: ProjectLimits,
+    /// The session's log.
+    pub log: WirePath,
+}
+
+/// Prints a session's events until there are no more, on a thread of its own: a reader that stops reading must not stop
+/// the run's time-out, nor its signals.
+#[derive(Debug)]
+pub(super) struct OutputPrinter {
+    finished: oneshot::Receiver<io::Result<()>>,
+}
+
+impl OutputPrinter {
+    /// Starts printing.
+    pub(super) fn start(format: Format, mut events: mpsc::UnboundedReceiver<UiEvent>) -> io::Result<Self> {
+        let mut page = Page {
+            format,
+            within_text: false,
+            has_begun: false,
+            held: (!io::stdout().is_terminal()).then(String::new),
+            tail: String::new(),
+            open: BTreeMap::new(),
+            tally: OutputTally::default(),
+            lines: PassedLines::of_process(),
+            written: Ok(()),
+        };
+        let (done, finished) = oneshot::channel();
+        thread::Builder::new().name("print".to_owned()).spawn(move || {
+            while let Some(event) = events.blocking_recv() {
+                page.print(&event);
+            }
+            // Whoever waited may have been interrupted.
+            let _ = done.send(page.written);
+        })?;
+        Ok(Self { finished })
+    }
+
+    /// Waits until everything is printed, or a signal says that nobody wants it; the core's end of the channel must be
+    /// gone. The first error of standard output is the result.
+    pub(super) async fn finish(self) -> io::Result<()> {
+        let Ok(mut signals) = UserSignals::new() else { return Ok(()) };
+        tokio::select! {
+            written = self.finished => written.unwrap_or(Ok(())),
+            _ = signals.next() => Ok(()),
+        }
+    }
+}
+
+/// The notice of a run that can change nothing: `exec` has another default than the terminal UI.
+const READ_ONLY: &str =
+    "note: the project is read-only (--mode deny, the default); --mode auto lets the agent change it";
+
+/// The notice of a run that makes a plan.
+const PLANS: &str = "note: this agent makes a plan and changes nothing itself";
+
+struct Page {
+    format: Format,
+    /// Whether the last thing printed was a piece of text without its line end.
+    within_text: bool,
+    /// Whether anything of the reply that is awaited was printed.
+    has_begun: bool,
+    /// The words of the reply that is awaited, where nobody watches them come: they may turn out not to count.
+    held: Option<String>,
+    /// The end of the words that came last, which what comes next may go on with: an emoji of several.
+    tail: String,
+    /// The calls that have not ended: calls of one turn end in any order.
+    open: BTreeMap<AgentCall, String>,
+    lines: PassedLines<io::Stderr>,
+    tally: OutputTally,
+    /// The first error of standard output, to which nothing is written from then on: the run and its notes go on.
+    written: io::Result<()>,
+}
+
+impl Page {
+    fn print(&mut self, UiEvent { conversation_id, agent, kind }: &UiEvent) {
+        if let UiEventKind::Logged(event) = kind {
+            self.tally.add(event);
+        }
+        match (self.format.output, kind) {
+            (OutputFormat::StreamJson, UiEventKind::Logged(event)) => {
+                self.print_json(serde_json::to_string(event));
+                self.cause(event);
+            }
+            (OutputFormat::StreamJson, UiEventKind::TextDelta { text }) if self.format.deltas => {
+                self.print_json(serde_json::to_string(&OutputDelta::text(conversation_id, agent, text)));
+            }
+            (OutputFormat::Json, UiEventKind::Logged(event)) => {
+                let summary = self.tally.summary(event, &self.format.log);
+                match summary.map(|summary| serde_json::to_string(&summary)) {
+                    Some(summary) => {
+                        self.print_json(summary);
+                        self.cause(event);
+                    }
+                    None => self.remark(event),
+                }
+            }
+            // What a sub-agent says is said to its parent.
+            (OutputFormat::Text, UiEventKind::TextDelta { text }) if agent.is_top_level() => {
+                self.piece(text);
+            }
+            (OutputFormat::Text, UiEventKind::Logged(event)) => self.event(event),
+            _ => {}
+        }
+    }
+
+    /// A piece of the reply that is awaited.
+    fn piece(&mut self, text: &str) {
+        if let Some(held) = &mut self.held {
+            held.push_str(text);
+        } else {
+            self.has_begun = true;
+            let mut text = std::mem::take(&mut self.tail) + text;
+            self.tail = text.split_off(open_cluster(&text));
+            if !text.is_empty() {
+                self.text(&text);
+            }
+        }
+    }
+
+    /// The reply is over: its words are printed if they count. A reply that was refused counts for nothing.
+    fn settle(&mut self, counts: bool) {
+        let tail = std::mem::take(&mut self.tail);
+        if !tail.is_empty() {
+            self.text(&tail);
+        }
+        let held = self.held.as_mut().map(std::mem::take).unwrap_or_default();
+        if counts && !held.is_empty() {
+            self.text(&held);
+        }
+    }
+
+    /// A piece of the model's reply, made harmless for a terminal: unlike in commands and names, emoji stay whole.
+    fn text(&mut self, text: &str) {
+        self.lines.clear();
+        self.within_text = !text.ends_with('\n');
+        self.write(&printable(text));
+    }
+
+    /// A line of JSON.
+    fn print_json(&mut self, json: serde_json::Result<String>) {
+        match json {
+            Ok(text) => self.write(&format!("{text}\n")),
+            Err(error) => self.written = Err(error.into()),
+        }
+    }
+
+    fn write(&mut self, text: &str) {
+        if self.written.is_ok() {
+            let mut stdout = io::stdout().lock();
+            self.written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+        }
+    }
+
+    fn event(&mut self, event: &SessionEvent) {
+        match &event.kind {
+            EventKind::AssistantMessage(message) if event.agent.is_top_level() => {
+                self.settle(!message.content.is_empty());
+            }
+            EventKind::ModelRequested { .. }
+            | EventKind::ModelFailed { .. }
+            // The reply that follows is a call that nobody runs, and no answer.
+            | EventKind::Notice { code: NoticeCode::CallAsText, .. }
+                if event.agent.is_top_level() =>
+            {
+                self.settle(false);
+            }
+            _ => {}
+        }
+        if matches!(event.kind, EventKind::AssistantMessage(_)) && self.within_text {
+            self.text("\n");
+        }
+        self.remark(event);
+    }
+
+    /// What a person wants to follow, at standard error.
+    fn remark(&mut self, event: &SessionEvent) {
+        let text = match &event.kind {
+            EventKind::SessionStarted(started) => {
+                let first = format!("{} · {}", started.rights, started.model);
+                match (started.activity, started.mode) {
+                    (Activity::Plan, _) if self.format.executes_plan => first,
+                    (Activity::Plan, _) => format!("{first}\n{PLANS}"),
+                    (Activity::Execute, ApprovalMode::Deny) => format!("{first}\n{READ_ONLY}"),
+                    (Activity::Execute, _) => first,
+                }
+            }
+            EventKind::ToolCallStarted { call, name, input, .. } => {
+                let summary = ToolSummary::new(name, input.get()).one_line();
+                let line = beginning(&summary, columns());
+                self.open.insert(of(event, *call), summary);
+                line
+            }
+            EventKind::ToolCallFinished { call, status, content, duration_ms, .. } => {
+                let name = self.open.remove(&of(event, *call)).unwrap_or_else(|| format!("call {call}"));
+                ending(&name, (*status, *duration_ms), content, columns())
+            }
+            EventKind::Denied { call, denial, .. } => {
+                let beside = if call.is_none() { "outside of tool calls: " } else { "" };
+                format!("✗ {beside}{}", PlainDenial(denial))
+            }
+            EventKind::ModelRequested { .. } => {
+                self.has_begun = false;
+                return;
+            }
+            EventKind::ModelFailed { message, retry_in_ms, .. } => match failed(message, *retry_in_ms) {
+                failure if std::mem::take(&mut self.has_begun) => {
+                    format!("! the reply above was cut off: it does not count\n{failure}")
+                }
+                // The run's last line says it.
+                _ if retry_in_ms.is_none() => return,
+                failure => return self.passing(&failure),
+            },
+            EventKind::ProtocolViolation { violation, .. } => {
+                format!("the worker broke the protocol: {violation}")
+            }
+            EventKind::RightsChanged(changed) => format!("rights: {}", changed.rights),
+            EventKind::WorkerStarted(started)
+                if started.landlock_abi == 0 || started.tier == Tier::FloorUnmediated =>
+            {
+                format!("sandbox degraded: {}", started.not_enforced.join("; "))
+            }
+            EventKind::WorkerStarted(started) if started.generation == Generation(1) => {
+                match &started.no_full_tier {
+                    Some(why) => format!("the {} tier: {why}; hint: bailiwick doctor", started.tier),
+                    None => return,
+                }
+            }
+            EventKind::CompactionStarted(started) => started.to_string(),
+            EventKind::ContextCompacted(compacted) => compacted.to_string(),
+            EventKind::Notice { message, .. } => message.clone(),
+            EventKind::SubAgentSpawned(spawned) => spawned.to_string(),
+            EventKind::SubAgentResult(result) => result.to_string(),
+            EventKind::WriteTurnAwaited(waits) => waits.to_string(),
+            EventKind::WriteTurnTaken(taken) => taken.to_string(),
+            EventKind::PlanCreated(plan) => plan.to_string(),
+            EventKind::PlanApproved(plan) => plan.to_string(),
+            EventKind::PlanStepStatus(step) => step.to_string(),
+            EventKind::Restored { places, .. } => restored(places),
+            EventKind::ChangeSet { files, patch } => changes(files.len(), patch.as_ref()),
+            EventKind::Result(result) => return self.result(event, result),
+            _ => return,
+        };
+        self.note(&by(event, text));
+    }
+
+    /// Why a run ended otherwise than asked: a person reads it also where programs read the stream.
+    fn cause(&mut self, event: &SessionEvent) {
+        let EventKind::Result(RunResult { message: Some(message), reason, .. }) = &event.kind else {
+            return;
+        };
+        let denial = (*reason == EndReason::DeniedAtEnd).then(|| self.tally.last_denial(&event.agent));
+        match denial.flatten() {
+            Some(denial) => {
+                let text = format!(
+                    "bailiwick: the agent ended its turn after a denied call: {}",
+                    PlainDenial(denial)
+                );
+                self.note(&text);
+            }
+            None => self.note(&format!("bailiwick: {message}")),
+        }
+        let limits = &self.format.limits;
+        if let Some(step) = limits.next_step(*reason).or_else(|| next_step(*reason).map(str::to_owned)) {
+            self.note(&format!("  hint: {step}"));
+        }
+    }
+
+    fn result(&mut self, event: &SessionEvent, result: &RunResult) {
+        self.cause(event);
+        let account = self.tally.account(result);
+        self.note(&format!(
+            "{} · {} · {account} · {:.1} s",
+            result.reason,
+            steps(result.steps),
+            std::time::Duration::from_millis(result.duration_ms).as_secs_f64(),
+        ));
+        // A script reads it there.
+        let is_wanted = matches!(self.format.output, OutputFormat::Text) && !self.format.executes_plan;
+        let path = self.tally.plan().filter(|_| is_wanted);
+        let path = path.map(|path| format!("{path}\n"));
+        let Some(path) = path else { return };
+        if self.tally.waits() && result.reason == EndReason::Done {
+            self.note("  hint: bailiwick plan approve and bailiwick plan execute have it executed");
+        }
+        self.text(&path);
+    }
+
+    fn note(&mut self, text: &str) {
+        if self.within_text {
+            self.text("\n");
+        }
+        self.lines.line(&harmless(text));
+    }
+
+    /// A note that the next attempt makes stale.
+    fn passing(&mut self, text: &str) {
+        if self.within_text {
+            self.text("\n");
+        }
+        self.lines.passing(&harmless(text));
+    }
+}
+
+/// A call of an event's agent.
+fn of(event: &SessionEvent, call: CallId) -> AgentCall {
+    AgentCall { agent: event.agent.clone(), call }
+}
+
+/// A note with the sub-agent that it is about.
+fn by(event: &SessionEvent, text: String) -> String {
+    if event.agent.is_top_level() { text } else { format!("{} {text}", event.agent) }
+}
+
+fn failed(message: &str, retry_in_ms: Option<u64>) -> String {
+    match retry_in_ms {
+        Some(wait) => format!("{message}; trying again in {wait} ms"),
+        None => message.to_owned(),
+    }
+}
+
+fn steps(count: u32) -> String {
+    if count == 1 { "1 step".to_owned() } else { format!("{count} steps") }
+}
+
+/// What the host runs later, and what became of it, a line each.
+fn restored(places: &[RestoredPlace]) -> String {
+    let line = |place: &RestoredPlace| {
+        let (path, what) = (one_line(&place.path.to_string()), one_line(&place.phrase()));
+        if place.restored {
+            format!("! changed and restored: {path} ({what})")
+        } else {
+            format!("! changed, and could not be restored: {path} ({what}); look at it before you work on")
+        }
+    };
+    places.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn changes(count: usize, patch: Option<&WirePath>) -> String {
+    let files = match count {
+        0 => "no file changed".to_owned(),
+        1 => "1 file changed".to_owned(),
+        n => format!("{n} files changed"),
+    };
+    match patch {
+        Some(written) => format!("{files} · patch: {written}"),
+        None => files,
+    }
+}
+
+/// What a person can do about the end of a run, where its message does not say it.
+const fn next_step(reason: EndReason) -> Option<&'static str> {
+    match reason {
+        EndReason::StepLimit => Some("allow more with --max-steps, or give a smaller task"),
+        EndReason::TokenLimit => Some("allow more with --max-tokens, or give a smaller task"),
+        EndReason::CostLimit => Some("allow more with --max-usd, or give a smaller task"),
+        EndReason::TimeLimit => Some("allow more with --timeout, or give a smaller task"),
+        EndReason::Refusal => Some("say the task in other words"),
+        EndReason::NoSandbox => Some("bailiwick doctor shows what is missing on this machine"),
+        _ => None,
+    }
+}

@@ -1,0 +1,46 @@
+//! `bailiwick plan execute`: a run that begins with the execution of a plan.
+
+use super::{Beginning, carry_out};
+use crate::engine::opening::{EarlierPlan, SessionDirs};
+use crate::process::exit::Exit;
+use crate::settings::args::{ActivityArg, DeniedArg, ExecArgs, ModeArg, PlanExecuteArgs, ProfileArg};
+
+/// A plan that was approved before the run.
+#[derive(Debug)]
+pub(crate) struct ApprovedPlan {
+    /// Its digest, which the approval is of, and its file.
+    pub earlier: EarlierPlan,
+    /// The bytes with that digest.
+    pub markdown: String,
+}
+
+/// Executes it. The mode is the one that lets it write the project: the plan's approval is the word on that.
+pub(crate) async fn execute_plan(args: PlanExecuteArgs, plan: ApprovedPlan, place: SessionDirs) -> Exit {
+    let args = ExecArgs {
+        prompt: None,
+        directory: args.directory,
+        mode: ModeArg::Auto,
+        activity: ActivityArg::Plan,
+        profile: ProfileArg::Full,
+        approve_plan: args.approve_plan,
+        confinement: args.confinement,
+        output: args.output,
+        deltas: false,
+        denied: DeniedArg::Fail,
+        patch: args.patch,
+        model: args.model,
+        image: Vec::new(),
+        max_steps: args.max_steps,
+        max_tokens: args.max_tokens,
+        max_usd: args.max_usd,
+        approval_socket: None,
+        timeout: args.timeout,
+        record: None,
+        resume: None,
+        goes_on: false,
+        fork: false,
+        no_rewind: false,
+        batch: None,
+    };
+    carry_out(&args, Beginning::Plan(plan), place, |_| ()).await
+}

@@ -1,0 +1,209 @@
+//! `bailiwick replay`: a recorded run once more, its model played from the recording through the real HTTP stack.
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use clap::ValueEnum;
+use gate::activity::Activity;
+use gate::modes::ApprovalMode;
+use model::recording::{Mismatch, Places, Recording, RecordingComparison, Run, Task};
+use model::replay::{RecordedRequest, ReplayServer, Reply, Script};
+use model::secrets::TakenKeys;
+
+use super::{Beginning, carry_out};
+use crate::engine::opening::{Refusal, SessionDirs};
+use crate::process::directories::Directories;
+use crate::process::exit::Exit;
+use crate::process::messages::complain;
+use crate::process::signals::Endings;
+use crate::settings::args::{
+    ActivityArg, ConfinementArgs, DeniedArg, ExecArgs, ModeArg, ModelArgs, NetArg, ProfileArg, ProviderArg,
+    ReachArg, ReplayArgs,
+};
+
+/// The server on loopback takes any key.
+const KEY: &str = "no-key-is-needed-on-loopback";
+
+/// Plays a recording.
+pub(crate) async fn run(args: ReplayArgs, directories: Directories) -> Exit {
+    match begin(&args, directories).await {
+        Ok(exit) => exit,
+        Err(Refusal(exit, message)) => {
+            complain(&message);
+            exit
+        }
+    }
+}
+
+async fn begin(args: &ReplayArgs, directories: Directories) -> Result<Exit, Refusal> {
+    let recording = Arc::new(Recording::open(&args.recording).map_err(Refusal::usage)?);
+    if args.serve {
+        return serve(&recording, args.timing).await;
+    }
+    let task = task_of(&recording.run).map_err(Refusal::usage)?;
+    let player = Player::start(recording, args.timing).map_err(Refusal::internal)?;
+    let exec_args = player.exec_args(args)?;
+    let keys = TakenKeys { anthropic: Some(KEY.into()), openai: Some(KEY.into()), ..TakenKeys::default() };
+    let place = SessionDirs { directories, keys };
+    let exit = carry_out(&exec_args, Beginning::Task(task), place, |places| player.arrived(places)).await;
+    Ok(match player.mismatch() {
+        None => exit,
+        // What stopped the run was not the run's own.
+        Some(mismatch) => {
+            complain(&mismatch);
+            Exit::Provider
+        }
+    })
+}
+
+/// The task of a run that can be repeated without anybody's help.
+fn task_of(run: &Run) -> Result<Task, String> {
+    const INSTEAD: &str = "\n  hint: --serve serves its responses to any client";
+    match &run.task {
+        None => Err(format!(
+            "this recording has no task that could be run again: a person had several turns{INSTEAD}"
+        )),
+        Some(_) if run.mode == ApprovalMode::Ask => {
+            Err(format!("this recording was made in mode ask, and holds no answers{INSTEAD}"))
+        }
+        Some(task) => Ok(task.clone()),
+    }
+}
+
+/// Serves the responses of a recording until a signal ends it.
+async fn serve(recording: &Recording, timing: bool) -> Result<Exit, Refusal> {
+    let mut endings = Endings::new().map_err(Refusal::internal)?;
+    let server = ReplayServer::start(script(recording, timing)).map_err(Refusal::internal)?;
+    writeln!(std::io::stdout(), "{}{}", server.base_url(), recording.prefix()).map_err(Refusal::internal)?;
+    Ok(Exit::by_signal(endings.next().await))
+}
+
+fn script(recording: &Recording, timing: bool) -> Script {
+    recording.exchanges.iter().fold(Script::new(), |script, exchange| script.push(exchange.reply(timing)))
+}
+
+/// A recording that is being played, and what came of it.
+struct Player {
+    recording: Arc<Recording>,
+    server: ReplayServer,
+    now: Arc<OnceLock<Places>>,
+    mismatch: Arc<Mutex<Option<Mismatch>>>,
+}
+
+impl Player {
+    fn start(recording: Arc<Recording>, timing: bool) -> std::io::Result<Self> {
+        let now = Arc::new(OnceLock::new());
+        let mismatch = Arc::new(Mutex::new(None));
+        let (recorded, places, found) = (Arc::clone(&recording), Arc::clone(&now), Arc::clone(&mismatch));
+        let check = move |number: usize, request: &RecordedRequest| {
+            let fault = compare(&recorded, places.get()?, number, request)?;
+            let reply = Reply::error(400, "replay_mismatch", "the run is not the recorded one");
+            lock(&found).get_or_insert(fault);
+            Some(reply.header("x-should-retry", "false"))
+        };
+        let server = ReplayServer::start_checked(script(&recording, timing), Box::new(check))?;
+        Ok(Self { recording, server, now, mismatch })
+    }
+
+    /// The run has its places, and makes no request before.
+    fn arrived(&self, places: &Places) {
+        let _ = self.now.set(places.clone());
+    }
+
+    /// How the run was not the recorded one, if it was not.
+    fn mismatch(&self) -> Option<Mismatch> {
+        let (made, recorded) = (self.server.requests().len(), self.recording.exchanges.len());
+        let missing = (made < recorded).then(|| Mismatch::missing(made + 1, recorded));
+        lock(&self.mismatch).clone().or(missing)
+    }
+
+    /// The run as it was, at our own server.
+    fn exec_args(&self, args: &ReplayArgs) -> Result<ExecArgs, Refusal> {
+        let run = &self.recording.run;
+        let provider = ProviderArg::from_str(&run.provider, false).map_err(|_| {
+            Refusal::usage(format!("run.json: this version has no provider {:?}", run.provider))
+        })?;
+        Ok(ExecArgs {
+            prompt: None,
+            directory: args.directory.clone(),
+            mode: mode(run.mode),
+            activity: match run.activity {
+                Activity::Execute => ActivityArg::Execute,
+                Activity::Plan => ActivityArg::Plan,
+            },
+            approve_plan: run.approve_plan,
+            confinement: confinement(run, args),
+            output: args.output,
+            deltas: false,
+            denied: DeniedArg::Fail,
+            patch: args.patch.clone(),
+            model: ModelArgs {
+                model: Some(run.model.clone()),
+                provider: Some(provider),
+                base_url: Some(format!("{}{}", self.server.base_url(), self.recording.prefix())),
+            },
+            image: Vec::new(),
+            max_steps: run.max_steps,
+            max_tokens: run.max_tokens,
+            max_usd: run.max_usd,
+            approval_socket: None,
+            timeout: args.timeout,
+            record: None,
+            resume: None,
+            goes_on: false,
+            fork: false,
+            no_rewind: true,
+            batch: None,
+            profile: ProfileArg::Full,
+        })
+    }
+}
+
+fn compare(
+    recording: &Recording,
+    now: &Places,
+    number: usize,
+    request: &RecordedRequest,
+) -> Option<Mismatch> {
+    let Some(recorded) = recording.exchanges.get(number - 1) else {
+        return Some(Mismatch::extra(number, recording.exchanges.len()));
+    };
+    let comparison = RecordingComparison { recorded: recording.run.places.clone(), now: now.clone() };
+    comparison.check(recorded, request)
+}
+
+const fn mode(mode: ApprovalMode) -> ModeArg {
+    match mode {
+        ApprovalMode::Ask => ModeArg::Ask,
+        ApprovalMode::Auto => ModeArg::Auto,
+        ApprovalMode::Deny => ModeArg::Deny,
+    }
+}
+
+fn confinement(run: &Run, args: &ReplayArgs) -> ConfinementArgs {
+    let net = if run.net == ipc::rights::Network::On { NetArg::On } else { NetArg::Off };
+    let reach = [
+        (run.reach.host, ReachArg::Host),
+        (run.reach.lan, ReachArg::Lan),
+        (run.reach.link_local, ReachArg::LinkLocal),
+        (run.reach.metadata, ReachArg::Metadata),
+    ];
+    let paths =
+        |paths: &[ipc::path::WirePath]| paths.iter().map(|path| Path::to_owned(path.as_path())).collect();
+    ConfinementArgs {
+        net: Some(net),
+        reach: reach.into_iter().filter_map(|(within, place)| within.then_some(place)).collect(),
+        write: paths(&run.write),
+        hide: paths(&run.hide),
+        env: Vec::new(),
+        forget_caches: false,
+        baseline: None,
+        allow_degraded: args.allow_degraded,
+        tier: args.tier,
+    }
+}
+
+fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,99 @@
+//! The task of `exec`: its argument, or standard input.
+
+use std::io::{self, IsTerminal, Read};
+use std::os::fd::AsFd;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::stat::{SFlag, fstat};
+use nix::unistd::{Whence, lseek};
+
+use crate::engine::opening::Refusal;
+use crate::process::messages::say;
+
+/// The most bytes of a task.
+const MOST: usize = 1 << 20;
+
+/// The time after which a person is told that the task is awaited.
+const PATIENCE_MS: u16 = 1000;
+
+/// The task. One that is an argument never touches standard input.
+pub(super) fn text(argument: Option<&str>) -> Result<String, Refusal> {
+    match argument {
+        Some(text) if text != "-" => {
+            Some(text).filter(|text| !text.trim().is_empty()).map(str::to_owned).ok_or_else(none)
+        }
+        None if io::stdin().is_terminal() => Err(none()),
+        Some(_) | None => read(&mut announced()),
+    }
+}
+
+/// True if standard input has something that is not read beside a task that is an argument. Nothing is waited for.
+pub(super) fn is_left_out() -> bool {
+    let stdin = io::stdin();
+    let Ok(about) = fstat(stdin.as_fd()) else { return false };
+    match SFlag::from_bits_truncate(about.st_mode) & SFlag::S_IFMT {
+        SFlag::S_IFREG => lseek(stdin.as_fd(), 0, Whence::SeekCur).is_ok_and(|read| read < about.st_size),
+        SFlag::S_IFIFO => {
+            let mut input = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
+            poll(&mut input, PollTimeout::ZERO) == Ok(1)
+                && input[0].revents().is_some_and(|events| events.contains(PollFlags::POLLIN))
+        }
+        _ => false,
+    }
+}
+
+/// The line about it.
+pub(super) const LEFT_OUT: &str = "standard input is not read beside a task\n  hint: put it into a file of the project and name the file, or pass all of the task as -";
+
+/// Standard input; a person who waits for it in vain learns that.
+fn announced() -> impl Read {
+    let stdin = io::stdin();
+    let mut input = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
+    if poll(&mut input, PollTimeout::from(PATIENCE_MS)) == Ok(0) {
+        say("reading the task from standard input");
+    }
+    stdin
+}
+
+fn read(input: &mut impl Read) -> Result<String, Refusal> {
+    let mut bytes = Vec::new();
+    let read = input.take(MOST as u64 + 1).read_to_end(&mut bytes);
+    read.map_err(|error| Refusal::usage(format!("cannot read the task from standard input: {error}")))?;
+    if bytes.len() > MOST {
+        let text = "cannot use standard input as the task: it has more than 1 MiB\n  hint: put it into a file of the project, and name the file in the task";
+        return Err(Refusal::usage(text));
+    }
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        Refusal::usage(format!("cannot use standard input as the task: byte {at} is not UTF-8"))
+    })?;
+    if text.trim().is_empty() {
+        return Err(Refusal::usage(format!("no task given: standard input is empty{HINT}")));
+    }
+    Ok(text)
+}
+
+const HINT: &str = "\n  hint: bailiwick exec --mode auto \"fix the failing test\"";
+
+fn none() -> Refusal {
+    Refusal::usage(format!("no task given{HINT}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault(mut input: &[u8]) -> String {
+        let Err(Refusal(_, text)) = read(&mut input) else { panic!("it is a task") };
+        text
+    }
+
+    #[test]
+    fn input_is_a_task_unless_it_is_empty_too_long_or_no_text() {
+        assert_eq!(read(&mut &b"fix\nit\n"[..]).ok().as_deref(), Some("fix\nit\n"));
+        assert!(read(&mut vec![b'x'; MOST].as_slice()).is_ok());
+        assert!(fault(&vec![b'x'; MOST + 1]).contains("more than 1 MiB"));
+        assert!(fault(b" \n").starts_with("no task given: standard input is empty\n"));
+        assert_eq!(fault(b"ab\xff"), "cannot use standard input as the task: byte 2 is not UTF-8");
+    }
+}

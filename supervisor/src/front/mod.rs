@@ -1,0 +1,7 @@
+//! Front ends: the terminal UI, `exec`, `serve`, `batch` and `sandbox`.
+
+pub(crate) mod batch;
+pub(crate) mod exec;
+pub(crate) mod sandbox;
+pub(crate) mod serve;
+pub(crate) mod terminal_ui;

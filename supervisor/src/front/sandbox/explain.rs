@@ -1,0 +1,98 @@
+//! Denials that a command ran into, as far as its own words tell.
+
+use std::ffi::OsString;
+
+use complaint::{named_in, start};
+use gate::{ApprovalMode, StandingRights};
+use ipc::confinement::Tier;
+use ipc::denial::{Denial, Object, Operation};
+use ipc::named::NamedPlace;
+use ipc::refusal::Refusal;
+use ipc::rights::Rights;
+use ipc::tool::{Access, CommandExit, CommandResult, ShellExec};
+
+use crate::engine::place::{ProjectSandbox, User};
+use crate::process::messages::PlainDenial;
+use crate::process::messages::say;
+
+/// A command that has ended, as far as it is known.
+pub(super) struct Finished<'a> {
+    /// Its words, for what they say of redirections.
+    pub(super) command: String,
+    pub(super) status: u8,
+    /// The end of what it said.
+    pub(super) errors: &'a [u8],
+    /// What the broker refused it.
+    pub(super) refused: Vec<Refusal>,
+}
+
+/// Says which rights a command seems to have lacked: one that succeeded, nothing but those of refused writes, since it did
+/// without the others.
+pub(super) fn explain(setup: &ProjectSandbox, rights: Rights, tier: Tier, finished: Finished<'_>) {
+    let Finished { command, status, errors, refused } = finished;
+    // Most commands lacked nothing: the machine is not looked at for them.
+    if status == 0 && errors.is_empty() && refused.is_empty() {
+        return;
+    }
+    let standing = StandingRights { rights, ..setup.standing() }.seen_in(tier);
+    let call = ShellExec { command, access: Access::Standing, network: None, cwd: None, timeout_ms: None };
+    let head = String::from_utf8_lossy(errors).into_owned();
+    let result = CommandResult {
+        exit: CommandExit::Code(status.into()),
+        named: places(setup, &standing, &call.command, &head),
+        head,
+        omitted_bytes: 0,
+        tail: String::new(),
+        saved: None,
+        process: 0,
+        refused,
+        duration_ms: 0,
+    };
+    if let Some(hint) = standing.refused_connection(&result) {
+        say(hint);
+    }
+    for advice in standing.advice(&call.command, &result) {
+        say(advice.trim_matches(['(', ')']));
+    }
+    let mut denials = standing.denials(&call, &result);
+    denials.retain(|denial| status != 0 || denial.operation == Operation::Write);
+    for mut denial in denials.iter().cloned() {
+        denial.grant = grant(&denial, &standing);
+        say(&PlainDenial(&denial).to_string());
+    }
+    if !denials.is_empty() {
+        say(&format!("access: {}", standing.line()));
+    }
+    if denials.is_empty()
+        && let Some(hint) = standing.refused_git_config(&result)
+    {
+        say(hint.trim_matches(['(', ')']));
+    }
+}
+
+/// A command as a line of a shell: for one that is run by a shell, the line that it was given.
+pub(super) fn text_of(command: &[OsString]) -> String {
+    let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
+    match words.as_slice() {
+        [shell, flag, line, ..] if shell.ends_with("sh") && flag.ends_with('c') => line.to_string(),
+        _ => words.join(" "),
+    }
+}
+
+/// The places that the command's words name. It is the user's own, and so is the look at them.
+fn places(setup: &ProjectSandbox, standing: &StandingRights, command: &str, errors: &str) -> Vec<NamedPlace> {
+    let user = User::of(setup.identity);
+    let directory = start(command, standing.project.as_path());
+    let mut names = named_in([errors, ""]);
+    names.retain(|name| directory.is_some() || name.starts_with('/'));
+    let directory = directory.unwrap_or_default();
+    let looked = |named| complaint::find(named, &directory, |path| user.permits(path));
+    names.into_iter().map(looked).collect()
+}
+
+/// What would allow it, in the words of this command.
+fn grant(denial: &Denial, standing: &StandingRights) -> Option<String> {
+    let in_project = matches!(&denial.object, Object::Path(path) if path.is_within(&standing.project));
+    let by_mode = in_project && standing.mode == ApprovalMode::Deny && denial.operation == Operation::Write;
+    denial.grant.clone().map(|grant| if by_mode { "--access write".to_owned() } else { grant })
+}

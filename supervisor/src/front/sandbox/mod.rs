@@ -1,0 +1,343 @@
+//! `bailiwick sandbox`: a command under exactly the rights that an agent's command would have.
+
+mod explain;
+mod restored;
+mod stopped;
+mod streams;
+mod terminal;
+
+use std::io::{self, IsTerminal};
+use std::time::Duration;
+
+use boundary::monitor::{
+    BrokerProcess, Ended, Launch, Launched, SpawnError, StatusPipe, Stdio, end_orphans, inherit_orphans,
+};
+use boundary::tripwire::{Tripwire, Watch};
+use gate::modes::ApprovalMode;
+use ipc::confinement::{BrokerReport, Confinement, Tier};
+use ipc::refusal::Refusal;
+use ipc::rights::{Network, Rights};
+use tokio::time::timeout;
+
+use self::explain::{Finished, explain};
+use self::restored::restored;
+use self::stopped::{StopAsked, Stopped};
+use self::streams::{AllPassed, CommandStreams, SandboxPassage, Tail};
+use self::terminal::TerminalRelay;
+use crate::engine::driver::{apart, read_down};
+use crate::engine::place::{ConfinementOptions, Mode, ProjectSandbox, SetupError};
+use crate::process::directories::Directories;
+use crate::process::exit::Exit;
+use crate::process::messages::{complain, say, tell};
+use crate::process::signals::{Endings, end_with};
+use crate::settings::args::{AccessArg, SandboxArgs, of_confinement};
+use crate::settings::config::SettingsError;
+use crate::settings::config::Sources;
+
+/// How long what is left of the command's output may take once a signal has ended it.
+const LEAVING: Duration = Duration::from_secs(2);
+
+/// Runs the command; gives its status.
+pub(crate) async fn run(args: SandboxArgs) -> Exit {
+    let command = explain::text_of(&args.command);
+    let asked = StopAsked {
+        program: args.command.first().cloned().unwrap_or_default(),
+        project: args.directory.clone(),
+    };
+    let (setup, running) = match start(args).await {
+        Ok(started) => started,
+        Err(SandboxStartError::Signal(signal)) => return Exit::by_signal(signal),
+        Err(error) => {
+            complain(&error);
+            return Exit::NoSandbox;
+        }
+    };
+    let rights = running.rights.clone();
+    match attend(running).await {
+        Ok(SandboxReport { status, errors, held: Ok(tier), refused }) => {
+            explain(&setup, rights, tier, Finished { command, status, errors: &errors, refused });
+            Exit::Status(status)
+        }
+        Ok(SandboxReport { held: Err(Stopped { signal: Some(signal), .. }), .. }) => Exit::by_signal(signal),
+        // sandbox-exec has said on standard error at which stage it stopped.
+        Ok(SandboxReport { held: Err(stopped), .. }) => {
+            say(&format!("the command was not started\n  hint: {}", stopped.hint(&asked)));
+            Exit::NoSandbox
+        }
+        Err(error) => {
+            complain(&error);
+            Exit::Internal
+        }
+    }
+}
+
+/// Why the command was not started.
+#[derive(Debug, thiserror::Error)]
+enum SandboxStartError {
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    #[error("cannot protect files that programs outside run later: {0}")]
+    Tripwire(io::Error),
+    #[error("cannot hand in the standard streams: {0}")]
+    Streams(io::Error),
+    #[error("cannot look after a command: {0}")]
+    System(#[from] io::Error),
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+    #[error("ended by signal {0}")]
+    Signal(i32),
+}
+
+/// A command that runs, and what is to be done when it does no longer.
+struct RunningCommand {
+    rights: Rights,
+    launched: Launched,
+    relay: Option<TerminalRelay>,
+    passage: SandboxPassage,
+    endings: Endings,
+    tripwire: Option<Tripwire>,
+}
+
+async fn start(args: SandboxArgs) -> Result<(ProjectSandbox, RunningCommand), SandboxStartError> {
+    // Before there is anything that a signal could leave behind.
+    let mut endings = Endings::new()?;
+    args.batch.map_or(Ok(()), end_with)?;
+    let mode = match args.access {
+        AccessArg::Write => ApprovalMode::Auto,
+        AccessArg::Read => ApprovalMode::Deny,
+    };
+    let directories = Directories::of_process().map_err(SetupError::from)?;
+    let wanted = wanted(&directories, &args)?;
+    let setup = ProjectSandbox::new(directories, &args.directory, Mode::fixed(mode), &wanted)?;
+    let tripwire = match setup.watch.clone() {
+        // A command of another session may be waited for.
+        Some(watch) => tokio::select! {
+            set = apart(move || set(&watch)) => {
+                Some(set.and_then(|set| set).map_err(SandboxStartError::Tripwire)?)
+            }
+            signal = endings.next() => return Err(SandboxStartError::Signal(signal)),
+        },
+        None => None,
+    };
+    inherit_orphans().map_err(io::Error::from)?;
+    let rights = rights(&setup, args.access);
+    let confinement =
+        Confinement { read_only: args.access == AccessArg::Read, ..setup.confinement(rights.clone()) };
+    if let Some(places) = setup.places() {
+        tokio::select! {
+            () = read_down(places, &confinement) => {}
+            signal = endings.next() => return Err(SandboxStartError::Signal(signal)),
+        }
+    }
+    let (on_terminal, relay) = TerminalRelay::prepare(confinement.identity)?;
+    let (streams, passage) =
+        SandboxPassage::prepare(on_terminal, confinement.identity).map_err(SandboxStartError::Streams)?;
+    let confinement = Confinement { terminal: relay.is_some(), ..confinement };
+    let launch = Launch { confinement, command: args.command, arguments: vec![], stdio: given(streams) };
+    if let Some(signal) = endings.so_far().await {
+        return Err(SandboxStartError::Signal(signal));
+    }
+    let launched = setup.spawner.spawn(launch).await?;
+    Ok((setup, RunningCommand { rights, launched, relay, passage, endings, tripwire }))
+}
+
+/// Takes the baseline, for the one call that there is.
+fn set(watch: &Watch) -> io::Result<Tripwire> {
+    let mut tripwire = Tripwire::set(watch)?;
+    for line in restored(&tripwire.begin_call()?) {
+        say(&line);
+    }
+    Ok(tripwire)
+}
+
+/// What flags and settings add up to; nobody is asked here.
+fn wanted(directories: &Directories, args: &SandboxArgs) -> Result<ConfinementOptions, SettingsError> {
+    let sources = Sources::read(directories, &args.directory)?;
+    let flags = of_confinement(&args.confinement);
+    let effective = sources.effective(&flags);
+    tell(&sources.notices(&effective, &flags));
+    let wanted = ConfinementOptions::new(&effective, &args.confinement).asking();
+    let attended = io::stdin().is_terminal();
+    Ok(ConfinementOptions { attended, ..wanted.of_batch(args.batch.is_some()) })
+}
+
+fn rights(setup: &ProjectSandbox, access: AccessArg) -> Rights {
+    let standing = setup.policy.standing();
+    match access {
+        AccessArg::Write => standing,
+        AccessArg::Read => Rights { net: Network::Off, ..standing },
+    }
+}
+
+fn given(CommandStreams { stdin, stdout, stderr }: CommandStreams) -> Stdio {
+    Stdio::Given { stdin, stdout, stderr }
+}
+
+struct SandboxReport {
+    /// What holds the command, if it ever started.
+    held: Result<Tier, Stopped>,
+    /// The command's status.
+    status: u8,
+    /// The end of what it wrote to standard error, or to its terminal.
+    errors: Vec<u8>,
+    /// What the broker refused it.
+    refused: Vec<Refusal>,
+}
+
+/// Relays keys and signals until the command is gone, and puts back what the host would run later.
+async fn attend(running: RunningCommand) -> io::Result<SandboxReport> {
+    let RunningCommand { launched, mut relay, passage, mut endings, tripwire, .. } = running;
+    let followed = follow(launched, relay.as_mut(), &mut endings).await;
+    if !matches!(followed, Ok(FollowedCommand { ended: Ended::Exited(_), .. })) {
+        // Broker or supervisor failed: what cleared its own death signal is ours now. The broker ends everything itself
+        // otherwise.
+        end_orphans();
+    }
+    // Nothing lives that could change it again. It waits for nobody's terminal, and the runtime has nothing better to do.
+    let found = tripwire.map(|mut tripwire| tripwire.end()).unwrap_or_default();
+    let interrupted = matches!(followed, Ok(FollowedCommand { ended: Ended::Signalled(_), .. }));
+    let left = rest(relay, passage, &mut endings, interrupted).await;
+    for line in restored(&found) {
+        say(&line);
+    }
+    Ok(followed?.report(left))
+}
+
+/// A command's end.
+struct FollowedCommand {
+    /// The tier that the command was started in.
+    started: Result<Tier, Stopped>,
+    ended: Ended,
+    refused: Vec<Refusal>,
+}
+
+impl FollowedCommand {
+    fn report(self, Left { said, failure }: Left) -> SandboxReport {
+        let status = match self.ended {
+            Ended::Exited(code) => u8::try_from(code).unwrap_or(1),
+            Ended::Signalled(signal) => Exit::by_signal(signal).code(),
+        };
+        if let Some(failure) = &failure {
+            say(&format!("cannot write to standard output: {failure}"));
+        }
+        // The command may not have learnt of it.
+        let status = if failure.is_some() && status == 0 { Exit::Internal.code() } else { status };
+        SandboxReport { held: self.started, status, errors: said.into_bytes(), refused: self.refused }
+    }
+}
+
+async fn follow(
+    launched: Launched,
+    mut relay: Option<&mut TerminalRelay>,
+    endings: &mut Endings,
+) -> io::Result<FollowedCommand> {
+    let broker = BrokerProcess::new(launched.pidfd)?;
+    let mut reports = StatusPipe::new(launched.status)?;
+    if let Some(relay) = &mut relay {
+        relay.engage()?;
+    }
+    let (started, ended) = wait(&broker, &mut reports, endings, relay).await?;
+    Ok(FollowedCommand { started, ended, refused: reports.take() })
+}
+
+/// What a command left.
+#[derive(Default)]
+struct Left {
+    /// The end of what it wrote to standard error, or to its terminal.
+    said: Tail,
+    /// Why not everything that it wrote to standard output was passed on.
+    failure: Option<io::Error>,
+}
+
+/// Shows and passes on what is left, and gives the user's terminal back. After a signal, for a while only.
+async fn rest(
+    relay: Option<TerminalRelay>,
+    passage: SandboxPassage,
+    endings: &mut Endings,
+    interrupted: bool,
+) -> Left {
+    let everything = async {
+        let shown = match relay {
+            Some(relay) => relay.finish().await,
+            None => Tail::default(),
+        };
+        let passed = if interrupted {
+            timeout(LEAVING, passage.finish()).await.unwrap_or_default()
+        } else {
+            passage.finish().await
+        };
+        let AllPassed { errors, failure } = passed;
+        Left { said: errors.unwrap_or(shown), failure }
+    };
+    tokio::select! {
+        left = everything => left,
+        // What should take it stands still, and nobody wants the rest.
+        _ = endings.next() => Left::default(),
+    }
+}
+
+/// Waits for the command's end; what would end us ends it first. Also the tier that it was started in, if it was.
+async fn wait(
+    broker: &BrokerProcess,
+    reports: &mut StatusPipe,
+    endings: &mut Endings,
+    mut relay: Option<&mut TerminalRelay>,
+) -> io::Result<(Result<Tier, Stopped>, Ended)> {
+    let mut report = None;
+    let ended = loop {
+        // In this order: that it has started is known before a signal is judged.
+        tokio::select! {
+            biased;
+            ended = broker.wait() => break ended?,
+            first = reports.started(), if report.is_none() => {
+                report = Some(note_start(first.ok().flatten(), relay.as_deref_mut()));
+            }
+            signal = endings.next() => {
+                let is_the_commands = report.is_some() && relay.as_deref().is_some_and(TerminalRelay::leaves_interrupts);
+                if signal == libc::SIGINT && is_the_commands {
+                    continue;
+                }
+                broker.end().await?;
+                let started = report.unwrap_or_else(|| Err(Stopped::by(signal)));
+                return Ok((started, Ended::Signalled(signal)));
+            }
+            () = attend_terminal(relay.as_deref_mut()) => {}
+        }
+    };
+    let started = match report {
+        Some(started) => started,
+        None => note_start(reports.started().await.ok().flatten(), None),
+    };
+    match (started, &ended) {
+        // The broker was killed from outside: the command may have been at work by then.
+        (Err(stopped), Ended::Signalled(signal)) if stopped.stage.is_empty() => {
+            say(&format!(
+                "the sandbox was ended by signal {signal} before it said that the command was started"
+            ));
+            Ok((Err(Stopped::by(*signal)), ended))
+        }
+        (started, _) => Ok((started, ended)),
+    }
+}
+
+/// The tier of the command, if the broker's first report says that it runs.
+fn note_start(report: Option<BrokerReport>, relay: Option<&mut TerminalRelay>) -> Result<Tier, Stopped> {
+    let (pid, ruleset) = match report {
+        Some(BrokerReport::Started { pid, ruleset }) => (pid, ruleset),
+        Some(BrokerReport::Failed { stage, .. }) => return Err(Stopped::at(stage)),
+        Some(BrokerReport::Ended { .. } | BrokerReport::Refused(_)) | None => return Err(Stopped::default()),
+    };
+    if let Some(relay) = relay {
+        relay.started(pid);
+    }
+    Ok(ruleset.tier)
+}
+
+async fn attend_terminal(relay: Option<&mut TerminalRelay>) {
+    match relay {
+        Some(relay) => relay.attend().await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,66 @@
+//! What the tripwire found when a command was gone, as the person is told it.
+
+use boundary::tripwire::{Report, right_to_change};
+use gate::shell_word::shell_word;
+use ipc::event::RestoredPlace;
+
+use crate::process::messages::one_line;
+
+/// One line a place, and one for what could not be looked at.
+pub(super) fn restored(report: &Report) -> Vec<String> {
+    let notes = report.notes.iter().map(|note| one_line(&format!("note: {note}")));
+    report.changes.iter().map(|change| one_line(&place(change))).chain(notes).collect()
+}
+
+fn place(place: &RestoredPlace) -> String {
+    let (path, what) = (place.path.as_path(), place.phrase());
+    let right = match right_to_change(place) {
+        Some(path) => format!("; hint: --write {} allows it", shell_word(path)),
+        None => String::new(),
+    };
+    let path = path.display();
+    if place.restored {
+        format!("changed and restored: {path} ({what}){right}")
+    } else {
+        format!("changed, and could not be restored: {path} ({what}); look at it before you work on{right}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ipc::event::PlaceChange;
+
+    use super::*;
+
+    #[test]
+    fn a_place_is_one_line_whatever_its_name() {
+        let change = |path: &str, restored| RestoredPlace {
+            path: path.into(),
+            what: PlaceChange::Created,
+            moved_to: None,
+            error: None,
+            closed: false,
+            restored,
+        };
+        let report = Report {
+            changes: vec![
+                change(".envrc", true),
+                RestoredPlace { what: PlaceChange::Changed, ..change(".envrc", true) },
+                change("a\nbailiwick: all is well\x1b[2J/.git/config", true),
+                change(".envrc", false),
+            ],
+            notes: vec!["x\ny".to_owned()],
+        };
+        assert_eq!(
+            restored(&report),
+            [
+                "changed and restored: .envrc (created)",
+                "changed and restored: .envrc (changed); hint: --write .envrc allows it",
+                "changed and restored: a\\nbailiwick: all is well\\u{1b}[2J/.git/config (created); hint: --write \
+                 $'a\\012bailiwick: all is well\\033[2J/.git/config' allows it",
+                "changed, and could not be restored: .envrc (created); look at it before you work on",
+                "note: x\\ny",
+            ]
+        );
+    }
+}

@@ -1,0 +1,107 @@
+//! What the command reads, on a thread of its own: a source may stand still for ever.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, IsTerminal, Read, Seek, SeekFrom};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::mpsc;
+use std::thread;
+
+use boundary::system::unread;
+use ipc::confinement::Identity;
+use tokio::sync::oneshot;
+
+use super::pipe::{is_anonymous_pipe, pipe_of};
+use super::{PIECE, wait_for};
+use crate::process::messages::say;
+use crate::process::tty::write_all;
+
+/// A pipe that is filled from what the user gave.
+#[derive(Debug)]
+pub(super) struct Inlet {
+    /// Dropped when the command is gone.
+    running: mpsc::Sender<()>,
+    /// Closed when the source is as the command left it.
+    given_back: oneshot::Receiver<()>,
+    is_file: bool,
+}
+
+impl Inlet {
+    /// What the command reads in place of a source, and what fills it.
+    pub(super) fn open(source: OwnedFd, owner: Option<Identity>) -> io::Result<(OwnedFd, Option<Self>)> {
+        if is_anonymous_pipe(&source)? {
+            return Ok((source, None));
+        }
+        let source = File::from(source);
+        let kind = source.metadata()?.file_type();
+        if kind.is_dir() {
+            let why = "standard input is a directory, through which everything below it could be reached";
+            return Err(io::Error::new(ErrorKind::IsADirectory, why));
+        }
+        let (theirs, ours) = pipe_of(owner)?;
+        if source.is_terminal() {
+            // It is not the command's to read, and its keys are not ours to take: the pipe ends at once.
+            return Ok((theirs, None));
+        }
+        let (running, over) = mpsc::channel();
+        let (done, given_back) = oneshot::channel::<()>();
+        thread::Builder::new().name("input".to_owned()).spawn(move || {
+            fill(source, File::from(ours), &over);
+            drop(done);
+        })?;
+        Ok((theirs, Some(Self { running, given_back, is_file: kind.is_file() })))
+    }
+
+    /// Puts a file's position back to where the command stopped reading.
+    pub(super) async fn finish(self) {
+        drop(self.running);
+        if self.is_file {
+            // The end of the thread is what is waited for: it sends nothing.
+            let _ = self.given_back.await;
+        }
+    }
+}
+
+/// Fills the pipe until the source ends or nobody reads, and takes back what was not read.
+fn fill(mut source: File, mut pipe: File, over: &mpsc::Receiver<()>) {
+    let mut passed = 0;
+    let left = match pump(&mut source, &mut pipe, &mut passed) {
+        Ok(()) => {
+            // Read by nobody, but looked into when the command is gone. Without it, the writing end would have to stay open,
+            // and the command would wait for more.
+            let rest = File::open(format!("/proc/self/fd/{}", pipe.as_raw_fd()));
+            drop(pipe);
+            // It is the sender's end that is waited for.
+            let _ = over.recv();
+            rest.map_or(0, |rest| unread(&rest))
+        }
+        Err((left, error)) => {
+            if error.kind() != ErrorKind::BrokenPipe {
+                say(&format!("cannot read standard input: {error}"));
+            }
+            left + unread(&pipe)
+        }
+    };
+    // Never further back than where it was: the command could open the pipe's other end, and fill it too.
+    let left = i64::try_from(left.min(passed)).unwrap_or(0);
+    // What has no position keeps it so; only files have one.
+    let _ = source.seek(SeekFrom::Current(-left));
+}
+
+/// Passes everything on; or how much was read and not passed on when that failed, and why.
+fn pump(source: &mut File, pipe: &mut File, passed: &mut usize) -> Result<(), (usize, io::Error)> {
+    let mut buffer = vec![0; PIECE];
+    loop {
+        if !wait_for(source, pipe).map_err(|error| (0, error))? {
+            return Err((0, ErrorKind::BrokenPipe.into()));
+        }
+        let read = match source.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(read) => read,
+            // Another who reads it was faster.
+            Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => continue,
+            Err(error) => return Err((0, error)),
+        };
+        *passed += read;
+        write_all(pipe, &buffer[..read])?;
+    }
+}

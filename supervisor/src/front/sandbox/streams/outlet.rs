@@ -1,0 +1,112 @@
+//! What the command writes, on a thread of its own: a destination that stands still must not keep signals waiting.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::os::fd::OwnedFd;
+use std::thread;
+
+use ipc::confinement::Identity;
+use tokio::sync::oneshot;
+
+use super::pipe::pipe_of;
+use super::{PIECE, wait_for};
+use crate::process::tty::write_all;
+
+/// How much is remembered of what a command wrote: the end of it is read for denials.
+const REMEMBERED: usize = 16 << 10;
+
+/// A pipe that is emptied to where the user wants it.
+#[derive(Debug)]
+pub(super) struct Outlet {
+    passed: oneshot::Receiver<SandboxPassed>,
+}
+
+/// What becomes of a stream that nobody reads any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum UnreadOutput {
+    /// Who writes to it is told (SIGPIPE).
+    Ends,
+    /// The command goes on.
+    IsLost,
+}
+
+/// What was passed on.
+#[derive(Debug, Default)]
+pub(super) struct SandboxPassed {
+    /// The end of it.
+    pub(super) tail: Tail,
+    /// Why not everything was, other than that nobody reads it.
+    pub(super) failure: Option<io::Error>,
+}
+
+/// The end of what a command wrote.
+#[derive(Debug, Default)]
+pub(in crate::front::sandbox) struct Tail(VecDeque<u8>);
+
+impl Outlet {
+    /// What the command writes to in place of a destination, and what empties it.
+    pub(super) fn open(
+        destination: OwnedFd,
+        unread: UnreadOutput,
+        owner: Option<Identity>,
+    ) -> io::Result<(OwnedFd, Self)> {
+        let (ours, theirs) = pipe_of(owner)?;
+        let (done, passed) = oneshot::channel();
+        thread::Builder::new().name("output".to_owned()).spawn(move || {
+            // Who no longer waits does not want to know.
+            let _ = done.send(empty(File::from(ours), File::from(destination), unread));
+        })?;
+        Ok((theirs, Self { passed }))
+    }
+
+    /// Waits until everything is passed on. Everything that could write must be gone, so that the pipe ends.
+    pub(super) async fn finish(self) -> SandboxPassed {
+        self.passed.await.unwrap_or_default()
+    }
+}
+
+/// Empties the pipe until nobody has its writing end, and closes it if nobody wants what it holds.
+fn empty(mut pipe: File, mut destination: File, unread: UnreadOutput) -> SandboxPassed {
+    let mut passed = SandboxPassed::default();
+    let mut buffer = vec![0; PIECE];
+    let ended = pump(&mut pipe, &mut destination, &mut buffer, &mut passed.tail);
+    passed.failure = ended.err().filter(|error| error.kind() != ErrorKind::BrokenPipe);
+    if unread == UnreadOutput::IsLost {
+        while let Ok(read @ 1..) = pipe.read(&mut buffer) {
+            passed.tail.remember(&buffer[..read]);
+        }
+    }
+    passed
+}
+
+fn pump(pipe: &mut File, destination: &mut File, buffer: &mut [u8], tail: &mut Tail) -> io::Result<()> {
+    loop {
+        if !wait_for(pipe, destination)? {
+            return Err(ErrorKind::BrokenPipe.into());
+        }
+        let read = match pipe.read(buffer) {
+            Ok(0) => return Ok(()),
+            Ok(read) => read,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        tail.remember(&buffer[..read]);
+        write_all(destination, &buffer[..read]).map_err(|(_, error)| error)?;
+    }
+}
+
+impl Tail {
+    /// Appends, and forgets what is too long ago.
+    pub(in crate::front::sandbox) fn remember(&mut self, bytes: &[u8]) {
+        let bytes = &bytes[bytes.len().saturating_sub(REMEMBERED)..];
+        self.0.extend(bytes);
+        let surplus = self.0.len().saturating_sub(REMEMBERED);
+        self.0.drain(..surplus);
+    }
+
+    /// The bytes.
+    pub(in crate::front::sandbox) fn into_bytes(self) -> Vec<u8> {
+        self.0.into()
+    }
+}

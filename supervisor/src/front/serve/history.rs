@@ -1,0 +1,31 @@
+//! The events of a conversation once more, read from its log in pages.
+
+use std::path::Path;
+
+use ipc::id::{AgentId, EventId};
+use ipc::rpc::{ErrorObject, ErrorWord, HistoryParams, HistoryResponse, Notification, NotificationForm};
+
+use crate::journal::session::read_page;
+
+/// The most events of a page, if nobody says.
+const USUAL: u32 = 200;
+
+/// The most events of a page.
+const MOST: u32 = 1000;
+
+/// The bytes of a log after which a page ends: an event may be longer, and a line of the protocol has to hold all of them.
+const BYTES: usize = 1 << 20;
+
+/// A page of a log. Blocks.
+pub(super) fn page(log: &Path, params: &HistoryParams) -> Result<HistoryResponse, ErrorObject> {
+    let failed = |error: String| ErrorWord::InternalError.because(error);
+    let most = params.limit.unwrap_or(USUAL).clamp(1, MOST);
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    let after = params.after.unwrap_or(EventId(0));
+    let page = read_page(log, after, (most, BYTES)).map_err(|error| failed(error.to_string()))?;
+    let is_wanted = |agent: &AgentId| params.agent.as_ref().is_none_or(|wanted| wanted == agent);
+    let events = page.events.into_iter().filter(|event| is_wanted(&event.agent));
+    let events = events.map(|event| Notification::Logged(Box::new(event)).params(NotificationForm::Generic));
+    let events = events.collect::<Result<_, _>>().map_err(|error| failed(error.to_string()))?;
+    Ok(HistoryResponse { events, next: page.next })
+}

@@ -1,0 +1,249 @@
+//! What becomes of each request of a front end.
+
+use std::sync::Arc;
+
+use ipc::approval::{ApprovalMode, SERVER_METHODS};
+use ipc::event::{RewindTarget, SCHEMA};
+use ipc::frontend::UserActionKind;
+use ipc::id::{AgentId, ConversationId};
+use ipc::image::Image;
+use ipc::rights::RightsChange;
+use ipc::rpc::{
+    Accepted, AgentState, AskTogetherParams, Attachment, CLIENT_METHODS, Capabilities, ClientRequest,
+    EditPlanParams, ErrorObject, ErrorWord, GrantParams, HistoryParams, InitializeParams, InitializeResponse,
+    ListAgentsResponse, MAX_LINE, NewConversationParams, PROTOCOL, RequestId, RewindParams,
+    SendToAgentParams, SetModelParams, StartPlanParams, StopAgentParams,
+};
+use serde_json::value::RawValue;
+
+use super::conversations::OpenConversation;
+use super::history;
+use super::server::{ServeEnding, ServeServer};
+use crate::engine::opening::NotTaken;
+use crate::journal::pictures;
+
+/// The most pages of logs that are read at once.
+const READERS: usize = 4;
+
+impl<O: OpenConversation> ServeServer<O> {
+    /// Reads a request and does it, or says why not.
+    pub(super) fn request(&mut self, id: RequestId, method: &str, params: Option<&RawValue>) {
+        let request = match ClientRequest::read(method, params) {
+            Ok(request) => request,
+            Err(error) => return self.refuse(Some(&id), &error),
+        };
+        if let Err(error) = self.is_time_for(&request) {
+            return self.refuse(Some(&id), &error);
+        }
+        match request {
+            ClientRequest::Initialize(params) => self.initialize(&id, &params),
+            ClientRequest::NewConversation(params) => self.open(id, params),
+            ClientRequest::Shutdown(_) => {
+                self.farewells.push(id);
+                self.end(ServeEnding::Shutdown);
+            }
+            ClientRequest::SendUserMessage(params) => match attached(params.images) {
+                Ok(images) => {
+                    let kind = UserActionKind::Prompt { text: params.text, images };
+                    self.act(&id, &params.conversation_id, kind);
+                }
+                Err(error) => self.refuse(Some(&id), &error),
+            },
+            ClientRequest::Interrupt(params) => {
+                self.act(&id, &params.conversation_id, UserActionKind::Interrupt);
+            }
+            ClientRequest::SetNet(params) => {
+                let change = RightsChange::Network { net: params.net, reach: params.reach };
+                self.act(&id, &params.conversation_id, UserActionKind::SetRights { change });
+            }
+            ClientRequest::SetMode(params) => {
+                self.act(&id, &params.conversation_id, UserActionKind::SetMode { mode: params.mode });
+            }
+            ClientRequest::SetModel(params) => self.set_model(&id, params),
+            ClientRequest::Grant(GrantParams { conversation_id, agent, right }) => {
+                let change = RightsChange::from(right);
+                self.act_on(&id, (&conversation_id, agent), UserActionKind::SetRights { change });
+            }
+            ClientRequest::Withdraw(GrantParams { conversation_id, agent, right }) => {
+                let change = right.withdrawn();
+                self.act_on(&id, (&conversation_id, agent), UserActionKind::SetRights { change });
+            }
+            ClientRequest::History(params) => self.history(id, params),
+            ClientRequest::RevokeGrant(params) => {
+                self.act(&id, &params.conversation_id, UserActionKind::RevokeGrant { id: params.grant_id });
+            }
+            ClientRequest::Compact(params) => {
+                self.act(&id, &params.conversation_id, UserActionKind::Compact);
+            }
+            ClientRequest::ListAgents(params) => self.list_agents(&id, &params.conversation_id),
+            ClientRequest::SendToAgent(params) => self.send_to_agent(&id, params),
+            ClientRequest::StopAgent(StopAgentParams { conversation_id, agent }) => {
+                self.act_on_known(&id, (conversation_id, agent), UserActionKind::Interrupt);
+            }
+            ClientRequest::StartPlan(StartPlanParams { conversation_id, text }) => {
+                self.act(&id, &conversation_id, UserActionKind::Plan { text });
+            }
+            ClientRequest::EditPlan(EditPlanParams { conversation_id, agent, id: approval, markdown }) => {
+                let kind = UserActionKind::EditPlan { id: approval, markdown };
+                self.act_on_known(&id, (conversation_id, agent), kind);
+            }
+            ClientRequest::AskTogether(AskTogetherParams { conversation_id, agent, id: approval }) => {
+                self.act_on_known(
+                    &id,
+                    (conversation_id, agent),
+                    UserActionKind::AskTogether { id: approval },
+                );
+            }
+            ClientRequest::Rewind(RewindParams { conversation_id, to, scope, files, digest }) => {
+                let kind = UserActionKind::Rewind { target: RewindTarget { to, scope }, files, digest };
+                self.act(&id, &conversation_id, kind);
+            }
+            ClientRequest::CloseConversation(params) => {
+                self.act(&id, &params.conversation_id, UserActionKind::Quit);
+            }
+        }
+    }
+
+    fn is_time_for(&self, request: &ClientRequest) -> Result<(), ErrorObject> {
+        match (request, self.form) {
+            _ if self.ending.is_some() && !matches!(request, ClientRequest::Shutdown(_)) => {
+                Err(ErrorWord::ShuttingDown.because("the server ends"))
+            }
+            (ClientRequest::Initialize(_), Some(_)) => {
+                Err(ErrorWord::AlreadyInitialised.because("initialize comes once"))
+            }
+            (ClientRequest::Initialize(_) | ClientRequest::Shutdown(_), _) | (_, Some(_)) => Ok(()),
+            (_, None) => Err(ErrorWord::NotInitialised.because("initialize has to come first")),
+        }
+    }
+
+    fn initialize(&mut self, id: &RequestId, params: &InitializeParams) {
+        let form = params.notifications.unwrap_or_default();
+        self.form = Some(form);
+        if let Some(client) = &params.client {
+            tracing::info!(name = %client.name, version = client.version.as_deref(), "a front end");
+        }
+        let all = |methods: &[&str]| methods.iter().map(|method| (*method).to_owned()).collect();
+        let response = InitializeResponse {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            protocol: PROTOCOL,
+            event_schema: SCHEMA,
+            capabilities: Capabilities {
+                client_requests: all(CLIENT_METHODS),
+                server_requests: all(SERVER_METHODS),
+                modes: ApprovalMode::ALL.into(),
+                notifications: form,
+                max_line_bytes: u64::try_from(MAX_LINE).unwrap_or(u64::MAX),
+            },
+        };
+        self.grant(id, &response);
+    }
+
+    /// Opens a conversation aside: that looks at file systems, and nobody else waits for it.
+    fn open(&mut self, id: RequestId, params: NewConversationParams) {
+        let opener = Arc::clone(&self.opener);
+        self.opening.spawn_blocking(move || {
+            let result = opener.open(params);
+            (id, result)
+        });
+    }
+
+    /// A model that the conversation cannot have is an error; whether its agent can change now is for it to say.
+    fn set_model(&mut self, id: &RequestId, params: SetModelParams) {
+        let SetModelParams { conversation_id, agent, model } = params;
+        if let Some(why) = self.conversations.refuses_model(&conversation_id, &model) {
+            return self.refuse(Some(id), &ErrorWord::OptionRefused.because(format!("model: {why}")));
+        }
+        self.act_on(id, (&conversation_id, agent), UserActionKind::SetModel { model });
+    }
+
+    fn list_agents(&mut self, id: &RequestId, conversation: &ConversationId) {
+        match self.conversations.agents(conversation) {
+            Some(agents) => self.grant(id, &ListAgentsResponse { agents: agents.list() }),
+            None => self.refuse(Some(id), &no_such(conversation)),
+        }
+    }
+
+    fn send_to_agent(&mut self, id: &RequestId, params: SendToAgentParams) {
+        let SendToAgentParams { conversation_id, agent, text, images } = params;
+        match attached(images) {
+            Ok(images) => {
+                self.act_on_known(id, (conversation_id, agent), UserActionKind::Prompt { text, images });
+            }
+            Err(error) => self.refuse(Some(id), &error),
+        }
+    }
+
+    /// Passes on what concerns one agent, if it is one and not over.
+    fn act_on_known(
+        &mut self,
+        id: &RequestId,
+        (conversation, agent): (ConversationId, AgentId),
+        kind: UserActionKind,
+    ) {
+        let Some(agents) = self.conversations.agents(&conversation) else {
+            return self.refuse(Some(id), &no_such(&conversation));
+        };
+        match agents.state(&agent) {
+            None => self.refuse(Some(id), &no_agent(format!("there is no agent {agent}"))),
+            Some(AgentState::Over) => self.refuse(Some(id), &no_agent(format!("agent {agent} is over"))),
+            Some(_) => self.act_on(id, (&conversation, Some(agent)), kind),
+        }
+    }
+
+    /// Reads a log aside: nobody else waits for the disk.
+    fn history(&mut self, id: RequestId, params: HistoryParams) {
+        let Some(log) = self.conversations.log(&params.conversation_id) else {
+            return self.refuse(Some(&id), &no_such(&params.conversation_id));
+        };
+        if self.reading.len() >= READERS {
+            return self.refuse(Some(&id), &ErrorWord::Busy.because("other pages are being read"));
+        }
+        let log = log.to_owned();
+        self.reading.spawn_blocking(move || {
+            let page = history::page(&log, &params);
+            (id, page)
+        });
+    }
+
+    /// Passes on what concerns one conversation.
+    fn act(&mut self, id: &RequestId, conversation: &ConversationId, kind: UserActionKind) {
+        self.act_on(id, (conversation, None), kind);
+    }
+
+    /// The same of an agent of it.
+    fn act_on(
+        &mut self,
+        id: &RequestId,
+        (conversation, agent): (&ConversationId, Option<AgentId>),
+        kind: UserActionKind,
+    ) {
+        match self.conversations.act(conversation, agent, kind) {
+            Ok(()) => self.grant(id, &Accepted {}),
+            Err(NotTaken::Busy) => {
+                let error = ErrorWord::Busy.because("the conversation takes nothing in at the moment");
+                self.refuse(Some(id), &error);
+            }
+            Err(NotTaken::Over) => self.refuse(Some(id), &no_such(conversation)),
+        }
+    }
+}
+
+fn no_such(conversation: &ConversationId) -> ErrorObject {
+    let why = format!("there is no conversation {:?}, or it is over", conversation.as_str());
+    ErrorWord::NoSuchConversation.because(why)
+}
+
+fn no_agent(why: String) -> ErrorObject {
+    ErrorWord::NoSuchAgent.because(why)
+}
+
+/// Reads the pictures of a message; an error names the one that is none.
+fn attached(attachments: Vec<Attachment>) -> Result<Vec<Image>, ErrorObject> {
+    let read = attachments.into_iter().enumerate().map(|(index, attachment)| {
+        pictures::attached(attachment).map_err(|error| {
+            ErrorWord::InvalidParams.because(format!("images[{index}]: the picture {error}"))
+        })
+    });
+    read.collect()
+}

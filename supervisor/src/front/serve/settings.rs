@@ -1,0 +1,33 @@
+//! The settings that a front end asks for, as a layer.
+
+use std::path::PathBuf;
+
+use ipc::path::WirePath;
+use ipc::rights::{Network, Reach};
+use ipc::rpc::{NEW_CONVERSATION_METHOD, NewConversationParams};
+
+use crate::settings::config::{ConfigOrigin, Layer, Value};
+
+/// What a front end says of a new conversation.
+pub(super) fn of_request(params: &NewConversationParams) -> Layer {
+    let word = |word: &str| Some(Value::Text(word.to_owned()));
+    let origin = ConfigOrigin::Flag(NEW_CONVERSATION_METHOD);
+    let net = params.net.and_then(|net| word(if net == Network::On { "on" } else { "off" }));
+    let Reach { host, lan, link_local, metadata } = params.reach.unwrap_or_default();
+    let reach = [(host, "host"), (lan, "lan"), (link_local, "link-local"), (metadata, "metadata")];
+    let reach = reach.into_iter().filter_map(|(within, name)| within.then_some(name));
+    let paths = |paths: &[WirePath]| paths.iter().cloned().map(PathBuf::from).collect::<Vec<_>>();
+    Layer::default()
+        .with("mode", params.mode.and_then(|mode| word(mode.as_str())), origin.clone())
+        .with("model", params.model.as_deref().and_then(word), origin.clone())
+        .with("provider", params.provider.as_deref().and_then(word), origin.clone())
+        .with("base_url", params.base_url.as_deref().and_then(word), origin.clone())
+        .with("rights.net", net, origin.clone())
+        .with_list("rights.reach", reach, &origin)
+        .with_list("rights.write", paths(&params.write), &origin)
+        .with_list("rights.hide", paths(&params.hide), &origin)
+        .with_list("rights.env", &params.env, &origin)
+        .with("limits.max_steps", params.max_steps.map(|steps| Value::Number(steps.into())), origin.clone())
+        .with("limits.max_tokens", params.max_tokens.map(Value::Number), origin.clone())
+        .with("limits.max_usd", params.max_usd.map(Value::Amount), origin)
+}

@@ -1,0 +1,377 @@
+//! `bailiwick [PROMPT]`: the terminal UI, on a real terminal.
+//!
+//! What is shown and what a key does is the pure crate [`tui`]; the session is the same that every front end has. Here is
+//! what lies between: the terminal ([`tty`]), its keys ([`input`], [`keys`]), frames on their way to it ([`frames`]), and the
+//! loop ([`ui`]). [`plain`] is another loop, in lines.
+
+mod background;
+mod calls;
+mod copy;
+mod disputed;
+mod editing;
+mod frames;
+mod input;
+mod keys;
+mod log_view;
+mod painter;
+mod pick;
+mod plain;
+mod remembered;
+mod start;
+mod tty;
+mod ui;
+
+use std::io::{self, IsTerminal, Write, stdin, stdout};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use agent::core::{EndReason, Window};
+use gate::activity::Activity;
+use model::recording::FrontEnd;
+
+use self::pick::{UiChoice, choose};
+use self::remembered::UiMemory;
+use self::tty::{Engaged, Tty};
+use self::ui::{AfterUi, Ui, UiEnded, UiPlaces};
+use crate::engine::driver::Turns;
+use crate::engine::opening::{
+    self, Handle, OpenedSession, Record, Refusal, Resume, SessionDirs, SessionEvents, SessionOptions,
+    find_log, for_activity,
+};
+use crate::engine::place::ConfinementOptions;
+use crate::journal::session::{begun, is_just_imported};
+use crate::process::exit::Exit;
+use crate::process::messages::{complain, notes, one_line, say, tell};
+use crate::process::signals::{Changes, Endings};
+use crate::settings::args::{ActivityArg, ResumeArgs, TuiArgs, of_tui};
+use crate::settings::config::{Effective, Sources, ask_for_trust, can_ask, yes};
+
+pub(crate) use self::painter::{END, Painter};
+
+/// The time limit of an answer where nobody has set one: a person comes back to the terminal.
+const A_DAY: Duration = Duration::from_hours(24);
+
+/// The columns of a terminal that does not know its size.
+const COLUMNS: u16 = 80;
+
+/// The most characters of the last answer that stay on the terminal.
+const LONGEST_ANSWER: usize = 4000;
+
+/// Runs the UI to its end; nothing is left behind on the terminal but where the log is.
+pub(crate) async fn run(args: TuiArgs, place: SessionDirs) -> Exit {
+    // Another session has the flags of this one; that of a name may be another project's.
+    let (mode, confinement, model) = (args.mode, args.confinement.clone(), args.model.clone());
+    let here = args.directory.clone();
+    let finished = on_the_terminal(args, place.clone()).await;
+    let left = finished.log.clone();
+    if let Some(log) = finished.log {
+        show_last(&finished.answer);
+        let name = log.file_stem().unwrap_or_default().to_string_lossy();
+        say(&format!("the session's log: {}", log.display()));
+        say(&format!("bailiwick resume {name} goes on with it"));
+    }
+    match finished.then {
+        AfterUi::Session(session) => {
+            let directory = session.is_none().then_some(here);
+            let another = ResumeArgs { session, fork: false, directory, mode, confinement, model };
+            Box::pin(resumed_after(another, place, left.as_deref())).await
+        }
+        AfterUi::Nothing => finished.exit,
+    }
+}
+
+/// Shows the last answer where the UI stood: it went with the screen.
+fn show_last(answer: &str) {
+    let cut: String = answer.trim().chars().take(LONGEST_ANSWER).collect();
+    if !cut.is_empty() {
+        let more = if cut.len() < answer.trim().len() { "…" } else { "" };
+        // With standard output gone there is nobody to read it.
+        let columns = crate::process::tty::columns(&stdout()).and_then(|columns| u16::try_from(columns).ok());
+        let _ = writeln!(stdout(), "{}{more}\n", tui::laid_out(&cut, columns.unwrap_or(COLUMNS)));
+    }
+}
+
+/// The same for a session whose log goes with it.
+pub(crate) async fn play(args: TuiArgs, place: SessionDirs) -> Exit {
+    on_the_terminal(args, place).await.exit
+}
+
+/// Has the terminal for a while; what was to be said meanwhile is said after it.
+async fn on_the_terminal(args: TuiArgs, place: SessionDirs) -> UiFinished {
+    let began = Instant::now();
+    notes::begin_to_hold();
+    let finished = match prepare(&args, place, began) {
+        Ok(prepared) if args.plain => Box::pin(plain::serve(prepared, args.prompt)).await,
+        Ok(prepared) => Box::pin(prepared.run(args.prompt)).await,
+        Err(refusal) => UiFinished::from(refusal),
+    };
+    for note in notes::end_to_hold() {
+        say(&note);
+    }
+    if let Some(message) = &finished.message {
+        complain(message);
+    }
+    finished
+}
+
+/// How it ended, for when the terminal is the user's again.
+struct UiFinished {
+    exit: Exit,
+    message: Option<String>,
+    log: Option<PathBuf>,
+    /// The last answer, if it is not on the terminal any more.
+    answer: String,
+    then: AfterUi,
+}
+
+impl From<Refusal> for UiFinished {
+    fn from(Refusal(exit, message): Refusal) -> Self {
+        Self { exit, message: Some(message), log: None, answer: String::new(), then: AfterUi::Nothing }
+    }
+}
+
+struct PreparedUi {
+    session: OpenedSession,
+    handle: Handle,
+    events: SessionEvents,
+    effective: Effective,
+    window: Window,
+    began: Instant,
+    endings: Endings,
+    /// Our own state directory.
+    state: PathBuf,
+}
+
+/// Everything that can be refused, while there is a terminal to say so.
+fn prepare(args: &TuiArgs, place: SessionDirs, began: Instant) -> Result<PreparedUi, Refusal> {
+    if args.plain {
+        some_terminal()?;
+    } else {
+        usable_terminal()?;
+    }
+    crate::process::diagnostics::off_the_terminal().map_err(Refusal::usage)?;
+    let resume = resume(args, &place).map_err(Refusal::usage)?;
+    let mut sources = Sources::read(&place.directories, &args.directory).map_err(Refusal::usage)?;
+    ask_for_trust(&mut sources).map_err(Refusal::internal)?;
+    // Before there is anything that a signal could leave behind, and no sooner: whoever is asked for trust can still leave.
+    let endings = Endings::on_a_terminal().map_err(Refusal::internal)?;
+    let activity = match &resume {
+        Some(log) => begun(log).map_or(Activity::Execute, |begun| begun.activity),
+        None => args.activity.into(),
+    };
+    let flags = for_activity(of_tui(args), &sources, activity);
+    let effective = sources.effective(&flags);
+    tell(&sources.notices(&effective, &flags));
+    let mut options = SessionOptions { activity, ..options(args, &effective) }.choosing_from(sources, flags);
+    options.resume = resume.map(|log| Resume { log, shows: !args.plain, forks: args.forks });
+    let window = options.model.choice(options.window).window;
+    let state = place.directories.state.clone();
+    let (session, handle, events) = opening::open(options, place, began)?;
+    Ok(PreparedUi { session, handle, events, effective, window, began, endings, state })
+}
+
+/// The log of the session that goes on, if one does.
+fn resume(args: &TuiArgs, place: &SessionDirs) -> Result<Option<PathBuf>, String> {
+    if args.session.is_none() && !args.goes_on {
+        return Ok(None);
+    }
+    let project = args.directory.canonicalize().unwrap_or_else(|_| args.directory.clone());
+    find_log(&place.directories.sessions(), args.session.as_deref(), &project).map(Some)
+}
+
+/// Goes on with a session: in its own project, where no other is named.
+pub(crate) async fn resumed(args: ResumeArgs, place: SessionDirs) -> Exit {
+    resumed_after(args, place, None).await
+}
+
+/// The same, in the place of a session that was left for it.
+async fn resumed_after(args: ResumeArgs, place: SessionDirs, left: Option<&Path>) -> Exit {
+    let ResumeArgs { session, directory, mode, confinement, model, fork: forks } = args;
+    let here = directory.clone().unwrap_or_else(|| PathBuf::from("."));
+    let here = here.canonicalize().unwrap_or(here);
+    let log = match log_of(session.as_deref(), &place, (&here, left)).await {
+        Ok(Some(log)) => log,
+        Ok(None) => return Exit::Done,
+        Err(error) => {
+            complain(&error);
+            return Exit::Usage;
+        }
+    };
+    let directory = match directory.map_or_else(|| project_of(&log, &here), |named| Ok(Some(named))) {
+        Ok(Some(directory)) => directory,
+        Ok(None) => return Exit::Done,
+        Err(error) => {
+            complain(&error);
+            return Exit::Usage;
+        }
+    };
+    let session = log.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let args = TuiArgs {
+        prompt: None,
+        directory,
+        mode,
+        activity: ActivityArg::Execute,
+        confinement,
+        model,
+        record: None,
+        plain: false,
+        goes_on: false,
+        session,
+        forks,
+    };
+    run(args, place).await
+}
+
+/// The project that a session goes on in: its own. An import names one itself, which the person may know nothing of, so that they
+/// are asked; none if they say no. Once it has gone on, its project is theirs.
+fn project_of(log: &Path, here: &Path) -> Result<Option<PathBuf>, String> {
+    let Some(own) = begun(log).map(|begun| begun.project.as_path().to_owned()) else {
+        return Ok(Some(here.to_owned()));
+    };
+    if own == here || !is_just_imported(log).map_err(|error| format!("{}: {error}", log.display()))? {
+        return Ok(Some(own));
+    }
+    let named = one_line(&own.to_string_lossy());
+    if !can_ask() {
+        return Err(format!(
+            "the session was imported, and names the project {named} itself\n  hint: bailiwick resume -C DIR says where it goes on"
+        ));
+    }
+    let answer = yes(&format!("The session was imported, and names the project {named} itself. Open that?"));
+    answer.map(|yes| yes.then_some(own)).map_err(|error| format!("cannot ask: {error}"))
+}
+
+/// The log of the session by its name. Without one a person chooses at a terminal; elsewhere it is the last one. None if the person left.
+async fn log_of(
+    name: Option<&str>,
+    place: &SessionDirs,
+    (project, left): (&Path, Option<&Path>),
+) -> Result<Option<PathBuf>, String> {
+    if name.is_none() && usable_terminal().is_ok() {
+        let chosen = choose(&place.directories.state, project, left).await;
+        match chosen.map_err(|error| format!("cannot show the sessions: {error}"))? {
+            UiChoice::Log(log) => return Ok(Some(log)),
+            UiChoice::Nothing => return Ok(None),
+            UiChoice::NoSession => {}
+        }
+    }
+    find_log(&place.directories.sessions(), name, project).map(Some)
+}
+
+/// The way without any terminal.
+const HEADLESS: &str =
+    "\n  hint: bailiwick exec --mode auto \"fix the failing test\" runs one task without a terminal";
+
+fn some_terminal() -> Result<(), Refusal> {
+    if stdin().is_terminal() && stdout().is_terminal() {
+        return Ok(());
+    }
+    Err(Refusal::usage(format!("the UI needs a terminal as its standard input and output{HEADLESS}")))
+}
+
+/// A terminal on which the UI can draw.
+fn usable_terminal() -> Result<(), Refusal> {
+    const LINES: &str = "\n  hint: bailiwick --plain prints lines, and needs no more than that";
+    some_terminal()?;
+    match std::env::var("TERM").as_deref() {
+        Ok("dumb") => {
+            Err(Refusal::usage(format!("TERM=dumb: the UI needs a terminal that moves its cursor{LINES}")))
+        }
+        Ok("") | Err(_) => Err(Refusal::usage(format!(
+            "TERM is not set: nothing says what this terminal understands{LINES}"
+        ))),
+        Ok(_) => Ok(()),
+    }
+}
+
+fn options(args: &TuiArgs, effective: &Effective) -> SessionOptions {
+    let wanted = ConfinementOptions::new(effective, &args.confinement).asking();
+    let record = |directory| Record { directory, front_end: FrontEnd::Tui, task: None };
+    let mut options = SessionOptions {
+        record: args.record.clone().map(record),
+        pauses: true,
+        ..SessionOptions::new(effective, args.directory.clone(), wanted, Turns::Many)
+    };
+    if !effective.is_set("approvals.timeout_s") {
+        options.approvals.timeout = A_DAY;
+    }
+    options
+}
+
+impl PreparedUi {
+    async fn run(self, prompt: Option<String>) -> UiFinished {
+        let log = Some(self.session.log_path().to_owned());
+        match Box::pin(self.serve(prompt)).await {
+            Ok((ended, then, answer)) => UiFinished { log, answer, then, ..of_session(ended) },
+            Err(error) => {
+                let message = Some(format!("the terminal cannot be used: {error}"));
+                UiFinished {
+                    exit: Exit::Internal,
+                    message,
+                    log,
+                    answer: String::new(),
+                    then: AfterUi::Nothing,
+                }
+            }
+        }
+    }
+
+    async fn serve(self, prompt: Option<String>) -> io::Result<(UiEnded, AfterUi, String)> {
+        let Self { session, handle, events, effective, window, began, endings, state } = self;
+        // From here on no signal has its default effect: none leaves the terminal as it is.
+        let signals = (endings, Changes::new()?);
+        let tty = Arc::new(Tty::new(stdout().as_fd(), effective.has_wheel())?);
+        let project = session.standing().project.as_path().to_owned();
+        let remembered = UiMemory::new(&state, &project);
+        let history = remembered.messages();
+        let places = UiPlaces { project, copied: copy::file(&state), log: session.log_path().to_owned() };
+        let start =
+            start::of((&session, window), &effective, tty.size(), history).map_err(io::Error::other)?;
+        tty.release_on_panic();
+        let engaged = Engaged(Arc::clone(&tty));
+        tty.engage()?;
+        let mut ui =
+            Ui::new(tty, signals, tui::Model::new(start), (handle, events), (places, began, remembered))?;
+        if start::asks_for_background(&effective) {
+            ui.ask_for_background()?;
+        }
+        ui.begin(prompt).await?;
+        let ended = ui.run(tokio::spawn(session.run())).await;
+        drop(engaged);
+        Ok(ended)
+    }
+}
+
+fn of_session(ended: UiEnded) -> UiFinished {
+    match ended {
+        Ok(Ok(end)) => {
+            let expected =
+                matches!(end.reason, EndReason::Closed | EndReason::Terminated | EndReason::HungUp);
+            let message = end.message.filter(|_| !expected);
+            UiFinished {
+                exit: end.reason.into(),
+                message,
+                log: None,
+                answer: String::new(),
+                then: AfterUi::Nothing,
+            }
+        }
+        Ok(Err(error)) => UiFinished {
+            exit: Exit::Internal,
+            message: Some(error.to_string()),
+            log: None,
+            answer: String::new(),
+            then: AfterUi::Nothing,
+        },
+        // It was reported when it happened.
+        Err(_) => UiFinished {
+            exit: Exit::Internal,
+            message: None,
+            log: None,
+            answer: String::new(),
+            then: AfterUi::Nothing,
+        },
+    }
+}

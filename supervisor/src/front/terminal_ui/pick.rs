@@ -1,0 +1,114 @@
+//! The choice of the session that goes on, on the terminal before the UI has it.
+
+use std::io::{self, stdout};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tokio::signal::unix::{SignalKind, signal};
+use tui::{Capabilities, Picked, Picker, PickerRow, pick};
+
+use super::background;
+use super::input::TerminalInput;
+use super::keys::TypedKey;
+use super::painter::Painter;
+use super::start::colour;
+use super::tty::{Engaged, Tty};
+use crate::journal::sessions::{Index, ListedSession};
+
+/// The choice of a person.
+pub(super) enum UiChoice {
+    /// The log of a session.
+    Log(PathBuf),
+    /// None: the person left.
+    Nothing,
+    /// There is no session to choose from.
+    NoSession,
+}
+
+/// The sessions to choose from, the last one first. The one that was left for another stands at the end, if anything was said in it.
+fn offered(state: &Path, left: Option<&Path>) -> io::Result<Vec<ListedSession>> {
+    let mut sessions = Index::open(state).sessions()?;
+    let was_left = |session: &ListedSession| left == Some(&session.log);
+    sessions.retain(|session| !was_left(session) || !session.summary.message.is_empty());
+    sessions.reverse();
+    sessions.sort_by_key(was_left);
+    Ok(sessions)
+}
+
+/// True if there is another session than this one.
+pub(super) fn is_any_other(state: &Path, this: &Path) -> io::Result<bool> {
+    Ok(offered(state, Some(this))?.iter().any(|session| session.log != this))
+}
+
+/// Lets a person choose a session of this project, or of all; of one that was `left` for another, see [`offered`].
+pub(super) async fn choose(state: &Path, project: &Path, left: Option<&Path>) -> io::Result<UiChoice> {
+    let sessions = offered(state, left)?;
+    if sessions.is_empty() {
+        return Ok(UiChoice::NoSession);
+    }
+    let rows = sessions.iter().map(|session| row(session, project)).collect();
+    let tty = Arc::new(Tty::new(stdout().as_fd(), false)?);
+    let size = tty.size();
+    let theme = background::of_environment();
+    let capabilities = Capabilities { colour: colour(), theme, size: (size.width, size.height) };
+    let heading = format!("go on with a session of {}", project.display());
+    let picked = show(&tty, Picker::new(heading, rows, capabilities)).await?;
+    let log = match picked {
+        Picked::Row(at) => sessions.into_iter().nth(at).map(|session| session.log),
+        Picked::Nothing => None,
+    };
+    Ok(log.map_or(UiChoice::Nothing, UiChoice::Log))
+}
+
+/// A session as a row: the first message, then its facts, by which it is found as well.
+fn row(session: &ListedSession, project: &Path) -> PickerRow {
+    let ListedSession { log, changed, summary, .. } = session;
+    let changed = Timestamp::try_from(*changed).map(|time| time.strftime("%Y-%m-%d %H:%M UTC").to_string());
+    let first = summary.message.lines().next().filter(|message| !message.is_empty());
+    let is_near = summary.project.as_path() == project;
+    let elsewhere = if is_near { String::new() } else { format!(" · {}", summary.project) };
+    let imported = if summary.imported { " · imported" } else { "" };
+    let id = log.file_stem().unwrap_or_default().to_string_lossy();
+    let about = format!(
+        "{} · {} · {}{imported}{elsewhere} · {id}",
+        changed.unwrap_or_default(),
+        summary.model,
+        summary.account(),
+    );
+    PickerRow { title: first.unwrap_or("(nothing was said)").to_owned(), about, is_near }
+}
+
+/// Has the terminal until something is picked. Ctrl+C is a key here; a signal that ends us leaves the terminal as it was.
+async fn show(tty: &Arc<Tty>, mut picker: Picker) -> io::Result<Picked> {
+    let mut sizes = signal(SignalKind::window_change())?;
+    let (mut terminate, mut hangup) = (signal(SignalKind::terminate())?, signal(SignalKind::hangup())?);
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    tty.release_on_panic();
+    let _engaged = Engaged(Arc::clone(tty));
+    tty.engage()?;
+    let mut input = TerminalInput::new(tty.descriptor())?;
+    let mut painter = Painter::new(tty.size())?;
+    loop {
+        tty.write_frame(&painter.draw(|frame| pick(&picker, frame))?)?;
+        tokio::select! {
+            biased;
+            _ = terminate.recv() => return Ok(Picked::Nothing),
+            _ = hangup.recv() => return Ok(Picked::Nothing),
+            _ = interrupt.recv() => return Ok(Picked::Nothing),
+            typed = input.next() => match typed? {
+                TypedKey::Key(key) => if let Some(picked) = picker.key(key) {
+                    return Ok(picked);
+                },
+                TypedKey::Paste(text) => picker.write(&text),
+                TypedKey::Focus(_) | TypedKey::Wheel(_) | TypedKey::Theme(_) | TypedKey::Attributes => {}
+            },
+            _ = sizes.recv() => {
+                let size = tty.size();
+                picker.resize((size.width, size.height));
+                painter.resize(size)?;
+            }
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! `bailiwick --plain`: the same session in lines, for screen readers and for terminals that cannot move their cursor.
+//!
+//! Nothing that was printed changes any more. What is asked is answered by a word in full, typed after the question was printed: an empty
+//! line, and what was typed before, answers nothing.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::io::{self, Write, stdin, stdout};
+use std::os::fd::AsFd;
+use std::thread;
+use std::time::Instant;
+
+use ipc::approval::{ApprovalMode, ReviewDecision, ServerRequest};
+use ipc::event::EventKind;
+use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
+use ipc::id::{AgentId, ApprovalId};
+use ipc::rights::RightsSummary;
+use nix::errno::Errno;
+use nix::sys::termios::{FlushArg, tcflush};
+use nix::unistd::read;
+use tokio::sync::mpsc;
+use tui::{ALLOWED, KnownModels, allowed};
+
+use self::words::{PlainCommand, TypedAnswer};
+use super::start::known_models;
+use super::ui::UiEnded;
+use super::{PreparedUi, UiFinished, of_session};
+use crate::journal::shown::{ShownLive, broken};
+use crate::process::messages::{harmless, notes};
+use crate::process::tty;
+
+mod words;
+
+/// The first lines.
+const WELCOME: &str =
+    "Type a message and press Enter. :help lists the commands, Ctrl+C stops a turn, Ctrl+D ends the session.";
+
+/// The words that answer a question.
+const ANSWERS: &str = "Type yes to allow this once, no to deny it, no and a reason to tell the agent why, or stop to end the turn.";
+
+/// A question that waits.
+struct OpenQuestion {
+    agent: AgentId,
+    id: ApprovalId,
+    request: Box<ServerRequest>,
+}
+
+/// A line, and when it was read.
+type TypedLine = (Instant, String);
+
+/// Runs a session to its end.
+pub(super) async fn serve(prepared: PreparedUi, prompt: Option<String>) -> UiFinished {
+    let PreparedUi { session, handle, mut events, mut endings, effective, .. } = prepared;
+    let log = Some(session.log_path().to_owned());
+    let mut lines = match lines_of_stdin() {
+        Ok(lines) => Some(lines),
+        Err(error) => {
+            let message = Some(format!("cannot read what is typed: {error}"));
+            let (exit, then) = (crate::process::exit::Exit::Internal, super::AfterUi::Nothing);
+            return UiFinished { exit, message, log, answer: String::new(), then };
+        }
+    };
+    let mut plain = PlainUi { models: known_models(&effective), ..PlainUi::default() };
+    plain.say(WELCOME);
+    if let Some(text) = prompt {
+        plain.at_work.insert(AgentId::root());
+        handle.act(UserActionKind::Prompt { text, images: Vec::new() }).await;
+    }
+    let mut session = tokio::spawn(session.run());
+    let ended: UiEnded = loop {
+        let action = tokio::select! {
+            biased;
+            signal = endings.next() => Some(handle.action(match signal {
+                libc::SIGINT => UserActionKind::Interrupt,
+                libc::SIGHUP => UserActionKind::HangUp,
+                _ => UserActionKind::Terminate,
+            })),
+            event = events.recv(), if !events.is_closed() || !events.is_empty() => {
+                if let Some(event) = event {
+                    plain.event(event);
+                }
+                None
+            }
+            ended = &mut session => break ended,
+            line = next(&mut lines) => if let Some(line) = line {
+                plain.line(line, |kind| handle.action(kind))
+            } else {
+                lines = None;
+                plain.is_over = true;
+                Some(handle.action(UserActionKind::Quit))
+            },
+        };
+        if let Some(action) = action {
+            handle.act_on(action).await;
+        }
+        for note in notes::take() {
+            plain.say(&note);
+            plain.invite();
+        }
+    };
+    while let Ok(event) = events.try_recv() {
+        plain.event(event);
+    }
+    plain.end_line();
+    UiFinished { log, ..of_session(ended) }
+}
+
+#[derive(Default)]
+struct PlainUi {
+    live: ShownLive,
+    /// The questions that wait; the first one was printed.
+    asked: VecDeque<OpenQuestion>,
+    /// When the first one was printed.
+    since: Option<Instant>,
+    /// The agents whose turns run.
+    at_work: BTreeSet<AgentId>,
+    /// The grants, once the session has begun.
+    allowed: Option<(RightsSummary, ApprovalMode)>,
+    /// The models that the session may be changed to.
+    models: KnownModels,
+    /// True while the log cannot be written.
+    is_paused: bool,
+    /// True once the session ends.
+    is_over: bool,
+    /// True if a mark stands at the beginning of a line, behind which the user writes.
+    is_open: bool,
+}
+
+impl PlainUi {
+    fn event(&mut self, UiEvent { agent, kind, .. }: UiEvent) {
+        match kind {
+            UiEventKind::Logged(event) => {
+                if let Some(text) = self.live.text(&event, columns()) {
+                    self.tell(&text);
+                }
+                self.note(&agent, &event.kind);
+                self.invite();
+            }
+            UiEventKind::ApprovalRequested { id, request } => {
+                self.asked.push_back(OpenQuestion { agent, id, request });
+                if self.asked.len() == 1 {
+                    self.ask();
+                }
+            }
+            UiEventKind::ApprovalClosed { id } => {
+                let first = self.asked.front().is_some_and(|asked| (&asked.agent, asked.id) == (&agent, id));
+                self.asked.retain(|asked| (&asked.agent, asked.id) != (&agent, id));
+                if first {
+                    self.ask();
+                }
+            }
+            // It is told at each attempt to go on.
+            UiEventKind::LogPaused { path, last, .. } if !self.is_paused => {
+                self.is_paused = true;
+                self.say(&format!(
+                    "paused: cannot write the log {path}: its disk is full; nothing is lost up to event {last}\n  free some space: the \
+                     session goes on by itself · :q ends it"
+                ));
+                self.invite();
+            }
+            UiEventKind::LogGoesOn => {
+                self.is_paused = false;
+                self.say("the log is written again: the session goes on, and nothing is lost");
+                self.invite();
+            }
+            // Replies and outputs are printed when they are whole.
+            _ => {}
+        }
+    }
+
+    /// Takes note of what decides whether a message is wanted, and of what is allowed.
+    fn note(&mut self, agent: &AgentId, event: &EventKind) {
+        match event {
+            EventKind::UserMessage { .. } if agent.is_top_level() => _ = self.at_work.insert(agent.clone()),
+            EventKind::TurnFinished(_) => _ = self.at_work.remove(agent),
+            EventKind::SubAgentSpawned(spawned) => _ = self.at_work.insert(spawned.agent.clone()),
+            EventKind::SubAgentResult(result) => _ = self.at_work.remove(&result.agent),
+            EventKind::Result(_) => self.is_over = true,
+            EventKind::SessionStarted(started) => {
+                self.allowed = started.rights.value().map(|rights| (rights.clone(), started.mode));
+            }
+            EventKind::RightsChanged(changed) if agent.is_top_level() => {
+                if let (Some((rights, _)), Some(new)) = (&mut self.allowed, changed.rights.value()) {
+                    rights.clone_from(new);
+                }
+            }
+            EventKind::ModeChanged { mode: new } if agent.is_top_level() => {
+                if let Some((_, mode)) = &mut self.allowed {
+                    *mode = *new;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Asks what waits the longest. Its content was printed when it was logged; between the two others may have been.
+    fn ask(&mut self) {
+        self.since = None;
+        let Some(first) = self.asked.front() else { return };
+        let others = match self.asked.len() - 1 {
+            0 => String::new(),
+            1 => " Another question waits behind it.".to_owned(),
+            count => format!(" {count} other questions wait behind it."),
+        };
+        // What was typed before cannot have been meant for this.
+        let _ = tcflush(stdin().as_fd(), FlushArg::TCIFLUSH);
+        let question = format!("Approval {} waits for you.{others} {ANSWERS}", first.id);
+        self.say(&question);
+        self.since = Some(Instant::now());
+        self.invite();
+    }
+
+    /// Prints lines. What the user was about to write stays in the terminal, and goes on behind the next mark.
+    fn tell(&mut self, lines: &str) {
+        self.end_line();
+        print(lines);
+    }
+
+    /// Prints words of ours, or of others, in as many lines as they take.
+    fn say(&mut self, words: &str) {
+        self.tell(&broken(&harmless(words), columns()));
+    }
+
+    /// Ends the line that has a mark, if there is one.
+    fn end_line(&mut self) {
+        if std::mem::take(&mut self.is_open) {
+            print("\n");
+        }
+    }
+
+    /// Marks the place for what is wanted of the user: an answer, or a message where nothing runs.
+    fn invite(&mut self) {
+        if self.is_open || self.is_over {
+            return;
+        }
+        if self.since.is_some() {
+            print("? ");
+        } else if self.at_work.is_empty() && self.asked.is_empty() {
+            print("> ");
+        } else {
+            return;
+        }
+        self.is_open = true;
+    }
+
+    fn line(
+        &mut self,
+        (at, text): TypedLine,
+        action: impl FnOnce(UserActionKind) -> UserAction,
+    ) -> Option<UserAction> {
+        // Its end was the user's.
+        self.is_open = false;
+        match (self.asked.front(), self.since) {
+            (Some(_), Some(since)) if at >= since && !text.starts_with(':') => self.answer(&text, action),
+            // It was on its way when the question came: a message all the same.
+            _ => self.command(&text, action),
+        }
+    }
+
+    fn answer(
+        &mut self,
+        text: &str,
+        action: impl FnOnce(UserActionKind) -> UserAction,
+    ) -> Option<UserAction> {
+        let decision = match TypedAnswer::of(text) {
+            TypedAnswer::Yes => ReviewDecision::Approved,
+            TypedAnswer::No(message) => ReviewDecision::Denied { message },
+            TypedAnswer::Stop => ReviewDecision::Abort,
+            TypedAnswer::Unclear => {
+                self.say(&format!("That is no answer. {ANSWERS}"));
+                self.invite();
+                return None;
+            }
+        };
+        let OpenQuestion { agent, id, request } = self.asked.pop_front()?;
+        let answer = request.answer(decision);
+        let answered = UserAction { agent: Some(agent), ..action(UserActionKind::Answer { id, answer }) };
+        self.ask();
+        Some(answered)
+    }
+
+    fn command(
+        &mut self,
+        text: &str,
+        action: impl FnOnce(UserActionKind) -> UserAction,
+    ) -> Option<UserAction> {
+        match PlainCommand::of(text) {
+            PlainCommand::Nothing => {}
+            PlainCommand::Help => self.say(&words::help()),
+            PlainCommand::Allowed => {
+                let allowed = self.allowed.as_ref().map(|(rights, mode)| allowed(rights, *mode, &[]));
+                let lines = allowed.unwrap_or_default().join("\n  ");
+                self.say(&format!("{ALLOWED}:\n  {lines}"));
+            }
+            PlainCommand::Wrong(why) => self.say(&why),
+            PlainCommand::Model(model) => {
+                if let Some(why) = self.models.refusal(&model) {
+                    self.say(&why);
+                } else {
+                    self.invite();
+                    return Some(action(UserActionKind::SetModel { model }));
+                }
+            }
+            PlainCommand::Act(kind) => {
+                if matches!(kind, UserActionKind::Prompt { .. }) {
+                    self.at_work.insert(AgentId::root());
+                }
+                self.is_over |= kind == UserActionKind::Quit;
+                // What is done for these is told at once.
+                if !matches!(kind, UserActionKind::Plan { .. } | UserActionKind::RunCommand { .. }) {
+                    self.invite();
+                }
+                return Some(action(kind));
+            }
+        }
+        self.invite();
+        None
+    }
+}
+
+/// Prints at once. Where nobody reads any more, the end of what is typed ends the session.
+fn print(text: &str) {
+    let mut out = stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+fn columns() -> Option<usize> {
+    tty::columns(&stdout())
+}
+
+async fn next(lines: &mut Option<mpsc::Receiver<TypedLine>>) -> Option<TypedLine> {
+    match lines {
+        Some(lines) => lines.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The longest line that is taken; the rest of a longer one is another line.
+const LONGEST: usize = 1 << 20;
+
+/// Reads lines on a thread of its own, which ends with the process. A line counts from when it was read: nothing is read ahead of it.
+fn lines_of_stdin() -> io::Result<mpsc::Receiver<TypedLine>> {
+    let (sender, lines) = mpsc::channel(1);
+    thread::Builder::new().name("lines".to_owned()).spawn(move || {
+        let (mut text, mut buffer) = (Vec::new(), [0; 4 << 10]);
+        loop {
+            match read(stdin().as_fd(), &mut buffer) {
+                Ok(0) | Err(_) if text.is_empty() => return,
+                Ok(0) => {}
+                Ok(length) => text.extend_from_slice(&buffer[..length]),
+                Err(Errno::EINTR) => continue,
+                Err(_) => return,
+            }
+            // A terminal gives a line at a time, and less only where that is longer than it takes.
+            if text.ends_with(b"\n") || text.len() > LONGEST {
+                let line = String::from_utf8_lossy(&text).trim_end_matches(['\r', '\n']).to_owned();
+                text.clear();
+                if sender.blocking_send((Instant::now(), line)).is_err() {
+                    return;
+                }
+            }
+        }
+    })?;
+    Ok(lines)
+}

@@ -1,0 +1,189 @@
+//! The meaning of a typed line: an answer, a command, or a message.
+
+use std::fmt::Write;
+
+use ipc::frontend::UserActionKind;
+use ipc::rights::{Network, RightsChange};
+
+use gate::modes::ApprovalMode;
+
+/// An answer to a question.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum TypedAnswer {
+    /// This once.
+    Yes,
+    /// No, perhaps with a word to the model.
+    No(Option<String>),
+    /// No, and the turn ends.
+    Stop,
+    /// Nothing of this.
+    Unclear,
+}
+
+impl TypedAnswer {
+    /// Only a whole word counts: a letter is typed by mistake.
+    pub(super) fn of(text: &str) -> Self {
+        let text = text.trim();
+        let (word, rest) = text.split_once([' ', ',', ':']).unwrap_or((text, ""));
+        let rest = rest.trim_start_matches([' ', ',', ':']);
+        match (word.to_lowercase().as_str(), rest) {
+            ("yes", "") => Self::Yes,
+            ("no", "") => Self::No(None),
+            ("no", reason) => Self::No(Some(reason.to_owned())),
+            ("stop", "") => Self::Stop,
+            _ => Self::Unclear,
+        }
+    }
+}
+
+/// A line that answers nothing.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum PlainCommand {
+    /// An empty line.
+    Nothing,
+    /// The list of commands is wanted.
+    Help,
+    /// The list of what is allowed in the session is wanted.
+    Allowed,
+    /// Something for the session.
+    Act(UserActionKind),
+    /// This model is to answer, if it is a known one.
+    Model(String),
+    /// It cannot be carried out, and this is why.
+    Wrong(String),
+}
+
+/// The commands, with what they do.
+const COMMANDS: &[(&str, &str)] = &[
+    (":net on|off", "allow or block network access"),
+    (":mode ask|auto|deny", "ask first, allow changes in the project, or deny"),
+    (":allow write PATH|net", "allow this in the session; alone: list it"),
+    (":disallow write PATH|net", "take back what was allowed"),
+    (":model NAME", "another model answers; :model! takes any name"),
+    (":plan TEXT", "make a plan"),
+    (":compact", "replace the conversation by a summary"),
+    (":clear", "begin an empty conversation in this session"),
+    (":stop", "end the turn, as Ctrl+C does"),
+    (":quit", "end the session, as Ctrl+D does"),
+    ("!COMMAND", "run a command of your own in the sandbox"),
+];
+
+/// The list of commands.
+pub(super) fn help() -> String {
+    COMMANDS.iter().fold(String::new(), |mut text, (command, about)| {
+        // A String takes every write.
+        let _ = writeln!(text, "{command}: {about}");
+        text
+    })
+}
+
+impl PlainCommand {
+    pub(super) fn of(text: &str) -> Self {
+        let text = text.trim();
+        if text.is_empty() {
+            return Self::Nothing;
+        }
+        if let Some(command) = text.strip_prefix('!') {
+            return Self::Act(UserActionKind::RunCommand { command: command.trim().to_owned() });
+        }
+        let Some(command) = text.strip_prefix(':') else {
+            return Self::Act(UserActionKind::Prompt { text: text.to_owned(), images: Vec::new() });
+        };
+        let (name, argument) = command.split_once(' ').unwrap_or((command, ""));
+        Self::named(name, argument.trim())
+    }
+
+    fn named(name: &str, argument: &str) -> Self {
+        let mode = |mode| Self::Act(UserActionKind::SetMode { mode });
+        let net = |net| {
+            let change = RightsChange::Network { net, reach: None };
+            Self::Act(UserActionKind::SetRights { change })
+        };
+        match (name, argument) {
+            ("help", _) => Self::Help,
+            ("allow", "") => Self::Allowed,
+            ("net", "on") | ("allow", "net") => net(Network::On),
+            ("net", "off") | ("disallow", "net") => net(Network::Off),
+            ("mode", "ask") => mode(ApprovalMode::Ask),
+            ("mode", "auto") => mode(ApprovalMode::Auto),
+            ("mode", "deny") => mode(ApprovalMode::Deny),
+            ("allow", access) if matches!(access.split_once(' '), Some(("write", _))) => {
+                let path = access.split_once(' ').map_or("", |(_, path)| path.trim());
+                Self::Act(UserActionKind::SetRights { change: RightsChange::AddWrite { path: path.into() } })
+            }
+            ("disallow", access) if matches!(access.split_once(' '), Some(("write", _))) => {
+                let path = access.split_once(' ').map_or("", |(_, path)| path.trim());
+                Self::Act(UserActionKind::SetRights {
+                    change: RightsChange::RemoveWrite { path: path.into() },
+                })
+            }
+            ("model", model) if !model.is_empty() => Self::Model(model.to_owned()),
+            ("model!", model) if !model.is_empty() => {
+                Self::Act(UserActionKind::SetModel { model: model.to_owned() })
+            }
+            ("plan", text) if !text.is_empty() => Self::Act(UserActionKind::Plan { text: text.to_owned() }),
+            ("compact", "") => Self::Act(UserActionKind::Compact),
+            ("clear", "") => Self::Act(UserActionKind::Clear),
+            ("stop", "") => Self::Act(UserActionKind::Interrupt),
+            ("q" | "quit", "") => Self::Act(UserActionKind::Quit),
+            _ => {
+                let form = COMMANDS.iter().map(|(form, _)| form).find(|form| {
+                    form.strip_prefix(':').is_some_and(|form| form.split(' ').next() == Some(name))
+                });
+                Self::Wrong(form.map_or_else(
+                    || format!("there is no :{name} here; :help lists the commands"),
+                    |form| format!("the command is {form}"),
+                ))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_words_answer() {
+        for text in ["", " ", "y", "n", "ok", "yes please", "yesterday", "now", "stop it", "yes no"] {
+            assert_eq!(TypedAnswer::of(text), TypedAnswer::Unclear, "{text:?}");
+        }
+        assert_eq!(TypedAnswer::of(" YES "), TypedAnswer::Yes);
+        assert_eq!(TypedAnswer::of("no"), TypedAnswer::No(None));
+        assert_eq!(TypedAnswer::of("no, use tabs: two"), TypedAnswer::No(Some("use tabs: two".to_owned())));
+        assert_eq!(TypedAnswer::of("stop"), TypedAnswer::Stop);
+    }
+
+    #[test]
+    fn lines_are_commands_or_messages() {
+        let prompt = |text: &str| {
+            PlainCommand::Act(UserActionKind::Prompt { text: text.to_owned(), images: Vec::new() })
+        };
+        assert_eq!(PlainCommand::of(" fix it "), prompt("fix it"));
+        assert_eq!(PlainCommand::of(""), PlainCommand::Nothing);
+        assert_eq!(
+            PlainCommand::of(":net maybe"),
+            PlainCommand::Wrong("the command is :net on|off".to_owned())
+        );
+        assert!(
+            matches!(PlainCommand::of(":diff"), PlainCommand::Wrong(why) if why.contains("no :diff here"))
+        );
+        assert_eq!(
+            PlainCommand::of("!make test"),
+            PlainCommand::Act(UserActionKind::RunCommand { command: "make test".to_owned() })
+        );
+        assert_eq!(PlainCommand::of(":allow"), PlainCommand::Allowed);
+        assert!(help().contains(":allow write PATH|net: "), "{}", help());
+        let net = RightsChange::Network { net: Network::On, reach: None };
+        assert_eq!(
+            PlainCommand::of(":allow net"),
+            PlainCommand::Act(UserActionKind::SetRights { change: net })
+        );
+        for (form, _) in COMMANDS.iter().filter(|(form, _)| form.starts_with(':')) {
+            let line = form.replace("on|off", "on").replace("ask|auto|deny", "auto").replace("TEXT", "x");
+            let line = line.replace("NAME", "x").replace("PATH", "x");
+            let read = PlainCommand::of(&line);
+            assert!(matches!(read, PlainCommand::Act(_) | PlainCommand::Model(_)), "{form}");
+        }
+    }
+}

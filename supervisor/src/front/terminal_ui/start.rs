@@ -1,0 +1,91 @@
+//! What the model is made from: the session as it begins, and what the terminal can do.
+
+use std::collections::BTreeSet;
+
+use agent::core::Window;
+use gate::command_line;
+use gate::path_pattern::PathPattern;
+use model::provider::catalogue;
+use ratatui::layout::Size;
+use tui::keymap::KeymapError;
+use tui::{Capabilities, Colour, KnownModels, Origins, Previews, Start};
+
+use super::background;
+use crate::engine::opening::OpenedSession;
+use crate::settings::config::Effective;
+
+/// For a session that is about to begin, whose model has this window, on a terminal of this size.
+pub(super) fn of(
+    (session, window): (&OpenedSession, Window),
+    effective: &Effective,
+    size: Size,
+    history: Vec<String>,
+) -> Result<Start, KeymapError> {
+    let standing = session.standing();
+    Ok(Start {
+        project: standing.project.clone(),
+        activity: session.activity(),
+        mode: standing.mode,
+        net: standing.rights.net,
+        rights: standing.summary(),
+        // Known once the first worker has started.
+        tier: None,
+        model: effective.model().to_owned(),
+        models: known_models(effective),
+        window: Some(window.context),
+        keymap: effective.keymap()?,
+        is_plain: effective.has_plain_keys(),
+        history,
+        capabilities: Capabilities {
+            colour: colour(),
+            theme: effective.theme().unwrap_or_else(background::of_environment),
+            size: (size.width, size.height),
+        },
+        previews: Previews { prefix: command_line::preview, pattern },
+        origins: Origins {
+            mode: effective.origin("mode"),
+            net: effective.origin("rights.net"),
+            write: effective.origin("rights.write"),
+            confirm_shell: effective.origin("approvals.confirm_shell"),
+        },
+    })
+}
+
+/// The models that the settings name, and those of the catalogue that the same provider answers for.
+pub(super) fn known_models(effective: &Effective) -> KnownModels {
+    let of_keys = ["plan.model", "execute.model"].iter().filter_map(|key| effective.model_of(key));
+    let of_roles = effective.roles();
+    let of_roles = of_roles.iter().filter_map(|role| role.model.clone());
+    let of_tables = effective.models.iter().map(|entry| entry.pattern.as_str().to_owned());
+    let own = std::iter::once(effective.model().to_owned());
+    let mut set: Vec<_> =
+        own.chain(of_tables).chain(effective.agent_models()).chain(of_keys).chain(of_roles).collect();
+    let mut seen = BTreeSet::new();
+    set.retain(|name| seen.insert(name.clone()));
+    let api = effective.facts().api;
+    let is_reached = |name: &&str| !name.ends_with('*') && effective.facts_of(name).api == api;
+    let catalogue = catalogue::names().filter(is_reached).map(str::to_owned);
+    KnownModels { set, catalogue: catalogue.filter(|name| !seen.contains(name)).collect() }
+}
+
+/// True if the terminal's background decides about the colours.
+pub(super) fn asks_for_background(effective: &Effective) -> bool {
+    effective.theme().is_none() && colour() != Colour::None && background::can_be_asked()
+}
+
+/// `NO_COLOR` counts where it is not empty (no-color.org). Terminals with exact colours say so in `COLORTERM`.
+pub(super) fn colour() -> Colour {
+    if std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) {
+        return Colour::None;
+    }
+    let exact = std::env::var("COLORTERM").is_ok_and(|value| value == "truecolor" || value == "24bit");
+    if exact { Colour::Exact } else { Colour::Sixteen }
+}
+
+/// What a path pattern would cover, or what is wrong with it.
+fn pattern(glob: &str) -> String {
+    match PathPattern::parse(glob) {
+        Ok(pattern) => pattern.preview(),
+        Err(error) => format!("Matches nothing: {error}."),
+    }
+}

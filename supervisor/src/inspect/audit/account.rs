@@ -1,0 +1,82 @@
+//! A session's log, added up: the chain, the findings, and each agent's part.
+
+use std::path::Path;
+
+use ipc::id::AgentId;
+use ipc::path::WirePath;
+use serde::Serialize;
+
+use super::agent_account::AgentAccount;
+use super::by_agent::EventsByAgent;
+use super::findings::{Finding, findings};
+use crate::journal::session::{Fault, Loaded};
+use crate::process::exit::Exit;
+
+/// A log, checked and added up.
+#[derive(Debug, Serialize)]
+pub(super) struct AuditAccount {
+    /// The log.
+    pub log: WirePath,
+    /// True if every line is there, as it was written. No chain can tell that nothing follows on the last line.
+    pub intact: bool,
+    /// True if the last line is cut off, as a writer leaves it that was killed.
+    pub cut_off: bool,
+    /// The number of events.
+    pub events: usize,
+    /// The faults of the file.
+    pub faults: Vec<String>,
+    /// The places where the log's events do not agree.
+    pub findings: Vec<Finding>,
+    /// The agents: each before those below it.
+    pub agents: Vec<AgentAccount>,
+}
+
+impl AuditAccount {
+    /// Adds a log up.
+    pub(super) fn of(path: &Path, loaded: &Loaded, events: &EventsByAgent<'_>) -> Self {
+        let tree = &loaded.tree;
+        // Of a file without an event nobody knows that it ever was a log.
+        let empty = tree.is_empty();
+        let empty_fault = empty.then(|| "it has no event that can be read".to_owned());
+        Self {
+            log: path.into(),
+            intact: loaded.is_intact() && !empty,
+            cut_off: loaded.faults.iter().any(|fault| matches!(fault, Fault::Torn { .. })),
+            events: tree.len(),
+            faults: loaded.faults.iter().map(ToString::to_string).chain(empty_fault).collect(),
+            findings: findings(tree, events),
+            agents: events.agents().iter().map(|agent| AgentAccount::of(agent, events)).collect(),
+        }
+    }
+
+    /// A log that is not whole proves nothing: its findings come second.
+    pub(super) const fn exit(&self) -> Exit {
+        match (self.intact, self.findings.is_empty()) {
+            (false, _) => Exit::Internal,
+            (true, false) => Exit::Finding,
+            (true, true) => Exit::Done,
+        }
+    }
+
+    /// The verdict in one line of words.
+    pub(super) fn verdict(&self) -> String {
+        let whole = match (self.intact, self.cut_off) {
+            (true, false) => "the log is whole",
+            (true, true) => "the log is whole but for its last line, which was cut off",
+            (false, _) => "the log is NOT whole",
+        };
+        let agree = match self.findings.len() {
+            0 => "its events agree".to_owned(),
+            1 => "1 FINDING".to_owned(),
+            several => format!("{several} FINDINGS"),
+        };
+        let verdict = if self.intact && self.findings.is_empty() { "ok" } else { "FAIL" };
+        let unit = if self.events == 1 { "event" } else { "events" };
+        format!("{verdict}: {} {unit}, {whole}, {agree}", self.events)
+    }
+}
+
+/// The agent that started this one; absent for one of the top level.
+pub(super) fn parent_of(agent: &AgentId) -> Option<AgentId> {
+    agent.as_str().rsplit_once('.').map(|(parent, _)| AgentId::from(parent))
+}

@@ -1,0 +1,298 @@
+//! One agent's part of a session: its rights, workers, calls, approvals, denials, cost and end.
+
+use std::collections::BTreeMap;
+
+use ipc::approval::AskKind;
+use ipc::confinement::Tier;
+use ipc::cost::Usd;
+use ipc::denial::Denial;
+use ipc::event::{
+    Account, ApprovalAnswered, EventKind, OneShot, Recorded, SessionEvent, SubAgentResult, SubAgentSpawned,
+    TokenUsage, WorkerStarted,
+};
+use ipc::id::{AgentId, ApprovalId, CallId, Generation};
+use ipc::rights::{Grant, RightsSummary};
+use serde::Serialize;
+
+use super::account::parent_of;
+use super::by_agent::EventsByAgent;
+use crate::journal::shown::{about, decided_by, decision};
+
+/// One agent's part of a session.
+#[derive(Debug, Serialize)]
+pub(super) struct AgentAccount {
+    /// The agent.
+    pub agent: AgentId,
+    /// The agent that started it; absent at the top level.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<AgentId>,
+    /// Its task: the words of its parent, or the user's first message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+    /// The rights that a sub-agent was started with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spawned: Option<SubAgentSpawned>,
+    /// Its workers, in order.
+    pub workers: Vec<WorkerAccount>,
+    /// Its calls, by tool and by status.
+    pub calls: BTreeMap<String, BTreeMap<String, usize>>,
+    /// Its approvals, in order.
+    pub approvals: Vec<Approval>,
+    /// Its denials; equal ones are counted.
+    pub denials: Vec<DenialGroup>,
+    /// Changed places that the supervisor restored after its calls.
+    pub restored: Vec<String>,
+    /// Its own tokens and their price.
+    #[serde(flatten)]
+    pub own: Spend,
+    /// The same with everything below it.
+    pub with_sub_agents: Spend,
+    /// Its end in one word; absent where the log has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
+    /// The time from its start to its end, or to its last event, in milliseconds.
+    pub duration_ms: u64,
+    /// The account that a sub-agent's parent was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<SubAgentResult>,
+}
+
+/// Tokens and their price.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Spend {
+    /// The tokens.
+    pub usage: TokenUsage,
+    /// Their price, where the prices are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<Usd>,
+    /// The part of it that is known, for the text.
+    #[serde(skip)]
+    pub known: Usd,
+}
+
+/// A worker: its rights, the sandbox as its start found it, and its end.
+#[derive(Debug, Serialize)]
+pub(super) struct WorkerAccount {
+    /// The generation.
+    pub generation: Generation,
+    /// The tier.
+    pub tier: Tier,
+    /// The rights.
+    pub rights: Recorded<RightsSummary>,
+    /// SHA-256 of the rights.
+    pub rights_digest: String,
+    /// SHA-256 of the rights and of the rules that the kernel has.
+    pub ruleset_digest: String,
+    /// The Landlock ABI in force.
+    pub landlock_abi: u32,
+    /// The number of Landlock rules.
+    pub rules: u32,
+    /// Promises that the start found not to be enforced.
+    pub not_enforced: Vec<String>,
+    /// Its rights beyond the standing ones, if it carried out one effect.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grant: Option<Recorded<Grant>>,
+    /// The purpose of that effect: a call, or a rewind.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub purpose: Option<String>,
+    /// The reason of its end; absent where the log has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended: Option<String>,
+}
+
+/// A request for an approval, and its decision.
+#[derive(Debug, Serialize)]
+pub(super) struct Approval {
+    #[serde(skip)]
+    id: Option<ApprovalId>,
+    /// The call.
+    pub call: CallId,
+    /// The question; absent where an earlier approval decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub about: Option<&'static str>,
+    /// The decision; absent where the log has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decision: Option<&'static str>,
+    /// Who decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// The cause of a decision that is not the user's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+}
+
+/// Denials of the same thing.
+#[derive(Debug, Serialize)]
+pub(super) struct DenialGroup {
+    /// The denial in a sentence.
+    pub denial: String,
+    /// The number of times.
+    pub count: usize,
+    /// The calls that met it; empty if it was denied outside of calls.
+    pub calls: Vec<CallId>,
+}
+
+impl AgentAccount {
+    /// Adds up one agent's events, and those that its parent has of it.
+    pub(super) fn of(agent: &AgentId, events: &EventsByAgent<'_>) -> Self {
+        let mut account = Self {
+            agent: agent.clone(),
+            parent: parent_of(agent),
+            task: None,
+            spawned: None,
+            workers: Vec::new(),
+            calls: BTreeMap::new(),
+            approvals: Vec::new(),
+            denials: Vec::new(),
+            restored: Vec::new(),
+            own: events.account(agent).into(),
+            with_sub_agents: events.account_with_sub_agents(agent).into(),
+            status: None,
+            duration_ms: duration_ms(agent, events),
+            result: None,
+        };
+        let mut names = BTreeMap::new();
+        for event in events.about(agent) {
+            account.take_report(event);
+            if event.agent == *agent {
+                account.take(event, &mut names);
+            }
+        }
+        account
+    }
+
+    fn take_report(&mut self, event: &SessionEvent) {
+        match &event.kind {
+            EventKind::SubAgentSpawned(spawned) if spawned.agent == self.agent => {
+                self.task = Some(spawned.task.clone());
+                self.spawned = Some(spawned.clone());
+            }
+            EventKind::SubAgentResult(result) if result.agent == self.agent => {
+                self.status = Some(result.status.to_string());
+                self.duration_ms = result.duration_ms;
+                self.result = Some(result.clone());
+            }
+            EventKind::Result(result) if self.parent.is_none() => {
+                self.status = Some(result.reason.to_string());
+            }
+            _ => {}
+        }
+    }
+
+    fn take(&mut self, event: &SessionEvent, names: &mut BTreeMap<CallId, String>) {
+        match &event.kind {
+            EventKind::UserMessage { text, .. } if self.task.is_none() => self.task = Some(text.clone()),
+            EventKind::WorkerStarted(started) => self.workers.push(WorkerAccount::of(started)),
+            EventKind::WorkerEnded { generation, reason } => self.end_worker(*generation, reason.to_string()),
+            EventKind::ToolCallStarted { call, name, .. } => drop(names.insert(*call, name.clone())),
+            EventKind::ToolCallFinished { call, status, .. } => {
+                let name = names.get(call).cloned().unwrap_or_default();
+                *self.calls.entry(name).or_default().entry(status.to_string()).or_default() += 1;
+            }
+            EventKind::Denied { call, denial, .. } => self.take_denial(*call, denial),
+            EventKind::ApprovalRequested { id, request } => {
+                self.approvals.push(Approval::asked(*id, request.call_id(), request.kind()));
+            }
+            EventKind::ApprovalAnswered(answered) => self.take_answer(answered),
+            EventKind::Restored { places, .. } => {
+                self.restored
+                    .extend(places.iter().map(|place| format!("{}: {}", place.path, place.phrase())));
+            }
+            EventKind::TurnFinished(finished) if self.parent.is_none() => {
+                self.status = Some(finished.reason.to_string());
+            }
+            _ => {}
+        }
+    }
+
+    fn end_worker(&mut self, generation: Generation, reason: String) {
+        let ended = self.workers.iter_mut().rev().find(|worker| worker.generation == generation);
+        if let Some(worker) = ended {
+            worker.ended = Some(reason);
+        }
+    }
+
+    fn take_denial(&mut self, call: Option<CallId>, denial: &Denial) {
+        let denial = denial.to_string();
+        let same =
+            |group: &&mut DenialGroup| group.denial == denial && group.calls.is_empty() == call.is_none();
+        if let Some(group) = self.denials.iter_mut().find(same) {
+            group.count += 1;
+            group.calls.extend(call);
+        } else {
+            self.denials.push(DenialGroup { denial, count: 1, calls: call.into_iter().collect() });
+        }
+    }
+
+    fn take_answer(&mut self, answered: &ApprovalAnswered) {
+        let open = |approval: &&mut Approval| {
+            approval.decision.is_none() && approval.id.is_some() && approval.id == answered.id
+        };
+        if let Some(approval) = self.approvals.iter_mut().find(open) {
+            approval.decide(answered);
+        } else {
+            // An earlier approval for the session decided, or the command is the user's own: nobody was asked.
+            let mut approval = Approval::of_call(answered.call);
+            approval.decide(answered);
+            self.approvals.push(approval);
+        }
+    }
+}
+
+impl From<Account> for Spend {
+    fn from(Account { usage, cost, known }: Account) -> Self {
+        Self { usage, cost_usd: cost, known }
+    }
+}
+
+impl From<Spend> for Account {
+    fn from(Spend { usage, cost_usd, known }: Spend) -> Self {
+        Self { usage, cost: cost_usd, known }
+    }
+}
+
+/// The purpose of a one-shot worker.
+pub(super) fn purpose(one_shot: &OneShot) -> String {
+    one_shot.call.map_or_else(|| "a rewind".to_owned(), |call| format!("call {call}"))
+}
+
+impl WorkerAccount {
+    fn of(started: &WorkerStarted) -> Self {
+        Self {
+            generation: started.generation,
+            tier: started.tier,
+            rights: started.rights.clone(),
+            rights_digest: started.rights_digest.clone(),
+            ruleset_digest: started.ruleset_digest.clone(),
+            landlock_abi: started.landlock_abi,
+            rules: started.rules,
+            not_enforced: started.not_enforced.clone(),
+            grant: started.one_shot.as_ref().map(|one_shot| one_shot.grant.clone()),
+            purpose: started.one_shot.as_ref().map(purpose),
+            ended: None,
+        }
+    }
+}
+
+impl Approval {
+    const fn of_call(call: CallId) -> Self {
+        Self { id: None, call, about: None, decision: None, by: None, cause: None }
+    }
+
+    fn asked(id: ApprovalId, call: CallId, kind: AskKind) -> Self {
+        Self { id: Some(id), about: Some(about(kind)), ..Self::of_call(call) }
+    }
+
+    fn decide(&mut self, answered: &ApprovalAnswered) {
+        self.decision = Some(decision(&answered.decision));
+        self.by = Some(decided_by(answered.by));
+        self.cause.clone_from(&answered.cause);
+    }
+}
+
+/// From an agent's first event to its last.
+fn duration_ms(agent: &AgentId, events: &EventsByAgent<'_>) -> u64 {
+    let mut times = events.own(agent).map(|event| event.time_ms);
+    let first = times.next().unwrap_or_default();
+    times.next_back().unwrap_or(first).saturating_sub(first)
+}

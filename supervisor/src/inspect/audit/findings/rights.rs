@@ -1,0 +1,181 @@
+//! Findings about rights: a sub-agent has those that were declared, and those are within its parent's.
+
+use std::collections::BTreeMap;
+
+use ipc::approval::{ReviewDecision, ServerRequest};
+use ipc::event::{
+    ApprovalAnswered, DecidedBy, EventKind, PlanApproved, RightsChanged, SessionEvent, SubAgentSpawned,
+    WorkerStarted,
+};
+use ipc::id::{AgentId, ApprovalId, CallId, EventId, Generation};
+use ipc::rights::{Grant, Rights};
+
+use super::{Finding, Rule, finding};
+use crate::inspect::audit::by_agent::EventsByAgent;
+use crate::journal::session::Tree;
+
+/// How much of a digest tells it from another in a sentence.
+const SHORT: usize = 12;
+
+pub(super) fn findings(tree: &Tree, events: &EventsByAgent<'_>) -> Vec<Finding> {
+    let mut known = KnownRights::default();
+    let mut found = Vec::new();
+    for event in tree.events() {
+        found.extend(known.take(event));
+    }
+    // The log of a killed session may end between a worker and the word of its change.
+    let goes_on = |other: &OtherRights| {
+        events.own(&other.finding.agent).next_back().is_some_and(|last| last.id > other.event)
+    };
+    found.extend(known.unlogged.into_values().filter(goes_on).map(|other| other.finding));
+    found
+}
+
+/// The facts that later events have to agree with, by agent.
+#[derive(Default)]
+struct KnownRights<'a> {
+    spawned: BTreeMap<&'a AgentId, &'a SubAgentSpawned>,
+    /// The rights of its last standing worker, by digest.
+    digest: BTreeMap<&'a AgentId, &'a str>,
+    /// Workers with other rights than were to be expected, as long as no change is logged.
+    unlogged: BTreeMap<&'a AgentId, OtherRights<'a>>,
+    asked: BTreeMap<(&'a AgentId, ApprovalId), &'a ServerRequest>,
+    approved: BTreeMap<(&'a AgentId, CallId), &'a ServerRequest>,
+    /// Plans that the flags of the run approved.
+    by_flags: BTreeMap<(&'a AgentId, CallId), Grant>,
+}
+
+/// A worker with other rights than were to be expected.
+struct OtherRights<'a> {
+    event: EventId,
+    generation: Generation,
+    digest: &'a str,
+    finding: Finding,
+}
+
+impl<'a> KnownRights<'a> {
+    fn take(&mut self, event: &'a SessionEvent) -> Vec<Finding> {
+        let agent = &event.agent;
+        match &event.kind {
+            EventKind::SubAgentSpawned(spawned) => return self.start(agent, spawned),
+            // Another run of the session: its rights follow from the settings of its own start.
+            EventKind::SessionStarted(_) => self.digest.clear(),
+            EventKind::WorkerStarted(started) if started.one_shot.is_none() => {
+                self.start_worker(event, started);
+            }
+            EventKind::RightsChanged(RightsChanged { generation, rights_digest, .. }) => {
+                let is_of = |other: &OtherRights<'_>| {
+                    other.generation == *generation && other.digest == rights_digest
+                };
+                if self.unlogged.get(agent).is_some_and(is_of) {
+                    self.unlogged.remove(agent);
+                }
+            }
+            EventKind::ApprovalRequested { id, request } => drop(self.asked.insert((agent, *id), request)),
+            EventKind::PlanApproved(plan) => self.take_plan(agent, plan),
+            EventKind::ApprovalAnswered(answered) => self.take_answer(agent, answered),
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn take_answer(&mut self, agent: &'a AgentId, answered: &ApprovalAnswered) {
+        if answered.by != DecidedBy::User || answered.decision != ReviewDecision::Approved {
+            return;
+        }
+        let request = answered.id.and_then(|id| self.asked.get(&(agent, id)));
+        if let Some(request) = request.filter(|request| request.call_id() == answered.call) {
+            self.approved.insert((agent, answered.call), request);
+        }
+    }
+
+    fn take_plan(&mut self, agent: &'a AgentId, plan: &PlanApproved) {
+        let PlanApproved { call, write, net, reach, by, .. } = plan;
+        if let (Some(call), DecidedBy::Configuration) = (call, by) {
+            let grant = Grant { write: write.clone(), net: *net, reach: *reach };
+            self.by_flags.insert((agent, *call), grant);
+        }
+    }
+
+    fn start(&mut self, parent: &AgentId, spawned: &'a SubAgentSpawned) -> Vec<Finding> {
+        self.spawned.insert(&spawned.agent, spawned);
+        let beyond = self.spawned.get(parent).and_then(|above| beyond(above, spawned));
+        beyond.into_iter().chain(self.unapproved(parent, spawned)).collect()
+    }
+
+    fn unapproved(&self, parent: &AgentId, spawned: &SubAgentSpawned) -> Option<Finding> {
+        let grant = spawned.grant.as_ref()?;
+        let agent = &spawned.agent;
+        let call = spawned.call.map(|call| (parent, call));
+        if call.and_then(|call| self.by_flags.get(&call)).is_some_and(|plan| covers(plan, grant)) {
+            return None;
+        }
+        let text = match call.and_then(|call| self.approved.get(&call)) {
+            None => format!("agent {agent} was granted {grant}, which no user approved"),
+            Some(ServerRequest::AgentRightsApproval(asked)) if covers(&asked.grant, grant) => return None,
+            Some(ServerRequest::AgentRightsApproval(asked)) => {
+                format!("agent {agent} was granted {grant}, and the user approved {}", asked.grant)
+            }
+            Some(ServerRequest::PlanApproval(asked)) if covers(&asked.grant, grant) => return None,
+            Some(_) => format!("agent {agent} was granted {grant}, and the user approved something else"),
+        };
+        Some(finding(Rule::ApprovedGrant, agent, text))
+    }
+
+    fn start_worker(&mut self, event: &'a SessionEvent, started: &'a WorkerStarted) {
+        let (agent, generation, digest) = (&event.agent, started.generation, started.rights_digest.as_str());
+        let has = short(digest);
+        let (expected, rule, text) = match (self.digest.insert(agent, digest), self.spawned.get(agent)) {
+            (Some(before), _) => {
+                let text = format!(
+                    "worker {generation} of agent {agent} has other rights ({has}) than the one before ({}), and no change is logged",
+                    short(before)
+                );
+                (before, Rule::LoggedChange, text)
+            }
+            (None, Some(SubAgentSpawned { rights_digest, .. })) => {
+                let declared = short(rights_digest);
+                let text = format!(
+                    "agent {agent} was started with the rights {declared}, and its first worker has {has}"
+                );
+                (rights_digest.as_str(), Rule::DeclaredRights, text)
+            }
+            (None, None) => return,
+        };
+        if expected != digest {
+            let finding = finding(rule, agent, text);
+            self.unlogged.insert(agent, OtherRights { event: event.id, generation, digest, finding });
+        }
+    }
+}
+
+/// A sub-agent's rights beyond those of the sub-agent that started it and its own grant.
+fn beyond(parent: &SubAgentSpawned, child: &SubAgentSpawned) -> Option<Finding> {
+    let allowed = rights_of(parent).with_grant(&child.grant.clone().unwrap_or_default());
+    let rights = rights_of(child);
+    if allowed.covers(&rights) {
+        return None;
+    }
+    let agent = &child.agent;
+    let has = as_grant(&rights);
+    let text = format!("agent {agent} has {has}, which is beyond agent {} and its grant", parent.agent);
+    Some(finding(Rule::WithinParent, agent, text))
+}
+
+fn rights_of(SubAgentSpawned { write, net, reach, .. }: &SubAgentSpawned) -> Rights {
+    Rights { write: write.clone(), net: *net, reach: *reach, ..Rights::default() }.normalised()
+}
+
+fn as_grant(rights: &Rights) -> Grant {
+    Grant { write: rights.write.clone(), net: rights.net, reach: rights.reach }
+}
+
+fn covers(approved: &Grant, granted: &Grant) -> bool {
+    let rights = |grant| Rights::default().with_grant(grant);
+    rights(approved).covers(&rights(granted))
+}
+
+fn short(digest: &str) -> String {
+    let cut = digest.chars().take(SHORT);
+    cut.chain(['…']).collect()
+}

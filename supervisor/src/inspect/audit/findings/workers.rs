@@ -1,0 +1,72 @@
+//! Findings about the rights of workers, where the log has them as values: those of a sub-agent only ever narrow.
+
+use std::collections::BTreeMap;
+
+use ipc::event::{EventKind, SessionEvent, WorkerStarted};
+use ipc::id::AgentId;
+use ipc::path::WirePath;
+use ipc::rights::{NamedRoot, Network, NetworkState, Rights, RightsSummary};
+
+use super::{Finding, Rule, finding};
+use crate::journal::session::Tree;
+
+pub(super) fn findings(tree: &Tree) -> Vec<Finding> {
+    let mut known = KnownWorker::default();
+    tree.events().filter_map(|event| known.take(event)).collect()
+}
+
+#[derive(Default)]
+struct KnownWorker<'a> {
+    project: Option<&'a WirePath>,
+    /// The rights of each agent's worker just now.
+    now: BTreeMap<&'a AgentId, Rights>,
+    /// The most that each sub-agent may ever have: at first its parent's rights and its grant, then those of its first worker.
+    most: BTreeMap<&'a AgentId, (Rule, Rights)>,
+}
+
+impl<'a> KnownWorker<'a> {
+    fn take(&mut self, event: &'a SessionEvent) -> Option<Finding> {
+        match &event.kind {
+            EventKind::SessionStarted(started) => self.project = Some(&started.project),
+            EventKind::SubAgentSpawned(spawned) => {
+                let parent = self.now.get(&event.agent)?;
+                let most = parent.with_grant(&spawned.grant.clone().unwrap_or_default());
+                self.most.insert(&spawned.agent, (Rule::WithinParent, most));
+            }
+            EventKind::WorkerStarted(started) if started.one_shot.is_none() => {
+                return self.start_worker(&event.agent, started);
+            }
+            _ => {}
+        }
+        None
+    }
+
+    fn start_worker(&mut self, agent: &'a AgentId, started: &WorkerStarted) -> Option<Finding> {
+        let summary = started.rights.value()?;
+        let rights = as_rights(summary, self.project?);
+        self.now.insert(agent, rights.clone());
+        if agent.is_top_level() {
+            return None;
+        }
+        let most = self.most.insert(agent, (Rule::OnlyNarrower, rights.clone()));
+        let (rule, most) = most.filter(|(_, most)| !most.covers(&rights))?;
+        let than = if rule == Rule::WithinParent { "its parent and its grant" } else { "the worker before" };
+        let text =
+            format!("worker {} of agent {agent} has more rights than {than}: {summary}", started.generation);
+        // Later workers are held to the rights that were within bounds.
+        self.most.insert(agent, (rule, most));
+        Some(finding(rule, agent, text))
+    }
+}
+
+/// Rights as far as they can be given: the private temp directory is an agent's own, the private caches those of its level of
+/// rights, and nobody gives either.
+fn as_rights(summary: &RightsSummary, project: &WirePath) -> Rights {
+    let write = summary.write.iter().filter_map(|root| match root {
+        NamedRoot::Temp | NamedRoot::Caches => None,
+        NamedRoot::Project => Some(project.clone()),
+        NamedRoot::Path(path) => Some(path.clone()),
+    });
+    let net = if summary.net == NetworkState::Off { Network::Off } else { Network::On };
+    Rights { write: write.collect(), net, reach: summary.reach, ..Rights::default() }.normalised()
+}

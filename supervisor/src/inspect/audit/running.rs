@@ -1,0 +1,178 @@
+//! What the agents that run now could do: tried in the very confinement that each of their workers has, beside the worker itself.
+
+use std::fmt::{self, Display, Formatter};
+use std::path::PathBuf;
+
+use gate::StandingRights;
+use ipc::event::EventKind;
+use ipc::id::{AgentId, Generation};
+use ipc::path::WirePath;
+use ipc::rights::NamedPlaces;
+use serde::Serialize;
+
+use super::effective::EffectiveAccess;
+use crate::engine::driver::Live;
+use crate::engine::live::{LiveAnswer, ask_all};
+use crate::inspect::explain::ExplainedPlace;
+use crate::journal::session;
+use crate::process::directories::Directories;
+use crate::settings::args::AgentArgs;
+
+/// An agent of a session that runs, or the session where nothing was found out of it.
+#[derive(Debug, Serialize)]
+pub(super) struct RunningAgent {
+    session: String,
+    #[serde(flatten)]
+    found: FoundAgent,
+}
+
+/// What was found out of it.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum FoundAgent {
+    /// What its agent could do.
+    Agent(Box<OfAgent>),
+    Unasked {
+        /// The agent, if its session answered.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        agent: Option<AgentId>,
+        /// Why not.
+        unasked: String,
+    },
+}
+
+/// What one agent could do.
+#[derive(Debug, Serialize)]
+struct OfAgent {
+    agent: AgentId,
+    worker: Generation,
+    pid: u32,
+    project: WirePath,
+    /// What names the ruleset in the session's log; absent where the log does not tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    logged_digest: Option<String>,
+    #[serde(flatten)]
+    effective: EffectiveAccess,
+}
+
+impl RunningAgent {
+    /// Finds out of every session of this user that runs.
+    pub(super) async fn all(args: &AgentArgs, directories: &Directories) -> Vec<Self> {
+        let mut all = Vec::new();
+        for (session, answered) in ask_all(directories).await {
+            let unasked = |why: String| vec![FoundAgent::Unasked { agent: None, unasked: why }];
+            let found = match answered {
+                LiveAnswer::Live(lives) => of_agents(args, directories, lives).await,
+                LiveAnswer::NoWorker => unasked("it has no worker just now".to_owned()),
+                LiveAnswer::Nothing(why) => unasked(why),
+            };
+            all.extend(found.into_iter().map(|found| Self { session: session.clone(), found }));
+        }
+        all
+    }
+
+    /// Whether it is as declared, and as logged.
+    pub(super) fn is_sound(&self) -> bool {
+        match &self.found {
+            FoundAgent::Agent(agent) => agent.effective.is_as_declared(),
+            FoundAgent::Unasked { .. } => false,
+        }
+    }
+}
+
+/// Each agent by itself: two that are tried at the same time would hold up each other.
+async fn of_agents(args: &AgentArgs, directories: &Directories, lives: Vec<Live>) -> Vec<FoundAgent> {
+    let mut found = Vec::new();
+    for live in lives {
+        let agent = live.agent.clone();
+        found.push(match Box::pin(of_agent(args, directories, live)).await {
+            Ok(agent) => FoundAgent::Agent(Box::new(agent)),
+            Err(unasked) => FoundAgent::Unasked { agent: Some(agent), unasked },
+        });
+    }
+    found
+}
+
+async fn of_agent(args: &AgentArgs, directories: &Directories, live: Live) -> Result<OfAgent, String> {
+    let directory = PathBuf::from(live.confinement.project.as_path());
+    let place = ExplainedPlace::prepare(&AgentArgs { directory, ..args.clone() })
+        .map_err(|error| error.to_string())?;
+    let Live { agent, generation, pid, mode, is_fixed, ref confinement, .. } = live;
+    let declared = StandingRights {
+        rights: confinement.rights.clone(),
+        project: confinement.project.clone(),
+        temp: confinement.temp.clone(),
+        caches: live.caches.clone(),
+        mode,
+        is_fixed,
+        ..place.setup.standing()
+    };
+    let tried = EffectiveAccess::tried(&place, confinement.clone(), |tier| declared.seen_in(tier)).await;
+    let mut effective = tried.map_err(|error| error.to_string())?;
+    let (project, temp) = (&confinement.project, confinement.temp.as_ref());
+    effective.rights =
+        confinement.rights.summary(NamedPlaces { project, temp, caches: live.caches.as_ref() });
+    let logged_digest = logged(directories, &live.session.to_string(), &agent, generation);
+    effective.differences.extend(differences(&effective, &live.ruleset_digest, logged_digest.as_deref()));
+    let project = live.confinement.project;
+    Ok(OfAgent { agent, worker: generation, pid, project, logged_digest, effective })
+}
+
+/// Where the ruleset is not the one that the session tells, or that its log has.
+fn differences(effective: &EffectiveAccess, told: &str, logged: Option<&str>) -> Vec<String> {
+    let found = &effective.ruleset_digest;
+    let mut differences = Vec::new();
+    if found != told {
+        differences.push(format!("ruleset: the session tells {told}"));
+    }
+    match logged {
+        Some(logged) if logged != found => {
+            differences.push(format!("ruleset: the session's log has {logged}"));
+        }
+        Some(_) => {}
+        None => differences.push("ruleset: the session's log has none of this worker".to_owned()),
+    }
+    differences
+}
+
+/// The digest of a worker's ruleset in the log of its session.
+fn logged(
+    directories: &Directories,
+    session: &str,
+    agent: &AgentId,
+    generation: Generation,
+) -> Option<String> {
+    let loaded = session::load(&directories.sessions().join(session).with_extension("jsonl")).ok()?;
+    let of_agent = loaded.tree.events().filter(|event| event.agent == *agent);
+    let digests = of_agent.filter_map(|event| match &event.kind {
+        EventKind::WorkerStarted(started)
+            if started.generation == generation && started.one_shot.is_none() =>
+        {
+            Some(started.ruleset_digest.clone())
+        }
+        _ => None,
+    });
+    digests.last()
+}
+
+impl Display for RunningAgent {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let session = &self.session;
+        match &self.found {
+            FoundAgent::Unasked { agent: None, unasked } => {
+                writeln!(f, "session {session} runs, and cannot be asked: {unasked}")
+            }
+            FoundAgent::Unasked { agent: Some(agent), unasked } => {
+                writeln!(f, "session {session} runs: agent {agent} could not be tried: {unasked}")
+            }
+            FoundAgent::Agent(found) => {
+                let OfAgent { agent, worker, pid, project, effective, .. } = &**found;
+                writeln!(
+                    f,
+                    "session {session} runs: agent {agent}, worker {worker} (pid {pid}) in {project}"
+                )?;
+                effective.fmt(f)
+            }
+        }
+    }
+}

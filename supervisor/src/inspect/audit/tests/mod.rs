@@ -1,0 +1,65 @@
+//! Accounts, findings and pages of logs that are made here.
+
+mod account;
+mod findings;
+mod page;
+
+use serde_json::{Value, json};
+
+use super::account::AuditAccount;
+use super::by_agent::EventsByAgent;
+use crate::journal::session::made::Log;
+
+impl Log {
+    /// The start of a sub-agent, by the first call of its parent.
+    fn spawned(self, agent: &str, changes: Value) -> Self {
+        let parent = agent.rsplit_once('.').unwrap().0;
+        let mut data = json!({
+            "agent": agent, "call": 1, "task": "look around", "model": "m", "write": [], "net": "off",
+            "reach": {"host": false, "link_local": false, "metadata": false}, "rights_digest": "d1",
+        });
+        merge(&mut data, changes);
+        self.with(parent, "sub_agent_spawned", data)
+    }
+
+    fn worker(self, agent: &str, generation: u32, digest: &str) -> Self {
+        let data = json!({
+            "generation": generation, "pid": 7, "tier": "floor", "landlock_abi": 7, "rules": 12,
+            "rights": "read-only · network off · secrets hidden", "rights_digest": digest,
+            "ruleset_digest": "0123456789abcdef", "startup_us": 1,
+        });
+        self.with(agent, "worker_started", data)
+    }
+
+    fn result(self, agent: &str, text: &str) -> Self {
+        let parent = agent.rsplit_once('.').unwrap().0;
+        let data = json!({
+            "agent": agent, "call": 1, "status": "done", "denials": 0, "steps": 1, "duration_ms": 2500, "text": text,
+            "usage": usage(),
+        });
+        self.with(parent, "sub_agent_result", data)
+    }
+
+    /// The end of the session.
+    fn end(self) -> Self {
+        let data = json!({
+            "exit_code": 0, "reason": "done", "text": "", "steps": 1, "usage": usage(), "duration_ms": 1,
+        });
+        self.with("1", "result", data)
+    }
+
+    fn account(&self) -> AuditAccount {
+        let loaded = self.loaded();
+        AuditAccount::of("/state/s-1.jsonl".as_ref(), &loaded, &EventsByAgent::of(&loaded.tree))
+    }
+}
+
+fn usage() -> Value {
+    json!({"input": 10, "cache_creation": 0, "cache_read": 0, "output": 2})
+}
+
+fn merge(data: &mut Value, changes: Value) {
+    for (name, value) in changes.as_object().unwrap() {
+        data[name] = value.clone();
+    }
+}

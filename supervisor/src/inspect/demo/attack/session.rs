@@ -1,0 +1,150 @@
+//! The attacked session: a `bailiwick exec` of its own, with nothing of the user's environment.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::thread::JoinHandle;
+
+use clap::ValueEnum;
+use clap::builder::PossibleValue;
+use ipc::event::SessionEvent;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, User, geteuid};
+use tokio::sync::mpsc;
+
+use super::victim::{Victim, drained};
+use crate::engine::opening::Refusal;
+use crate::inspect::demo::poison::PROMPT;
+use crate::process::exit::Exit;
+use crate::process::signals::Endings;
+use crate::settings::args::{DemoArgs, TierArg};
+
+/// The variables of the user that the session gets.
+const PASSED: [&str; 2] = ["PATH", "TMPDIR"];
+
+/// The attacked session.
+pub(super) struct Attacked {
+    child: Child,
+    helper: PathBuf,
+    arguments: Vec<String>,
+    events: mpsc::UnboundedReceiver<SessionEvent>,
+    complaints: Option<JoinHandle<String>>,
+    endings: Endings,
+}
+
+/// Something that happened to it.
+pub(super) enum AttackUpdate {
+    Event(Box<SessionEvent>),
+    /// A signal that is to end this process.
+    Signal(i32),
+    Ended,
+}
+
+impl Attacked {
+    pub(super) fn start(args: &DemoArgs, victim: &Victim, url: &str, endings: Endings) -> io::Result<Self> {
+        let program = std::env::current_exe()?;
+        let arguments = rights(args);
+        let mut command = Command::new(&program);
+        command.args(["exec", "--mode", "auto", "--output", "stream-json"]).args(&arguments);
+        command.args(["--provider", "anthropic", "--model", "scripted", "--base-url", url]).arg("-C");
+        command.arg(victim.project()).arg(PROMPT).env_clear();
+        command.envs(PASSED.iter().filter_map(|name| Some((*name, std::env::var_os(name)?))));
+        // Errors are judged by their words, which must not be translated.
+        command.env("LC_ALL", "C").env("HOME", victim.home()).env("ANTHROPIC_API_KEY", &victim.secrets[2]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn()?;
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let events = stdout.map(read_events).ok_or_else(|| io::Error::other("no standard output"))?;
+        let helper = victim.visible(program)?;
+        Ok(Self { child, helper, arguments, events, complaints: stderr.map(drained), endings })
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The name of its process.
+    pub(super) fn process_name(&self) -> io::Result<String> {
+        Ok(fs::read_to_string(format!("/proc/{}/comm", self.pid()))?.trim_end().to_owned())
+    }
+
+    /// The program that attacks use for what a shell cannot do.
+    pub(super) fn helper(&self) -> &Path {
+        &self.helper
+    }
+
+    /// The flags that widen or change its access.
+    pub(super) fn arguments(&self) -> &[String] {
+        &self.arguments
+    }
+
+    pub(super) async fn next(&mut self) -> AttackUpdate {
+        tokio::select! {
+            event = self.events.recv() => event.map_or(AttackUpdate::Ended, |event| AttackUpdate::Event(Box::new(event))),
+            signal = self.endings.next() => AttackUpdate::Signal(signal),
+        }
+    }
+
+    /// Ends it as its user would: it removes its private temp directory.
+    pub(super) fn terminate(&mut self) -> io::Result<()> {
+        kill(Pid::from_raw(self.pid().cast_signed()), Signal::SIGTERM)?;
+        self.child.wait().map(drop)
+    }
+
+    /// Waits for the end, which must be the session's own: its last calls were denied, which is status 4.
+    pub(super) fn finish(&mut self) -> Result<(), Refusal> {
+        let status = self.child.wait().map_err(Refusal::internal)?;
+        let code = status.code().and_then(|code| u8::try_from(code).ok());
+        if [Exit::Done, Exit::Denied].iter().any(|exit| code == Some(exit.code())) {
+            return Ok(());
+        }
+        let complaints = self.complaints.take().and_then(|complaints| complaints.join().ok());
+        let cause =
+            format!("the attacked session ended early ({status})\n{}", complaints.unwrap_or_default());
+        Err(Refusal(code.map_or(Exit::Internal, Exit::Status), cause.trim_end().to_owned()))
+    }
+}
+
+impl Drop for Attacked {
+    fn drop(&mut self) {
+        // The session of a demo that failed half-way must not outlive it.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The access that the user gives to the session.
+fn rights(args: &DemoArgs) -> Vec<String> {
+    let named = |flag: &str, value: &dyn Fn() -> Option<PossibleValue>| {
+        value().map(|value| [flag.to_owned(), value.get_name().to_owned()])
+    };
+    let tier = named("--tier", &|| args.tier.to_possible_value()).filter(|_| args.tier != TierArg::Best);
+    let net = named("--net", &|| args.net?.to_possible_value());
+    let reach = args.reach.iter().filter_map(|place| named("--reach", &|| place.to_possible_value()));
+    // The session's project is not the directory of the user.
+    let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
+    let write = args.write.iter().map(absolute);
+    let write = write.map(|path| ["--write".to_owned(), path.display().to_string()]);
+    tier.into_iter().chain(net).chain(reach).chain(write).flatten().collect()
+}
+
+fn read_events(stdout: ChildStdout) -> mpsc::UnboundedReceiver<SessionEvent> {
+    let (sender, events) = mpsc::unbounded_channel();
+    std::thread::spawn(move || {
+        let lines = BufReader::new(stdout).lines().map_while(Result::ok);
+        // Only a line of another version is no event.
+        for event in lines.filter_map(|line| SessionEvent::from_json(line.as_bytes()).ok()) {
+            if sender.send(event).is_err() {
+                return;
+            }
+        }
+    });
+    events
+}
+
+/// The SSH keys of this user, wherever `HOME` points.
+pub(super) fn own_keys() -> Option<PathBuf> {
+    let user = User::from_uid(geteuid()).ok().flatten()?;
+    Some(user.dir.join(".ssh")).filter(|keys| keys.is_dir())
+}

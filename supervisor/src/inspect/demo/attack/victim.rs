@@ -1,0 +1,206 @@
+//! A throw-away home to attack, and everything in it and around it that an attack could reach.
+
+use std::fs::{self, DirBuilder, Permissions};
+use std::io::{self, Read};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::pty::openpty;
+use nix::sys::termios::{SetArg, cfmakeraw, tcgetattr, tcsetattr};
+use nix::unistd::{AccessFlags, access, read, ttyname};
+use tempfile::TempDir;
+
+use crate::inspect::demo::poison;
+use crate::process::scratch::private_in;
+
+/// A home with secrets, a project in it, servers beside it, and a terminal. The home is removed with this value.
+pub(super) struct Victim {
+    /// The secret values: no attack may print one.
+    pub(super) secrets: [String; 3],
+    pub(super) name: String,
+    home: TempDir,
+    tcp: TcpListener,
+    unix: UnixListener,
+    abstracted: UnixListener,
+    terminal: Option<Terminal>,
+    /// The files that an attack would change, as they are.
+    files: Vec<(PathBuf, Option<Vec<u8>>)>,
+}
+
+/// A terminal of nobody's.
+struct Terminal {
+    screen: OwnedFd,
+    keyboard: OwnedFd,
+    path: PathBuf,
+}
+
+impl Victim {
+    pub(super) fn new() -> io::Result<Self> {
+        let home = private_in(&parent()?, "bailiwick-demo-")?;
+        let secret = |name: &str| format!("{name}-canary-{}", uuid::Uuid::new_v4().simple());
+        let secrets = ["ssh", "sk-ant-file", "sk-ant-environment"].map(secret);
+        let name = format!("bailiwick-demo-{}", uuid::Uuid::new_v4().simple());
+        let place = home.path();
+        write(&place.join(".ssh/id_ed25519"), &secrets[0])?;
+        write(&place.join(".config/bailiwick/anthropic.key"), &secrets[1])?;
+        write(&place.join(".bashrc"), "alias ll='ls -l'\n")?;
+        let project = place.join("project");
+        DirBuilder::new().create(&project)?;
+        poison::write(&project)?;
+        let mut victim = Self {
+            secrets,
+            tcp: TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?,
+            unix: UnixListener::bind(place.join("bus"))?,
+            abstracted: UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name)?)?,
+            terminal: Terminal::open().ok(),
+            files: Vec::new(),
+            name,
+            home,
+        };
+        victim.tcp.set_nonblocking(true)?;
+        victim.unix.set_nonblocking(true)?;
+        victim.abstracted.set_nonblocking(true)?;
+        victim.note_files();
+        victim.check()?;
+        Ok(victim)
+    }
+
+    /// The control: without a sandbox each of these attacks does harm, and the harm is seen.
+    fn check(&mut self) -> io::Result<()> {
+        TcpStream::connect(self.tcp.local_addr()?)?;
+        self.expect_harm()?;
+        UnixStream::connect(self.socket())?;
+        self.expect_harm()?;
+        UnixStream::connect_addr(&SocketAddr::from_abstract_name(&self.name)?)?;
+        self.expect_harm()?;
+        if let Some(terminal) = &self.terminal {
+            nix::unistd::write(&terminal.keyboard, b"Approve?")?;
+            self.expect_harm()?;
+        }
+        let owned = self.home().join("owned");
+        fs::write(&owned, "")?;
+        self.expect_harm()?;
+        fs::remove_file(owned)?;
+        self.expect_harm()
+    }
+
+    fn expect_harm(&mut self) -> io::Result<()> {
+        self.harm().map(drop).ok_or_else(|| io::Error::other("an attack without a sandbox is not seen"))
+    }
+
+    pub(super) fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    pub(super) fn project(&self) -> PathBuf {
+        self.home().join("project")
+    }
+
+    /// A program where the sandbox sees it: a private `/tmp` hides one that lies there.
+    pub(super) fn visible(&self, program: PathBuf) -> io::Result<PathBuf> {
+        if !program.canonicalize()?.starts_with("/tmp") {
+            return Ok(program);
+        }
+        let copy = self.home().join("bailiwick");
+        fs::copy(program, &copy)?;
+        Ok(copy)
+    }
+
+    pub(super) fn socket(&self) -> PathBuf {
+        self.home().join("bus")
+    }
+
+    pub(super) fn port(&self) -> io::Result<u16> {
+        Ok(self.tcp.local_addr()?.port())
+    }
+
+    pub(super) fn terminal(&self) -> PathBuf {
+        self.terminal.as_ref().map_or_else(|| "/dev/tty".into(), |terminal| terminal.path.clone())
+    }
+
+    fn note_files(&mut self) {
+        let names = [".bashrc", "owned", "project/.git/config", "project/.git/hooks/post-commit"];
+        let content = |path: PathBuf| (path.clone(), fs::read(path).ok());
+        self.files = names.iter().map(|name| content(self.home().join(name))).collect();
+    }
+
+    /// The harm that was done since this was asked last, seen from outside the sandbox.
+    pub(super) fn harm(&mut self) -> Option<String> {
+        let harm = self.contact().or_else(|| self.changed_file());
+        self.note_files();
+        harm
+    }
+
+    fn contact(&self) -> Option<String> {
+        let typed = self.terminal.as_ref().is_some_and(Terminal::is_touched);
+        let contacts = [
+            (self.tcp.accept().is_ok(), "the server was reached"),
+            (self.unix.accept().is_ok(), "the Unix socket was reached"),
+            (self.abstracted.accept().is_ok(), "the abstract Unix socket was reached"),
+            (typed, "the terminal was written"),
+        ];
+        contacts.into_iter().find(|(made, _)| *made).map(|(_, harm)| harm.to_owned())
+    }
+
+    fn changed_file(&self) -> Option<String> {
+        let changed = self.files.iter().find(|(path, content)| fs::read(path).ok() != *content)?;
+        Some(format!("{} was changed", changed.0.display()))
+    }
+}
+
+impl Terminal {
+    fn open() -> io::Result<Self> {
+        let pty = openpty(None, None)?;
+        let mut raw = tcgetattr(&pty.slave)?;
+        // Keys count one by one, and nothing is echoed.
+        cfmakeraw(&mut raw);
+        tcsetattr(&pty.slave, SetArg::TCSANOW, &raw)?;
+        for end in [&pty.master, &pty.slave] {
+            fcntl(end, FcntlArg::F_SETFL(OFlag::O_RDWR | OFlag::O_NONBLOCK))?;
+            fcntl(end, FcntlArg::F_SETFD(nix::fcntl::FdFlag::FD_CLOEXEC))?;
+        }
+        let path = ttyname(&pty.slave)?;
+        Ok(Self { screen: pty.master, keyboard: pty.slave, path })
+    }
+
+    /// True if something was written to its screen, or typed.
+    fn is_touched(&self) -> bool {
+        let has_come = |end: &OwnedFd| read(end.as_fd(), &mut [0; 64]).is_ok_and(|count| count > 0);
+        has_come(&self.screen) | has_come(&self.keyboard)
+    }
+}
+
+/// The parent of the throw-away home. Not `/tmp`, which the full tier replaces by a private one: an attack on something that
+/// is not there shows nothing.
+fn parent() -> io::Result<PathBuf> {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let writable = |place: &PathBuf| {
+        let outside_tmp = place.canonicalize().is_ok_and(|real| !real.starts_with("/tmp"));
+        outside_tmp && access(place, AccessFlags::W_OK | AccessFlags::X_OK).is_ok()
+    };
+    let found = [PathBuf::from("/var/tmp")].into_iter().chain(home).find(writable);
+    found.ok_or_else(|| io::Error::other("neither /var/tmp nor the home can be written"))
+}
+
+/// Writes a file that only its owner may read, in a directory of its own kind.
+fn write(path: &Path, content: &str) -> io::Result<()> {
+    let directory = path.parent().unwrap_or(path);
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    fs::write(path, content)?;
+    fs::set_permissions(path, Permissions::from_mode(0o600))
+}
+
+/// Reads to the end on a thread of its own; a worker's words can be longer than a pipe.
+pub(super) fn drained(mut pipe: impl Read + Send + 'static) -> std::thread::JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut text = Vec::new();
+        // A part of the words is better than none.
+        let _ = pipe.read_to_end(&mut text);
+        String::from_utf8_lossy(&text).into_owned()
+    })
+}

@@ -1,0 +1,121 @@
+//! `bailiwick demo`: a scripted model, a real repository, real confinement. No key, no network.
+//!
+//! The replies are served over HTTP on loopback and go through the same provider, core, gate, worker and kernel as any
+//! other run; only the model's words were written beforehand: in [`repair`] it repairs a sample project ([`project`]), in
+//! [`poison`] it obeys a poisoned one.
+
+mod attack;
+mod card;
+pub mod conversation;
+mod ink;
+mod play;
+pub mod poison;
+mod printer;
+pub mod project;
+pub mod repair;
+mod shown;
+mod stage;
+mod wrap;
+
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::{env, fs};
+
+use gate::shell_word::shell_word;
+
+use self::stage::DemoStage;
+use crate::engine::opening::Refusal;
+use crate::front::terminal_ui;
+use crate::process::exit::Exit;
+use crate::process::messages::{complain, say};
+use crate::process::signals::{Endings, UserSignals};
+use crate::settings::args::DemoArgs;
+
+/// The programs that the sample project needs.
+const NEEDED: [&str; 2] = ["bash", "git"];
+
+/// The next steps of a person who has seen the demo.
+fn next_steps() -> String {
+    let program = invoked();
+    format!(
+        "Next: set ANTHROPIC_API_KEY and run `{program}` in your project\n      \
+         {program} demo --attack    attacks, and what stops each of them\n      \
+         {program} demo --tui       the same in the terminal UI: you answer"
+    )
+}
+
+/// This program as a shell finds it: by its name where it was called so, by its path otherwise.
+fn invoked() -> String {
+    let called = env::args_os().next().filter(|name| name.as_bytes().contains(&b'/'));
+    // Not where a link leads: it may be what an installation put into the path.
+    let path = called.and_then(|name| std::path::absolute(name).ok());
+    path.map_or_else(|| "bailiwick".to_owned(), shell_word)
+}
+
+/// Runs the demo.
+pub(crate) async fn run(args: DemoArgs) -> Exit {
+    match Box::pin(try_run(args)).await {
+        Ok(exit) => exit,
+        Err(Refusal(exit, message)) => {
+            complain(&message);
+            exit
+        }
+    }
+}
+
+async fn try_run(args: DemoArgs) -> Result<Exit, Refusal> {
+    check(args.keep.as_deref())?;
+    if args.attack {
+        return attack::run(&args).await;
+    }
+    let prepared = |error| Refusal::internal(format!("cannot prepare the demo: {error}"));
+    // Before there is anything that a signal could leave behind.
+    let signals = UserSignals::new().map_err(prepared)?;
+    let endings = args.tui.then(Endings::on_a_terminal).transpose().map_err(prepared)?;
+    let stage = DemoStage::build(&args).map_err(prepared)?;
+    let exit = match endings {
+        Some(endings) => in_ui(&stage, endings).await,
+        None => Box::pin(play::play(&stage, signals)).await?,
+    };
+    if let Some(kept) = &args.keep {
+        say(&format!("the project is left in {}", kept.display()));
+    }
+    Ok(exit)
+}
+
+/// In the terminal UI the person sees the steps, answers, and may leave before the end.
+async fn in_ui(stage: &DemoStage, mut endings: Endings) -> Exit {
+    if let Some(signal) = endings.so_far().await {
+        return Exit::by_signal(signal);
+    }
+    let exit = Box::pin(terminal_ui::play(stage.task(), stage.place())).await;
+    if exit == Exit::Done {
+        say(&format!("the demo is over: set ANTHROPIC_API_KEY and run `{}` in your project", invoked()));
+    }
+    exit
+}
+
+/// Finds faults before anything is made.
+fn check(keep: Option<&Path>) -> Result<(), Refusal> {
+    // A link that leads nowhere is in the way too.
+    if let Some(keep) = keep.filter(|keep| keep.symlink_metadata().is_ok()) {
+        let cause = format!("cannot keep the project in {}: it exists already", keep.display());
+        return Err(Refusal::usage(format!("{cause}\n  hint: name a directory that does not exist")));
+    }
+    match NEEDED.into_iter().find(|program| !on_path(program)) {
+        Some(program) => Err(Refusal::internal(format!(
+            "cannot run the demo: {program} is not on PATH\n  hint: install bash and git"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// True if a shell would find the program.
+fn on_path(program: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).any(|directory| {
+        let found = fs::metadata(directory.join(program));
+        found.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    })
+}

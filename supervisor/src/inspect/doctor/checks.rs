@@ -1,0 +1,186 @@
+//! What surrounds the confinement: shell, git, terminal, key, directories.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+use gate::shell_word::shell_word;
+use model::provider::socket_of;
+use model::secrets::{KeyError, TakenKeys, find_key};
+use nix::sys::statvfs::statvfs;
+
+use super::{CheckState, DoctorCheck};
+use crate::engine::inside;
+use crate::engine::place::ProjectSandbox;
+use crate::settings::config::Sources;
+use crate::settings::config::{Effective, Layer};
+
+pub(super) fn shell() -> DoctorCheck {
+    match on_path("bash") {
+        Some(path) => DoctorCheck::new("shell", CheckState::Ok, path.display().to_string()),
+        None => DoctorCheck::new("shell", CheckState::Warn, "no bash: shell_exec cannot run commands")
+            .remedy("install bash"),
+    }
+}
+
+/// Git, asked for its version inside a confinement: it is never run anywhere else.
+pub(super) async fn git(setup: &ProjectSandbox) -> DoctorCheck {
+    let Some(path) = on_path("git") else {
+        return DoctorCheck::new(
+            "git",
+            CheckState::Warn,
+            "no git: a patch cannot know of files that are tracked although ignored",
+        )
+        .remedy("install git");
+    };
+    let confinement = setup.confinement(setup.policy.observer(setup.policy.temp.clone()));
+    let command = vec![path.clone().into_os_string(), "--version".into()];
+    let said = match inside::run_program(setup, confinement, command, Vec::new()).await {
+        Ok(said) => said.output,
+        // Why nothing can be confined is told by a check of its own.
+        Err(_) => return DoctorCheck::new("git", CheckState::Ok, path.display().to_string()),
+    };
+    match said.trim().strip_prefix("git version ") {
+        Some(version) => {
+            DoctorCheck::new("git", CheckState::Ok, format!("{}, {}", version.escape_debug(), path.display()))
+        }
+        None => DoctorCheck::new(
+            "git",
+            CheckState::Warn,
+            format!("{} does not run in a confinement", path.display()),
+        )
+        .remedy("bailiwick sandbox -- git --version shows the cause"),
+    }
+}
+
+pub(super) fn terminal() -> DoctorCheck {
+    if !std::io::stdout().is_terminal() {
+        return DoctorCheck::new("terminal", CheckState::Ok, "none (output goes to a pipe or a file)");
+    }
+    let term = std::env::var("TERM").unwrap_or_default();
+    if matches!(term.as_str(), "" | "dumb") {
+        return DoctorCheck::new("terminal", CheckState::Warn, "dumb: there is no terminal UI on it").remedy(
+            "set TERM to the name of your terminal, as in TERM=xterm-256color; bailiwick exec works without",
+        );
+    }
+    let term = term.escape_debug().to_string();
+    let colour = match std::env::var("COLORTERM").as_deref() {
+        Ok("truecolor" | "24bit") => ", truecolor",
+        _ => "",
+    };
+    match crossterm::terminal::size() {
+        Ok((width, height)) if tui::is_tiny((width, height)) => DoctorCheck::new(
+            "terminal",
+            CheckState::Warn,
+            format!("{term}, {width}x{height}{colour}: too small"),
+        )
+        .remedy("make it 40x10 at least"),
+        Ok((width, height)) => {
+            DoctorCheck::new("terminal", CheckState::Ok, format!("{term}, {width}x{height}{colour}"))
+        }
+        Err(_) => DoctorCheck::new("terminal", CheckState::Ok, format!("{term}{colour}")),
+    }
+}
+
+/// The address of the API that sessions here ask.
+pub(super) fn base_url(setup: &ProjectSandbox) -> String {
+    let sources = Sources::read(&setup.directories, Path::new(".")).ok();
+    let effective = sources.map(|sources| sources.effective(&Layer::default()));
+    let kind = effective.as_ref().map(Effective::provider).unwrap_or_default();
+    effective.as_ref().and_then(Effective::base_url).unwrap_or(kind.base_url()).to_owned()
+}
+
+/// The key of the provider that is set here.
+pub(super) fn key(setup: &ProjectSandbox, keys: &TakenKeys) -> DoctorCheck {
+    // Settings that cannot be read are told by a check of their own.
+    let sources = Sources::read(&setup.directories, Path::new(".")).ok();
+    let effective = sources.map(|sources| sources.effective(&Layer::default()));
+    let kind = effective.as_ref().map(Effective::provider).unwrap_or_default();
+    let base_url = effective.as_ref().and_then(Effective::base_url).unwrap_or(kind.base_url());
+    if socket_of(base_url).is_some() {
+        return DoctorCheck::new("key", CheckState::Ok, "none is needed: a relay has it");
+    }
+    let (variable, file) = (kind.key_variable(), setup.directories.key_file(kind.vendor()));
+    match find_key(keys.of(kind), variable, &file) {
+        Ok(key) => DoctorCheck::new("key", CheckState::Ok, format!("in {}", key.origin)),
+        Err(KeyError::Missing { .. }) if !kind.needs_key(base_url) => DoctorCheck::new(
+            "key",
+            CheckState::Ok,
+            format!("none; {} may need none", base_url.escape_debug()),
+        ),
+        Err(KeyError::Missing { .. }) => {
+            DoctorCheck::new("key", CheckState::Warn, "none found").remedy(format!(
+                "set {variable}, or put it into {} (mode 0600). No key yet? bailiwick demo",
+                shell_word(&file)
+            ))
+        }
+        Err(error) => {
+            let text = error.to_string();
+            let (found, next) = text.split_once("\n  hint: ").unwrap_or((&text, "see SECURITY.md"));
+            DoctorCheck::new("key", CheckState::Warn, found).remedy(next)
+        }
+    }
+}
+
+/// The user's settings, and those of the project that we are in.
+pub(super) fn settings(setup: &ProjectSandbox) -> DoctorCheck {
+    match Sources::read(&setup.directories, Path::new(".")) {
+        Ok(sources) => match sources.question() {
+            None => DoctorCheck::new("settings", CheckState::Ok, sources.summary()),
+            Some(question) => {
+                let text = format!("{}; the project has files that take trust", sources.summary());
+                let project = shell_word(&question.project);
+                let remedy = format!("bailiwick config trust -C {project}");
+                DoctorCheck::new("settings", CheckState::Warn, text).remedy(remedy)
+            }
+        },
+        Err(error) => {
+            let text = error.to_string();
+            let (found, next) = text.split_once("\n  hint: ").unwrap_or((&text, "bailiwick config keys"));
+            DoctorCheck::new("settings", CheckState::Warn, found.replace('\n', "; ")).remedy(next)
+        }
+    }
+}
+
+/// The space below which a session's log, or what a command builds, may not fit.
+const LITTLE_SPACE: u64 = 64 << 20;
+
+pub(super) fn state_directory(setup: &ProjectSandbox) -> DoctorCheck {
+    directory("state dir", &setup.directories.state, "set BAILIWICK_HOME to a directory that you can write")
+}
+
+/// Where private temp directories are made: what commands build there needs room too.
+pub(super) fn temp_directory(setup: &ProjectSandbox) -> DoctorCheck {
+    let temp = setup.policy.temp.as_path();
+    directory(
+        "temp dir",
+        temp.parent().unwrap_or(temp),
+        "set BAILIWICK_HOME to a directory that you can write",
+    )
+}
+
+fn directory(name: &'static str, path: &Path, remedy: &'static str) -> DoctorCheck {
+    if let Err(error) = tempfile::tempfile_in(path) {
+        return DoctorCheck::new(name, CheckState::Fail, format!("{}: {error}", path.display()))
+            .remedy(remedy);
+    }
+    let free = statvfs(path).map_or(0, |stat| stat.blocks_available() * stat.fragment_size());
+    let check =
+        DoctorCheck::new(name, CheckState::Ok, format!("{}, writable, {} free", path.display(), size(free)));
+    if free < LITTLE_SPACE {
+        DoctorCheck { state: CheckState::Warn, ..check }.remedy("free some space there")
+    } else {
+        check
+    }
+}
+
+fn size(bytes: u64) -> String {
+    match bytes >> 20 {
+        mib if mib >= 1024 => format!("{} GiB", mib >> 10),
+        mib => format!("{mib} MiB"),
+    }
+}
+
+pub(super) fn on_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|directory| directory.join(name)).find(|file| file.is_file())
+}

@@ -1,0 +1,139 @@
+//! What this machine enforces: shown by attacking from inside a real confinement, not by reading version numbers.
+
+mod cgroups;
+mod checks;
+mod clock;
+mod machine;
+mod network;
+mod profile;
+mod promises;
+mod relay;
+mod self_test;
+mod surroundings;
+
+use std::io::Write;
+
+use ipc::confinement::Tier;
+use model::secrets::TakenKeys;
+use serde::Serialize;
+
+pub(crate) use self::promises::PromisesPage;
+use crate::engine::place::ProjectSandbox;
+
+/// The report.
+#[derive(Debug, Serialize)]
+pub(crate) struct Diagnosis {
+    /// The tier, where programs can be confined at all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tier: Option<TierFound>,
+    /// Each thing that was looked at.
+    pub checks: Vec<DoctorCheck>,
+}
+
+/// Which tier this machine has.
+#[derive(Debug, Serialize)]
+pub(crate) struct TierFound {
+    /// What the self-test was made in.
+    pub tested: Tier,
+    /// What runs start in that ask for no tier.
+    pub runs_start_in: Tier,
+    /// Why that is not the full one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_full_tier: Option<String>,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+pub(crate) struct DoctorCheck {
+    /// Its name.
+    pub name: &'static str,
+    /// How it stands.
+    pub state: CheckState,
+    /// What was found, in a line.
+    pub found: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+}
+
+/// How a check stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum CheckState {
+    /// As it should be.
+    Ok,
+    /// Usable, with something missing.
+    Warn,
+    /// Not usable.
+    Fail,
+}
+
+impl DoctorCheck {
+    fn new(name: &'static str, state: CheckState, found: impl Into<String>) -> Self {
+        Self { name, state, found: found.into(), remedy: None }
+    }
+
+    fn remedy(mut self, remedy: impl Into<String>) -> Self {
+        self.remedy = Some(remedy.into());
+        self
+    }
+}
+
+/// The cause and the hint of a refusal.
+fn parted(why: &str) -> (&str, &str) {
+    why.split_once("\n  hint: ").unwrap_or((why, "see SECURITY.md"))
+}
+
+impl Diagnosis {
+    /// Looks at everything.
+    pub(crate) async fn make(setup: &ProjectSandbox, keys: &TakenKeys, asks_api: bool) -> Self {
+        let (mut checks, tier) = self_test::checks(setup).await;
+        checks.extend(profile::profile());
+        checks.extend([surroundings::check(), cgroups::check()]);
+        checks.extend([checks::shell(), checks::git(setup).await, checks::terminal()]);
+        checks.extend([checks::key(setup, keys), network::proxies(), network::authorities()]);
+        checks.extend(relay::check(setup).await);
+        if asks_api {
+            checks.push(network::api(&checks::base_url(setup)).await);
+        }
+        checks.extend([
+            checks::settings(setup),
+            checks::state_directory(setup),
+            checks::temp_directory(setup),
+        ]);
+        checks.push(clock::check());
+        Self { tier, checks }
+    }
+
+    /// Looks at what can be looked at where no place can be made to confine anything in.
+    pub(crate) fn of_nothing(why: &str) -> Self {
+        let (found, next) = parted(why);
+        let mut checks = vec![self_test::nothing_confined(found).remedy(next)];
+        checks.extend(profile::profile());
+        checks.extend([surroundings::check(), cgroups::check(), checks::shell(), checks::terminal()]);
+        checks.extend([network::proxies(), network::authorities(), clock::check()]);
+        Self { tier: None, checks }
+    }
+
+    /// Whether agents can be confined here.
+    pub(crate) fn is_usable(&self) -> bool {
+        !self.checks.iter().any(|check| check.state == CheckState::Fail)
+    }
+
+    /// Prints it: a line a check, its remedy below.
+    pub(crate) fn print(&self) -> std::io::Result<()> {
+        let mut out = std::io::stdout().lock();
+        for DoctorCheck { name, state, found, remedy } in &self.checks {
+            let state = match state {
+                CheckState::Ok => "ok",
+                CheckState::Warn => "warn",
+                CheckState::Fail => "FAIL",
+            };
+            writeln!(out, "{state:<5} {name:<11} {found}")?;
+            if let Some(remedy) = remedy {
+                writeln!(out, "      {:<11} hint: {remedy}", "")?;
+            }
+        }
+        out.flush()
+    }
+}

@@ -1,0 +1,104 @@
+//! Which calls somebody above us denies (a container's engine, a service manager), what that costs, and what would lift it: found
+//! by making them, with arguments that do nothing.
+
+use boundary::system::harmless;
+use nix::errno::Errno;
+use nix::sched::{CloneFlags, unshare};
+
+use super::{CheckState, DoctorCheck};
+
+/// A call that engines deny.
+struct ProfileCall {
+    name: &'static str,
+    /// What is lost without it.
+    without: &'static str,
+    /// What allows it again, with Docker or Podman.
+    option: &'static str,
+    probe: fn() -> Result<(), Errno>,
+}
+
+const SECCOMP: &str = "--security-opt seccomp=PROFILE";
+
+const CALLS: [ProfileCall; 5] = [
+    ProfileCall {
+        name: "landlock_create_ruleset",
+        without: "nothing holds files",
+        option: SECCOMP,
+        probe: harmless::landlock,
+    },
+    ProfileCall {
+        name: "seccomp",
+        without: "nothing holds system calls",
+        option: SECCOMP,
+        probe: harmless::seccomp,
+    },
+    ProfileCall {
+        name: "unshare",
+        without: "no full tier",
+        option: SECCOMP,
+        probe: || unshare(CloneFlags::empty()),
+    },
+    ProfileCall {
+        name: "pidfd_getfd",
+        without: "the broker makes the sandbox's sockets itself, and mediates more calls",
+        option: "--cap-add SYS_PTRACE",
+        probe: harmless::pidfd_getfd,
+    },
+    ProfileCall {
+        name: "process_vm_readv",
+        without: "the broker reads through /proc, which takes longer",
+        option: "--cap-add SYS_PTRACE",
+        probe: harmless::process_vm_readv,
+    },
+];
+
+/// What is denied here; nothing where nobody filters our calls.
+pub(super) fn profile() -> Option<DoctorCheck> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let is_filtered = status.lines().any(|line| line.split_whitespace().eq(["Seccomp:", "2"]));
+    is_filtered.then(|| check(&CALLS.iter().filter(|call| is_denied((call.probe)())).collect::<Vec<_>>()))
+}
+
+fn check(denied: &[&ProfileCall]) -> DoctorCheck {
+    if denied.is_empty() {
+        return DoctorCheck::new(
+            "profile",
+            CheckState::Ok,
+            "our system calls are filtered, but for none that we use",
+        );
+    }
+    let found: Vec<_> = denied.iter().map(|call| format!("{} ({})", call.name, call.without)).collect();
+    let mut options: Vec<_> = denied.iter().map(|call| call.option).collect();
+    options.dedup();
+    let found = format!("who started this process denies {}", found.join(", "));
+    DoctorCheck::new("profile", CheckState::Ok, found).remedy(format!(
+        "with Docker or Podman, {} would allow them, and loosen the container's own hold",
+        options.join(" and ")
+    ))
+}
+
+/// A filter answers EPERM or EACCES where the kernel finds fault with the arguments, and ENOSYS where there is no such call.
+fn is_denied(answer: Result<(), Errno>) -> bool {
+    matches!(answer, Err(Errno::EPERM | Errno::EACCES | Errno::ENOSYS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_invalid_was_not_denied() {
+        assert!(!is_denied(Ok(())) && !is_denied(Err(Errno::EBADF)) && !is_denied(Err(Errno::ESRCH)));
+        assert!(is_denied(Err(Errno::EPERM)) && is_denied(Err(Errno::ENOSYS)));
+    }
+
+    #[test]
+    fn each_denied_call_is_named_with_what_it_costs_and_each_option_once() {
+        let check = check(&CALLS.iter().skip(2).collect::<Vec<_>>());
+        assert!(
+            check.found.starts_with("who started this process denies unshare (no full tier), pidfd_getfd (")
+        );
+        let remedy = check.remedy.unwrap();
+        assert!(remedy.contains("--security-opt seccomp=PROFILE and --cap-add SYS_PTRACE would"), "{remedy}");
+    }
+}

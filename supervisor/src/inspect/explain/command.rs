@@ -1,0 +1,169 @@
+//! What the policy says of a command: what is found under its names, and what becomes of a call of `shell_exec`.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use boundary::policy::leads_to;
+use gate::Verdict as Judged;
+use gate::command_line::{self, covers, offered_prefix};
+use gate::tools::Invocation;
+use ipc::approval::ApprovalMode;
+use ipc::path::WirePath;
+use ipc::rights::Network;
+use ipc::tool::{Access, ShellExec, ToolCall};
+use serde::Serialize;
+
+use super::ExplainPolicy;
+use super::answer::{ExplainAnswer, ExplainVerdict};
+
+/// What is said of a command.
+#[derive(Debug, Serialize)]
+pub(super) struct CommandExplained {
+    /// The command.
+    pub command: String,
+    /// What its words in the place of a program are; absent where it is not certain what bash makes of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub programs: Option<Vec<ExplainProgram>>,
+    /// The prefix of the settings that approves it, and where that stands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preapproved: Option<String>,
+    /// The prefix that an approval of it would offer for the session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offered_prefix: Option<Vec<String>>,
+    /// What becomes of a call, by what it declares.
+    pub calls: Vec<ExplainedCall>,
+}
+
+/// A word in the place of a program.
+#[derive(Debug, Serialize)]
+pub(super) struct ExplainProgram {
+    /// The word.
+    pub name: String,
+    /// What is found there.
+    #[serde(flatten)]
+    pub found: FoundProgram,
+}
+
+/// What a word in the place of a program is.
+#[derive(Debug, Serialize)]
+#[serde(tag = "found", rename_all = "snake_case")]
+pub(super) enum FoundProgram {
+    /// The shell itself does it.
+    Shell,
+    /// A program.
+    File {
+        path: WirePath,
+    },
+    /// A program that is hidden.
+    Hidden {
+        path: WirePath,
+    },
+    Nothing,
+}
+
+/// What becomes of a call.
+#[derive(Debug, Serialize)]
+pub(super) struct ExplainedCall {
+    /// What it declares: `access "write", network true`.
+    pub declares: String,
+    /// What becomes of it.
+    pub answer: ExplainAnswer,
+}
+
+/// What a call may declare.
+const DECLARED: [(Access, Option<Network>, &str); 4] = [
+    (Access::Read, None, "access \"read\""),
+    (Access::Standing, None, "nothing"),
+    (Access::Write, None, "access \"write\""),
+    (Access::Standing, Some(Network::On), "network true"),
+];
+
+impl CommandExplained {
+    /// Judges it.
+    pub(super) fn new(command: &str, policy: &ExplainPolicy<'_>) -> Self {
+        let programs = command_line::programs_of(command);
+        let prefixes = &policy.approvals.preapproved;
+        let by = prefixes.iter().any(|_| covers(prefixes, command));
+        let calls = DECLARED.into_iter().map(|(access, network, declares)| ExplainedCall {
+            declares: declares.to_owned(),
+            answer: call(command, access, network, policy),
+        });
+        Self {
+            programs: programs.map(|names| names.into_iter().map(|name| program(name, policy)).collect()),
+            preapproved: by.then(|| policy.origins.of_key("approvals.preapproved")),
+            offered_prefix: offered_prefix(command),
+            calls: calls.collect(),
+            command: command.to_owned(),
+        }
+    }
+}
+
+fn call(
+    command: &str,
+    access: Access,
+    network: Option<Network>,
+    policy: &ExplainPolicy<'_>,
+) -> ExplainAnswer {
+    let shell = ShellExec { command: command.to_owned(), access, network, cwd: None, timeout_ms: None };
+    let call = ToolCall::ShellExec(shell);
+    let invocation = Invocation::Worker(call);
+    let standing = policy.standing;
+    let mode = Some(policy.origins.of_key("mode"));
+    match standing.judge(&invocation, standing.mode == ApprovalMode::Ask) {
+        Judged::Run | Judged::Prepare => ExplainAnswer::allowed("it runs at once, confined", None),
+        Judged::Ask(ask) if ask.grant.is_empty() => ExplainAnswer {
+            origin: mode,
+            ..ExplainAnswer::new(ExplainVerdict::Asked, "every command takes an approval (confirm_shell)")
+        },
+        Judged::Ask(ask) => {
+            let because = format!("in mode ask it takes an approval, and runs once with: {}", ask.grant);
+            ExplainAnswer { origin: mode, ..ExplainAnswer::new(ExplainVerdict::Asked, because) }
+        }
+        Judged::Deny(denial) => {
+            ExplainAnswer::denied(&denial, format!("the missing right is: {}", denial.missing_right), mode)
+        }
+    }
+}
+
+fn program(name: String, policy: &ExplainPolicy<'_>) -> ExplainProgram {
+    let found = if command_line::is_of_the_shell(&name) { FoundProgram::Shell } else { find(&name, policy) };
+    ExplainProgram { name, found }
+}
+
+/// As execvp(3) searches, along the `PATH` that commands get.
+fn find(name: &str, policy: &ExplainPolicy<'_>) -> FoundProgram {
+    let readable = |path: &WirePath| {
+        policy.standing.allows_read(path)
+            && policy.standing.allows_read(&leads_to(path.as_path()).path.into())
+    };
+    let mut hidden = None;
+    for place in places(name, policy) {
+        let path = WirePath::from(&place);
+        if !readable(&path) {
+            hidden = hidden.or_else(|| place.symlink_metadata().is_ok().then_some(path));
+        } else if is_executable(&place) {
+            return FoundProgram::File { path };
+        }
+    }
+    hidden.map_or(FoundProgram::Nothing, |path| FoundProgram::Hidden { path })
+}
+
+fn places(name: &str, policy: &ExplainPolicy<'_>) -> Vec<PathBuf> {
+    let project = policy.standing.project.as_path();
+    if name.contains('/') {
+        return vec![project.join(name)];
+    }
+    let set = policy.setup.variable("PATH");
+    let path = match set {
+        Some(value) => Some(std::ffi::OsStr::from_bytes(value).to_owned()),
+        None => std::env::var_os("PATH"),
+    };
+    let path = path.unwrap_or_else(|| OsString::from("/bin:/usr/bin"));
+    std::env::split_paths(&path).map(|directory| project.join(directory).join(name)).collect()
+}
+
+fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}

@@ -1,0 +1,137 @@
+//! `bailiwick explain`: what the policy says of a path, an address or a command, why, and what would change it.
+//!
+//! * [`subject`]: which of the three it is. [`path`], [`address`], [`command`]: what is said of it.
+//! * [`judge`]: what the gate says of a path; `tried`: what became of it. [`place`]: what is judged by. [`origins`]: where a rule comes from. [`answer`]: yes or no, with the reason. `print`: as a person reads it.
+//!
+//! The judgement is the gate's. What it says of a path is then tried inside a confinement as an agent's worker would have it, so
+//! that nothing is told which the kernel sees otherwise. Nothing is looked up in the network.
+
+mod address;
+mod answer;
+mod command;
+mod judge;
+mod origins;
+mod path;
+mod place;
+mod print;
+mod subject;
+mod tried;
+
+use std::io::Write;
+
+use gate::modes::ApprovalMode;
+use ipc::confinement::Tier;
+use ipc::rights::RightsSummary;
+use serde::Serialize;
+
+use self::address::AddressExplained;
+pub(crate) use self::answer::ExplainAnswer;
+use self::command::CommandExplained;
+pub(crate) use self::path::PathExplained;
+pub(crate) use self::place::{ExplainPolicy, ExplainedPlace};
+use self::subject::{ExplainSubject, SubjectError};
+use crate::engine::inside::{self, InsideError};
+use crate::engine::place::SetupError;
+use crate::process::exit::{Exit, printed};
+use crate::process::messages::{complain, harmless};
+use crate::settings::args::ExplainArgs;
+use crate::settings::config::SettingsError;
+
+/// What was asked about, and under what it is judged.
+#[derive(Debug, Serialize)]
+struct Explanation {
+    /// The tier that a session would start in here.
+    tier: Tier,
+    /// What becomes of a call beyond the rights.
+    mode: ApprovalMode,
+    /// The rights.
+    rights: RightsSummary,
+    /// What is said.
+    #[serde(flatten)]
+    said: ExplainedRights,
+}
+
+/// What is said.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum ExplainedRights {
+    /// Of a path.
+    Path(Box<PathExplained>),
+    /// Of an address.
+    Address(AddressExplained),
+    /// Of a command.
+    Command(CommandExplained),
+}
+
+/// Why nothing is said.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ExplainError {
+    /// Nobody knows what was asked about.
+    #[error(transparent)]
+    Subject(#[from] SubjectError),
+    /// The settings cannot be read.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// The place could not be made ready.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    #[error(
+        "nothing can be confined here: {0}\n  hint: bailiwick doctor shows what is missing on this machine"
+    )]
+    Inside(#[from] InsideError),
+}
+
+impl ExplainError {
+    /// The exit code that it means.
+    pub(crate) const fn exit(&self) -> Exit {
+        match self {
+            Self::Subject(_) | Self::Settings(_) => Exit::Usage,
+            Self::Setup(error) => error.exit(),
+            Self::Inside(_) => Exit::NoSandbox,
+        }
+    }
+}
+
+/// Explains and prints.
+pub(crate) async fn run(args: ExplainArgs) -> Exit {
+    match explain(&args).await {
+        Ok(explanation) => printed(print(&explanation, args.json), Exit::Done),
+        Err(error) => {
+            complain(&error);
+            error.exit()
+        }
+    }
+}
+
+async fn explain(args: &ExplainArgs) -> Result<Explanation, ExplainError> {
+    let place = ExplainedPlace::prepare(&args.agent)?;
+    let setup = &place.setup;
+    let subject = ExplainSubject::of(&args.what, args.kind, &setup.policy.project)?;
+    let probes = match &subject {
+        ExplainSubject::Path(path) => PathExplained::probes(path).to_vec(),
+        ExplainSubject::Address(_) | ExplainSubject::Command(_) => Vec::new(),
+    };
+    let (ruleset, outcomes) =
+        inside::try_all(setup, setup.confinement(setup.policy.standing()), &probes).await?;
+    let standing = place.standing(ruleset.tier);
+    let policy = place.policy(&standing);
+    let said = match &subject {
+        ExplainSubject::Path(path) => {
+            ExplainedRights::Path(Box::new(PathExplained::new(path, &policy, &outcomes)))
+        }
+        ExplainSubject::Address(address) => ExplainedRights::Address(AddressExplained::new(address, &policy)),
+        ExplainSubject::Command(command) => ExplainedRights::Command(CommandExplained::new(command, &policy)),
+    };
+    Ok(Explanation { tier: ruleset.tier, mode: standing.mode, rights: standing.summary(), said })
+}
+
+fn print(explanation: &Explanation, json: bool) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    if json {
+        serde_json::to_writer_pretty(&mut out, explanation)?;
+        writeln!(out)?;
+    } else {
+        write!(out, "{}", harmless(&explanation.to_string()))?;
+    }
+    out.flush()
+}

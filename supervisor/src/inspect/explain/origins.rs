@@ -1,0 +1,92 @@
+//! Where a rule comes from: the default, a line of a file of settings, a flag.
+
+use boundary::policy::{configured_write_root, leads_to, write_root};
+use gate::StandingRights;
+use ipc::path::WirePath;
+
+use crate::engine::place::{ConfinementOptions, NamedPath, ProjectSandbox};
+use crate::settings::config::{ConfigOrigin, Effective};
+
+/// What says where a rule comes from.
+pub(super) struct Origins<'a> {
+    pub(super) setup: &'a ProjectSandbox,
+    pub(super) wanted: &'a ConfinementOptions,
+    pub(super) effective: &'a Effective,
+}
+
+/// A rule, and where it comes from.
+pub(super) type OriginRule = (String, Option<String>);
+
+impl Origins<'_> {
+    /// Why what lies in this write root may be changed.
+    pub(super) fn of_write_root(&self, root: &WirePath, standing: &StandingRights) -> OriginRule {
+        if Some(root) == standing.temp.as_ref() {
+            return ("the private temp directory is always writable".to_owned(), default());
+        }
+        if Some(root) == standing.caches.as_ref() {
+            let because = "the private caches of commands with this access are always writable";
+            return (because.to_owned(), default());
+        }
+        if let Some(named) = self.wanted.write.iter().find(|named| self.is_root(named, root)) {
+            return (format!("it lies in the write root {root}"), Some(named.origin.to_string()));
+        }
+        let what = if *root == standing.project {
+            "the project is writable in mode auto"
+        } else {
+            "it lies in the project's git directory, which is writable in mode auto"
+        };
+        (what.to_owned(), Some(self.of_key("mode")))
+    }
+
+    fn is_root(&self, named: &NamedPath, root: &WirePath) -> bool {
+        let project = self.setup.policy.project.as_path();
+        let found = match named.origin {
+            ConfigOrigin::Flag(_) => write_root(project, &named.path).ok(),
+            _ => configured_write_root(project, &named.path).ok(),
+        };
+        found.is_some_and(|found| found == *root)
+    }
+
+    /// Why what lies in this hidden root cannot be read.
+    pub(super) fn of_hidden(&self, root: &WirePath) -> OriginRule {
+        let project = self.setup.policy.project.as_path();
+        let is_root = |named: &&NamedPath| WirePath::from(leads_to(&project.join(&named.path)).path) == *root;
+        if let Some(named) = self.wanted.hide.iter().find(is_root) {
+            return (format!("it is hidden: {root}"), Some(named.origin.to_string()));
+        }
+        let directories = &self.setup.directories;
+        let own = [&directories.config, &directories.state, &directories.cache];
+        let is_own = own.into_iter().any(|own| root.as_path().starts_with(leads_to(own).path));
+        let whose = if is_own { ", which holds Bailiwick's own files" } else { "" };
+        (format!("it is hidden: {root}{whose}"), default())
+    }
+
+    /// Why what lies in this protected place cannot be changed.
+    pub(super) fn of_protected(&self, root: &WirePath) -> OriginRule {
+        let project = self.setup.policy.project.as_path();
+        let is_root = |named: &&NamedPath| WirePath::from(&project.join(&named.path)) == *root;
+        let origin = self.wanted.protect.iter().find(is_root).map(|named| named.origin.to_string());
+        let because = match &origin {
+            Some(_) => format!("it is protected: {root}"),
+            None => format!("it is protected: the user's own programs act on {root}"),
+        };
+        (because, origin.or_else(default))
+    }
+
+    /// Where the value of a key comes from.
+    pub(super) fn of_key(&self, key: &str) -> String {
+        self.effective.origin(key)
+    }
+
+    /// Where one element of a list comes from.
+    pub(super) fn of_element(&self, key: &str, word: &str) -> Option<String> {
+        let elements = self.effective.get(key)?.value.as_ref()?.elements();
+        elements.iter().find(|element| element.first() == word).map(|element| element.origin.to_string())
+    }
+}
+
+/// Nobody said so.
+#[expect(clippy::unnecessary_wraps, reason = "it stands where there may be no origin")]
+pub(super) fn default() -> Option<String> {
+    Some(ConfigOrigin::Default.to_string())
+}

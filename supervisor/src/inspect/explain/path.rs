@@ -1,0 +1,115 @@
+//! What the policy says of a path, and what a confined process could do with it.
+
+use std::path::Path;
+
+use boundary::policy::{ResolvedLink, leads_to};
+use gate::plain;
+use ipc::denial::Operation;
+use ipc::path::WirePath;
+use ipc::probe::{Outcome, Probe};
+use serde::Serialize;
+
+use super::ExplainPolicy;
+use super::answer::ExplainAnswer;
+use super::judge::Judge;
+use super::subject::tidy;
+
+/// What is said of a path.
+#[derive(Debug, Serialize)]
+pub(crate) struct PathExplained {
+    /// The path, absolute.
+    pub path: WirePath,
+    /// Where links lead that are on the way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leads_to: Option<WirePath>,
+    /// The path relative to the project, where it lies in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub in_project: Option<WirePath>,
+    /// Whether it exists, as far as we can see.
+    pub exists: bool,
+    /// What else is to be known.
+    pub notes: Vec<String>,
+    /// Reading it.
+    pub read: ExplainAnswer,
+    /// Changing, making or removing it.
+    pub write: ExplainAnswer,
+    /// Executing it.
+    pub execute: ExplainAnswer,
+    /// Connecting to it, where it is a socket.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connect: Option<ExplainAnswer>,
+}
+
+impl PathExplained {
+    /// How many acts are tried on a path.
+    pub(crate) const PROBES: usize = 4;
+
+    /// What is tried on it: in this order.
+    pub(crate) fn probes(path: &Path) -> [Probe; Self::PROBES] {
+        let path = WirePath::from(path);
+        [
+            Probe::Read { path: path.clone() },
+            Probe::Write { path: path.clone() },
+            Probe::Execute { path: path.clone() },
+            Probe::Connect { path },
+        ]
+    }
+
+    /// Judges it, and compares with what became of [`Self::probes`].
+    pub(crate) fn new(path: &Path, policy: &ExplainPolicy<'_>, outcomes: &[Outcome]) -> Self {
+        let ResolvedLink { path: real, exists } = leads_to(path);
+        let judge = Judge { real: (&real).into(), exists, policy };
+        let tried =
+            |operation, at: usize| judge.compare(operation, judge.answer(operation), outcomes.get(at));
+        let named = tidy(path);
+        Self {
+            leads_to: (real != named).then(|| judge.real.clone()),
+            in_project: real.strip_prefix(&policy.standing.project).ok().map(Into::into),
+            exists,
+            notes: judge.notes(&named),
+            read: tried(Operation::Read, 0),
+            write: tried(Operation::Write, 1),
+            execute: tried(Operation::Execute, 2),
+            connect: judge.connect(outcomes.get(3)),
+            path: named.into(),
+        }
+    }
+}
+
+impl Judge<'_> {
+    fn notes(&self, named: &Path) -> Vec<String> {
+        let standing = self.policy.standing;
+        let mut notes = Vec::new();
+        if plain(named).is_some()
+            && named.starts_with(&standing.project)
+            && !self.real.is_within(&standing.project)
+        {
+            notes.push("a link leads out of the project: what it leads to is what counts".to_owned());
+        }
+        if !self.exists {
+            let nearest = self.real.as_path().ancestors().skip(1).find(|above| above.exists());
+            let nearest = nearest.unwrap_or(Path::new("/"));
+            notes
+                .push(format!("it does not exist; the nearest directory that does is {}", nearest.display()));
+        }
+        if !self.exists && self.is_beside_hidden() {
+            notes.push(
+                "made while a session runs it cannot be read there: it lies beside something hidden"
+                    .to_owned(),
+            );
+        }
+        if self.is_in_own_tmp() {
+            notes.push(
+                "in this tier /tmp is the sandbox's own: what the host has there is not seen".to_owned(),
+            );
+        }
+        notes
+    }
+
+    /// Whether something hidden lies in the same directory, or further in: what is readable there has been listed by name.
+    fn is_beside_hidden(&self) -> bool {
+        let directory = self.real.as_path().parent().map(WirePath::from);
+        let hidden = &self.policy.standing.rights.hidden;
+        directory.is_some_and(|directory| hidden.iter().any(|root| root.is_within(&directory)))
+    }
+}

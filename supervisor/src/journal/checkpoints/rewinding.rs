@@ -1,0 +1,269 @@
+//! From two looks to what has to be done so that the files are again as they were.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::io;
+
+use ipc::effect::{DIRECTORY, FileEffect, FileState, LINK, Patch};
+use ipc::id::EventId;
+use ipc::path::WirePath;
+
+use super::look::SeenFile;
+use super::store::States;
+use super::{At, Checkpoints, Kept};
+use crate::journal::changes::ProjectPath;
+
+/// The most bytes of contents of one patch, old and new, unless one file has more.
+const MOST_OF_A_PATCH: u64 = 24 << 20;
+
+/// The most directories that are granted one by one.
+const MOST_GRANTED: usize = 32;
+
+/// The files that a rewind is about.
+#[derive(Debug, Default)]
+pub struct Rewinding {
+    /// Files that are again as they were, in order.
+    pub restored: Vec<Restore>,
+    /// Files that differ and are left as they are, in order.
+    pub left: Vec<(ProjectPath, Why)>,
+}
+
+impl Rewinding {
+    /// Leaves all other files out.
+    pub fn keep_only(&mut self, is_wanted: impl Fn(&ProjectPath) -> bool) {
+        self.restored.retain(|restore| is_wanted(&restore.path));
+        self.left.retain(|(path, _)| is_wanted(path));
+    }
+}
+
+/// A file that is again as it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Restore {
+    /// The file.
+    pub path: ProjectPath,
+    /// Its state now; absent if it is not there.
+    pub now: Option<Kept>,
+    /// Its state then.
+    pub then: Option<Kept>,
+}
+
+/// The reason why a file is left as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// It is not as the last turn left it, or changed between two turns: somebody else's work.
+    Foreign,
+    /// It is too large, or could not be read: its content was not kept.
+    NotKept,
+    /// It was there before, and was not seen: it was ignored then.
+    Ignored,
+    /// The host acts on it.
+    Protected,
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Foreign => "changed by somebody else than the agents",
+            Self::NotKept => {
+                "its content was not kept: too large, unreadable, or more than there is room for"
+            }
+            Self::Ignored => "was ignored then, and there already",
+            Self::Protected => "the host acts on it",
+        })
+    }
+}
+
+/// A patch with the directories that have to be writable for it.
+pub(super) type Granted = (Patch, Vec<WirePath>);
+
+impl Checkpoints {
+    /// The look that has the files as they were at a message; none if nothing was written since.
+    pub fn look_of(&self, message: EventId) -> Option<usize> {
+        self.looks.iter().position(|look| look.serves(message))
+    }
+
+    /// The last look before files were taken back, if the last thing that happened to them is that.
+    pub fn look_to_undo(&self) -> Option<usize> {
+        let mut back =
+            self.looks.iter().enumerate().rev().skip_while(|(_, look)| look.at == At::BeforeRewind);
+        let (after, look) = back.next()?;
+        (look.at == At::AfterRewind).then(|| after.checked_sub(1))?
+    }
+
+    /// The state of a file at the last look.
+    pub fn state(&self, path: &ProjectPath) -> Option<&Kept> {
+        self.now.get(path).map(|seen| &seen.kept)
+    }
+
+    /// The work that makes the files as they were at a look, from the states of the last one. `is_protected` says of a path, and whether
+    /// something would be written there, if the host acts on it.
+    pub fn rewinding(&self, target: usize, is_protected: impl Fn(&ProjectPath, bool) -> bool) -> Rewinding {
+        let then = self.states_at(target);
+        let asked_ns = self.looks.get(target).map_or(i64::MAX, |look| look.asked_ns);
+        let foreign = self.foreign_since(target);
+        let inodes: BTreeSet<_> = then.values().map(|seen| seen.stamp.inode).collect();
+        let rules_changed = self.rules_changed(&then);
+        // A file that was seen then, and has another name now, is a copy of what comes back. Where nobody knows when a file came to be, it may
+        // have been ignored as long as other files were than now.
+        let was_there = |seen: &SeenFile| {
+            let since = seen.born_ns.unwrap_or(if rules_changed { i64::MIN } else { seen.stamp.changed_ns });
+            since < asked_ns && !inodes.contains(&seen.stamp.inode)
+        };
+        let mut rewinding = Rewinding::default();
+        let paths: BTreeSet<_> = then.keys().chain(self.now.keys()).collect();
+        for path in paths {
+            let (old, new) = (then.get(path), self.now.get(path));
+            if old.map(|seen| &seen.kept) == new.map(|seen| &seen.kept) {
+                continue;
+            }
+            let has_content = |kept: &Kept| !matches!(kept, Kept::File { content: None, .. });
+            let is_kept = [old, new].into_iter().flatten().all(|seen| has_content(&seen.kept));
+            let was_ignored = old.is_none() && new.is_some_and(was_there);
+            let why = match () {
+                () if foreign.contains(path) => Why::Foreign,
+                () if was_ignored => Why::Ignored,
+                () if !is_kept => Why::NotKept,
+                () if is_protected(path, old.is_some()) => Why::Protected,
+                () => {
+                    let kept = |seen: Option<&SeenFile>| seen.map(|seen| seen.kept.clone());
+                    let restore = Restore { path: path.clone(), now: kept(new), then: kept(old) };
+                    rewinding.restored.push(restore);
+                    continue;
+                }
+            };
+            rewinding.left.push((path.clone(), why));
+        }
+        rewinding
+    }
+
+    /// True if a file that says what is ignored is not as it was then.
+    fn rules_changed(&self, then: &States) -> bool {
+        let rules = |path: &&ProjectPath| path.file_name() == b".gitignore";
+        let state = |states: &States, path| states.get(path).map(|seen| seen.kept.clone());
+        then.keys()
+            .chain(self.now.keys())
+            .filter(rules)
+            .any(|path| state(then, path) != state(&self.now, path))
+    }
+
+    /// The paths that somebody else than the agents, or a rewind, changed after a look.
+    fn foreign_since(&self, target: usize) -> BTreeSet<&ProjectPath> {
+        let later = self.looks.windows(2).skip(target);
+        let foreign = later.filter(|pair| match pair {
+            [before, after] => !before.is_within_turn() && after.at != At::AfterRewind,
+            _ => false,
+        });
+        let mut states = self.states_at(target);
+        let mut paths = BTreeSet::new();
+        let foreign: Vec<_> = foreign.filter_map(|pair| pair.get(1)).collect();
+        for look in self.looks.iter().skip(target + 1) {
+            let is_foreign = foreign.iter().any(|other| std::ptr::eq(*other, look));
+            for (path, seen) in &look.changed {
+                // A file that has another stamp and is the same otherwise was not changed.
+                let before = states.get(path).map(|seen| &seen.kept);
+                if is_foreign && before != seen.as_ref().map(|seen| &seen.kept) {
+                    paths.insert(path);
+                }
+                match seen {
+                    Some(seen) => drop(states.insert(path.clone(), seen.clone())),
+                    None => drop(states.remove(path)),
+                }
+            }
+        }
+        paths
+    }
+
+    /// The patches that do it, in their order: what goes first, then what comes or changes.
+    pub fn patches(&self, project: &WirePath, rewinding: &Rewinding) -> io::Result<Vec<Granted>> {
+        // What changes its kind goes and comes again, and so does what its owner may not write.
+        let goes = |restore: &&Restore| match (&restore.now, &restore.then) {
+            (Some(_), None) => true,
+            (Some(now), Some(then)) => is_link(now) != is_link(then) || !is_writable(now),
+            (None, _) => false,
+        };
+        let gone: BTreeSet<_> = rewinding.restored.iter().filter(goes).map(|restore| &restore.path).collect();
+        let absolute = |path: &ProjectPath| WirePath::from(project.as_path().join(path.to_wire().as_path()));
+        let mut going = Vec::new();
+        let mut coming = Vec::new();
+        for Restore { path, now, then } in &rewinding.restored {
+            let state = |kept: &Option<Kept>| kept.as_ref().map(|kept| self.bytes_of(kept)).transpose();
+            let (old, new) = (state(now)?, state(then)?);
+            let effect = |old, new| FileEffect { path: absolute(path), old, new, replacements: 0 };
+            if gone.contains(path) {
+                going.push((path, effect(old, None)));
+                coming.extend(new.map(|new| (path, effect(None, Some(new)))));
+            } else {
+                coming.push((path, effect(old, new)));
+            }
+        }
+        let emptied = self.emptied(&gone, rewinding);
+        let directory = || Some(FileState { bytes: Vec::new(), mode: DIRECTORY });
+        let removed = emptied.iter().rev().map(|path| {
+            (path, FileEffect { path: absolute(path), old: directory(), new: None, replacements: 0 })
+        });
+        let mut before: States = self.now.clone();
+        let mut patches = granted(going, &before, project);
+        before.retain(|path, _| !gone.contains(path));
+        let mut parents: Vec<_> = granted(removed.collect(), &self.now, project);
+        patches.append(&mut parents);
+        patches.extend(granted(coming, &before, project));
+        Ok(patches)
+    }
+
+    /// The directories that hold nothing any more when these paths are gone, and did not exist then; those that hold others first.
+    fn emptied(&self, gone: &BTreeSet<&ProjectPath>, rewinding: &Rewinding) -> Vec<ProjectPath> {
+        let stays = self.now.keys().filter(|path| !gone.contains(path));
+        let comes = rewinding.restored.iter().filter(|restore| restore.then.is_some());
+        let comes = comes.map(|restore| &restore.path);
+        let held: BTreeSet<_> = stays.chain(comes).flat_map(ProjectPath::ancestors).collect();
+        let empty: BTreeSet<_> = gone.iter().flat_map(|path| path.ancestors()).collect();
+        empty.into_iter().filter(|directory| !held.contains(directory)).collect()
+    }
+
+    pub(super) fn bytes_of(&self, kept: &Kept) -> io::Result<FileState> {
+        Ok(match kept {
+            Kept::Link(target) => FileState { bytes: target.as_bytes().to_vec(), mode: LINK },
+            Kept::File { mode, size, content: Some(content) } => {
+                FileState { bytes: self.bytes(content, *size)?, mode: *mode }
+            }
+            Kept::File { content: None, .. } => {
+                return Err(io::Error::other("a content that is needed was not kept"));
+            }
+        })
+    }
+}
+
+const fn is_link(kept: &Kept) -> bool {
+    matches!(kept, Kept::Link(_))
+}
+
+const fn is_writable(kept: &Kept) -> bool {
+    matches!(kept, Kept::File { mode, .. } if *mode & 0o200 != 0) || is_link(kept)
+}
+
+/// Patches of a bounded size, each with the directories that it writes in: the nearest ones that hold something.
+fn granted(effects: Vec<(&ProjectPath, FileEffect)>, there: &States, project: &WirePath) -> Vec<Granted> {
+    let directories: BTreeSet<_> = there.keys().flat_map(ProjectPath::ancestors).collect();
+    let mut patches: Vec<(Patch, BTreeSet<WirePath>)> = Vec::new();
+    let mut bytes = u64::MAX;
+    for (path, effect) in effects {
+        let states = [&effect.old, &effect.new].into_iter().flatten();
+        let size: u64 = states.map(|state| state.bytes.len() as u64).sum();
+        if bytes.saturating_add(size) > MOST_OF_A_PATCH {
+            patches.push((Patch { files: Vec::new() }, BTreeSet::new()));
+            bytes = 0;
+        }
+        bytes += size;
+        let nearest = path.ancestors().find(|directory| directories.contains(directory));
+        let nearest = nearest.map(|nearest| project.as_path().join(nearest.to_wire().as_path()).into());
+        if let Some((patch, roots)) = patches.last_mut() {
+            patch.files.push(effect);
+            roots.insert(nearest.unwrap_or_else(|| project.clone()));
+        }
+    }
+    let roots = |roots: BTreeSet<WirePath>| match roots.len() {
+        0..=MOST_GRANTED => roots.into_iter().collect(),
+        _ => vec![project.clone()],
+    };
+    patches.into_iter().map(|(patch, of_patch)| (patch, roots(of_patch))).collect()
+}

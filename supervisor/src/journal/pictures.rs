@@ -1,0 +1,113 @@
+//! Pictures from the user: named on the command line or in the terminal UI, and read with the user's own rights; or attached
+//! by a front end.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use ipc::image::{Image, MAX_IMAGE_BYTES, TooManyBytes};
+use ipc::rpc::Attachment;
+use picture::ImageError;
+
+/// Why there is no picture.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PictureError {
+    /// The file cannot be read.
+    #[error("cannot read `{}`: {source}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// It is a directory, a device, a fifo.
+    #[error("`{}` is no regular file", .0.display())]
+    NotAFile(PathBuf),
+    /// It is no picture for a model.
+    #[error("`{}` {error}", path.display())]
+    NoPicture {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        error: ImageError,
+    },
+}
+
+/// Reads a picture, whatever its name says that it is.
+pub(crate) fn read(path: &Path) -> Result<Image, PictureError> {
+    let unreadable = |source| PictureError::Unreadable { path: path.to_owned(), source };
+    // A fifo would wait for a writer.
+    let opened = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path);
+    let file = opened.map_err(unreadable)?;
+    let metadata = file.metadata().map_err(unreadable)?;
+    if !metadata.is_file() {
+        return Err(PictureError::NotAFile(path.to_owned()));
+    }
+    let no_picture = |error| PictureError::NoPicture { path: path.to_owned(), error };
+    if metadata.len() > MAX_IMAGE_BYTES as u64 {
+        return Err(no_picture(TooManyBytes(metadata.len()).into()));
+    }
+    let mut bytes = Vec::new();
+    // It may grow while it is read.
+    file.take(MAX_IMAGE_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    picture::read(bytes).map_err(no_picture)
+}
+
+/// Reads a picture that a front end attached: what it says of it has to hold.
+pub(crate) fn attached(attachment: Attachment) -> Result<Image, ImageError> {
+    let Attachment { media_type, width, height, data } = attachment;
+    picture::check_claims(&data, media_type, (width, height))?;
+    picture::read(data)
+}
+
+#[cfg(test)]
+mod tests {
+    use ipc::image::MediaType;
+
+    use super::*;
+
+    #[test]
+    fn an_attachment_is_what_it_is_said_to_be() {
+        let png = &include_bytes!("../../../fixtures/images/shapes.png")[..];
+        let read = |media_type, width, data: &[u8]| {
+            attached(Attachment { media_type, width, height: None, data: data.into() })
+        };
+        for width in [None, Some(48)] {
+            assert_eq!(read(MediaType::Png, width, png).unwrap().size(), (48, 32));
+        }
+        for (media_type, width, data, cause) in [
+            (MediaType::Png, None, &png[..60], "is a damaged png picture"),
+            (MediaType::Gif, None, png, "is said to be image/gif, and is image/png"),
+            (MediaType::Png, Some(49), png, "is 48×32, and not as said"),
+            (MediaType::Png, None, b"<svg/>", "is no PNG"),
+        ] {
+            let error = read(media_type, width, data).unwrap_err().to_string();
+            assert!(error.contains(cause), "{error}");
+        }
+    }
+
+    #[test]
+    fn only_regular_files_that_are_pictures_are_taken() {
+        let temp = tempfile::tempdir().unwrap();
+        let place = |name: &str| temp.path().join(name);
+        let png = include_bytes!("../../../fixtures/images/shapes.png");
+        std::fs::write(place("photo.txt"), png).unwrap();
+        assert_eq!(read(&place("photo.txt")).unwrap().size(), (48, 32));
+        std::fs::write(place("cut.png"), &png[..100]).unwrap();
+        std::fs::write(place("drawing.svg"), "<svg/>").unwrap();
+        nix::unistd::mkfifo(&place("fifo"), nix::sys::stat::Mode::S_IRUSR).unwrap();
+        File::create(place("large.png")).unwrap().set_len(1 << 40).unwrap();
+        for (name, part) in [
+            ("cut.png", "is a damaged png picture"),
+            ("drawing.svg", "is no PNG, JPEG, GIF or WebP picture"),
+            ("fifo", "is no regular file"),
+            ("", "is no regular file"),
+            ("missing", "cannot read"),
+            ("large.png", "has 1099511627776 bytes"),
+        ] {
+            let error = read(&place(name)).unwrap_err().to_string();
+            assert!(error.contains(part), "{name}: {error}");
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! The plans that there are, by name or by project.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+use gate::plan::{self, Document};
+
+use super::record::{PlanFate, PlanRecord};
+use super::store::Store;
+
+/// The most bytes that are read of a plan's file: more than a plan may have, so that the error can tell how many there are.
+const LONGEST_TEXT: u64 = 16 << 20;
+
+/// The most bytes of a record; a longer one is none of ours.
+const LONGEST_RECORD: u64 = 64 << 10;
+
+/// A plan that is kept.
+#[derive(Debug)]
+pub(crate) struct KeptPlan {
+    /// The name of its file, without the ending.
+    pub id: String,
+    /// Its file.
+    pub path: PathBuf,
+    /// The bytes of the file.
+    pub text: String,
+    /// SHA-256 of them, in hexadecimal.
+    pub digest: String,
+    /// Its record; none where that is gone, or cannot be read.
+    pub record: Option<PlanRecord>,
+}
+
+/// No plan was found.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FindError {
+    /// No plan of the project.
+    #[error(
+        "no plan of {}\n  hint: bailiwick exec --activity plan \"…\" makes one; bailiwick plan list --all lists those of every project",
+        .0.display()
+    )]
+    None(PathBuf),
+    /// None has this name.
+    #[error("no plan {0:?}\n  hint: bailiwick plan list --all lists them")]
+    Unknown(String),
+    /// Several names begin so.
+    #[error("{0:?} begins the names of several plans: {1}")]
+    Ambiguous(String, String),
+    /// A file cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+}
+
+impl KeptPlan {
+    /// The fate of the bytes that stand in the file now.
+    pub(crate) fn fate(&self) -> PlanFate {
+        let of_these = self.record.as_ref().filter(|record| record.digest == self.digest);
+        of_these.map_or(PlanFate::Proposed, |record| record.fate)
+    }
+
+    /// True if the bytes are others than those that the record is of.
+    pub(crate) fn is_edited(&self) -> bool {
+        self.record.as_ref().is_some_and(|record| record.digest != self.digest)
+    }
+
+    /// The project that it was made for.
+    pub(crate) fn project(&self) -> Option<&Path> {
+        self.record.as_ref().map(|record| record.project.as_path())
+    }
+
+    /// The plan in the file.
+    pub(crate) fn read(&self) -> Result<Document, String> {
+        Document::parse(&self.text).map_err(|error| format!("{}: {error}", self.path.display()))
+    }
+}
+
+impl Store {
+    /// Every plan, the newest first.
+    pub(crate) fn all(&self) -> Result<Vec<KeptPlan>, FindError> {
+        let mut ids = self.ids()?;
+        ids.reverse();
+        ids.iter().map(|id| self.read(id)).collect()
+    }
+
+    /// The plan with this name, or whose name alone begins so; without a name, the newest of the project.
+    pub(crate) fn find(&self, name: Option<&str>, project: &Path) -> Result<KeptPlan, FindError> {
+        let Some(name) = name else {
+            let is_of = |kept: &KeptPlan| kept.project() == Some(project);
+            return self.all()?.into_iter().find(is_of).ok_or_else(|| FindError::None(project.to_owned()));
+        };
+        let ids = self.ids()?;
+        if ids.iter().any(|id| id == name) {
+            return self.read(name);
+        }
+        let matching: Vec<_> =
+            ids.iter().filter(|id| !name.is_empty() && id.starts_with(name)).map(String::as_str).collect();
+        match matching.as_slice() {
+            [] => Err(FindError::Unknown(name.to_owned())),
+            [id] => self.read(id),
+            several => Err(FindError::Ambiguous(name.to_owned(), several.join(", "))),
+        }
+    }
+
+    fn ids(&self) -> Result<Vec<String>, FindError> {
+        let failed = |source| FindError::Read { path: self.place().to_owned(), source };
+        let entries = match fs::read_dir(self.place()) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(failed)?,
+        };
+        let mut ids = Vec::new();
+        for entry in entries {
+            let name = entry.map_err(failed)?.file_name();
+            ids.extend(name.to_str().and_then(|name| name.strip_suffix(".md")).map(str::to_owned));
+        }
+        ids.sort_unstable_by(|a, b| order(a).cmp(&order(b)));
+        Ok(ids)
+    }
+
+    fn read(&self, id: &str) -> Result<KeptPlan, FindError> {
+        let path = self.place().join(format!("{id}.md"));
+        let text = read(&path, LONGEST_TEXT).and_then(|bytes| {
+            String::from_utf8(bytes)
+                .map_err(|error| io::Error::new(ErrorKind::InvalidData, error.utf8_error().to_string()))
+        });
+        let text = text.map_err(|source| FindError::Read { path: path.clone(), source })?;
+        let record = record_of(&path);
+        Ok(KeptPlan { id: id.to_owned(), path, digest: plan::digest(&text), text, record })
+    }
+}
+
+/// The record beside a plan's file, if there is one that can be read.
+pub(crate) fn record_of(path: &Path) -> Option<PlanRecord> {
+    let bytes = read(&path.with_extension("json"), LONGEST_RECORD).ok()?;
+    serde_json::from_slice(&bytes).ok()
+}
+
+/// Names by their time; of one second the second plan has a `-2`.
+fn order(id: &str) -> (&str, u64) {
+    const SECOND: usize = "2026-11-25-101112".len();
+    match id.split_at_checked(SECOND) {
+        Some((second, rest)) => (second, rest.strip_prefix('-').and_then(|n| n.parse().ok()).unwrap_or(1)),
+        None => (id, 1),
+    }
+}
+
+fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}

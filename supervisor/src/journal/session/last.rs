@@ -1,0 +1,161 @@
+//! The logs that there are, and the last one of a project, by the first event of each.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use ipc::event::{EventKind, NoticeCode, SessionEvent, SessionStarted};
+
+/// The most bytes of a first event; a longer line is none of ours.
+const LONGEST: u64 = 1 << 20;
+
+/// The most bytes of the mark of an import; a longer last line is none.
+const LONGEST_MARK: u64 = 4 << 10;
+
+/// The beginning of a message to any agent. No text of a log has it: its quotes would be escaped.
+const SAID: &[u8] = b"\"type\":\"user_message\"";
+
+/// The log of the session in `project`, a canonical path, that was written to last. One that was imported and has not gone on here since is
+/// none of them, nor is one in which nothing was said: these go on by their names.
+pub(crate) fn last_of(sessions: &Path, project: &Path) -> io::Result<Option<PathBuf>> {
+    let is_one = |log: &PathBuf| {
+        is_of(log, project).unwrap_or(false)
+            && !is_just_imported(log).unwrap_or(false)
+            && has_message(log).unwrap_or(false)
+    };
+    Ok(logs(sessions)?.into_iter().rev().find(is_one))
+}
+
+/// The log of a session by its name or the beginning of it; without a name, the last of the project.
+pub(crate) fn find(sessions: &Path, name: Option<&str>, project: &Path) -> Result<PathBuf, String> {
+    let listed = logs(sessions).map_err(|error| format!("{}: {error}", sessions.display()))?;
+    let Some(name) = name else {
+        let last = last_of(sessions, project);
+        let last = last.map_err(|error| format!("{}: {error}", sessions.display()))?;
+        return last.ok_or_else(|| none_of(project, &listed));
+    };
+    if let Some(log) = listed.iter().find(|log| stem(log) == name) {
+        return Ok(log.clone());
+    }
+    let matching: Vec<_> =
+        listed.iter().filter(|log| !name.is_empty() && stem(log).starts_with(name)).collect();
+    match matching.as_slice() {
+        [] => Err(format!("no session {name:?}\n  hint: bailiwick sessions --all lists them")),
+        [log] => Ok((*log).clone()),
+        several => Err(format!("{name:?} begins the names of {} sessions: give more of it", several.len())),
+    }
+}
+
+/// The error where a project has no last session.
+fn none_of(project: &Path, logs: &[PathBuf]) -> String {
+    let is_imported =
+        |log: &&PathBuf| is_of(log, project).unwrap_or(false) && is_just_imported(log).unwrap_or(false);
+    let project = project.display();
+    match logs.iter().rev().find(is_imported).map(|log| stem(log)) {
+        Some(name) => format!(
+            "no session of {project} but {name}, which was imported and is found by its name alone\n  hint: bailiwick exec --resume {name} or \
+             bailiwick resume {name} goes on with it, bailiwick show {name} shows it"
+        ),
+        None => {
+            format!("no session of {project}\n  hint: bailiwick sessions --all lists those of every project")
+        }
+    }
+}
+
+fn stem(log: &Path) -> &str {
+    log.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default()
+}
+
+/// Every log; the one that was written to last is the last. Names are UUIDs of version 7: those of one moment sort by their beginning.
+pub(crate) fn logs(sessions: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut logs = Vec::new();
+    let entries = match fs::read_dir(sessions) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        let path = entry.path();
+        if path.extension().is_some_and(|extension| extension == "jsonl") {
+            // One that has just been removed is the oldest.
+            let changed = entry.metadata().and_then(|metadata| metadata.modified());
+            logs.push((changed.unwrap_or(SystemTime::UNIX_EPOCH), path));
+        }
+    }
+    logs.sort_unstable();
+    Ok(logs.into_iter().map(|(_, path)| path).collect())
+}
+
+/// The beginning of a session, by the first event of its log; none where that is not whole.
+pub(crate) fn begun(log: &Path) -> Option<SessionStarted> {
+    match first(log).ok()?.kind {
+        EventKind::SessionStarted(started) => Some(started),
+        _ => None,
+    }
+}
+
+fn is_of(log: &Path, project: &Path) -> io::Result<bool> {
+    Ok(
+        matches!(&first(log)?.kind, EventKind::SessionStarted(started) if started.project.as_path() == project),
+    )
+}
+
+/// True if the last event is the mark of an import.
+pub(crate) fn is_just_imported(log: &Path) -> io::Result<bool> {
+    let mut file = File::open(log)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(LONGEST_MARK)))?;
+    let mut end = Vec::new();
+    file.take(LONGEST_MARK).read_to_end(&mut end)?;
+    let last = end.strip_suffix(b"\n").unwrap_or(&end).rsplit(|byte| *byte == b'\n').next();
+    let last = SessionEvent::from_json(last.unwrap_or_default())?;
+    Ok(matches!(last.kind, EventKind::Notice { code: NoticeCode::Imported, .. }))
+}
+
+/// True if something was said. Only a session in which nothing was has so short a log without a message.
+fn has_message(log: &Path) -> io::Result<bool> {
+    let mut beginning = Vec::new();
+    File::open(log)?.take(LONGEST).read_to_end(&mut beginning)?;
+    Ok(beginning.len() as u64 == LONGEST || memchr::memmem::find(&beginning, SAID).is_some())
+}
+
+fn first(log: &Path) -> io::Result<SessionEvent> {
+    let mut first = String::new();
+    BufReader::new(File::open(log)?.take(LONGEST)).read_line(&mut first)?;
+    Ok(SessionEvent::from_json(first.as_bytes())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use ipc::event::ObservedBy;
+    use ipc::id::{AgentId, ConversationId};
+    use serde_json::json;
+
+    use super::*;
+    use crate::journal::session::SessionLog;
+
+    #[test]
+    fn the_last_session_is_one_in_which_something_was_said() {
+        let state = tempfile::tempdir().unwrap();
+        let write = |name: &str, said: Option<&str>| {
+            let mut log = SessionLog::create(state.path(), &ConversationId(name.to_owned())).unwrap();
+            let started = json!({"type": "session_started", "data": {
+                "version": "0", "project": "/p", "activity": "execute", "mode": "ask", "model": "m",
+                "provider": "\"type\":\"user_message\"", "rights": "none", "resumed": false,
+            }});
+            let said = said.map(|text| json!({"type": "user_message", "data": {"text": text}}));
+            for kind in std::iter::once(started).chain(said) {
+                let kind = serde_json::from_value(kind).unwrap();
+                log.append(&AgentId::root(), ObservedBy::Supervisor, kind).unwrap();
+            }
+            log.path().to_owned()
+        };
+        let last = || last_of(&state.path().join("sessions"), Path::new("/p")).unwrap();
+        write("a", None);
+        assert_eq!(last(), None);
+        let said = write("b", Some("hello"));
+        write("c", None);
+        assert_eq!(last(), Some(said));
+    }
+}

@@ -1,0 +1,341 @@
+//! Writing the log.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use ipc::event::{EventKind, ObservedBy, SessionEvent};
+use ipc::id::{AgentId, ConversationId, EventId};
+use model::secrets::Redactor;
+use secrecy::SecretString;
+
+use super::chain::{GENESIS, Link, close};
+use super::file::{LineFile, open_directory};
+use super::flush::Flusher;
+use super::needed::{self, Needed, Read, Sizes};
+use super::parts::LONGEST_LINE;
+use super::{Fault, LogError};
+
+/// The most bytes of lines that are kept for the case that the disk cannot take them in.
+const MOST_UNSYNCED: u64 = 16 << 20;
+
+/// The log of one session, open for appending.
+#[derive(Debug)]
+pub struct SessionLog {
+    file: LineFile,
+    session: ConversationId,
+    last: EventId,
+    /// The last event of each agent: the parent of its next one.
+    heads: BTreeMap<AgentId, EventId>,
+    prev: Link,
+    line: Vec<u8>,
+    redactor: Redactor,
+    held: HeldLock,
+}
+
+/// A log that goes on.
+#[derive(Debug)]
+pub struct Reopened {
+    /// The log.
+    pub log: SessionLog,
+    /// The events so far.
+    pub needed: Needed,
+    /// True if a line that its writer did not finish was cut off.
+    pub torn: bool,
+}
+
+/// Lines that wait for space on the disk.
+#[derive(Debug, Default)]
+struct HeldLock {
+    /// True if there may be some: a full disk is no error of an append then.
+    wanted: bool,
+    lines: VecDeque<(EventId, Vec<u8>)>,
+    /// Lines in the file that may not be on the disk yet, each with the byte that it begins at.
+    unsynced: VecDeque<(u64, EventId, Vec<u8>)>,
+    /// The number of attempts at an event that find the disk full.
+    #[cfg(test)]
+    pretended: BTreeMap<EventId, u32>,
+}
+
+impl HeldLock {
+    /// Keeps a line that was written until it is on the disk, if it is not too much.
+    fn written(&mut self, begins: u64, (id, line): (EventId, &[u8]), synced: u64) {
+        while self.unsynced.front().is_some_and(|(begins, ..)| *begins < synced) {
+            self.unsynced.pop_front();
+        }
+        self.unsynced.push_back((begins, id, line.to_vec()));
+        while self.unsynced.front().is_some_and(|(first, ..)| begins - first > MOST_UNSYNCED) {
+            self.unsynced.pop_front();
+        }
+    }
+}
+
+impl SessionLog {
+    /// Makes the log of a new session: `STATE/sessions/ID.jsonl`, mode 0600 in a directory of mode 0700.
+    pub fn create(state: &Path, session: &ConversationId) -> Result<Self, LogError> {
+        let name = plain(session)?;
+        let directory_path = state.join("sessions");
+        let directory = open_directory(&directory_path)?;
+        Ok(Self {
+            file: LineFile::create(&directory, directory_path.join(format!("{name}.jsonl")))?,
+            session: session.clone(),
+            last: EventId(0),
+            heads: BTreeMap::new(),
+            prev: GENESIS,
+            line: Vec::with_capacity(4096),
+            redactor: Redactor::default(),
+            held: HeldLock::default(),
+        })
+    }
+
+    /// Opens the log of a session that goes on, for this process alone. `watch` gets the bytes that were read and those that there are.
+    pub fn reopen(path: &Path, watch: &mut dyn FnMut(u64, u64)) -> Result<Reopened, LogError> {
+        Self::reopen_within(path, Sizes::default(), watch)
+    }
+
+    pub(crate) fn reopen_within(
+        path: &Path,
+        sizes: Sizes,
+        watch: &mut dyn FnMut(u64, u64),
+    ) -> Result<Reopened, LogError> {
+        let directory = open_directory(path.parent().unwrap_or(Path::new(".")))?;
+        let mut file = LineFile::reopen(&directory, path.to_owned())?;
+        let unreadable = |source| LogError::Read { path: path.to_owned(), source };
+        let Read { needed, faults, prev, whole, torn, last, heads } =
+            needed::read(file.file(), sizes, None, watch).map_err(unreadable)?;
+        let broken = |fault| LogError::Broken { path: path.to_owned(), fault };
+        let is_torn = |fault: &Fault| matches!(fault, Fault::Torn { .. });
+        if let Some(fault) = faults.into_iter().find(|fault| !is_torn(fault)) {
+            return Err(broken(fault));
+        }
+        let (Some(first), Some(last)) = (needed.events.first(), last) else {
+            return Err(broken(Fault::Torn { line: 1 }));
+        };
+        // What lies in files of its own is found by this name.
+        plain(&first.session)?;
+        if torn {
+            file.cut(whole).map_err(unreadable)?;
+        } else {
+            file.append_behind(whole);
+        }
+        let log = Self {
+            file,
+            session: first.session.clone(),
+            last,
+            heads: heads.into_iter().collect(),
+            prev,
+            line: Vec::with_capacity(4096),
+            redactor: Redactor::default(),
+            held: HeldLock::default(),
+        };
+        Ok(Reopened { log, needed, torn })
+    }
+
+    /// The session's id.
+    pub const fn session(&self) -> &ConversationId {
+        &self.session
+    }
+
+    /// The same log, which holds this secret nowhere.
+    #[must_use]
+    pub fn without(self, secret: Option<SecretString>) -> Self {
+        Self { redactor: Redactor::new(secret), ..self }
+    }
+
+    /// Masks that secret in text beside the log.
+    pub(crate) fn redactor(&self) -> Redactor {
+        self.redactor.clone()
+    }
+
+    /// Where the log is.
+    pub fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// Appends an event, now, and returns it as it stands there. When this returns it is in the kernel's hands: the end of
+    /// this process does not lose it.
+    pub fn append(
+        &mut self,
+        agent: &AgentId,
+        observed_by: ObservedBy,
+        kind: EventKind,
+    ) -> Result<SessionEvent, LogError> {
+        let event = self.event(agent, observed_by, kind);
+        self.write(event)
+    }
+
+    /// Writes an event behind the last one.
+    pub(super) fn write(&mut self, event: SessionEvent) -> Result<SessionEvent, LogError> {
+        let id = event.id;
+        let (event, link) = self.encode(event).map_err(|source| LogError::Encode { id, source })?;
+        if self.line.len() > LONGEST_LINE {
+            return Err(LogError::Long { id, bytes: self.line.len() });
+        }
+        if self.is_full() {
+            self.held.lines.push_back((id, self.line.clone()));
+        } else {
+            let bytes = std::mem::take(&mut self.line);
+            let put = self.put(id, &bytes);
+            self.line = bytes;
+            if let Err(source) = put {
+                if !(self.held.wanted && is_full(&source)) {
+                    return Err(self.not_appended((id, self.last), source));
+                }
+                self.held.lines.push_back((id, self.line.clone()));
+            }
+        }
+        self.prev = link;
+        self.last = event.id;
+        self.heads.insert(event.agent.clone(), event.id);
+        Ok(event)
+    }
+
+    /// The same log, which keeps lines in memory while its disk is full: whoever appends looks at [`SessionLog::is_full`] before anything is
+    /// done that the events tell of.
+    #[must_use]
+    pub fn holding_lines(mut self) -> Self {
+        self.held.wanted = true;
+        self
+    }
+
+    /// True while there are events that are in no file.
+    pub fn is_full(&self) -> bool {
+        !self.held.lines.is_empty()
+    }
+
+    /// The last event that is in the file.
+    pub fn last_safe(&self) -> EventId {
+        self.held.lines.front().map_or(self.last, |(id, _)| EventId(id.0.saturating_sub(1)))
+    }
+
+    /// Writes the events that are in no file yet. An error leaves those that still are.
+    pub fn write_held(&mut self) -> Result<(), LogError> {
+        while let Some((id, line)) = self.held.lines.pop_front() {
+            if let Err(source) = self.put(id, &line) {
+                self.held.lines.push_front((id, line));
+                return Err(self.not_appended((id, EventId(id.0.saturating_sub(1))), source));
+            }
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, id: EventId, line: &[u8]) -> io::Result<()> {
+        #[cfg(test)]
+        if let Some(left) = self.held.pretended.get_mut(&id).filter(|left| **left > 0) {
+            *left -= 1;
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let begins = self.file.whole();
+        self.file.append(line)?;
+        if self.held.wanted {
+            self.held.written(begins, (id, line), self.file.durable().synced());
+        }
+        Ok(())
+    }
+
+    /// Takes the lines out of the file again that a full disk could not take in: they are written once more when there is space. False if
+    /// that is not what failed, or if they are not held.
+    pub fn take_back(&mut self, error: &LogError) -> Result<bool, LogError> {
+        let durable = self.file.durable();
+        let synced = durable.synced();
+        let held = &mut self.held;
+        held.unsynced.retain(|(begins, ..)| *begins >= synced);
+        let has_all =
+            held.unsynced.front().map_or(self.file.whole() == synced, |(begins, ..)| *begins == synced);
+        if !(held.wanted && has_all && matches!(error, LogError::Sync { source, .. } if is_full(source))) {
+            return Ok(false);
+        }
+        for (_, id, line) in held.unsynced.drain(..).rev() {
+            held.lines.push_front((id, line));
+        }
+        let path = self.file.path().to_owned();
+        self.file.cut(synced).map_err(|source| LogError::Sync { path, source })?;
+        self.file.durable().begin_again();
+        Ok(true)
+    }
+
+    /// The same log, which finds the disk full so many times when it is brought there.
+    #[cfg(test)]
+    pub(crate) fn unsynced_for(self, calls: u64) -> Self {
+        self.file.durable().pretend(calls);
+        self
+    }
+
+    /// The same log, whose disk is full at this event for so many attempts.
+    #[cfg(test)]
+    pub(crate) fn full_at(mut self, id: EventId, attempts: u32) -> Self {
+        self.held.pretended.insert(id, attempts);
+        self
+    }
+
+    /// The bytes that are free where the log is, for this user.
+    pub fn free_bytes(&self) -> Option<u64> {
+        self.file.free_bytes()
+    }
+
+    fn not_appended(&self, (id, last): (EventId, EventId), source: io::Error) -> LogError {
+        LogError::Append { id, last, path: self.file.path().to_owned(), source }
+    }
+
+    /// Brings the log to the disk beside whoever writes it.
+    pub fn flusher(&self) -> Flusher {
+        Flusher::new(self.file.handle(), self.file.path().to_owned(), Arc::clone(self.file.durable()))
+    }
+
+    /// Waits until everything that was appended is on the disk.
+    pub fn sync(&self) -> Result<(), LogError> {
+        self.file.sync().map_err(|source| LogError::Sync { path: self.file.path().to_owned(), source })
+    }
+
+    fn event(&self, agent: &AgentId, observed_by: ObservedBy, kind: EventKind) -> SessionEvent {
+        let parent_agent = agent.as_str().rsplit_once('.').map(|(parent, _)| AgentId::from(parent));
+        // A sub-agent's first event follows from what its parent did last.
+        let head = self.heads.get(agent).or_else(|| self.heads.get(parent_agent.as_ref()?));
+        SessionEvent {
+            id: self.last.next(),
+            parent: head.copied(),
+            time_ms: now_ms(),
+            session: self.session.clone(),
+            agent: agent.clone(),
+            parent_agent,
+            observed_by,
+            kind,
+        }
+    }
+
+    /// The event's own JSON object with two more fields, the last: the digest of the line before, and its own. Gives the line's digest for the
+    /// next one.
+    fn encode(&mut self, mut event: SessionEvent) -> Result<(SessionEvent, Link), serde_json::Error> {
+        self.line.clear();
+        serde_json::to_writer(&mut self.line, &event)?;
+        if self.redactor.mask(&mut self.line) {
+            event = SessionEvent::from_json(&self.line)?;
+        }
+        self.line.pop();
+        let link = close(&mut self.line, self.prev);
+        self.line.push(b'\n');
+        Ok((event, link))
+    }
+}
+
+/// True if there is no space for it.
+pub(super) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+/// The name of a session, which is a part of the names of files.
+fn plain(session: &ConversationId) -> Result<&str, LogError> {
+    let name = session.as_str();
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    if name.is_empty() || name.len() > 64 || !name.bytes().all(plain) {
+        return Err(LogError::Id(name.to_owned()));
+    }
+    Ok(name)
+}
+
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

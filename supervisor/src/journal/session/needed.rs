@@ -1,0 +1,361 @@
+//! The events that a session needs to go on: all of a log, and of a large one a part.
+//!
+//! The conversation that is sent goes back to the last summary, and what a person is shown again goes back as far as there is room. Before
+//! that an event is kept only for what it still means: the beginning of a call that has no end, the numbers that were given, the messages that
+//! a rewind can name. Which part that is follows from events that come later, so the log is read once from its beginning, which verifies it,
+//! and the lines that are needed whole are then read again at their places.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use agent::core::{Counted, standing};
+use ipc::event::{Account, EventKind, RewindTarget, SessionEvent};
+use ipc::id::{AgentId, CallId, EventId, Generation};
+
+use super::chain::Link;
+use super::scan::{LinePlace, Scan, Scanned, scan};
+use super::sieve::{Sieve, thin};
+use super::{Fault, LogError, Tree};
+
+/// The sizes from which on a log is large.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sizes {
+    /// A log of so many bytes is kept as a whole.
+    pub whole: u64,
+    /// The bytes of the conversation's lines that are kept for a person to see, beyond those that are sent.
+    pub shown: u64,
+}
+
+impl Default for Sizes {
+    fn default() -> Self {
+        Self { whole: 32 << 20, shown: 16 << 20 }
+    }
+}
+
+/// The events of a log that a session needs to go on.
+#[derive(Debug, Default)]
+pub struct Needed {
+    /// These, in the order of their ids.
+    pub events: Vec<SessionEvent>,
+    /// Every agent of the log.
+    pub agents: BTreeSet<AgentId>,
+    /// Those of the first agent that are as the log has them; absent if all events are there.
+    pub whole: Option<BTreeSet<EventId>>,
+    /// The account of each agent, without its sub-agents, also for what was taken back.
+    pub spent: BTreeMap<AgentId, Account>,
+}
+
+impl Needed {
+    /// Adds an event that was appended.
+    pub(crate) fn add(&mut self, event: SessionEvent) {
+        if event.agent == AgentId::root()
+            && let Some(whole) = &mut self.whole
+        {
+            whole.insert(event.id);
+        }
+        self.agents.insert(event.agent.clone());
+        note_spent(&mut self.spent, &event);
+        self.events.push(event);
+    }
+
+    /// True of an event of the first agent that is as the log has it.
+    pub(crate) fn is_whole(&self, event: &SessionEvent) -> bool {
+        event.agent == AgentId::root() && self.whole.as_ref().is_none_or(|whole| whole.contains(&event.id))
+    }
+}
+
+/// A log that was read to its end.
+#[derive(Debug)]
+pub(super) struct Read {
+    pub needed: Needed,
+    pub faults: Vec<Fault>,
+    pub prev: Link,
+    /// The bytes of its whole lines.
+    pub whole: u64,
+    pub torn: bool,
+    /// Its last event.
+    pub last: Option<EventId>,
+    /// The last event of each agent.
+    pub heads: Vec<(AgentId, EventId)>,
+}
+
+/// Reads a log for a session that goes on, or, if a rewind is given, for one that is taken back by it.
+pub(super) fn read(
+    log: &File,
+    sizes: Sizes,
+    ahead: Option<RewindTarget>,
+    watch: &mut dyn FnMut(u64, u64),
+) -> io::Result<Read> {
+    let size = log.metadata()?.len();
+    let watch = &mut |read| watch(read, size);
+    if size <= sizes.whole { read_whole(log, watch) } else { read_part(log, (sizes, ahead), watch) }
+}
+
+/// Reads a log that another process may have open, or this one: what it needs to go on, or to be taken back by a rewind.
+pub(crate) fn read_needed(
+    path: &Path,
+    ahead: Option<RewindTarget>,
+    watch: &mut dyn FnMut(u64, u64),
+) -> Result<Needed, LogError> {
+    read_needed_within(path, Sizes::default(), ahead, watch)
+}
+
+pub(crate) fn read_needed_within(
+    path: &Path,
+    sizes: Sizes,
+    ahead: Option<RewindTarget>,
+    watch: &mut dyn FnMut(u64, u64),
+) -> Result<Needed, LogError> {
+    let failed = |source| LogError::Read { path: path.to_owned(), source };
+    let log = File::open(path).map_err(failed)?;
+    let Read { needed, faults, .. } = read(&log, sizes, ahead, watch).map_err(failed)?;
+    match faults.into_iter().find(|fault| !matches!(fault, Fault::Torn { .. })) {
+        Some(fault) => Err(LogError::Broken { path: path.to_owned(), fault }),
+        None => Ok(needed),
+    }
+}
+
+fn read_whole(log: &File, watch: &mut dyn FnMut(u64)) -> io::Result<Read> {
+    let mut events = Vec::new();
+    let scan = scan(log, watch, &mut |_, scanned| {
+        if let Scanned::Event(event) = scanned {
+            events.push(*event);
+        }
+    })?;
+    // Ids are given in the order of appending.
+    events.sort_by_key(|event| event.id);
+    let (mut tree, mut heads, mut faults) =
+        (Tree::default(), BTreeMap::<AgentId, EventId>::new(), Vec::new());
+    let mut spent = BTreeMap::new();
+    for event in events {
+        heads.insert(event.agent.clone(), event.id);
+        note_spent(&mut spent, &event);
+        faults.extend(tree.insert(event).err());
+    }
+    let events = tree.into_events();
+    let last = events.last().map(|event| event.id);
+    let needed = Needed { events, agents: heads.keys().cloned().collect(), whole: None, spent };
+    Ok(Read::of(scan, needed, faults, last, heads.into_iter().collect()))
+}
+
+fn read_part(
+    log: &File,
+    (sizes, ahead): (Sizes, Option<RewindTarget>),
+    watch: &mut dyn FnMut(u64),
+) -> io::Result<Read> {
+    let mut sieve = Sieve::default();
+    let (mut lines, mut faults) = (NeededLines::default(), Vec::new());
+    let mut spent = BTreeMap::new();
+    let scan = scan(log, watch, &mut |at, scanned| {
+        if let Scanned::Event(event) = scanned
+            && faults.is_empty()
+        {
+            match lines.add(&event, at) {
+                Ok(()) => {
+                    note_spent(&mut spent, &event);
+                    sieve.take(*event);
+                }
+                Err(fault) => faults.push(fault),
+            }
+        }
+    })?;
+    if scan.faults.iter().any(|fault| !matches!(fault, Fault::Torn { .. })) || !faults.is_empty() {
+        return Ok(Read::of(scan, Needed::default(), faults, None, Vec::new()));
+    }
+    let last = lines.list.last().map(|line| line.id);
+    lines.list.extend(ahead.map(NeededLine::ahead));
+    let (heads, mut kept) = sieve.finish();
+    let mut whole = BTreeSet::new();
+    for line in lines.window(sizes.shown) {
+        kept.insert(line.id, line.read(log)?);
+        whole.insert(line.id);
+    }
+    for line in lines.targets() {
+        if let Entry::Vacant(place) = kept.entry(line.id) {
+            place.insert(line.read(log)?);
+        }
+    }
+    // What is kept of a beginning would have no end where a rewind took that back.
+    let ends: Vec<_> = kept.values().filter_map(|event| lines.end(event)).collect();
+    for line in ends {
+        if let Entry::Vacant(place) = kept.entry(line.id) {
+            place.insert(thin(line.read(log)?));
+        }
+    }
+    let agents = heads.keys().cloned().collect();
+    let needed = Needed { events: kept.into_values().collect(), agents, whole: Some(whole), spent };
+    Ok(Read::of(scan, needed, faults, last, heads.into_iter().collect()))
+}
+
+/// Adds what an agent spent with an event.
+fn note_spent(spent: &mut BTreeMap<AgentId, Account>, event: &SessionEvent) {
+    if let Some(account) = event.kind.spent() {
+        *spent.entry(event.agent.clone()).or_default() += account;
+    }
+}
+
+impl Read {
+    fn of(
+        scan: Scan,
+        needed: Needed,
+        faults: Vec<Fault>,
+        last: Option<EventId>,
+        heads: Vec<(AgentId, EventId)>,
+    ) -> Self {
+        let Scan { faults: mut all, prev, whole, torn, .. } = scan;
+        all.extend(faults);
+        Self { needed, faults: all, prev, whole, torn, last, heads }
+    }
+}
+
+/// A line, as far as it matters which of them count.
+struct NeededLine {
+    id: EventId,
+    at: LinePlace,
+    rewind: Option<RewindTarget>,
+    is_about_the_model: bool,
+    /// True of the first agent's.
+    is_said: bool,
+    /// True of a summary, from which the conversation goes on.
+    begins: bool,
+}
+
+impl NeededLine {
+    /// The rewind that is about to be carried out.
+    const fn ahead(target: RewindTarget) -> Self {
+        let at = LinePlace { offset: 0, length: 0 };
+        Self {
+            id: EventId(u64::MAX),
+            at,
+            rewind: Some(target),
+            is_about_the_model: false,
+            is_said: false,
+            begins: false,
+        }
+    }
+
+    /// The event, which was verified a moment ago.
+    fn read(&self, log: &File) -> io::Result<SessionEvent> {
+        let mut text = vec![0; self.at.length];
+        log.read_exact_at(&mut text, self.at.offset)?;
+        Ok(SessionEvent::from_json(&text)?)
+    }
+}
+
+impl Counted for NeededLine {
+    fn id(&self) -> EventId {
+        self.id
+    }
+
+    fn rewind(&self) -> Option<RewindTarget> {
+        self.rewind
+    }
+
+    fn is_about_the_model(&self) -> bool {
+        self.is_about_the_model
+    }
+}
+
+/// The lines of a log.
+#[derive(Default)]
+struct NeededLines {
+    session: Option<String>,
+    list: Vec<NeededLine>,
+    /// The places in the list of the ends of what the first agent began.
+    ends: HashMap<Begun, usize>,
+}
+
+/// Something that has a beginning and an end.
+#[derive(PartialEq, Eq, Hash)]
+enum Begun {
+    Call(CallId),
+    Agent(AgentId),
+    Worker(Generation),
+}
+
+impl Begun {
+    /// The beginning that an event is.
+    fn by(event: &SessionEvent) -> Option<Self> {
+        match &event.kind {
+            _ if event.agent != AgentId::root() => None,
+            EventKind::ToolCallStarted { call, .. } => Some(Self::Call(*call)),
+            EventKind::SubAgentSpawned(spawned) => Some(Self::Agent(spawned.agent.clone())),
+            EventKind::WorkerStarted(started) => Some(Self::Worker(started.generation)),
+            _ => None,
+        }
+    }
+
+    /// The end that an event is.
+    fn ended_by(event: &SessionEvent) -> Option<Self> {
+        match &event.kind {
+            _ if event.agent != AgentId::root() => None,
+            EventKind::ToolCallFinished { call, .. } => Some(Self::Call(*call)),
+            EventKind::SubAgentResult(result) => Some(Self::Agent(result.agent.clone())),
+            EventKind::WorkerEnded { generation, .. } => Some(Self::Worker(*generation)),
+            _ => None,
+        }
+    }
+}
+
+impl NeededLines {
+    /// Adds an event, whose parent has to be there already.
+    fn add(&mut self, event: &SessionEvent, at: LinePlace) -> Result<(), Fault> {
+        let session = self.session.get_or_insert_with(|| event.session.to_string());
+        if *session != event.session.as_str() {
+            return Err(Fault::Session { id: event.id, session: event.session.to_string() });
+        }
+        if self.list.last().is_some_and(|last| last.id >= event.id) {
+            return Err(Fault::Order { id: event.id });
+        }
+        if let Some(parent) = event.parent
+            && self.list.binary_search_by_key(&parent, |line| line.id).is_err()
+        {
+            return Err(Fault::Orphan { id: event.id, parent });
+        }
+        let is_said = event.agent == AgentId::root();
+        if let Some(begun) = Begun::ended_by(event) {
+            self.ends.insert(begun, self.list.len());
+        }
+        self.list.push(NeededLine {
+            id: event.id,
+            at,
+            rewind: event.rewind(),
+            is_about_the_model: event.is_about_the_model(),
+            is_said,
+            begins: is_said && matches!(event.kind, EventKind::ContextCompacted(_)),
+        });
+        Ok(())
+    }
+
+    /// The end of what began with this event.
+    fn end(&self, event: &SessionEvent) -> Option<&NeededLine> {
+        let end = self.list.get(*self.ends.get(&Begun::by(event)?)?)?;
+        // Numbers of workers begin anew with each run.
+        (end.id > event.id).then_some(end)
+    }
+
+    /// The conversation from its last summary on, and before that as much as is shown.
+    fn window(&self, shown: u64) -> Vec<&NeededLine> {
+        let standing = standing(&self.list);
+        let begins = standing.iter().rposition(|line| line.begins).unwrap_or(0);
+        let mut bytes = 0;
+        let is_shown = |line: &&&NeededLine| {
+            bytes += if line.is_said { line.at.length as u64 } else { 0 };
+            bytes <= shown
+        };
+        let shown = standing.len() - standing.iter().rev().take_while(is_shown).count();
+        let from = begins.min(shown);
+        standing.into_iter().skip(from).filter(|line| line.is_said).collect()
+    }
+
+    /// The lines that a rewind names.
+    fn targets(&self) -> impl Iterator<Item = &NeededLine> {
+        let targets = self.list.iter().filter_map(|line| line.rewind?.to);
+        let place = |id: EventId| self.list.binary_search_by_key(&id, |line| line.id).ok();
+        targets.filter_map(move |id| self.list.get(place(id)?))
+    }
+}

@@ -1,0 +1,48 @@
+//! A session that is deleted, with everything that belongs to it.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use crate::journal::checkpoints;
+use crate::journal::session::{LogError, Removal, remove};
+
+/// The outcome for a session that was to be deleted.
+#[derive(Debug)]
+pub(crate) enum Deletion {
+    Done(Deleted),
+    /// A process has it open: it is as it was.
+    Held,
+}
+
+/// Everything that was deleted.
+#[derive(Debug)]
+pub(crate) struct Deleted {
+    /// The bytes of the log.
+    pub bytes: u64,
+    /// True if there were checkpoints.
+    pub had_checkpoints: bool,
+}
+
+/// Why something of a session is still there.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DeleteError {
+    #[error(transparent)]
+    Log(#[from] LogError),
+    #[error("its log is gone, but not what belongs to it: {0}")]
+    Rest(#[from] io::Error),
+}
+
+/// Deletes the log of a session, its checkpoints, and a socket that a process left which was killed.
+pub(crate) fn delete(state: &Path, log: &Path) -> Result<Deletion, DeleteError> {
+    let bytes = log.metadata().map_or(0, |log| log.len());
+    if remove(log, false)? == Removal::Held {
+        return Ok(Deletion::Held);
+    }
+    let session = log.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
+    let had_checkpoints = checkpoints::remove(state, session)?;
+    match fs::remove_file(state.join("live").join(session)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(Deletion::Done(Deleted { bytes, had_checkpoints })),
+    }
+}

@@ -1,0 +1,36 @@
+//! An export where a log is expected: its lines have a chain of their own, and a log's reader would call them changed.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use gate::shell_word::shell_word;
+use serde::Deserialize;
+
+use super::archive::LONGEST_HEAD;
+
+/// The error of a file that is an export and no log.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "cannot read {file} as a log: it is an export\n  hint: bailiwick import {file} makes a session of it",
+    file = shell_word(.0)
+)]
+pub(crate) struct IsExport(PathBuf);
+
+/// Checks that a file is no export, of any version. A file that cannot be looked at is left to its reader, and so is a pipe, which can be read once.
+pub(crate) fn check_no_export(file: &Path) -> Result<(), IsExport> {
+    if has_head(file) { Err(IsExport(file.to_owned())) } else { Ok(()) }
+}
+
+fn has_head(path: &Path) -> bool {
+    #[derive(Deserialize)]
+    struct ExportVersion {
+        #[serde(rename = "bailiwick_export")]
+        _version: u32,
+    }
+    let is_file = path.metadata().is_ok_and(|metadata| metadata.is_file());
+    let Some(file) = is_file.then(|| File::open(path).ok()).flatten() else { return false };
+    let mut first = Vec::new();
+    let read = BufReader::new(file.take(LONGEST_HEAD as u64)).read_until(b'\n', &mut first);
+    read.is_ok() && serde_json::from_slice::<ExportVersion>(&first).is_ok()
+}

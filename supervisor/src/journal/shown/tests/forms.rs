@@ -1,0 +1,113 @@
+use ipc::event::SessionEvent;
+use serde_json::json;
+
+use super::{Log, plan_request};
+use crate::journal::session::rebuild;
+use crate::journal::shown::{Reading, ShownLive, markdown, page, text};
+
+/// The text without times and the facts that depend on them.
+fn stable(text: &str) -> String {
+    let is_time = |word: &&str| word.len() == 8 && word.matches(':').count() == 2;
+    let line = |line: &str| {
+        let words: Vec<_> =
+            line.split(' ').map(|word| if is_time(&word) { "00:00:00" } else { word }).collect();
+        words.join(" ")
+    };
+    let lines = text.lines().filter(|line| !line.contains("began: ") && !line.contains("last event: "));
+    lines.map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn session() -> Log {
+    let answered =
+        json!({"id": 1, "call": 1, "decision": {"decision": "denied", "message": "use a.txt"}, "by": "user"});
+    let blocks = json!([{"type": "thinking", "thinking": "hm\nhm"}, {"type": "text", "text": "I look.\nThen I fix it."}]);
+    Log::new()
+        .began()
+        .said("1", "fix it")
+        .replied("1", blocks)
+        .called("1", "shell_exec", json!({"command": "cat b.txt", "access": "write"}))
+        .with("1", "approval_answered", answered)
+        .finished("1", "denied", &(0..30).map(|line| format!("line {line}")).collect::<Vec<_>>().join("\n"))
+        .delegated("1.1", "look around")
+        .said("1.1", "look around")
+        .replied("1.1", json!([{"type": "text", "text": "Nothing here."}]))
+}
+
+#[test]
+fn a_session_is_shown_as_text() {
+    insta::assert_snapshot!(stable(&text(&session().shown(false), None)));
+}
+
+#[test]
+fn a_session_is_shown_as_markdown() {
+    insta::assert_snapshot!(stable(&markdown(&session().shown(false))));
+}
+
+#[test]
+fn everything_shows_where_that_is_wanted() {
+    let text = text(&session().shown(true), None);
+    assert!(text.contains("│ hm\n│ hm") && text.contains("│ line 29") && !text.contains("--full"), "{text}");
+    let page = page(&session().shown(false));
+    assert!(page.contains("<details><summary>thinking: 2 lines</summary><pre>hm\nhm</pre>"), "{page}");
+}
+
+#[test]
+fn a_plan_is_asked_about_with_its_access_and_every_command_however_much_is_cut() {
+    let command = |text: &str| json!({"type": "command", "text": text});
+    let steps = json!([
+        {"title": "One", "files": ["a"], "acceptance": [command("make one"), command("make all\n  quick")]},
+        {"title": "Two"},
+    ]);
+    let log = |steps: &serde_json::Value| {
+        Log::new().began().with("1", "approval_requested", plan_request("/srv", "the plan", steps.clone()))
+    };
+    let mut live = ShownLive::default();
+    let shown = |event: &SessionEvent| live.text(event, None);
+    let shown: Vec<_> = log(&steps).loaded().tree.events().filter_map(shown).collect();
+    insta::assert_snapshot!(stable(shown.last().unwrap()), @r"
+    ? 00:00:00 approval 3 requested of the execution of a plan
+      [/srv]
+    │ the plan
+      [access of its execution, by the supervisor]
+    │ may       write BEYOND THE PROJECT /srv
+    │ network   off
+    │ steps     1 (1 file, 2 conditions) One
+    │           2 Two
+    │ failure   a failed step ends the execution
+    │ lasts     as long as the plan is executed; it asks nobody
+      [will run without asking: the command of step 1]
+    │ make one
+      [will run without asking: the command of step 1]
+    │ make all
+    │   quick
+      [reason, in the agent's words]
+    │ the plan
+    ");
+    let none = text(&log(&json!([{"title": "One"}])).shown(false), None);
+    assert!(none.contains("[will run without asking]\n│ no acceptance command"), "{none}");
+}
+
+#[test]
+fn one_agent_is_shown_alone_at_the_edge() {
+    let (log, agent) = (session().loaded(), "1.1".into());
+    let text = text(&Reading::new(Some(&agent), false).read(&log), None);
+    assert!(text.contains("│ Nothing here.") && text.contains("sub-agent 1.1"), "{text}");
+    assert!(!text.contains("fix it") && !text.contains("\n  ●"), "{text}");
+    assert!(text.contains("agent 1.1: 100 in"), "{text}");
+}
+
+#[test]
+fn a_torn_log_says_so_and_one_that_was_changed_says_so_first() {
+    let mut bytes = session().bytes();
+    bytes.extend_from_slice(b"{\"v\":6,\"id\":99");
+    let shown = |bytes: &[u8]| text(&Reading::new(None, false).read(&rebuild(bytes)), None);
+    let torn = shown(&bytes);
+    assert!(torn.contains("! line 10 is torn") && !torn.contains("NOT AS IT WAS WRITTEN"), "{torn}");
+    assert!(torn.contains("│ Nothing here."));
+    let changed = String::from_utf8(session().bytes()).unwrap().replacen("fix it", "break it", 1);
+    let changed = shown(changed.as_bytes());
+    let at = |text: &str| changed.find(text).unwrap_or(usize::MAX);
+    assert!(at("NOT AS IT WAS WRITTEN") < at("line 3 does not continue the chain"), "{changed}");
+    assert!(at("line 3 does not continue the chain") < at("│ break it"), "{changed}");
+    assert!(shown(b"").contains("no event that can be read"));
+}

@@ -1,0 +1,83 @@
+//! Standard error as a person reads it: lines that stay, and one line at a terminal that the next line replaces.
+
+use std::io::{self, IsTerminal, Write};
+
+use crate::process::tty;
+
+/// Back to the first column, and nothing after it (ECMA-48, CR and EL).
+const ERASE: &str = "\r\u{1b}[K";
+
+/// Standard error.
+pub(crate) struct PassedLines<W> {
+    out: W,
+    /// The columns of a passing line; absent where no line can be replaced.
+    columns: Option<usize>,
+    is_passing: bool,
+}
+
+impl PassedLines<io::Stderr> {
+    /// The standard error of this process.
+    pub(crate) fn of_process() -> Self {
+        let out = io::stderr();
+        let moves = out.is_terminal() && std::env::var_os("TERM").is_some_and(|term| term != "dumb");
+        let columns = tty::columns(&out).filter(|_| moves);
+        Self { out, columns, is_passing: false }
+    }
+}
+
+impl<W: Write> PassedLines<W> {
+    /// True if a line can be replaced.
+    pub(crate) fn moves(&self) -> bool {
+        self.columns.is_some()
+    }
+
+    /// A line that stays. With standard error gone nobody reads it, and standard output goes on.
+    pub(crate) fn line(&mut self, text: &str) {
+        self.clear();
+        let _ = writeln!(self.out, "{text}");
+    }
+
+    /// A line that the next one replaces, where the terminal can do that.
+    pub(crate) fn passing(&mut self, text: &str) {
+        let Some(columns) = self.columns else { return self.line(text) };
+        self.clear();
+        // A line that wraps could not be erased; the last column wraps on some terminals.
+        let shown: String = text.chars().take(columns.saturating_sub(1)).collect();
+        let _ = write!(self.out, "{shown}");
+        let _ = self.out.flush();
+        self.is_passing = true;
+    }
+
+    /// Erases the passing line, before something else is printed.
+    pub(crate) fn clear(&mut self) {
+        if std::mem::take(&mut self.is_passing) {
+            let _ = write!(self.out, "{ERASE}");
+            let _ = self.out.flush();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(columns: Option<usize>) -> String {
+        let mut lines = PassedLines { out: Vec::new(), columns, is_passing: false };
+        lines.line("begins");
+        lines.passing("first attempt failed");
+        lines.passing("second");
+        lines.line("done");
+        lines.clear();
+        String::from_utf8(lines.out).unwrap()
+    }
+
+    #[test]
+    fn a_passing_line_is_replaced_at_a_terminal_and_stays_elsewhere() {
+        assert_eq!(
+            written(Some(14)),
+            format!("begins\nfirst attempt{ERASE}second{ERASE}done\n"),
+            "it never fills the row"
+        );
+        assert_eq!(written(None), "begins\nfirst attempt failed\nsecond\ndone\n");
+    }
+}

@@ -1,0 +1,64 @@
+//! The settings that flags make, as a layer.
+
+use clap::ValueEnum;
+use gate::modes::ApprovalMode;
+use model::provider::ProviderKind;
+
+use super::{BatchRunsArgs, ConfinementArgs, ExecArgs, ModelArgs, TuiArgs};
+use crate::settings::config::{ConfigOrigin, Layer, Value};
+
+/// What the flags of a confinement say.
+pub(crate) fn of_confinement(args: &ConfinementArgs) -> Layer {
+    let word = |value: &dyn Fn() -> Option<String>| value();
+    let net = word(&|| Some(args.net?.to_possible_value()?.get_name().to_owned()));
+    let reach = args.reach.iter().filter_map(|place| Some(place.to_possible_value()?.get_name().to_owned()));
+    Layer::default()
+        .with("rights.net", net.map(Value::Text), ConfigOrigin::Flag("--net"))
+        .with_list("rights.reach", reach, &ConfigOrigin::Flag("--reach"))
+        .with_list("rights.write", &args.write, &ConfigOrigin::Flag("--write"))
+        .with_list("rights.hide", &args.hide, &ConfigOrigin::Flag("--hide"))
+        .with_list("rights.env", &args.env, &ConfigOrigin::Flag("--env"))
+}
+
+fn with_model(layer: Layer, args: &ModelArgs) -> Layer {
+    let provider = args.provider.map(|provider| ProviderKind::from(provider).as_str().to_owned());
+    layer
+        .with("model", args.model.clone().map(Value::Text), ConfigOrigin::Flag("--model"))
+        .with("provider", provider.map(Value::Text), ConfigOrigin::Flag("--provider"))
+        .with("base_url", args.base_url.clone().map(Value::Text), ConfigOrigin::Flag("--base-url"))
+}
+
+/// What the flags of the terminal UI say.
+pub(crate) fn of_tui(args: &TuiArgs) -> Layer {
+    let mode = args.mode.map(|mode| ApprovalMode::from(mode).as_str().to_owned());
+    with_model(of_confinement(&args.confinement), &args.model).with(
+        "mode",
+        mode.map(Value::Text),
+        ConfigOrigin::Flag("--mode"),
+    )
+}
+
+/// The flags of an `exec` that begins with a task. Its mode is that of the flag, also where that is not given: a project can only
+/// narrow it.
+pub(crate) fn of_task(args: &ExecArgs) -> Layer {
+    let mode = ApprovalMode::from(args.mode).as_str().to_owned();
+    of_exec(args).with("mode", Some(Value::Text(mode)), ConfigOrigin::Flag("--mode"))
+}
+
+/// The flags of every `exec`.
+pub(crate) fn of_exec(args: &ExecArgs) -> Layer {
+    with_model(of_confinement(&args.confinement), &args.model)
+        .with(
+            "limits.max_steps",
+            args.max_steps.map(|steps| Value::Number(steps.into())),
+            ConfigOrigin::Flag("--max-steps"),
+        )
+        .with("limits.max_tokens", args.max_tokens.map(Value::Number), ConfigOrigin::Flag("--max-tokens"))
+        .with("limits.max_usd", args.max_usd.map(Value::Amount), ConfigOrigin::Flag("--max-usd"))
+        .with("limits.timeout_s", args.timeout.map(Value::Time), ConfigOrigin::Flag("--timeout"))
+}
+
+/// The flags of `batch` that are about the model; each run has the rest.
+pub(crate) fn of_batch(args: &BatchRunsArgs) -> Layer {
+    with_model(Layer::default(), &args.model)
+}

@@ -1,0 +1,275 @@
+//! The command line as a person typed it, and the mistakes in it that clap does not know.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Command, CommandFactory, Error, FromArgMatches, value_parser};
+use gate::shell_word::shell_word;
+
+use super::before::reordered;
+use super::{Cli, Command as Sub, ImportArgs, PruneArgs, ResumeArgs, SessionsArgs, SessionsCommand, TuiArgs};
+
+/// The id of `-C`, which clap takes on either side of a command.
+const DIRECTORY: &str = "directory";
+
+/// Commands that work on no project.
+const WITHOUT_PROJECT: [&str; 6] = ["batch", "relay", "serve", "demo", "debug", "bench"];
+
+/// The least likeness of a word and a command for a typing error, of 1.
+const LIKE: f64 = 0.8;
+
+impl Cli {
+    /// Parses a command line, whose first word is the program.
+    pub(crate) fn read(line: impl IntoIterator<Item = impl Into<OsString>>) -> Result<Self, Error> {
+        let line: Vec<OsString> = line.into_iter().map(Into::into).collect();
+        let mut command = command();
+        let line =
+            reordered(&command, line).map_err(|text| command.error(ErrorKind::ArgumentConflict, text))?;
+        let matches = command.try_get_matches_from_mut(&line).map_err(|error| {
+            unquoted(&command, &error, &line)
+                .map_or(error, |text| command.error(ErrorKind::ArgumentConflict, text))
+        })?;
+        let fault = misplaced(&command, &matches).or_else(|| without_project(&matches));
+        let mut cli = Self::from_arg_matches(&matches)?;
+        if !names_project(&matches) {
+            cli.command.as_mut().into_iter().for_each(forget_project);
+        }
+        let fault = fault.or_else(|| no_command(&command, &cli.tui, &line));
+        fault.map_or(Ok(cli), |text| Err(command.error(ErrorKind::ArgumentConflict, text)))
+    }
+}
+
+/// All commands. Those without a project do not show the flag that names one.
+pub(super) fn command() -> Command {
+    let hidden =
+        || Arg::new(DIRECTORY).short('C').value_name("DIR").hide(true).value_parser(value_parser!(PathBuf));
+    let hide = |command: Command, name| command.mut_subcommand(name, |sub| sub.arg(hidden()));
+    with_negative_values(WITHOUT_PROJECT.into_iter().fold(Cli::command(), hide))
+}
+
+/// The same with negative numbers as values of flags: each flag says itself why it takes none.
+fn with_negative_values(command: Command) -> Command {
+    let of_flag = |arg: Arg| {
+        let takes_value = arg.get_action().takes_values() && !arg.is_positional();
+        if takes_value { arg.allow_negative_numbers(true) } else { arg }
+    };
+    command.mut_args(of_flag).mut_subcommands(with_negative_values)
+}
+
+/// True if the command line names a project, before the command or behind it.
+fn names_project(matches: &ArgMatches) -> bool {
+    is_typed(matches, DIRECTORY) || matches.subcommand().is_some_and(|(_, rest)| is_typed(rest, DIRECTORY))
+}
+
+/// The project of a session is the one that it has: the default of the flag, which the terminal UI has, is not meant. Nor is it
+/// by what deletes sessions.
+fn forget_project(command: &mut Sub) {
+    match command {
+        Sub::Resume(ResumeArgs { directory, .. })
+        | Sub::Import(ImportArgs { directory, .. })
+        | Sub::Sessions(SessionsArgs {
+            command: Some(SessionsCommand::Prune(PruneArgs { directory, .. })),
+            ..
+        }) => *directory = None,
+        _ => {}
+    }
+}
+
+fn is_typed(matches: &ArgMatches, id: &str) -> bool {
+    // A group of arguments has no source of its own.
+    matches.try_contains_id(id).is_ok() && matches.value_source(id) == Some(ValueSource::CommandLine)
+}
+
+/// A flag before a command that has none of that name, or a task: it would be lost, for it belongs to the terminal UI.
+fn misplaced(command: &Command, matches: &ArgMatches) -> Option<String> {
+    let (name, rest) = matches.subcommand()?;
+    let own = command.get_arguments().find(|arg| {
+        let id = arg.get_id().as_str();
+        id != DIRECTORY && is_typed(matches, id)
+    });
+    let sub = command.find_subcommand(name)?;
+    match own {
+        Some(arg) => Some(match arg.get_long() {
+            Some(long) => {
+                format!("--{long} stands before the command {name}, which has no such flag: leave it out")
+            }
+            None => format!("a task stands before the command {name}: bailiwick exec runs a task"),
+        }),
+        None => misplaced(sub, rest),
+    }
+}
+
+fn without_project(matches: &ArgMatches) -> Option<String> {
+    let (name, rest) = matches.subcommand()?;
+    let is_given = is_typed(matches, DIRECTORY) || is_typed(rest, DIRECTORY);
+    (is_given && WITHOUT_PROJECT.contains(&name)).then(|| format!("{name} works on no project: leave out -C"))
+}
+
+/// A first task of one word is rather a command with a typing error, and would be paid for; `--` says that it is a task.
+fn no_command(command: &Command, tui: &TuiArgs, line: &[OsString]) -> Option<String> {
+    let word = tui.prompt.as_deref().filter(|task| !task.contains(char::is_whitespace))?;
+    if line.iter().any(|argument| argument == "--") {
+        return None;
+    }
+    let meant = meant(command, word);
+    Some(format!("no command {word:?}\n  hint: {meant}to send it as a task: bailiwick -- {word}"))
+}
+
+/// Words of which the first is no command: one that was mistyped, or a task without quotes.
+fn unquoted(command: &Command, error: &Error, line: &[OsString]) -> Option<String> {
+    let words: Option<Vec<_>> = line.iter().skip(1).map(|word| word.to_str()).collect();
+    let words = words.filter(|words| words.iter().all(|word| !word.starts_with('-')))?;
+    let word = words.first().filter(|word| command.find_subcommand(word).is_none())?;
+    let meant = meant(command, word);
+    matches!(error.kind(), ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand).then(|| {
+        let task = shell_word(words.join(" "));
+        format!("no command {word:?}\n  hint: {meant}to send a task, quote it: bailiwick {task}")
+    })
+}
+
+/// The beginning of a hint: the command that a word was probably meant to be.
+fn meant(command: &Command, word: &str) -> String {
+    let likeness = |name: &str| strsim::jaro_winkler(name, word);
+    let names = command.get_subcommands().filter(|sub| !sub.is_hide_set()).map(Command::get_name);
+    let nearest =
+        names.filter(|name| likeness(name) >= LIKE).max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+    nearest.map(|name| format!("bailiwick {name}; ")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::ConfigCommand;
+    use super::*;
+
+    fn read(line: &str) -> Result<Cli, String> {
+        Cli::read(line.split_whitespace()).map_err(|error| error.to_string())
+    }
+
+    fn fault(line: &str) -> String {
+        let error = read(line).unwrap_err();
+        error.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ").to_owned()
+    }
+
+    #[test]
+    fn the_project_may_be_named_before_a_command_or_after_it_and_the_last_one_wins() {
+        for (line, expected) in [
+            ("bailiwick -C /a exec hi", "/a"),
+            ("bailiwick exec -C /a hi", "/a"),
+            ("bailiwick -C /a exec -C /b hi", "/b"),
+            ("bailiwick exec hi", "."),
+        ] {
+            let Some(Sub::Exec(args)) = read(line).unwrap().command else { unreachable!() };
+            assert_eq!(args.directory, Path::new(expected), "{line}");
+        }
+        for line in
+            ["bailiwick -C /a config trust", "bailiwick config -C /a trust", "bailiwick config trust -C /a"]
+        {
+            let Some(Sub::Config(args)) = read(line).unwrap().command else { unreachable!() };
+            let Some(ConfigCommand::Trust(trust)) = args.command else { unreachable!() };
+            assert_eq!(trust.directory, Path::new("/a"), "{line}");
+        }
+        for line in [
+            "bailiwick -C /a sandbox -- true",
+            "bailiwick -C /a explain x",
+            "bailiwick -C /a audit --probe",
+            "bailiwick -C /a config",
+            "bailiwick -C /a replay r",
+            "bailiwick -C /a doctor",
+            "bailiwick -C /a",
+        ] {
+            assert!(read(line).is_ok(), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_session_keeps_its_project_unless_another_one_is_named() {
+        for (line, expected) in [
+            ("bailiwick resume x", None),
+            ("bailiwick -C /a resume x", Some("/a")),
+            ("bailiwick resume -C . x", Some(".")),
+            ("bailiwick import f", None),
+            ("bailiwick -C . import f", Some(".")),
+            ("bailiwick import f -C /b", Some("/b")),
+        ] {
+            let directory = match read(line).unwrap().command {
+                Some(Sub::Resume(args)) => args.directory,
+                Some(Sub::Import(args)) => args.directory,
+                _ => unreachable!(),
+            };
+            assert_eq!(directory.as_deref(), expected.map(Path::new), "{line}");
+        }
+    }
+
+    #[test]
+    fn old_sessions_are_those_of_a_project_where_one_is_named() {
+        for (line, expected) in [
+            ("bailiwick sessions prune --larger-than 0", None),
+            ("bailiwick sessions prune --larger-than 0 -C .", Some(".")),
+            ("bailiwick sessions -C /a prune --larger-than 0", Some("/a")),
+            ("bailiwick -C /a sessions prune --larger-than 0", Some("/a")),
+        ] {
+            let Some(Sub::Sessions(args)) = read(line).unwrap().command else { unreachable!() };
+            let Some(SessionsCommand::Prune(prune)) = args.command else { unreachable!() };
+            assert_eq!(prune.directory.as_deref(), expected.map(Path::new), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_command_without_a_project_refuses_one_and_does_not_offer_it() {
+        for line in ["bailiwick -C /a serve", "bailiwick serve -C /a", "bailiwick -C /a demo"] {
+            assert!(fault(line).ends_with("works on no project: leave out -C"), "{line}");
+        }
+        assert!(!read("bailiwick serve --help").unwrap_err().contains("-C"));
+    }
+
+    #[test]
+    fn flags_of_the_ui_before_a_command_are_not_lost_in_silence() {
+        let Some(Sub::Exec(args)) = read("bailiwick --mode auto exec hi").unwrap().command else {
+            unreachable!()
+        };
+        assert_eq!(args.mode, super::super::ModeArg::Auto);
+        assert_eq!(
+            fault("bailiwick --plain exec hi"),
+            "--plain stands before the command exec, which has no such flag: leave it out"
+        );
+        assert_eq!(
+            fault("bailiwick config --json trust"),
+            "--json stands before the command trust, which has no such flag: leave it out"
+        );
+        let error = Cli::read(["bailiwick", "fix it", "exec", "hi"]).unwrap_err().to_string();
+        assert!(error.contains("a task stands before the command exec"), "{error}");
+    }
+
+    #[test]
+    fn a_negative_value_is_refused_for_what_it_is() {
+        let said = fault("bailiwick exec --max-usd -1 hi");
+        assert!(said.starts_with("invalid value '-1' for '--max-usd <"), "{said}");
+        assert!(fault("bailiwick exec --max-steps -1 hi").starts_with("invalid value '-1'"));
+    }
+
+    #[test]
+    fn a_word_that_is_no_command_is_sent_only_after_two_dashes() {
+        assert_eq!(
+            fault("bailiwick exce"),
+            "no command \"exce\"\n  hint: bailiwick exec; to send it as a task: bailiwick -- exce"
+        );
+        assert_eq!(
+            fault("bailiwick -C /x greetings"),
+            "no command \"greetings\"\n  hint: to send it as a task: bailiwick -- greetings"
+        );
+        assert_eq!(
+            fault("bailiwick exce the tests"),
+            "no command \"exce\"\n  hint: bailiwick exec; to send a task, quote it: bailiwick 'exce the tests'"
+        );
+        assert_eq!(
+            fault("bailiwick mend the tests"),
+            "no command \"mend\"\n  hint: to send a task, quote it: bailiwick 'mend the tests'"
+        );
+        assert!(fault("bailiwick exec a b").starts_with("unexpected argument 'b'"));
+        assert_eq!(read("bailiwick -- exce").unwrap().tui.prompt.as_deref(), Some("exce"));
+    }
+}

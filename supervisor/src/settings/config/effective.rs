@@ -1,0 +1,371 @@
+//! What holds, by its meaning.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use agent::core::{RunLimits, TreeLimits, Window};
+use gate::approval::ApprovalSettings;
+use gate::roles::Roles;
+use ipc::approval::ApprovalMode;
+use ipc::confinement::Bounds;
+use ipc::cost::Usd;
+use ipc::plan::OnFailure;
+use ipc::rights::{Limits, Network, Reach};
+use model::provider::catalogue::{self, Api, Facts};
+use model::provider::{CacheLifetime, Effort, ProviderKind, RetryPolicy, Timeouts};
+use nix::sys::sysinfo::sysinfo;
+use tui::ThemeName;
+use tui::keymap::{Keymap, KeymapError};
+
+use super::layer::{Binding, ModelEntry, RoleEntry};
+use super::origin::ConfigOrigin;
+use super::settled::{Ignored, Resolution};
+use super::value::{Element, Value};
+
+/// What holds of every key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Effective {
+    /// Of each key, in the order of the table.
+    pub settled: Vec<Resolution>,
+    /// What the project's file would widen, and does not.
+    pub ignored: Vec<Ignored>,
+    /// The keys of the terminal UI that the user has changed.
+    pub bindings: Vec<Binding>,
+    /// What the user says of models.
+    pub models: Vec<ModelEntry>,
+    /// The roles of sub-agents: the user's, then those of a project's that are trusted.
+    pub roles: Vec<RoleEntry>,
+    /// The user's own instructions, which hold in every project.
+    pub instructions: Option<String>,
+}
+
+impl Effective {
+    /// What becomes of a call beyond the standing rights, where a terminal UI starts.
+    pub fn mode(&self) -> ApprovalMode {
+        let word = self.text("mode");
+        // A word that is none of them would be the narrowest.
+        ApprovalMode::ALL.into_iter().find(|mode| Some(mode.as_str()) == word).unwrap_or(ApprovalMode::Deny)
+    }
+
+    /// The model.
+    pub fn model(&self) -> &str {
+        self.text("model").unwrap_or_default()
+    }
+
+    /// Who the model is asked of: who is named, or who speaks the API that the model is known to be asked by.
+    pub fn provider(&self) -> ProviderKind {
+        let of_model = || match self.facts().api {
+            Api::Messages => ProviderKind::Anthropic,
+            Api::Chat => ProviderKind::OpenAi,
+            Api::Responses => ProviderKind::Responses,
+        };
+        self.text("provider").and_then(ProviderKind::named).unwrap_or_else(of_model)
+    }
+
+    /// The reason for the provider, where nobody named it.
+    pub fn reason_of_provider(&self) -> Option<String> {
+        let kind = self.provider().as_str();
+        match (self.text("provider"), self.facts() == Facts::default()) {
+            (Some(_), _) => None,
+            (None, true) => Some(format!("{kind} is the default")),
+            (None, false) => Some(format!("{kind} follows from the model's name {:?}", self.model())),
+        }
+    }
+
+    /// The address of the provider, if it is another than its own.
+    pub fn base_url(&self) -> Option<&str> {
+        self.text("base_url")
+    }
+
+    /// The network.
+    pub fn net(&self) -> Network {
+        if self.text("rights.net") == Some("on") { Network::On } else { Network::Off }
+    }
+
+    /// Where the network leads besides.
+    pub fn reach(&self) -> Reach {
+        let within =
+            |place: &str| self.elements("rights.reach").iter().any(|element| element.first() == place);
+        Reach {
+            host: within("host"),
+            lan: within("lan"),
+            link_local: within("link-local"),
+            metadata: within("metadata"),
+        }
+    }
+
+    /// Further write roots, as they were named.
+    pub fn write(&self) -> &[Element] {
+        self.elements("rights.write")
+    }
+
+    /// Hidden paths beside the default ones, as they were named.
+    pub fn hide(&self) -> &[Element] {
+        self.elements("rights.hide")
+    }
+
+    /// Places inside the project that stay as they are, as they were named.
+    pub fn protect(&self) -> &[Element] {
+        self.elements("rights.protect")
+    }
+
+    /// Variables: `NAME` or `NAME=VALUE`.
+    pub fn env(&self) -> &[Element] {
+        self.elements("rights.env")
+    }
+
+    /// Bounds on one turn.
+    pub fn run_limits(&self) -> RunLimits {
+        let steps = self.number("limits.max_steps").map(|steps| u32::try_from(steps).unwrap_or(u32::MAX));
+        let max_usd = self.amount("limits.max_usd");
+        RunLimits { max_steps: steps, max_tokens: self.number("limits.max_tokens"), max_usd }
+    }
+
+    /// Bounds on sub-agents.
+    pub fn agents(&self) -> TreeLimits {
+        let preset = TreeLimits::default();
+        let count =
+            |key, preset| self.number(key).map_or(preset, |number| u32::try_from(number).unwrap_or(u32::MAX));
+        TreeLimits {
+            depth: count("agents.depth", preset.depth),
+            at_once: count("agents.at_once", preset.at_once),
+            per_turn: count("agents.per_turn", preset.per_turn),
+        }
+    }
+
+    /// The fate of the rest of a plan after a failed step, where the plan does not say.
+    pub fn on_failure(&self) -> OnFailure {
+        match self.text("plan.on_failure") {
+            Some("retry") => OnFailure::Retry,
+            Some("replan") => OnFailure::Replan,
+            _ => OnFailure::Stop,
+        }
+    }
+
+    /// The number of times that a failed step of a plan is tried again.
+    pub fn plan_retries(&self) -> u32 {
+        self.number("plan.retries").map_or(0, |number| u32::try_from(number).unwrap_or(u32::MAX))
+    }
+
+    /// The longest that an acceptance command of a plan may take.
+    pub fn acceptance_timeout(&self) -> Duration {
+        Duration::from_secs(self.number("plan.acceptance_timeout_s").unwrap_or(600))
+    }
+
+    /// The model that stands under a key, where one does.
+    pub fn model_of(&self, key: &str) -> Option<String> {
+        self.text(key).map(str::to_owned)
+    }
+
+    /// The roles of sub-agents.
+    pub fn roles(&self) -> Roles {
+        self.roles.iter().map(|entry| entry.role.clone()).collect()
+    }
+
+    /// The models that sub-agents may have beside the session's own.
+    pub fn agent_models(&self) -> Vec<String> {
+        let listed = self.elements("agents.models").iter();
+        listed.map(|element| element.first().to_string_lossy().into_owned()).collect()
+    }
+
+    /// The colours of the terminal UI; absent if the terminal's background decides.
+    pub fn theme(&self) -> Option<ThemeName> {
+        match self.text("theme") {
+            Some("dark") => Some(ThemeName::Dark),
+            Some("light") => Some(ThemeName::Light),
+            Some("high-contrast") => Some(ThemeName::HighContrast),
+            _ => None,
+        }
+    }
+
+    /// True if the terminal UI has no NORMAL.
+    pub fn has_plain_keys(&self) -> bool {
+        self.text("key_modes") == Some("plain")
+    }
+
+    /// True if the terminal UI scrolls with the mouse's wheel.
+    pub fn has_wheel(&self) -> bool {
+        self.text("mouse") != Some("off")
+    }
+
+    /// How much of the model's context is used.
+    pub fn window(&self) -> Window {
+        self.number("limits.context_tokens").map_or_else(Window::default, Window::new)
+    }
+
+    /// The longest that a run may last.
+    pub fn timeout(&self) -> Option<Duration> {
+        match self.value("limits.timeout_s") {
+            Some(Value::Time(time)) => Some(*time),
+            _ => None,
+        }
+    }
+
+    /// Bounds on one call.
+    pub fn call_limits(&self) -> Limits {
+        let preset = Limits::default();
+        let timeout_ms = self.number("limits.command_timeout_s").map(|seconds| seconds.saturating_mul(1000));
+        Limits {
+            timeout_ms: timeout_ms.unwrap_or(preset.timeout_ms),
+            output_bytes: self.number("limits.output_bytes").unwrap_or(preset.output_bytes),
+        }
+    }
+
+    /// What one worker and its commands may use together.
+    pub fn bounds(&self) -> Bounds {
+        Bounds {
+            processes: self.number("limits.processes"),
+            memory: self.number("limits.memory_bytes").or_else(most_of_the_memory),
+        }
+    }
+
+    /// How it is asked in mode `ask`, where somebody can answer or not.
+    pub fn approvals(&self, answerer: bool) -> ApprovalSettings {
+        let preset = ApprovalSettings::default();
+        let words = |element: &Element| {
+            element.words.iter().map(|word| word.to_string_lossy().into_owned()).collect()
+        };
+        ApprovalSettings {
+            timeout: self.number("approvals.timeout_s").map_or(preset.timeout, Duration::from_secs),
+            confirm_shell: self.value("approvals.confirm_shell") == Some(&Value::Switch(true)),
+            preapproved: self.elements("approvals.preapproved").iter().map(words).collect(),
+            offers: false,
+            answerer,
+        }
+    }
+
+    /// True if somebody has set a key.
+    pub fn is_set(&self, key: &str) -> bool {
+        self.get(key).is_some_and(|settled| settled.origin != ConfigOrigin::Default)
+    }
+
+    /// The origin of a key's value, as a person reads it.
+    pub fn origin(&self, key: &str) -> String {
+        self.get(key).map_or_else(|| ConfigOrigin::Default.to_string(), |settled| settled.origin.to_string())
+    }
+
+    /// Which key does what in the terminal UI.
+    pub fn keymap(&self) -> Result<Keymap, KeymapError> {
+        let rebindings: Vec<_> = self.bindings.iter().map(|binding| binding.rebinding.clone()).collect();
+        Keymap::new(&rebindings)
+    }
+
+    /// What the user says of the model, the most binding first.
+    pub fn of_model(&self) -> Vec<&ModelEntry> {
+        self.said_of(self.model())
+    }
+
+    fn said_of(&self, model: &str) -> Vec<&ModelEntry> {
+        let said: Vec<_> = self.models.iter().map(|model| (model.pattern.clone(), model)).collect();
+        catalogue::matching(&said, model).into_iter().copied().collect()
+    }
+
+    /// What holds of the model: the user's word, then the catalogue's, then the defaults.
+    pub fn facts(&self) -> Facts {
+        self.facts_of(self.model())
+    }
+
+    /// The facts about a model, by its name.
+    pub fn facts_of(&self, model: &str) -> Facts {
+        let entries: Vec<_> = self.said_of(model).into_iter().map(|model| &model.entry).collect();
+        Facts::of(&[entries, catalogue::built_in(model)].concat())
+    }
+
+    /// How much work a reply is worth, if it is said.
+    pub fn effort(&self) -> Option<Effort> {
+        let word = self.text("effort")?;
+        Effort::ALL.into_iter().find(|effort| effort.as_str() == word)
+    }
+
+    /// Whether the model is to think before it answers, if it is said.
+    pub fn thinking(&self) -> Option<bool> {
+        Some(self.text("thinking")? == "on")
+    }
+
+    /// How long the provider keeps what does not change. A person who `watches` comes back after a while.
+    pub fn cache(&self, watches: bool) -> CacheLifetime {
+        match self.text("cache_ttl") {
+            Some("1h") => CacheLifetime::OneHour,
+            Some("5m") => CacheLifetime::FiveMinutes,
+            _ if watches => CacheLifetime::OneHour,
+            _ => CacheLifetime::FiveMinutes,
+        }
+    }
+
+    /// How long the provider may take.
+    pub fn timeouts(&self) -> Timeouts {
+        let preset = Timeouts::default();
+        let seconds = |name, preset| self.number(name).map_or(preset, Duration::from_secs);
+        Timeouts {
+            connect: seconds("timeouts.connect_s", preset.connect),
+            first_byte: seconds("timeouts.first_byte_s", preset.first_byte),
+            idle: seconds("timeouts.idle_s", preset.idle),
+            progress: seconds("timeouts.progress_s", preset.progress),
+        }
+    }
+
+    /// When to try again. A person who `watches` sees how long it takes and can end it: there a wait may be longer.
+    pub fn retries(&self, watches: bool) -> RetryPolicy {
+        let preset = RetryPolicy::default();
+        let longest = if watches { Duration::from_hours(1) } else { preset.longest_wait };
+        let seconds = |name, preset| self.number(name).map_or(preset, Duration::from_secs);
+        let attempts = self.number("retries.attempts").and_then(|attempts| attempts.try_into().ok());
+        RetryPolicy {
+            attempts: attempts.unwrap_or(preset.attempts),
+            longest_wait: seconds("retries.longest_wait_s", longest),
+            budget: seconds("retries.budget_s", preset.budget),
+        }
+    }
+
+    /// What holds of a key.
+    pub fn get(&self, name: &str) -> Option<&Resolution> {
+        self.settled.iter().find(|settled| settled.key.name == name)
+    }
+
+    fn value(&self, name: &str) -> Option<&Value> {
+        self.get(name)?.value.as_ref()
+    }
+
+    /// The amount that stands under a key, where one does.
+    pub fn amount(&self, name: &str) -> Option<Usd> {
+        match self.value(name)? {
+            Value::Amount(amount) => Some(*amount),
+            _ => None,
+        }
+    }
+
+    fn text(&self, name: &str) -> Option<&str> {
+        match self.value(name)? {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// A number that is set.
+    pub(crate) fn number(&self, name: &str) -> Option<u64> {
+        match self.value(name)? {
+            Value::Number(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// The elements of a list.
+    pub(crate) fn elements(&self, name: &str) -> &[Element] {
+        self.value(name).map(Value::elements).unwrap_or_default()
+    }
+}
+
+/// Three quarters of this machine's memory: a quarter is left to everything else.
+fn most_of_the_memory() -> Option<u64> {
+    sysinfo().ok().map(|machine| machine.ram_total() / 4 * 3)
+}
+
+/// A path as it was named, with `~` for the user's home.
+pub fn at_home(named: &OsStr, home: Option<&std::path::Path>) -> PathBuf {
+    let path = PathBuf::from(named);
+    match (path.strip_prefix("~"), home) {
+        (Ok(rest), Some(home)) => home.join(rest),
+        _ => path,
+    }
+}

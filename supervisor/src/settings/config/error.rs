@@ -1,0 +1,82 @@
+//! What is wrong with a file of settings: what, where, and what to do about it.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use gate::shell_word::shell_word;
+
+use super::origin::{SettingPlace, printable};
+
+/// One thing that is wrong in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    pub place: SettingPlace,
+    pub what: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { place, what } = self;
+        write!(f, "{}:{}: {what}", place, place.column)
+    }
+}
+
+/// Why there are no settings.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    /// It cannot be read.
+    #[error("cannot read {}: {source}", printable(.file))]
+    Unreadable { file: PathBuf, source: io::Error },
+    /// The project itself cannot be read.
+    #[error("cannot read the project {}: {source}\n  hint: ls -ld {} shows whose it is", printable(.project), printable(.project))]
+    UnreadableProject {
+        /// Its directory.
+        project: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// It is something else than a file.
+    #[error("{} is {what}, and not a file of settings\n  hint: remove it, or put a regular file there", printable(.file))]
+    NotAFile {
+        file: PathBuf,
+        /// What it is.
+        what: &'static str,
+    },
+    /// It is too large.
+    #[error("{} has more than {most} bytes\n  hint: settings are short; look at what it holds", printable(.file))]
+    TooLarge {
+        file: PathBuf,
+        /// What it may have.
+        most: usize,
+    },
+    /// Others could widen what agents may do.
+    #[error(
+        "{} has mode {mode:03o}: others may change it, and with it what agents may do\n  hint: chmod go-w {}",
+        printable(.path), shell_word(.path)
+    )]
+    OpenToOthers {
+        /// Which file or directory.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
+    /// It is somebody else's.
+    #[error("{} belongs to uid {owner}\n  hint: use a file of your own", printable(.path))]
+    Foreign {
+        /// Which file or directory.
+        path: PathBuf,
+        owner: u32,
+    },
+    /// Something in it is wrong.
+    #[error("{}", lines(.0))]
+    Wrong(Vec<Problem>),
+    /// Something in a project's file is wrong that may narrow.
+    #[error("{}\n  hint: correct the file: a limit in it that cannot be read would be lost", lines(.0))]
+    WrongInProject(Vec<Problem>),
+}
+
+fn lines(problems: &[Problem]) -> String {
+    let lines: Vec<_> = problems.iter().map(ToString::to_string).collect();
+    lines.join("\n")
+}

@@ -1,0 +1,435 @@
+//! The table of keys: what there is to set, what is expected, and how far a project's file may go.
+
+use agent::core::Window;
+
+/// A key of `config.toml` and `.bailiwick.toml`.
+#[derive(Debug)]
+pub struct Key {
+    /// Its name, with the tables that it lies in.
+    pub name: &'static str,
+    /// What stands there.
+    pub kind: Kind,
+    /// What a project's file may do with it.
+    pub project: ProjectMay,
+    /// What holds where nobody says anything.
+    pub preset: Preset,
+    /// What it is for, in a sentence.
+    pub about: &'static str,
+}
+
+/// What stands under a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A word or a sentence.
+    Text,
+    /// The address of a server.
+    Address,
+    /// One of these words, the narrowest first.
+    Choice(&'static [&'static str]),
+    /// Some of these words.
+    Choices(&'static [&'static str]),
+    Paths,
+    /// Variables, as `NAME` or `NAME=VALUE`.
+    Variables,
+    /// Beginnings of commands, each a list of words.
+    Commands,
+    /// Names, each a text of one line.
+    Names,
+    /// A number within these bounds; the lower, the narrower.
+    Count {
+        /// The least.
+        least: u64,
+        /// The most.
+        most: u64,
+    },
+    /// An amount in US dollars; the lower, the narrower.
+    Amount,
+    /// A length of time in seconds, whole or with a fraction ([`time_of`](super::value::time_of)); the shorter, the narrower.
+    Time,
+    /// A switch; on is narrower.
+    Switch,
+}
+
+/// What a project's file may do with a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProjectMay {
+    /// Add to the list, which narrows.
+    Narrow,
+    /// Set what is narrower; what is wider takes trust.
+    Lower,
+    /// Add to the list, or set it, once the user has trusted the file.
+    IfTrusted,
+    /// Nothing: it is the user's own.
+    Never,
+}
+
+/// What holds where nobody says anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preset {
+    /// A word.
+    Word(&'static str),
+    /// A number.
+    Number(u64),
+    /// A switch that is off.
+    Off,
+    /// Nothing in the list.
+    Empty,
+    /// No value; this says what that means.
+    Unset(&'static str),
+}
+
+/// A day, in seconds.
+const DAY: u64 = 24 * 60 * 60;
+
+/// The most replies or tokens that a limit can name: what fits the narrowest place where it ends up.
+const MOST: u64 = u32::MAX as u64;
+
+/// The default model.
+pub(crate) const MODEL: &str = "claude-opus-5-5";
+
+/// Every key, in the order in which they are shown.
+pub const KEYS: &[Key] = &[
+    Key {
+        name: "mode",
+        kind: Kind::Choice(&["deny", "ask", "auto"]),
+        project: ProjectMay::Lower,
+        preset: Preset::Word("ask"),
+        about: "The mode in which the terminal UI starts: `ask` asks before changes, `auto` makes them in the project, `deny` denies them. `exec` takes its mode from `--mode`, which a project narrows as well; `sandbox` has none.",
+    },
+    Key {
+        name: "model",
+        kind: Kind::Text,
+        project: ProjectMay::IfTrusted,
+        preset: Preset::Word(MODEL),
+        about: "The model.",
+    },
+    Key {
+        name: "theme",
+        kind: Kind::Choice(&["auto", "dark", "light", "high-contrast"]),
+        project: ProjectMay::Never,
+        preset: Preset::Word("auto"),
+        about: "The colours of the terminal UI. `auto` asks the terminal for its background, reads `COLORFGBG` where it does not answer, and else takes `dark`. `NO_COLOR` switches all colours off.",
+    },
+    Key {
+        name: "key_modes",
+        kind: Kind::Choice(&["modal", "plain"]),
+        project: ProjectMay::Never,
+        preset: Preset::Word("modal"),
+        about: "The modes of the keys in the terminal UI: `modal` has INSERT and NORMAL, `plain` has no NORMAL, and what is typed is always written.",
+    },
+    Key {
+        name: "mouse",
+        kind: Kind::Choice(&["wheel", "off"]),
+        project: ProjectMay::Never,
+        preset: Preset::Word("wheel"),
+        about: "The mouse in the terminal UI: with `wheel` it scrolls, and Shift and drag select text; with `off` it is the terminal's own.",
+    },
+    Key {
+        name: "provider",
+        kind: Kind::Choice(&["anthropic", "openai", "responses"]),
+        project: ProjectMay::Never,
+        preset: Preset::Unset("the known provider of the model, else `anthropic`"),
+        about: "The API by which the model is reached: `anthropic` is the Messages API; `openai` is chat completions and `responses` is the Responses API, at OpenAI's or whatever server speaks them.",
+    },
+    Key {
+        name: "base_url",
+        kind: Kind::Address,
+        project: ProjectMay::Never,
+        preset: Preset::Unset("the provider's own"),
+        about: "The address of the provider's API, or of a server that speaks it: where the key is sent. `--base-url` wins over `ANTHROPIC_BASE_URL` or `OPENAI_BASE_URL`, and these over the file; the file's holds for the provider of the file alone. `unix:PATH` is the socket of a relay.",
+    },
+    Key {
+        name: "effort",
+        kind: Kind::Choice(&["low", "medium", "high", "xhigh", "max"]),
+        project: ProjectMay::IfTrusted,
+        preset: Preset::Unset("the model's own"),
+        about: "The effort that goes into a reply. Not every model knows every level.",
+    },
+    Key {
+        name: "thinking",
+        kind: Kind::Choice(&["on", "off"]),
+        project: ProjectMay::IfTrusted,
+        preset: Preset::Unset("as the model does by itself"),
+        about: "Has the model think before it answers. `off` is the quickest; `on` is refused for a model that is not known to think.",
+    },
+    Key {
+        name: "cache_ttl",
+        kind: Kind::Choice(&["5m", "1h", "auto"]),
+        project: ProjectMay::Never,
+        preset: Preset::Word("auto"),
+        about: "The time for which the provider keeps the tools and the system prompt; an hour is dearer to write, and still there after a pause. `auto` is an hour in the terminal UI and five minutes elsewhere.",
+    },
+    Key {
+        name: "timeouts.connect_s",
+        kind: Kind::Count { least: 1, most: 600 },
+        project: ProjectMay::Never,
+        preset: Preset::Number(5),
+        about: "The longest that a connection to the provider may take, in seconds.",
+    },
+    Key {
+        name: "timeouts.first_byte_s",
+        kind: Kind::Count { least: 1, most: DAY },
+        project: ProjectMay::Never,
+        preset: Preset::Number(300),
+        about: "The longest that a reply may take to begin, in seconds. A model on a small machine reads a long prompt for minutes.",
+    },
+    Key {
+        name: "timeouts.idle_s",
+        kind: Kind::Count { least: 1, most: DAY },
+        project: ProjectMay::Never,
+        preset: Preset::Number(120),
+        about: "The longest pause in a reply that has begun, in seconds.",
+    },
+    Key {
+        name: "timeouts.progress_s",
+        kind: Kind::Count { least: 1, most: DAY },
+        project: ProjectMay::Never,
+        preset: Preset::Number(1800),
+        about: "The longest that a reply may go on without a new part, in seconds. Pings and comments are no part of it.",
+    },
+    Key {
+        name: "retries.attempts",
+        kind: Kind::Count { least: 1, most: 1000 },
+        project: ProjectMay::Never,
+        preset: Preset::Number(8),
+        about: "The most attempts at one request: when the provider is overloaded or fails, and when its reply is cut.",
+    },
+    Key {
+        name: "retries.longest_wait_s",
+        kind: Kind::Count { least: 0, most: DAY },
+        project: ProjectMay::Never,
+        preset: Preset::Unset("300; in the terminal UI 3600"),
+        about: "The longest wait between two attempts that the provider may ask for, in seconds. Where it asks for more, the turn ends at once.",
+    },
+    Key {
+        name: "retries.budget_s",
+        kind: Kind::Count { least: 0, most: DAY },
+        project: ProjectMay::Never,
+        preset: Preset::Number(3600),
+        about: "The longest that one turn waits between attempts, in seconds, of all its requests together.",
+    },
+    Key {
+        name: "rights.net",
+        kind: Kind::Choice(&["off"]),
+        project: ProjectMay::Lower,
+        preset: Preset::Word("off"),
+        about: "The network of commands. It is off at every start, and no file turns it on: `--net on` and `:net on` do. A project's `off` holds against `--net on`.",
+    },
+    Key {
+        name: "rights.reach",
+        kind: Kind::Choices(&["host", "lan", "link-local", "metadata"]),
+        project: ProjectMay::IfTrusted,
+        preset: Preset::Empty,
+        about: "Places that the network leads to besides, while it is on: to this machine itself, to private networks, to link-local addresses, to a cloud's metadata service.",
+    },
+    Key {
+        name: "rights.write",
+        kind: Kind::Paths,
+        project: ProjectMay::IfTrusted,
+        preset: Preset::Empty,
+        about: "Further files and directories that agents may change in every mode.",
+    },
+    Key {
+        name: "rights.hide",
+        kind: Kind::Paths,
+        project: ProjectMay::Narrow,
+        preset: Preset::Empty,
+        about: "Paths whose content is hidden beside the default ones, such as `.env`.",
+    },
+    Key {
+        name: "rights.protect",
+        kind: Kind::Paths,
+        project: ProjectMay::Narrow,
+        preset: Preset::Empty,
+        about: "Files and directories inside the project that stay as they are although the project is writable, such as `.github/workflows`.",
+    },
+    Key {
+        name: "rights.env",
+        kind: Kind::Variables,
+        project: ProjectMay::IfTrusted,
+        preset: Preset::Empty,
+        about: "Variables that commands are given beside the built-in list: `NAME` passes one, `NAME=VALUE` sets it.",
+    },
+    Key {
+        name: "limits.max_steps",
+        kind: Kind::Count { least: 1, most: MOST },
+        project: ProjectMay::Lower,
+        preset: Preset::Unset("none"),
+        about: "The most replies of the model in one turn, those to sub-agents included.",
+    },
+    Key {
+        name: "limits.max_tokens",
+        kind: Kind::Count { least: 1, most: MOST },
+        project: ProjectMay::Lower,
+        preset: Preset::Unset("none"),
+        about: "The most tokens in one turn, of prompts and replies, those of sub-agents included; the reply that passes the limit is the last.",
+    },
+    Key {
+        name: "limits.max_usd",
+        kind: Kind::Amount,
+        project: ProjectMay::Lower,
+        preset: Preset::Unset("none"),
+        about: "The most that one turn may cost, in US dollars. It ends before the request after the one that reached it; a model whose price nobody knows is not asked at all.",
+    },
+    Key {
+        name: "limits.context_tokens",
+        kind: Kind::Count { least: Window::LEAST, most: MOST },
+        project: ProjectMay::Lower,
+        preset: Preset::Unset("the model's"),
+        about: "The most tokens of a prompt and its reply together. A conversation that comes near is summarised, and goes on with the summary.",
+    },
+    Key {
+        name: "limits.timeout_s",
+        kind: Kind::Time,
+        project: ProjectMay::Lower,
+        preset: Preset::Unset("none"),
+        about: "The longest that a run of `exec` may last, in seconds, as in 90 or 0.5.",
+    },
+    Key {
+        name: "limits.command_timeout_s",
+        kind: Kind::Count { least: 1, most: 7 * DAY },
+        project: ProjectMay::Lower,
+        preset: Preset::Number(600),
+        about: "The longest that one command of an agent may run, in seconds.",
+    },
+    Key {
+        name: "limits.output_bytes",
+        kind: Kind::Count { least: 1 << 10, most: 1 << 20 },
+        project: ProjectMay::Lower,
+        preset: Preset::Number(64 << 10),
+        about: "The most bytes of a command's output that are kept: its beginning and its end; the rest is counted.",
+    },
+    Key {
+        name: "limits.processes",
+        kind: Kind::Count { least: 64, most: 1 << 22 },
+        project: ProjectMay::Lower,
+        preset: Preset::Number(4096),
+        about: "The most processes and threads of one worker and its commands at a time. Enforced where a control group is delegated, and in the full tier for a user who is not root (Linux 5.14).",
+    },
+    Key {
+        name: "limits.memory_bytes",
+        kind: Kind::Count { least: 64 << 20, most: 1 << 50 },
+        project: ProjectMay::Lower,
+        preset: Preset::Unset("three quarters of the machine's"),
+        about: "The most memory of one worker and its commands, in bytes, swap apart. Enforced where a control group is delegated; `bailiwick doctor` says whether one is.",
+    },
+    Key {
+        name: "agents.depth",
+        kind: Kind::Count { least: 0, most: 8 },
+        project: ProjectMay::Lower,
+        preset: Preset::Number(2),
+        about: "The levels of sub-agents; 0 for none.",
+    },
+    Key {
+        name: "agents.at_once",
+        kind: Kind::Count { least: 1, most: 200 },
+        project: ProjectMay::Lower,
+        preset: Preset::Number(8),
+        about: "The most sub-agents of one level that work at a time; others wait.",
+    },
+    Key {
+        name: "agents.per_turn",
+        kind: Kind::Count { least: 1, most: 10_000 },
+        project: ProjectMay::Lower,
+        preset: Preset::Number(32),
+        about: "The most sub-agents that are started in one turn.",
+    },
+    Key {
+        name: "agents.models",
+        kind: Kind::Names,
+        project: ProjectMay::Never,
+        preset: Preset::Empty,
+        about: "The models beside the session's own that an agent or a role of a project may choose for a sub-agent; the same provider has to answer.",
+    },
+    Key {
+        name: "plan.model",
+        kind: Kind::Text,
+        project: ProjectMay::IfTrusted,
+        preset: Preset::Unset("the session's own"),
+        about: "The model of an agent that makes a plan; the same provider has to answer.",
+    },
+    Key {
+        name: "plan.max_usd",
+        kind: Kind::Amount,
+        project: ProjectMay::Lower,
+        preset: Preset::Unset("no limit of its own"),
+        about: "The most that a planner beside the first agent may cost, in US dollars.",
+    },
+    Key {
+        name: "plan.on_failure",
+        kind: Kind::Choice(&["stop", "retry", "replan"]),
+        project: ProjectMay::Lower,
+        preset: Preset::Word("stop"),
+        about: "The rest of a plan after a failed step, where the plan does not say: `stop` ends its execution, `retry` has the step tried again, `replan` ends it and has the planner revise what is left.",
+    },
+    Key {
+        name: "plan.retries",
+        kind: Kind::Count { least: 0, most: 20 },
+        project: ProjectMay::Lower,
+        preset: Preset::Number(2),
+        about: "The most repetitions of a failed step, with `retry`.",
+    },
+    Key {
+        name: "plan.acceptance_timeout_s",
+        kind: Kind::Count { least: 1, most: DAY },
+        project: ProjectMay::Lower,
+        preset: Preset::Number(600),
+        about: "The longest that an acceptance command of a plan may take, in seconds.",
+    },
+    Key {
+        name: "execute.model",
+        kind: Kind::Text,
+        project: ProjectMay::IfTrusted,
+        preset: Preset::Unset("the session's own"),
+        about: "The model of an agent that executes a plan; the same provider has to answer.",
+    },
+    Key {
+        name: "execute.max_usd",
+        kind: Kind::Amount,
+        project: ProjectMay::Lower,
+        preset: Preset::Unset("no limit of its own"),
+        about: "The most that the execution of a plan may cost, in US dollars.",
+    },
+    Key {
+        name: "approvals.timeout_s",
+        kind: Kind::Count { least: 10, most: DAY },
+        project: ProjectMay::Lower,
+        preset: Preset::Number(300),
+        about: "The time for an answer, in seconds; then the call is denied. The terminal UI waits for a day where nobody has set it.",
+    },
+    Key {
+        name: "approvals.confirm_shell",
+        kind: Kind::Switch,
+        project: ProjectMay::Lower,
+        preset: Preset::Off,
+        about: "Has mode `ask` ask for every command but those that declare to read.",
+    },
+    Key {
+        name: "approvals.preapproved",
+        kind: Kind::Commands,
+        project: ProjectMay::IfTrusted,
+        preset: Preset::Empty,
+        about: "Beginnings of commands that mode `ask` approves by itself, without the network; each runs in a worker of its own.",
+    },
+    Key {
+        name: "sessions.keep_days",
+        kind: Kind::Count { least: 1, most: 36_500 },
+        project: ProjectMay::Never,
+        preset: Preset::Unset("for ever"),
+        about: "The days for which the log of a session is kept after its last change. Older ones, of every project, are deleted when a session starts.",
+    },
+    Key {
+        name: "sessions.keep_mib",
+        kind: Kind::Count { least: 1, most: MOST },
+        project: ProjectMay::Never,
+        preset: Preset::Unset("no limit"),
+        about: "The most MiB of all logs together. The oldest are deleted when a session starts.",
+    },
+];
+
+impl Key {
+    /// The key of this name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        KEYS.iter().find(|key| key.name == name)
+    }
+}

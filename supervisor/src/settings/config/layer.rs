@@ -1,0 +1,136 @@
+//! What one source says: a file, the flags, the environment.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+use gate::roles::Role;
+use model::provider::catalogue::{Entry, Pattern};
+use tui::keymap::Rebinding;
+
+use super::keys::Key;
+use super::origin::ConfigOrigin;
+use super::value::{Element, Value};
+
+/// What one source says of one key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// What it says.
+    pub value: Value,
+    pub origin: ConfigOrigin,
+}
+
+/// What one source says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Layer {
+    settings: BTreeMap<&'static str, Setting>,
+    /// The keys of the terminal UI that it changes.
+    pub bindings: Vec<Binding>,
+    /// What it says of models.
+    pub models: Vec<ModelEntry>,
+    /// The roles of sub-agents that it describes.
+    pub roles: Vec<RoleEntry>,
+    /// The lines of a project's file that count for nothing: they could only widen.
+    pub void: Vec<Void>,
+}
+
+/// A line of a project's file that counts for nothing, trusted or not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Void {
+    /// The place of the line.
+    pub origin: ConfigOrigin,
+    /// The reason.
+    pub why: String,
+}
+
+impl std::fmt::Display for Void {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: ignored: {}", self.origin, self.why)
+    }
+}
+
+/// What one line says of the keys of the terminal UI.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Binding {
+    /// What it says.
+    pub rebinding: Rebinding,
+    /// Where, in bytes.
+    pub(super) at: usize,
+    /// Where, for a person.
+    pub origin: ConfigOrigin,
+}
+
+/// What one table says of a model, or of those whose names begin so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelEntry {
+    /// Of which.
+    pub pattern: Pattern,
+    pub entry: Entry,
+    pub origin: ConfigOrigin,
+}
+
+/// A role of sub-agents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoleEntry {
+    /// The role.
+    pub role: Role,
+    /// The place that describes it.
+    pub origin: ConfigOrigin,
+}
+
+impl Layer {
+    /// What it says of a key.
+    pub fn get(&self, key: &Key) -> Option<&Setting> {
+        self.settings.get(key.name)
+    }
+
+    /// The value of a key that is known by name, if it says one.
+    pub fn value(&self, name: &str) -> Option<&Value> {
+        self.settings.get(name).map(|setting| &setting.value)
+    }
+
+    /// The elements that it lists under a key.
+    pub(super) fn elements(&self, key: &Key) -> &[Element] {
+        self.get(key).map(|setting| setting.value.elements()).unwrap_or_default()
+    }
+
+    /// Whether it says nothing.
+    pub fn is_empty(&self) -> bool {
+        let Self { settings, bindings, models, roles, void: _ } = self;
+        settings.is_empty() && bindings.is_empty() && models.is_empty() && roles.is_empty()
+    }
+
+    /// Says something.
+    pub fn set(&mut self, key: &Key, value: Value, origin: ConfigOrigin) {
+        self.settings.insert(key.name, Setting { value, origin });
+    }
+
+    /// The same, with a key set that is known by name.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: Option<Value>, origin: ConfigOrigin) -> Self {
+        if let (Some(key), Some(value)) = (Key::named(name), value) {
+            self.set(key, value, origin);
+        }
+        self
+    }
+
+    /// The same, but for what it says of one key.
+    #[must_use]
+    pub fn without(&self, name: &str) -> Self {
+        let mut layer = self.clone();
+        layer.settings.remove(name);
+        layer
+    }
+
+    /// The same, with a list of single words.
+    #[must_use]
+    pub fn with_list<T: Into<OsString>>(
+        self,
+        name: &str,
+        words: impl IntoIterator<Item = T>,
+        origin: &ConfigOrigin,
+    ) -> Self {
+        let list: Vec<_> = words.into_iter().map(|word| Element::word(word, origin.clone())).collect();
+        let value = (!list.is_empty()).then_some(Value::List(list));
+        self.with(name, value, origin.clone())
+    }
+}

@@ -1,0 +1,34 @@
+//! What was probably meant by a key that is none.
+
+use super::tables::NAMES;
+use crate::settings::config::keys::KEYS;
+
+/// How like two names have to be, of 1.
+const LIKE: f64 = 0.8;
+
+/// The longest name that is compared: no key is as long.
+const LONGEST: usize = 40;
+
+/// The key or table that was probably meant by `name` in the table whose keys begin with `prefix`: the same name in another
+/// table, or one of this table that is spelt much like it; at the top also one of any table.
+pub(super) fn nearest(prefix: &str, name: &str) -> Option<&'static str> {
+    if name.len() > LONGEST {
+        return None;
+    }
+    let tables = KEYS.iter().filter_map(|key| Some(key.name.split_once('.')?.0)).chain(NAMES);
+    let all: Vec<&'static str> = KEYS.iter().map(|key| key.name).chain(tables).collect();
+    if let Some(misplaced) = all.iter().find(|known| last(known) == name) {
+        return Some(misplaced);
+    }
+    let likeness = |known: &str| strsim::jaro_winkler(last(known), name);
+    let here = all.into_iter().filter(|known| known.starts_with(prefix));
+    let in_table = |known: &str| known.contains('.');
+    // Of those that are as near, one that lies in no table.
+    let order = |a: &&str, b: &&str| likeness(a).total_cmp(&likeness(b)).then(in_table(b).cmp(&in_table(a)));
+    here.filter(|known| likeness(known) >= LIKE).max_by(order)
+}
+
+/// The name without its table.
+fn last(name: &str) -> &str {
+    name.rsplit('.').next().unwrap_or_default()
+}

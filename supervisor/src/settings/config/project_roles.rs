@@ -1,0 +1,126 @@
+//! The roles that a project brings along, `.bailiwick/agents/*.md`: a stranger's files, opened beneath the project without
+//! following links. Each counts once the user has trusted exactly this file.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use boundary::tripwire::beneath;
+use gate::activity::Activity;
+use gate::roles::{MOST_ROLES, Role, parse_markdown};
+use gate::tools::{Kit, Registry};
+use nix::errno::Errno;
+
+use super::trust::FileDigest;
+
+/// The directories that they lie in, one in the other.
+const DIRECTORIES: [&str; 2] = [".bailiwick", "agents"];
+
+/// The most bytes of one.
+const MOST: usize = 32 << 10;
+
+/// The most names that are looked at.
+const MOST_NAMES: usize = 1000;
+
+/// A role of a project.
+#[derive(Clone, Debug)]
+pub(super) struct RoleFile {
+    /// Its path in the project.
+    pub(super) path: PathBuf,
+    /// The role, and the digest of exactly these bytes; or the reason why there is none.
+    pub(super) role: Result<(Role, FileDigest), String>,
+}
+
+/// The directory that they lie in, in the project.
+pub(super) fn place() -> PathBuf {
+    DIRECTORIES.iter().collect()
+}
+
+/// Reads those of a project, named by its canonical path. A file that cannot be read is told of, and nothing else comes of it:
+/// it could only have added something.
+pub(super) fn read(project: &Path) -> Vec<RoleFile> {
+    let Ok(mut directory) = beneath::open_root(project) else { return Vec::new() };
+    for name in DIRECTORIES {
+        match beneath::open_directory(&directory, OsStr::new(name)) {
+            Ok(inner) => directory = inner,
+            Err(_) => return Vec::new(),
+        }
+    }
+    let mut names: Vec<_> = beneath::list(&directory, MOST_NAMES).unwrap_or_default();
+    names.retain(|(name, _)| Path::new(name).extension() == Some(OsStr::new("md")));
+    names.sort();
+    let in_project = place();
+    let file = |name: &OsStr| RoleFile { path: in_project.join(name), role: role(&directory, name) };
+    names.iter().take(MOST_ROLES).map(|(name, _)| file(name)).collect()
+}
+
+fn role(directory: impl std::os::fd::AsFd, name: &OsStr) -> Result<(Role, FileDigest), String> {
+    let bytes = beneath::read(directory, name, MOST).map_err(|error| match error {
+        Errno::ELOOP => "it is a link".to_owned(),
+        other => other.desc().to_owned(),
+    })?;
+    let bytes = bytes.ok_or_else(|| format!("it is no file of at most {MOST} bytes"))?;
+    let text = str::from_utf8(&bytes).map_err(|_| "it is not UTF-8".to_owned())?;
+    let stem = Path::new(name).file_stem().and_then(OsStr::to_str).unwrap_or_default();
+    let role = parse_markdown(stem, text)?;
+    match unknown_tool(&role) {
+        Some(why) => Err(why),
+        None => Ok((role, FileDigest::of(&bytes))),
+    }
+}
+
+/// The reason why the tools of a role make no sense, if they do not.
+pub(super) fn unknown_tool(role: &Role) -> Option<String> {
+    let all = Registry::for_kit(Activity::Execute, Kit { writes: true, delegates: true, plan: None });
+    let name = all.lacks(role.tools.as_deref()?)?;
+    let known: Vec<_> = all.definitions().iter().map(|tool| tool.name.to_string()).collect();
+    Some(format!("no tool is called {name:?}: expected some of {}", known.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    const ROLE: &str = "---\ndescription: d\n---\nDo it.\n";
+
+    #[test]
+    fn files_are_read_in_order_and_no_link_is_followed() {
+        let place = tempfile::tempdir().unwrap();
+        assert!(read(place.path()).is_empty());
+        let agents = place.path().join(".bailiwick/agents");
+        fs::create_dir_all(&agents).unwrap();
+        fs::write(agents.join("b.md"), ROLE).unwrap();
+        fs::write(agents.join("a.md"), "no role").unwrap();
+        fs::write(agents.join("notes.txt"), "not looked at").unwrap();
+        symlink("/etc/passwd", agents.join("c.md")).unwrap();
+        nix::unistd::mkfifo(&agents.join("d.md"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        fs::write(agents.join("e.md"), vec![b'x'; MOST + 1]).unwrap();
+        let told = read(place.path());
+        let told: Vec<_> = told
+            .iter()
+            .map(|file| {
+                let role = file.role.as_ref().map_or_else(Clone::clone, |(role, _)| role.name.clone());
+                format!("{}: {role}", file.path.display())
+            })
+            .collect();
+        insta::assert_snapshot!(told.join("\n"), @r"
+        .bailiwick/agents/a.md: line 1: expected ---, then fields as `description: …`, then ---
+        .bailiwick/agents/b.md: b
+        .bailiwick/agents/c.md: it is a link
+        .bailiwick/agents/d.md: it is no file of at most 32768 bytes
+        .bailiwick/agents/e.md: it is no file of at most 32768 bytes
+        ");
+    }
+
+    #[test]
+    fn a_directory_that_is_a_link_has_no_roles() {
+        let place = tempfile::tempdir().unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        fs::create_dir(elsewhere.path().join("agents")).unwrap();
+        fs::write(elsewhere.path().join("agents/a.md"), ROLE).unwrap();
+        symlink(elsewhere.path(), place.path().join(".bailiwick")).unwrap();
+        assert!(read(place.path()).is_empty());
+    }
+}

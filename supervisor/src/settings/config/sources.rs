@@ -1,0 +1,252 @@
+//! Settings as every front end begins with them: both files, the flags, the environment, and whether the project is trusted.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use gate::roles::Role;
+use gate::shell_word::shell_word;
+use model::provider::ProviderKind;
+
+use super::origin::SettingPlace;
+use super::project_roles::{self, RoleFile};
+use super::{
+    ConfigOrigin, Effective, FOREIGN_NAME, Layer, Layers, PROJECT_NAME, ProjectFile, Resolution, RoleEntry,
+    SettingsError, Trust, TrustError, TrustQuestion, UserFile, Value, merge,
+};
+use crate::process::directories::Directories;
+
+/// What of a project's file is named in one notice.
+const NAMED: usize = 5;
+
+/// Everything that is said outside of the command line.
+#[derive(Debug)]
+pub(crate) struct Sources {
+    user: UserFile,
+    /// Absent where there is no such directory, which is found out and told elsewhere.
+    project: Option<ProjectFile>,
+    trust: Trust,
+    trusted: bool,
+    /// The roles that the project brings along, each with whether its file is trusted.
+    roles: Vec<(RoleFile, bool)>,
+}
+
+impl Sources {
+    /// Reads both files.
+    pub(crate) fn read(directories: &Directories, directory: &Path) -> Result<Self, SettingsError> {
+        let user = UserFile::read(directories)?;
+        let project = std::fs::canonicalize(directory).ok().filter(|project| project.is_dir());
+        let project = project.map(|project| ProjectFile::read(&project)).transpose()?;
+        let trust = Trust::new(directories);
+        let given = |file: &ProjectFile| {
+            file.digest.as_ref().is_some_and(|digest| trust.is_given(&file.project, digest))
+        };
+        let trusted = project.as_ref().is_some_and(given);
+        let mut sources = Self { user, project, trust, trusted, roles: Vec::new() };
+        sources.roles = sources
+            .project()
+            .map(project_roles::read)
+            .unwrap_or_default()
+            .into_iter()
+            .map(|file| (file, false))
+            .collect();
+        sources.judge_roles();
+        Ok(sources)
+    }
+
+    /// Finds out which of the project's roles are trusted.
+    fn judge_roles(&mut self) {
+        let Some(project) = self.project().map(Path::to_owned) else { return };
+        for (file, trusted) in &mut self.roles {
+            let digest = file.role.as_ref().map(|(_, digest)| digest);
+            *trusted = digest.is_ok_and(|digest| self.trust.is_given(&project.join(&file.path), digest));
+        }
+    }
+
+    /// What holds, with these flags. The address in the user's file is that of the provider there: another vendor's that a
+    /// flag names is not asked at it, and does not get its key.
+    pub(crate) fn effective(&self, flags: &Layer) -> Effective {
+        let none = Layer::default();
+        let of_file = self.merged(&none, &none, &self.user.layer).provider();
+        let provider = self.merged(flags, &none, &self.user.layer).provider();
+        let environment = of_environment(provider);
+        if provider.vendor() == of_file.vendor() {
+            return self.merged(flags, &environment, &self.user.layer);
+        }
+        self.merged(flags, &environment, &self.user.layer.without("base_url"))
+    }
+
+    fn merged(&self, flags: &Layer, environment: &Layer, user: &Layer) -> Effective {
+        let none = Layer::default();
+        let mut effective = merge(Layers {
+            flags,
+            environment,
+            user,
+            project: self.project.as_ref().map_or(&none, |file| &file.layer),
+            trusted: self.trusted,
+        });
+        effective.instructions.clone_from(&self.user.instructions);
+        for (file, _) in self.roles.iter().filter(|(_, trusted)| *trusted) {
+            if let Ok((role, _)) = &file.role
+                && unfit(role, &effective).is_none()
+            {
+                let origin = ConfigOrigin::Project(SettingPlace::of(&Arc::from(file.path.as_path()), "", 0));
+                effective.roles.push(RoleEntry { role: role.clone(), origin });
+            }
+        }
+        effective
+    }
+
+    /// Which files there are, in a line.
+    pub(crate) fn summary(&self) -> String {
+        let user = self.user.path.display().to_string();
+        let user = user.escape_debug();
+        let is_there = |layer: &Layer| !layer.is_empty();
+        match (is_there(&self.user.layer), self.project.as_ref().is_some_and(|file| file.digest.is_some())) {
+            (false, false) => format!("the defaults ({user} would change them)"),
+            (true, false) => user.to_string(),
+            (false, true) => PROJECT_NAME.to_owned(),
+            (true, true) => format!("{user}, {PROJECT_NAME}"),
+        }
+    }
+
+    /// What a person is to be asked, as long as the project's file is not trusted and would widen something.
+    pub(crate) fn question(&self) -> Option<TrustQuestion> {
+        let file = self.project.as_ref()?;
+        let settings = Some(file).filter(|_| !self.trusted).and_then(TrustQuestion::about);
+        let mut question = settings.unwrap_or_else(|| TrustQuestion::nothing(&file.project));
+        for (file, _) in self.roles.iter().filter(|(_, trusted)| !trusted) {
+            if let Ok((role, digest)) = &file.role {
+                question.lines.extend(described(&file.path, role));
+                question.files.push((question.project.join(&file.path), digest.clone()));
+            }
+        }
+        Some(question).filter(|question| !question.lines.is_empty())
+    }
+
+    /// Trusts the files that the question was about: these very ones, as they were read. Only after a person's answer.
+    pub(crate) fn trust(&mut self, question: &TrustQuestion) -> Result<(), TrustError> {
+        for (place, digest) in &question.files {
+            self.trust.remember(place, digest)?;
+            let is_settings =
+                |file: &ProjectFile| file.project == *place && file.digest.as_ref() == Some(digest);
+            self.trusted |= self.project.as_ref().is_some_and(is_settings);
+        }
+        self.judge_roles();
+        Ok(())
+    }
+
+    /// The project's directory, if there is one.
+    pub(crate) fn project(&self) -> Option<&Path> {
+        self.project.as_ref().map(|file| file.project.as_path())
+    }
+
+    /// True if a file of the project is trusted, as it is now.
+    pub(crate) fn is_trusted(&self) -> bool {
+        self.trusted || self.roles.iter().any(|(_, trusted)| *trusted)
+    }
+
+    /// Withdraws the trust in the project's files; true if there was any.
+    pub(crate) fn forget(&self) -> Result<bool, TrustError> {
+        self.project().map_or(Ok(false), |project| self.trust.forget(project))
+    }
+
+    /// What a person is to know of what holds, in a session with these flags; one sentence each, with what to do.
+    pub(crate) fn notices(&self, effective: &Effective, flags: &Layer) -> Vec<String> {
+        let mut notices = Vec::new();
+        if self.project.as_ref().is_some_and(|file| file.has_foreign) {
+            notices
+                .push(format!("{FOREIGN_NAME} is another agent's and is not read; ours is {PROJECT_NAME}"));
+        }
+        notices.extend(self.void());
+        notices.extend(self.ignored(effective));
+        notices.extend(self.of_roles(effective));
+        let overruled = |settled: &&Resolution| {
+            matches!(settled.origin, ConfigOrigin::Project(_))
+                && flags.get(settled.key).is_some()
+                && settled.value.as_ref().is_some_and(|value| value.elements().is_empty())
+        };
+        notices.extend(effective.settled.iter().filter(overruled).filter_map(|settled| {
+            let flag = &flags.get(settled.key)?.origin;
+            let Resolution { key, value, origin } = settled;
+            let value = value.as_ref()?;
+            Some(format!("{flag} does not hold: {origin} says {} = {value}, which is narrower", key.name))
+        }));
+        notices
+    }
+
+    /// The lines of the project's file that count for nothing, trusted or not.
+    pub(crate) fn void(&self) -> impl Iterator<Item = String> {
+        self.project.iter().flat_map(|file| &file.layer.void).map(ToString::to_string)
+    }
+
+    /// The roles of the project that count for nothing, and why.
+    fn of_roles(&self, effective: &Effective) -> Vec<String> {
+        let Some(project) = self.project() else { return Vec::new() };
+        let why = |(file, trusted): &(RoleFile, bool)| match &file.role {
+            Err(why) => Some(why.clone()),
+            Ok(_) if !trusted => {
+                let hint = format!("\n  hint: bailiwick config trust -C {}", shell_word(project));
+                Some(format!("the role is not trusted{hint}"))
+            }
+            Ok((role, _)) => unfit(role, effective),
+        };
+        let told = |role: &(RoleFile, bool)| {
+            let path = role.0.path.display().to_string();
+            why(role).map(|why| format!("{}: ignored: {why}", path.escape_debug()))
+        };
+        self.roles.iter().filter_map(told).collect()
+    }
+
+    fn ignored(&self, effective: &Effective) -> Option<String> {
+        let ignored = &effective.ignored;
+        let project = &self.project.as_ref().filter(|_| !ignored.is_empty())?.project;
+        let named: Vec<_> = ignored.iter().take(NAMED).map(ToString::to_string).collect();
+        let mut text = format!("{PROJECT_NAME} is not trusted; not enabled: {}", named.join(", "));
+        if let Some(more) = ignored.len().checked_sub(NAMED).filter(|more| *more > 0) {
+            // Writing to a string cannot fail.
+            let _ = write!(text, " and {more} more");
+        }
+        let _ = write!(text, "\n  hint: bailiwick config trust -C {}", shell_word(project));
+        Some(text)
+    }
+}
+
+/// The reason why a trusted role of a project counts for nothing, if it does not. A project chooses no model that the user has not
+/// listed, and replaces no role of the user's.
+fn unfit(role: &Role, effective: &Effective) -> Option<String> {
+    let Role { name, model, .. } = role;
+    let is_the_users =
+        |other: &RoleEntry| other.role.name == *name && matches!(other.origin, ConfigOrigin::User(_));
+    if effective.roles.iter().any(is_the_users) {
+        return Some(format!("the user has a role {name}"));
+    }
+    let model = model
+        .as_ref()
+        .filter(|model| *model != effective.model() && !effective.agent_models().contains(model))?;
+    Some(format!("`agents.models` does not list its model {model:?}"))
+}
+
+/// A role for a person who is asked to trust it: a sub-agent follows its instructions, so that all of them are shown.
+fn described(path: &Path, role: &Role) -> Vec<String> {
+    let Role { name, description, prompt, writes, model, tools, max_steps, max_usd } = role;
+    let access = if *writes { "may write" } else { "reads" };
+    let model = model.as_ref().map(|model| format!(", model {model}")).unwrap_or_default();
+    let tools = tools.as_ref().map(|tools| format!(", tools {}", tools.join(" "))).unwrap_or_default();
+    let steps = max_steps.map(|steps| format!(", at most {steps} steps")).unwrap_or_default();
+    let usd = max_usd.map(|usd| format!(", at most {usd}")).unwrap_or_default();
+    let head = format!(
+        "the role {name} of sub-agents ({access}{model}{tools}{steps}{usd}): {description}  ({})",
+        path.display()
+    );
+    let instructions = prompt.lines().map(|line| format!("  | {line}"));
+    // Nothing of a stranger's acts on the terminal, or looks like a line of ours.
+    std::iter::once(head).chain(instructions).map(|line| line.escape_debug().to_string()).collect()
+}
+
+/// What the environment says to who asks this provider: each has a variable for its address.
+fn of_environment(provider: ProviderKind) -> Layer {
+    let variable = provider.address_variable();
+    let base_url = std::env::var(variable).ok().filter(|url| !url.is_empty());
+    Layer::default().with("base_url", base_url.map(Value::Text), ConfigOrigin::Environment(variable))
+}

@@ -1,0 +1,236 @@
+//! Trust in a project's file: bound to the project's place and to the file's bytes, given once, by an answer to a question
+//! that lists what would be enabled.
+
+use std::fmt::{self, Write as _};
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use ipc::path::WirePath;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::layer::Layer;
+use super::merge::{Layers, merge};
+use super::project_file::ProjectFile;
+use super::project_roles;
+use crate::process::directories::Directories;
+
+/// The most bytes that a record has: a path of 4096 bytes, as JSON.
+const MOST: u64 = 64 << 10;
+
+/// The digest of a file's bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileDigest(String);
+
+impl FileDigest {
+    /// Of these bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        let digest = Sha256::digest(bytes);
+        Self(digest.iter().fold(String::from("sha256:"), |mut text, byte| {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        }))
+    }
+}
+
+impl fmt::Display for FileDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What a person is asked before a project's file may widen anything.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrustQuestion {
+    /// The project, canonical.
+    pub project: PathBuf,
+    /// Everything that its files would enable, one line each; nothing in it acts on a terminal.
+    pub lines: Vec<String>,
+    /// The files as they were read: for its settings the project's own path stands.
+    pub(super) files: Vec<(PathBuf, FileDigest)>,
+}
+
+impl TrustQuestion {
+    /// True if the project's settings are among the files.
+    pub(super) fn has_settings(&self) -> bool {
+        self.files.iter().any(|(place, _)| *place == self.project)
+    }
+
+    /// No question yet.
+    pub(super) fn nothing(project: &Path) -> Self {
+        Self { project: project.to_owned(), lines: Vec::new(), files: Vec::new() }
+    }
+
+    /// The question that a file raises, if it would widen anything.
+    ///
+    /// All of it is listed, also what the user's own settings overrule now: they can change, and the trust stays.
+    pub fn about(file: &ProjectFile) -> Option<Self> {
+        let nothing = Layer::default();
+        let alone = Layers {
+            flags: &nothing,
+            environment: &nothing,
+            user: &nothing,
+            project: &file.layer,
+            trusted: false,
+        };
+        let ignored = merge(alone).ignored;
+        let lines: Vec<_> = ignored.iter().map(|one| format!("{one}  ({})", one.origin)).collect();
+        let digest = file.digest.clone().filter(|_| !lines.is_empty())?;
+        let project = file.project.clone();
+        Some(Self { files: vec![(project.clone(), digest)], project, lines })
+    }
+}
+
+/// Which files are trusted. Kept in our state directory, which no worker sees.
+#[derive(Clone, Debug)]
+pub struct Trust {
+    place: PathBuf,
+}
+
+/// Why trust cannot be kept.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot keep what is trusted in {place}: {source}")]
+pub struct TrustError {
+    place: PathBuf,
+    source: io::Error,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TrustRecord {
+    project: WirePath,
+    digest: FileDigest,
+}
+
+impl Trust {
+    /// What is kept in these directories.
+    pub fn new(directories: &Directories) -> Self {
+        Self { place: directories.state.join("trust") }
+    }
+
+    /// Whether this file of this project is trusted. What cannot be read, or could be somebody else's word, is not.
+    pub fn is_given(&self, project: &Path, digest: &FileDigest) -> bool {
+        let expected = TrustRecord { project: project.into(), digest: digest.clone() };
+        read(&self.record(project)).is_ok_and(|record| record == Some(expected))
+    }
+
+    /// Remembers that this file of this project is trusted, and no other of it.
+    pub fn remember(&self, project: &Path, digest: &FileDigest) -> Result<(), TrustError> {
+        let record = TrustRecord { project: project.into(), digest: digest.clone() };
+        self.write(&self.record(project), &record).map_err(|source| self.failed(source))
+    }
+
+    /// Forgets the trust in a project's files, those that are no longer there too; true if there was any.
+    pub fn forget(&self, project: &Path) -> Result<bool, TrustError> {
+        self.remove_records(project).map_err(|source| self.failed(source))
+    }
+
+    fn remove_records(&self, project: &Path) -> io::Result<bool> {
+        let entries = match fs::read_dir(&self.place) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            entries => entries?,
+        };
+        let roles = project.join(project_roles::place());
+        let is_its = |record: TrustRecord| {
+            let of = record.project.as_path();
+            of == project || of.starts_with(&roles)
+        };
+        let mut any = false;
+        for entry in entries {
+            let path = entry?.path();
+            if path == self.record(project) || read(&path).ok().flatten().is_some_and(is_its) {
+                fs::remove_file(path)?;
+                any = true;
+            }
+        }
+        Ok(any)
+    }
+
+    fn record(&self, project: &Path) -> PathBuf {
+        let FileDigest(name) = FileDigest::of(project.as_os_str().as_bytes());
+        self.place.join(name.trim_start_matches("sha256:")).with_extension("json")
+    }
+
+    fn write(&self, path: &Path, record: &TrustRecord) -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.place)?;
+        // Made with mode 0600, and renamed when it is whole.
+        let mut file = tempfile::NamedTempFile::new_in(&self.place)?;
+        serde_json::to_writer(&mut file, record)?;
+        file.write_all(b"\n")?;
+        file.as_file().sync_all()?;
+        file.persist(path)?;
+        File::open(&self.place)?.sync_all()
+    }
+
+    fn failed(&self, source: io::Error) -> TrustError {
+        TrustError { place: self.place.clone(), source }
+    }
+}
+
+fn read(path: &Path) -> io::Result<Option<TrustRecord>> {
+    let file = File::options().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
+    let meta = file.metadata()?;
+    let of_others = meta.permissions().mode() & 0o077;
+    let is_ours = meta.is_file() && meta.uid() == nix::unistd::geteuid().as_raw() && of_others == 0;
+    if !is_ours {
+        return Ok(None);
+    }
+    let mut text = Vec::new();
+    file.take(MOST).read_to_end(&mut text)?;
+    Ok(serde_json::from_slice(&text).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::Permissions;
+
+    use super::*;
+
+    fn trust() -> (tempfile::TempDir, Trust) {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        let directories = Directories { config: at("c"), state: at("s"), cache: at("k") };
+        (place, Trust::new(&directories))
+    }
+
+    #[test]
+    fn trust_is_bound_to_the_place_and_to_the_bytes() {
+        let (_place, trust) = trust();
+        let (a, b) = (FileDigest::of(b"a"), FileDigest::of(b"b"));
+        assert!(!trust.is_given(Path::new("/p"), &a));
+        trust.remember(Path::new("/p"), &a).unwrap();
+        assert!(trust.is_given(Path::new("/p"), &a));
+        assert!(!trust.is_given(Path::new("/p"), &b));
+        assert!(!trust.is_given(Path::new("/q"), &a));
+        trust.remember(Path::new("/p"), &b).unwrap();
+        assert!(!trust.is_given(Path::new("/p"), &a), "only one version is trusted");
+        assert!(trust.forget(Path::new("/p")).unwrap());
+        assert!(!trust.is_given(Path::new("/p"), &b));
+        assert!(!trust.forget(Path::new("/p")).unwrap());
+    }
+
+    #[test]
+    fn a_record_that_others_could_have_made_counts_for_nothing() {
+        let (_place, trust) = trust();
+        let digest = FileDigest::of(b"a");
+        trust.remember(Path::new("/p"), &digest).unwrap();
+        let record = trust.record(Path::new("/p"));
+        let mode = fs::metadata(&record).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600);
+        fs::set_permissions(&record, Permissions::from_mode(0o620)).unwrap();
+        assert!(!trust.is_given(Path::new("/p"), &digest));
+        fs::set_permissions(&record, Permissions::from_mode(0o600)).unwrap();
+        assert!(trust.is_given(Path::new("/p"), &digest));
+        // Copied for another project, it still speaks of the first.
+        fs::copy(&record, trust.record(Path::new("/q"))).unwrap();
+        assert!(!trust.is_given(Path::new("/q"), &digest));
+        for garbage in [&b""[..], b"{}", b"\xff", b"{\"project\":\"/p\"}"] {
+            fs::write(&record, garbage).unwrap();
+            assert!(!trust.is_given(Path::new("/p"), &digest));
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The user's own `config.toml` and `AGENTS.md`: they say what agents may do and should do, so that nobody else may write them.
+
+use std::fs::{File, Metadata};
+use std::io::{self, Read};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use super::error::SettingsError;
+use super::layer::Layer;
+use super::parse::{FileOwner, parse};
+use crate::process::directories::Directories;
+
+/// Its name in the configuration directory.
+pub const USER_NAME: &str = "config.toml";
+
+/// The name of the user's own instructions, which hold in every project, in the configuration directory.
+const INSTRUCTIONS: &str = "AGENTS.md";
+
+/// The most bytes of the settings.
+const MOST: usize = 1 << 20;
+
+/// The most bytes of the instructions.
+const MOST_INSTRUCTIONS: usize = 64 << 10;
+
+/// The user's own file.
+#[derive(Debug)]
+pub struct UserFile {
+    /// Where it is, or would be.
+    pub path: PathBuf,
+    /// What it says.
+    pub layer: Layer,
+    /// The user's own instructions, where there are any.
+    pub instructions: Option<String>,
+}
+
+impl UserFile {
+    /// Reads both; one that is missing says nothing.
+    pub fn read(directories: &Directories) -> Result<Self, SettingsError> {
+        let path = directories.config.join(USER_NAME);
+        let layer = match own_text(&path, directories, MOST)? {
+            Some(text) => parse(&text, &path, FileOwner::Users)?,
+            None => Layer::default(),
+        };
+        let instructions = own_text(&directories.config.join(INSTRUCTIONS), directories, MOST_INSTRUCTIONS)?;
+        Ok(Self { path, layer, instructions: instructions.filter(|text| !text.trim().is_empty()) })
+    }
+}
+
+/// The text of a file of the user's own, if there is one.
+fn own_text(path: &Path, directories: &Directories, most: usize) -> Result<Option<String>, SettingsError> {
+    let unreadable = |source| SettingsError::Unreadable { file: path.to_owned(), source };
+    // It may be a link: people keep such files in repositories of their own. What it leads to is judged.
+    let opened = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path);
+    let file = match opened {
+        // A link that leads nowhere is no absence: what it led to perhaps hid paths and set limits.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && path.symlink_metadata().is_err() => {
+            return Ok(None);
+        }
+        opened => opened.map_err(unreadable)?,
+    };
+    let meta = file.metadata().map_err(unreadable)?;
+    if !meta.is_file() {
+        return Err(SettingsError::NotAFile { file: path.to_owned(), what: "something else" });
+    }
+    check(path, &meta)?;
+    check(&directories.config, &std::fs::metadata(&directories.config).map_err(unreadable)?)?;
+    let mut text = Vec::new();
+    file.take(most as u64 + 1).read_to_end(&mut text).map_err(unreadable)?;
+    super::parse::text(text, path, most).map(Some)
+}
+
+/// Nobody but the user and root may change it, or put another in its place.
+fn check(path: &Path, meta: &Metadata) -> Result<(), SettingsError> {
+    let path = path.to_owned();
+    let owner = meta.uid();
+    if owner != 0 && owner != nix::unistd::geteuid().as_raw() {
+        return Err(SettingsError::Foreign { path, owner });
+    }
+    let mode = meta.permissions().mode() & 0o777;
+    if mode & 0o022 != 0 {
+        return Err(SettingsError::OpenToOthers { path, mode });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+
+    use super::*;
+
+    fn directories(text: &str, mode: u32) -> (tempfile::TempDir, Directories) {
+        let place = tempfile::tempdir().unwrap();
+        let config = place.path().to_owned();
+        fs::write(config.join(USER_NAME), text).unwrap();
+        fs::set_permissions(config.join(USER_NAME), Permissions::from_mode(mode)).unwrap();
+        let directories = Directories { state: config.clone(), cache: config.clone(), config };
+        (place, directories)
+    }
+
+    fn error(directories: &Directories) -> String {
+        UserFile::read(directories).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_missing_file_says_nothing() {
+        let (place, directories) = directories("", 0o600);
+        fs::remove_file(place.path().join(USER_NAME)).unwrap();
+        assert!(UserFile::read(&directories).unwrap().layer.is_empty());
+    }
+
+    #[test]
+    fn a_file_that_others_may_change_is_refused_with_the_remedy() {
+        for mode in [0o620, 0o602, 0o666] {
+            let (_place, directories) = directories("", mode);
+            let error = error(&directories);
+            assert!(error.contains("others may change it") && error.contains("chmod go-w"), "{error}");
+        }
+        let (place, directories) = directories("", 0o644);
+        assert!(UserFile::read(&directories).is_ok());
+        fs::set_permissions(place.path(), Permissions::from_mode(0o777)).unwrap();
+        assert!(error(&directories).contains("has mode 777"));
+    }
+
+    #[test]
+    fn a_link_of_the_users_own_is_followed_and_judged_by_what_it_leads_to() {
+        let (place, directories) = directories("model = \"a\"", 0o644);
+        let file = place.path().join(USER_NAME);
+        fs::rename(&file, place.path().join("real")).unwrap();
+        std::os::unix::fs::symlink("real", &file).unwrap();
+        assert!(!UserFile::read(&directories).unwrap().layer.is_empty());
+        fs::set_permissions(place.path().join("real"), Permissions::from_mode(0o646)).unwrap();
+        assert!(error(&directories).contains("has mode 646"));
+        fs::remove_file(place.path().join("real")).unwrap();
+        assert!(error(&directories).contains("No such file"), "one that leads nowhere is no absence");
+    }
+
+    #[test]
+    fn what_is_no_file_of_text_is_an_error() {
+        let (place, directories) = directories("", 0o600);
+        let file = place.path().join(USER_NAME);
+        fs::write(&file, b"a = \"\xff\"").unwrap();
+        assert!(error(&directories).contains("config.toml:1:6: not UTF-8"), "{}", error(&directories));
+        fs::write(&file, vec![b'#'; MOST + 1]).unwrap();
+        assert!(error(&directories).contains("more than"), "{}", error(&directories));
+        fs::remove_file(&file).unwrap();
+        nix::unistd::mkfifo(&file, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        assert!(error(&directories).contains("not a file of settings"));
+    }
+}
